@@ -1,0 +1,92 @@
+# The front door. Each target installs the Debian packages it needs and builds through the CMake presets.
+PREFIX ?= /usr/local
+# What `make run` continues, how long `make fuzz` runs each target, and what `make lint` checks (a commit to
+# compare with, or all).
+PROMPT ?= It was a dark and stormy night
+FUZZ_SECONDS ?= 60
+SINCE ?= HEAD
+
+JOBS ?= $(shell nproc)
+DEPS := @tools/install_deps.sh
+CONFIGURE := @cmake --log-level=WARNING --preset
+BUILD := @cmake --build --parallel $(JOBS) --preset
+CTEST := ctest --parallel $(JOBS) --preset
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check test-release asan tsan fuzz bench lint format nightly install clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## Build, then stream text from the bundled model (PROMPT="...")
+	build/release/paceline generate -p "$(PROMPT)" --max-tokens 200
+
+build: ## The optimised binary, build/release/paceline
+	$(DEPS) build
+	$(CONFIGURE) release
+	$(BUILD) release --target paceline
+
+test: check test-release asan ## Everything that must pass: checks, all tests, then again under ASan and UBSan
+
+check: ## Layers and format
+	$(DEPS) build test
+	python3 tools/check_layers.py src
+	tools/check_format.sh
+
+test-release: ## The tests on the optimised build
+	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=900
+	$(BUILD) release
+	$(CTEST) release
+
+asan: ## The tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(DEPS) build test
+	$(CONFIGURE) asan -DPACELINE_TESTS=ON
+	$(BUILD) asan
+	$(CTEST) asan
+
+tsan: ## The tests under ThreadSanitizer
+	$(DEPS) build test
+	$(CONFIGURE) tsan -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=7200
+	$(BUILD) tsan
+	$(CTEST) tsan
+
+fuzz: ## Every fuzz target for FUZZ_SECONDS (default 60)
+	$(DEPS) build fuzz
+	$(CONFIGURE) fuzz
+	$(BUILD) fuzz --target paceline_fuzz
+	tools/fuzz.sh $(FUZZ_SECONDS)
+
+bench: ## Speed against the roofline, then the kernel benchmarks
+	$(DEPS) build bench
+	$(CONFIGURE) release -DPACELINE_BENCH=ON
+	$(BUILD) release --target paceline paceline_bench
+	build/release/paceline bench
+	@for bench in build/release/bench/paceline_bench_*; do echo "$$bench"; "$$bench" || exit 1; done
+
+lint: ## clang-tidy over what changed since SINCE (default HEAD; SINCE=all: everything)
+	$(DEPS) build lint
+	tools/lint.sh $(SINCE)
+
+format: ## Lay out the sources as .clang-format says
+	$(DEPS) build test
+	tools/check_format.sh --fix
+
+nightly: check ## The long runs: full random tests, the second compiler, ThreadSanitizer, ten minutes of each fuzz target
+	$(DEPS) build test lint fuzz
+	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=7200
+	$(BUILD) release
+	PACELINE_TEST_SCALE=full $(CTEST) release
+	$(CONFIGURE) lint
+	$(BUILD) lint
+	$(MAKE) tsan
+	$(MAKE) fuzz FUZZ_SECONDS=600
+
+install: ## Binary, library, headers, CMake package, man page and completions into PREFIX (and DESTDIR)
+	$(DEPS) build install
+	$(CONFIGURE) release
+	$(BUILD) release --target paceline paceline_archive paceline_docs
+	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
+
+clean: ## Remove everything built
+	rm -rf build

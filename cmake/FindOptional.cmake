@@ -1,0 +1,12 @@
+# Resolves an option of ON, OFF or AUTO: ON requires the package, AUTO turns into whether it is there.
+macro(paceline_find_optional option package group)
+  if(${option} STREQUAL "AUTO")
+    find_package(${package} QUIET)
+    set(${option} ${${package}_FOUND})
+    if(NOT ${option})
+      message(STATUS "${package} not found, so ${option} is off (tools/install_deps.sh ${group})")
+    endif()
+  elseif(${option})
+    find_package(${package} REQUIRED)
+  endif()
+endmacro()

@@ -1,0 +1,43 @@
+# Compiler and linker flags: paceline_flags for every target, paceline_init_flags for all but the kernels.
+include(CheckCXXCompilerFlag)
+
+add_library(paceline_flags INTERFACE)
+add_library(paceline_init_flags INTERFACE)
+target_link_options(paceline_flags INTERFACE -Wl,--as-needed)
+
+# The numerics rule: the compiler contracts and reorders nothing.
+# Designated initialisers leave the rest at its default on purpose, so GCC need not point that out.
+target_compile_options(paceline_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+if(PACELINE_WERROR)
+  target_compile_options(paceline_flags INTERFACE -Werror)
+endif()
+
+if(PACELINE_SANITIZE)
+  set(sanitize "-fsanitize=${PACELINE_SANITIZE}")
+  target_compile_options(paceline_flags INTERFACE ${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(paceline_flags INTERFACE ${sanitize})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Instrumented code makes these three warn about what isn't there (GCC manual, -fsanitize=undefined).
+    target_compile_options(paceline_flags INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
+  if(PACELINE_FUZZ)
+    target_compile_options(paceline_flags INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
+else()
+  target_compile_definitions(paceline_flags INTERFACE _GLIBCXX_ASSERTIONS)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+    target_compile_options(paceline_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+  endif()
+  foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+    string(MAKE_C_IDENTIFIER "PACELINE_HAS${flag}" has)
+    check_cxx_compiler_flag(${flag} ${has})
+    if(${has})
+      target_compile_options(paceline_flags INTERFACE ${flag})
+    endif()
+  endforeach()
+  target_link_options(paceline_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+  check_cxx_compiler_flag(-ftrivial-auto-var-init=zero PACELINE_HAS_INIT_ZERO)
+  if(PACELINE_HAS_INIT_ZERO)
+    target_compile_options(paceline_init_flags INTERFACE -ftrivial-auto-var-init=zero)
+  endif()
+endif()
