@@ -1,0 +1,21 @@
+// PL_CHECK is for a program that is wrong; Error (paceline/error.h) for an outside that is.
+#pragma once
+
+#include <string_view>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+// Prints `condition`, `file:line` and the message to standard error, then aborts.
+[[noreturn]] void check_failed(const char* condition, const char* file, int line,
+                               std::string_view message);
+
+}  // namespace paceline
+
+// An invariant of the program. User input must never be able to make it fail.
+#define PL_CHECK(condition, message)                                         \
+  do {                                                                       \
+    if (!(condition)) [[unlikely]]                                           \
+      ::paceline::check_failed(#condition, __FILE__, __LINE__, (message));   \
+  } while (false)

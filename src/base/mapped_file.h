@@ -1,0 +1,38 @@
+// A file mapped read-only into memory for the lifetime of the object.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace paceline {
+
+class MappedFile {
+ public:
+  // Throws Error not_found / invalid naming the path and the system's reason. An empty file maps to
+  // an empty span.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {bytes_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // Gives the pages that lie wholly inside `part` back to the system; they stay readable and are
+  // read from the file again when touched. Used after weights were packed.
+  void release_pages(std::span<const std::byte> part) const;
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* bytes_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The whole file as a string. Throws Error not_found, or invalid when it has more than `max_bytes`.
+std::string read_text_file(const std::filesystem::path& path, size_t max_bytes);
+
+}  // namespace paceline

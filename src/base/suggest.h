@@ -1,0 +1,23 @@
+// What somebody probably meant by a misspelt name.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
+// alignment distance); letter case and '-' against '_' cost nothing.
+size_t edit_distance(std::string_view a, std::string_view b);
+
+// The name nearest to `word` if it is near enough to be meant (about a third of its letters wrong),
+// or the first that begins with `word`. The first of equals.
+std::optional<std::string_view> closest_name(std::string_view word,
+                                             std::span<const std::string_view> names);
+
+// "; did you mean NAME?" for the end of a message, or an empty string.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
+
+}  // namespace paceline
