@@ -1,0 +1,42 @@
+// Buffer owns one block of accounted memory.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "tensor/memory.h"
+
+namespace paceline {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  // Zeroed; throws what Memory::allocate throws. `memory` must outlive the buffer.
+  Buffer(Memory& memory, size_t bytes)
+      : memory_(&memory), bytes_(bytes), block_(memory.allocate(bytes)) {}
+  ~Buffer() {
+    if (block_ != nullptr) memory_->release(block_, bytes_);
+  }
+  Buffer(Buffer&& other) noexcept
+      : memory_(other.memory_),
+        bytes_(std::exchange(other.bytes_, 0)),
+        block_(std::exchange(other.block_, nullptr)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* get() const { return block_; }
+  size_t size_bytes() const { return bytes_; }
+
+ private:
+  Memory* memory_ = nullptr;
+  size_t bytes_ = 0;
+  void* block_ = nullptr;
+};
+
+}  // namespace paceline

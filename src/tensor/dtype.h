@@ -1,0 +1,71 @@
+// Element types of tensors, and the conversions between float32 and the 16-bit floats.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace paceline {
+
+enum class DType : uint8_t { f32, f16, bf16, i32 };
+
+struct BFloat16 {
+  uint16_t bits;
+};
+struct Float16 {
+  uint16_t bits;
+};
+
+constexpr size_t dtype_bytes(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
+}
+
+// "float32", "float16", "bfloat16", "int32".
+std::string_view dtype_name(DType dtype);
+// Accepts "float32"/"f32"/"F32", "float16"/"f16"/"half", "bfloat16"/"bf16", "int32".
+std::optional<DType> parse_dtype(std::string_view name);
+
+inline float to_float(float value) { return value; }
+inline float to_float(BFloat16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
+float to_float(Float16 value);
+
+// Round to nearest, ties to even; NaN stays NaN (quiet).
+inline BFloat16 to_bfloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  return {static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
+}
+Float16 to_float16(float value);
+
+// The C++ type of a dtype: with_float_dtype(d, [&]<class T>() { ... }).
+template <class Body>
+decltype(auto) with_float_dtype(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::f16: return body.template operator()<Float16>();
+    case DType::bf16: return body.template operator()<BFloat16>();
+    default: return body.template operator()<float>();
+  }
+}
+
+template <class T>
+constexpr DType dtype_of();
+template <>
+constexpr DType dtype_of<float>() {
+  return DType::f32;
+}
+template <>
+constexpr DType dtype_of<Float16>() {
+  return DType::f16;
+}
+template <>
+constexpr DType dtype_of<BFloat16>() {
+  return DType::bf16;
+}
+template <>
+constexpr DType dtype_of<int32_t>() {
+  return DType::i32;
+}
+
+}  // namespace paceline

@@ -1,0 +1,275 @@
+#include "tensor/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, size)
+#define ASAN_UNPOISON_MEMORY_REGION(address, size)
+#endif
+
+namespace paceline {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kDefaultCacheLimit = size_t{256} << 20;
+// A cached block serves a request that leaves at most this fraction of the request unused.
+constexpr size_t kReuseSlackDivisor = 8;
+
+// The bytes a request for `bytes` takes; `bytes` is at most PTRDIFF_MAX.
+size_t capacity_for(size_t bytes) {
+  const size_t unit = bytes >= kHugePage ? kPage : kAlignment;
+  return (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
+}
+
+// Zeroed pages from the system, or nullptr: mapped with room for the alignment, then trimmed.
+void* map_pages(size_t capacity) {
+  void* const mapped = ::mmap(nullptr, capacity + kHugePage, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(mapped);
+  const size_t head = (kHugePage - reinterpret_cast<uintptr_t>(first) % kHugePage) % kHugePage;
+  std::byte* const block = first + head;
+  if (head > 0) ::munmap(first, head);
+  ::munmap(block + capacity, kHugePage - head);
+  ::madvise(block, capacity, MADV_HUGEPAGE);  // advice: without huge pages it works all the same
+  return block;
+}
+
+// Zeroed memory from the system, or nullptr with errno set.
+void* take_from_system(size_t capacity) {
+  if (capacity >= kHugePage) return map_pages(capacity);
+  void* const block = std::aligned_alloc(kAlignment, capacity);
+  if (block != nullptr) std::memset(block, 0, capacity);
+  return block;
+}
+
+void give_to_system(void* block, size_t capacity) {
+  ASAN_UNPOISON_MEMORY_REGION(block, capacity);
+  if (capacity >= kHugePage) {
+    ::munmap(block, capacity);
+  } else {
+    std::free(block);
+  }
+}
+
+[[noreturn]] void throw_lock_refused(size_t bytes, int reason) {
+  throw Error(
+      ErrorCode::exhausted,
+      fmt::format("memory: {} bytes can't be locked into RAM: {}; raise the limit of locked "
+                  "memory (ulimit -l) or don't ask for it",
+                  bytes, std::strerror(reason)));
+}
+
+// Freed blocks, found by size, given up by age.
+class BlockCache {
+ public:
+  size_t num_bytes() const { return num_bytes_; }
+
+  // A block of at least `capacity` bytes and little more; its size replaces `capacity`.
+  void* take(size_t& capacity) {
+    const auto found = by_size_.lower_bound({capacity, 0});
+    if (found == by_size_.end()) return nullptr;
+    const auto [size, age] = found->first;
+    if (size - capacity > capacity / kReuseSlackDivisor) return nullptr;
+    // Small and mapped blocks are freed differently, which their size decides.
+    if ((size >= kHugePage) != (capacity >= kHugePage)) return nullptr;
+    void* const block = found->second;
+    by_size_.erase(found);
+    by_age_.erase(age);
+    num_bytes_ -= size;
+    capacity = size;
+    return block;
+  }
+
+  void put(void* block, size_t capacity) {
+    const uint64_t age = next_age_++;
+    by_age_.emplace(age, capacity);
+    try {
+      by_size_.emplace(std::pair(capacity, age), block);
+    } catch (...) {
+      by_age_.erase(age);
+      throw;
+    }
+    num_bytes_ += capacity;
+    ASAN_POISON_MEMORY_REGION(block, capacity);
+  }
+
+  // Gives the oldest blocks back until at most `limit` bytes are left.
+  void shrink_to(size_t limit) {
+    while (num_bytes_ > limit) {
+      const auto oldest = by_age_.begin();
+      const auto found = by_size_.find({oldest->second, oldest->first});
+      give_to_system(found->second, oldest->second);
+      num_bytes_ -= oldest->second;
+      by_size_.erase(found);
+      by_age_.erase(oldest);
+    }
+  }
+
+ private:
+  std::map<std::pair<size_t, uint64_t>, void*> by_size_;  // (capacity, age) -> block
+  std::map<uint64_t, size_t> by_age_;                     // age -> capacity
+  uint64_t next_age_ = 1;
+  size_t num_bytes_ = 0;
+};
+
+}  // namespace
+
+struct Memory::State {
+  mutable std::mutex mutex;
+  std::unordered_map<void*, size_t> active;  // block -> capacity
+  BlockCache cache;
+  MemoryStats stats;
+  size_t cache_limit = kDefaultCacheLimit;
+  size_t memory_limit = SIZE_MAX;
+  bool lock_pages = false;
+
+  [[noreturn]] void throw_exhausted(size_t bytes, const std::string& why) const {
+    throw Error(
+        ErrorCode::exhausted,
+        fmt::format("memory: {} bytes asked, {} active, limit {}: {}", bytes, stats.active_bytes,
+                    memory_limit == SIZE_MAX ? "none" : std::to_string(memory_limit), why));
+  }
+
+  // A block that isn't cached: within the limit, at the cost of the cache if need be.
+  void* take_new(size_t bytes, size_t capacity) {
+    if (stats.active_bytes > memory_limit || capacity > memory_limit - stats.active_bytes) {
+      throw_exhausted(bytes, "a smaller context or batch, or a higher memory limit, would fit");
+    }
+    cache.shrink_to(std::min(cache.num_bytes(), memory_limit - stats.active_bytes - capacity));
+    void* block = take_from_system(capacity);
+    if (block == nullptr) {
+      cache.shrink_to(0);
+      block = take_from_system(capacity);
+    }
+    if (block == nullptr) {
+      throw_exhausted(bytes, fmt::format("the system has none: {}", std::strerror(errno)));
+    }
+    return block;
+  }
+};
+
+Memory::Memory() : state_(std::make_unique<State>()) {}
+
+Memory::~Memory() {
+  PL_CHECK(state_->active.empty(), "a buffer outlives its memory");
+  clear_cache();
+}
+
+void* Memory::allocate(size_t bytes) {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (bytes > PTRDIFF_MAX - 2 * kHugePage)
+    state.throw_exhausted(bytes, "more than can be addressed");
+  size_t capacity = capacity_for(bytes);
+  void* block = state.cache.take(capacity);
+  const bool reused = block != nullptr;
+  if (!reused) block = state.take_new(bytes, capacity);
+  if (state.lock_pages && ::mlock(block, capacity) != 0) {
+    const int reason = errno;
+    give_to_system(block, capacity);
+    throw_lock_refused(capacity, reason);
+  }
+  try {
+    state.active.emplace(block, capacity);
+  } catch (const std::bad_alloc&) {
+    give_to_system(block, capacity);
+    state.throw_exhausted(bytes, "no memory to account for them");
+  }
+  state.stats.active_bytes += capacity;
+  state.stats.peak_bytes = std::max(state.stats.peak_bytes, state.stats.active_bytes);
+  lock.unlock();
+  ASAN_UNPOISON_MEMORY_REGION(block, capacity);
+  if (reused) std::memset(block, 0, capacity);
+  ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + bytes, capacity - bytes);
+  return block;
+}
+
+void Memory::release(void* block, size_t bytes) noexcept {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  const auto found = state.active.find(block);
+  PL_CHECK(found != state.active.end(), "a block freed twice, or of another memory");
+  const size_t capacity = found->second;
+  PL_CHECK(bytes <= capacity, "a block freed with a size it doesn't have");
+  state.active.erase(found);
+  state.stats.active_bytes -= capacity;
+  if (capacity > state.cache_limit) {
+    give_to_system(block, capacity);
+    return;
+  }
+  try {
+    state.cache.put(block, capacity);
+  } catch (const std::bad_alloc&) {
+    give_to_system(block, capacity);
+  }
+  state.cache.shrink_to(state.cache_limit);
+}
+
+MemoryStats Memory::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  MemoryStats stats = state_->stats;
+  stats.cached_bytes = state_->cache.num_bytes();
+  return stats;
+}
+
+void Memory::reset_peak() {
+  const std::lock_guard lock(state_->mutex);
+  state_->stats.peak_bytes = state_->stats.active_bytes;
+}
+
+void Memory::clear_cache() {
+  const std::lock_guard lock(state_->mutex);
+  state_->cache.shrink_to(0);
+}
+
+size_t Memory::set_cache_limit(size_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cache.shrink_to(bytes);
+  return std::exchange(state_->cache_limit, bytes);
+}
+
+size_t Memory::set_memory_limit(size_t bytes) {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  // Active and cached bytes stay within the limit, so that reusing a block needs no look at it.
+  state.cache.shrink_to(bytes - std::min(bytes, state.stats.active_bytes));
+  return std::exchange(state.memory_limit, bytes);
+}
+
+size_t Memory::lock_all() {
+  State& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  size_t locked_bytes = 0;
+  for (const auto& [block, capacity] : state.active) {
+    if (::mlock(block, capacity) != 0) {
+      const int reason = errno;
+      // All or nothing. Pages shared by small blocks lose their lock at the first of them.
+      for (const auto& [other, size] : state.active) ::munlock(other, size);
+      throw_lock_refused(capacity, reason);
+    }
+    locked_bytes += capacity;
+  }
+  state.lock_pages = true;
+  return locked_bytes;
+}
+
+}  // namespace paceline
