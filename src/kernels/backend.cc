@@ -1,0 +1,195 @@
+#include "kernels/backend.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernels/shape_check.h"
+
+namespace paceline {
+namespace {
+
+void check_store(ShapeCheck& check, const KvStore& store) {
+  const DType dtype = store.keys.dtype();
+  PL_CHECK(dtype != DType::i32, "a KV store holds floats");
+  check.tensor("keys", store.keys, {"blocks", "kv_heads", "head_dim", "block_size"}, dtype);
+  check.tensor("values", store.values, {"blocks", "kv_heads", "block_size", "head_dim"}, dtype);
+  // Inside a block the elements of one head are one piece.
+  const int64_t head_dim = check.size("head_dim"), block_size = check.size("block_size");
+  PL_CHECK(head_dim == 1 || store.keys.stride(2) == block_size,
+           "keys of a block must be contiguous");
+  PL_CHECK(block_size == 1 || store.values.stride(2) == head_dim,
+           "values of a block must be contiguous");
+}
+
+void check_slice(const AttentionSlice& slice, int64_t rows, const KvStore& store, int64_t window) {
+  PL_CHECK(slice.first_row >= 0 && slice.num_rows >= 0 && slice.first_row + slice.num_rows <= rows,
+           fmt::format("attention: slice rows [{}, +{}) of a batch of {}", slice.first_row,
+                       slice.num_rows, rows));
+  PL_CHECK(slice.first_position >= 0, "attention: negative position");
+  const int64_t block_size = store.block_size();
+  const int64_t end = slice.first_position + slice.num_rows;
+  const int64_t begin = window > 0 && slice.first_position >= window  //
+                            ? slice.first_position - window + 1
+                            : 0;
+  const int64_t num_blocks = (end + block_size - 1) / block_size;
+  PL_CHECK(static_cast<int64_t>(slice.block_table.size()) >= num_blocks,
+           fmt::format("attention: a block table of {} blocks of {} slots for {} positions",
+                       slice.block_table.size(), block_size, end));
+  for (int64_t i = begin / block_size; i < num_blocks; ++i) {
+    const int32_t block = slice.block_table[static_cast<size_t>(i)];
+    PL_CHECK(block >= 0 && block < store.keys.size(0),
+             fmt::format("attention: entry {} of a block table is block {} of {}", i, block,
+                         store.keys.size(0)));
+  }
+}
+
+}  // namespace
+
+void Backend::embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                        const Tensor& out) {
+  ShapeCheck check("embedding");
+  check.dimension("ids", "rows", static_cast<int64_t>(ids.size()));
+  check.dimension("table", "hidden", table.k);
+  check.tensor("out", out, {"rows", "hidden"});
+  for (const int32_t id : ids) {
+    PL_CHECK(id >= 0 && id < table.n, fmt::format("embedding: id {} of {}", id, table.n));
+  }
+  if (!out.empty()) do_embedding(table, ids, scale, out);
+}
+
+void Backend::matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                     const Tensor& out) {
+  ShapeCheck check("matmul");
+  check.dimension("w", "n", w.n);
+  check.dimension("w", "k", w.k);
+  check.tensor("x", x, {"rows", "k"});
+  check.tensor("out", out, {"rows", "n"});
+  if (bias != nullptr) check.tensor("bias", *bias, {"n"});
+  if (!out.empty()) do_matmul(x, w, bias, out);
+}
+
+void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
+  ShapeCheck check("rms_norm");
+  if (x.rank() == 3) {
+    check.tensor("x", x, {"rows", "heads", "width"});
+    check.tensor("out", out, {"rows", "heads", "width"});
+  } else {
+    check.tensor("x", x, {"rows", "width"});
+    check.tensor("out", out, {"rows", "width"});
+  }
+  check.tensor("weight", weight, {"width"});
+  if (!out.empty()) do_rms_norm(x, weight, eps, out);
+}
+
+void Backend::layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                         const Tensor& out) {
+  ShapeCheck check("layer_norm");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("weight", weight, {"width"});
+  check.tensor("bias", bias, {"width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_layer_norm(x, weight, bias, eps, out);
+}
+
+void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+                         const Tensor& table) {
+  ShapeCheck check("rope_table");
+  check.dimension("positions", "rows", static_cast<int64_t>(positions.size()));
+  check.dimension("a pair", "2", 2);
+  check.tensor("inv_freq", inv_freq, {"half"});
+  check.tensor("table", table, {"rows", "half", "2"});
+  PL_CHECK(table.size(1) <= 1 || table.stride(1) == 2, "rope_table: a row of table is contiguous");
+  if (!table.empty()) do_rope_table(positions, inv_freq, scale, table);
+}
+
+void Backend::rope(const Tensor& table, const Tensor& x) {
+  ShapeCheck check("rope");
+  check.dimension("a pair", "2", 2);
+  check.tensor("table", table, {"rows", "half", "2"});
+  check.tensor("x", x, {"rows", "heads", "head_dim"});
+  PL_CHECK(table.size(1) <= 1 || table.stride(1) == 2, "rope: a row of table is contiguous");
+  PL_CHECK(2 * check.size("half") <= check.size("head_dim"), "rope: half is at most head_dim / 2");
+  if (!x.empty() && !table.empty()) do_rope(table, x);
+}
+
+void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                       const KvStore& store) {
+  ShapeCheck check("store_kv");
+  check.dimension("slots", "rows", static_cast<int64_t>(slots.size()));
+  check.tensor("k", k, {"rows", "kv_heads", "head_dim"});
+  check.tensor("v", v, {"rows", "kv_heads", "head_dim"});
+  check_store(check, store);
+  const int64_t num_slots = check.size("blocks") * check.size("block_size");
+  for (const int64_t slot : slots) {
+    PL_CHECK(slot >= 0 && slot < num_slots,
+             fmt::format("store_kv: slot {} of {}", slot, num_slots));
+  }
+  if (!k.empty()) do_store_kv(k, v, slots, store);
+}
+
+void Backend::attention(const Tensor& q, const KvStore& store,
+                        std::span<const AttentionSlice> slices, const AttentionParams& params,
+                        const Tensor& out) {
+  ShapeCheck check("attention");
+  check.tensor("q", q, {"rows", "heads", "head_dim"});
+  check.tensor("out", out, {"rows", "heads", "head_dim"});
+  check_store(check, store);
+  PL_CHECK(check.size("kv_heads") > 0 && check.size("heads") % check.size("kv_heads") == 0,
+           fmt::format("attention: {} heads on {} kv heads", check.size("heads"),
+                       check.size("kv_heads")));
+  PL_CHECK(params.window >= 0 && params.soft_cap >= 0.0f, "attention: negative window or cap");
+  for (const AttentionSlice& slice : slices) {
+    check_slice(slice, check.size("rows"), store, params.window);
+  }
+  if (!out.empty() && !slices.empty()) do_attention(q, store, slices, params, out);
+}
+
+void Backend::gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                               const Tensor& out) {
+  ShapeCheck check("gated_activation");
+  check.tensor("gate", gate, {"rows", "width"});
+  check.tensor("up", up, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_gated_activation(kind, gate, up, out);
+}
+
+void Backend::add(const Tensor& x, const Tensor& y, const Tensor& out) {
+  ShapeCheck check("add");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("y", y, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_add(x, y, out);
+}
+
+void Backend::soft_cap(const Tensor& x, float cap, const Tensor& out) {
+  ShapeCheck check("soft_cap");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  PL_CHECK(cap > 0.0f, "soft_cap: the cap is positive");
+  if (!out.empty()) do_soft_cap(x, cap, out);
+}
+
+void Backend::softmax(const Tensor& x, const Tensor& out) {
+  ShapeCheck check("softmax");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_softmax(x, out);
+}
+
+void Backend::log_sum_exp(const Tensor& x, const Tensor& out) {
+  ShapeCheck check("log_sum_exp");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows"});
+  PL_CHECK(check.size("width") > 0, "log_sum_exp: rows are not empty");
+  if (!out.empty()) do_log_sum_exp(x, out);
+}
+
+void Backend::argmax(const Tensor& x, std::span<int32_t> out) {
+  ShapeCheck check("argmax");
+  check.tensor("x", x, {"rows", "width"});
+  check.dimension("out", "rows", static_cast<int64_t>(out.size()));
+  PL_CHECK(check.size("width") > 0, "argmax: rows are not empty");
+  if (!out.empty()) do_argmax(x, out);
+}
+
+}  // namespace paceline

@@ -1,0 +1,152 @@
+// Backend is every operation a decoder needs, on one device: a checked front door, then the
+// device's own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kernels/packed_matrix.h"
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
+
+// The stored keys and values of one layer. Keys lie transposed inside a block so that neighbouring
+// positions are neighbouring lanes.
+struct KvStore {
+  Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16 or bfloat16
+  Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]
+  int64_t block_size() const { return keys.size(3); }
+};
+
+// Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
+// first_position on. Position p lives in slot p % block_size of block block_table[p / block_size].
+// Entries of blocks that lie wholly before the window of the first row are never looked at.
+struct AttentionSlice {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  std::span<const int32_t> block_table;
+};
+
+struct AttentionParams {
+  float scale = 1.0f;     // multiplies q.k
+  float soft_cap = 0.0f;  // > 0: scores become cap * tanh(score / cap)
+  int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
+};
+
+// Shapes are checked by name in the front door; a mismatch is a bug of the program. Inputs have a
+// contiguous last dimension and any strides before it; `out` may be the input where a line says
+// "in place". Activations and outputs are float32. Every output element is a fixed sequence of
+// floating-point operations on its own row (in attention: its own sequence), so neither the number
+// of rows, their split into calls, nor the thread count changes a bit. One thread at a time may
+// call a Backend.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // E.g. "cpu/avx512bf16"; part of the system fingerprint.
+  virtual std::string_view name() const = 0;
+
+  // out[r] = row ids[r] of table * scale.         table [vocab, hidden], ids [rows], out [rows,
+  // hidden]
+  void embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                 const Tensor& out);
+
+  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16.
+  //                                     x [rows, k], w [n, k], bias [n] or nullptr, out [rows, n]
+  void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
+
+  // out = x / sqrt(mean(x^2) + eps) * weight, in place.    x, out [..., width] (rank 2 or 3),
+  // weight [width]
+  void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out);
+
+  // out = (x - mean) / sqrt(var + eps) * weight + bias, in place.  x, out [rows, width], weight,
+  // bias [width]
+  void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                  const Tensor& out);
+
+  // table[r, i] = {cos, sin}(positions[r] * inv_freq[i]) * scale.  inv_freq [half], table [rows,
+  // half, 2]
+  void rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+                  const Tensor& table);
+
+  // Rotates (x[.., i], x[.., i + half]) by table[r, i], in place; elements from 2 * half on stay as
+  // they are (HF rotate_half).            x [rows, heads, head_dim], table [rows, half, 2]
+  void rope(const Tensor& table, const Tensor& x);
+
+  // Writes row r's keys and values to flat slot slots[r] (= block * block_size + offset), rounded
+  // to the store's dtype.                    k, v [rows, kv_heads, head_dim], slots [rows]
+  void store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                const KvStore& store);
+
+  // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
+  // absolute positions combined in position order. K and V are read as stored; the slices' own keys
+  // must be stored already. Head h reads kv head h / (heads / kv_heads).
+  //                                       q, out [rows, heads, head_dim]
+  void attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                 const AttentionParams& params, const Tensor& out);
+
+  // out = activation(gate) * up.          gate, up, out [rows, width]; out may be gate or up
+  void gated_activation(Activation kind, const Tensor& gate, const Tensor& up, const Tensor& out);
+
+  // out = x + y, in place.                x, y, out [rows, width]
+  void add(const Tensor& x, const Tensor& y, const Tensor& out);
+
+  // out = cap * tanh(x / cap), in place.  x, out [rows, width]
+  void soft_cap(const Tensor& x, float cap, const Tensor& out);
+
+  // out[r] = exp(x[r] - max) / sum, in place.              x, out [rows, width]
+  void softmax(const Tensor& x, const Tensor& out);
+
+  // out[r] = log(sum(exp(x[r]))).         x [rows, width], out [rows]
+  void log_sum_exp(const Tensor& x, const Tensor& out);
+
+  // out[r] = the lowest index of the largest element, or -1 when the row holds a NaN.
+  //                                       x [rows, width], out [rows]
+  void argmax(const Tensor& x, std::span<int32_t> out);
+
+ private:
+  virtual void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                            const Tensor& out) = 0;
+  virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                         const Tensor& out) = 0;
+  virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
+  virtual void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                             const Tensor& out) = 0;
+  virtual void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
+                             float scale, const Tensor& table) = 0;
+  virtual void do_rope(const Tensor& table, const Tensor& x) = 0;
+  virtual void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                           const KvStore& store) = 0;
+  virtual void do_attention(const Tensor& q, const KvStore& store,
+                            std::span<const AttentionSlice> slices, const AttentionParams& params,
+                            const Tensor& out) = 0;
+  virtual void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                                   const Tensor& out) = 0;
+  virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
+  virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
+  virtual void do_softmax(const Tensor& x, const Tensor& out) = 0;
+  virtual void do_log_sum_exp(const Tensor& x, const Tensor& out) = 0;
+  virtual void do_argmax(const Tensor& x, std::span<int32_t> out) = 0;
+};
+
+// The readable definition of every op in plain loops; slow. Accumulates in double.
+std::unique_ptr<Backend> make_reference_backend();
+
+enum class Isa : uint8_t { baseline, avx2, avx512, avx512bf16 };
+
+std::string_view isa_name(Isa isa);
+// The best set this machine runs, or the one PACELINE_ISA names. Throws Error invalid when that is
+// unknown, unsupported when the machine lacks it.
+Isa choose_isa();
+// The sets this machine can run, the baseline first.
+std::span<const Isa> available_isas();
+
+// `threads` and `memory` must outlive the backend; scratch comes from `memory`.
+std::unique_ptr<Backend> make_cpu_backend(Isa isa, ThreadPool& threads, Memory& memory);
+
+}  // namespace paceline

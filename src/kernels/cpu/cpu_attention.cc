@@ -1,0 +1,167 @@
+// How attention is cut into tiles for the threads, and how keys and values reach the store.
+#include "kernels/cpu/cpu_backend.h"
+
+namespace paceline {
+namespace {
+
+// Rows of queries that a tile holds: enough to pay for widening the keys, few enough for the
+// first-level cache. Counted in floats of queries.
+constexpr int64_t kTileFloats = 3072;
+// Rows whose keys one thread stores at a time.
+constexpr int64_t kStoreRows = 64;
+constexpr int64_t kPiecesPerThread = 4;
+// Multiply-adds below which another thread is not worth waking.
+constexpr int64_t kSmallAttention = 65536;
+// What the partials of all chunks of a call may take: 32 MiB.
+constexpr int64_t kMaxPartialFloats = int64_t{8} << 20;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+char* head_of(const Tensor& store, int64_t kv_head) {
+  return static_cast<char*>(store.raw()) +
+         kv_head * store.stride(1) * static_cast<int64_t>(dtype_bytes(store.dtype()));
+}
+
+// The rows from `row` on, before `end`, that go to consecutive slots of one block.
+int64_t run_length(std::span<const int64_t> slots, int64_t row, int64_t end, int64_t block_size) {
+  const int64_t first = slots[static_cast<size_t>(row)];
+  const int64_t most = std::min(end - row, block_size - first % block_size);
+  int64_t count = 1;
+  while (count < most && slots[static_cast<size_t>(row + count)] == first + count) ++count;
+  return count;
+}
+
+}  // namespace
+
+void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                             const KvStore& store) {
+  const auto dtype = static_cast<size_t>(store.keys.dtype());
+  const auto element_bytes = static_cast<int64_t>(dtype_bytes(store.keys.dtype()));
+  const int64_t rows = k.size(0), heads = k.size(1), head_dim = k.size(2);
+  const int64_t block_size = store.block_size();
+
+  const auto store_run = [&](int64_t row, int64_t count, int64_t head) {
+    const int64_t slot = slots[static_cast<size_t>(row)];
+    const int64_t block = slot / block_size, offset = slot % block_size;
+    char* const keys =
+        head_of(store.keys, head) + (block * store.keys.stride(0) + offset) * element_bytes;
+    char* const values = head_of(store.values, head) +
+                         (block * store.values.stride(0) + offset * head_dim) * element_bytes;
+    kernels_.store_keys[dtype](k.row<float>(row) + head * k.stride(1), k.stride(0), count, head_dim,
+                               block_size, keys);
+    kernels_.store_values[dtype](v.row<float>(row) + head * v.stride(1), v.stride(0), count,
+                                 head_dim, values);
+  };
+  const int64_t groups = divide_up(rows, kStoreRows);
+  for_each_row(groups * heads, 2 * std::min(rows, kStoreRows) * head_dim, [&](int64_t unit) {
+    const int64_t end = std::min(rows, (unit / heads + 1) * kStoreRows);
+    for (int64_t row = unit / heads * kStoreRows; row < end;) {
+      const int64_t count = run_length(slots, row, end, block_size);
+      store_run(row, count, unit % heads);
+      row += count;
+    }
+  });
+}
+
+void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
+                                std::span<const AttentionSlice> slices,
+                                const AttentionParams& params, const Tensor& out) {
+  const int64_t kv_heads = store.keys.size(1), head_dim = q.size(2);
+  const int64_t group = q.size(1) / kv_heads;
+  const int64_t tile_rows = std::max<int64_t>(1, kTileFloats / (group * head_dim));
+  tasks_.clear();
+  for (const AttentionSlice& slice : slices) {
+    for (int64_t first = 0; first < slice.num_rows; first += tile_rows) {
+      for (int64_t head = 0; head < kv_heads; ++head) {
+        const int64_t row = slice.first_row + first;
+        tasks_.push_back({.head_dim = head_dim,
+                          .group = group,
+                          .num_rows = std::min(tile_rows, slice.num_rows - first),
+                          .first_position = slice.first_position + first,
+                          .q = q.row<float>(row) + head * group * q.stride(1),
+                          .q_row_stride = q.stride(0),
+                          .q_head_stride = q.stride(1),
+                          .out = out.row<float>(row) + head * group * out.stride(1),
+                          .out_row_stride = out.stride(0),
+                          .out_head_stride = out.stride(1),
+                          .keys = head_of(store.keys, head),
+                          .key_block_stride = store.keys.stride(0),
+                          .values = head_of(store.values, head),
+                          .value_block_stride = store.values.stride(0),
+                          .block_size = store.block_size(),
+                          .block_table = slice.block_table.data(),
+                          .scale = params.scale,
+                          .soft_cap = params.soft_cap,
+                          .window = params.window});
+      }
+    }
+  }
+}
+
+void CpuBackend::do_attention(const Tensor& q, const KvStore& store,
+                              std::span<const AttentionSlice> slices, const AttentionParams& params,
+                              const Tensor& out) {
+  plan_attention(q, store, slices, params, out);
+  AttentionNeed need;
+  for (const AttentionTask& task : tasks_) {
+    const int64_t chunks = kernels_.attention_num_chunks(task);
+    need.scratch = std::max(need.scratch, kernels_.attention_scratch(task));
+    need.partials += chunks * kernels_.attention_partial(task);
+    need.chunks += chunks;
+    need.work += 2 * chunks * kChunkLength * task.num_rows * task.group * task.head_dim;
+  }
+  const auto num_tasks = static_cast<int64_t>(tasks_.size()),
+             num_threads = int64_t{threads_.num_threads()};
+  const bool has_few_tiles = num_threads > 1 && num_tasks < kPiecesPerThread * num_threads;
+  if (has_few_tiles && need.chunks >= kPiecesPerThread * num_threads &&
+      need.partials <= kMaxPartialFloats) {
+    attend_by_chunks(store.keys.dtype(), need);
+  } else {
+    attend_by_tiles(store.keys.dtype(), need);
+  }
+}
+
+void CpuBackend::attend_by_tiles(DType dtype, const AttentionNeed& need) {
+  const auto num_tasks = static_cast<int64_t>(tasks_.size());
+  auto* const scratch = thread_scratch_.reserve_as<float>(need.scratch * threads_.num_threads());
+  const auto kernel = kernels_.attention[static_cast<size_t>(dtype)];
+  const int64_t grain = need.work < kSmallAttention ? num_tasks : 1;
+  threads_.parallel_for(num_tasks, grain, [&](int64_t begin, int64_t end, int thread_index) {
+    for (int64_t i = begin; i < end; ++i) {
+      AttentionTask& task = tasks_[static_cast<size_t>(i)];
+      task.scratch = scratch + thread_index * need.scratch;
+      kernel(task);
+    }
+  });
+}
+
+void CpuBackend::attend_by_chunks(DType dtype, const AttentionNeed& need) {
+  const int64_t num_threads = threads_.num_threads();
+  auto* const scratch = thread_scratch_.reserve_as<float>(need.scratch * num_threads);
+  auto* const partials = chunk_partials_.reserve_as<float>(need.partials);
+  const auto kernel = kernels_.attention_chunks[static_cast<size_t>(dtype)];
+  // Chunks are counted through all tasks, whose partials lie in the same order.
+  const int64_t grain = std::max<int64_t>(1, need.chunks / (kPiecesPerThread * num_threads));
+  threads_.parallel_for(need.chunks, grain, [&](int64_t begin, int64_t end, int thread_index) {
+    int64_t first = 0;
+    float* task_partials = partials;
+    for (AttentionTask task : tasks_) {
+      const int64_t chunks = kernels_.attention_num_chunks(task);
+      const int64_t partial = kernels_.attention_partial(task);
+      const int64_t from = std::max(begin - first, int64_t{0}), to = std::min(end - first, chunks);
+      task.scratch = scratch + thread_index * need.scratch;
+      if (from < to) kernel(task, from, to, task_partials + from * partial);
+      first += chunks;
+      task_partials += chunks * partial;
+    }
+  });
+
+  const float* task_partials = partials;
+  for (AttentionTask& task : tasks_) {
+    task.scratch = scratch;
+    kernels_.attention_combine(task, task_partials);
+    task_partials += kernels_.attention_num_chunks(task) * kernels_.attention_partial(task);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,154 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kernels/cpu/isa.h"
+
+namespace paceline {
+namespace {
+
+static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::f16) == 1 &&
+              static_cast<int>(DType::bf16) == 2);
+static_assert(static_cast<int>(Activation::gelu_erf) == kNumActivations - 1);
+
+// Head `index % heads` of row `index / heads` of a tensor of rank 2 (one head) or 3.
+float* head_row(const Tensor& tensor, int64_t index) {
+  if (tensor.rank() == 2) return tensor.row<float>(index);
+  const int64_t heads = tensor.size(1);
+  return tensor.row<float>(index / heads) + index % heads * tensor.stride(1);
+}
+
+}  // namespace
+
+CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
+    : kernels_(kernel_table(isa)),
+      threads_(threads),
+      name_(fmt::format("cpu/{}", isa_name(isa))),
+      input_rows_(memory),
+      row_partials_(memory),
+      row_totals_(memory),
+      thread_scratch_(memory),
+      chunk_partials_(memory) {}
+
+void CpuBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                              const Tensor& out) {
+  const auto kernel = kernels_.embedding[static_cast<size_t>(table.dtype)];
+  for_each_row(out.size(0), table.k, [&](int64_t row) {
+    const int64_t id = ids[static_cast<size_t>(row)];
+    kernel(table.panel(id / kPanelWidth), id % kPanelWidth, table.k, scale, out.row<float>(row));
+  });
+}
+
+void CpuBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
+  const int64_t width = x.size(-1);
+  const float* const weights = weight.elements<float>();
+  for_each_row(x.num_elements() / width, width, [&](int64_t row) {
+    kernels_.rms_norm(head_row(x, row), weights, eps, width, head_row(out, row));
+  });
+}
+
+void CpuBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                               const Tensor& out) {
+  const int64_t width = x.size(1);
+  const float* const weights = weight.elements<float>();
+  const float* const biases = bias.elements<float>();
+  for_each_row(x.size(0), width, [&](int64_t row) {
+    kernels_.layer_norm(x.row<float>(row), weights, biases, eps, width, out.row<float>(row));
+  });
+}
+
+void CpuBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
+                               float scale, const Tensor& table) {
+  // A sine costs about as much as 16 elements elsewhere.
+  constexpr int64_t kSineElements = 16;
+  const int64_t half = table.size(1);
+  for_each_row(table.size(0), half * kSineElements, [&](int64_t row) {
+    kernels_.rope_table(static_cast<float>(positions[static_cast<size_t>(row)]),
+                        inv_freq.elements<float>(), half, scale, table.row<float>(row));
+  });
+}
+
+void CpuBackend::do_rope(const Tensor& table, const Tensor& x) {
+  const int64_t heads = x.size(1), half = table.size(1);
+  for_each_row(x.size(0), heads * half * 2, [&](int64_t row) {
+    for (int64_t head = 0; head < heads; ++head) {
+      kernels_.rope(table.row<float>(row), half, x.row<float>(row) + head * x.stride(1));
+    }
+  });
+}
+
+void CpuBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                                     const Tensor& out) {
+  const auto kernel = kernels_.gated_activation[static_cast<size_t>(kind)];
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    kernel(gate.row<float>(row) + first, up.row<float>(row) + first, count,
+           out.row<float>(row) + first);
+  });
+}
+
+void CpuBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out) {
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    kernels_.add(x.row<float>(row) + first, y.row<float>(row) + first, count,
+                 out.row<float>(row) + first);
+  });
+}
+
+void CpuBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    kernels_.soft_cap(x.row<float>(row) + first, cap, count, out.row<float>(row) + first);
+  });
+}
+
+const ExpSum* CpuBackend::exp_sums(const Tensor& x) {
+  const int64_t rows = x.size(0), blocks = num_row_blocks(x.size(1));
+  auto* const parts = row_partials_.reserve_as<ExpSum>(rows * blocks);
+  for_each_block(rows, x.size(1), [&](int64_t row, int64_t block, int64_t first, int64_t count) {
+    parts[row * blocks + block] = kernels_.exp_sum(x.row<float>(row) + first, count);
+  });
+  auto* const totals = row_totals_.reserve_as<ExpSum>(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    totals[row] = kernels_.combine_exp_sums(parts + row * blocks, blocks);
+  }
+  return totals;
+}
+
+void CpuBackend::do_softmax(const Tensor& x, const Tensor& out) {
+  const ExpSum* const totals = exp_sums(x);
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    kernels_.softmax(x.row<float>(row) + first, totals[row], count, out.row<float>(row) + first);
+  });
+}
+
+void CpuBackend::do_log_sum_exp(const Tensor& x, const Tensor& out) {
+  const ExpSum* const totals = exp_sums(x);
+  for (int64_t row = 0; row < x.size(0); ++row) {
+    out.elements<float>()[row] = kernels_.log_sum(totals[row]);
+  }
+}
+
+void CpuBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
+  const int64_t rows = x.size(0), width = x.size(1), blocks = num_row_blocks(width);
+  auto* const largest = row_partials_.reserve_as<float>(rows * blocks);
+  for_each_block(rows, width, [&](int64_t row, int64_t block, int64_t first, int64_t count) {
+    largest[row * blocks + block] = kernels_.largest(x.row<float>(row) + first, count);
+  });
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const begin = largest + row * blocks;
+    const float* const end = begin + blocks;
+    int32_t& index = out[static_cast<size_t>(row)];
+    index = -1;
+    if (std::any_of(begin, end, [](float value) { return std::isnan(value); })) continue;
+    const int64_t first = (std::max_element(begin, end) - begin) * kRowBlock;
+    index = static_cast<int32_t>(first + kernels_.index_of(x.row<float>(row) + first,
+                                                           std::min(kRowBlock, width - first),
+                                                           *std::max_element(begin, end)));
+  }
+}
+
+std::unique_ptr<Backend> make_cpu_backend(Isa isa, ThreadPool& threads, Memory& memory) {
+  return std::make_unique<CpuBackend>(isa, threads, memory);
+}
+
+}  // namespace paceline

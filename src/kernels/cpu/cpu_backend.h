@@ -1,0 +1,101 @@
+// CpuBackend splits every op over the threads by output and calls the kernels of one instruction
+// set.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/scratch.h"
+
+namespace paceline {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(Isa isa, ThreadPool& threads, Memory& memory);
+
+  std::string_view name() const override { return name_; }
+
+ private:
+  void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                    const Tensor& out) override;
+  void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                 const Tensor& out) override;
+  void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
+  void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                     const Tensor& out) override;
+  void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+                     const Tensor& table) override;
+  void do_rope(const Tensor& table, const Tensor& x) override;
+  void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                   const KvStore& store) override;
+  void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                    const AttentionParams& params, const Tensor& out) override;
+  void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                           const Tensor& out) override;
+  void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
+  void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
+  void do_softmax(const Tensor& x, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, const Tensor& out) override;
+  void do_argmax(const Tensor& x, std::span<int32_t> out) override;
+
+  // body(row) over rows of so many elements each, in pieces worth a thread's while.
+  template <class Body>
+  void for_each_row(int64_t rows, int64_t row_elements, Body&& body) {
+    const int64_t grain = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, row_elements));
+    threads_.parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) body(row);
+    });
+  }
+  // body(row, block, first column, columns) over rows cut into blocks of kRowBlock columns.
+  template <class Body>
+  void for_each_block(int64_t rows, int64_t width, Body&& body) {
+    const int64_t blocks = num_row_blocks(width);
+    for_each_row(rows * blocks, std::min(width, kRowBlock), [&](int64_t unit) {
+      const int64_t block = unit % blocks, first = block * kRowBlock;
+      body(unit / blocks, block, first, std::min(kRowBlock, width - first));
+    });
+  }
+  static int64_t num_row_blocks(int64_t width) { return (width + kRowBlock - 1) / kRowBlock; }
+
+  // Inputs of a product in the form its weights want.
+  struct PreparedRows {
+    const std::byte* rows;
+    int64_t stride;  // bytes
+  };
+  PreparedRows prepare_rows(const Tensor& x, const PackedMatrix& w);
+
+  // The maximum and the sum of exponentials of every row; valid until the next call.
+  const ExpSum* exp_sums(const Tensor& x);
+
+  void plan_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                      const AttentionParams& params, const Tensor& out);
+  // What the planned tasks need, summed; of scratch the most that one needs.
+  struct AttentionNeed {
+    int64_t scratch = 0;   // floats
+    int64_t partials = 0;  // floats
+    int64_t chunks = 0;
+    int64_t work = 0;  // multiply-adds
+  };
+  void attend_by_tiles(DType dtype, const AttentionNeed& need);
+  // For fewer tiles than keep the threads busy: their chunks are shared out, then combined.
+  void attend_by_chunks(DType dtype, const AttentionNeed& need);
+
+  // Less than this isn't worth waking another thread for.
+  static constexpr int64_t kPieceElements = 16384;
+
+  const KernelTable& kernels_;
+  ThreadPool& threads_;
+  std::string name_;
+  Scratch input_rows_;
+  Scratch row_partials_;
+  Scratch row_totals_;
+  Scratch thread_scratch_;
+  Scratch chunk_partials_;
+  std::vector<AttentionTask> tasks_;  // of the current call of attention
+};
+
+}  // namespace paceline

@@ -1,0 +1,168 @@
+#include "kernels/cpu/isa.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "kernels/cpu/isa_tables.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace paceline {
+namespace {
+
+constexpr std::array kAllIsas = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512bf16};
+
+#if defined(__x86_64__)
+
+constexpr uint32_t bit(int index) { return uint32_t{1} << index; }
+
+// The registers that the operating system saves: XMM and YMM, then the opmasks and ZMM too.
+constexpr uint64_t kYmmState = 0x06, kZmmState = 0xE6;
+
+uint64_t saved_states() {
+  uint32_t low = 0, high = 0;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t{high} << 32) | low;
+}
+
+// The feature registers of CPUID (Intel SDM, volume 2A, CPUID).
+struct Features {
+  uint32_t leaf1_c = 0, leaf7_b = 0, leaf7_1_a = 0;
+  uint64_t states = 0;
+
+  bool have_avx2() const {
+    constexpr uint32_t kLeaf1 = bit(12) | bit(29);         // FMA, F16C
+    constexpr uint32_t kLeaf7 = bit(3) | bit(5) | bit(8);  // BMI1, AVX2, BMI2
+    return (leaf1_c & kLeaf1) == kLeaf1 && (leaf7_b & kLeaf7) == kLeaf7 &&
+           (states & kYmmState) == kYmmState;
+  }
+  bool have_avx512() const {
+    constexpr uint32_t kLeaf7 = bit(16) | bit(17) | bit(30) | bit(31);  // F, DQ, BW, VL
+    return have_avx2() && (leaf7_b & kLeaf7) == kLeaf7 && (states & kZmmState) == kZmmState;
+  }
+  bool have_avx512bf16(uint32_t leaf7_c) const {
+    return have_avx512() && (leaf7_c & bit(11)) != 0 && (leaf7_1_a & bit(5)) != 0;  // VNNI, BF16
+  }
+};
+
+bool machine_runs(Isa isa) {
+  uint32_t a = 0, b = 0, c = 0, d = 0, leaf7_c = 0;
+  Features features;
+  if (__get_cpuid(1, &a, &b, &c, &d) != 0) features.leaf1_c = c;
+  if ((features.leaf1_c & bit(27)) != 0) features.states = saved_states();  // OSXSAVE
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
+    features.leaf7_b = b;
+    leaf7_c = c;
+  }
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) features.leaf7_1_a = a;
+  switch (isa) {
+    case Isa::baseline:
+      return true;
+    case Isa::avx2:
+      return features.have_avx2();
+    case Isa::avx512:
+      return features.have_avx512();
+    case Isa::avx512bf16:
+      return features.have_avx512bf16(leaf7_c);
+  }
+  return false;
+}
+
+KernelTable make_table(Isa isa) {
+  switch (isa) {
+    case Isa::baseline:
+      break;
+    case Isa::avx2:
+      return avx2::make_kernel_table();
+    case Isa::avx512:
+      return avx512::make_kernel_table();
+    case Isa::avx512bf16:
+      return avx512bf16::make_kernel_table();
+  }
+  return baseline::make_kernel_table();
+}
+
+#else
+
+bool machine_runs(Isa isa) { return isa == Isa::baseline; }
+KernelTable make_table(Isa) { return baseline::make_kernel_table(); }
+
+#endif
+
+std::span<const Isa> find_isas() {
+  static std::array<Isa, kAllIsas.size()> isas{};
+  size_t count = 0;
+  for (const Isa isa : kAllIsas) {
+    if (machine_runs(isa)) isas[count++] = isa;
+  }
+  return {isas.data(), count};
+}
+
+bool is_available(Isa isa) {
+  const auto isas = available_isas();
+  return std::find(isas.begin(), isas.end(), isa) != isas.end();
+}
+
+std::string names_of(std::span<const Isa> isas) {
+  std::string names;
+  for (const Isa isa : isas) {
+    if (!names.empty()) names += ", ";
+    names += isa_name(isa);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string_view isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::baseline:
+      return "baseline";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512bf16:
+      return "avx512bf16";
+  }
+  return "";
+}
+
+std::span<const Isa> available_isas() {
+  static const std::span<const Isa> isas = find_isas();
+  return isas;
+}
+
+Isa choose_isa() {
+  const char* const wanted = std::getenv("PACELINE_ISA");
+  if (wanted == nullptr || *wanted == '\0') return available_isas().back();
+  for (const Isa isa : kAllIsas) {
+    if (isa_name(isa) != wanted) continue;
+    if (is_available(isa)) return isa;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("PACELINE_ISA is {}, which this machine lacks; it runs {}", wanted,
+                            names_of(available_isas())));
+  }
+  throw Error(ErrorCode::invalid, fmt::format("PACELINE_ISA is \"{}\", expected one of {}", wanted,
+                                              names_of(kAllIsas)));
+}
+
+const KernelTable& kernel_table(Isa isa) {
+  PL_CHECK(is_available(isa), fmt::format("this machine lacks {}", isa_name(isa)));
+  static std::array<KernelTable, kAllIsas.size()> tables = [] {
+    std::array<KernelTable, kAllIsas.size()> made{};
+    for (const Isa available : available_isas()) {
+      made[static_cast<size_t>(available)] = make_table(available);
+    }
+    return made;
+  }();
+  return tables[static_cast<size_t>(isa)];
+}
+
+}  // namespace paceline

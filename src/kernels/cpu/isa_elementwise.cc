@@ -1,0 +1,54 @@
+// Element by element along a row. A tail runs the same vector code, so an element's bits don't
+// depend on where it stands.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/vec_math.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+struct Silu {
+  PL_INLINE Vec apply(Vec x) { return x / (1.0f + exp(-x)); }
+};
+
+// Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016): the tanh form and the exact one.
+struct GeluTanh {
+  PL_INLINE Vec apply(Vec x) {
+    const Vec cubic = fma(x * x * x, splat(0.044715f), x);
+    return x * 0.5f * (1.0f + tanh(cubic * 0.7978845608f));
+  }
+};
+struct GeluErf {
+  PL_INLINE Vec apply(Vec x) { return x * 0.5f * (1.0f + erf(x * 0.7071067812f)); }
+};
+
+template <class Activation>
+void gated_activation(const float* gate, const float* up, int64_t width, float* out) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Vec activated = Activation::apply(load_upto(gate + i, count));
+    store_upto(out + i, activated * load_upto(up + i, count), count);
+  });
+}
+
+void add(const float* x, const float* y, int64_t width, float* out) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(out + i, load_upto(x + i, count) + load_upto(y + i, count), count);
+  });
+}
+
+void soft_cap(const float* x, float cap, int64_t width, float* out) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(out + i, tanh(load_upto(x + i, count) / cap) * cap, count);
+  });
+}
+
+}  // namespace
+
+void add_elementwise_kernels(KernelTable& table) {
+  table.gated_activation[0] = gated_activation<Silu>;
+  table.gated_activation[1] = gated_activation<GeluTanh>;
+  table.gated_activation[2] = gated_activation<GeluErf>;
+  table.add = add;
+  table.soft_cap = soft_cap;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

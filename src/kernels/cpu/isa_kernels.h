@@ -1,0 +1,19 @@
+// What the sources of one instruction set define for its table.
+#pragma once
+
+#include "kernels/cpu/kernel_table.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+// Each fills the part of the table that its source defines.
+void add_matmul_kernels(KernelTable& table);
+void add_embedding_kernels(KernelTable& table);
+void add_norm_kernels(KernelTable& table);
+void add_rope_kernels(KernelTable& table);
+void add_kv_store_kernels(KernelTable& table);
+void add_attention_kernels(KernelTable& table);
+void add_elementwise_kernels(KernelTable& table);
+void add_softmax_kernels(KernelTable& table);
+void add_roofline_kernels(KernelTable& table);
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

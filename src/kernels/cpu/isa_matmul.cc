@@ -1,0 +1,211 @@
+// Products with packed matrices: one tile kernel for any number of rows, so that a row's bits never
+// depend on its company.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/products.h"
+#include "kernels/packed_layout.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
+constexpr int kMaxTileVectors = 8;
+constexpr int kMinTileVectors = 2;
+constexpr int kMaxTileRows = kAccumulators / kMinTileVectors;
+
+// A tile of sums over one segment of K.
+template <class Product>
+struct Tile {
+  const typename Product::Input* inputs;  // the tile's first row at the segment's start
+  int64_t input_stride;                   // elements
+  const typename Product::Weight* weights;
+  int64_t panel_elements;
+  int64_t num_steps;
+  float* out;
+  int64_t out_stride;
+  int64_t num_columns;  // of the matrix, from the tile's first on
+  const float* bias;    // at the tile's first column, in the last segment; or nullptr
+  bool is_first_segment;
+};
+
+template <class Product, int kRows, int kVectors>
+PL_INLINE void store_tile(const Tile<Product>& tile, const Vec (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = v * kLanes;
+    const int64_t count = min_of(tile.num_columns - column, kLanes);
+    if (count <= 0) return;
+    const Vec bias = tile.bias == nullptr ? Vec{} : load_upto(tile.bias + column, count);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      float* const out = tile.out + r * tile.out_stride + column;
+      Vec value = sums[r][v];
+      if (!tile.is_first_segment) value = load_upto(out, count) + value;
+      if (tile.bias != nullptr) value = value + bias;
+      store_upto(out, value, count);
+    }
+  }
+}
+
+// sums[r][v] = 0, then one multiply-add per factor and step, in ascending order.
+template <class Product, int kRows, int kVectors>
+void multiply_tile(const Tile<Product>& tile) {
+  constexpr int64_t kStepWeights = kPanelWidth * Product::kDepth;
+  const typename Product::Input* inputs = tile.inputs;
+  const typename Product::Weight* weights = tile.weights;
+  const int64_t input_stride = tile.input_stride;
+  const int64_t panel_elements = tile.panel_elements;
+  Vec sums[kRows][kVectors] = {};
+  for (int64_t step = 0; step < tile.num_steps; ++step) {
+    typename Product::Raw raw[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      raw[v] = Product::load_weights(weights + v / kPanelVectors * panel_elements +
+                                     v % kPanelVectors * kLanes * Product::kDepth);
+    }
+    const auto add_factor = [&]<int kFactor>() __attribute__((always_inline)) {
+      typename Product::Factor factors[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) factors[v] = Product::template weights<kFactor>(raw[v]);
+#pragma GCC unroll 12
+      for (int r = 0; r < kRows; ++r) {
+        const auto x = Product::template input<kFactor>(inputs + r * input_stride);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          sums[r][v] = Product::multiply_add(sums[r][v], x, factors[v]);
+        }
+      }
+    };
+    add_factor.template operator()<0>();
+    if constexpr (Product::kFactors == 2) add_factor.template operator()<1>();
+    weights += kStepWeights;
+    inputs += Product::kInputsPerStep;
+  }
+  store_tile<Product, kRows, kVectors>(tile, sums);
+}
+
+template <class Product, int kVectors, int kRows = kAccumulators / kVectors>
+void multiply_rows(int64_t num_rows, const Tile<Product>& tile) {
+  if constexpr (kRows > 0) {
+    if (num_rows == kRows) {
+      multiply_tile<Product, kRows, kVectors>(tile);
+    } else {
+      multiply_rows<Product, kVectors, kRows - 1>(num_rows, tile);
+    }
+  }
+}
+
+// The widest tile of so many rows whose sums stay in registers.
+int64_t tile_vectors(int64_t num_rows) {
+  int64_t vectors = kMaxTileVectors;
+  while (vectors > kMinTileVectors && vectors * num_rows > kAccumulators) vectors /= 2;
+  return vectors;
+}
+
+template <class Product>
+void multiply(int64_t num_rows, int64_t num_vectors, const Tile<Product>& tile) {
+  switch (num_vectors) {
+    case 8:
+      return multiply_rows<Product, 8>(num_rows, tile);
+    case 4:
+      return multiply_rows<Product, 4>(num_rows, tile);
+    default:
+      return multiply_rows<Product, 2>(num_rows, tile);
+  }
+}
+
+// The panels' columns [first, first + num_vectors * kLanes) of one segment times all rows, which
+// are cut into tiles of nearly equal height.
+template <class Product>
+void multiply_columns(const MatmulTask& task, int64_t num_vectors, Tile<Product> tile) {
+  const int64_t num_tiles = (task.num_rows + kMaxTileRows - 1) / kMaxTileRows;
+  const int64_t short_rows = task.num_rows / num_tiles;
+  const int64_t num_tall = task.num_rows % num_tiles;
+  for (int64_t i = 0; i < num_tiles; ++i) {
+    const int64_t num_rows = short_rows + (i < num_tall ? 1 : 0);
+    multiply<Product>(num_rows, num_vectors, tile);
+    tile.inputs += num_rows * tile.input_stride;
+    tile.out += num_rows * tile.out_stride;
+  }
+}
+
+template <class Product>
+void multiply_segment(const MatmulTask& task, int64_t first_k, int64_t last_k) {
+  const int64_t num_tiles = (task.num_rows + kMaxTileRows - 1) / kMaxTileRows;
+  const int64_t most_vectors = tile_vectors((task.num_rows + num_tiles - 1) / num_tiles);
+  const auto* inputs = static_cast<const typename Product::Input*>(task.inputs);
+  const auto* weights = static_cast<const typename Product::Weight*>(task.panels);
+  constexpr auto kInputBytes = static_cast<int64_t>(sizeof(typename Product::Input));
+
+  const int64_t end = task.last_panel * kPanelVectors;
+  int64_t vector = task.first_panel * kPanelVectors;
+  while (vector < end) {
+    int64_t num_vectors = most_vectors;
+    while (num_vectors > end - vector) num_vectors /= 2;
+    const int64_t column = vector * kLanes;
+    const bool is_last_segment = last_k == task.padded_k;
+    const int64_t weight_offset = vector / kPanelVectors * task.panel_elements +
+                                  first_k * kPanelWidth +
+                                  vector % kPanelVectors * kLanes * Product::kDepth;
+    multiply_columns<Product>(
+        task, num_vectors,
+        {.inputs = inputs + first_k / Product::kDepth * Product::kInputsPerStep,
+         .input_stride = task.input_stride / kInputBytes,
+         .weights = weights + weight_offset,
+         .panel_elements = task.panel_elements,
+         .num_steps = (last_k - first_k) / Product::kDepth,
+         .out = task.out + column,
+         .out_stride = task.out_stride,
+         .num_columns = task.n - column,
+         .bias = is_last_segment && task.bias != nullptr ? task.bias + column : nullptr,
+         .is_first_segment = first_k == 0});
+    vector += num_vectors;
+  }
+}
+
+template <class Product>
+void matmul(const MatmulTask& task) {
+  for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
+    multiply_segment<Product>(task, k, min_of(k + kSegmentLength, task.padded_k));
+  }
+}
+
+// float32 as it is, zeros up to padded_k.
+void copy_row(const float* x, int64_t k, int64_t padded_k, void* input) {
+  auto* const to = static_cast<float*>(input);
+  for_each_vector(
+      k, [&](int64_t i, int64_t count) { store_upto(to + i, load_upto(x + i, count), count); });
+  for (int64_t i = k; i < padded_k; ++i) to[i] = 0.0f;
+}
+
+// Rounded to bfloat16; held as the product of this instruction set wants it.
+void round_row(const float* x, int64_t k, int64_t padded_k, void* input) {
+  if constexpr (Bf16Product::kFactors == 1) {
+    auto* const to = static_cast<Bf16*>(input);
+    for_each_vector(
+        k, [&](int64_t i, int64_t count) { store_upto(to + i, load_upto(x + i, count), count); });
+    for (int64_t i = k; i < padded_k; ++i) to[i] = {0};
+  } else {
+    auto* const to = static_cast<float*>(input);
+    for_each_vector(k, [&](int64_t i, int64_t count) {
+      const Uints rounded = round_bits_to_bf16(load_upto(x + i, count)) << 16;
+      store_upto(to + i, as_floats(rounded), count);
+    });
+    for (int64_t i = k; i < padded_k; ++i) to[i] = 0.0f;
+  }
+}
+
+}  // namespace
+
+void add_matmul_kernels(KernelTable& table) {
+  table.matmul[0] = matmul<F32Product>;
+  table.matmul[1] = matmul<F16Product>;
+  table.matmul[2] = matmul<Bf16Product>;
+  table.prepare_row[0] = copy_row;
+  table.prepare_row[1] = copy_row;
+  table.prepare_row[2] = round_row;
+  table.input_bytes[0] = sizeof(float);
+  table.input_bytes[1] = sizeof(float);
+  table.input_bytes[2] = Bf16Product::kFactors == 1 ? sizeof(Bf16) : sizeof(float);
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

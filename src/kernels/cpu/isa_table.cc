@@ -1,0 +1,21 @@
+// The table of one instruction set.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/isa_tables.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+KernelTable make_kernel_table() {
+  KernelTable table = {};
+  add_matmul_kernels(table);
+  add_embedding_kernels(table);
+  add_norm_kernels(table);
+  add_rope_kernels(table);
+  add_kv_store_kernels(table);
+  add_attention_kernels(table);
+  add_elementwise_kernels(table);
+  add_softmax_kernels(table);
+  add_roofline_kernels(table);
+  return table;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

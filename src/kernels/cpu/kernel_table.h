@@ -1,0 +1,125 @@
+// KernelTable is what one instruction set provides: single-threaded kernels behind function
+// pointers.
+#pragma once
+
+#include <cstdint>
+
+namespace paceline {
+
+// Indexes the arrays of kernels that differ by element type, in the order of DType.
+constexpr int kNumFloatTypes = 3;
+constexpr int kNumActivations = 3;
+
+// Keys per partial result of attention, at absolute positions.
+constexpr int64_t kChunkLength = 64;
+// Elements of a row that give one partial of softmax, log_sum_exp and argmax.
+constexpr int64_t kRowBlock = 4096;
+
+// Rows [0, num_rows) times the panels [first_panel, last_panel) of a packed matrix.
+struct MatmulTask {
+  const void* inputs = nullptr;  // as prepare_row wrote them, [num_rows][input_stride bytes]
+  int64_t input_stride = 0;      // bytes
+  int64_t num_rows = 0;
+  const void* panels = nullptr;  // panel 0 of the matrix
+  int64_t panel_elements = 0;
+  int64_t n = 0;
+  int64_t padded_k = 0;
+  int64_t first_panel = 0;
+  int64_t last_panel = 0;
+  const float* bias = nullptr;  // [n] or nullptr
+  float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
+  int64_t out_stride = 0;
+};
+
+// A tile of rows of one sequence on one kv head: `num_rows` positions times `group` query heads.
+struct AttentionTask {
+  int64_t head_dim = 0;
+  int64_t group = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  const float* q = nullptr;  // the first row's first head of the group
+  int64_t q_row_stride = 0;
+  int64_t q_head_stride = 0;
+  float* out = nullptr;
+  int64_t out_row_stride = 0;
+  int64_t out_head_stride = 0;
+  const void* keys = nullptr;  // block 0 of this kv head, [head_dim][block_size]
+  int64_t key_block_stride = 0;
+  const void* values = nullptr;  // [block_size][head_dim]
+  int64_t value_block_stride = 0;
+  int64_t block_size = 0;
+  const int32_t* block_table = nullptr;
+  float scale = 1.0f;
+  float soft_cap = 0.0f;
+  int64_t window = 0;
+  float* scratch = nullptr;  // attention_scratch(...) floats of this thread
+};
+
+// Of a row or a part of it: the maximum and the sum of exp(x - maximum).
+struct ExpSum {
+  float max = 0.0f;
+  float sum = 0.0f;
+};
+
+struct KernelTable {
+  // Weights of each type take their inputs in a form of their own: [padded_k] elements of this
+  // size.
+  int64_t input_bytes[kNumFloatTypes];
+  void (*prepare_row[kNumFloatTypes])(const float* x, int64_t k, int64_t padded_k, void* input);
+  void (*matmul[kNumFloatTypes])(const MatmulTask& task);
+
+  // out = column `column` (0 to 31) of a panel times scale.
+  void (*embedding[kNumFloatTypes])(const void* panel, int64_t column, int64_t k, float scale,
+                                    float* out);
+
+  void (*rms_norm)(const float* x, const float* weight, float eps, int64_t width, float* out);
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps,
+                     int64_t width, float* out);
+  void (*rope_table)(float position, const float* inv_freq, int64_t half, float scale,
+                     float* table);
+  void (*rope)(const float* table, int64_t half, float* head);
+
+  // k and v are `count` rows that go to neighbouring slots of one block; strides count elements.
+  void (*store_keys[kNumFloatTypes])(const float* k, int64_t row_stride, int64_t count,
+                                     int64_t head_dim, int64_t block_size, void* slot);
+  void (*store_values[kNumFloatTypes])(const float* v, int64_t row_stride, int64_t count,
+                                       int64_t head_dim, void* slot);
+
+  // Floats of scratch for a task, and for the partial results of one of its chunks.
+  int64_t (*attention_scratch)(const AttentionTask& task);
+  int64_t (*attention_partial)(const AttentionTask& task);
+  // The chunks that any row of a task sees.
+  int64_t (*attention_num_chunks)(const AttentionTask& task);
+  // All of a task.
+  void (*attention[kNumFloatTypes])(const AttentionTask& task);
+  // The same in two steps: the partials of chunks [first, last), one after another, then the
+  // combination of those of all chunks.
+  void (*attention_chunks[kNumFloatTypes])(const AttentionTask& task, int64_t first, int64_t last,
+                                           float* partials);
+  void (*attention_combine)(const AttentionTask& task, const float* partials);
+
+  void (*gated_activation[kNumActivations])(const float* gate, const float* up, int64_t width,
+                                            float* out);
+  void (*add)(const float* x, const float* y, int64_t width, float* out);
+  void (*soft_cap)(const float* x, float cap, int64_t width, float* out);
+
+  ExpSum (*exp_sum)(const float* x, int64_t width);
+  ExpSum (*combine_exp_sums)(const ExpSum* parts, int64_t count);
+  // out = exp(x - total.max) / total.sum
+  void (*softmax)(const float* x, ExpSum total, int64_t width, float* out);
+  // log(total.sum) + total.max
+  float (*log_sum)(ExpSum total);
+  // The largest element, or NaN when there is one; and the first index of a value, or -1.
+  float (*largest)(const float* x, int64_t width);
+  int64_t (*index_of)(const float* x, int64_t width, float value);
+
+  // For the roofline: the sum of a buffer, read once, and register-only runs of the instructions
+  // that products are made of; they return what keeps the work alive.
+  float (*read)(const float* x, int64_t count);
+  float (*run_bf16)(int64_t iterations, float seed);
+  float (*run_f32)(int64_t iterations, float seed);
+  int64_t run_bf16_flops;  // of one iteration
+  int64_t run_f32_flops;
+};
+
+}  // namespace paceline

@@ -1,0 +1,152 @@
+#include "kernels/packed_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// K values packed at a time: 32 source rows of this many elements stay in the first-level cache.
+constexpr int64_t kBlockK = 64;
+
+// Tensors of a mapped file may be misaligned.
+template <class T>
+T load_element(const void* elements, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(elements) + index * int64_t{sizeof(T)}, sizeof(T));
+  return value;
+}
+
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (std::is_same_v<To, float>) {
+    return to_float(value);
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    return to_bfloat16(to_float(value));
+  } else {
+    return to_float16(to_float(value));
+  }
+}
+
+template <class T>
+int64_t index_in_panel(int64_t k, int64_t column) {
+  constexpr int64_t interleave = interleave_of(dtype_of<T>());
+  return (k / interleave * kPanelWidth + column) * interleave + k % interleave;
+}
+
+template <class T>
+T* panel_elements(const PackedMatrix& matrix, int64_t panel) {
+  return static_cast<T*>(matrix.storage.get()) + panel * matrix.panel_elements();
+}
+
+// Row n of the matrix as it stands in the parts: its part and its row there.
+struct SourceRow {
+  const Tensor* part = nullptr;
+  int64_t row = 0;
+};
+
+SourceRow find_row(std::span<const Tensor> parts, int64_t n) {
+  for (const Tensor& part : parts) {
+    if (n < part.size(0)) return {&part, n};
+    n -= part.size(0);
+  }
+  check_failed("find_row", __FILE__, __LINE__, "row beyond the parts");
+}
+
+template <class To>
+void pack_row_block(const SourceRow& source, int64_t k_begin, int64_t k_end, int64_t column,
+                    To* panel) {
+  with_float_dtype(source.part->dtype(), [&]<class From>() {
+    const void* row = static_cast<const char*>(source.part->raw()) +
+                      source.row * source.part->stride(0) * int64_t{sizeof(From)};
+    for (int64_t k = k_begin; k < k_end; ++k) {
+      panel[index_in_panel<To>(k, column)] = convert<To>(load_element<From>(row, k));
+    }
+  });
+}
+
+template <class To>
+void pack_panel(std::span<const Tensor> parts, const PackedMatrix& matrix, int64_t panel_index) {
+  To* panel = panel_elements<To>(matrix, panel_index);
+  const int64_t first = panel_index * kPanelWidth;
+  const int64_t columns = std::min(kPanelWidth, matrix.n - first);
+  SourceRow sources[kPanelWidth];
+  for (int64_t i = 0; i < columns; ++i) sources[i] = find_row(parts, first + i);
+  for (int64_t k = 0; k < matrix.k; k += kBlockK) {
+    for (int64_t i = 0; i < columns; ++i) {
+      pack_row_block(sources[i], k, std::min(k + kBlockK, matrix.k), i, panel);
+    }
+  }
+}
+
+PackedMatrix make_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {
+  PackedMatrix matrix;
+  matrix.dtype = dtype;
+  matrix.n = n;
+  matrix.k = k;
+  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.num_panels()) * matrix.panel_bytes());
+  return matrix;
+}
+
+}  // namespace
+
+PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
+                         ThreadPool& threads) {
+  PL_CHECK(!parts.empty() && dtype != DType::i32, "pack_matrix: parts of floats");
+  const int64_t k = parts[0].size(-1);
+  int64_t n = 0;
+  for (const Tensor& part : parts) {
+    PL_CHECK(part.rank() == 2 && part.size(1) == k && part.dtype() != DType::i32,
+             fmt::format("pack_matrix: a part is {} {}, expected [n, {}]", dtype_name(part.dtype()),
+                         to_string(part.shape()), k));
+    PL_CHECK(k <= 1 || part.stride(1) == 1, "pack_matrix: rows must be contiguous");
+    n += part.size(0);
+  }
+  PL_CHECK(n > 0 && k > 0, fmt::format("pack_matrix: an empty matrix [{}, {}]", n, k));
+  PackedMatrix matrix = make_matrix(dtype, n, k, memory);
+  with_float_dtype(dtype, [&]<class To>() {
+    threads.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) pack_panel<To>(parts, matrix, i);
+    });
+  });
+  return matrix;
+}
+
+PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
+                            Memory& memory) {
+  PL_CHECK(!columns.empty(), "gather_columns: no columns");
+  PackedMatrix gathered =
+      make_matrix(matrix.dtype, static_cast<int64_t>(columns.size()), matrix.k, memory);
+  with_float_dtype(matrix.dtype, [&]<class T>() {
+    for (int64_t i = 0; i < gathered.n; ++i) {
+      const int64_t column = columns[static_cast<size_t>(i)];
+      PL_CHECK(column >= 0 && column < matrix.n,
+               fmt::format("gather_columns: column {} of {}", column, matrix.n));
+      const T* from = panel_elements<T>(matrix, column / kPanelWidth);
+      T* to = panel_elements<T>(gathered, i / kPanelWidth);
+      for (int64_t k = 0; k < matrix.k; ++k) {
+        to[index_in_panel<T>(k, i % kPanelWidth)] =
+            from[index_in_panel<T>(k, column % kPanelWidth)];
+      }
+    }
+  });
+  return gathered;
+}
+
+void unpack_row(const PackedMatrix& matrix, int64_t n, float* out) {
+  PL_CHECK(n >= 0 && n < matrix.n, fmt::format("unpack_row: row {} of {}", n, matrix.n));
+  with_float_dtype(matrix.dtype, [&]<class T>() {
+    const T* panel = panel_elements<T>(matrix, n / kPanelWidth);
+    for (int64_t k = 0; k < matrix.k; ++k) {
+      out[k] = to_float(panel[index_in_panel<T>(k, n % kPanelWidth)]);
+    }
+  });
+}
+
+}  // namespace paceline

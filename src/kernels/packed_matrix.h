@@ -1,0 +1,48 @@
+// PackedMatrix is a weight matrix [N, K] in the one layout that GEMV and GEMM both read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "kernels/packed_layout.h"
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+// Consecutive K values that lie beside each other for one column: pairs for bfloat16 (vdpbf16ps).
+constexpr int64_t interleave_of(DType dtype) { return dtype == DType::bf16 ? 2 : 1; }
+
+// Element (n, k) stands at panels[n / 32][k / interleave][n % 32][k % interleave]. N is padded with
+// zero columns to a multiple of 32, K with zeros to a multiple of the interleave.
+struct PackedMatrix {
+  DType dtype = DType::f32;
+  int64_t n = 0;  // outputs
+  int64_t k = 0;  // inputs
+  Buffer storage;
+
+  int64_t num_panels() const { return (n + kPanelWidth - 1) / kPanelWidth; }
+  int64_t padded_k() const {
+    const int64_t interleave = interleave_of(dtype);
+    return (k + interleave - 1) / interleave * interleave;
+  }
+  int64_t panel_elements() const { return padded_k() * kPanelWidth; }
+  size_t panel_bytes() const { return static_cast<size_t>(panel_elements()) * dtype_bytes(dtype); }
+  const void* panel(int64_t index) const {
+    return static_cast<const char*>(storage.get()) + static_cast<size_t>(index) * panel_bytes();
+  }
+};
+
+// Packs `parts` ([Ni, K] each, any float dtype, contiguous rows) below one another as one matrix of
+// sum(Ni) outputs, converting to `dtype` when a part has another.
+PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
+                         ThreadPool& threads);
+
+// The listed columns (ids in [0, n)) as a matrix of their own; products with it have the same bits.
+PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
+                            Memory& memory);
+
+// Row n of the original [N, K] matrix as float32 into out[0, K).
+void unpack_row(const PackedMatrix& matrix, int64_t n, float* out);
+
+}  // namespace paceline

@@ -1,0 +1,198 @@
+#include "kernels/reference/reference_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+namespace paceline {
+namespace {
+
+// cap * tanh(x / cap)
+double capped(double x, double cap) { return cap * std::tanh(x / cap); }
+
+double activation(Activation kind, double x) {
+  switch (kind) {
+    case Activation::silu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::gelu_tanh: {
+      // Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016), the tanh form.
+      const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      return 0.5 * x * (1.0 + std::tanh(inner));
+    }
+    case Activation::gelu_erf:
+      return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+  }
+  return 0.0;
+}
+
+// Calls body(x row, out row) for every row of width size(-1), of rank 2 or 3.
+template <class Body>
+void for_each_row(const Tensor& x, const Tensor& out, Body&& body) {
+  if (x.rank() == 2) {
+    for (int64_t r = 0; r < x.size(0); ++r) body(x.row<float>(r), out.row<float>(r));
+    return;
+  }
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    for (int64_t h = 0; h < x.size(1); ++h) {
+      body(x.row<float>(r) + h * x.stride(1), out.row<float>(r) + h * out.stride(1));
+    }
+  }
+}
+
+}  // namespace
+
+void ReferenceBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids,
+                                    float scale, const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) {
+    float* row = out.row<float>(r);
+    unpack_row(table, ids[static_cast<size_t>(r)], row);
+    for (int64_t i = 0; i < out.size(1); ++i) row[i] *= scale;
+  }
+}
+
+void ReferenceBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                                 const Tensor& out) {
+  std::vector<float> column(static_cast<size_t>(w.k));
+  for (int64_t n = 0; n < w.n; ++n) {
+    unpack_row(w, n, column.data());
+    for (int64_t r = 0; r < x.size(0); ++r) {
+      const float* row = x.row<float>(r);
+      double sum = 0.0;
+      for (int64_t k = 0; k < w.k; ++k) {
+        const float input = w.dtype == DType::bf16 ? to_float(to_bfloat16(row[k])) : row[k];
+        sum += double{input} * double{column[static_cast<size_t>(k)]};
+      }
+      if (bias != nullptr) sum += double{bias->elements<float>()[n]};
+      out.row<float>(r)[n] = static_cast<float>(sum);
+    }
+  }
+}
+
+void ReferenceBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps,
+                                   const Tensor& out) {
+  const int64_t width = x.size(-1);
+  const float* w = weight.elements<float>();
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < width; ++i) sum += double{row[i]} * double{row[i]};
+    const double inverse = 1.0 / std::sqrt(sum / static_cast<double>(width) + double{eps});
+    for (int64_t i = 0; i < width; ++i) {
+      out_row[i] = static_cast<float>(double{row[i]} * inverse * double{w[i]});
+    }
+  });
+}
+
+void ReferenceBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                     float eps, const Tensor& out) {
+  const int64_t width = x.size(1);
+  const float* w = weight.elements<float>();
+  const float* b = bias.elements<float>();
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    double sum = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < width; ++i) sum += double{row[i]};
+    const double mean = sum / static_cast<double>(width);
+    for (int64_t i = 0; i < width; ++i)
+      squares += (double{row[i]} - mean) * (double{row[i]} - mean);
+    const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(width) + double{eps});
+    for (int64_t i = 0; i < width; ++i) {
+      const double scaled = (double{row[i]} - mean) * inverse * double{w[i]};
+      out_row[i] = static_cast<float>(scaled + double{b[i]});
+    }
+  });
+}
+
+void ReferenceBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
+                                     float scale, const Tensor& table) {
+  for (int64_t r = 0; r < table.size(0); ++r) {
+    for (int64_t i = 0; i < table.size(1); ++i) {
+      // The angle is a float32 product, as in HF's rotary embeddings: that is what models were
+      // trained on.
+      const float angle =
+          static_cast<float>(positions[static_cast<size_t>(r)]) * inv_freq.elements<float>()[i];
+      float* pair = table.row<float>(r) + 2 * i;
+      pair[0] = static_cast<float>(std::cos(double{angle}) * double{scale});
+      pair[1] = static_cast<float>(std::sin(double{angle}) * double{scale});
+    }
+  }
+}
+
+void ReferenceBackend::do_rope(const Tensor& table, const Tensor& x) {
+  const int64_t half = table.size(1);
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    const float* pairs = table.row<float>(r);
+    for (int64_t h = 0; h < x.size(1); ++h) {
+      float* head = x.row<float>(r) + h * x.stride(1);
+      for (int64_t i = 0; i < half; ++i) {
+        const double cosine = double{pairs[2 * i]}, sine = double{pairs[2 * i + 1]};
+        const double first = double{head[i]}, second = double{head[i + half]};
+        head[i] = static_cast<float>(first * cosine - second * sine);
+        head[i + half] = static_cast<float>(second * cosine + first * sine);
+      }
+    }
+  }
+}
+
+void ReferenceBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                                           const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) {
+    for (int64_t i = 0; i < out.size(1); ++i) {
+      const double gated = activation(kind, double{gate.row<float>(r)[i]});
+      out.row<float>(r)[i] = static_cast<float>(gated * double{up.row<float>(r)[i]});
+    }
+  }
+}
+
+void ReferenceBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) {
+    for (int64_t i = 0; i < out.size(1); ++i) {
+      out.row<float>(r)[i] = x.row<float>(r)[i] + y.row<float>(r)[i];
+    }
+  }
+}
+
+void ReferenceBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    for (int64_t i = 0; i < x.size(1); ++i) {
+      out_row[i] = static_cast<float>(capped(double{row[i]}, double{cap}));
+    }
+  });
+}
+
+void ReferenceBackend::do_softmax(const Tensor& x, const Tensor& out) {
+  const int64_t width = x.size(1);
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    const double max = double{*std::max_element(row, row + width)};
+    double sum = 0.0;
+    for (int64_t i = 0; i < width; ++i) sum += std::exp(double{row[i]} - max);
+    for (int64_t i = 0; i < width; ++i) {
+      out_row[i] = static_cast<float>(std::exp(double{row[i]} - max) / sum);
+    }
+  });
+}
+
+void ReferenceBackend::do_log_sum_exp(const Tensor& x, const Tensor& out) {
+  const int64_t width = x.size(1);
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    const float* row = x.row<float>(r);
+    const double max = double{*std::max_element(row, row + width)};
+    const double shift = std::isinf(max) ? 0.0 : max;
+    double sum = 0.0;
+    for (int64_t i = 0; i < width; ++i) sum += std::exp(double{row[i]} - shift);
+    out.elements<float>()[r] = static_cast<float>(std::log(sum) + shift);
+  }
+}
+
+void ReferenceBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
+  const int64_t width = x.size(1);
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    const float* row = x.row<float>(r);
+    const bool has_nan = std::any_of(row, row + width, [](float v) { return std::isnan(v); });
+    const auto index = std::max_element(row, row + width) - row;
+    out[static_cast<size_t>(r)] = has_nan ? -1 : static_cast<int32_t>(index);
+  }
+}
+
+std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace paceline

@@ -1,0 +1,36 @@
+// ReferenceBackend defines every op in plain loops that accumulate in double.
+#pragma once
+
+#include "kernels/backend.h"
+
+namespace paceline {
+
+class ReferenceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+ private:
+  void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                    const Tensor& out) override;
+  void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                 const Tensor& out) override;
+  void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
+  void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                     const Tensor& out) override;
+  void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+                     const Tensor& table) override;
+  void do_rope(const Tensor& table, const Tensor& x) override;
+  void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                   const KvStore& store) override;
+  void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                    const AttentionParams& params, const Tensor& out) override;
+  void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                           const Tensor& out) override;
+  void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
+  void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
+  void do_softmax(const Tensor& x, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, const Tensor& out) override;
+  void do_argmax(const Tensor& x, std::span<int32_t> out) override;
+};
+
+}  // namespace paceline

@@ -1,0 +1,18 @@
+// Roofline is what this machine can do at best, measured now: the yardstick of every benchmark.
+#pragma once
+
+#include "kernels/backend.h"
+
+namespace paceline {
+
+struct Roofline {
+  double read_bytes_per_s = 0.0;  // all threads summing a buffer larger than the caches
+  double bf16_flops_per_s = 0.0;  // all threads, the instruction that bfloat16 products use
+  double f32_flops_per_s = 0.0;   // the same for float32
+};
+
+// Takes about `seconds` for each of the three and more than 1 GiB of memory while it runs. Throws
+// Error exhausted when there is none.
+Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds);
+
+}  // namespace paceline

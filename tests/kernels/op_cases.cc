@@ -1,0 +1,356 @@
+#include "tests/kernels/op_cases.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kSeed = 20240611;
+constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+// Inputs [rows, width] and an output like them, for ops that take a row to a row.
+struct Rows {
+  Rows(Memory& memory, int64_t rows, int64_t width, float size)
+      : x(random_tensor(memory, DType::f32, {rows, width}, kSeed, size)),
+        y(random_tensor(memory, DType::f32, {rows, width}, kSeed + 1, size)),
+        weight(random_tensor(memory, DType::f32, {width}, kSeed + 2)),
+        bias(random_tensor(memory, DType::f32, {width}, kSeed + 3)),
+        out(allocate_tensor(memory, DType::f32, {rows, width})) {}
+
+  OwnedTensor x, y, weight, bias, out;
+};
+
+template <class Inputs, class Run>
+OpInstance instance(std::shared_ptr<Inputs> inputs, Run run) {
+  const Tensor out = inputs->out.view;
+  return {[inputs, run](Backend& backend) { run(backend, *inputs); },
+          [out] { return to_vector(out); }, inputs};
+}
+
+struct RowOp {
+  const char* name;
+  double tolerance;
+  int64_t passes;  // over rows, read or written
+  std::function<void(Backend&, Rows&)> run;
+  float size = 1.0f;  // of the inputs
+};
+
+const std::vector<RowOp>& row_ops() {
+  static const std::vector<RowOp> ops = {
+      {"rms_norm", 1e-6, 2,
+       [](Backend& b, Rows& r) { b.rms_norm(r.x.view, r.weight.view, 1e-5f, r.out.view); }},
+      {"layer_norm", 2e-6, 2,
+       [](Backend& b, Rows& r) {
+         b.layer_norm(r.x.view, r.weight.view, r.bias.view, 1e-5f, r.out.view);
+       }},
+      {"silu_gate", 1e-6, 3,
+       [](Backend& b, Rows& r) {
+         b.gated_activation(Activation::silu, r.x.view, r.y.view, r.out.view);
+       },
+       8.0f},
+      {"gelu_tanh_gate", 1e-6, 3,
+       [](Backend& b, Rows& r) {
+         b.gated_activation(Activation::gelu_tanh, r.x.view, r.y.view, r.out.view);
+       },
+       5.0f},
+      {"gelu_erf_gate", 1e-6, 3,
+       [](Backend& b, Rows& r) {
+         b.gated_activation(Activation::gelu_erf, r.x.view, r.y.view, r.out.view);
+       },
+       5.0f},
+      {"add", 0.0, 3, [](Backend& b, Rows& r) { b.add(r.x.view, r.y.view, r.out.view); }},
+      {"soft_cap", 5e-7, 2, [](Backend& b, Rows& r) { b.soft_cap(r.x.view, 30.0f, r.out.view); },
+       100.0f},
+      {"softmax", 1e-6, 2, [](Backend& b, Rows& r) { b.softmax(r.x.view, r.out.view); }, 10.0f},
+      {"log_sum_exp", 1e-6, 1,
+       [](Backend& b, Rows& r) {
+         b.log_sum_exp(r.x.view, Tensor(r.out.view.raw(), DType::f32, {r.x.view.size(0)}));
+       },
+       10.0f},
+      {"argmax", 0.0, 1,
+       [](Backend& b, Rows& r) {
+         std::vector<int32_t> indices(static_cast<size_t>(r.x.view.size(0)));
+         b.argmax(r.x.view, indices);
+         std::copy(indices.begin(), indices.end(), r.out.view.elements<float>());
+       },
+       10.0f},
+  };
+  return ops;
+}
+
+OpCase row_case(const RowOp& op, int64_t rows, int64_t width, CaseSize size) {
+  return {.name = fmt::format("{} {}x{}", op.name, rows, width),
+          .size = size,
+          .tolerance = op.tolerance,
+          .bytes = static_cast<double>(op.passes * rows * width * 4),
+          .make = [op, rows, width](ThreadPool&, Memory& memory) {
+            return instance(std::make_shared<Rows>(memory, rows, width, op.size), op.run);
+          }};
+}
+
+struct MatmulInputs {
+  OwnedTensor x, bias, out;
+  PackedMatrix w;
+};
+
+OpCase matmul_case(DType dtype, int64_t rows, int64_t n, int64_t k, CaseSize size) {
+  const double weights = static_cast<double>(n * k) * static_cast<double>(dtype_bytes(dtype));
+  const bool is_product = rows >= 16;
+  return {.name = fmt::format("matmul {} {}x{}x{}", dtype_name(dtype), rows, n, k),
+          .size = size,
+          .tolerance = 4e-7 * std::sqrt(static_cast<double>(k)),
+          .flops = is_product ? 2.0 * static_cast<double>(rows * n * k) : 0.0,
+          .bytes = is_product ? 0.0 : weights,
+          .make = [=](ThreadPool& threads, Memory& memory) {
+            auto inputs = std::make_shared<MatmulInputs>();
+            inputs->x = random_tensor(memory, DType::f32, {rows, k}, kSeed);
+            inputs->bias = random_tensor(memory, DType::f32, {n}, kSeed + 1);
+            inputs->out = allocate_tensor(memory, DType::f32, {rows, n});
+            inputs->w = random_matrix(memory, threads, dtype, n, k, kSeed + 2);
+            const bool has_bias = n % 2 == 1;
+            return instance(inputs, [has_bias](Backend& backend, MatmulInputs& in) {
+              backend.matmul(in.x.view, in.w, has_bias ? &in.bias.view : nullptr, in.out.view);
+            });
+          }};
+}
+
+OpCase embedding_case(DType dtype, int64_t rows, int64_t vocab, int64_t hidden, CaseSize size) {
+  return {.name = fmt::format("embedding {} {} of {}x{}", dtype_name(dtype), rows, vocab, hidden),
+          .size = size,
+          .bytes = static_cast<double>(rows * hidden * 4),
+          .make = [=](ThreadPool& threads, Memory& memory) {
+            auto inputs = std::make_shared<MatmulInputs>();
+            inputs->out = allocate_tensor(memory, DType::f32, {rows, hidden});
+            inputs->w = random_matrix(memory, threads, dtype, vocab, hidden, kSeed);
+            Draws draws(kSeed);
+            std::vector<int32_t> ids;
+            for (int64_t r = 0; r < rows; ++r)
+              ids.push_back(static_cast<int32_t>(draws.below(vocab)));
+            return instance(inputs, [ids](Backend& backend, MatmulInputs& in) {
+              backend.embedding(in.w, ids, 1.7f, in.out.view);
+            });
+          }};
+}
+
+struct RopeInputs {
+  OwnedTensor x, inv_freq, table, out;
+  std::vector<int32_t> positions;
+};
+
+// The table, then the rotation of every head by it.
+OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, int64_t half, CaseSize size) {
+  return {.name = fmt::format("rope {}x{}x{} half {}", rows, heads, head_dim, half),
+          .size = size,
+          .tolerance = 1e-6,
+          .bytes = static_cast<double>(2 * rows * heads * head_dim * 4),
+          .make = [=](ThreadPool&, Memory& memory) {
+            auto inputs = std::make_shared<RopeInputs>();
+            const Extents shape = {rows, heads, head_dim};
+            inputs->x = random_tensor(memory, DType::f32, shape, kSeed, 3.0f);
+            inputs->out = allocate_tensor(memory, DType::f32, shape);
+            inputs->inv_freq = allocate_tensor(memory, DType::f32, {half});
+            inputs->table = allocate_tensor(memory, DType::f32, {rows, half, 2});
+            Draws draws(kSeed);
+            for (int64_t i = 0; i < half; ++i) {
+              const double exponent = -static_cast<double>(i) / static_cast<double>(half);
+              inputs->inv_freq.view.elements<float>()[i] =
+                  static_cast<float>(std::pow(10000.0, exponent));
+            }
+            for (int64_t r = 0; r < rows; ++r) {
+              inputs->positions.push_back(static_cast<int32_t>(draws.below(200000)));
+            }
+            return instance(inputs, [](Backend& backend, RopeInputs& in) {
+              copy_elements(in.x.view, in.out.view);
+              backend.rope_table(in.positions, in.inv_freq.view, 1.2f, in.table.view);
+              backend.rope(in.table.view, in.out.view);
+            });
+          }};
+}
+
+struct AttentionOp {
+  AttentionInputs inputs;
+  OwnedTensor out;
+};
+
+OpCase attention_case(const AttentionShape& shape, CaseSize size) {
+  double pairs = 0.0;
+  for (const SliceShape& slice : shape.slices) {
+    for (int64_t r = 0; r < slice.num_rows; ++r) {
+      const int64_t visible = slice.first_position + r + 1;
+      const int64_t window = shape.params.window;
+      pairs += static_cast<double>(window > 0 ? std::min(window, visible) : visible);
+    }
+  }
+  const bool is_decode = shape.num_rows() == static_cast<int64_t>(shape.slices.size());
+  const double element_bytes = static_cast<double>(dtype_bytes(shape.dtype));
+  const double head_dim = static_cast<double>(shape.head_dim);
+  return {.name = shape.name(),
+          .size = size,
+          .tolerance = 2e-6,
+          .flops = is_decode ? 0.0 : 4.0 * pairs * head_dim * static_cast<double>(shape.heads),
+          .bytes = is_decode ? 2.0 * pairs * head_dim * element_bytes *
+                                   static_cast<double>(shape.kv_heads)
+                             : 0.0,
+          .make = [shape](ThreadPool&, Memory& memory) {
+            auto op = std::make_shared<AttentionOp>(
+                AttentionOp{AttentionInputs(shape, kSeed, kSeed + 1, memory), {}});
+            op->out = allocate_tensor(memory, DType::f32, op->inputs.q.view.shape());
+            return instance(op, [](Backend& backend, AttentionOp& in) {
+              backend.attention(in.inputs.q.view, in.inputs.store(), in.inputs.slices,
+                                in.inputs.shape.params, in.out.view);
+            });
+          }};
+}
+
+struct StoreInputs {
+  OwnedTensor k, v, keys, values, out;
+  std::vector<int64_t> slots;
+};
+
+OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, int64_t block_size,
+                  CaseSize size) {
+  const int64_t blocks = rows / block_size + 2, floats = blocks * block_size * heads * head_dim;
+  return {.name = fmt::format("store_kv {} {}x{}x{} block {}", dtype_name(dtype), rows, heads,
+                              head_dim, block_size),
+          .size = size,
+          .bytes = static_cast<double>(2 * rows * heads * head_dim) *
+                   static_cast<double>(dtype_bytes(dtype) + 4),
+          .make = [=](ThreadPool&, Memory& memory) {
+            auto inputs = std::make_shared<StoreInputs>();
+            inputs->k = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kSeed, 3.0f);
+            inputs->v = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kSeed + 1, 3.0f);
+            inputs->keys = allocate_tensor(memory, dtype, {blocks, heads, head_dim, block_size});
+            inputs->values = allocate_tensor(memory, dtype, {blocks, heads, block_size, head_dim});
+            inputs->out = allocate_tensor(memory, DType::f32, {2, floats});
+            // From the middle of a block on, with a jump in between.
+            for (int64_t r = 0; r < rows; ++r) {
+              inputs->slots.push_back(r + block_size / 2 + (r > rows / 2 ? 1 : 0));
+            }
+            return instance(inputs, [floats](Backend& backend, StoreInputs& in) {
+              backend.store_kv(in.k.view, in.v.view, in.slots, {in.keys.view, in.values.view});
+              if (floats > 100000) return;
+              copy_elements(in.keys.view.reshape({1, floats}), in.out.view.slice(0, 0, 1));
+              copy_elements(in.values.view.reshape({1, floats}), in.out.view.slice(0, 1, 2));
+            });
+          }};
+}
+
+void add_row_cases(std::vector<OpCase>& cases) {
+  for (const RowOp& op : row_ops()) {
+    for (const auto& [rows, width] :
+         {std::pair{1, 1}, {3, 7}, {5, 16}, {2, 33}, {7, 100}, {4, 257}}) {
+      cases.push_back(row_case(op, rows, width, CaseSize::small));
+    }
+    cases.push_back(row_case(op, 2, 20011, CaseSize::small));
+    cases.push_back(row_case(op, 65, 640, CaseSize::small));
+    cases.push_back(row_case(op, 512, 8192, CaseSize::large));
+    cases.push_back(row_case(op, 1, 8192, CaseSize::large));
+    cases.push_back(row_case(op, 1, 128256, CaseSize::large));
+  }
+}
+
+void add_matmul_cases(std::vector<OpCase>& cases) {
+  struct Shape {
+    int64_t rows, n, k;
+  };
+  const Shape small[] = {
+      {1, 1, 1},      {1, 31, 2},     {2, 33, 5},    {3, 64, 63},    {4, 100, 128}, {5, 32, 1024},
+      {6, 129, 1025}, {7, 65, 2049},  {8, 96, 1023}, {11, 40, 33},   {12, 160, 64}, {13, 33, 1100},
+      {25, 224, 31},  {37, 97, 1024}, {64, 64, 96},  {1, 300, 2500}, {530, 35, 40}};
+  for (const DType dtype : kFloatTypes) {
+    for (const auto& [rows, n, k] : small) {
+      cases.push_back(matmul_case(dtype, rows, n, k, CaseSize::small));
+    }
+  }
+  // The products of Llama-3.2-1B.
+  const Shape large[] = {{0, 3072, 2048}, {0, 2048, 2048}, {0, 16384, 2048}, {0, 2048, 8192}};
+  for (const int64_t rows : {512, 1, 2, 8, 32}) {
+    for (const auto& [_, n, k] : large) {
+      cases.push_back(matmul_case(DType::bf16, rows, n, k, CaseSize::large));
+    }
+  }
+  cases.push_back(matmul_case(DType::bf16, 1, 128256, 2048, CaseSize::large));
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    cases.push_back(matmul_case(dtype, 512, 2048, 2048, CaseSize::large));
+    cases.push_back(matmul_case(dtype, 1, 16384, 2048, CaseSize::large));
+  }
+}
+
+void add_attention_cases(std::vector<OpCase>& cases) {
+  const std::vector<SliceShape> mixed = {{0, 70}, {200, 1}, {63, 2}, {64, 1}, {0, 1}, {130, 33}};
+  for (const DType dtype : kFloatTypes) {
+    for (const int64_t head_dim : {16, 32, 48, 64, 80, 96, 128, 256}) {
+      cases.push_back(
+          attention_case({.head_dim = head_dim, .dtype = dtype, .slices = mixed}, CaseSize::small));
+    }
+    for (const int64_t block_size : {1, 3, 16, 64, 256}) {
+      cases.push_back(attention_case({.block_size = block_size, .dtype = dtype, .slices = mixed},
+                                     CaseSize::small));
+    }
+  }
+  for (const int64_t group : {1, 2, 3, 5, 7, 8}) {
+    cases.push_back(attention_case({.heads = 2 * group, .slices = mixed}, CaseSize::small));
+  }
+  for (const int64_t window : {1, 2, 16, 63, 64, 65, 100}) {
+    cases.push_back(attention_case({.params = {.scale = 0.2f, .window = window}, .slices = mixed},
+                                   CaseSize::small));
+  }
+  cases.push_back(attention_case({.params = {.scale = 0.3f, .soft_cap = 5.0f}, .slices = mixed},
+                                 CaseSize::small));
+  cases.push_back(attention_case(
+      {.head_dim = 20, .params = {.scale = 0.3f, .soft_cap = 3.0f, .window = 90}, .slices = mixed},
+      CaseSize::small));
+  cases.push_back(
+      attention_case({.heads = 1, .kv_heads = 1, .slices = {{900, 1}}}, CaseSize::small));
+  cases.push_back(
+      attention_case({.heads = 3, .kv_heads = 1, .slices = {{700, 5}}}, CaseSize::small));
+
+  AttentionShape llama = {.heads = 32,
+                          .kv_heads = 8,
+                          .head_dim = 64,
+                          .dtype = DType::bf16,
+                          .params = {.scale = 0.125f},
+                          .slices = {{0, 512}}};
+  cases.push_back(attention_case(llama, CaseSize::large));
+  llama.slices = {{2048, 512}};
+  cases.push_back(attention_case(llama, CaseSize::large));
+  llama.slices = {{1000, 1}};
+  cases.push_back(attention_case(llama, CaseSize::large));
+  llama.slices = {{16000, 1}};
+  cases.push_back(attention_case(llama, CaseSize::large));
+  llama.head_dim = 128;
+  llama.slices = {{0, 512}};
+  cases.push_back(attention_case(llama, CaseSize::large));
+}
+
+}  // namespace
+
+std::vector<OpCase> op_cases() {
+  std::vector<OpCase> cases;
+  add_matmul_cases(cases);
+  add_attention_cases(cases);
+  add_row_cases(cases);
+  for (const DType dtype : kFloatTypes) {
+    cases.push_back(embedding_case(dtype, 9, 77, 50, CaseSize::small));
+    cases.push_back(embedding_case(dtype, 3, 40, 1027, CaseSize::small));
+    for (const int64_t block_size : {1, 3, 16, 64}) {
+      cases.push_back(store_case(dtype, 83, 2, 24, block_size, CaseSize::small));
+    }
+    cases.push_back(store_case(dtype, 1, 3, 17, 16, CaseSize::small));
+  }
+  for (const auto& [head_dim, half] :
+       {std::pair{32, 16}, {64, 32}, {20, 10}, {96, 24}, {256, 128}}) {
+    cases.push_back(rope_case(5, 3, head_dim, half, CaseSize::small));
+  }
+  cases.push_back(embedding_case(DType::bf16, 512, 128256, 2048, CaseSize::large));
+  cases.push_back(store_case(DType::bf16, 512, 8, 64, 16, CaseSize::large));
+  cases.push_back(rope_case(512, 40, 64, 32, CaseSize::large));
+  return cases;
+}
+
+}  // namespace paceline

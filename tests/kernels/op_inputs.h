@@ -1,0 +1,76 @@
+// Seeded inputs for kernels: random tensors, packed weights, and paged stores full of garbage
+// wherever nothing was stored.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/backend.h"
+#include "tensor/memory.h"
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+// A reproducible stream of numbers.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : seed_(seed) {}
+  // Uniform in [low, high).
+  float uniform(float low, float high);
+  // Uniform in [0, count).
+  int64_t below(int64_t count);
+
+ private:
+  uint64_t seed_;
+  uint64_t counter_ = 0;
+};
+
+// Elements uniform in [-size, size).
+OwnedTensor random_tensor(Memory& memory, DType dtype, Extents shape, uint64_t seed,
+                          float size = 1.0f);
+PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, DType dtype, int64_t n, int64_t k,
+                           uint64_t seed);
+
+// The elements of any view in row-major order.
+std::vector<float> to_vector(const Tensor& tensor);
+
+struct SliceShape {
+  int64_t first_position = 0;
+  int64_t num_rows = 0;
+};
+
+struct AttentionShape {
+  int64_t heads = 4;
+  int64_t kv_heads = 2;
+  int64_t head_dim = 32;
+  int64_t block_size = 16;
+  DType dtype = DType::f32;
+  AttentionParams params;
+  std::vector<SliceShape> slices;
+
+  int64_t num_rows() const;
+  std::string name() const;
+};
+
+// A store in which every sequence of the slices has its keys and values up to its last row, and
+// from the first that a row's window reaches; all else is NaN, and table entries that nobody may
+// look at point far outside. What is stored depends on the shapes and seed alone, not on
+// block_size.
+struct AttentionInputs {
+  AttentionInputs(const AttentionShape& shape, uint64_t seed, uint64_t placement_seed,
+                  Memory& memory);
+
+  AttentionShape shape;
+  OwnedTensor q;  // [rows, heads, head_dim]
+  OwnedTensor keys;
+  OwnedTensor values;
+  std::vector<std::vector<int32_t>> block_tables;
+  std::vector<AttentionSlice> slices;
+
+  KvStore store() const { return {keys.view, values.view}; }
+};
+
+}  // namespace paceline
