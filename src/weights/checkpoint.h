@@ -1,0 +1,57 @@
+// Checkpoint is a set of named weight tensors, wherever they come from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+struct CheckpointEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  Extents shape;
+};
+
+class Checkpoint {
+ public:
+  virtual ~Checkpoint() = default;
+
+  // Where the weights come from, for messages.
+  virtual std::string origin() const { return "the checkpoint"; }
+
+  // Every tensor in it, sorted by name. Empty when anything asked for can be made (dummy weights).
+  virtual const std::vector<CheckpointEntry>& entries() const = 0;
+
+  // Whether read() can deliver it. Dummy weights have every name except `lm_head.weight` and
+  // biases, which only a config can ask for.
+  virtual bool contains(std::string_view name) const = 0;
+
+  // The stored shape, or nothing when the name is unknown or (dummy weights) not decided by a file.
+  virtual std::optional<Extents> shape_of(std::string_view name) const = 0;
+
+  // A read-only view of the tensor, contiguous. Throws Error not_found naming the tensor, or
+  // corrupt when its shape is not `shape`, naming both. Valid until release(name) or the
+  // checkpoint's end.
+  virtual Tensor read(std::string_view name, const Extents& shape) = 0;
+
+  // The caller is done with the tensor's bytes: mapped pages go back to the system.
+  virtual void release(std::string_view name) = 0;
+};
+
+// Opens `model.safetensors`, `model.safetensors.index.json` with its shards, or all *.safetensors
+// of the directory (in this order of preference). Throws Error not_found when there is none,
+// corrupt or unsupported as safetensors.h says.
+std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& directory);
+
+// Seeded random weights of whatever name and shape is asked for: normal with standard deviation
+// 0.02 for matrices, ones for vectors; stored as `dtype`. For benchmarks and tests.
+std::unique_ptr<Checkpoint> make_dummy_checkpoint(DType dtype, uint64_t seed, Memory& memory);
+
+}  // namespace paceline

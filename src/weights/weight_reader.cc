@@ -1,0 +1,98 @@
+#include "weights/weight_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "weights/quoted_name.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kEmbedding = "embed_tokens.weight";
+constexpr std::string_view kHead = "lm_head.weight";
+constexpr std::string_view kUsualPrefix = "model.";
+
+// What may stand before the decoder's names; longer ones before those that they begin with.
+constexpr std::array<std::string_view, 5> kPrefixes = {
+    "model.language_model.", "language_model.model.", "language_model.", kUsualPrefix, ""};
+
+constexpr std::array<std::string_view, 4> kOtherTowers = {"vision_tower", "vision_model",
+                                                          "multi_modal_projector", "embed_vision"};
+
+// The prefix under which the checkpoint has `name`, or `otherwise`.
+std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
+                        std::string_view otherwise) {
+  if (checkpoint.contains(std::string(otherwise).append(name))) return std::string(otherwise);
+  for (const std::string_view prefix : kPrefixes) {
+    if (checkpoint.contains(std::string(prefix).append(name))) return std::string(prefix);
+  }
+  return std::string(otherwise);
+}
+
+bool is_needless(std::string_view name) {
+  if (name.find("rotary_emb.inv_freq") != name.npos) return true;
+  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) {
+    if (!name.starts_with(prefix)) return false;
+    const std::string_view rest = name.substr(prefix.size());
+    return std::ranges::find(kOtherTowers, rest.substr(0, rest.find('.'))) != kOtherTowers.end();
+  });
+}
+
+}  // namespace
+
+WeightReader::WeightReader(Checkpoint& checkpoint)
+    : checkpoint_(checkpoint),
+      prefix_(find_prefix(checkpoint, kEmbedding, kUsualPrefix)),
+      head_prefix_(find_prefix(checkpoint, kHead,
+                               prefix_ == "language_model.model." ? "language_model." : "")),
+      read_(checkpoint.entries().size()) {}
+
+std::string WeightReader::file_name(std::string_view name) const {
+  return (name == kHead ? head_prefix_ : prefix_) + std::string(name);
+}
+
+bool WeightReader::contains(std::string_view name) const {
+  return checkpoint_.contains(file_name(name));
+}
+
+std::optional<Extents> WeightReader::shape_of(std::string_view name) const {
+  return checkpoint_.shape_of(file_name(name));
+}
+
+Tensor WeightReader::read(std::string_view name, const Extents& shape) {
+  const std::string in_file = file_name(name);
+  const Tensor tensor = checkpoint_.read(in_file, shape);
+  num_elements_read_ += tensor.num_elements();
+  const auto& entries = checkpoint_.entries();
+  const auto at = std::lower_bound(
+      entries.begin(), entries.end(), in_file,
+      [](const CheckpointEntry& entry, std::string_view key) { return entry.name < key; });
+  if (at != entries.end() && at->name == in_file) {
+    read_[static_cast<size_t>(at - entries.begin())] = true;
+  }
+  return tensor;
+}
+
+void WeightReader::release(std::string_view name) { checkpoint_.release(file_name(name)); }
+
+void WeightReader::expect_all_read() const {
+  constexpr size_t kMaxNamed = 8;
+  const auto& entries = checkpoint_.entries();
+  std::string named;
+  size_t count = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (read_[i] || is_needless(entries[i].name)) continue;
+    if (++count > kMaxNamed) continue;
+    named += fmt::format("{}{}", count == 1 ? "" : ", ", quoted_name(entries[i].name));
+  }
+  if (count == 0) return;
+  if (count > kMaxNamed) named += fmt::format(" and {} more", count - kMaxNamed);
+  throw Error(ErrorCode::corrupt,
+              fmt::format("{}: {} that this model has no place for: {}", checkpoint_.origin(),
+                          count == 1 ? "a tensor" : fmt::format("{} tensors", count), named));
+}
+
+}  // namespace paceline

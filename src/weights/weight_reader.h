@@ -1,0 +1,48 @@
+// WeightReader resolves a model's canonical weight names in a checkpoint and notices what is left
+// over.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/checkpoint.h"
+
+namespace paceline {
+
+// Canonical names have no model prefix: "embed_tokens.weight", "layers.3.self_attn.q_proj.weight",
+// "norm.weight", "lm_head.weight". Files write them with "model.", "language_model.model.",
+// "model.language_model.", "language_model." or nothing in front; the prefix is found once, from
+// the embedding's name. lm_head.weight stands outside "model." in files ("lm_head.weight",
+// "language_model.lm_head.weight").
+class WeightReader {
+ public:
+  explicit WeightReader(Checkpoint& checkpoint);
+
+  bool contains(std::string_view name) const;
+  std::optional<Extents> shape_of(std::string_view name) const;
+  // Throws what Checkpoint::read throws, with the name as the file has (or should have) it.
+  Tensor read(std::string_view name, const Extents& shape);
+  void release(std::string_view name);
+  // The checkpoint's name for a canonical name.
+  std::string file_name(std::string_view name) const;
+
+  // Throws Error corrupt naming the tensors (up to eight, and how many more) that nothing has read,
+  // other than those a text model may carry and doesn't need: rotary inv_freq tables, a vision
+  // tower, a multi-modal projector, a tied lm_head.weight copy is never among them (it is read when
+  // present).
+  void expect_all_read() const;
+
+  // Elements of all tensors read so far: the model's parameters once it is loaded.
+  int64_t num_elements_read() const { return num_elements_read_; }
+
+ private:
+  Checkpoint& checkpoint_;
+  std::string prefix_;       // of the decoder's weights, e.g. "model."
+  std::string head_prefix_;  // of lm_head.weight
+  std::vector<bool> read_;   // parallel to checkpoint_.entries()
+  int64_t num_elements_read_ = 0;
+};
+
+}  // namespace paceline

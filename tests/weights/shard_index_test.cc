@@ -1,0 +1,78 @@
+#include "weights/shard_index.h"
+
+#include "base/random.h"
+#include "tests/weights/written_files.h"
+
+namespace paceline {
+namespace {
+
+const std::string kFile = "model.safetensors.index.json";
+
+void expect_corrupt(std::string_view json, std::vector<std::string> parts) {
+  parts.push_back(kFile + ": ");
+  SCOPED_TRACE(json);
+  expect_error(ErrorCode::corrupt, parts, [&] { parse_shard_index(as_bytes_of(json), kFile); });
+}
+
+TEST(ShardIndex, IsReadSortedByTensor) {
+  const std::string json =
+      R"({"metadata":{"total_size":8},"weight_map":{"b":"two.safetensors","a":"one.safetensors"}})";
+  const auto tensors = parse_shard_index(as_bytes_of(json), kFile);
+  ASSERT_EQ(tensors.size(), 2u);
+  EXPECT_EQ(tensors[0].name, "a");
+  EXPECT_EQ(tensors[0].file, "one.safetensors");
+  EXPECT_EQ(tensors[1].name, "b");
+  EXPECT_EQ(tensors[1].file, "two.safetensors");
+}
+
+TEST(ShardIndex, IsAnObjectWithAWeightMap) {
+  expect_corrupt("", {"empty, not JSON"});
+  expect_corrupt("{", {"not JSON"});
+  expect_corrupt("[]", {"expected an object, found an array"});
+  expect_corrupt("{}", {"the field \"weight_map\" is missing"});
+  expect_corrupt(R"({"weight_map":[]})", {"weight_map: expected an object, found an array"});
+  expect_corrupt(R"({"weight_map":{}})", {"weight_map: names no tensor"});
+  expect_corrupt(R"({"weight_map":{"a":1}})",
+                 {"weight_map: \"a\": expected a file name, found an integer"});
+}
+
+TEST(ShardIndex, KeysStandOnce) {
+  expect_corrupt(R"({"weight_map":{"a":"f"},"weight_map":{"a":"f"}})",
+                 {"the key \"weight_map\" stands twice"});
+  expect_corrupt(R"({"weight_map":{"a":"f","b":"f","\u0061":"g"}})",
+                 {"weight_map: the key \"a\" stands twice"});
+}
+
+TEST(ShardIndex, FilesLieBesideTheIndex) {
+  for (const std::string name :
+       {"", ".", "..", "../f", "sub/f", "/etc/passwd", "a..b", "f\\u0000"}) {
+    expect_corrupt(R"({"weight_map":{"t":")" + name + R"("}})",
+                   {"weight_map: \"t\"", "isn't the name of a file beside the index"});
+  }
+}
+
+TEST(ShardIndex, DamageAnywhereReadsOrIsRefused) {
+  const std::string whole =
+      R"({"metadata":{"total_size":8},"weight_map":{"b":"two.safetensors","a":"one.safetensors"}})";
+  auto reads = [](const std::string& json) {
+    const std::vector<char> exact(json.begin(), json.end());
+    try {
+      parse_shard_index(as_bytes_of({exact.data(), exact.size()}), kFile);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt);
+      EXPECT_THAT(error.what(), testing::StartsWith(kFile + ": "));
+      return false;
+    }
+    return true;
+  };
+  for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(reads(whole.substr(0, size)));
+  for (uint64_t i = 0; i < 3'000; ++i) {
+    const auto draw = philox4x32(5, i);
+    std::string changed = whole;
+    changed[draw[0] % changed.size()] ^= static_cast<char>(1 + draw[1] % 255);
+    reads(changed);
+  }
+}
+
+}  // namespace
+}  // namespace paceline

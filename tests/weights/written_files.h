@@ -1,0 +1,103 @@
+// What the tests of weights/ write themselves: safetensors files, temporary directories.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json_writer.h"
+
+namespace paceline {
+
+struct WrittenTensor {
+  std::string name;
+  std::string dtype = "F32";
+  std::vector<uint64_t> shape;
+  std::string bytes;
+};
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+// Length, header and data put together, whatever they say.
+inline std::string safetensors_file(std::string_view header, std::string_view data_bytes = {}) {
+  std::string file;
+  for (int i = 0; i < 8; ++i) {
+    file.push_back(static_cast<char>((uint64_t{header.size()} >> (8 * i)) & 0xFF));
+  }
+  return file.append(header).append(data_bytes);
+}
+
+// A valid file of these tensors, in this order; `padding` spaces follow the header.
+inline std::string safetensors_file(const std::vector<WrittenTensor>& tensors, size_t padding = 0) {
+  std::string header, content;
+  JsonWriter json(header);
+  json.begin_object();
+  for (const WrittenTensor& tensor : tensors) {
+    json.key(tensor.name).begin_object().member("dtype", tensor.dtype).key("shape").begin_array();
+    for (const uint64_t size : tensor.shape) json.unsigned_integer(size);
+    json.end_array().key("data_offsets").begin_array();
+    json.unsigned_integer(content.size()).unsigned_integer(content.size() + tensor.bytes.size());
+    json.end_array().end_object();
+    content += tensor.bytes;
+  }
+  json.end_object();
+  return safetensors_file(header + std::string(padding, ' '), content);
+}
+
+inline std::span<const std::byte> as_bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = testing::TempDir() + "paceline_weights_XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw Error(ErrorCode::internal, "mkdtemp: " + name);
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  void write(const std::string& name, std::string_view content) const {
+    std::ofstream file(path_ / name, std::ios::binary);
+    file.write(content.data(), static_cast<std::streamsize>(content.size()));
+    if (!file.flush()) throw Error(ErrorCode::internal, "can't write " + name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// body() throws an Error of this code whose message has all of `parts`.
+template <class Body>
+void expect_error(ErrorCode code, const std::vector<std::string>& parts, Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_EQ(error_code_name(error.code()), error_code_name(code)) << error.what();
+    for (const std::string& part : parts) EXPECT_THAT(error.what(), testing::HasSubstr(part));
+    return;
+  }
+  ADD_FAILURE() << "no Error, expected " << error_code_name(code);
+}
+
+}  // namespace paceline
