@@ -1,0 +1,46 @@
+#include "engine/model_runner.h"
+
+#include <algorithm>
+
+namespace paceline {
+
+ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, Memory& memory, KvStorage kv,
+                         RunnerLimits limits)
+    : decoder_(decoder),
+      backend_(backend),
+      memory_(memory),
+      kv_(std::move(kv)),
+      limits_(limits),
+      scratch_(memory, decoder.scratch_bytes_for(limits.max_rows)),
+      hidden_(allocate_tensor(memory, DType::f32,
+                              {limits.max_rows, decoder.config().hidden_size})),
+      logits_(allocate_tensor(memory, DType::f32,
+                              {limits.max_logits_rows, decoder.config().vocab_size})) {}
+
+void ModelRunner::run(const Batch& batch) {
+  PL_CHECK(batch.num_rows() <= limits_.max_rows, "batch beyond the runner's rows");
+  decoder_.forward(backend_, batch, kv_, scratch_, hidden_.view);
+}
+
+Tensor ModelRunner::logits(int64_t first, int64_t count) {
+  PL_CHECK(count <= limits_.max_logits_rows, "more logits rows than the runner keeps");
+  const Tensor out = logits_.view.slice(0, 0, count);
+  decoder_.logits(backend_, hidden_.view.slice(0, first, first + count), out);
+  return out;
+}
+
+Tensor ModelRunner::column_logits(int64_t first, int64_t count,
+                                  std::span<const int32_t> columns) {
+  PL_CHECK(count <= limits_.max_logits_rows, "more logits rows than the runner keeps");
+  PL_CHECK(static_cast<int64_t>(columns.size()) <= vocab_size(), "more columns than tokens");
+  if (!std::equal(columns.begin(), columns.end(), gathered_ids_.begin(), gathered_ids_.end())) {
+    gathered_ = gather_columns(decoder_.head(), columns, memory_);
+    gathered_ids_.assign(columns.begin(), columns.end());
+  }
+  const Tensor out(logits_.view.raw(), DType::f32,
+                   {count, static_cast<int64_t>(columns.size())});
+  decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_, out);
+  return out;
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+// ModelRunner runs batches on a decoder with a backend; it owns keys, values and activations.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/runner.h"
+#include "layers/kv_storage.h"
+#include "layers/scratch.h"
+#include "models/decoder.h"
+
+namespace paceline {
+
+struct RunnerLimits {
+  int64_t max_rows = 512;
+  int64_t max_logits_rows = 64;
+};
+
+class ModelRunner : public Runner {
+ public:
+  // Everything referred to must outlive it.
+  ModelRunner(const Decoder& decoder, Backend& backend, Memory& memory, KvStorage kv,
+              RunnerLimits limits);
+
+  int64_t vocab_size() const override { return decoder_.config().vocab_size; }
+  void run(const Batch& batch) override;
+  Tensor logits(int64_t first, int64_t count) override;
+  int64_t max_logits_rows() const override { return limits_.max_logits_rows; }
+  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override;
+
+ private:
+  const Decoder& decoder_;
+  Backend& backend_;
+  Memory& memory_;
+  KvStorage kv_;
+  RunnerLimits limits_;
+  Scratch scratch_;
+  OwnedTensor hidden_;  // [max_rows, hidden]
+  OwnedTensor logits_;  // [max_logits_rows, vocab]
+  std::vector<int32_t> gathered_ids_;  // what gathered_ holds
+  PackedMatrix gathered_;
+};
+
+}  // namespace paceline

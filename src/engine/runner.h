@@ -1,0 +1,29 @@
+// Runner computes a batch; the engine decides what is in it. A scripted one needs no weights.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "layers/batch.h"
+
+namespace paceline {
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  virtual int64_t vocab_size() const = 0;
+
+  // Computes every row (their keys and values are stored) and keeps the states of its output rows.
+  virtual void run(const Batch& batch) = 0;
+
+  // Logits of outputs [first, first + count) of the last run: [count, vocab]. `count` is at most
+  // max_logits_rows(). Valid until the next call.
+  virtual Tensor logits(int64_t first, int64_t count) = 0;
+  virtual int64_t max_logits_rows() const = 0;
+
+  // Only the listed vocabulary columns, with the same bits: [count, columns].
+  virtual Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) = 0;
+};
+
+}  // namespace paceline
