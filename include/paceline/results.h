@@ -1,0 +1,99 @@
+// What the library answers with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+struct TopLogprob {
+  int32_t id = 0;
+  std::string token;  // the token's text; empty without a tokenizer
+  float logprob = 0;
+};
+
+struct Logprob {
+  int32_t id = 0;
+  std::string token;
+  std::optional<float> logprob;  // nothing for the first token of a prompt
+  std::vector<TopLogprob> top;   // by (probability down, id up)
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;  // every token that was drawn, an EOS included
+};
+
+struct Completion {
+  std::optional<std::string> text;  // nothing without a tokenizer
+  std::vector<int32_t> token_ids;   // without the EOS
+  std::string finish_reason;        // "stop", "length" or "cancelled"
+  std::optional<std::variant<int32_t, std::string>> stop_reason;  // the stop token or string that ended it
+  std::vector<Logprob> logprobs;         // one per token id, when asked for
+  std::vector<Logprob> prompt_logprobs;  // when asked for
+  Usage usage;
+  uint64_t seed = 0;  // the one used
+};
+
+struct ErrorInfo {
+  ErrorCode code = ErrorCode::internal;
+  std::string message;
+};
+
+// One item of a batch: a value, or why there is none.
+template <class T>
+using ItemResult = std::variant<T, ErrorInfo>;
+
+struct Classification {
+  std::optional<int32_t> token_id;  // drawn with the sampling options
+  std::string token;
+  std::optional<std::string> label;  // the best one
+  std::vector<float> scores;         // probabilities over the labels, in their order; sum 1
+  std::vector<float> logits;         // [vocab], when asked for
+};
+
+struct Metrics {
+  int64_t prompt_tokens = 0;
+  int64_t completion_tokens = 0;
+  double prefill_tokens_per_second = 0;
+  double decode_tokens_per_second = 0;
+  double time_to_first_token_seconds = 0;
+  size_t peak_memory_bytes = 0;
+};
+
+struct MemoryUse {
+  size_t active_bytes = 0;
+  size_t peak_bytes = 0;
+  size_t cached_bytes = 0;
+};
+
+struct DeviceInfo {
+  std::string name;             // of the processor
+  std::string instruction_set;  // what the kernels use, e.g. "avx512bf16"
+  int num_threads = 0;
+  size_t total_memory_bytes = 0;
+  size_t free_memory_bytes = 0;
+};
+
+struct ModelInfo {
+  std::string path;
+  std::string family;  // model_type
+  int64_t num_layers = 0;
+  int64_t vocab_size = 0;
+  int64_t max_model_len = 0;
+  int64_t num_parameters = 0;
+  size_t weight_bytes = 0;    // as packed
+  size_t kv_cache_bytes = 0;  // reserved for keys and values
+  std::string dtype;
+  std::string kv_cache_dtype;
+  bool has_tokenizer = false;
+  bool has_chat_template = false;
+};
+
+}  // namespace paceline

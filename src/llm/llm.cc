@@ -1,0 +1,144 @@
+#include "paceline/llm.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "llm/llm_state.h"
+#include "load/cache_sizing.h"
+
+namespace paceline {
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    const size_t colon = line.find(':');
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(std::min(colon + 2, line.size()));
+    }
+  }
+  return "unknown";
+}
+
+const Tokenizer& tokenizer_of(const LoadedModel& model) {
+  if (model.tokenizer != nullptr) return *model.tokenizer;
+  throw Error(ErrorCode::not_found,
+              fmt::format("{}: has no tokenizer.json", model.directory.string()));
+}
+
+}  // namespace
+
+LLM::LLM(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LLM::LLM(LLM&&) noexcept = default;
+LLM& LLM::operator=(LLM&&) noexcept = default;
+LLM::~LLM() = default;
+
+LLM LLM::load(const LoadOptions& options) {
+  auto state = std::make_unique<State>();
+  state->model = load_model(options);
+  return LLM(std::move(state));
+}
+
+LLM::State& LLM::open_state() const {
+  if (state_ == nullptr || state_->model == nullptr) {
+    throw Error(ErrorCode::invalid, "the model was closed");
+  }
+  return *state_;
+}
+
+void LLM::close() {
+  if (state_ != nullptr) state_->model.reset();
+}
+
+GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options) {
+  State& state = open_state();
+  auto stream = std::make_unique<GenerationStream::State>();
+  GenerateRequest request = make_request(*state.model, prompt, options);
+  stream->llm = &state;
+  stream->completion.seed = request.sampling.seed;
+  if (state.model->tokenizer != nullptr) stream->completion.text.emplace();
+  stream->generation = state.model->engine->start(std::move(request));
+  return GenerationStream(std::move(stream));
+}
+
+std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request> requests) {
+  open_state();
+  std::vector<ItemResult<Completion>> results;
+  for (const Request& request : requests) {
+    try {
+      results.emplace_back(generate(request.prompt, request.options).completion());
+    } catch (const Error& error) {
+      results.emplace_back(ErrorInfo{.code = error.code(), .message = error.what()});
+    }
+  }
+  return results;
+}
+
+std::vector<Logprob> LLM::score(const Prompt& prompt, int32_t num_top_logprobs,
+                                bool add_special_tokens) {
+  State& state = open_state();
+  const LoadedModel& model = *state.model;
+  const std::vector<TokenId> ids = encode_prompt(model, prompt, add_special_tokens);
+  const PrefillTimer timer(state, ids.size());
+  return describe(model, model.engine->score(ids, num_top_logprobs, {}));
+}
+
+std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,
+                                   bool specials_as_text) const {
+  return tokenizer_of(*open_state().model)
+      .encode(text, {.add_special = add_special_tokens, .specials_as_text = specials_as_text});
+}
+
+std::string LLM::detokenize(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  return tokenizer_of(*open_state().model).decode(ids, {.skip_special = skip_special_tokens});
+}
+
+Metrics LLM::metrics() const { return open_state().metrics; }
+
+MemoryUse LLM::memory_use() const {
+  const MemoryStats stats = open_state().model->memory.stats();
+  return {.active_bytes = stats.active_bytes,
+          .peak_bytes = stats.peak_bytes,
+          .cached_bytes = stats.cached_bytes};
+}
+
+void LLM::clear_memory_cache() { open_state().model->memory.clear_cache(); }
+void LLM::reset_peak_memory() { open_state().model->memory.reset_peak(); }
+size_t LLM::set_memory_limit(size_t bytes) {
+  return open_state().model->memory.set_memory_limit(bytes);
+}
+size_t LLM::set_cache_limit(size_t bytes) {
+  return open_state().model->memory.set_cache_limit(bytes);
+}
+size_t LLM::lock_memory() { return open_state().model->memory.lock_all(); }
+
+DeviceInfo LLM::device_info() const {
+  const LoadedModel& model = *open_state().model;
+  return {.name = processor_name(),
+          .instruction_set = std::string(isa_name(model.isa)),
+          .num_threads = model.threads->num_threads(),
+          .total_memory_bytes = total_memory_bytes(),
+          .free_memory_bytes = free_memory_bytes()};
+}
+
+ModelInfo LLM::model_info() const {
+  const LoadedModel& model = *open_state().model;
+  const DecoderConfig& config = model.decoder->config();
+  return {.path = model.directory.string(),
+          .family = config.family,
+          .num_layers = config.num_layers(),
+          .vocab_size = config.vocab_size,
+          .max_model_len = model.engine->limits().max_model_len,
+          .num_parameters = model.decoder->num_parameters(),
+          .weight_bytes = model.weight_bytes,
+          .kv_cache_bytes = model.kv_bytes,
+          .dtype = std::string(dtype_name(model.weight_dtype)),
+          .kv_cache_dtype = std::string(dtype_name(model.kv_dtype)),
+          .has_tokenizer = model.tokenizer != nullptr,
+          .has_chat_template = model.has_chat_template};
+}
+
+}  // namespace paceline

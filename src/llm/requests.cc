@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "llm/llm_state.h"
+
+namespace paceline {
+namespace {
+
+constexpr int64_t kDefaultMaxTokens = 256;
+constexpr size_t kMaxStops = 4;
+constexpr size_t kMaxStopBytes = 256;
+constexpr size_t kMaxStopTokens = 128;
+
+uint64_t random_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+void check_stops(const GenerateOptions& options, bool has_tokenizer) {
+  if (options.stop.size() > kMaxStops) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("stop: {} strings, at most {}", options.stop.size(), kMaxStops));
+  }
+  for (size_t i = 0; i < options.stop.size(); ++i) {
+    if (options.stop[i].size() > kMaxStopBytes) {
+      throw Error(ErrorCode::invalid, fmt::format("stop[{}]: {} bytes, at most {}", i,
+                                                  options.stop[i].size(), kMaxStopBytes));
+    }
+  }
+  if (!options.stop.empty() && !has_tokenizer) {
+    throw Error(ErrorCode::invalid, "stop: strings need a tokenizer, and the model has none");
+  }
+  if (options.stop_token_ids.size() > kMaxStopTokens) {
+    throw Error(ErrorCode::invalid, fmt::format("stop_token_ids: {} ids, at most {}",
+                                                options.stop_token_ids.size(), kMaxStopTokens));
+  }
+}
+
+}  // namespace
+
+std::vector<TokenId> encode_prompt(const LoadedModel& model, const Prompt& prompt,
+                                   bool add_special_tokens) {
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
+  if (model.tokenizer == nullptr) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
+                            model.directory.string()));
+  }
+  return model.tokenizer->encode(std::get<std::string>(prompt),
+                                 {.add_special = add_special_tokens});
+}
+
+SamplingOptions make_sampling(const LoadedModel& model, const GenerateOptions& options) {
+  const GenerationConfig& defaults = model.generation;
+  SamplingOptions sampling;
+  sampling.temperature = options.temperature.value_or(defaults.temperature.value_or(1.0f));
+  sampling.top_p = options.top_p.value_or(defaults.top_p.value_or(1.0f));
+  sampling.top_k = options.top_k.value_or(defaults.top_k.value_or(0));
+  sampling.min_p = options.min_p.value_or(defaults.min_p.value_or(0.0f));
+  sampling.repetition_penalty =
+      options.repetition_penalty.value_or(defaults.repetition_penalty.value_or(1.0f));
+  sampling.frequency_penalty = options.frequency_penalty;
+  sampling.presence_penalty = options.presence_penalty;
+  sampling.logit_bias = options.logit_bias;
+  sampling.order = options.mlx_sampler_order ? SamplerOrder::mlx : SamplerOrder::standard;
+  sampling.seed = options.seed ? *options.seed : random_seed();
+  sampling.num_top_logprobs = options.logprobs.value_or(0);
+  return sampling;
+}
+
+GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
+                             const GenerateOptions& options) {
+  check_stops(options, model.tokenizer != nullptr);
+  return {.prompt = encode_prompt(model, prompt, options.add_special_tokens),
+          .max_tokens = options.max_tokens.value_or(
+              model.generation.max_new_tokens.value_or(kDefaultMaxTokens)),
+          .sampling = make_sampling(model, options),
+          .eos_tokens = model.generation.eos_tokens,
+          .stop_token_ids = options.stop_token_ids,
+          .stop_strings = options.stop,
+          .ignore_eos = options.ignore_eos,
+          .want_logprobs = options.logprobs.has_value(),
+          .want_prompt_logprobs = options.prompt_logprobs,
+          .cancelled = options.cancelled};
+}
+
+std::string token_string(const LoadedModel& model, TokenId id) {
+  if (model.tokenizer == nullptr || id >= model.tokenizer->vocab_size()) return {};
+  return replace_invalid_utf8(model.tokenizer->token_bytes(id));
+}
+
+std::vector<TopLogprob> describe_top(const LoadedModel& model,
+                                     const std::vector<TokenLogprob>& top) {
+  std::vector<TopLogprob> described;
+  for (const TokenLogprob& one : top) {
+    described.push_back(
+        {.id = one.id, .token = token_string(model, one.id), .logprob = one.logprob});
+  }
+  return described;
+}
+
+std::vector<Logprob> describe(const LoadedModel& model, const std::vector<ScoredToken>& tokens) {
+  std::vector<Logprob> described;
+  described.reserve(tokens.size());
+  for (const ScoredToken& token : tokens) {
+    described.push_back({.id = token.id,
+                         .token = token_string(model, token.id),
+                         .logprob = token.logprob,
+                         .top = describe_top(model, token.top_logprobs)});
+  }
+  return described;
+}
+
+PrefillTimer::~PrefillTimer() {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+  state_.record({.prompt_tokens = prompt_tokens_, .prefill_seconds = elapsed.count()});
+}
+
+void LLM::State::record(const GenerationStats& stats) {
+  const auto rate = [](int64_t tokens, double seconds) {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
+  };
+  // The first output token comes out of the prefill.
+  const int64_t decoded = std::max<int64_t>(stats.output_tokens - 1, 0);
+  metrics = {
+      .prompt_tokens = stats.prompt_tokens,
+      .completion_tokens = stats.output_tokens,
+      .prefill_tokens_per_second = rate(stats.prompt_tokens, stats.prefill_seconds),
+      .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
+      .time_to_first_token_seconds = stats.time_to_first_token_seconds,
+      .peak_memory_bytes = model->memory.stats().peak_bytes};
+}
+
+}  // namespace paceline

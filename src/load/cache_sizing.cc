@@ -1,0 +1,116 @@
+#include "load/cache_sizing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+int64_t blocks_for(int64_t tokens, int64_t block_size) {
+  return (tokens + block_size - 1) / block_size;
+}
+
+size_t meminfo_bytes(const std::string& field) {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  size_t kibibytes = 0;
+  while (file >> name >> kibibytes) {
+    std::getline(file, unit);
+    if (name == field + ":") return kibibytes * 1024;
+  }
+  return size_t{1} << 30;  // no /proc: a guess that keeps defaults small
+}
+
+// Bytes of one block over all layers of a group.
+size_t group_block_bytes(const DecoderConfig& config, int64_t window, const CacheRequest& request) {
+  const KvLayer layer{.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim};
+  size_t bytes = 0;
+  for (const LayerConfig& one : config.layers) {
+    if (one.window == window) bytes += kv_block_bytes(layer, request.block_size, request.dtype);
+  }
+  return bytes;
+}
+
+// Blocks of one sequence of `length` tokens in a group.
+int64_t sequence_blocks(int64_t window, int64_t length, const CacheRequest& request) {
+  if (window == 0) return blocks_for(length, request.block_size);
+  const int64_t held = std::min(length, window + request.max_batched_tokens);
+  return blocks_for(held, request.block_size) + 1;  // neither end need be a block boundary
+}
+
+size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
+                 const std::vector<CacheGroup>& groups) {
+  size_t bytes = 0;
+  for (const CacheGroup& group : groups) {
+    bytes += static_cast<size_t>(group.num_blocks) * group_block_bytes(config, group.window, request);
+  }
+  return bytes;
+}
+
+// Groups when the full-attention ones have `full_blocks`.
+std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequest& request,
+                                    int64_t full_blocks, int64_t context) {
+  std::vector<CacheGroup> groups;
+  for (const int64_t window : cache_group_windows(config)) {
+    const int64_t one = sequence_blocks(window, context, request);
+    const int64_t all = one * request.max_num_seqs;
+    const int64_t wanted = window == 0 ? full_blocks : std::max(one, std::min(all, full_blocks));
+    groups.push_back({.window = window, .num_blocks = std::min(wanted, std::max(all, one))});
+  }
+  return groups;
+}
+
+}  // namespace
+
+size_t free_memory_bytes() { return meminfo_bytes("MemAvailable"); }
+size_t total_memory_bytes() { return meminfo_bytes("MemTotal"); }
+
+CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
+                     size_t free_memory) {
+  const size_t budget = request.memory_bytes.value_or(free_memory / 4);
+  const int64_t context = request.max_model_len.value_or(config.max_position);
+  const int64_t context_blocks = blocks_for(context, request.block_size);
+  const int64_t at_least = request.memory_bytes ? 1 : kMinCacheBlocks;
+  const int64_t at_most = context_blocks * request.max_num_seqs;
+  const auto fits = [&](int64_t blocks) {
+    return bytes_for(config, request, groups_with(config, request, blocks, context)) <= budget;
+  };
+
+  // The most blocks within the budget, by bisection: bytes grow with the count.
+  int64_t low = std::min(at_least, at_most), high = std::max(at_most, low);
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  int64_t blocks = low;
+  if (request.max_model_len && blocks < context_blocks) {
+    if (request.memory_bytes) {
+      throw Error(ErrorCode::exhausted,
+                  fmt::format("--max-model-len {}: needs {} bytes of cache, --kv-cache-memory allows "
+                              "{}",
+                              context,
+                              bytes_for(config, request,
+                                        groups_with(config, request, context_blocks, context)),
+                              budget));
+    }
+    blocks = context_blocks;
+  }
+  CacheSize size;
+  size.groups = groups_with(config, request, blocks, context);
+  const bool has_full_group = size.groups[0].window == 0;
+  size.max_model_len =
+      has_full_group ? std::min(context, blocks * request.block_size) : context;
+  size.bytes = bytes_for(config, request, size.groups);
+  return size;
+}
+
+}  // namespace paceline

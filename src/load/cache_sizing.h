@@ -1,0 +1,43 @@
+// How many cache blocks a model gets, and how long a context they hold.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kv/kv_cache.h"
+#include "models/decoder_config.h"
+
+namespace paceline {
+
+struct CacheRequest {
+  int64_t block_size = 16;
+  int64_t max_batched_tokens = 512;
+  int64_t max_num_seqs = 256;
+  std::optional<int64_t> max_model_len;
+  std::optional<size_t> memory_bytes;  // default: a quarter of free memory
+  DType dtype = DType::bf16;
+};
+
+struct CacheSize {
+  std::vector<CacheGroup> groups;
+  int64_t max_model_len = 0;
+  size_t bytes = 0;
+};
+
+// The fewest blocks that any full-attention group gets by default.
+constexpr int64_t kMinCacheBlocks = 512;
+
+// Full groups share the budget; windowed groups get what max_num_seqs sequences can hold of the window
+// and one chunk, and never more than the full ones. No group gets more blocks than max_num_seqs
+// sequences of the whole context could fill. Without max_model_len the context is the model's, or what
+// the budget holds. Throws Error exhausted when an explicit max_model_len does not fit the explicit
+// budget.
+CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
+                     size_t free_memory_bytes);
+
+// Memory the system can still give without swapping (MemAvailable).
+size_t free_memory_bytes();
+size_t total_memory_bytes();
+
+}  // namespace paceline

@@ -1,0 +1,212 @@
+#include "load/loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "load/cache_sizing.h"
+#include "load/model_path.h"
+#include "models/family.h"
+#include "weights/checkpoint.h"
+#include "weights/weight_reader.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxConfigBytes = 8 << 20;
+
+Json read_config_json(const fs::path& directory) {
+  const fs::path path = directory / "config.json";
+  return parse_json(read_text_file(path, kMaxConfigBytes), path.string());
+}
+
+// Dummy weights take their dtype from the config, and the config's reader looks at the weights: the
+// config is read against an empty checkpoint first.
+std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const fs::path& directory,
+                                         const Json& config, Memory& memory) {
+  if (options.load_format == LoadFormat::files) return open_checkpoint(directory);
+  const auto nothing = make_dummy_checkpoint(DType::f32, options.seed, memory);
+  const DType dtype = read_decoder_config(config, WeightReader(*nothing), "config.json").dtype;
+  return make_dummy_checkpoint(dtype, options.seed, memory);
+}
+
+// What most bytes of the files are, or what the config says for dummy weights.
+DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
+  const CheckpointEntry* largest = nullptr;
+  const auto elements = [](const CheckpointEntry& entry) {
+    int64_t product = 1;
+    for (const int64_t size : entry.shape) product *= size;
+    return product;
+  };
+  for (const CheckpointEntry& entry : checkpoint.entries()) {
+    if (largest == nullptr || elements(entry) > elements(*largest)) largest = &entry;
+  }
+  return largest == nullptr ? config.dtype : largest->dtype;
+}
+
+DType choose_dtype(const std::string& name, DType automatic, std::string_view option) {
+  if (name == "auto") return automatic;
+  const auto dtype = parse_dtype(name);
+  if (!dtype || *dtype == DType::i32) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: \"{}\", expected auto, float32, float16 or bfloat16", option, name));
+  }
+  return *dtype;
+}
+
+void check_positive(std::string_view option, int64_t value, int64_t max) {
+  if (value < 1 || value > max) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {}, expected 1 to {}", option, value, max));
+  }
+}
+
+void check_options(const LoadOptions& options) {
+  constexpr int64_t kMaxLength = std::numeric_limits<int32_t>::max();
+  check_positive("--block-size", options.block_size, 4096);
+  check_positive("--max-num-batched-tokens", options.max_num_batched_tokens, 65536);
+  check_positive("--max-num-seqs", options.max_num_seqs, 65536);
+  if (options.max_model_len) check_positive("--max-model-len", *options.max_model_len, kMaxLength);
+  if (options.max_kv_size) check_positive("--max-kv-size", *options.max_kv_size, kMaxLength);
+  if (options.num_threads < 0 || options.num_threads > 1024) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--threads: {}, expected 0 to 1024", options.num_threads));
+  }
+}
+
+// A rotating window for every layer; the context is then unbounded unless it was given.
+void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
+  for (LayerConfig& layer : config.layers) {
+    layer.window = layer.window == 0 ? max_kv_size : std::min(layer.window, max_kv_size);
+  }
+}
+
+TokenBytes token_bytes_of(const Tokenizer* tokenizer, int64_t vocab_size) {
+  TokenBytes bytes(static_cast<size_t>(vocab_size));
+  if (tokenizer == nullptr) return bytes;
+  const int64_t known = std::min(vocab_size, tokenizer->vocab_size());
+  for (int64_t id = 0; id < known; ++id) {
+    const auto token = static_cast<TokenId>(id);
+    if (!tokenizer->is_special(token)) bytes[static_cast<size_t>(id)] = tokenizer->token_bytes(token);
+  }
+  return bytes;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer_if_present(const fs::path& directory) {
+  std::error_code ignored;
+  if (!fs::exists(directory / "tokenizer.json", ignored)) return nullptr;
+  return Tokenizer::load(directory);
+}
+
+bool carries_chat_template(const fs::path& directory) {
+  std::error_code ignored;
+  if (fs::exists(directory / "chat_template.jinja", ignored)) return true;
+  if (fs::exists(directory / "chat_template.json", ignored)) return true;
+  const fs::path config = directory / "tokenizer_config.json";
+  if (!fs::exists(config, ignored)) return false;
+  const Json json = parse_json(read_text_file(config, kMaxConfigBytes), config.string());
+  return json.find_value("chat_template") != nullptr;
+}
+
+void load_decoder(LoadedModel& model, const LoadOptions& options) {
+  const Json config_json = read_config_json(model.directory);
+  const auto checkpoint = open_weights(options, model.directory, config_json, model.memory);
+  WeightReader weights(*checkpoint);
+  const std::string where = (model.directory / "config.json").string();
+  DecoderConfig config = read_decoder_config(config_json, weights, where);
+  if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
+  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(*checkpoint, config), "--dtype");
+  const LoadContext context{.weights = weights,
+                            .memory = model.memory,
+                            .threads = *model.threads,
+                            .weight_dtype = model.weight_dtype};
+  model.decoder = std::make_unique<Decoder>(context, std::move(config));
+}
+
+// Positions the model was made for, scaled ropes included.
+void check_context(const LoadOptions& options, const DecoderConfig& config) {
+  double longest = static_cast<double>(config.max_position);
+  for (const RopeConfig& rope : config.ropes) {
+    longest = std::max(longest, rope.factor * rope.original_max_position);
+  }
+  if (options.max_model_len && static_cast<double>(*options.max_model_len) > longest) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--max-model-len: {}, the model was made for contexts of up to {}",
+                            *options.max_model_len, longest));
+  }
+}
+
+int64_t context_length(const LoadOptions& options, const CacheSize& size) {
+  if (options.max_kv_size && !options.max_model_len) return std::numeric_limits<int32_t>::max();
+  return size.max_model_len;
+}
+
+void build_engine(LoadedModel& model, const LoadOptions& options) {
+  const DecoderConfig& config = model.decoder->config();
+  check_context(options, config);
+  const DType automatic = model.weight_dtype == DType::f32 ? DType::f32 : DType::bf16;
+  model.kv_dtype = choose_dtype(options.kv_cache_dtype, automatic, "--kv-cache-dtype");
+  const CacheSize size = size_cache(config,
+                                    {.block_size = options.block_size,
+                                     .max_batched_tokens = options.max_num_batched_tokens,
+                                     .max_num_seqs = options.max_num_seqs,
+                                     .max_model_len = options.max_model_len,
+                                     .memory_bytes = options.kv_cache_memory_bytes,
+                                     .dtype = model.kv_dtype},
+                                    free_memory_bytes());
+  std::vector<int64_t> group_blocks;
+  for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
+  const auto kv_layers = model.decoder->kv_layers(group_blocks);
+  model.kv_bytes = size.bytes;
+  model.cache = std::make_unique<KvCache>(options.block_size, size.groups);
+  model.runner = std::make_unique<ModelRunner>(
+      *model.decoder, *model.backend, model.memory,
+      KvStorage(kv_layers, options.block_size, model.kv_dtype, model.memory),
+      RunnerLimits{.max_rows = options.max_num_batched_tokens});
+  model.engine = std::make_unique<Engine>(
+      *model.runner, *model.backend, model.memory, *model.cache,
+      EngineLimits{.max_model_len = context_length(options, size),
+                   .max_batched_tokens = options.max_num_batched_tokens},
+      token_bytes_of(model.tokenizer.get(), config.vocab_size));
+}
+
+}  // namespace
+
+std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
+  check_options(options);
+  auto model = std::make_unique<LoadedModel>();
+  model->directory = find_model_directory(options.model);
+  if (options.memory_limit_bytes) model->memory.set_memory_limit(*options.memory_limit_bytes);
+  if (options.cache_limit_bytes) model->memory.set_cache_limit(*options.cache_limit_bytes);
+  model->threads = std::make_unique<ThreadPool>(options.num_threads);
+  model->isa = choose_isa();
+  model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
+  model->tokenizer = load_tokenizer_if_present(model->directory);
+  model->has_chat_template = carries_chat_template(model->directory);
+  load_decoder(*model, options);
+  model->weight_bytes = model->memory.stats().active_bytes;
+  model->memory.clear_cache();
+  model->generation =
+      read_generation_config(model->directory, model->decoder->config().vocab_size);
+  build_engine(*model, options);
+  if (options.lock_memory) model->memory.lock_all();
+  return model;
+}
+
+DecoderConfig read_model_config(const fs::path& directory, LoadFormat format) {
+  const Json config_json = read_config_json(directory);
+  const std::string where = (directory / "config.json").string();
+  Memory memory;
+  const auto checkpoint = format == LoadFormat::files
+                              ? open_checkpoint(directory)
+                              : make_dummy_checkpoint(DType::f32, 0, memory);
+  return read_decoder_config(config_json, WeightReader(*checkpoint), where);
+}
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+// LoadedModel is everything between a model directory and an engine that runs it, wired together.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "kernels/backend.h"
+#include "load/generation_config.h"
+#include "models/decoder.h"
+#include "paceline/options.h"
+#include "tokenizer/tokenizer.h"
+
+namespace paceline {
+
+// Members stand in the order in which they depend on those before them.
+struct LoadedModel {
+  std::filesystem::path directory;
+  Memory memory;
+  std::unique_ptr<ThreadPool> threads;
+  std::unique_ptr<Backend> backend;
+  Isa isa = Isa::baseline;
+  std::unique_ptr<Tokenizer> tokenizer;  // nullptr when the directory has no tokenizer.json
+  GenerationConfig generation;
+  bool has_chat_template = false;
+  std::unique_ptr<Decoder> decoder;
+  DType weight_dtype = DType::f32;
+  DType kv_dtype = DType::f32;
+  size_t weight_bytes = 0;
+  size_t kv_bytes = 0;
+  std::unique_ptr<KvCache> cache;
+  std::unique_ptr<ModelRunner> runner;
+  std::unique_ptr<Engine> engine;
+};
+
+// Throws Error naming the file and the field or tensor at fault.
+std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
+
+// The decoder's config as the files of `directory` say, without loading weights.
+DecoderConfig read_model_config(const std::filesystem::path& directory, LoadFormat format);
+
+}  // namespace paceline

@@ -1,0 +1,108 @@
+#include "load/model_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBundledModel = "paceline-10m";
+
+fs::path environment_path(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? fs::path() : fs::path(value);
+}
+
+fs::path hub_cache() {
+  if (auto cache = environment_path("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (auto home = environment_path("HF_HOME"); !home.empty()) return home / "hub";
+  if (auto cache = environment_path("XDG_CACHE_HOME"); !cache.empty()) {
+    return cache / "huggingface" / "hub";
+  }
+  return environment_path("HOME") / ".cache" / "huggingface" / "hub";
+}
+
+// org/name with the characters the hub allows: nothing that could leave the cache's folder.
+bool is_repository_name(const std::string& model) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.' || c == '/';
+  };
+  const size_t slash = model.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < model.size() &&
+         model.find('/', slash + 1) == std::string::npos &&
+         model.find("..") == std::string::npos && model[0] != '.' &&
+         std::all_of(model.begin(), model.end(), allowed);
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
+    text.pop_back();
+  }
+  return text;
+}
+
+// The folder of the revision that refs/main names; empty when the cache doesn't hold the repository.
+fs::path snapshot_directory(const std::string& model) {
+  std::string folder = "models--" + model;
+  folder.replace(folder.find('/'), 1, "--");
+  const fs::path repository = hub_cache() / folder;
+  std::error_code ignored;
+  const fs::path reference = repository / "refs" / "main";
+  if (!fs::exists(reference, ignored)) return {};
+  constexpr size_t kMaxReferenceBytes = 256;
+  const std::string revision = trimmed(read_text_file(reference, kMaxReferenceBytes));
+  if (revision.empty() || revision.find('/') != std::string::npos || revision[0] == '.') return {};
+  const fs::path snapshot = repository / "snapshots" / revision;
+  return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
+}
+
+}  // namespace
+
+fs::path find_model_directory(const std::string& model) {
+  std::error_code ignored;
+  if (fs::is_directory(model, ignored)) return model;
+  if (fs::exists(model, ignored)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("model {}: a file, expected a directory with config.json and weights",
+                            model));
+  }
+  if (!is_repository_name(model)) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("model {}: there is no such directory, and it isn't an org/name", model));
+  }
+  const fs::path snapshot = snapshot_directory(model);
+  if (snapshot.empty()) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("model {}: no such directory, and not in the local Hugging Face cache "
+                            "{}; `hf download {}` brings it",
+                            model, hub_cache().string(), model));
+  }
+  return snapshot;
+}
+
+fs::path bundled_model_directory() {
+  std::error_code failed;
+  const fs::path binary = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  // build/PRESET/paceline in a checkout, bin/paceline when installed.
+  const std::array<fs::path, 2> places = {
+      binary.parent_path().parent_path() / "models" / kBundledModel,
+      binary.parent_path() / "share" / "paceline" / "models" / kBundledModel};
+  for (const fs::path& place : places) {
+    if (fs::is_directory(place, failed)) return place;
+  }
+  throw Error(ErrorCode::not_found,
+              fmt::format("the bundled model is neither at {} nor at {}; name another with -m",
+                          places[0].string(), places[1].string()));
+}
+
+}  // namespace paceline

@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "load/cache_sizing.h"
+#include "load/generation_config.h"
+#include "load/model_path.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TemporaryDirectory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::temp_directory_path() /
+                 ("paceline_load_" + std::to_string(::getpid()) + "_" +
+                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  void write(const fs::path& name, const std::string& text) {
+    fs::create_directories((directory_ / name).parent_path());
+    std::ofstream(directory_ / name) << text;
+  }
+
+  template <class Body>
+  static void expect_error(ErrorCode code, const std::string& part, Body&& body) {
+    try {
+      body();
+      FAIL() << "no error; expected one about " << part;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+
+  fs::path directory_;
+};
+
+class ModelPath : public TemporaryDirectory {};
+
+TEST_F(ModelPath, a_directory_is_itself) {
+  EXPECT_EQ(find_model_directory(directory_.string()), directory_);
+}
+
+TEST_F(ModelPath, org_and_name_are_found_in_the_hugging_face_cache) {
+  ::setenv("HF_HOME", directory_.c_str(), 1);
+  ::unsetenv("HF_HUB_CACHE");
+  const fs::path repository = fs::path("hub") / "models--acme--tiny-1b";
+  expect_error(ErrorCode::not_found, "hf download acme/tiny-1b",
+               [&] { find_model_directory("acme/tiny-1b"); });
+  write(repository / "refs" / "main", "abc123\n");
+  expect_error(ErrorCode::not_found, "hf download acme/tiny-1b",
+               [&] { find_model_directory("acme/tiny-1b"); });
+  write(repository / "snapshots" / "abc123" / "config.json", "{}");
+  EXPECT_EQ(find_model_directory("acme/tiny-1b"), directory_ / repository / "snapshots/abc123");
+  ::unsetenv("HF_HOME");
+}
+
+TEST_F(ModelPath, names_that_would_leave_the_cache_are_no_names) {
+  ::setenv("HF_HOME", directory_.c_str(), 1);
+  for (const char* name : {"../x", "a/../b", "a/b/c", "/nowhere", "a", "a/", "./a b"}) {
+    expect_error(ErrorCode::not_found, "no such directory", [&] { find_model_directory(name); });
+  }
+  ::unsetenv("HF_HOME");
+  write("file", "x");
+  expect_error(ErrorCode::invalid, "a file",
+               [&] { find_model_directory((directory_ / "file").string()); });
+}
+
+class GenerationConfigFile : public TemporaryDirectory {};
+
+TEST_F(GenerationConfigFile, eos_may_be_an_id_or_a_list_and_falls_back_to_the_config) {
+  EXPECT_TRUE(read_generation_config(directory_, 100).eos_tokens.empty());
+  write("config.json", R"({"eos_token_id": 7, "bos_token_id": 3})");
+  EXPECT_EQ(read_generation_config(directory_, 100).eos_tokens, (std::vector<int32_t>{7}));
+  write("generation_config.json", R"({"eos_token_id": [1, 2], "temperature": 0.6, "top_k": 20,
+        "top_p": 0.95, "repetition_penalty": 1.1, "max_new_tokens": 77})");
+  const GenerationConfig config = read_generation_config(directory_, 100);
+  EXPECT_EQ(config.eos_tokens, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(config.bos_token, 3);
+  EXPECT_EQ(config.temperature, 0.6f);
+  EXPECT_EQ(config.top_k, 20);
+  EXPECT_EQ(config.top_p, 0.95f);
+  EXPECT_EQ(config.repetition_penalty, 1.1f);
+  EXPECT_EQ(config.max_new_tokens, 77);
+}
+
+TEST_F(GenerationConfigFile, a_text_config_is_looked_into) {
+  write("config.json", R"({"text_config": {"eos_token_id": [9, 8]}})");
+  EXPECT_EQ(read_generation_config(directory_, 100).eos_tokens, (std::vector<int32_t>{9, 8}));
+}
+
+TEST_F(GenerationConfigFile, do_sample_false_is_greedy) {
+  write("generation_config.json", R"({"do_sample": false, "temperature": 0.7})");
+  EXPECT_EQ(read_generation_config(directory_, 100).temperature, 0.0f);
+}
+
+TEST_F(GenerationConfigFile, errors_name_file_and_field) {
+  write("generation_config.json", R"({"eos_token_id": 100})");
+  expect_error(ErrorCode::invalid, "generation_config.json: eos_token_id: token id 100",
+               [&] { read_generation_config(directory_, 100); });
+  write("generation_config.json", R"({"top_p": "high"})");
+  expect_error(ErrorCode::invalid, "generation_config.json: top_p",
+               [&] { read_generation_config(directory_, 100); });
+  write("generation_config.json", "{");
+  expect_error(ErrorCode::invalid, "not valid JSON",
+               [&] { read_generation_config(directory_, 100); });
+}
+
+DecoderConfig two_windows() {
+  DecoderConfig config;
+  config.num_kv_heads = 2;
+  config.head_dim = 8;
+  config.max_position = 4096;
+  config.layers = {{.window = 0}, {.window = 64}, {.window = 0}};
+  return config;
+}
+
+TEST(CacheSizing, full_groups_share_the_budget_and_windowed_ones_are_bounded) {
+  const CacheRequest request{.max_batched_tokens = 32, .max_num_seqs = 2, .dtype = DType::bf16};
+  const CacheSize size = size_cache(two_windows(), request, size_t{8} << 20);
+  ASSERT_EQ(size.groups.size(), 2u);
+  EXPECT_EQ(size.groups[0].window, 0);
+  EXPECT_EQ(size.groups[0].num_blocks, 4096 / 16 * 2);  // the budget holds two whole contexts
+  EXPECT_EQ(size.groups[1].num_blocks, ((64 + 32) / 16 + 1) * 2);
+  EXPECT_EQ(size.max_model_len, 4096);
+}
+
+TEST(CacheSizing, a_small_budget_shortens_the_context_but_never_below_the_minimum) {
+  CacheRequest request{.max_num_seqs = 256, .dtype = DType::bf16};
+  DecoderConfig config = two_windows();
+  config.max_position = 131072;
+  const CacheSize least = size_cache(config, request, 1);
+  EXPECT_EQ(least.groups[0].num_blocks, kMinCacheBlocks);
+  EXPECT_EQ(least.max_model_len, kMinCacheBlocks * 16);
+  request.memory_bytes = size_t{1} << 20;
+  const CacheSize given = size_cache(config, request, size_t{1} << 40);
+  EXPECT_LE(given.bytes, size_t{1} << 20);
+  EXPECT_LT(given.max_model_len, 131072);
+}
+
+TEST(CacheSizing, an_explicit_context_is_held_or_refused) {
+  CacheRequest request{.max_num_seqs = 1, .max_model_len = 65536, .dtype = DType::f32};
+  DecoderConfig config = two_windows();
+  config.max_position = 131072;
+  EXPECT_EQ(size_cache(config, request, 1).max_model_len, 65536);
+  request.memory_bytes = 1 << 20;
+  EXPECT_THROW(size_cache(config, request, 1), Error);
+}
+
+}  // namespace
+}  // namespace paceline
