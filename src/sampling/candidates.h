@@ -1,0 +1,55 @@
+// Candidates are the tokens still in the running, by ascending id, with logits and weights.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "sampling/blocked_row.h"
+#include "sampling/ranking.h"
+#include "sampling/weights.h"
+#include "tensor/buffer.h"
+
+namespace paceline {
+
+// Holds scratch for a whole vocabulary, reused from row to row.
+class Candidates {
+ public:
+  Candidates(Memory& memory, int64_t vocab_size);
+
+  int64_t size() const { return size_; }
+  std::span<const int32_t> ids() const { return {ids_, static_cast<size_t>(size_)}; }
+  std::span<const float> logits() const { return {logits_, static_cast<size_t>(size_)}; }
+  std::span<const uint64_t> weights() const { return {weights_, static_cast<size_t>(size_)}; }
+
+  // Starts anew with the finite elements of `row` that reach `threshold`.
+  void collect(const BlockedRow& row, float threshold);
+  void weigh(const Weigher& weigher);
+  uint64_t total_weight() const;
+
+  // Those at least min_p > 0 times as likely as the likeliest of the row.
+  void keep_min_p(float min_p);
+  // The first `count` > 0 by (probability down, id up).
+  void keep_top_k(int64_t count);
+  // The smallest prefix by (probability down, id up) with weight top_p * total, at least one.
+  void keep_top_p(float top_p, uint64_t total);
+  // As keep_top_k; what is kept, the first one first. Valid until the next call.
+  std::span<const RankedWeight> ranked(int64_t count);
+
+ private:
+  // Entries with weight 1 for every candidate, or with the candidates' own.
+  enum class RankBy : uint8_t { count, weight };
+  std::span<RankedWeight> entries(RankBy by);
+  void keep_from(uint64_t last_key);
+  template <class Keep>
+  void keep_if(Keep&& keep);
+
+  Buffer buffer_;
+  int64_t capacity_;  // a whole number of BlockedRow's blocks
+  int64_t size_ = 0;
+  RankedWeight* entries_;
+  uint64_t* weights_;
+  float* logits_;
+  int32_t* ids_;
+};
+
+}  // namespace paceline

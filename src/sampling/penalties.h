@@ -1,0 +1,21 @@
+// Penalties and logit bias: what changes logits token by token before anything is ranked.
+#pragma once
+
+#include <span>
+
+#include "sampling/sampling_options.h"
+#include "sampling/token_history.h"
+
+namespace paceline {
+
+// False when apply_penalties would leave every row as it is.
+bool changes_logits(const SamplingOptions& options, const TokenHistory& history);
+
+// In place, in this order: the repetition penalty divides positive and multiplies other logits of
+// tokens of prompt and output (Keskar et al., "CTRL", 2019; HF RepetitionPenaltyLogitsProcessor),
+// the frequency penalty times the count in the output and the presence penalty are subtracted, the
+// bias is added.
+void apply_penalties(std::span<float> logits, const SamplingOptions& options,
+                     const TokenHistory& history);
+
+}  // namespace paceline

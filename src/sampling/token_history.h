@@ -1,0 +1,33 @@
+// TokenHistory says which tokens a sequence has seen: prompt and output, and how often in the
+// output.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace paceline {
+
+struct TokenCount {
+  int32_t id = 0;
+  int32_t in_output = 0;  // 0 for tokens of the prompt alone
+};
+
+class TokenHistory {
+ public:
+  void add_prompt(std::span<const int32_t> ids);
+  void add_output(int32_t id);
+
+  // Every token once, in the order of first appearance.
+  std::span<const TokenCount> tokens() const { return tokens_; }
+
+ private:
+  TokenCount& entry(int32_t id);
+
+  std::vector<TokenCount> tokens_;  // dense, since every draw with penalties reads all of it
+  std::unordered_map<int32_t, size_t> index_;
+};
+
+}  // namespace paceline

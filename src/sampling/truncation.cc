@@ -1,0 +1,50 @@
+#include "sampling/truncation.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sampling/draw.h"
+
+namespace paceline {
+
+namespace {
+
+// Elements lighter than the average of what top-p drops sum to no more than that, so they lie
+// beyond the prefix: the cut is among those that reach this.
+float top_p_cutoff(const Weigher& weigher, float top_p, uint64_t total, int64_t width) {
+  const double dropped = (1.0 - double{top_p}) * static_cast<double>(total);
+  return weigher.cutoff(dropped / static_cast<double>(width) / static_cast<double>(kWeightOne));
+}
+
+}  // namespace
+
+bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_t> block_sums,
+              Candidates& candidates) {
+  const bool is_mlx = options.order == SamplerOrder::mlx;
+  const bool has_min_p = options.min_p > 0.0f;
+  const bool has_top_k = options.top_k > 0 && options.top_k < row.width();
+  const bool has_top_p = options.top_p < 1.0f;
+  if (!has_min_p && !has_top_k && !has_top_p) return false;
+
+  // All three keep prefixes of one order, so what any of them drops can be left out from the start.
+  const Weigher weigher(row.max(), is_mlx ? 1.0f : options.temperature);
+  float threshold = -std::numeric_limits<float>::max();
+  if (has_min_p) threshold = std::max(threshold, weigher.cutoff(double{options.min_p}));
+  if (has_top_k) threshold = std::max(threshold, row.reached_by(options.top_k));
+  const bool top_p_of_row = has_top_p && (is_mlx || (!has_min_p && !has_top_k));
+  uint64_t row_weight = 0;
+  if (top_p_of_row) {
+    row_weight = sum_blocks(row, weigher, block_sums);
+    threshold = std::max(threshold, top_p_cutoff(weigher, options.top_p, row_weight, row.width()));
+  }
+
+  candidates.collect(row, threshold);
+  candidates.weigh(weigher);
+  if (top_p_of_row) candidates.keep_top_p(options.top_p, row_weight);
+  if (has_min_p) candidates.keep_min_p(options.min_p);
+  if (has_top_k) candidates.keep_top_k(options.top_k);
+  if (has_top_p && !top_p_of_row) candidates.keep_top_p(options.top_p, candidates.total_weight());
+  return true;
+}
+
+}  // namespace paceline

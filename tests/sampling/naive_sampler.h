@@ -1,0 +1,145 @@
+// NaiveSampler is the sampling rules as they read: one full stable sort, doubles, std::exp.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "sampling/sampling_options.h"
+#include "sampling/token_history.h"
+
+namespace paceline {
+
+struct NaiveToken {
+  int32_t id = 0;
+  double weight = 0;
+};
+
+struct NaiveChoice {
+  std::vector<NaiveToken> kept;  // by ascending id
+  // The smallest relative distance of any comparison from deciding otherwise; exact ones don't
+  // count.
+  double margin = std::numeric_limits<double>::infinity();
+};
+
+class NaiveSampler {
+ public:
+  NaiveSampler(std::vector<float> logits, const SamplingOptions& options,
+               const TokenHistory& history)
+      : logits_(std::move(logits)), options_(options) {
+    penalise(history);
+    for (size_t i = 0; i < logits_.size(); ++i)
+      if (logits_[i] > -std::numeric_limits<float>::infinity())
+        order_.push_back(static_cast<int32_t>(i));
+    std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
+      return logits_[static_cast<size_t>(a)] > logits_[static_cast<size_t>(b)];
+    });
+  }
+
+  NaiveChoice choose() {
+    if (options_.temperature == 0.0f) {
+      order_.resize(1);
+      return {{{order_[0], 1.0}}, choice_.margin};
+    }
+    if (options_.order == SamplerOrder::mlx) {
+      weigh(1.0);
+      top_p();
+      min_p();
+      top_k();
+      weigh(options_.temperature);
+    } else {
+      weigh(options_.temperature);
+      min_p();
+      top_k();
+      top_p();
+    }
+    for (size_t i = 0; i < order_.size(); ++i) {
+      near(weights_[i], 0x1p-44, 1e-4);
+      if (weights_[i] > 0x1p-44) choice_.kept.push_back({order_[i], weights_[i]});
+    }
+    std::sort(choice_.kept.begin(), choice_.kept.end(),
+              [](auto& a, auto& b) { return a.id < b.id; });
+    return choice_;
+  }
+
+  static int32_t draw(NaiveChoice& choice, double uniform) {
+    double total = 0, sum = 0;
+    for (const auto& token : choice.kept) total += token.weight;
+    for (const auto& token : choice.kept) {
+      sum += token.weight;
+      choice.margin = std::min(choice.margin, std::abs(sum - uniform * total) / total);
+      if (sum > uniform * total) return token.id;
+    }
+    return choice.kept.back().id;
+  }
+
+ private:
+  void penalise(const TokenHistory& history) {
+    for (const auto& token : history.tokens()) {
+      float& x = logits_[static_cast<size_t>(token.id)];
+      x = x > 0 ? x / options_.repetition_penalty : x * options_.repetition_penalty;
+      if (token.in_output > 0) {
+        x -= static_cast<float>(token.in_output) * options_.frequency_penalty;
+        x -= options_.presence_penalty;
+      }
+    }
+    for (const auto& [id, bias] : options_.logit_bias) logits_[static_cast<size_t>(id)] += bias;
+  }
+
+  // `slack` is the part of the reach of rounding.
+  void near(double value, double bound, double slack) {
+    const bool exact = value == bound || value == 1.0;
+    if (!exact)
+      choice_.margin = std::min(choice_.margin, std::abs(value / bound - 1) / slack * 1e-5);
+  }
+
+  void weigh(double temperature) {
+    weights_.clear();
+    const double max = logits_[static_cast<size_t>(order_[0])];
+    for (int32_t id : order_)
+      weights_.push_back(std::exp((double{logits_[static_cast<size_t>(id)]} - max) / temperature));
+  }
+
+  void resize(size_t count) {
+    order_.resize(count);
+    weights_.resize(count);
+  }
+
+  void min_p() {
+    if (options_.min_p == 0.0f) return;
+    size_t count = 0;
+    for (double weight : weights_) {
+      near(weight, options_.min_p, 1e-4);
+      count += weight >= double{options_.min_p} ? 1 : 0;
+    }
+    resize(count);
+  }
+
+  void top_k() {
+    if (options_.top_k > 0) resize(std::min(order_.size(), static_cast<size_t>(options_.top_k)));
+  }
+
+  void top_p() {
+    if (options_.top_p == 1.0f) return;
+    const double total = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    const double target = double{options_.top_p} * total;
+    const bool all_equal = weights_.back() == 1.0;
+    double sum = 0;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      sum += weights_[i];
+      if (!all_equal) choice_.margin = std::min(choice_.margin, std::abs(sum - target) / total);
+      if (sum >= target) return resize(i + 1);
+    }
+  }
+
+  std::vector<float> logits_;
+  const SamplingOptions& options_;
+  std::vector<int32_t> order_;   // candidates by (probability down, id up)
+  std::vector<double> weights_;  // of order_
+  NaiveChoice choice_;
+};
+
+}  // namespace paceline

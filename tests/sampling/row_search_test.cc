@@ -1,0 +1,191 @@
+// The parts below the sampler: block maxima, weights and cuts by rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "sampling/blocked_row.h"
+#include "sampling/draw.h"
+#include "sampling/ranking.h"
+#include "sampling/weights.h"
+
+namespace paceline {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> random_row(std::mt19937_64& random, size_t width) {
+  std::normal_distribution<float> normal(0.0f, 2.0f);
+  std::vector<float> row(width);
+  for (float& x : row) x = normal(random);
+  return row;
+}
+
+TEST(BlockedRow, FindsMaximumArgmaxAndLowerBoundsAtEveryWidth) {
+  std::mt19937_64 random(1);
+  BlockedRow blocked(1000);
+  for (size_t width : {1, 2, 63, 64, 65, 127, 128, 129, 640, 1000}) {
+    std::vector<float> row = random_row(random, width);
+    for (size_t i = 0; i < width / 3; ++i) row[random() % width] = 5.0f;  // ties
+    blocked.scan(row);
+    EXPECT_FALSE(blocked.has_nan());
+    EXPECT_EQ(blocked.max(), *std::max_element(row.begin(), row.end()));
+    EXPECT_EQ(blocked.argmax(), std::max_element(row.begin(), row.end()) - row.begin());
+    for (int64_t count : {1, 2, 5, 10, 16}) {
+      const float bound = blocked.reached_by(count);
+      const auto reached =
+          std::count_if(row.begin(), row.end(), [&](float x) { return x >= bound; });
+      if (count <= static_cast<int64_t>(width)) {
+        EXPECT_GE(reached, count);
+      }
+      if (count > blocked.num_blocks()) {
+        EXPECT_EQ(bound, -kInfinity);
+      }
+    }
+  }
+}
+
+TEST(BlockedRow, FindsNanAnywhereAndTreatsZerosAsEqual) {
+  std::mt19937_64 random(2);
+  BlockedRow blocked(200);
+  const std::vector<float> row = random_row(random, 200);
+  for (size_t i = 0; i < row.size(); ++i) {
+    std::vector<float> poisoned = row;
+    poisoned[i] = kNan;
+    blocked.scan(poisoned);
+    EXPECT_TRUE(blocked.has_nan()) << i;
+  }
+  blocked.scan(row);
+  EXPECT_FALSE(blocked.has_nan());
+  blocked.scan(std::vector<float>{-1.0f, -0.0f, 0.0f});
+  EXPECT_EQ(blocked.argmax(), 1);
+  const std::vector<float> nothing(70, -kInfinity);
+  blocked.scan(nothing);
+  EXPECT_EQ(blocked.max(), -kInfinity);
+}
+
+TEST(Weights, AreTheExponentialsInUnitsOfTwoToTheMinus43) {
+  std::mt19937_64 random(3);
+  for (float temperature : {0.01f, 0.3f, 1.0f, 2.0f}) {
+    const Weigher weigher(1.5f, temperature);
+    std::vector<float> logits(64);
+    std::vector<uint64_t> weights(64);
+    for (size_t i = 0; i < logits.size(); ++i)
+      logits[i] = 1.5f - temperature * 40.0f * static_cast<float>(i) / 63.0f;
+    weigher.weigh_block(logits.data(), weights.data());
+    uint64_t sum = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double expected = 0x1p43 * std::exp((double{logits[i]} - 1.5) / double{temperature});
+      EXPECT_NEAR(static_cast<double>(weights[i]), expected, 0.51 + expected * 6e-6);
+      sum += weights[i];
+    }
+    EXPECT_EQ(weights[0], kWeightOne);
+    EXPECT_EQ(weights[63], 0u);
+    EXPECT_EQ(weigher.sum_block(logits.data()), sum);
+  }
+}
+
+TEST(Weights, EndureEveryFiniteLogitAndTheLeastTemperature) {
+  const float largest = std::numeric_limits<float>::max();
+  for (float temperature : {std::numeric_limits<float>::denorm_min(), 1e-38f, 2.0f}) {
+    for (float max : {largest, 0.0f, -largest}) {
+      const Weigher weigher(max, temperature);
+      std::vector<float> logits(64, -kInfinity);
+      std::vector<uint64_t> weights(64, 7);
+      logits[3] = max;
+      logits[4] = -largest;
+      weigher.weigh_block(logits.data(), weights.data());
+      EXPECT_EQ(weights[3], kWeightOne);
+      EXPECT_EQ(weights[4], max == -largest ? kWeightOne : 0);
+      EXPECT_EQ(weights[0], 0u);
+      EXPECT_LE(weigher.cutoff(1.0), max);
+      EXPECT_GE(weigher.cutoff(0.0), -largest);
+    }
+  }
+}
+
+TEST(Weights, CutoffMissesNothingThatReachesTheFraction) {
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
+  for (int round = 0; round < 2000; ++round) {
+    const float max = 100.0f * (uniform(random) - 0.5f);
+    const float temperature = std::pow(10.0f, -4.0f * uniform(random));
+    const Weigher weigher(max, temperature);
+    std::vector<float> logits(64);
+    std::vector<uint64_t> weights(64);
+    for (float& x : logits) x = max - 30.0f * temperature * uniform(random);
+    weigher.weigh_block(logits.data(), weights.data());
+    for (size_t i = 0; i < 64; ++i)
+      ASSERT_GE(logits[i], weigher.cutoff(static_cast<double>(weights[i]) / 0x1p43));
+  }
+}
+
+TEST(Ranking, KeysOrderByLogitThenByLowerId) {
+  const std::vector<std::pair<float, int32_t>> descending = {
+      {kInfinity, 4}, {2.5f, 0}, {2.5f, 9},  {1e-40f, 3}, {0.0f, 1},
+      {-0.0f, 2},     {0.0f, 5}, {-1.0f, 7}, {-3e38f, 0}, {-kInfinity, 0}};
+  for (size_t i = 1; i < descending.size(); ++i) {
+    EXPECT_GT(rank_key(descending[i - 1].first, descending[i - 1].second),
+              rank_key(descending[i].first, descending[i].second))
+        << i;
+  }
+  EXPECT_EQ(id_of_key(rank_key(-3.0f, 128255)), 128255);
+}
+
+TEST(Ranking, APrefixEndsWhereASortWouldEndIt) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 600; ++round) {
+    const size_t count = 1 + random() % (round % 20 == 0 ? 20000 : 400);
+    const uint64_t distinct = round % 3 == 0 ? 3 : 1u << 20;
+    std::vector<RankedWeight> entries(count);
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const float logit = static_cast<float>(random() % distinct) * 1e-3f - 1.0f;
+      entries[i] = {rank_key(logit, static_cast<int32_t>(i)),
+                    random() % 4 == 0 ? 0 : random() % 1000};
+      total += entries[i].weight;
+    }
+    const uint64_t target = 1 + random() % (total + total / 8 + 1);
+    std::vector<RankedWeight> sorted = entries;
+    std::sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.key > b.key; });
+    uint64_t sum = 0, expected = sorted.back().key;
+    for (const RankedWeight& entry : sorted) {
+      sum += entry.weight;
+      if (sum >= target) {
+        expected = entry.key;
+        break;
+      }
+    }
+    ASSERT_EQ(last_key_of_prefix(entries, target), expected) << round;
+  }
+}
+
+TEST(Draw, FromARowEqualsFromAllItsElementsAsCandidates) {
+  std::mt19937_64 random(6);
+  std::uniform_real_distribution<double> uniform(0.0, 1.0);
+  Memory memory;
+  for (size_t width : {1, 5, 64, 100, 1000}) {
+    const std::vector<float> row = random_row(random, width);
+    BlockedRow blocked(static_cast<int64_t>(width));
+    blocked.scan(row);
+    const Weigher weigher(blocked.max(), 0.2f);
+    Candidates candidates(memory, static_cast<int64_t>(width));
+    candidates.collect(blocked, -kInfinity);
+    candidates.weigh(weigher);
+    std::vector<uint64_t> sums(width / 64 + 1);
+    for (int i = 0; i < 300; ++i) {
+      const double u = i == 0 ? 0.0 : i == 1 ? 0x1.fffffffffffffp-1 : uniform(random);
+      const int32_t id = draw_from_row(blocked, weigher, u, sums);
+      ASSERT_EQ(draw_candidate(candidates, u), id);
+      ASSERT_LT(id, static_cast<int32_t>(width));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// A Sampler on the reference backend, and short ways to ask it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "sampling/sampler.h"
+#include "tensor/memory.h"
+
+namespace paceline {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+class SamplerFixture : public testing::Test {
+ protected:
+  Sampler sampler(size_t vocab_size) {
+    return Sampler(*backend_, memory_, static_cast<int64_t>(vocab_size));
+  }
+
+  Distribution distribution(const std::vector<float>& logits, const SamplingOptions& options,
+                            const TokenHistory& history = {}) {
+    return sampler(logits.size()).distribution(logits, options, history);
+  }
+
+  // The ids that are left to draw from.
+  std::vector<int32_t> kept(const std::vector<float>& logits, const SamplingOptions& options) {
+    std::vector<int32_t> ids;
+    for (const TokenWeight& token : distribution(logits, options).tokens) ids.push_back(token.id);
+    return ids;
+  }
+
+  Sample draw(const std::vector<float>& logits, const SamplingOptions& options,
+              const TokenHistory& history = {}, int64_t position = 0) {
+    return sampler(logits.size()).draw(logits, options, history, position, true);
+  }
+
+  std::unique_ptr<Backend> backend_ = make_reference_backend();
+  Memory memory_;
+};
+
+inline SamplingOptions options_with(float SamplingOptions::*field, float value) {
+  SamplingOptions options;
+  options.*field = value;
+  return options;
+}
+
+inline SamplingOptions greedy() { return options_with(&SamplingOptions::temperature, 0.0f); }
+
+}  // namespace paceline
