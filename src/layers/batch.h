@@ -1,0 +1,38 @@
+// Batch is one ragged forward: any mix of sequences as flat arrays, no padding anywhere.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace paceline {
+
+// Where the rows' keys and values go and come from, for the layers of one cache group.
+struct GroupBatch {
+  std::vector<int64_t> slots;  // [rows] flat slot of each row's own key and value
+  std::vector<AttentionSlice> slices;
+};
+
+struct Batch {
+  std::vector<int32_t> tokens;       // [rows]
+  std::vector<int32_t> positions;    // [rows]
+  std::vector<GroupBatch> groups;    // one per cache group
+  std::vector<int32_t> output_rows;  // rows whose hidden state is wanted, ascending
+
+  int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }
+
+  // Empties every array and keeps its memory.
+  void clear() {
+    tokens.clear();
+    positions.clear();
+    output_rows.clear();
+    for (GroupBatch& group : groups) {
+      group.slots.clear();
+      group.slices.clear();
+    }
+  }
+};
+
+}  // namespace paceline

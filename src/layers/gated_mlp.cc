@@ -1,0 +1,44 @@
+#include "layers/gated_mlp.h"
+
+#include <array>
+
+namespace paceline {
+namespace {
+
+Linear::Bias bias_of(const MlpConfig& config) {
+  return config.bias ? Linear::Bias::stored : Linear::Bias::none;
+}
+
+Linear load_gate_up(const LoadContext& context, const std::string& name, const MlpConfig& config) {
+  const std::array<Projection, 2> parts = {{
+      {name + ".gate_proj", config.intermediate_size},
+      {name + ".up_proj", config.intermediate_size},
+  }};
+  return Linear(context, parts, config.hidden_size, bias_of(config));
+}
+
+Linear load_down(const LoadContext& context, const std::string& name, const MlpConfig& config) {
+  const std::array<Projection, 1> parts = {{{name + ".down_proj", config.hidden_size}}};
+  return Linear(context, parts, config.intermediate_size, bias_of(config));
+}
+
+}  // namespace
+
+GatedMlp::GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config)
+    : config_(config),
+      gate_up_(load_gate_up(context, name, config)),
+      down_(load_down(context, name, config)) {}
+
+void GatedMlp::forward(Backend& backend, const Tensor& x, Scratch& scratch,
+                       const Tensor& out) const {
+  const Scratch::Frame frame(scratch);
+  const int64_t width = config_.intermediate_size;
+  const Tensor gate_up = scratch.take(DType::f32, {x.size(0), 2 * width});
+  gate_up_.forward(backend, x, gate_up);
+  const Tensor gate = gate_up.slice(1, 0, width);
+  const Tensor up = gate_up.slice(1, width, 2 * width);
+  backend.gated_activation(config_.activation, gate, up, gate);
+  down_.forward(backend, gate, out);
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// GatedMlp is down(activation(gate(x)) * up(x)) (Shazeer, "GLU Variants Improve Transformer", 2020).
+#pragma once
+
+#include <string>
+
+#include "layers/linear.h"
+#include "layers/scratch.h"
+
+namespace paceline {
+
+struct MlpConfig {
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  Activation activation = Activation::silu;
+  bool bias = false;
+};
+
+class GatedMlp {
+ public:
+  // `name` is the canonical prefix, e.g. "layers.0.mlp".
+  GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
+
+  // x, out [rows, hidden]
+  void forward(Backend& backend, const Tensor& x, Scratch& scratch, const Tensor& out) const;
+
+ private:
+  MlpConfig config_;
+  Linear gate_up_;
+  Linear down_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,39 @@
+// Linear is a product with packed weights; several projections of the same input are packed as one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "layers/load_context.h"
+#include "kernels/backend.h"
+
+namespace paceline {
+
+// One [out_features, in_features] weight of a checkpoint, by canonical name without ".weight".
+struct Projection {
+  std::string name;
+  int64_t out_features = 0;
+};
+
+class Linear {
+ public:
+  Linear() = default;
+  enum class Bias : bool { none, stored };
+
+  // Stacks the projections' outputs in the order given; Bias::stored reads NAME.bias of each too.
+  Linear(const LoadContext& context, std::span<const Projection> projections, int64_t in_features,
+         Bias bias);
+
+  // x [rows, in_features] -> out [rows, sum of out_features]
+  void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
+
+  const PackedMatrix& weight() const { return weight_; }
+  int64_t out_features() const { return weight_.n; }
+
+ private:
+  PackedMatrix weight_;
+  std::optional<OwnedTensor> bias_;  // [out_features] float32
+};
+
+}  // namespace paceline

@@ -1,0 +1,74 @@
+#include "layers/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace paceline {
+namespace {
+
+constexpr double kTwoPi = 2.0 * std::numbers::pi;
+
+// Llama 3.1: long wavelengths are divided by the factor, short ones kept, those between blended
+// (transformers' _compute_llama3_parameters).
+double scale_llama3(double inv_freq, const RopeConfig& config) {
+  const double wavelength = kTwoPi / inv_freq;
+  const double longest_kept = config.original_max_position / config.high_freq_factor;
+  const double shortest_scaled = config.original_max_position / config.low_freq_factor;
+  if (wavelength < longest_kept) return inv_freq;
+  if (wavelength > shortest_scaled) return inv_freq / config.factor;
+  const double kept = (config.original_max_position / wavelength - config.low_freq_factor) /
+                      (config.high_freq_factor - config.low_freq_factor);
+  return (1.0 - kept) * inv_freq / config.factor + kept * inv_freq;
+}
+
+// The dimension whose wavelength makes `rotations` turns over the original context.
+double yarn_dimension(double rotations, int64_t rotary_dim, const RopeConfig& config) {
+  return static_cast<double>(rotary_dim) *
+         std::log(config.original_max_position / (rotations * kTwoPi)) /
+         (2.0 * std::log(config.theta));
+}
+
+// YaRN (Peng et al., 2023): a ramp over the dimensions from keeping to dividing
+// (transformers' _compute_yarn_parameters).
+double scale_yarn(double inv_freq, int64_t index, int64_t rotary_dim, const RopeConfig& config) {
+  const double low =
+      std::max(std::floor(yarn_dimension(config.beta_fast, rotary_dim, config)), 0.0);
+  double high = std::min(std::ceil(yarn_dimension(config.beta_slow, rotary_dim, config)),
+                         static_cast<double>(rotary_dim - 1));
+  if (high == low) high += 0.001;
+  const double divided = std::clamp((static_cast<double>(index) - low) / (high - low), 0.0, 1.0);
+  return inv_freq / config.factor * divided + inv_freq * (1.0 - divided);
+}
+
+double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& config) {
+  const double exponent = 2.0 * static_cast<double>(index) / static_cast<double>(rotary_dim);
+  const double inv_freq = std::pow(config.theta, -exponent);
+  switch (config.scaling) {
+    case RopeScaling::none: return inv_freq;
+    case RopeScaling::linear: return inv_freq / config.factor;
+    case RopeScaling::llama3: return scale_llama3(inv_freq, config);
+    case RopeScaling::yarn: return scale_yarn(inv_freq, index, rotary_dim, config);
+  }
+  return inv_freq;
+}
+
+}  // namespace
+
+Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory)
+    : inv_freq_(allocate_tensor(memory, DType::f32, {rotary_dim / 2})),
+      attention_factor_(static_cast<float>(config.attention_factor)) {
+  float* inv_freq = inv_freq_.view.elements<float>();
+  for (int64_t i = 0; i < rotary_dim / 2; ++i) {
+    inv_freq[i] = static_cast<float>(scaled_inv_freq(i, rotary_dim, config));
+  }
+}
+
+Tensor Rope::table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const {
+  const Tensor table = scratch.take(
+      DType::f32, {static_cast<int64_t>(positions.size()), inv_freq_.view.size(0), 2});
+  backend.rope_table(positions, inv_freq_.view, attention_factor_, table);
+  return table;
+}
+
+}  // namespace paceline

@@ -1,0 +1,43 @@
+// Rope holds the rotary frequencies of one kind of layer and makes a batch's table of angles.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kernels/backend.h"
+#include "layers/scratch.h"
+
+namespace paceline {
+
+// The scalings of transformers' modeling_rope_utils that change frequencies at load.
+enum class RopeScaling : uint8_t { none, linear, llama3, yarn };
+
+struct RopeConfig {
+  double theta = 10000.0;
+  RopeScaling scaling = RopeScaling::none;
+  double factor = 1.0;
+  double original_max_position = 0.0;  // llama3, yarn
+  double low_freq_factor = 1.0;        // llama3
+  double high_freq_factor = 4.0;       // llama3
+  double beta_fast = 32.0;             // yarn
+  double beta_slow = 1.0;              // yarn
+  double attention_factor = 1.0;       // multiplies cos and sin
+
+  bool operator==(const RopeConfig&) const = default;
+};
+
+class Rope {
+ public:
+  // rotary_dim elements of each head are rotated (all of them, in most models); even.
+  Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory);
+
+  // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.
+  Tensor table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const;
+
+ private:
+  OwnedTensor inv_freq_;  // [rotary_dim / 2] float32
+  float attention_factor_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// Scratch is the arena that a forward's activations live in: sized once, bumped, rewound.
+#pragma once
+
+#include <cstddef>
+
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+class Scratch {
+ public:
+  Scratch(Memory& memory, size_t capacity_bytes) : buffer_(memory, capacity_bytes) {}
+
+  // An uninitialised contiguous tensor, valid until the Frame it was taken in ends.
+  Tensor take(DType dtype, Extents shape);
+
+  size_t high_water_bytes() const { return high_water_; }
+
+  // Everything taken since its construction is given back at its end.
+  class Frame {
+   public:
+    explicit Frame(Scratch& scratch) : scratch_(scratch), mark_(scratch.used_) {}
+    ~Frame() { scratch_.used_ = mark_; }
+    Frame(const Frame&) = delete;
+    Frame& operator=(const Frame&) = delete;
+
+   private:
+    Scratch& scratch_;
+    size_t mark_;
+  };
+
+ private:
+  Buffer buffer_;
+  size_t used_ = 0;
+  size_t high_water_ = 0;
+};
+
+// The bytes that take() uses for this many elements.
+size_t scratch_bytes(DType dtype, int64_t num_elements);
+
+}  // namespace paceline

@@ -1,0 +1,168 @@
+#include "models/decoder.h"
+
+#include <algorithm>
+#include <array>
+
+namespace paceline {
+namespace {
+
+std::string layer_name(int64_t layer_index, const std::string& part) {
+  return "layers." + std::to_string(layer_index) + "." + part;
+}
+
+RmsNormOptions norm_options(const DecoderConfig& config) {
+  return {.eps = config.norm_eps, .weight_offset = config.norm_weight_offset};
+}
+
+RmsNorm load_norm(const LoadContext& context, const DecoderConfig& config,
+                  const std::string& name) {
+  return RmsNorm(context, name, config.hidden_size, norm_options(config));
+}
+
+std::optional<RmsNorm> load_optional_norm(const LoadContext& context, const DecoderConfig& config,
+                                          int64_t layer_index, const std::string& part) {
+  if (part.empty()) return std::nullopt;
+  return load_norm(context, config, layer_name(layer_index, part));
+}
+
+AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_index) {
+  return {.hidden_size = config.hidden_size,
+          .num_heads = config.num_heads,
+          .num_kv_heads = config.num_kv_heads,
+          .head_dim = config.head_dim,
+          .params = {.scale = config.attention_scale,
+                     .soft_cap = config.attention_soft_cap,
+                     .window = config.layers[static_cast<size_t>(layer_index)].window},
+          .qk_norm = config.qk_norm,
+          .qkv_bias = config.qkv_bias,
+          .output_bias = config.output_bias,
+          .norm = norm_options(config)};
+}
+
+MlpConfig mlp_config(const DecoderConfig& config) {
+  return {.hidden_size = config.hidden_size,
+          .intermediate_size = config.intermediate_size,
+          .activation = config.activation,
+          .bias = config.mlp_bias};
+}
+
+PackedMatrix load_table(const LoadContext& context, std::string_view name,
+                        const DecoderConfig& config) {
+  const std::array<Tensor, 1> parts = {
+      context.weights.read(name, {config.vocab_size, config.hidden_size})};
+  PackedMatrix table = pack_matrix(parts, context.weight_dtype, context.memory, context.threads);
+  context.weights.release(name);
+  return table;
+}
+
+}  // namespace
+
+DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& config,
+                           int64_t layer_index)
+    : before_attention_(
+          load_norm(context, config, layer_name(layer_index, config.norms.before_attention))),
+      attention_(context, layer_name(layer_index, "self_attn"),
+                 attention_config(config, layer_index)),
+      after_attention_(
+          load_optional_norm(context, config, layer_index, config.norms.after_attention)),
+      before_mlp_(load_norm(context, config, layer_name(layer_index, config.norms.before_mlp))),
+      mlp_(context, layer_name(layer_index, "mlp"), mlp_config(config)),
+      after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
+
+void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
+                           const KvStore& store, Scratch& scratch, const Tensor& residual) const {
+  const Scratch::Frame frame(scratch);
+  const Tensor normed = scratch.take(DType::f32, residual.shape());
+  const Tensor branch = scratch.take(DType::f32, residual.shape());
+
+  before_attention_.forward(backend, residual, normed);
+  attention_.forward(backend, normed, rope_table, group, store, scratch, branch);
+  if (after_attention_) after_attention_->forward(backend, branch, branch);
+  backend.add(residual, branch, residual);
+
+  before_mlp_.forward(backend, residual, normed);
+  mlp_.forward(backend, normed, scratch, branch);
+  if (after_mlp_) after_mlp_->forward(backend, branch, branch);
+  backend.add(residual, branch, residual);
+}
+
+Decoder::Decoder(const LoadContext& context, DecoderConfig config)
+    : config_(std::move(config)),
+      embedding_(load_table(context, "embed_tokens.weight", config_)),
+      final_norm_(load_norm(context, config_, "norm")) {
+  if (!config_.tied_head || context.weights.contains("lm_head.weight")) {
+    head_ = load_table(context, "lm_head.weight", config_);
+  }
+  for (const RopeConfig& rope : config_.ropes) {
+    ropes_.emplace_back(rope, config_.rotary_dim, context.memory);
+  }
+  blocks_.reserve(config_.layers.size());
+  for (int64_t i = 0; i < config_.num_layers(); ++i) {
+    blocks_.emplace_back(context, config_, i);
+    block_groups_.push_back(cache_group_of(config_, i));
+  }
+  context.weights.expect_all_read();
+  num_parameters_ = context.weights.num_elements_read();
+}
+
+Tensor Decoder::embed(Backend& backend, const Batch& batch, Scratch& scratch) const {
+  const Tensor residual = scratch.take(DType::f32, {batch.num_rows(), config_.hidden_size});
+  backend.embedding(embedding_, batch.tokens, config_.embedding_scale, residual);
+  return residual;
+}
+
+void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
+                      const Tensor& out) const {
+  const Scratch::Frame frame(scratch);
+  const Tensor residual = embed(backend, batch, scratch);  // [rows, hidden]
+  std::vector<Tensor> rope_tables;
+  for (const Rope& rope : ropes_) {
+    rope_tables.push_back(rope.table(backend, batch.positions, scratch));
+  }
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    const auto group = static_cast<size_t>(block_groups_[i]);
+    blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
+                       batch.groups[group], kv.layer(layer), scratch, residual);
+  }
+  for (int64_t i = 0; i < batch.num_outputs(); ++i) {
+    const int64_t row = batch.output_rows[static_cast<size_t>(i)];
+    copy_elements(residual.slice(0, row, row + 1), out.slice(0, i, i + 1));
+  }
+  const Tensor outputs = out.slice(0, 0, batch.num_outputs());
+  if (!outputs.empty()) final_norm_.forward(backend, outputs, outputs);
+}
+
+void Decoder::logits(Backend& backend, const Tensor& hidden, const Tensor& out) const {
+  column_logits(backend, hidden, head(), out);
+}
+
+void Decoder::column_logits(Backend& backend, const Tensor& hidden, const PackedMatrix& columns,
+                            const Tensor& out) const {
+  backend.matmul(hidden, columns, nullptr, out);
+  if (config_.final_soft_cap > 0) backend.soft_cap(out, config_.final_soft_cap, out);
+}
+
+size_t Decoder::scratch_bytes_for(int64_t max_rows) const {
+  const auto floats = [max_rows](int64_t width) {
+    return scratch_bytes(DType::f32, max_rows * width);
+  };
+  const int64_t q_width = config_.num_heads * config_.head_dim;
+  const int64_t kv_width = config_.num_kv_heads * config_.head_dim;
+  const size_t attention = floats(2 * q_width + 2 * kv_width) + scratch_bytes(DType::f32, 64);
+  const size_t mlp = floats(2 * config_.intermediate_size);
+  return 3 * floats(config_.hidden_size) + ropes_.size() * floats(config_.rotary_dim) +
+         std::max(attention, mlp);
+}
+
+std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks) const {
+  std::vector<KvLayer> layers;
+  for (const int group : block_groups_) {
+    layers.push_back({.num_kv_heads = config_.num_kv_heads,
+                      .head_dim = config_.head_dim,
+                      .num_blocks = group_num_blocks[static_cast<size_t>(group)]});
+  }
+  return layers;
+}
+
+}  // namespace paceline

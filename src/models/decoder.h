@@ -1,0 +1,77 @@
+// Decoder is a whole text model: token ids of a ragged batch in, hidden states and logits out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "layers/attention.h"
+#include "layers/batch.h"
+#include "layers/gated_mlp.h"
+#include "layers/kv_storage.h"
+#include "layers/rms_norm.h"
+#include "layers/rope.h"
+#include "layers/scratch.h"
+#include "models/decoder_config.h"
+
+namespace paceline {
+
+// One layer: attention and MLP around the residual stream, each with one norm before or two around it.
+class DecoderBlock {
+ public:
+  DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
+
+  // Updates `residual` [rows, hidden] in place.
+  void forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
+               const KvStore& store, Scratch& scratch, const Tensor& residual) const;
+
+ private:
+  RmsNorm before_attention_;
+  SelfAttention attention_;
+  std::optional<RmsNorm> after_attention_;
+  RmsNorm before_mlp_;
+  GatedMlp mlp_;
+  std::optional<RmsNorm> after_mlp_;
+};
+
+class Decoder {
+ public:
+  // Reads every weight of the config, packs it and releases its mapped pages. Throws Error not_found
+  // or corrupt naming the tensor, also for tensors of the files that nothing needs.
+  Decoder(const LoadContext& context, DecoderConfig config);
+
+  const DecoderConfig& config() const { return config_; }
+  // Weights in all, a head of its own included.
+  int64_t num_parameters() const { return num_parameters_; }
+
+  // The normed hidden states of batch.output_rows, written to out [outputs, hidden]. The batch's rows
+  // get their keys and values stored on the way.
+  void forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
+               const Tensor& out) const;
+
+  // hidden [rows, hidden] -> out [rows, vocab]
+  void logits(Backend& backend, const Tensor& hidden, const Tensor& out) const;
+  // The same with only some of the vocabulary's columns: out [rows, columns.n].
+  void column_logits(Backend& backend, const Tensor& hidden, const PackedMatrix& columns,
+                     const Tensor& out) const;
+  const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
+
+  // Scratch that a forward of up to `max_rows` rows takes.
+  size_t scratch_bytes_for(int64_t max_rows) const;
+  // What each layer keeps per token, for KvStorage; num_blocks of each group in group order.
+  std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;
+
+ private:
+  Tensor embed(Backend& backend, const Batch& batch, Scratch& scratch) const;
+
+  DecoderConfig config_;
+  int64_t num_parameters_ = 0;
+  PackedMatrix embedding_;
+  std::optional<PackedMatrix> head_;  // when it isn't the embedding
+  std::vector<Rope> ropes_;
+  std::vector<DecoderBlock> blocks_;
+  std::vector<int> block_groups_;  // cache group of each block
+  RmsNorm final_norm_;
+};
+
+}  // namespace paceline

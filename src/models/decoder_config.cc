@@ -1,0 +1,20 @@
+#include "models/decoder_config.h"
+
+#include <algorithm>
+#include <set>
+
+namespace paceline {
+
+std::vector<int64_t> cache_group_windows(const DecoderConfig& config) {
+  std::set<int64_t> windows;
+  for (const LayerConfig& layer : config.layers) windows.insert(layer.window);
+  return {windows.begin(), windows.end()};
+}
+
+int cache_group_of(const DecoderConfig& config, int64_t layer_index) {
+  const auto windows = cache_group_windows(config);
+  const int64_t window = config.layers[static_cast<size_t>(layer_index)].window;
+  return static_cast<int>(std::find(windows.begin(), windows.end(), window) - windows.begin());
+}
+
+}  // namespace paceline

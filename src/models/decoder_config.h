@@ -1,0 +1,67 @@
+// DecoderConfig says what a decoder computes; fields are named by that, never by a model family.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/attention.h"
+#include "layers/gated_mlp.h"
+#include "layers/kv_storage.h"
+#include "layers/rope.h"
+
+namespace paceline {
+
+// What differs from layer to layer.
+struct LayerConfig {
+  int64_t window = 0;  // 0: attends to everything before it
+  int rope_index = 0;  // into DecoderConfig::ropes
+};
+
+// The canonical names of a block's norms; an empty name means the block has no such norm.
+struct BlockNorms {
+  std::string before_attention = "input_layernorm";
+  std::string after_attention;  // of the attention's output, before the residual is added
+  std::string before_mlp = "post_attention_layernorm";
+  std::string after_mlp;
+};
+
+struct DecoderConfig {
+  std::string family;  // model_type, for descriptions only
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_heads = 0;
+  int64_t num_kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t rotary_dim = 0;
+  int64_t max_position = 0;  // context the model was made for
+
+  Activation activation = Activation::silu;
+  float norm_eps = 1e-6f;
+  float norm_weight_offset = 0.0f;  // 1: stored norm weights are w of (1 + w)
+  float embedding_scale = 1.0f;
+  float attention_scale = 1.0f;
+  float attention_soft_cap = 0.0f;  // 0: none
+  float final_soft_cap = 0.0f;      // 0: none
+  bool qk_norm = false;
+  bool qkv_bias = false;
+  bool output_bias = false;
+  bool mlp_bias = false;
+  bool tied_head = false;  // without a lm_head.weight in the files the embedding is the head
+
+  BlockNorms norms;
+  std::vector<RopeConfig> ropes;
+  std::vector<LayerConfig> layers;
+
+  DType dtype = DType::bf16;  // what the files were saved as
+
+  int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
+};
+
+// The distinct windows of the layers, full attention (0) first: one cache group each.
+std::vector<int64_t> cache_group_windows(const DecoderConfig& config);
+// The index of a layer's window in cache_group_windows.
+int cache_group_of(const DecoderConfig& config, int64_t layer_index);
+
+}  // namespace paceline

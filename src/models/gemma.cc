@@ -1,0 +1,81 @@
+// Gemma 2 and 3 (transformers' modeling_gemma2 and _gemma3): four norms of (1 + w), windowed layers.
+#include <cmath>
+
+#include "models/family.h"
+
+namespace paceline {
+namespace {
+
+constexpr CommonDefaults kGemma2Defaults = {.vocab_size = 256000,
+                                            .num_heads = 8,
+                                            .num_kv_heads = 4,
+                                            .head_dim = 256,
+                                            .max_position = 8192,
+                                            .tied_head = true};
+constexpr CommonDefaults kGemma3Defaults = {.vocab_size = 262208,
+                                            .num_heads = 8,
+                                            .num_kv_heads = 4,
+                                            .head_dim = 256,
+                                            .max_position = 131072,
+                                            .tied_head = true};
+
+// What both have; absent fields are transformers' defaults, which published configs rely on.
+DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
+                         const CommonDefaults& defaults) {
+  DecoderConfig decoder = read_common(config, weights, defaults);
+  decoder.activation =
+      read_activation(config, config.has("hidden_activation") ? "hidden_activation" : "hidden_act",
+                      "gelu_pytorch_tanh");
+  decoder.norm_weight_offset = 1.0f;
+  decoder.norms = {.before_attention = "input_layernorm",
+                   .after_attention = "post_attention_layernorm",
+                   .before_mlp = "pre_feedforward_layernorm",
+                   .after_mlp = "post_feedforward_layernorm"};
+  decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden_size));
+  decoder.attention_scale =
+      1.0f / std::sqrt(static_cast<float>(config.number("query_pre_attn_scalar", 256.0)));
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.output_bias = decoder.qkv_bias;
+  decoder.final_soft_cap = static_cast<float>(config.number("final_logit_softcapping", 0.0));
+  return decoder;
+}
+
+// layer_types, else every pattern-th layer attends to everything.
+std::vector<LayerConfig> read_layers(const HfConfig& config, int64_t default_pattern,
+                                     int64_t default_window) {
+  const int64_t num_layers = config.integer("num_hidden_layers", {}, {1, 1024});
+  const int64_t window = config.integer("sliding_window", default_window, {1, 1 << 30});
+  if (const auto sliding = read_sliding_layers(config, num_layers)) {
+    return windowed_layers(*sliding, window);
+  }
+  const int64_t private_pattern =
+      config.integer("_sliding_window_pattern", default_pattern, {1, 1024});
+  const int64_t pattern = config.integer("sliding_window_pattern", private_pattern, {1, 1024});
+  std::vector<bool> sliding;
+  for (int64_t i = 0; i < num_layers; ++i) sliding.push_back((i + 1) % pattern != 0);
+  return windowed_layers(sliding, window);
+}
+
+}  // namespace
+
+DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_gemma(config, weights, kGemma2Defaults);
+  decoder.attention_soft_cap = static_cast<float>(config.number("attn_logit_softcapping", 0.0));
+  decoder.ropes = {read_rope(config, {})};
+  decoder.layers = read_layers(config, 2, 4096);
+  return decoder;
+}
+
+DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_gemma(config, weights, kGemma3Defaults);
+  decoder.qk_norm = true;
+  decoder.ropes = {read_rope(config, {.default_theta = 1e6}),
+                   read_rope(config, {.layer_type = "sliding_attention",
+                                      .theta_key = "rope_local_base_freq",
+                                      .scaled = false})};
+  decoder.layers = read_layers(config, 6, 4096);
+  for (LayerConfig& layer : decoder.layers) layer.rope_index = layer.window > 0 ? 1 : 0;
+  return decoder;
+}
+
+}  // namespace paceline

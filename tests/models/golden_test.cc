@@ -1,0 +1,97 @@
+// The families against transformers: float32 logits within 1e-4, greedy tokens equal, on every ISA.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "tests/models/test_model.h"
+
+namespace paceline::testing {
+namespace {
+
+constexpr float kTolerance = 1e-4f;
+constexpr float kFeatureMatters = 100 * kTolerance;
+
+std::vector<RunOptions> all_backends() {
+  std::vector<RunOptions> runs = {{.backend = BackendKind::reference}};
+  for (const Isa isa : available_isas()) {
+    runs.push_back({.backend = BackendKind::cpu, .isa = isa, .num_threads = 2});
+  }
+  return runs;
+}
+
+class ModelGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ModelGolden, logits_and_greedy_tokens_are_transformers) {
+  const Golden golden = read_golden(GetParam());
+  for (const RunOptions& run : all_backends()) {
+    TestModel model(golden.directory, run);
+    SCOPED_TRACE(std::string(model.backend().name()));
+    EXPECT_LE(max_difference(model.logits(golden.prompt_ids), golden.logits), kTolerance);
+    EXPECT_EQ(model.greedy(golden.prompt_ids, 32), golden.greedy_ids);
+  }
+}
+
+TEST_P(ModelGolden, every_spelling_of_the_config_is_the_same_model) {
+  const Golden golden = read_golden(GetParam());
+  for (const std::string& variant : golden.config_variants) {
+    SCOPED_TRACE(variant);
+    TestModel model(golden.directory, {.backend = BackendKind::reference},
+                    {.config_file = variant});
+    EXPECT_LE(max_difference(model.logits(golden.prompt_ids), golden.logits), kTolerance);
+  }
+}
+
+// How each feature is switched off; the goldens say which of them they have.
+const std::map<std::string, ModelChanges>& features_off() {
+  static const std::map<std::string, ModelChanges> changes = {
+      {"rope_scaling", {.config = [](DecoderConfig& c) {
+         for (RopeConfig& rope : c.ropes) rope.scaling = RopeScaling::none;
+       }}},
+      {"attention_soft_cap", {.config = [](DecoderConfig& c) { c.attention_soft_cap = 0; }}},
+      {"final_soft_cap", {.config = [](DecoderConfig& c) { c.final_soft_cap = 0; }}},
+      {"window", {.config = [](DecoderConfig& c) {
+         for (LayerConfig& layer : c.layers) layer.window = 0;
+       }}},
+      {"qk_norm", {.config = [](DecoderConfig& c) { c.qk_norm = false; },
+                   .hidden_weights = {"q_norm", "k_norm"}}},
+      {"attention_bias", {.config = [](DecoderConfig& c) {
+                            c.qkv_bias = false;
+                            c.output_bias = false;
+                          },
+                          .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias",
+                                             "o_proj.bias"}}},
+      {"embedding_scale", {.config = [](DecoderConfig& c) { c.embedding_scale = 1; }}},
+      {"local_rope_theta", {.config = [](DecoderConfig& c) {
+         for (LayerConfig& layer : c.layers) layer.rope_index = 0;
+       }}},
+      {"attention_scale", {.config = [](DecoderConfig& c) {
+         c.attention_scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
+       }}},
+      {"post_norms", {.config = [](DecoderConfig& c) {
+                        c.norms.after_attention.clear();
+                        c.norms.after_mlp.clear();
+                      },
+                      .hidden_weights = {"post_attention_layernorm",
+                                         "post_feedforward_layernorm"}}},
+      {"tied_head", {.random_head = true}},
+  };
+  return changes;
+}
+
+TEST_P(ModelGolden, without_any_one_feature_the_golden_is_missed) {
+  const Golden golden = read_golden(GetParam());
+  for (const std::string& feature : golden.features) {
+    SCOPED_TRACE(feature);
+    ASSERT_TRUE(features_off().contains(feature));
+    TestModel model(golden.directory, {.backend = BackendKind::reference},
+                    features_off().at(feature));
+    EXPECT_GT(max_difference(model.logits(golden.prompt_ids), golden.logits), kFeatureMatters);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, ModelGolden, ::testing::ValuesIn(golden_names()),
+                         [](const auto& golden) { return golden.param; });
+
+}  // namespace
+}  // namespace paceline::testing

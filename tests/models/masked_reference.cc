@@ -1,0 +1,224 @@
+#include "tests/models/masked_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "models/family.h"
+
+namespace paceline::testing {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+double activate(Activation kind, double x) {
+  switch (kind) {
+    case Activation::silu: return x / (1.0 + std::exp(-x));
+    case Activation::gelu_erf: return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+    case Activation::gelu_tanh: break;
+  }
+  const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1.0 + std::tanh(inner));
+}
+
+// The frequency of pair i, scaled as the config says (linear and llama3; the goldens have no others).
+double inverse_frequency(int64_t i, int64_t rotary_dim, const RopeConfig& rope) {
+  const double plain = 1.0 / std::pow(rope.theta, static_cast<double>(2 * i) /
+                                                      static_cast<double>(rotary_dim));
+  if (rope.scaling == RopeScaling::none) return plain;
+  if (rope.scaling == RopeScaling::linear) return plain / rope.factor;
+  const double turns = rope.original_max_position * plain / (2.0 * std::numbers::pi);
+  const double blend = std::clamp((turns - rope.low_freq_factor) /
+                                      (rope.high_freq_factor - rope.low_freq_factor),
+                                  0.0, 1.0);
+  return plain * (blend + (1.0 - blend) / rope.factor);
+}
+
+std::string in_layer(int64_t layer, const std::string& name) {
+  return "layers." + std::to_string(layer) + "." + name;
+}
+
+}  // namespace
+
+MaskedReference::MaskedReference(const std::filesystem::path& directory)
+    : checkpoint_(open_checkpoint(directory)),
+      reader_(std::make_unique<WeightReader>(*checkpoint_)) {
+  const std::string where = (directory / "config.json").string();
+  config_ = read_decoder_config(parse_json(read_text_file(where, 1 << 20), where), *reader_, where);
+}
+
+bool MaskedReference::has(const std::string& name) const { return reader_->contains(name); }
+
+MaskedReference::Row MaskedReference::weights(const std::string& name,
+                                              std::initializer_list<int64_t> shape) const {
+  const auto found = cache_.find(name);
+  if (found != cache_.end()) return found->second;
+  const Tensor stored = reader_->read(name, Extents(shape));
+  const auto* first = stored.elements<float>();
+  return cache_[name] = Row(first, first + stored.num_elements());
+}
+
+MaskedReference::Row MaskedReference::norm(const Row& x, const std::string& name) const {
+  const Row weight = weights(name + ".weight", {static_cast<int64_t>(x.size())});
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) +
+                                       static_cast<double>(config_.norm_eps));
+  Row out(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    out[i] = x[i] * scale * (weight[i] + static_cast<double>(config_.norm_weight_offset));
+  }
+  return out;
+}
+
+MaskedReference::Row MaskedReference::linear(const Row& x, const std::string& name,
+                                             int64_t out_features) const {
+  const auto in_features = static_cast<int64_t>(x.size());
+  const Row weight = weights(name + ".weight", {out_features, in_features});
+  Row out(static_cast<size_t>(out_features), 0.0);
+  if (has(name + ".bias")) out = weights(name + ".bias", {out_features});
+  for (size_t o = 0; o < out.size(); ++o) {
+    for (size_t i = 0; i < x.size(); ++i) out[o] += weight[o * x.size() + i] * x[i];
+  }
+  return out;
+}
+
+void MaskedReference::norm_heads(Row& heads, const std::string& name) const {
+  const auto head_dim = static_cast<std::ptrdiff_t>(config_.head_dim);
+  for (auto head = heads.begin(); head != heads.end(); head += head_dim) {
+    const Row normed = norm(Row(head, head + head_dim), name);
+    std::ranges::copy(normed, head);
+  }
+}
+
+void MaskedReference::rotate(Row& heads, int64_t position, const RopeConfig& rope) const {
+  const auto half = static_cast<size_t>(config_.rotary_dim / 2);
+  const auto head_dim = static_cast<size_t>(config_.head_dim);
+  for (size_t head = 0; head < heads.size(); head += head_dim) {
+    for (size_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(position) *
+                           inverse_frequency(static_cast<int64_t>(i), config_.rotary_dim, rope);
+      const double first = heads[head + i], second = heads[head + i + half];
+      heads[head + i] = first * std::cos(angle) - second * std::sin(angle);
+      heads[head + i + half] = second * std::cos(angle) + first * std::sin(angle);
+    }
+  }
+}
+
+MaskedReference::Mask MaskedReference::mask_of(int64_t padded_length, int64_t length,
+                                               int64_t window) const {
+  Mask mask(static_cast<size_t>(padded_length), Row(static_cast<size_t>(padded_length), kNever));
+  for (int64_t q = 0; q < padded_length; ++q) {
+    for (int64_t k = 0; k <= q && k < length; ++k) {
+      const bool in_window = window == 0 || k > q - window;
+      if (in_window) mask[static_cast<size_t>(q)][static_cast<size_t>(k)] = 0.0;
+    }
+  }
+  return mask;
+}
+
+MaskedReference::Rows MaskedReference::attention(const Rows& x, int64_t layer,
+                                                 const Mask& mask) const {
+  const std::string name = in_layer(layer, "self_attn");
+  const auto head_dim = static_cast<size_t>(config_.head_dim);
+  const RopeConfig& rope =
+      config_.ropes[static_cast<size_t>(config_.layers[static_cast<size_t>(layer)].rope_index)];
+  Rows q, k, v;
+  for (size_t t = 0; t < x.size(); ++t) {
+    q.push_back(linear(x[t], name + ".q_proj", config_.num_heads * config_.head_dim));
+    k.push_back(linear(x[t], name + ".k_proj", config_.num_kv_heads * config_.head_dim));
+    v.push_back(linear(x[t], name + ".v_proj", config_.num_kv_heads * config_.head_dim));
+    if (config_.qk_norm) {
+      norm_heads(q[t], name + ".q_norm");
+      norm_heads(k[t], name + ".k_norm");
+    }
+    rotate(q[t], static_cast<int64_t>(t), rope);
+    rotate(k[t], static_cast<int64_t>(t), rope);
+  }
+  const auto group = static_cast<size_t>(config_.num_heads / config_.num_kv_heads);
+  Rows out;
+  for (size_t t = 0; t < x.size(); ++t) {
+    Row row(q[t].size(), 0.0);
+    for (size_t h = 0; h < static_cast<size_t>(config_.num_heads); ++h) {
+      const size_t query = h * head_dim, key = h / group * head_dim;
+      Row scores(x.size());
+      for (size_t s = 0; s < x.size(); ++s) {
+        double dot = 0;
+        for (size_t d = 0; d < head_dim; ++d) dot += q[t][query + d] * k[s][key + d];
+        dot *= static_cast<double>(config_.attention_scale);
+        const auto cap = static_cast<double>(config_.attention_soft_cap);
+        if (cap > 0) dot = cap * std::tanh(dot / cap);
+        scores[s] = dot + mask[t][s];
+      }
+      const double largest = *std::ranges::max_element(scores);
+      if (largest == kNever) continue;  // a row of padding that sees nothing
+      double total = 0;
+      for (double& score : scores) total += score = std::exp(score - largest);
+      for (size_t s = 0; s < x.size(); ++s) {
+        for (size_t d = 0; d < head_dim; ++d) {
+          row[query + d] += scores[s] / total * v[s][key + d];
+        }
+      }
+    }
+    out.push_back(linear(row, name + ".o_proj", config_.hidden_size));
+  }
+  return out;
+}
+
+MaskedReference::Row MaskedReference::mlp(const Row& x, int64_t layer) const {
+  const std::string name = in_layer(layer, "mlp");
+  Row gate = linear(x, name + ".gate_proj", config_.intermediate_size);
+  const Row up = linear(x, name + ".up_proj", config_.intermediate_size);
+  for (size_t i = 0; i < gate.size(); ++i) gate[i] = activate(config_.activation, gate[i]) * up[i];
+  return linear(gate, name + ".down_proj", config_.hidden_size);
+}
+
+std::vector<std::vector<double>> MaskedReference::forward(
+    const std::vector<std::vector<int32_t>>& tokens, const std::vector<int64_t>& lengths) const {
+  const auto hidden = static_cast<size_t>(config_.hidden_size);
+  const Row embedding = weights("embed_tokens.weight", {config_.vocab_size, config_.hidden_size});
+  const auto add = [](Row& to, const Row& from) {
+    for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  };
+  std::vector<std::vector<double>> all;
+  for (size_t n = 0; n < tokens.size(); ++n) {
+    Rows x;
+    for (const int32_t token : tokens[n]) {
+      const auto first = embedding.begin() + static_cast<std::ptrdiff_t>(token) *
+                                                 static_cast<std::ptrdiff_t>(hidden);
+      x.emplace_back(first, first + static_cast<std::ptrdiff_t>(hidden));
+      for (double& value : x.back()) value *= static_cast<double>(config_.embedding_scale);
+    }
+    for (int64_t layer = 0; layer < config_.num_layers(); ++layer) {
+      const Mask mask = mask_of(static_cast<int64_t>(x.size()), lengths[n],
+                                config_.layers[static_cast<size_t>(layer)].window);
+      const BlockNorms& norms = config_.norms;
+      Rows normed;
+      for (const Row& row : x) normed.push_back(norm(row, in_layer(layer, norms.before_attention)));
+      const Rows attended = attention(normed, layer, mask);
+      for (size_t t = 0; t < x.size(); ++t) {
+        const bool post = !norms.after_attention.empty();
+        add(x[t], post ? norm(attended[t], in_layer(layer, norms.after_attention)) : attended[t]);
+        const Row branch = mlp(norm(x[t], in_layer(layer, norms.before_mlp)), layer);
+        add(x[t], norms.after_mlp.empty() ? branch : norm(branch, in_layer(layer, norms.after_mlp)));
+      }
+    }
+    Row logits;
+    const std::string head = has("lm_head.weight") ? "lm_head" : "embed_tokens";
+    for (const Row& row : x) {
+      Row one = linear(norm(row, "norm"), head, config_.vocab_size);
+      const auto cap = static_cast<double>(config_.final_soft_cap);
+      if (cap > 0) {
+        for (double& value : one) value = cap * std::tanh(value / cap);
+      }
+      logits.insert(logits.end(), one.begin(), one.end());
+    }
+    all.push_back(std::move(logits));
+  }
+  return all;
+}
+
+}  // namespace paceline::testing

@@ -1,0 +1,52 @@
+// A padded, explicitly masked forward of a whole model in plain double loops: the slow twin of Decoder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/decoder_config.h"
+#include "weights/checkpoint.h"
+#include "weights/weight_reader.h"
+
+namespace paceline::testing {
+
+// Shares nothing with layers/, kernels/ and kv/ but the config: no cache, no blocks, no slices.
+class MaskedReference {
+ public:
+  explicit MaskedReference(const std::filesystem::path& directory);
+
+  // tokens [N][L] right-padded; lengths [N]. The mask [N, 1, L, L] holds 0 where a query may see a key
+  // and -inf elsewhere (the future, padding, what the window has passed). Returns logits [N][L * vocab];
+  // rows of padding mean nothing.
+  std::vector<std::vector<double>> forward(const std::vector<std::vector<int32_t>>& tokens,
+                                           const std::vector<int64_t>& lengths) const;
+
+  const DecoderConfig& config() const { return config_; }
+
+ private:
+  using Row = std::vector<double>;
+  using Rows = std::vector<Row>;  // [L][width]
+  using Mask = std::vector<std::vector<double>>;
+
+  Row weights(const std::string& name, std::initializer_list<int64_t> shape) const;
+  bool has(const std::string& name) const;
+  Row norm(const Row& x, const std::string& name) const;
+  Row linear(const Row& x, const std::string& name, int64_t out_features) const;
+  void rotate(Row& heads, int64_t position, const RopeConfig& rope) const;
+  void norm_heads(Row& heads, const std::string& name) const;
+  Rows attention(const Rows& x, int64_t layer, const Mask& mask) const;
+  Row mlp(const Row& x, int64_t layer) const;
+  Mask mask_of(int64_t padded_length, int64_t length, int64_t window) const;
+
+  Memory memory_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  std::unique_ptr<WeightReader> reader_;
+  DecoderConfig config_;
+  mutable std::map<std::string, Row> cache_;
+};
+
+}  // namespace paceline::testing

@@ -1,0 +1,229 @@
+#include "tests/models/test_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "base/random.h"
+#include "models/family.h"
+
+namespace paceline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxRows = 512;
+
+fs::path goldens_directory() {
+  return fs::path(PACELINE_SOURCE_DIR) / "tests" / "goldens" / "models";
+}
+
+std::vector<int32_t> int_list(const Json& json, std::string_view key) {
+  std::vector<int32_t> values;
+  for (const Json& item : json.find(key)->as_array(key)) {
+    values.push_back(static_cast<int32_t>(item.as_int(key)));
+  }
+  return values;
+}
+
+std::vector<std::string> string_list(const Json& json, std::string_view key) {
+  std::vector<std::string> values;
+  if (json.find(key) == nullptr) return values;
+  for (const Json& item : json.find(key)->as_array(key)) values.push_back(item.as_string(key));
+  return values;
+}
+
+// A checkpoint with some weights hidden, and a random head where the files have none.
+class ChangedCheckpoint : public Checkpoint {
+ public:
+  ChangedCheckpoint(std::unique_ptr<Checkpoint> files, const ModelChanges& changes, Memory& memory)
+      : files_(std::move(files)), changes_(changes), memory_(memory) {
+    for (const CheckpointEntry& entry : files_->entries()) {
+      if (!is_hidden(entry.name)) entries_.push_back(entry);
+    }
+  }
+
+  const std::vector<CheckpointEntry>& entries() const override { return entries_; }
+  bool contains(std::string_view name) const override {
+    if (changes_.random_head && name == "lm_head.weight") return true;
+    return !is_hidden(name) && files_->contains(name);
+  }
+  std::optional<Extents> shape_of(std::string_view name) const override {
+    return files_->shape_of(name);
+  }
+  Tensor read(std::string_view name, const Extents& shape) override {
+    if (!changes_.random_head || name != "lm_head.weight") return files_->read(name, shape);
+    head_ = allocate_tensor(memory_, DType::f32, shape);
+    auto* elements = head_.view.elements<float>();
+    for (int64_t i = 0; i < head_.view.num_elements(); ++i) {
+      elements[i] = static_cast<float>(uniform_draw(7, static_cast<uint64_t>(i)) - 0.5);
+    }
+    return head_.view;
+  }
+  void release(std::string_view name) override { files_->release(name); }
+
+ private:
+  bool is_hidden(std::string_view name) const {
+    return std::ranges::any_of(changes_.hidden_weights, [&](const std::string& part) {
+      return name.find(part) != std::string_view::npos;
+    });
+  }
+
+  std::unique_ptr<Checkpoint> files_;
+  const ModelChanges& changes_;
+  Memory& memory_;
+  std::vector<CheckpointEntry> entries_;
+  OwnedTensor head_;
+};
+
+std::unique_ptr<Backend> make_backend(const RunOptions& options, ThreadPool& threads,
+                                      Memory& memory) {
+  if (options.backend == BackendKind::reference) return make_reference_backend();
+  return make_cpu_backend(options.isa, threads, memory);
+}
+
+}  // namespace
+
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(goldens_directory())) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Golden read_golden(const std::string& name) {
+  Golden golden;
+  golden.directory = goldens_directory() / name;
+  const Json json =
+      parse_json(read_text_file(golden.directory / "golden.json", 1 << 20), "golden.json");
+  golden.prompt_ids = int_list(json, "prompt_ids");
+  golden.greedy_ids = int_list(json, "greedy_ids");
+  golden.features = string_list(json, "features");
+  golden.config_variants = string_list(json, "config_variants");
+  // The golden logits are a safetensors file of their own, beside the model's.
+  Memory memory;
+  const fs::path only_golden = fs::temp_directory_path() / ("paceline_golden_" + name);
+  fs::create_directories(only_golden);
+  fs::copy_file(golden.directory / "golden.safetensors", only_golden / "model.safetensors",
+                fs::copy_options::overwrite_existing);
+  const auto checkpoint = open_checkpoint(only_golden);
+  const Extents shape = checkpoint->shape_of("logits").value();
+  const Tensor logits = checkpoint->read("logits", shape);
+  golden.vocab_size = shape[1];
+  golden.logits.assign(logits.elements<float>(), logits.elements<float>() + logits.num_elements());
+  fs::remove_all(only_golden);
+  return golden;
+}
+
+TestModel::TestModel(const fs::path& directory, const RunOptions& options,
+                     const ModelChanges& changes)
+    : options_(options), threads_(options.num_threads) {
+  backend_ = make_backend(options, threads_, memory_);
+  const std::string where = (directory / changes.config_file).string();
+  const Json json = parse_json(read_text_file(where, 1 << 20), where);
+  ChangedCheckpoint checkpoint(open_checkpoint(directory), changes, memory_);
+  WeightReader weights(checkpoint);
+  DecoderConfig config = read_decoder_config(json, weights, where);
+  if (changes.config) changes.config(config);
+  const LoadContext context{.weights = weights,
+                            .memory = memory_,
+                            .threads = threads_,
+                            .weight_dtype = options.weight_dtype};
+  decoder_ = std::make_unique<Decoder>(context, std::move(config));
+
+  std::vector<CacheGroup> groups;
+  for (const int64_t window : cache_group_windows(decoder_->config())) {
+    groups.push_back({.window = window, .num_blocks = options.num_blocks});
+  }
+  const std::vector<int64_t> group_blocks(groups.size(), options.num_blocks);
+  cache_ = std::make_unique<KvCache>(options.block_size, groups);
+  kv_ = std::make_unique<KvStorage>(decoder_->kv_layers(group_blocks), options.block_size,
+                                    options.kv_dtype, memory_);
+  scratch_ = std::make_unique<Scratch>(memory_, decoder_->scratch_bytes_for(kMaxRows));
+}
+
+TestModel::~TestModel() = default;
+
+std::vector<float> TestModel::forward(std::span<const Slice> slices) {
+  Batch batch;
+  batch.groups.resize(static_cast<size_t>(cache_->num_groups()));
+  for (const Slice& slice : slices) {
+    const auto count = static_cast<int64_t>(slice.tokens.size());
+    cache_->pass(*slice.blocks, slice.first_position);
+    const auto failure =
+        cache_->append(*slice.blocks, slice.first_position + count - slice.blocks->length());
+    PL_CHECK(!failure, "test model out of blocks");
+    const int64_t first_row = batch.num_rows();
+    for (int64_t i = 0; i < count; ++i) {
+      batch.tokens.push_back(slice.tokens[static_cast<size_t>(i)]);
+      batch.positions.push_back(static_cast<int32_t>(slice.first_position + i));
+      batch.output_rows.push_back(static_cast<int32_t>(first_row + i));
+    }
+    for (int g = 0; g < cache_->num_groups(); ++g) {
+      GroupBatch& group = batch.groups[static_cast<size_t>(g)];
+      for (int64_t i = 0; i < count; ++i) {
+        group.slots.push_back(slice.blocks->slot(g, slice.first_position + i));
+      }
+      group.slices.push_back({.first_row = first_row,
+                              .num_rows = count,
+                              .first_position = slice.first_position,
+                              .block_table = slice.blocks->table(g)});
+    }
+  }
+  const OwnedTensor hidden = allocate_tensor(
+      memory_, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
+  const OwnedTensor logits =
+      allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
+  decoder_->forward(*backend_, batch, *kv_, *scratch_, hidden.view);
+  decoder_->logits(*backend_, hidden.view, logits.view);
+  const auto* first = logits.view.elements<float>();
+  return {first, first + logits.view.num_elements()};
+}
+
+std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk) {
+  SequenceBlocks blocks(*cache_);
+  std::vector<float> all;
+  const auto length = static_cast<int64_t>(ids.size());
+  for (int64_t begin = 0; begin < length; begin += chunk) {
+    const int64_t end = std::min(begin + chunk, length);
+    const std::vector<Slice> slices = {
+        {.blocks = &blocks, .tokens = {ids.begin() + begin, ids.begin() + end},
+         .first_position = begin}};
+    const auto part = forward(slices);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+std::vector<int32_t> TestModel::greedy(std::span<const int32_t> prompt, int64_t count) {
+  SequenceBlocks blocks(*cache_);
+  std::vector<int32_t> tokens(prompt.begin(), prompt.end());
+  std::vector<int32_t> drawn;
+  int64_t computed = 0;
+  while (static_cast<int64_t>(drawn.size()) < count) {
+    const std::vector<Slice> slices = {{.blocks = &blocks,
+                                        .tokens = {tokens.begin() + computed, tokens.end()},
+                                        .first_position = computed}};
+    const auto logits = forward(slices);
+    computed = static_cast<int64_t>(tokens.size());
+    const auto last = logits.end() - config().vocab_size;
+    drawn.push_back(static_cast<int32_t>(std::max_element(last, logits.end()) - last));
+    tokens.push_back(drawn.back());
+  }
+  return drawn;
+}
+
+float max_difference(std::span<const float> a, std::span<const float> b) {
+  PL_CHECK(a.size() == b.size(), "comparing arrays of different sizes");
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float difference = std::abs(a[i] - b[i]);
+    if (!(difference <= largest)) largest = difference;  // NaN counts as large
+  }
+  return largest;
+}
+
+}  // namespace paceline::testing

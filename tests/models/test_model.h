@@ -1,0 +1,91 @@
+// TestModel loads a golden checkpoint onto a backend and runs it over prompts, whole or in pieces.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kv/kv_cache.h"
+#include "models/decoder.h"
+#include "weights/checkpoint.h"
+
+namespace paceline::testing {
+
+// Every golden folder under tests/goldens/models.
+std::vector<std::string> golden_names();
+
+struct Golden {
+  std::filesystem::path directory;
+  std::vector<int32_t> prompt_ids;
+  std::vector<int32_t> greedy_ids;
+  std::vector<std::string> features;
+  std::vector<std::string> config_variants;
+  std::vector<float> logits;  // [prompt, vocab]
+  int64_t vocab_size = 0;
+};
+
+Golden read_golden(const std::string& name);
+
+// What a test changes between the files and the model.
+struct ModelChanges {
+  std::string config_file = "config.json";
+  std::function<void(DecoderConfig&)> config;
+  // Names (parts of them) that the checkpoint is to hide, or to answer with noise.
+  std::vector<std::string> hidden_weights;
+  bool random_head = false;
+};
+
+enum class BackendKind { reference, cpu };
+
+struct RunOptions {
+  BackendKind backend = BackendKind::cpu;
+  Isa isa = Isa::baseline;
+  int num_threads = 1;
+  DType weight_dtype = DType::f32;
+  DType kv_dtype = DType::f32;
+  int64_t block_size = 16;
+  int64_t num_blocks = 64;
+};
+
+class TestModel {
+ public:
+  TestModel(const std::filesystem::path& directory, const RunOptions& options,
+            const ModelChanges& changes = {});
+  ~TestModel();
+
+  const DecoderConfig& config() const { return decoder_->config(); }
+  Backend& backend() { return *backend_; }
+  KvCache& cache() { return *cache_; }
+
+  // One forward over slices of several sequences; logits of every row [rows, vocab].
+  struct Slice {
+    SequenceBlocks* blocks;
+    std::vector<int32_t> tokens;
+    int64_t first_position;
+  };
+  std::vector<float> forward(std::span<const Slice> slices);
+
+  // Logits of every position of `ids`, computed alone in chunks of `chunk`.
+  std::vector<float> logits(std::span<const int32_t> ids, int64_t chunk = 1 << 20);
+
+  // The argmax continuation, one token at a time.
+  std::vector<int32_t> greedy(std::span<const int32_t> prompt, int64_t count);
+
+ private:
+  RunOptions options_;
+  Memory memory_;
+  ThreadPool threads_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<KvStorage> kv_;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+float max_difference(std::span<const float> a, std::span<const float> b);
+
+}  // namespace paceline::testing

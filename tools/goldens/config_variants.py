@@ -1,0 +1,104 @@
+"""Other spellings of a saved config.json which must describe the same model."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from model_specs import GoldenSpec
+
+Config = dict[str, Any]
+TRANSFORMERS_4 = "4.50.0"
+# Defaults of Gemma3TextConfig in the spelling of transformers 4.
+GEMMA3_TEXT_DEFAULTS: Config = {
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "attn_logit_softcapping": None,
+    "final_logit_softcapping": None,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "rms_norm_eps": 1e-6,
+    "rope_local_base_freq": 10_000.0,
+    "rope_scaling": None,
+    "rope_theta": 1_000_000.0,
+    "tie_word_embeddings": True,
+    "use_cache": True,
+}
+
+
+def _flat_rope(config: Config, *, old_type_key: bool) -> None:
+    """rope_parameters -> rope_theta and rope_scaling."""
+    scaling = config.pop("rope_parameters")
+    config["rope_theta"] = scaling.pop("rope_theta")
+    if old_type_key:
+        scaling["type"] = scaling.pop("rope_type")
+    plain = scaling.get("rope_type", scaling.get("type")) == "default"
+    config["rope_scaling"] = None if plain else scaling
+
+
+def _gemma3_rope(config: Config) -> None:
+    """Nested rope_parameters -> rope_theta, rope_local_base_freq and rope_scaling."""
+    nested = config.pop("rope_parameters")
+    config["rope_parameters"] = nested["full_attention"]
+    _flat_rope(config, old_type_key=False)
+    config["rope_local_base_freq"] = nested["sliding_attention"]["rope_theta"]
+
+
+def _without_defaults(text: Config) -> Config:
+    """transformers 4 left defaults out of nested configs, as google/gemma-3-4b-it shows."""
+    absent = object()
+    return {key: value for key, value in text.items()
+            if GEMMA3_TEXT_DEFAULTS.get(key, absent) != value}
+
+
+def _v4_text(spec: GoldenSpec, text: Config) -> None:
+    for key in ("layer_types", "_sliding_window_pattern", "use_bidirectional_attention"):
+        text.pop(key, None)
+    if spec.family.startswith("gemma3"):
+        _gemma3_rope(text)
+    else:
+        _flat_rope(text, old_type_key=spec.family == "qwen2")
+    if spec.family == "gemma2":
+        text.update(hidden_act="gelu_pytorch_tanh", cache_implementation="hybrid")
+    text.update(spec.v4)
+
+
+def v4(spec: GoldenSpec, config: Config) -> Config:
+    """The spelling of transformers 4."""
+    config = copy.deepcopy(config)
+    config["torch_dtype"] = config.pop("dtype")
+    config["transformers_version"] = TRANSFORMERS_4
+    if "text_config" in config:
+        _v4_text(spec, config["text_config"])
+        config["text_config"] = _without_defaults(config["text_config"])
+    else:
+        _v4_text(spec, config)
+    return dict(sorted(config.items()))
+
+
+def tied_flag(_: GoldenSpec, config: Config) -> Config:
+    """Claims a tied head although the file holds another one; the file's is used."""
+    return {**config, "tie_word_embeddings": True}
+
+
+def no_head_dim(_: GoldenSpec, config: Config) -> Config:
+    """head_dim is left to the shape of the q projection."""
+    return {key: value for key, value in config.items() if key != "head_dim"}
+
+
+def no_model_type(_: GoldenSpec, config: Config) -> Config:
+    """The family is left to the tensors' names."""
+    return {key: value for key, value in config.items()
+            if key not in ("model_type", "architectures")}
+
+
+VARIANTS: dict[str, Callable[[GoldenSpec, Config], Config]] = {
+    "v4": v4,
+    "tied_flag": tied_flag,
+    "no_head_dim": no_head_dim,
+    "no_model_type": no_model_type,
+}
+# Spellings from which transformers itself builds the model, so that the script can prove them
+# equal. It takes an absent head_dim as hidden / heads or as a constant, and an absent model_type
+# not at all.
+PROVABLE = ("v4", "tied_flag")

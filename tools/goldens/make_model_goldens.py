@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/models/: tiny checkpoints with logits and greedy tokens of transformers.
+
+    python tools/goldens/make_model_goldens.py [--only NAME ...] [--out DIR]
+
+Needs the versions of requirements.txt. Every golden is rejected, and the next seed tried, unless
+ - its greedy tokens are decided by a margin that rounding can't overturn and hold no EOS,
+ - its logits are insensitive to the rounding of weights compared with the tests' tolerance,
+ - switching any one of its features off misses the logits by 100 times that tolerance,
+ - transformers computes the same logits from the saved files, in every spelling of the config.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel
+
+from config_variants import PROVABLE, VARIANTS
+from feature_switches import without_feature
+from model_specs import PAD_ID, SECOND_EOS_ID, SHAPE, SPECS, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
+
+PROMPT_LENGTH, NUM_GREEDY = 64, 32
+TOLERANCE = 1e-4  # of the tests that read these files
+MIN_MISS = 100 * TOLERANCE
+MIN_MARGIN = 1e-3
+MAX_ROUNDING = TOLERANCE / 5
+MIN_DISTINCT = 8  # greedy tokens; a loop of two tokens would test little
+MAX_BYTES = 300_000
+NUM_SEEDS = 100
+WEIGHT_STD, NORM_STD, BIAS_STD = 0.3, 0.2, 0.3
+POST_NORMS = ("post_attention_layernorm.weight", "post_feedforward_layernorm.weight")
+
+MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
+    "llama": transformers.LlamaForCausalLM,
+    "qwen2": transformers.Qwen2ForCausalLM,
+    "qwen3": transformers.Qwen3ForCausalLM,
+    "gemma2": transformers.Gemma2ForCausalLM,
+    "gemma3_text": transformers.Gemma3ForCausalLM,
+    "gemma3": transformers.Gemma3ForConditionalGeneration,
+    "mistral": transformers.MistralForCausalLM,
+}
+
+
+class Rejected(Exception):
+    """This seed gives no usable golden."""
+
+
+@dataclass(frozen=True)
+class Golden:
+    seed: int
+    model: PreTrainedModel
+    prompt_ids: list[int]
+    greedy_ids: list[int]
+    logits: torch.Tensor  # [PROMPT_LENGTH, VOCAB_SIZE]
+    misses: dict[str, float]  # feature -> largest logit difference without it
+
+
+def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel:
+    model_class = MODEL_CLASSES[spec.family]
+    fields = {**SHAPE, **spec.config}
+    if spec.family == "gemma3":
+        fields = {"text_config": fields, "vision_config": VISION_SHAPE, "mm_tokens_per_image": 4}
+    model = model_class(model_class.config_class(attn_implementation="eager", **fields)).eval()
+    randomise(model, gemma=spec.family.startswith("gemma"), generator=generator)
+    if spec.generation:
+        model.generation_config.update(**spec.generation)
+    return model
+
+
+def randomise(model: PreTrainedModel, *, gemma: bool, generator: torch.Generator) -> None:
+    """Norms and biases too: at their usual start values (1 and 0) they could not be missed.
+
+    Gemma's norms multiply by 1 + weight. Its post norms triple what a block adds, or else the
+    scaled embedding would dominate the residual stream and the tied head repeat the last token.
+    """
+    for name, parameter in model.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        if gemma and name.endswith(POST_NORMS):
+            parameter.data = 2.0 + NORM_STD * noise
+        elif name.endswith("norm.weight"):
+            parameter.data = (0.0 if gemma else 1.0) + NORM_STD * noise
+        elif name.endswith("bias"):
+            parameter.data = BIAS_STD * noise
+        else:
+            parameter.data = WEIGHT_STD * noise
+    model.tie_weights()
+
+
+@torch.no_grad()
+def logits_of(model: PreTrainedModel, ids: list[int]) -> torch.Tensor:  # [len(ids), vocab]
+    return model(torch.tensor([ids]), use_cache=False).logits[0]
+
+
+def greedy_continuation(model: PreTrainedModel, prompt_ids: list[int]) -> list[int]:
+    """Recomputes everything at each step, so that no cache takes part."""
+    ids = list(prompt_ids)
+    for _ in range(NUM_GREEDY):
+        best = logits_of(model, ids)[-1].topk(2)
+        if best.values[0] - best.values[1] <= MIN_MARGIN:
+            raise Rejected(f"margin at token {len(ids)}")
+        ids.append(int(best.indices[0]))
+    greedy_ids = ids[len(prompt_ids):]
+    if {PAD_ID, *range(SECOND_EOS_ID + 1)} & set(greedy_ids):
+        raise Rejected("greedy tokens hold a special token")
+    if len(set(greedy_ids)) < MIN_DISTINCT:
+        raise Rejected("greedy tokens repeat")
+    return greedy_ids
+
+
+def largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a - b).abs().max())
+
+
+def check_rounding(model: PreTrainedModel, golden: torch.Tensor, prompt_ids: list[int]) -> None:
+    """Moves every weight by about its last bit; the logits must hardly notice."""
+    generator = torch.Generator().manual_seed(0)
+    exact = {name: value.clone() for name, value in model.state_dict().items()}
+    for parameter in model.parameters():
+        parameter.data *= 1 + 2**-23 * torch.randn(parameter.shape, generator=generator)
+    change = largest_difference(logits_of(model, prompt_ids), golden)
+    model.load_state_dict(exact)
+    if change > MAX_ROUNDING:
+        raise Rejected(f"rounding of weights changes logits by {change:.1e}")
+
+
+def feature_misses(
+    spec: GoldenSpec, model: PreTrainedModel, golden: torch.Tensor, prompt_ids: list[int]
+) -> dict[str, float]:
+    misses = {}
+    for feature in spec.features:
+        changed = without_feature(model, spec.family, feature)
+        misses[feature] = largest_difference(logits_of(changed, prompt_ids), golden)
+        if misses[feature] <= MIN_MISS:
+            raise Rejected(f"{feature} changes logits by {misses[feature]:.1e} only")
+    return misses
+
+
+def try_seed(spec: GoldenSpec, seed: int) -> Golden:
+    generator = torch.Generator().manual_seed(seed)
+    model = build_model(spec, generator)
+    first_plain_id = SECOND_EOS_ID + 1
+    prompt_ids = torch.randint(
+        first_plain_id, VOCAB_SIZE, (PROMPT_LENGTH,), generator=generator).tolist()
+    logits = logits_of(model, prompt_ids)
+    greedy_ids = greedy_continuation(model, prompt_ids)
+    check_rounding(model, logits, prompt_ids)
+    misses = feature_misses(spec, model, logits, prompt_ids)
+    return Golden(seed, model, prompt_ids, greedy_ids, logits, misses)
+
+
+def find_golden(spec: GoldenSpec) -> Golden:
+    for seed in range(NUM_SEEDS):
+        try:
+            return try_seed(spec, seed)
+        except Rejected as reason:
+            print(f"  {spec.name}: seed {seed}: {reason}")
+    raise SystemExit(f"{spec.name}: no usable seed below {NUM_SEEDS}")
+
+
+def write_json(path: Path, fields: dict[str, Any]) -> None:
+    """One line a field."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def rename_weights(folder: Path, renames: tuple[tuple[str, str], ...]) -> None:
+    def renamed(name: str) -> str:
+        for old, new in renames:
+            if name.startswith(old):
+                return new + name.removeprefix(old)
+        raise ValueError(f"{folder.name}: no new name for {name}")
+
+    path = folder / "model.safetensors"
+    tensors = {renamed(name): tensor for name, tensor in load_file(path).items()}
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def write_golden(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    golden.model.save_pretrained(folder, max_shard_size=spec.shard_size)
+    if spec.weight_renames:
+        rename_weights(folder, spec.weight_renames)
+    config = json.loads((folder / "config.json").read_text())
+    for variant in spec.variants:
+        text = json.dumps(VARIANTS[variant](spec, config), indent=2)
+        (folder / f"config.{variant}.json").write_text(text + "\n")
+    save_file({"logits": golden.logits.contiguous()}, folder / "golden.safetensors")
+    write_json(folder / "golden.json", {
+        "family": spec.family,
+        "features": list(spec.features),
+        "config_variants": [f"config.{variant}.json" for variant in spec.variants],
+        "prompt_ids": golden.prompt_ids,
+        "greedy_ids": golden.greedy_ids,
+    })
+    for path in folder.iterdir():
+        path.chmod(0o644)  # safetensors writes 0600
+
+
+def check_files(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
+    """transformers itself must read the golden logits back from every spelling."""
+    num_bytes = sum(path.stat().st_size for path in folder.iterdir())
+    if num_bytes > MAX_BYTES:
+        raise SystemExit(f"{spec.name}: {num_bytes} bytes, allowed are {MAX_BYTES}")
+    provable = [f"config.{variant}.json" for variant in spec.variants if variant in PROVABLE]
+    for config_name in ("config.json", *provable):
+        with tempfile.TemporaryDirectory() as copy:
+            shutil.copytree(folder, copy, dirs_exist_ok=True)
+            shutil.copy(folder / config_name, Path(copy) / "config.json")
+            model = MODEL_CLASSES[spec.family].from_pretrained(copy, attn_implementation="eager")
+            logits = logits_of(model.eval(), golden.prompt_ids)
+        if not torch.equal(logits, golden.logits):
+            difference = largest_difference(logits, golden.logits)
+            raise SystemExit(f"{spec.name}/{config_name}: reloaded logits differ by {difference}")
+
+
+def record_line(spec: GoldenSpec, golden: Golden, folder: Path) -> str:
+    num_bytes = sum(path.stat().st_size for path in folder.iterdir())
+    misses = ", ".join(f"{name} {miss:.3g}" for name, miss in golden.misses.items()) or "-"
+    spread = float(golden.logits.std())
+    return f"| {spec.name} | {golden.seed} | {num_bytes // 1000} | {spread:.2f} | {misses} |"
+
+
+def write_readme(out: Path, records: list[str]) -> None:
+    (out / "README.md").write_text(f"""\
+# Model goldens
+
+Made by `tools/goldens/make_model_goldens.py` with torch {torch.__version__.split("+")[0]} and
+transformers {transformers.__version__}, float32, eager attention, one thread. A folder is a model
+directory and
+- `golden.json`: `family`, `features`, `config_variants`, `prompt_ids` ({PROMPT_LENGTH} of them) and
+  `greedy_ids` ({NUM_GREEDY}), the most likely continuation of the prompt;
+- `golden.safetensors`: `logits` [{PROMPT_LENGTH}, {VOCAB_SIZE}] over the prompt.
+
+A config variant describes the same model: `config.v4.json` is the spelling of transformers 4, from
+which transformers computes the same bits; `config.no_*.json` leave a field out that the weights
+give away; `config.tied_flag.json` claims a tied head beside a separate one in the file.
+
+The last column is the largest change of a logit when that feature alone is switched off; the tests
+allow {TOLERANCE:g}.
+
+| golden | seed | kB | std of logits | without the feature |
+| --- | --- | --- | --- | --- |
+""" + "\n".join(records) + "\n")
+
+
+def parse_args() -> argparse.Namespace:
+    default_out = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "models"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=default_out)
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="leaves README.md as it is")
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    records = []
+    for spec in SPECS:
+        if args.only and spec.name not in args.only:
+            continue
+        golden = find_golden(spec)
+        folder = args.out / spec.name
+        write_golden(spec, golden, folder)
+        check_files(spec, golden, folder)
+        records.append(record_line(spec, golden, folder))
+        print(records[-1])
+    if not args.only:
+        write_readme(args.out, records)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""The table of tiny checkpoints: one GoldenSpec per folder under tests/goldens/models/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+BOS_ID, EOS_ID, PAD_ID, SECOND_EOS_ID = 1, 2, 0, 3
+VOCAB_SIZE = 256
+
+SHAPE: dict[str, Any] = {
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.3,
+    "bos_token_id": BOS_ID,
+    "eos_token_id": EOS_ID,
+    "pad_token_id": PAD_ID,
+}
+
+VISION_SHAPE: dict[str, Any] = {
+    "hidden_size": 8,
+    "intermediate_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 4,
+    "patch_size": 2,
+}
+
+
+@dataclass(frozen=True)
+class GoldenSpec:
+    """What one golden is made of, and which features its logits must depend on."""
+
+    name: str
+    family: str  # model_type of config.json
+    config: dict[str, Any]  # on top of SHAPE; for gemma3 the text_config
+    features: tuple[str, ...]  # names of feature_switches.SWITCHES
+    v4: dict[str, Any] = field(default_factory=dict)  # fields only transformers 4 writes
+    variants: tuple[str, ...] = ("v4",)  # of config_variants.VARIANTS
+    generation: dict[str, Any] = field(default_factory=dict)
+    shard_size: str = "1GB"
+    weight_renames: tuple[tuple[str, str], ...] = ()  # prefix as saved -> prefix in the file
+
+
+def plain_rope(theta: float) -> dict[str, Any]:
+    return {"rope_type": "default", "rope_theta": theta}
+
+
+def linear_rope(theta: float, factor: float) -> dict[str, Any]:
+    return {"rope_type": "linear", "factor": factor, "rope_theta": theta}
+
+
+def llama3_rope(theta: float) -> dict[str, Any]:
+    """At head_dim 16, one frequency is kept, one interpolated and the others divided by 8."""
+    return {
+        "rope_type": "llama3",
+        "rope_theta": theta,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32,
+    }
+
+
+def gemma3_layers(pattern: int, num_layers: int, global_rope: dict[str, Any]) -> dict[str, Any]:
+    kinds = ["full_attention" if (i + 1) % pattern == 0 else "sliding_attention"
+             for i in range(num_layers)]
+    return {
+        "num_hidden_layers": num_layers,
+        "layer_types": kinds,
+        "rope_parameters": {
+            "full_attention": global_rope,
+            "sliding_attention": plain_rope(10_000.0),
+        },
+    }
+
+
+LLAMA = (
+    GoldenSpec(
+        name="llama_plain",
+        family="llama",
+        config={"num_hidden_layers": 3, "intermediate_size": 64, "num_key_value_heads": 2,
+                "rms_norm_eps": 1e-5, "rope_parameters": plain_rope(10_000.0),
+                "tie_word_embeddings": False},
+        features=(),
+        variants=("v4", "tied_flag", "no_head_dim"),
+        generation={"eos_token_id": [EOS_ID, SECOND_EOS_ID], "do_sample": True,
+                    "temperature": 0.7, "top_p": 0.9, "top_k": 20},
+    ),
+    GoldenSpec(
+        name="llama_scaled_tied",
+        family="llama",
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 2,
+                "head_dim": 16, "rope_parameters": llama3_rope(10_000.0),
+                "tie_word_embeddings": True},
+        features=("rope_scaling", "tied_head"),
+        variants=("v4", "no_head_dim"),
+    ),
+    GoldenSpec(
+        name="llama_bias",
+        family="llama",
+        config={"num_hidden_layers": 2, "intermediate_size": 48, "num_key_value_heads": 1,
+                "rope_parameters": plain_rope(500_000.0), "attention_bias": True,
+                "mlp_bias": True, "tie_word_embeddings": False},
+        features=("attention_bias",),
+    ),
+)
+
+QWEN = (
+    GoldenSpec(
+        name="qwen2_tied",
+        family="qwen2",
+        config={"num_hidden_layers": 3, "intermediate_size": 64, "num_key_value_heads": 2,
+                "rope_parameters": plain_rope(1_000_000.0), "tie_word_embeddings": True},
+        features=("attention_bias", "tied_head"),
+        v4={"sliding_window": 16, "use_sliding_window": False, "max_window_layers": 1},
+        variants=("v4", "no_model_type"),
+    ),
+    GoldenSpec(
+        name="qwen2_untied_linear",
+        family="qwen2",
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 1,
+                "rope_parameters": linear_rope(10_000.0, 4.0), "tie_word_embeddings": False,
+                "use_sliding_window": True, "sliding_window": 16, "max_window_layers": 2},
+        features=("attention_bias", "rope_scaling", "window"),
+        v4={"sliding_window": 16, "use_sliding_window": True, "max_window_layers": 2},
+    ),
+    GoldenSpec(
+        name="qwen3_tied",
+        family="qwen3",
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 2,
+                "head_dim": 16, "rope_parameters": plain_rope(1_000_000.0),
+                "tie_word_embeddings": True},
+        features=("qk_norm", "tied_head"),
+        v4={"sliding_window": 16, "use_sliding_window": False, "max_window_layers": 1},
+        variants=("v4", "no_model_type", "no_head_dim"),
+    ),
+    GoldenSpec(
+        name="qwen3_untied_linear_sharded",
+        family="qwen3",
+        config={"num_hidden_layers": 2, "intermediate_size": 56, "num_key_value_heads": 1,
+                "head_dim": 12, "rope_parameters": linear_rope(10_000.0, 2.0),
+                "tie_word_embeddings": False},
+        features=("qk_norm", "rope_scaling"),
+        v4={"sliding_window": None, "use_sliding_window": False, "max_window_layers": 2},
+        shard_size="40KB",
+    ),
+)
+
+GEMMA2 = (
+    GoldenSpec(
+        name="gemma2_even",
+        family="gemma2",
+        config={"num_hidden_layers": 4, "intermediate_size": 48, "num_key_value_heads": 2,
+                "head_dim": 16, "query_pre_attn_scalar": 8, "sliding_window": 16,
+                "attn_logit_softcapping": 4.0, "final_logit_softcapping": 6.0,
+                "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": True},
+        features=("attention_soft_cap", "final_soft_cap", "window", "embedding_scale",
+                  "attention_scale", "post_norms", "tied_head"),
+    ),
+    GoldenSpec(
+        name="gemma2_odd",
+        family="gemma2",
+        config={"num_hidden_layers": 3, "intermediate_size": 64, "num_attention_heads": 8,
+                "num_key_value_heads": 2, "head_dim": 8, "query_pre_attn_scalar": 24,
+                "sliding_window": 24, "attn_logit_softcapping": 2.0,
+                "final_logit_softcapping": 10.0, "rope_parameters": plain_rope(50_000.0),
+                "tie_word_embeddings": True},
+        features=("attention_soft_cap", "final_soft_cap", "window", "embedding_scale",
+                  "attention_scale", "post_norms", "tied_head"),
+    ),
+)
+
+GEMMA3_FEATURES = ("window", "qk_norm", "embedding_scale", "local_rope_theta", "attention_scale",
+                   "post_norms", "tied_head")
+
+GEMMA3 = (
+    GoldenSpec(
+        name="gemma3_text_pattern2",
+        family="gemma3_text",
+        config={"intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 16,
+                "query_pre_attn_scalar": 8, "sliding_window": 16, "final_logit_softcapping": 5.0,
+                **gemma3_layers(2, 4, plain_rope(1_000_000.0))},
+        features=(*GEMMA3_FEATURES, "final_soft_cap"),
+        v4={"sliding_window_pattern": 2},
+    ),
+    GoldenSpec(
+        name="gemma3_text_pattern3_scaled",
+        family="gemma3_text",
+        config={"intermediate_size": 64, "num_key_value_heads": 1, "head_dim": 12,
+                "query_pre_attn_scalar": 20, "sliding_window": 16,
+                **gemma3_layers(3, 3, linear_rope(1_000_000.0, 8.0))},
+        features=(*GEMMA3_FEATURES, "rope_scaling"),
+        v4={"sliding_window_pattern": 3},
+    ),
+    GoldenSpec(
+        name="gemma3_language_model_prefix",
+        family="gemma3",
+        config={"intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 16,
+                "query_pre_attn_scalar": 8, "sliding_window": 16,
+                **gemma3_layers(3, 3, linear_rope(1_000_000.0, 8.0))},
+        features=(*GEMMA3_FEATURES, "rope_scaling"),
+        v4={"sliding_window_pattern": 3},
+        generation={"eos_token_id": [EOS_ID, SECOND_EOS_ID]},
+    ),
+    GoldenSpec(
+        name="gemma3_model_prefix",
+        family="gemma3",
+        config={"intermediate_size": 48, "num_key_value_heads": 4, "head_dim": 8,
+                "query_pre_attn_scalar": 16, "sliding_window": 24,
+                **gemma3_layers(2, 3, plain_rope(1_000_000.0))},
+        features=GEMMA3_FEATURES,
+        v4={"sliding_window_pattern": 2},
+        weight_renames=(("language_model.model.", "model.language_model."),
+                        ("vision_tower.", "model.vision_tower."),
+                        ("multi_modal_projector.", "model.multi_modal_projector.")),
+    ),
+)
+
+MISTRAL = (
+    GoldenSpec(
+        name="mistral_window",
+        family="mistral",
+        config={"num_hidden_layers": 3, "intermediate_size": 64, "num_key_value_heads": 2,
+                "head_dim": 8, "sliding_window": 16, "rope_parameters": plain_rope(10_000.0)},
+        features=("window",),
+        variants=("v4", "no_head_dim"),
+    ),
+    GoldenSpec(
+        name="mistral_full_tied",
+        family="mistral",
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 1,
+                "head_dim": 16, "sliding_window": None, "tie_word_embeddings": True,
+                "rope_parameters": plain_rope(1_000_000.0)},
+        features=("tied_head",),
+        variants=("v4", "no_head_dim"),
+    ),
+)
+
+SPECS: tuple[GoldenSpec, ...] = (*LLAMA, *QWEN, *GEMMA2, *GEMMA3, *MISTRAL)
