@@ -1,4 +1,5 @@
-// Runs a fuzz target without libFuzzer: over every file of a corpus, and over seeded mutations of each.
+// Runs a fuzz target without libFuzzer: over every file of a corpus, and over seeded mutations of
+// each.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

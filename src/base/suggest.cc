@@ -54,8 +54,8 @@ std::optional<std::string_view> closest_name(std::string_view word,
     }
   }
   if (best || word.size() < kMinPrefix) return best;
-  const auto prefixed = std::find_if(names.begin(), names.end(),
-                                     [&](std::string_view name) { return begins_with(name, word); });
+  const auto prefixed = std::find_if(
+      names.begin(), names.end(), [&](std::string_view name) { return begins_with(name, word); });
   if (prefixed != names.end()) best = *prefixed;
   return best;
 }

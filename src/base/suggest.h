@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string
-// alignment distance); letter case and '-' against '_' cost nothing.
+// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal
+// string alignment distance); letter case and '-' against '_' cost nothing.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // The name nearest to `word` if it is near enough to be meant (about a third of its letters wrong),

@@ -37,7 +37,7 @@ uint64_t split_mix(uint64_t key, uint64_t index) {
 // A nearly normal value is the sum of four uniform bytes (Irwin-Hall), centred and scaled: 1,021
 // different values, none beyond 3.46 standard deviations. A table holds them rounded to T.
 constexpr size_t kNumSums = 4 * 255 + 1;
-constexpr float kSumDeviation = 147.79941f;  // sqrt(4 * (2^16 - 1) / 12)
+constexpr float kSumDeviation = 147.80054f;  // sqrt(4 * (2^16 - 1) / 12)
 
 // The sums of the lower and of the upper four bytes.
 std::array<size_t, 2> byte_sums(uint64_t bits) {

@@ -162,7 +162,7 @@ uint64_t needed_bytes(const TensorClaim& claim, const Place& place) {
   factors.back() = dtype_bytes(claim.dtype);
   const auto bytes = checked_product(factors);
   if (!bytes || *bytes > uint64_t{INT64_MAX}) {
-    place.corrupt(fmt::format("shape {} needs more than 2^63 bytes", to_string(claim.shape)));
+    place.corrupt(fmt::format("shape {} needs 2^63 bytes or more", to_string(claim.shape)));
   }
   return empty ? 0 : *bytes;
 }

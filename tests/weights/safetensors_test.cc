@@ -189,15 +189,18 @@ TEST(Safetensors, ShapeTimesDTypeIsCheckedForOverflow) {
   const std::string half = "4294967296";  // 2^32
   // Products that wrap to the eight bytes that are there, or to zero, in 64 bits.
   expect_corrupt(one_tensor("F32", "[4611686018427387906]", "[0,8]"), 8,
-                 {"tensor \"a.w\": shape [4611686018427387906] needs more than 2^63 bytes"});
+                 {"tensor \"a.w\": shape [4611686018427387906] needs 2^63 bytes or more"});
   expect_corrupt(one_tensor("BF16", "[" + half + "," + half + "]", "[0,0]"), 0,
-                 {"needs more than 2^63 bytes"});
+                 {"needs 2^63 bytes or more"});
   expect_corrupt(one_tensor("F32", "[2147483648,2147483648]", "[0,8]"), 8,
-                 {"needs more than 2^63 bytes"});
+                 {"needs 2^63 bytes or more"});
+  // Fits 64 bits, but no signed size.
+  expect_corrupt(one_tensor("F32", "[2305843009213693952]", "[0,9223372036854775808]"), 8,
+                 {"needs 2^63 bytes or more"});
   // No bytes at all, but strides that can't be computed.
   for (const std::string& zeros : {"[0," + half + "," + half + "]", "[" + half + "," + half + ",0]",
                                    "[" + half + ",0," + half + "]"}) {
-    expect_corrupt(one_tensor("F16", zeros, "[0,0]"), 0, {"needs more than 2^63 bytes"});
+    expect_corrupt(one_tensor("F16", zeros, "[0,0]"), 0, {"needs 2^63 bytes or more"});
   }
 }
 
