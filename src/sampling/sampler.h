@@ -25,8 +25,8 @@ enum class SampleStatus : uint8_t {
 struct Sample {
   SampleStatus status = SampleStatus::ok;
   int32_t id = -1;
-  float logprob = 0.0f;                    // of the raw logits
-  std::vector<TokenLogprob> top_logprobs;  // of the raw logits, by (probability down, id up)
+  float logprob = 0.0f;                         // of the raw logits
+  std::vector<TokenLogprob> top_logprobs = {};  // of the raw logits, by (probability down, id up)
 };
 
 struct TokenWeight {
@@ -36,7 +36,7 @@ struct TokenWeight {
 
 struct Distribution {
   SampleStatus status = SampleStatus::ok;
-  std::vector<TokenWeight> tokens;  // by ascending id, weights above 0
+  std::vector<TokenWeight> tokens = {};  // by ascending id, weights above 0
 };
 
 // Scratch for rows of up to the vocabulary size; reused, one thread at a time. Options have passed

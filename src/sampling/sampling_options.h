@@ -21,7 +21,7 @@ struct SamplingOptions {
   float repetition_penalty = 1.0f;  // 1: off; each token of prompt and output once
   float frequency_penalty = 0.0f;   // output only, times the count
   float presence_penalty = 0.0f;    // output only, once
-  std::vector<std::pair<int32_t, float>> logit_bias;  // token id, added value
+  std::vector<std::pair<int32_t, float>> logit_bias = {};  // token id, added value
   SamplerOrder order = SamplerOrder::standard;
   uint64_t seed = 0;
   int32_t num_top_logprobs = 0;  // 0 to 20; the drawn token's own is always reported

@@ -75,8 +75,8 @@ uint64_t Weigher::sum_block(const float* logits) const {
 }
 
 float Weigher::cutoff(double fraction) const {
-  constexpr double kMargin =
-      1e-3;  // hundreds of times what rounding does to (logit - max) / temperature
+  // Hundreds of times what rounding does to (logit - max) / temperature.
+  constexpr double kMargin = 1e-3;
   constexpr double kRounding = 0x1p-1 / static_cast<double>(kWeightOne);
   const double lowest = std::max(std::log(std::max(fraction - kRounding, 0.0)), -31.0) - kMargin;
   const auto logit = static_cast<float>(

@@ -165,6 +165,21 @@ TEST(Ranking, APrefixEndsWhereASortWouldEndIt) {
   }
 }
 
+TEST(Draw, TakesTheFirstTokenAtWhichTheWeightsPassTheNumber) {
+  const std::vector<float> row = {-kInfinity, 0.0f, 0.0f, -kInfinity, 0.0f, 0.0f};
+  BlockedRow blocked(6);
+  blocked.scan(row);
+  const Weigher weigher(0.0f, 1.0f);
+  std::vector<uint64_t> sums(1);
+  const auto draw = [&](double u) { return draw_from_row(blocked, weigher, u, sums); };
+  EXPECT_EQ(draw(0.0), 1) << "a token of weight 0 is never drawn";
+  EXPECT_EQ(draw(0.2499), 1);
+  EXPECT_EQ(draw(0.25), 2) << "a quarter is passed only by the second";
+  EXPECT_EQ(draw(0.5), 4);
+  EXPECT_EQ(draw(0.75), 5);
+  EXPECT_EQ(draw(0x1.fffffffffffffp-1), 5);
+}
+
 TEST(Draw, FromARowEqualsFromAllItsElementsAsCandidates) {
   std::mt19937_64 random(6);
   std::uniform_real_distribution<double> uniform(0.0, 1.0);
