@@ -1,0 +1,68 @@
+// AddedTokens: tokens beside the model's vocabulary, recognised in a text before anything else
+// happens to it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizer/normalizer.h"
+#include "tokenizer/string_matcher.h"
+#include "tokenizer/tokenizer.h"
+
+namespace paceline {
+
+struct AddedToken {
+  TokenId id = -1;
+  std::string content = {};  // not empty
+  std::string pattern = {};  // looked for, and decoded to: the content, normalised if `normalized`
+  bool special = false;
+  bool normalized = false;   // looked for in the normalised text
+  bool lstrip = false;       // takes the white space before it along
+  bool rstrip = false;       // and that behind it
+  bool single_word = false;  // only where no word character stands on either side
+};
+
+// Must agree with AddedVocabulary of HF tokenizers. Immutable.
+class AddedTokens {
+ public:
+  // `normalizer` may be null. The patterns are made here.
+  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer);
+  AddedTokens(const AddedTokens&) = delete;
+  AddedTokens& operator=(const AddedTokens&) = delete;
+
+  // A stretch of a text: plain when `token` is negative.
+  struct Segment {
+    std::string_view text;
+    TokenId token = -1;
+  };
+  enum class Stage { raw, normalized };
+
+  // Cuts `text` at the tokens that are looked for at this stage; no plain segment is empty.
+  std::vector<Segment> split(std::string_view text, Stage stage, EncodeOptions options) const;
+
+  // The token with this id or content; null when there is none.
+  const AddedToken* find(TokenId id) const;
+  const AddedToken* find(std::string_view content) const;
+
+  const std::vector<AddedToken>& tokens() const { return tokens_; }
+
+ private:
+  struct Patterns {  // of one stage
+    StringMatcher matcher;
+    std::vector<size_t> tokens;  // by the matcher's index: which of tokens_
+  };
+
+  static std::vector<AddedToken> with_patterns(std::vector<AddedToken> tokens,
+                                               const Normalizer* normalizer);
+  static Patterns make_patterns(const std::vector<AddedToken>& tokens, Stage stage);
+
+  std::vector<AddedToken> tokens_;
+  Patterns raw_;
+  Patterns normalized_;
+  std::unordered_map<TokenId, size_t> by_id_;
+  std::unordered_map<std::string_view, size_t> by_content_;  // views of tokens_
+};
+
+}  // namespace paceline

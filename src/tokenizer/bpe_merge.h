@@ -1,0 +1,48 @@
+// BpeMerger: merges the symbols of one piece, lowest rank first, leftmost first among equals.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tokenizer/merge_table.h"
+#include "tokenizer/rank_queue.h"
+
+namespace paceline {
+
+// Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units" (2016), with the
+// ranks of a file; must agree with BPE of HF tokenizers. Keeps its buffers: one object for one call
+// of encode.
+class BpeMerger {
+ public:
+  explicit BpeMerger(const MergeTable& merges) : merges_(merges) {}
+
+  // Appends what `symbols` merge into. O(n log n), short pieces by a faster quadratic way with
+  // equal results.
+  void merge(std::span<const TokenId> symbols, std::vector<TokenId>& out);
+
+  // The two ways, for the test that holds them equal.
+  void merge_short(std::span<const TokenId> symbols, std::vector<TokenId>& out);
+  void merge_long(std::span<const TokenId> symbols, std::vector<TokenId>& out);
+
+ private:
+  // A symbol of a long piece in a doubly linked list. `merge` is that with its right neighbour.
+  struct Node {
+    TokenId token;
+    uint32_t left;
+    uint32_t right;  // kEnd: the last one
+    uint32_t rank;   // Merge::kNone: merges with nothing, or has been merged away
+  };
+  static constexpr uint32_t kEnd = UINT32_MAX;
+
+  void update(uint32_t at);
+  void merge_with_right(uint32_t at);
+
+  const MergeTable& merges_;
+  std::vector<TokenId> tokens_;
+  std::vector<uint32_t> ranks_;
+  std::vector<Node> nodes_;
+  RankQueue queue_;  // some of what is in it is out of date
+};
+
+}  // namespace paceline

@@ -1,0 +1,46 @@
+// MergeTable: which pairs of tokens merge, in which order, and into what.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace paceline {
+
+struct Merge {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t rank = kNone;  // lower merges first; kNone: the pair doesn't merge
+  TokenId token = -1;     // what it becomes
+};
+
+class MergeTable {
+ public:
+  // `num_merges` is how many are going to be set; more are an error of the caller.
+  explicit MergeTable(size_t num_merges = 0);
+
+  // A pair that is set again takes the later rank, as in HF tokenizers.
+  void set(TokenId left, TokenId right, Merge merge);
+
+  Merge find(TokenId left, TokenId right) const {
+    const Slot& slot = slots_[slot_of(left, right)];
+    return {slot.rank, slot.token};
+  }
+
+ private:
+  struct Slot {
+    TokenId left = -1;
+    TokenId right = -1;
+    uint32_t rank = Merge::kNone;  // kNone: free
+    TokenId token = -1;
+  };
+
+  // The slot that holds the pair, or the free one where it belongs.
+  size_t slot_of(TokenId left, TokenId right) const;
+
+  std::vector<Slot> slots_;  // open addressing; a power of two, at most two thirds full
+  uint64_t key_;
+  size_t num_merges_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,110 @@
+#include "tokenizer/added_tokens.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/tokenizer/random_text.h"
+
+namespace paceline {
+namespace {
+
+using Stage = AddedTokens::Stage;
+
+// "plain|<7>" for a plain stretch and token 7.
+std::string cut(const AddedTokens& tokens, std::string_view text, EncodeOptions options = {},
+                Stage stage = Stage::raw) {
+  std::string result;
+  for (const auto& segment : tokens.split(text, stage, options)) {
+    if (!result.empty()) result += '|';
+    result +=
+        segment.token >= 0 ? "<" + std::to_string(segment.token) + ">" : std::string(segment.text);
+  }
+  return result;
+}
+
+TEST(AddedTokens, TheLeftmostThenTheLongestIsTaken) {
+  const AddedTokens tokens(
+      {{.id = 1, .content = "<a"}, {.id = 2, .content = "<ab>"}, {.id = 3, .content = "b>c"}},
+      nullptr);
+  EXPECT_EQ(cut(tokens, "x<ab>c<a<"), "x|<2>|c|<1>|<");
+  EXPECT_EQ(cut(tokens, "b>c<ab"), "<3>|<1>|b");
+  EXPECT_EQ(cut(tokens, ""), "");
+  EXPECT_EQ(cut(tokens, "none"), "none");
+}
+
+TEST(AddedTokens, Flags) {
+  const AddedTokens tokens({{.id = 1, .content = "<l>", .lstrip = true},
+                            {.id = 2, .content = "<r>", .rstrip = true},
+                            {.id = 3, .content = "word", .single_word = true},
+                            {.id = 4, .content = "<s>", .special = true}},
+                           nullptr);
+  EXPECT_EQ(cut(tokens, "a \u3000<l> b"), "a|<1>| b");
+  EXPECT_EQ(cut(tokens, "<r>\n <l>x"), "<2>|<1>|x");  // white space is taken once
+  EXPECT_EQ(cut(tokens, "<r>  "), "<2>");
+  EXPECT_EQ(cut(tokens, "word words éword _word word"), "<3>| words éword _word |<3>");
+  EXPECT_EQ(cut(tokens, "a<s>b", {.specials_as_text = true}), "a<s>b");
+  EXPECT_EQ(cut(tokens, "<s><l>", {.specials_as_text = true}), "<s>|<1>");
+}
+
+TEST(AddedTokens, NormalizedOnesAreLookedForInNormalizedText) {
+  const NfcNormalizer nfc;
+  const AddedTokens tokens(
+      {{.id = 1, .content = "e\u0301", .normalized = true}, {.id = 2, .content = "raw"}}, &nfc);
+  EXPECT_EQ(cut(tokens, "raw é"), "<2>| é");
+  EXPECT_EQ(cut(tokens, "raw é", {}, Stage::normalized), "raw |<1>");
+  EXPECT_EQ(tokens.find("e\u0301")->id, 1);
+  EXPECT_EQ(tokens.find(TokenId{2})->content, "raw");
+  EXPECT_EQ(tokens.find(TokenId{3}), nullptr);
+}
+
+// Every strip at every white space: what was eaten is not scanned again.
+TEST(AddedTokens, WhiteSpaceIsLinear) {
+  const AddedTokens tokens({{.id = 1, .content = " ", .lstrip = true, .rstrip = true}}, nullptr);
+  const std::string text(1'000'000, ' ');
+  EXPECT_EQ(tokens.split(text, Stage::raw, {}).size(), text.size());
+}
+
+std::optional<StringMatcher::Match> naive_find(const std::vector<std::string_view>& strings,
+                                               std::string_view text, size_t from) {
+  for (size_t begin = from; begin < text.size(); ++begin) {
+    std::optional<StringMatcher::Match> best;
+    for (size_t i = 0; i < strings.size(); ++i) {
+      const bool here = text.substr(begin).starts_with(strings[i]);
+      const size_t end = begin + strings[i].size();
+      if (here && (!best || end > best->end)) best = StringMatcher::Match{begin, end, i};
+    }
+    if (best) return best;
+  }
+  return std::nullopt;
+}
+
+TEST(StringMatcher, EqualsTheDefinition) {
+  RandomText random(5);
+  size_t num_matches = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::string> owned(random.below(8));
+    for (auto& string : owned) {
+      string.resize(1 + random.below(6));
+      for (char& c : string) c = static_cast<char>('a' + random.below(3));
+    }
+    const std::vector<std::string_view> strings(owned.begin(), owned.end());
+    const StringMatcher matcher(strings);
+    std::string text(random.below(60), '\0');
+    for (char& c : text) c = static_cast<char>('a' + random.below(3));
+    for (size_t from = 0; from <= text.size(); ++from) {
+      const auto expected = naive_find(strings, text, from);
+      const auto found = matcher.find(text, from);
+      ASSERT_EQ(found.has_value(), expected.has_value());
+      if (!found) continue;
+      ASSERT_EQ(found->begin, expected->begin) << text;
+      ASSERT_EQ(found->end, expected->end) << text;
+      ASSERT_EQ(found->index, expected->index) << text;
+      ++num_matches;
+    }
+  }
+  EXPECT_GT(num_matches, 20'000u);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,66 @@
+// The tokenizer against encodings made by HF tokenizers.
+#include "tests/tokenizer/golden_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tokenizer/detokenizer.h"
+
+namespace paceline {
+namespace {
+
+void expect_goldens(const std::filesystem::path& tokenizer_folder,
+                    const std::filesystem::path& golden_folder) {
+  const auto tokenizer = Tokenizer::load(tokenizer_folder);
+  const auto goldens = read_goldens(golden_folder / "golden.jsonl");
+  EXPECT_GE(goldens.size(), 80u);
+  for (const GoldenEncoding& golden : goldens) {
+    SCOPED_TRACE(golden.text);
+    EXPECT_EQ(tokenizer->encode(golden.text), golden.ids);
+    EXPECT_EQ(tokenizer->encode(golden.text, {.add_special = true}), golden.ids_with_special);
+    EXPECT_EQ(tokenizer->encode(golden.text, {.specials_as_text = true}),
+              golden.ids_special_as_text);
+    EXPECT_EQ(tokenizer->decode(golden.ids), golden.decoded);
+    EXPECT_EQ(tokenizer->decode(golden.ids_with_special, {.skip_special = true}),
+              golden.decoded_skip_special);
+    IncrementalDetokenizer detokenizer(*tokenizer, {});
+    std::string streamed;
+    for (const TokenId id : golden.ids) streamed += detokenizer.push(id);
+    EXPECT_EQ(streamed + detokenizer.finish(), golden.decoded);
+  }
+}
+
+class TokenizerGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizerGolden, EqualsHuggingFace) {
+  const auto folder = golden_tokenizers() / GetParam();
+  expect_goldens(folder, folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, TokenizerGolden,
+                         testing::Values("odd_flags", "ignore_merges", "unknown_pattern"));
+
+TEST(BundledTokenizerGolden, EqualsHuggingFace) {
+  const auto folder = std::filesystem::path(PACELINE_SOURCE_DIR) / "models/paceline-10m";
+  if (!std::filesystem::exists(folder / "tokenizer.json")) {
+    GTEST_SKIP() << "the bundled model isn't in models/paceline-10m";
+  }
+  expect_goldens(folder, golden_tokenizers() / "bundled");
+}
+
+// The tokenizers of well-known models lie beside the repository on the developers' machines only.
+class SharedTokenizerGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(SharedTokenizerGolden, EqualsHuggingFace) {
+  const auto folder =
+      std::filesystem::path(PACELINE_SOURCE_DIR) / "../shared/tokenizers" / GetParam();
+  if (!std::filesystem::exists(folder)) {
+    GTEST_SKIP() << "../shared/tokenizers/" << GetParam() << " isn't there: large goldens skipped";
+  }
+  expect_goldens(folder, folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Large, SharedTokenizerGolden,
+                         testing::Values("qwen3", "llama3.2", "gpt2", "deepseek_v3"));
+
+}  // namespace
+}  // namespace paceline

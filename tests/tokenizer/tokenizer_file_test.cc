@@ -1,0 +1,172 @@
+#include "tokenizer/tokenizer_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/tokenizer/random_text.h"
+#include "tests/tokenizer/small_tokenizer.h"
+
+namespace paceline {
+namespace {
+
+struct Refused {
+  const char* from;
+  const char* to;
+  const char* error;
+};
+
+class TokenizerFileRefused : public testing::TestWithParam<Refused> {};
+
+TEST_P(TokenizerFileRefused, NamesWhatIsWrong) {
+  EXPECT_EQ(refusal(changed(GetParam().from, GetParam().to)), GetParam().error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Unsupported, TokenizerFileRefused,
+    testing::Values(
+        Refused{R"({"type": "NFC"})", R"({"type": "Precompiled", "precompiled_charsmap": ""})",
+                "unsupported: t.json: normalizer Precompiled isn't supported"},
+        Refused{R"({"type": "NFC"})",
+                R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "NFKC"}]})",
+                "unsupported: t.json: normalizer NFKC isn't supported"},
+        Refused{R"("pre_tokenizer": {"type": "ByteLevel")",
+                R"("pre_tokenizer": {"type": "Metaspace")",
+                "unsupported: t.json: pre_tokenizer Metaspace isn't supported"},
+        Refused{R"("pre_tokenizer": {)", R"("pre_tokenizer": null, "other": {)",
+                "unsupported: t.json: a file without pre_tokenizer ByteLevel isn't supported"},
+        Refused{
+            R"("pre_tokenizer": {)",
+            R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Removed"}, "other": {)",
+            "unsupported: t.json: pre_tokenizer Split with behavior Removed isn't supported"},
+        Refused{
+            R"("pre_tokenizer": {)",
+            R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated"}, "other": {)",
+            "unsupported: t.json: pre_tokenizer Split by a pattern other than Regex isn't "
+            "supported"},
+        Refused{
+            R"("pre_tokenizer": {)",
+            R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\w"}, "behavior": "Isolated"}, "other": {)",
+            R"(unsupported: t.json: pre_tokenizer.pattern.Regex: a pattern with \w isn't supported)"},
+        Refused{
+            R"("pre_tokenizer": {)",
+            R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Isolated"}, "other": {)",
+            "unsupported: t.json: pre_tokenizer without ByteLevel isn't supported"},
+        Refused{R"({"type": "TemplateProcessing")", R"({"type": "RobertaProcessing")",
+                "unsupported: t.json: post_processor RobertaProcessing isn't supported"},
+        Refused{R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "Fuse")",
+                "unsupported: t.json: decoder Fuse isn't supported"},
+        Refused{R"("type": "BPE")", R"("type": "Unigram")",
+                "unsupported: t.json: model Unigram isn't supported"},
+        Refused{R"("byte_fallback": false)", R"("byte_fallback": true)",
+                "unsupported: t.json: model.byte_fallback isn't supported"},
+        Refused{R"("dropout": null)", R"("dropout": 0.1)",
+                "unsupported: t.json: model.dropout isn't supported"},
+        Refused{R"("unk_token": null)", R"("unk_token": "a")",
+                "unsupported: t.json: model.unk_token isn't supported"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Corrupt, TokenizerFileRefused,
+    testing::Values(
+        Refused{R"("a": 0)", R"("a": -1)",
+                "corrupt: t.json: model.vocab[\"a\"]: the id -1 is outside 0..65567 (8 tokens)"},
+        Refused{
+            R"("a": 0)", R"("a": 16777216)",
+            "corrupt: t.json: model.vocab[\"a\"]: the id 16777216 is outside 0..65567 (8 tokens)"},
+        Refused{R"("a": 0)", R"("a": "0")",
+                "corrupt: t.json: model.vocab[\"a\"]: expected an id, found a string"},
+        Refused{R"("b": 1)", R"("b": 0)",
+                "corrupt: t.json: model.vocab[\"b\"]: the id 0 is that of \"a\" already"},
+        Refused{R"("b": 1)", R"("a": 1)",
+                "corrupt: t.json: model.vocab[\"a\"]: the token stands twice"},
+        Refused{R"("ab c")", R"("abc")",
+                "corrupt: t.json: model.merges[1]: expected a pair of tokens"},
+        Refused{R"("ab c")", R"("a b c")",
+                "corrupt: t.json: model.merges[1]: expected a pair of tokens"},
+        Refused{R"("ab c")", R"(["ab"])",
+                "corrupt: t.json: model.merges[1]: expected a pair of tokens"},
+        Refused{R"("ab c")", R"("ab d")",
+                "corrupt: t.json: model.merges[1]: \"d\" isn't in the vocabulary"},
+        Refused{R"("ab c")", R"("b c")",
+                "corrupt: t.json: model.merges[1]: \"bc\" isn't in the vocabulary"},
+        Refused{R"("merges": [)", R"("other": [)", "corrupt: t.json: model.merges is missing"},
+        Refused{R"("vocab": {)", R"("vocab": [], "other": {)",
+                "corrupt: t.json: model.vocab: expected an object, found an array"},
+        Refused{R"("model": {)", R"("model": 3, "other": {)",
+                "corrupt: t.json: model: expected an object, found a number"},
+        Refused{R"("model": {)", R"("models": {)", "corrupt: t.json: model is missing"},
+        Refused{R"("version": "1.0")", R"("model": null)",
+                "corrupt: t.json: the file: the key \"model\" stands twice"},
+        Refused{R"("id": 9)", R"("id": 8)",
+                "corrupt: t.json: added_tokens[1]: the id 8 is that of added_tokens[0]"},
+        Refused{R"("content": "<x>")", R"("content": "<s>")",
+                "corrupt: t.json: added_tokens[1]: the same token as added_tokens[0]"},
+        Refused{R"("content": "<x>")", R"("content": "")",
+                "corrupt: t.json: added_tokens[1].content: is empty"},
+        Refused{R"("content": "<x>")", R"("content": 5)",
+                "corrupt: t.json: added_tokens[1].content: expected a string, found an integer"},
+        Refused{R"("id": 9)", R"("id": 1)",
+                "corrupt: t.json: added_tokens[1]: the id 1 of \"<x>\", which is that of \"b\" in "
+                "the vocabulary"},
+        Refused{
+            R"("content": "<x>")", R"("content": "ab")",
+            "corrupt: t.json: added_tokens[1]: the id 9 of \"ab\", which the vocabulary has at 4"},
+        Refused{R"("id": 9)", R"("id": 18446744073709551615)",
+                "corrupt: t.json: added_tokens[1].id: expected an integer below 2^63, found an "
+                "integer"},
+        Refused{R"("id": 9)", R"("id": 16777215)",
+                "corrupt: t.json: added_tokens[1].id: 16777215 is outside 0..65551"},
+        Refused{R"("special": false)", R"("special": 0)",
+                "corrupt: t.json: added_tokens[1].special: expected a boolean, found an integer"},
+        Refused{R"("ids": [8])", R"("ids": [7000])",
+                "corrupt: t.json: post_processor: the id 7000 has no token"},
+        Refused{R"("ids": [8])", R"("ids": [-8])",
+                "corrupt: t.json: post_processor.special_tokens.<s>.ids[0]: -8 is no token id"},
+        Refused{R"({"Sequence": {"id": "A", "type_id": 0}})", R"({"SpecialToken": {"id": "<s>"}})",
+                "corrupt: t.json: post_processor.single: the text (Sequence A) is missing"},
+        Refused{R"({"id": "<s>", "type_id": 0})", R"({"id": "<t>", "type_id": 0})",
+                "corrupt: t.json: post_processor.special_tokens: <t> is missing"},
+        Refused{R"({"type": "NFC"})", R"({"kind": "NFC"})",
+                "corrupt: t.json: normalizer: type is missing"},
+        Refused{R"("add_prefix_space": false)", R"("add_prefix_space": "no")",
+                "corrupt: t.json: pre_tokenizer.add_prefix_space: expected a boolean, found a "
+                "string"}));
+
+TEST(TokenizerFile, TheSmallOneIsTaken) {
+  EXPECT_EQ(refusal(kSmallTokenizer), "");
+  EXPECT_EQ(refusal(changed(R"("type": "BPE", )", "")), "");  // older files have no type
+  EXPECT_EQ(refusal(changed(R"("dropout": null)", R"("dropout": 0.0)")), "");
+  EXPECT_EQ(refusal(changed(R"([["a", "b"])", R"(["#version: 0.2", ["a", "b"])")), "");
+}
+
+TEST(TokenizerFile, OtherJsonIsRefused) {
+  for (const char* json : {"", "[]", "{}", "null", "{\"model\"", "\xff", "{\"model\": {}} x"}) {
+    EXPECT_TRUE(refusal(json).starts_with("corrupt: t.json: ")) << json << " -> " << refusal(json);
+  }
+  const std::string deep = std::string(70, '[') + std::string(70, ']');
+  EXPECT_TRUE(refusal(changed("\"NFC\"", deep)).starts_with("corrupt: t.json: "));
+  const std::string long_token(5000, 'x');
+  EXPECT_EQ(refusal(changed("<x>", long_token)),
+            "unsupported: t.json: an added token of 5000 bytes isn't supported");
+}
+
+// Whatever is cut or changed in the file, it is taken or refused with an Error that names the file.
+TEST(TokenizerFile, AnyDamageIsSafe) {
+  const std::string whole(kSmallTokenizer);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_TRUE(refusal(std::string_view(whole).substr(0, size)).starts_with("corrupt: t.json: "))
+        << size;
+  }
+  RandomText random(6);
+  size_t refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = whole;
+    damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
+    const std::string error = refusal(damaged);
+    if (error.empty()) continue;
+    ++refused;
+    EXPECT_NE(error.find(": t.json: "), std::string::npos) << error;
+  }
+  EXPECT_GT(refused, 1000u);
+}
+
+}  // namespace
+}  // namespace paceline
