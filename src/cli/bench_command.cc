@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/json_writer.h"
+#include "cli/bench_measure.h"
+#include "cli/bench_shapes.h"
+#include "cli/command.h"
+#include "cli/model_opening.h"
+#include "cli/progress.h"
+#include "load/loaded_model.h"
+
+namespace paceline {
+namespace {
+
+struct ModelBench {
+  std::string name;
+  ModelInfo info;
+  DeviceInfo device;
+  std::vector<BenchResult> results;
+};
+
+// Just long enough: the cache of a long context would take memory for nothing.
+int64_t context_for(const Settings& settings, const DecoderConfig& config) {
+  const int64_t needed = std::max(settings.prompt_tokens, settings.output_tokens) + 2;
+  if (needed > config.max_position) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--prompt-tokens {}, --output-tokens {}: the model's context is {} "
+                            "tokens, 2 of which are needed beside",
+                            settings.prompt_tokens, settings.output_tokens, config.max_position));
+  }
+  return needed;
+}
+
+// `shape` empty: the model that the options name.
+ModelBench bench_one(const Settings& settings, std::string_view shape, Session& session) {
+  Settings of_model = settings;
+  std::optional<ShapeDirectory> directory;
+  if (!shape.empty()) {
+    directory.emplace(shape);
+    of_model.load.model = directory->path();
+    of_model.load.load_format = LoadFormat::dummy;
+  }
+  const std::filesystem::path path = model_directory(of_model);
+  const DecoderConfig config = read_model_config(path, of_model.load.load_format);
+  of_model.load.max_num_seqs = 1;
+  if (!of_model.load.max_model_len) of_model.load.max_model_len = context_for(settings, config);
+  ModelBench bench;
+  bench.name = shape.empty() ? path.filename().string() : std::string(shape);
+  LLM llm = open_model(of_model, session);
+  directory.reset();
+  bench.info = llm.model_info();
+  bench.device = llm.device_info();
+  RooflineSampler roofline(choose_isa(), bench.device.num_threads);
+  bench.results =
+      measure_model(llm, model_costs(config), parse_dtype(bench.info.dtype).value_or(DType::bf16),
+                    {.prompt_tokens = settings.prompt_tokens,
+                     .output_tokens = settings.output_tokens,
+                     .repetitions = settings.repetitions},
+                    roofline);
+  return bench;
+}
+
+bool is_prefill(const BenchResult& result) { return result.test == "prefill"; }
+
+std::string bench_table(const std::vector<ModelBench>& benches) {
+  const DeviceInfo& device = benches.front().device;
+  std::string table = fmt::format(
+      "{}, {}, {} thread{}\n\n{:<14} {:<9} {:<12} {:>10} {:>16} {:>16} {:>6}\n", device.name,
+      device.instruction_set, device.num_threads, device.num_threads == 1 ? "" : "s", "model",
+      "weights", "test", "tok/s", "reached", "machine", "share");
+  for (const ModelBench& bench : benches) {
+    for (const BenchResult& result : bench.results) {
+      const std::string_view unit = is_prefill(result) ? "GFLOP/s" : "GB/s";
+      const auto rate = [&](double value) {
+        return fmt::format("{} {:<7}", grouped_number(value / 1e9), unit);
+      };
+      table += fmt::format("{:<14} {:<9} {:<12} {:>10} {:>16} {:>16} {:>5.0f}%\n", bench.name,
+                           bench.info.dtype, fmt::format("{} {}", result.test, result.tokens),
+                           grouped_number(result.tokens_per_s), rate(result.work_per_s),
+                           rate(result.roofline_per_s), 100 * result.fraction);
+    }
+  }
+  return table;
+}
+
+std::string bench_json(const std::vector<ModelBench>& benches) {
+  const DeviceInfo& device = benches.front().device;
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("machine", device.name);
+  writer.member("instruction_set", device.instruction_set).member("threads", device.num_threads);
+  writer.key("results").begin_array();
+  for (const ModelBench& bench : benches) {
+    for (const BenchResult& result : bench.results) {
+      const bool flops = is_prefill(result);
+      writer.begin_object().member("model", bench.name).member("dtype", bench.info.dtype);
+      writer.member("test", result.test).member("tokens", result.tokens);
+      writer.member("tokens_per_second", result.tokens_per_s);
+      writer.member(flops ? "flops_per_second" : "bytes_per_second", result.work_per_s);
+      writer.member(flops ? "roofline_flops_per_second" : "roofline_bytes_per_second",
+                    result.roofline_per_s);
+      writer.member("fraction", result.fraction).end_object();
+    }
+  }
+  writer.end_array().end_object();
+  return json + "\n";
+}
+
+}  // namespace
+
+int run_bench(const Settings& settings, Session& session) {
+  std::vector<std::string> shapes = {settings.shape};
+  if (settings.shape.empty() && settings.load.model.empty()) shapes.emplace_back("small");
+  std::vector<ModelBench> benches;
+  for (const std::string& shape : shapes) {
+    if (session.stderr_is_terminal() && !settings.quiet) {
+      session.say(fmt::format("measuring {} ...", shape.empty() ? "the model" : shape));
+    }
+    benches.push_back(bench_one(settings, shape, session));
+  }
+  session.out().write(settings.json ? bench_json(benches) : bench_table(benches));
+  session.out().flush();
+  return 0;
+}
+
+}  // namespace paceline

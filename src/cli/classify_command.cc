@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/json_writer.h"
+#include "cli/command.h"
+#include "cli/items.h"
+#include "cli/line_fields.h"
+#include "cli/model_opening.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kOwnFields[] = {"text"};
+constexpr std::string_view kOptionFields[] = {"labels"};
+
+struct ClassifyCall {
+  Prompt prompt;
+  ClassifyOptions options;
+};
+
+ClassifyCall read_call(const Item& item, const Settings& settings, Session& session) {
+  Settings of_item = settings;
+  Prompt prompt;
+  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
+    check_line_keys(line->object, kOwnFields, kOptionFields);
+    apply_option_fields(line->object, kOptionFields, of_item);
+    const Json* text = line->object.find("text");
+    if (text == nullptr) throw Error(ErrorCode::invalid, "found no text");
+    prompt = text->as_string("text");
+  } else {
+    prompt = std::get<Prompt>(item.input);
+  }
+  of_item.generate.cancelled = session.stop_token();
+  const bool want_token_id = of_item.labels.empty() || settings.with_token_id;
+  return {std::move(prompt),
+          {.labels = std::move(of_item.labels),
+           .want_token_id = want_token_id,
+           .with_logits = settings.with_logits,
+           .sampling = std::move(of_item.generate)}};
+}
+
+void write_numbers(JsonWriter& writer, std::string_view key, const std::vector<float>& numbers) {
+  writer.key(key).begin_array();
+  for (float number : numbers) writer.number(number);
+  writer.end_array();
+}
+
+std::string classification_json(const Classification& result, bool with_logits) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().key("token_id");
+  result.token_id ? writer.integer(*result.token_id) : writer.null();
+  writer.key("token");
+  result.token_id ? writer.string(result.token) : writer.null();
+  writer.key("label");
+  result.label ? writer.string(*result.label) : writer.null();
+  if (result.label) {
+    write_numbers(writer, "scores", result.scores);
+  } else {
+    writer.key("scores").null();
+  }
+  if (with_logits) write_numbers(writer, "logits", result.logits);
+  writer.end_object();
+  return json;
+}
+
+// The likeliest label first.
+std::string label_table(const Classification& result, const std::vector<std::string>& labels) {
+  std::vector<size_t> order(labels.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return result.scores[a] > result.scores[b]; });
+  std::string table;
+  for (size_t i : order) table += fmt::format("{:.4f}  {}\n", result.scores[i], labels[i]);
+  return table;
+}
+
+}  // namespace
+
+int run_classify(const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  LLM llm = open_model(settings, session);
+  bool is_first = true;
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    const ClassifyCall call = read_call(item, settings, session);
+    const Classification result = llm.classify(call.prompt, call.options);
+    if (settings.jsonl) {
+      write_json_line(session, classification_json(result, settings.with_logits));
+    } else {
+      if (!is_first && result.label) session.out().write("\n");
+      is_first = false;
+      if (result.label) session.out().write(label_table(result, call.options.labels));
+      if (result.token_id) {
+        session.out().write(fmt::format("{}\n", result.token.empty()
+                                                    ? std::to_string(*result.token_id)
+                                                    : json_quote(result.token)));
+      }
+      session.out().flush();
+    }
+    if (settings.verbose) say_metrics(llm.metrics(), session, "");
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,111 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/suggest.h"
+#include "cli/usage_error.h"
+
+namespace paceline {
+namespace {
+
+constexpr CommandDef kCommands[] = {
+    {.id = CommandId::generate,
+     .name = "generate",
+     .summary = "Continue a text, streaming what the model writes",
+     .examples = "paceline generate -p \"It was a dark and stormy night\"\n"
+                 "paceline generate -m meta-llama/Llama-3.2-1B -f story.txt -n 200 --temp 0.7\n"
+                 "echo '{\"prompt\": \"Once\", \"max_tokens\": 20}' | paceline generate --jsonl",
+     .notes =
+         "The text is continued as it stands: no chat template is applied. On a terminal the "
+         "prompt is shown before its continuation. Ctrl-C stops the output and keeps "
+         "what came; the exit code is then 130.\n\n"
+         "Lines of --jsonl have prompt or prompt_ids, and any of max_tokens, temperature, top_p, "
+         "top_k, min_p, repetition_penalty, frequency_penalty, presence_penalty, logit_bias (an "
+         "object {\"ID\": X}), seed, stop, stop_token_ids, ignore_eos and logprobs, which win over "
+         "the options. Answers have text, token_ids, finish_reason (stop, length or cancelled), "
+         "stop_reason, logprobs, usage and seed.",
+     .run = run_generate},
+    {.id = CommandId::classify,
+     .name = "classify",
+     .summary = "Predict one token, or choose between labels",
+     .examples =
+         "paceline classify -p \"The film was a bore. It was\" --label \" good\" --label \" bad\"",
+     .notes = "Only the prompt is computed. Without labels the next token is drawn; with them each "
+              "gets a score, and the scores add up to 1.\n\n"
+              "Lines of --jsonl have text and labels. Answers have token_id, token, label, scores "
+              "and, with --with-logits, logits.",
+     .run = run_classify},
+    {.id = CommandId::score,
+     .name = "score",
+     .summary = "Give the log-probability of each token of a text",
+     .examples = "paceline score -p \"The quick brown fox\"",
+     .notes =
+         "Lines of --jsonl have text or ids. Answers have ids and logprobs, the first of which is "
+         "null.",
+     .run = run_score},
+    {.id = CommandId::tokenize,
+     .name = "tokenize",
+     .summary = "Turn text into token ids",
+     .examples = "paceline tokenize -p \"Hello, world\"\n"
+                 "paceline tokenize -m Qwen/Qwen3-0.6B -f story.txt | wc -w",
+     .notes =
+         "Only the tokenizer's files are needed. Lines of --jsonl have text. Answers have ids and "
+         "decoded, the text that the ids stand for.",
+     .run = run_tokenize},
+    {.id = CommandId::detokenize,
+     .name = "detokenize",
+     .summary = "Turn token ids into text",
+     .examples = "paceline tokenize -p \"Hello, world\" | paceline detokenize",
+     .notes =
+         "Only the tokenizer's files are needed. Lines of --jsonl have ids. Answers have text.",
+     .run = run_detokenize},
+    {.id = CommandId::perplexity,
+     .name = "perplexity",
+     .summary = "Measure how well the model predicts a text",
+     .examples = "paceline perplexity -f book.txt --json",
+     .notes =
+         "The text is cut into windows of the context length without overlap, each preceded by "
+         "the BOS token, or <|endoftext|>, or else the EOS token; every token of the text counts "
+         "once. Special tokens written in the text are recognised. Bits per byte are nats / ln 2 / "
+         "bytes of the text.",
+     .run = run_perplexity},
+    {.id = CommandId::inspect,
+     .name = "inspect",
+     .summary = "Show a model's configuration, tensors and memory needs",
+     .examples = "paceline inspect -m Qwen/Qwen3-0.6B -c 8192 --max-num-seqs 4",
+     .notes = "Weights are not loaded. Memory is what --max-num-seqs sequences of --max-model-len "
+              "tokens take; without these options, one of the model's full context.",
+     .run = run_inspect},
+    {.id = CommandId::bench,
+     .name = "bench",
+     .summary = "Measure speed, and how close it comes to what the machine can do",
+     .examples = "paceline bench\n"
+                 "paceline bench --shape llama-3.2-1b -t 2\n"
+                 "paceline bench -m Qwen/Qwen3-0.6B --prompt-tokens 1024 --json",
+     .notes =
+         "Prefill counts two operations per weight outside the embedding and token, against the "
+         "machine's rate; decode counts the weights read per token, against the read bandwidth. "
+         "Both limits are measured beside each run, in the same process.",
+     .run = run_bench},
+};
+
+}  // namespace
+
+std::span<const CommandDef> command_table() { return kCommands; }
+
+const CommandDef& find_command(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CommandDef& command : kCommands) {
+    if (command.name == name) return command;
+    names.push_back(command.name);
+  }
+  if (!name.empty() && name[0] == '-') {
+    throw UsageError(fmt::format("{} stands before the command, expected one of {}", name,
+                                 fmt::join(names, ", ")));
+  }
+  throw UsageError(fmt::format("unknown command {}{}", name, did_you_mean(name, names)));
+}
+
+}  // namespace paceline

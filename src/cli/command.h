@@ -1,0 +1,35 @@
+// The commands of the program.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "cli/option.h"
+#include "cli/session.h"
+
+namespace paceline {
+
+struct CommandDef {
+  CommandId id;
+  std::string_view name;
+  std::string_view summary;                                // one line
+  std::string_view examples;                               // one a line
+  std::string_view notes;                                  // paragraphs, separated by empty lines
+  int (*run)(const Settings& settings, Session& session);  // the exit code
+};
+
+std::span<const CommandDef> command_table();
+// Throws UsageError with a suggestion when there is none of that name.
+const CommandDef& find_command(std::string_view name);
+
+// One file each in this folder.
+int run_generate(const Settings& settings, Session& session);
+int run_classify(const Settings& settings, Session& session);
+int run_score(const Settings& settings, Session& session);
+int run_tokenize(const Settings& settings, Session& session);
+int run_detokenize(const Settings& settings, Session& session);
+int run_perplexity(const Settings& settings, Session& session);
+int run_inspect(const Settings& settings, Session& session);
+int run_bench(const Settings& settings, Session& session);
+
+}  // namespace paceline

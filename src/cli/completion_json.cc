@@ -1,0 +1,58 @@
+#include "cli/completion_json.h"
+
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+void write_logprob(JsonWriter& writer, const Logprob& entry) {
+  writer.begin_object().member("id", entry.id).member("token", entry.token).key("logprob");
+  entry.logprob ? writer.number(*entry.logprob) : writer.null();
+  writer.key("top").begin_array();
+  for (const TopLogprob& top : entry.top) {
+    writer.begin_object().member("id", top.id).member("token", top.token);
+    writer.member("logprob", top.logprob).end_object();
+  }
+  writer.end_array().end_object();
+}
+
+void write_stop_reason(JsonWriter& writer, const Completion& completion) {
+  writer.key("stop_reason");
+  if (!completion.stop_reason) {
+    writer.null();
+  } else if (const auto* id = std::get_if<int32_t>(&*completion.stop_reason)) {
+    writer.integer(*id);
+  } else {
+    writer.string(std::get<std::string>(*completion.stop_reason));
+  }
+}
+
+}  // namespace
+
+std::string completion_json(const Completion& completion, bool with_logprobs) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().key("text");
+  completion.text ? writer.string(*completion.text) : writer.null();
+  writer.key("token_ids").begin_array();
+  for (int32_t id : completion.token_ids) writer.integer(id);
+  writer.end_array().member("finish_reason", completion.finish_reason);
+  write_stop_reason(writer, completion);
+  writer.key("logprobs");
+  if (with_logprobs) {
+    writer.begin_array();
+    for (const Logprob& entry : completion.logprobs) write_logprob(writer, entry);
+    writer.end_array();
+  } else {
+    writer.null();
+  }
+  const Usage& usage = completion.usage;
+  writer.key("usage").begin_object();
+  writer.member("prompt_tokens", usage.prompt_tokens);
+  writer.member("completion_tokens", usage.completion_tokens);
+  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+  writer.member("seed", completion.seed).end_object();
+  return json;
+}
+
+}  // namespace paceline

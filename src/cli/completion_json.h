@@ -1,0 +1,13 @@
+// A completion as the answer line of `generate --jsonl`.
+#pragma once
+
+#include <string>
+
+#include "paceline/results.h"
+
+namespace paceline {
+
+// `with_logprobs` false: "logprobs" is null.
+std::string completion_json(const Completion& completion, bool with_logprobs);
+
+}  // namespace paceline

@@ -1,0 +1,75 @@
+// The keys of a config file that are options.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/mapped_file.h"
+#include "base/suggest.h"
+#include "cli/command.h"
+#include "cli/option_source.h"
+#include "cli/option_value.h"
+#include "cli/toml.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
+
+[[noreturn]] void refuse_table(const TomlEntry& entry, std::string_view where) {
+  std::vector<std::string_view> names;
+  for (const CommandDef& command : command_table()) names.push_back(command.name);
+  throw Error(ErrorCode::invalid, fmt::format("{}: [{}] is no command{}", where, entry.table,
+                                              did_you_mean(entry.table, names)));
+}
+
+[[noreturn]] void refuse_key(const TomlEntry& entry, std::string_view where) {
+  std::vector<std::string> known;
+  for (const OptionDef& option : option_table()) {
+    if (!option.flag_only) known.push_back(field_name(option));
+  }
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  throw Error(ErrorCode::invalid, fmt::format("{}: unknown key {}{}", where, entry.key,
+                                              did_you_mean(entry.key, names)));
+}
+
+// The option an entry sets for `command`; nullptr when it is meant for another command.
+const OptionDef* option_of(const TomlEntry& entry, std::string_view command_name, CommandId command,
+                           std::string_view where) {
+  const CommandDef* table = nullptr;
+  for (const CommandDef& candidate : command_table()) {
+    if (candidate.name == entry.table) table = &candidate;
+  }
+  if (!entry.table.empty() && table == nullptr) refuse_table(entry, where);
+  const OptionDef* option = find_option(entry.key);
+  if (option == nullptr || option->flag_only) refuse_key(entry, where);
+  if (option->name == "config") {
+    throw Error(ErrorCode::invalid, fmt::format("{}: a config file can't name another", where));
+  }
+  if (table != nullptr && !contains(option->commands, table->id)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} has no option {}", where, entry.table, entry.key));
+  }
+  const bool is_meant = entry.table.empty() || entry.table == command_name;
+  return is_meant && contains(option->commands, command) ? option : nullptr;
+}
+
+}  // namespace
+
+std::vector<GivenOption> read_config_file(std::string_view command_name, CommandId command,
+                                          const std::string& path) {
+  std::vector<GivenOption> given;
+  std::vector<GivenOption> of_command;
+  for (const TomlEntry& entry : parse_toml(read_text_file(path, kMaxConfigBytes), path)) {
+    const std::string where = fmt::format("{}:{}", path, entry.line);
+    const OptionDef* option = option_of(entry, command_name, command, where);
+    if (option == nullptr) continue;
+    OptionValue value = read_option_value(*option, entry.value, where + ": " + entry.key);
+    (entry.table.empty() ? given : of_command).push_back({option, std::move(value)});
+  }
+  // What stands under the command's own heading wins: applied last.
+  std::move(of_command.begin(), of_command.end(), std::back_inserter(given));
+  return given;
+}
+
+}  // namespace paceline

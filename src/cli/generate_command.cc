@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/completion_json.h"
+#include "cli/items.h"
+#include "cli/line_fields.h"
+#include "cli/model_opening.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kOwnFields[] = {"prompt", "prompt_ids"};
+constexpr std::string_view kOptionFields[] = {
+    "max_tokens",        "temperature",      "top_p",      "top_k", "min_p", "repetition_penalty",
+    "frequency_penalty", "presence_penalty", "logit_bias", "seed",  "stop",  "stop_token_ids",
+    "ignore_eos",        "logprobs"};
+
+LLM::Request read_request(const Item& item, const Settings& settings, Session& session) {
+  Settings of_item = settings;
+  Prompt prompt;
+  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
+    check_line_keys(line->object, kOwnFields, kOptionFields);
+    apply_option_fields(line->object, kOptionFields, of_item);
+    prompt = read_prompt(line->object, "prompt", "prompt_ids");
+  } else {
+    prompt = std::get<Prompt>(item.input);
+  }
+  of_item.generate.cancelled = session.stop_token();
+  return {std::move(prompt), std::move(of_item.generate)};
+}
+
+// On a terminal the prompt stands before its continuation, set apart.
+void show_prompt(const Prompt& prompt, Session& session) {
+  const auto* text = std::get_if<std::string>(&prompt);
+  if (text == nullptr || !session.stdout_is_terminal()) return;
+  session.out().write("\x1b[1m" + *text + "\x1b[0m");
+  session.out().flush();
+}
+
+const Completion& stream_text(GenerationStream& stream, Session& session) {
+  char last = '\n';
+  for (std::string_view piece : stream) {
+    session.out().write(piece);
+    session.out().flush();
+    last = piece.back();
+  }
+  const Completion& completion = stream.completion();
+  if (!completion.text)
+    session.out().write(fmt::format("{}", fmt::join(completion.token_ids, " ")));
+  if (last != '\n' || !completion.text || completion.text->empty()) session.out().write("\n");
+  session.out().flush();
+  return completion;
+}
+
+std::string how_it_ended(const Completion& completion) {
+  std::string text =
+      fmt::format("; seed {}; finished by {}", completion.seed, completion.finish_reason);
+  if (!completion.stop_reason) return text;
+  if (const auto* id = std::get_if<int32_t>(&*completion.stop_reason)) {
+    return text + fmt::format(" (token {})", *id);
+  }
+  return text + fmt::format(" (\"{}\")", std::get<std::string>(*completion.stop_reason));
+}
+
+}  // namespace
+
+int run_generate(const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  LLM llm = open_model(settings, session);
+  if (llm.model_info().has_chat_template && !settings.quiet) {
+    session.say(
+        "note: the text is continued as it stands; the model's chat template is not applied");
+  }
+  bool is_first = true;
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    const LLM::Request request = read_request(item, settings, session);
+    GenerationStream stream = llm.generate(request.prompt, request.options);
+    if (settings.jsonl) {
+      const Completion& completion = stream.completion();
+      write_json_line(session, completion_json(completion, request.options.logprobs.has_value()));
+    } else {
+      if (!is_first) session.out().write("\n");
+      is_first = false;
+      show_prompt(request.prompt, session);
+      stream_text(stream, session);
+    }
+    if (settings.verbose) say_metrics(llm.metrics(), session, how_it_ended(stream.completion()));
+  });
+}
+
+}  // namespace paceline

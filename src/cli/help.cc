@@ -1,0 +1,163 @@
+#include "cli/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "cli/words.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kWidth = 96;
+constexpr size_t kHelpColumn = 34;
+
+struct Heading {
+  OptionGroup group;
+  std::string_view title;
+};
+constexpr Heading kHeadings[] = {
+    {OptionGroup::input, "Input"},         {OptionGroup::output, "Output"},
+    {OptionGroup::sampling, "Sampling"},   {OptionGroup::stopping, "Stopping"},
+    {OptionGroup::measuring, "Measuring"}, {OptionGroup::model, "Model"},
+    {OptionGroup::memory, "Memory"},       {OptionGroup::general, "General"},
+};
+
+// The paragraph broken into lines of kWidth columns, each after the first indented.
+std::string wrapped(std::string_view text, size_t indent, size_t first_column) {
+  std::string out;
+  size_t column = first_column;
+  for (std::string_view word : split_words(text)) {
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+// "  -n, --max-tokens, --n-predict N"; options without a short flag are aligned with those that
+// have one.
+std::string flags_column(const OptionDef& option) {
+  const auto flags = flags_of(option);
+  std::string column = flags[0].size() == 2 ? "  " : "      ";
+  column += fmt::format("{}", fmt::join(flags, ", "));
+  if (!option.placeholder.empty()) {
+    const bool is_optional = !option.bare_value.empty();
+    column +=
+        fmt::format("{}{}{}", is_optional ? " [" : " ", option.placeholder, is_optional ? "]" : "");
+  }
+  return column;
+}
+
+std::string option_help(const OptionDef& option) {
+  std::string text = flags_column(option);
+  if (text.size() + 2 > kHelpColumn) {
+    text += "\n" + std::string(kHelpColumn, ' ');
+  } else {
+    text += std::string(kHelpColumn - text.size(), ' ');
+  }
+  std::string help(option.help);
+  if (!option.default_text.empty()) help += fmt::format(" [{}]", option.default_text);
+  return text + wrapped(help, kHelpColumn, kHelpColumn) + "\n";
+}
+
+std::string indented(std::string_view lines) {
+  std::string out;
+  for (std::string_view line : split_words(lines, "\n")) out += fmt::format("  {}\n", line);
+  return out;
+}
+
+std::string paragraphs(std::string_view text) {
+  std::string out;
+  for (std::string_view paragraph : split_words(text, "\n"))
+    out += wrapped(paragraph, 0, 0) + "\n\n";
+  return out;
+}
+
+constexpr std::string_view kItemNotes =
+    "The final newline of a file or of standard input is not part of the text. With --jsonl, an "
+    "item "
+    "that fails gives {\"error\": {\"code\", \"message\"}} in its place, the rest goes on, and the "
+    "exit "
+    "code is 1.";
+constexpr std::string_view kSourceNotes =
+    "Every option is an environment variable, too (--max-tokens is PACELINE_MAX_TOKENS), and a key "
+    "of "
+    "the TOML file that --config names (max_tokens, for one command under [command]). A flag wins "
+    "over "
+    "the environment, the environment over the file.";
+
+bool works_on_items(const CommandDef& command) {
+  const OptionDef* jsonl = find_option("jsonl");
+  return contains(jsonl->commands, command.id);
+}
+
+void dump_option(std::string& out, std::string_view command, const OptionDef& option) {
+  JsonWriter writer(out);
+  writer.begin_object().member("command", command).key("flags").begin_array();
+  for (const std::string& flag : flags_of(option)) writer.string(flag);
+  std::string help(option.help);
+  if (!option.default_text.empty()) help += fmt::format(" Default: {}.", option.default_text);
+  writer.end_array().member("env", option.flag_only ? "" : environment_name(option));
+  writer.member("help", help).member("takes_value", takes_value(option)).end_object();
+  out += "\n";
+}
+
+}  // namespace
+
+std::string program_help() {
+  std::string text =
+      "Runs large language models on the processor of this machine.\n\n"
+      "Usage: paceline COMMAND [OPTION...]\n\nCommands:\n";
+  for (const CommandDef& command : command_table()) {
+    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+  }
+  text +=
+      "\nOptions:\n"
+      "  -h, --help  Print this help; after a command, the command's\n"
+      "  --version   Print the version\n\n"
+      "Without --model a small model that comes with Paceline is used:\n"
+      "  paceline generate -p \"It was a dark and stormy night\"\n\n"
+      "Exit codes: 0 done, 1 failed, 2 bad usage, 130 interrupted.\n";
+  return text;
+}
+
+std::string command_help(const CommandDef& command) {
+  std::string text = fmt::format("{}.\n\nUsage: paceline {} [OPTION...]\n\n{}\n", command.summary,
+                                 command.name, indented(command.examples));
+  text += paragraphs(command.notes);
+  for (const Heading& heading : kHeadings) {
+    std::string options;
+    for (const OptionDef& option : option_table()) {
+      if (option.group == heading.group && contains(option.commands, command.id)) {
+        options += option_help(option);
+      }
+    }
+    if (!options.empty()) text += fmt::format("{}:\n{}\n", heading.title, options);
+  }
+  if (works_on_items(command)) text += paragraphs(kItemNotes);
+  return text + wrapped(kSourceNotes, 0, 0) + "\n";
+}
+
+std::string options_dump() {
+  static constexpr OptionDef kOfProgram[] = {
+      {.name = "help", .aliases = "-h", .help = "Print this help.", .flag_only = true, .apply = {}},
+      {.name = "version", .help = "Print the version.", .flag_only = true, .apply = {}}};
+  std::string out;
+  for (const OptionDef& option : kOfProgram) dump_option(out, "", option);
+  for (const CommandDef& command : command_table()) {
+    for (const OptionDef& option : option_table()) {
+      if (contains(option.commands, command.id)) dump_option(out, command.name, option);
+    }
+  }
+  return out;
+}
+
+}  // namespace paceline

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "cli/command.h"
+#include "cli/model_costs.h"
+#include "cli/model_opening.h"
+#include "cli/progress.h"
+#include "load/cache_sizing.h"
+#include "load/loaded_model.h"
+#include "weights/checkpoint.h"
+
+namespace paceline {
+namespace {
+
+struct TensorRow {
+  std::string name;
+  DType dtype;
+  Extents shape;
+  int64_t elements = 1;
+  size_t bytes() const { return static_cast<size_t>(elements) * dtype_bytes(dtype); }
+};
+
+struct MemoryNeed {
+  int64_t context = 0;
+  int64_t sequences = 0;
+  size_t weights = 0;
+  size_t kv_cache = 0;
+  size_t activations = 0;
+  size_t total() const { return weights + kv_cache + activations; }
+};
+
+struct ModelReport {
+  std::filesystem::path directory;
+  DecoderConfig config;
+  std::vector<TensorRow> tensors;  // empty for dummy weights
+  int64_t parameters = 0;
+  DType weight_dtype = DType::bf16;
+  DType kv_dtype = DType::bf16;
+  MemoryNeed memory;
+};
+
+std::vector<TensorRow> list_tensors(const std::filesystem::path& directory) {
+  std::vector<TensorRow> rows;
+  const auto checkpoint = open_checkpoint(directory);
+  for (const CheckpointEntry& entry : checkpoint->entries()) {
+    TensorRow row{.name = entry.name, .dtype = entry.dtype, .shape = entry.shape};
+    for (int64_t size : entry.shape) row.elements *= size;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+DType chosen_dtype(const std::string& name, DType automatic) {
+  return name == "auto" ? automatic : parse_dtype(name).value_or(automatic);
+}
+
+MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
+  constexpr size_t kNoLimit = size_t{1} << 60;
+  const LoadOptions& options = settings.load;
+  MemoryNeed need;
+  need.context = options.max_model_len.value_or(report.config.max_position);
+  need.sequences = settings.max_num_seqs.value_or(1);
+  need.weights = static_cast<size_t>(report.parameters) * dtype_bytes(report.weight_dtype);
+  need.kv_cache = size_cache(report.config,
+                             {.block_size = options.block_size,
+                              .max_batched_tokens = options.max_num_batched_tokens,
+                              .max_num_seqs = need.sequences,
+                              .max_model_len = need.context,
+                              .memory_bytes = kNoLimit,
+                              .dtype = report.kv_dtype},
+                             kNoLimit)
+                      .bytes;
+  need.activations = activation_bytes(report.config, options.max_num_batched_tokens);
+  return need;
+}
+
+ModelReport make_report(const Settings& settings) {
+  ModelReport report;
+  report.directory = model_directory(settings);
+  report.config = read_model_config(report.directory, settings.load.load_format);
+  report.weight_dtype = report.config.dtype;
+  if (settings.load.load_format == LoadFormat::files) {
+    report.tensors = list_tensors(report.directory);
+    const auto largest = std::max_element(
+        report.tensors.begin(), report.tensors.end(),
+        [](const TensorRow& a, const TensorRow& b) { return a.elements < b.elements; });
+    if (largest != report.tensors.end()) report.weight_dtype = largest->dtype;
+    for (const TensorRow& row : report.tensors) report.parameters += row.elements;
+  } else {
+    report.parameters = model_costs(report.config).weights();
+  }
+  report.weight_dtype = chosen_dtype(settings.load.dtype, report.weight_dtype);
+  report.kv_dtype = chosen_dtype(settings.load.kv_cache_dtype,
+                                 report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
+  report.memory = memory_need(report, settings);
+  return report;
+}
+
+// The configuration as (name, JSON value).
+std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderConfig& c) {
+  static constexpr std::string_view kActivations[] = {"silu", "gelu_tanh", "gelu"};
+  static constexpr std::string_view kScalings[] = {"none", "linear", "llama3", "yarn"};
+  const auto number = [](auto value) { return fmt::format("{}", value); };
+  std::vector<int64_t> windows;
+  for (const LayerConfig& layer : c.layers) windows.push_back(layer.window);
+  const bool has_window =
+      std::any_of(windows.begin(), windows.end(), [](int64_t w) { return w > 0; });
+  std::vector<std::string> thetas, scalings;
+  for (const RopeConfig& rope : c.ropes) {
+    thetas.push_back(number(rope.theta));
+    scalings.push_back(json_quote(kScalings[static_cast<size_t>(rope.scaling)]));
+  }
+  return {{"family", json_quote(c.family)},
+          {"layers", number(c.num_layers())},
+          {"hidden_size", number(c.hidden_size)},
+          {"intermediate_size", number(c.intermediate_size)},
+          {"heads", number(c.num_heads)},
+          {"kv_heads", number(c.num_kv_heads)},
+          {"head_dim", number(c.head_dim)},
+          {"vocab_size", number(c.vocab_size)},
+          {"context", number(c.max_position)},
+          {"windows", has_window ? fmt::format("[{}]", fmt::join(windows, ",")) : "null"},
+          {"activation", json_quote(kActivations[static_cast<size_t>(c.activation)])},
+          {"norm_eps", number(c.norm_eps)},
+          {"qk_norm", number(c.qk_norm)},
+          {"qkv_bias", number(c.qkv_bias)},
+          {"rope_theta", fmt::format("[{}]", fmt::join(thetas, ","))},
+          {"rope_scaling", fmt::format("[{}]", fmt::join(scalings, ","))},
+          {"attention_soft_cap", number(c.attention_soft_cap)},
+          {"final_soft_cap", number(c.final_soft_cap)},
+          {"tied_head", number(c.tied_head)},
+          {"dtype", json_quote(dtype_name(c.dtype))}};
+}
+
+std::string report_json(const ModelReport& report) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("path", report.directory.string()).key("config").begin_object();
+  for (const auto& [name, value] : config_rows(report.config)) writer.key(name).raw(value);
+  writer.end_object().member("parameters", report.parameters).key("tensors").begin_array();
+  for (const TensorRow& row : report.tensors) {
+    writer.begin_object().member("name", row.name).member("dtype", dtype_name(row.dtype));
+    writer.key("shape").begin_array();
+    for (int64_t size : row.shape) writer.integer(size);
+    writer.end_array().member("bytes", row.bytes()).end_object();
+  }
+  const MemoryNeed& memory = report.memory;
+  writer.end_array().key("memory").begin_object();
+  writer.member("context", memory.context).member("sequences", memory.sequences);
+  writer.member("dtype", dtype_name(report.weight_dtype));
+  writer.member("kv_cache_dtype", dtype_name(report.kv_dtype));
+  writer.member("weight_bytes", memory.weights).member("kv_cache_bytes", memory.kv_cache);
+  writer.member("activation_bytes", memory.activations).member("total_bytes", memory.total());
+  writer.end_object().end_object();
+  return json + "\n";
+}
+
+std::string report_text(const ModelReport& report) {
+  std::string text = fmt::format("{}\n\nConfiguration\n", report.directory.string());
+  for (const auto& [name, value] : config_rows(report.config)) {
+    text += fmt::format("  {:<20}{}\n", name, value);
+  }
+  text += fmt::format("  {:<20}{}\n\n", "parameters",
+                      grouped_number(static_cast<double>(report.parameters)));
+  if (!report.tensors.empty()) text += "Tensors\n";
+  size_t width = 0;
+  for (const TensorRow& row : report.tensors) width = std::max(width, row.name.size());
+  for (const TensorRow& row : report.tensors) {
+    text += fmt::format("  {:<{}}  {:<9} {:>16} {:>12}\n", row.name, width, dtype_name(row.dtype),
+                        fmt::format("{}", fmt::join(row.shape, " x ")),
+                        bytes_text(static_cast<double>(row.bytes())));
+  }
+  const MemoryNeed& memory = report.memory;
+  const auto size = [](size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  text +=
+      fmt::format("{}Memory for {} sequence{} of {} tokens\n", report.tensors.empty() ? "" : "\n",
+                  memory.sequences, memory.sequences == 1 ? "" : "s", memory.context);
+  text += fmt::format("  {:<20}{:>10}  ({})\n", "weights", size(memory.weights),
+                      dtype_name(report.weight_dtype));
+  text += fmt::format("  {:<20}{:>10}  ({})\n", "keys and values", size(memory.kv_cache),
+                      dtype_name(report.kv_dtype));
+  text += fmt::format("  {:<20}{:>10}\n", "activations", size(memory.activations));
+  return text + fmt::format("  {:<20}{:>10}\n", "in all", size(memory.total()));
+}
+
+}  // namespace
+
+int run_inspect(const Settings& settings, Session& session) {
+  const ModelReport report = make_report(settings);
+  session.out().write(settings.json ? report_json(report) : report_text(report));
+  session.out().flush();
+  return 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,71 @@
+#include "cli/interrupt.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+namespace paceline {
+namespace {
+
+sigset_t wanted_signals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (int number : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
+      sigaddset(&wanted, number);
+    }
+  }
+  return wanted;
+}
+
+// As if nobody had caught the signal, so that a shell sees what ended the program.
+[[noreturn]] void die_of(int number) {
+  std::signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  raise(number);
+  _exit(128 + number);  // the first process of a container has no default action
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  const sigset_t wanted = wanted_signals();
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  signal_fd_ = signalfd(-1, &wanted, SFD_CLOEXEC);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC);
+  watcher_ = std::jthread([this] { watch(); });
+}
+
+Interrupt::~Interrupt() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
+  watcher_.join();
+  close(signal_fd_);
+  close(wake_fd_);
+}
+
+void Interrupt::watch() {
+  std::array<pollfd, 2> watched = {pollfd{.fd = signal_fd_, .events = POLLIN, .revents = 0},
+                                   pollfd{.fd = wake_fd_, .events = POLLIN, .revents = 0}};
+  while (true) {
+    if (poll(watched.data(), watched.size(), -1) < 0) continue;
+    if (watched[1].revents != 0) return;
+    signalfd_siginfo received{};
+    if (read(signal_fd_, &received, sizeof received) != sizeof received) continue;
+    const int number = static_cast<int>(received.ssi_signo);
+    if (!graceful_ || signal_ != 0) die_of(number);
+    signal_ = number;
+    stop_.request_stop();
+  }
+}
+
+}  // namespace paceline

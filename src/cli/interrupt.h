@@ -1,0 +1,46 @@
+// Interrupt turns SIGINT and SIGTERM into a stop request, where the program can honour one.
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace paceline {
+
+// Make it before any other thread: threads inherit the blocked signals. Signals that were ignored
+// at the start stay ignored.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  // While one lives, the first signal requests a stop. Any other signal ends the process at once.
+  class Graceful {
+   public:
+    explicit Graceful(Interrupt& interrupt) : interrupt_(interrupt) { interrupt_.graceful_ = true; }
+    ~Graceful() { interrupt_.graceful_ = false; }
+    Graceful(const Graceful&) = delete;
+    Graceful& operator=(const Graceful&) = delete;
+
+   private:
+    Interrupt& interrupt_;
+  };
+
+  std::stop_token stop_token() const { return stop_.get_token(); }
+  // The signal that requested the stop, or 0.
+  int signal() const { return signal_; }
+
+ private:
+  void watch();
+
+  std::stop_source stop_;
+  std::atomic<bool> graceful_ = false;
+  std::atomic<int> signal_ = 0;
+  int signal_fd_ = -1;
+  int wake_fd_ = -1;
+  std::jthread watcher_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,124 @@
+#include "cli/items.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/json_writer.h"
+#include "cli/progress.h"
+#include "cli/text_file.h"
+#include "cli/usage_error.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+void write_error(const Error& error, const Item& item, const Settings& settings, Session& session) {
+  if (!settings.jsonl) {
+    session.say_error(item.name.empty() ? error.what()
+                                        : fmt::format("{}: {}", item.name, error.what()));
+    return;
+  }
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().key("error").begin_object();
+  writer.member("code", error_code_name(error.code()))
+      .member("message", std::string_view(error.what()));
+  writer.end_object().end_object();
+  write_json_line(session, std::move(json));
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t") == std::string_view::npos;
+}
+
+Item parse_line(const Line& line) {
+  const std::string name = fmt::format("line {}", line.number);
+  if (line.is_too_long) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: longer than {} bytes, the most a line may have", name, kMaxLineBytes));
+  }
+  Json object = parse_json(line.text, name);
+  object.as_object(name);
+  return {name, JsonLine{line.number, std::move(object)}};
+}
+
+}  // namespace
+
+ItemSource::ItemSource(const Settings& settings) {
+  for (const std::string& prompt : settings.prompts) known_.push_back({"", Prompt(prompt)});
+  for (const auto& ids : settings.id_prompts) known_.push_back({"", Prompt(ids)});
+  if (!known_.empty() && settings.file) {
+    throw UsageError("--file and a prompt were both given, expected one of them");
+  }
+  if (known_.empty()) {
+    if (!settings.file && isatty(STDIN_FILENO) == 1) {
+      throw UsageError("nothing to work on: give --prompt, --file, or pipe something in");
+    }
+    const std::string path = settings.file.value_or("-");
+    if (settings.jsonl) {
+      lines_ = std::make_unique<LineReader>(path);
+    } else {
+      known_.push_back({"", Prompt(without_final_newline(read_whole_file(path)))});
+    }
+  }
+  for (size_t i = 0; known_.size() > 1 && i < known_.size(); ++i) {
+    known_[i].name = fmt::format("prompt {}", i + 1);
+  }
+}
+
+bool ItemSource::has_next() {
+  if (next_known_ < known_.size()) return true;
+  if (lines_ == nullptr) return false;
+  // An empty line is no item.
+  while (!pending_ || (is_blank(pending_->text) && !pending_->is_too_long)) {
+    pending_ = lines_->next();
+    if (!pending_) return false;
+  }
+  return true;
+}
+
+Item ItemSource::next() {
+  if (next_known_ < known_.size()) return known_[next_known_++];
+  const Line line = std::move(*pending_);
+  pending_.reset();
+  return parse_line(line);
+}
+
+int64_t ItemSource::estimated_total(int64_t done) const {
+  if (lines_ == nullptr) return static_cast<int64_t>(known_.size());
+  const double share = lines_->share_read();
+  return share > 0 ? static_cast<int64_t>(static_cast<double>(done) / share) : 0;
+}
+
+int for_each_item(ItemSource& items, const Settings& settings, Session& session,
+                  const std::function<void(const Item& item)>& work) {
+  bool all_done = true;
+  int64_t num_done = 0;
+  // Answers on the same terminal are progress enough.
+  const bool shows_progress = session.shows_progress(settings) && !session.stdout_is_terminal() &&
+                              settings.jsonl && !settings.verbose;
+  ProgressBar progress(shows_progress, "items", 0);
+  while (!session.interrupted() && items.has_next()) {
+    Item item;
+    try {
+      item = items.next();
+      const Interrupt::Graceful graceful(session.interrupt());
+      work(item);
+    } catch (const Error& error) {
+      all_done = false;
+      write_error(error, item, settings, session);
+    }
+    ++num_done;
+    progress.update(num_done, items.estimated_total(num_done));
+  }
+  return session.exit_code(all_done ? 0 : 1);
+}
+
+void write_json_line(Session& session, std::string json) {
+  json.push_back('\n');
+  session.out().write(json);
+  session.out().flush();
+}
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+// What a command works on, item by item, and the loop that keeps one item's failure its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/json.h"
+#include "cli/line_reader.h"
+#include "cli/session.h"
+#include "cli/settings.h"
+
+namespace paceline {
+
+struct JsonLine {
+  int64_t number = 0;
+  Json object;
+};
+
+struct Item {
+  std::string name;  // for messages: "prompt 2", "line 7"
+  std::variant<Prompt, JsonLine> input;
+};
+
+// --prompt and --prompt-ids, else the text or the lines of --file, else those of standard input.
+class ItemSource {
+ public:
+  // Throws UsageError when there is nothing to read, Error when the file can't be opened.
+  explicit ItemSource(const Settings& settings);
+
+  bool has_next();
+  // Throws Error for this item alone: a line that is too long or no JSON object.
+  Item next();
+  // How many items there seem to be when `done` have been taken; 0: there is no telling.
+  int64_t estimated_total(int64_t done) const;
+
+ private:
+  std::vector<Item> known_;
+  size_t next_known_ = 0;
+  std::unique_ptr<LineReader> lines_;
+  std::optional<Line> pending_;
+};
+
+// Calls `work` for every item, which writes its answer; an Error becomes the item's answer. Stops
+// after an interruption. Returns the command's exit code.
+int for_each_item(ItemSource& items, const Settings& settings, Session& session,
+                  const std::function<void(const Item& item)>& work);
+
+// One line of JSON on standard output, at once.
+void write_json_line(Session& session, std::string json);
+
+}  // namespace paceline

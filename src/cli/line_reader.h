@@ -1,0 +1,45 @@
+// LineReader reads a file or pipe line by line as the lines come, within a size limit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace paceline {
+
+constexpr size_t kMaxLineBytes = 8 << 20;
+
+struct Line {
+  int64_t number = 0;        // from 1
+  std::string text;          // without its end
+  bool is_too_long = false;  // longer than the limit; the text is cut there
+};
+
+class LineReader {
+ public:
+  // "-" is standard input. Throws Error not_found naming the file and the system's reason.
+  explicit LineReader(const std::string& path);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  // Nothing at the end. Throws Error invalid when reading fails.
+  std::optional<Line> next();
+
+  // How much of the file the lines so far were, from 0 to 1; 0 for what isn't a file.
+  double share_read() const;
+
+ private:
+  bool fill();
+
+  std::string name_;
+  int descriptor_ = -1;
+  std::string buffer_;
+  size_t begin_ = 0;  // of what wasn't returned yet
+  int64_t bytes_read_ = 0;
+  bool at_end_ = false;
+  int64_t number_ = 0;
+};
+
+}  // namespace paceline

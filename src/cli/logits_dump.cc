@@ -1,0 +1,48 @@
+#include "cli/logits_dump.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+RecordingRunner::RecordingRunner(Runner& runner, const std::string& path)
+    : runner_(runner), path_(path), file_(std::fopen(path.c_str(), "wb")) {
+  if (file_ == nullptr) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+}
+
+Tensor RecordingRunner::logits(int64_t first, int64_t count) {
+  Tensor logits = runner_.logits(first, count);
+  for (int64_t i = 0; i < count; ++i) {
+    std::fwrite(logits.row<float>(i), sizeof(float), static_cast<size_t>(vocab_size()),
+                file_.get());
+  }
+  return logits;
+}
+
+void RecordingRunner::finish() {
+  if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()) != 0) {
+    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path_, std::strerror(errno)));
+  }
+}
+
+LogitsDump::LogitsDump(const LoadOptions& options, const std::string& path)
+    : model_(load_model(options)),
+      recorder_(*model_->runner, path),
+      engine_(recorder_, *model_->backend, model_->memory, *model_->cache, model_->engine->limits(),
+              {}) {}
+
+double LogitsDump::score(const std::vector<TokenId>& window) {
+  double sum = 0;
+  for (const ScoredToken& token : engine_.score(window, 0, {})) {
+    sum += static_cast<double>(token.logprob.value_or(0.0f));
+  }
+  return sum;
+}
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "cli/program.h"
+
+namespace {
+
+// A closed standard stream must not become some file that is opened later; using it stays an error.
+void occupy_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {
+      [[maybe_unused]] const int opened =
+          open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  occupy_standard_streams();
+  std::signal(SIGPIPE, SIG_DFL);  // a reader that went away ends the program without a word
+  return paceline::run_program({argv + 1, argv + argc});
+}

@@ -1,0 +1,26 @@
+// What a model takes: weights, operations and memory, from its configuration alone.
+#pragma once
+
+#include <cstdint>
+
+#include "models/decoder_config.h"
+
+namespace paceline {
+
+struct ModelCosts {
+  int64_t block_weights = 0;      // elements of the matrices of all layers
+  int64_t embedding_weights = 0;  // [vocab, hidden]
+  int64_t head_weights = 0;       // the same again when it isn't the embedding, else 0
+
+  int64_t weights() const { return block_weights + embedding_weights + head_weights; }
+  // One token passes every matrix, the head (the embedding, when tied) among them; the embedding's
+  // lookup is a row.
+  int64_t weights_per_decoded_token() const { return block_weights + embedding_weights; }
+};
+
+ModelCosts model_costs(const DecoderConfig& config);
+
+// The arena of one step's activations and its rows of logits, as ModelRunner sizes them.
+size_t activation_bytes(const DecoderConfig& config, int64_t max_rows);
+
+}  // namespace paceline

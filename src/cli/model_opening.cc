@@ -1,0 +1,82 @@
+#include "cli/model_opening.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+
+#include "cli/progress.h"
+#include "load/model_path.h"
+
+namespace paceline {
+namespace {
+
+std::string parameters_text(int64_t count) {
+  const auto number = static_cast<double>(count);
+  return count >= 1'000'000'000 ? fmt::format("{:.2f}B", number / 1e9)
+                                : fmt::format("{:.1f}M", number / 1e6);
+}
+
+void say_opened(const LLM& llm, double seconds, Session& session) {
+  const ModelInfo model = llm.model_info();
+  const DeviceInfo device = llm.device_info();
+  session.say(fmt::format("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s",
+                          model.path, model.family, model.num_layers,
+                          parameters_text(model.num_parameters), model.dtype, seconds));
+  session.say(
+      fmt::format("memory: weights {}, keys and values {} ({}) for contexts of up to {} tokens",
+                  bytes_text(static_cast<double>(model.weight_bytes)),
+                  bytes_text(static_cast<double>(model.kv_cache_bytes)), model.kv_cache_dtype,
+                  model.max_model_len));
+  session.say(fmt::format("machine: {}, {}, {} thread{}", device.name, device.instruction_set,
+                          device.num_threads, device.num_threads == 1 ? "" : "s"));
+}
+
+}  // namespace
+
+std::filesystem::path model_directory(const Settings& settings) {
+  return settings.load.model.empty() ? bundled_model_directory()
+                                     : find_model_directory(settings.load.model);
+}
+
+LoadOptions load_options(const Settings& settings) {
+  LoadOptions options = settings.load;
+  if (options.model.empty()) options.model = bundled_model_directory();
+  return options;
+}
+
+LLM open_model(const Settings& settings, Session& session) {
+  const auto start = std::chrono::steady_clock::now();
+  LLM llm = LLM::load(load_options(settings));
+  if (settings.verbose) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    say_opened(llm, took.count(), session);
+  }
+  return llm;
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const Settings& settings) {
+  return Tokenizer::load(model_directory(settings));
+}
+
+void say_metrics(const Metrics& metrics, Session& session, std::string_view rest) {
+  std::string line = fmt::format("prefill: {} tokens, {} tok/s", metrics.prompt_tokens,
+                                 grouped_number(metrics.prefill_tokens_per_second));
+  if (metrics.completion_tokens > 0) {
+    line += fmt::format("; decode: {} tokens, {} tok/s; first token after {:.0f} ms",
+                        metrics.completion_tokens, grouped_number(metrics.decode_tokens_per_second),
+                        1e3 * metrics.time_to_first_token_seconds);
+  }
+  line +=
+      fmt::format("; peak memory {}", bytes_text(static_cast<double>(metrics.peak_memory_bytes)));
+  session.say(line + std::string(rest));
+}
+
+std::string bytes_text(double bytes) {
+  static constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits[unit]);
+}
+
+}  // namespace paceline

@@ -1,0 +1,110 @@
+// An option has one definition: flag, variable, config key, JSON field, help and checks come from
+// it.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cli/settings.h"
+
+namespace paceline {
+
+enum class CommandId : uint8_t {
+  generate,
+  classify,
+  score,
+  tokenize,
+  detokenize,
+  perplexity,
+  inspect,
+  bench,
+};
+
+using CommandSet = uint32_t;
+
+constexpr CommandSet set_of(std::initializer_list<CommandId> ids) {
+  CommandSet set = 0;
+  for (CommandId id : ids) set |= CommandSet{1} << static_cast<unsigned>(id);
+  return set;
+}
+
+constexpr CommandSet kEveryCommand = ~CommandSet{0};
+
+constexpr bool contains(CommandSet set, CommandId id) { return (set & set_of({id})) != 0; }
+
+// The headings of the help, in its order.
+enum class OptionGroup : uint8_t {
+  input,
+  output,
+  sampling,
+  stopping,
+  measuring,
+  model,
+  memory,
+  general
+};
+
+enum class OptionKind : uint8_t {
+  flag,            // bool
+  text,            // std::string
+  texts,           // std::vector<std::string>; repeatable
+  choice,          // std::string, one of `choices`
+  integer,         // int64_t within `limits`
+  seed,            // uint64_t
+  number,          // double within `limits`
+  bytes,           // uint64_t, written 512M or 4G
+  token_ids,       // std::vector<int32_t>; repeatable
+  token_id_lists,  // std::vector<std::vector<int32_t>>, one a repetition
+  logit_bias,      // std::vector<std::pair<int32_t, float>>; repeatable
+};
+
+using OptionValue = std::variant<bool, std::string, std::vector<std::string>, int64_t, uint64_t,
+                                 double, std::vector<int32_t>, std::vector<std::vector<int32_t>>,
+                                 std::vector<std::pair<int32_t, float>>>;
+
+struct ValueLimits {
+  double min = std::numeric_limits<double>::lowest();
+  double max = std::numeric_limits<double>::max();
+  bool above_min = false;  // the minimum itself is not allowed
+};
+
+struct OptionDef {
+  std::string_view name;              // "max-tokens": --max-tokens, PACELINE_MAX_TOKENS, max_tokens
+  std::string_view aliases = "";      // further flags, separated by blanks: "-n --n-predict"
+  std::string_view placeholder = "";  // what the value is called in the help
+  OptionKind kind = OptionKind::flag;
+  ValueLimits limits = {};
+  std::string_view choices = "";       // separated by blanks
+  std::string_view default_text = "";  // as the help says it
+  std::string_view bare_value = "";    // not empty: the flag may stand alone and then means this
+  std::string_view help;               // one sentence
+  OptionGroup group = OptionGroup::general;
+  CommandSet commands = kEveryCommand;
+  bool flag_only = false;                                       // no variable, no config key
+  void (*apply)(Settings& settings, const OptionValue& value);  // the value is of the kind's type
+};
+
+std::span<const OptionDef> option_table();
+
+// nullptr when no option has the name (with '-' or '_' between its words).
+const OptionDef* find_option(std::string_view name);
+
+// "--max-tokens" and every alias, short ones first.
+std::vector<std::string> flags_of(const OptionDef& option);
+std::string environment_name(const OptionDef& option);  // "PACELINE_MAX_TOKENS"
+std::string field_name(const OptionDef& option);        // "max_tokens"
+
+constexpr bool takes_value(const OptionDef& option) { return option.kind != OptionKind::flag; }
+constexpr bool is_repeatable(OptionKind kind) {
+  return kind == OptionKind::texts || kind == OptionKind::token_ids ||
+         kind == OptionKind::token_id_lists || kind == OptionKind::logit_bias;
+}
+
+}  // namespace paceline

@@ -1,0 +1,270 @@
+#include "cli/option_value.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "base/suggest.h"
+#include "cli/words.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void refuse(std::string_view where, std::string_view found,
+                         std::string_view expected) {
+  throw Error(ErrorCode::invalid, fmt::format("{}: found {}, expected {}", where, found, expected));
+}
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kMaxShown = 60;
+  if (text.size() <= kMaxShown) return fmt::format("\"{}\"", text);
+  return fmt::format("\"{}...\"", text.substr(0, kMaxShown));
+}
+
+template <class T>
+std::optional<T> parse_whole(std::string_view text) {
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  T value{};
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string range_text(const OptionDef& option) {
+  const ValueLimits& limits = option.limits;
+  const std::string_view noun = option.kind == OptionKind::integer ? "an integer" : "a number";
+  const bool has_min = limits.min > ValueLimits{}.min;
+  const bool has_max = limits.max < ValueLimits{}.max;
+  if (!has_min && !has_max) return std::string(noun);
+  if (!has_max)
+    return fmt::format("{} {} {}", noun, limits.above_min ? "above" : "from", limits.min) +
+           (limits.above_min ? "" : " on");
+  if (limits.above_min)
+    return fmt::format("{} above {} and at most {}", noun, limits.min, limits.max);
+  return fmt::format("{} from {} to {}", noun, limits.min, limits.max);
+}
+
+// NaN and infinities are in no range.
+template <class T>
+T checked(const OptionDef& option, std::optional<T> value, std::string_view found,
+          std::string_view where) {
+  if (value) {
+    const auto number = static_cast<double>(*value);
+    const ValueLimits& limits = option.limits;
+    const bool above = limits.above_min ? number > limits.min : number >= limits.min;
+    if (std::isfinite(number) && above && number <= limits.max) return *value;
+  }
+  refuse(where, found, range_text(option));
+}
+
+bool parse_flag(std::string_view text, std::string_view where) {
+  for (std::string_view yes : {"true", "1", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (std::string_view no : {"false", "0", "no", "off"}) {
+    if (text == no) return false;
+  }
+  refuse(where, quoted(text), "true or false");
+}
+
+std::string check_choice(const OptionDef& option, std::string_view text, std::string_view where) {
+  const auto choices = split_words(option.choices);
+  for (std::string_view choice : choices) {
+    if (text == choice) return std::string(text);
+  }
+  refuse(where, quoted(text),
+         fmt::format("one of {}{}", fmt::join(choices, ", "), did_you_mean(text, choices)));
+}
+
+int32_t parse_token_id(std::string_view text, std::string_view where) {
+  const auto id = parse_whole<int32_t>(text);
+  if (!id || *id < 0) refuse(where, quoted(text), "a token id, an integer from 0 on");
+  return *id;
+}
+
+std::pair<int32_t, float> parse_bias(std::string_view text, std::string_view where) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) refuse(where, quoted(text), "ID=VALUE");
+  const int32_t id = parse_token_id(text.substr(0, equals), where);
+  const auto bias = parse_whole<float>(text.substr(equals + 1));
+  if (!bias || !std::isfinite(*bias)) refuse(where, quoted(text), "ID=VALUE with a finite number");
+  return {id, *bias};
+}
+
+std::vector<std::pair<int32_t, float>> read_bias(const Json& value, std::string_view where) {
+  std::vector<std::pair<int32_t, float>> entries;
+  for (const auto& [key, bias] : value.as_object(where)) {
+    const std::string entry = fmt::format("{}[{}]", where, key);
+    const auto number = static_cast<float>(bias.as_double(entry));
+    if (!std::isfinite(number)) refuse(entry, "no finite number", "a finite number");
+    entries.emplace_back(parse_token_id(key, where), number);
+  }
+  return entries;
+}
+
+std::vector<std::string> read_texts(const Json& value, std::string_view where) {
+  if (value.is_string()) return {value.as_string(where)};
+  if (!value.is_array()) refuse(where, value.kind(), "a string or an array of strings");
+  std::vector<std::string> texts;
+  for (const Json& item : value.as_array(where)) {
+    texts.push_back(item.as_string(fmt::format("{}[{}]", where, texts.size())));
+  }
+  return texts;
+}
+
+std::vector<std::vector<int32_t>> read_token_id_lists(const Json& value, std::string_view where) {
+  const auto& array = value.as_array(where);
+  if (array.empty() || !array[0].is_array()) return {read_token_ids(value, where)};
+  std::vector<std::vector<int32_t>> lists;
+  for (const Json& list : array) {
+    lists.push_back(read_token_ids(list, fmt::format("{}[{}]", where, lists.size())));
+  }
+  return lists;
+}
+
+int64_t read_integer(const OptionDef& option, const Json& value, std::string_view where) {
+  // An option that may stand alone as a flag may do so in JSON, too.
+  if (value.is_bool() && !option.bare_value.empty() && value.as_bool(where)) {
+    return *parse_whole<int64_t>(option.bare_value);
+  }
+  if (!value.is_number()) refuse(where, value.kind(), range_text(option));
+  const int64_t number = value.as_int(where);
+  return checked<int64_t>(option, number, fmt::format("{}", number), where);
+}
+
+}  // namespace
+
+std::vector<int32_t> parse_token_ids(std::string_view text, std::string_view where) {
+  const auto words = split_words(text, " ,\t\r\n");
+  std::vector<int32_t> ids;
+  ids.reserve(words.size());
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (i == 0 && word[0] == '[') word.remove_prefix(1);
+    if (i + 1 == words.size() && !word.empty() && word.back() == ']') word.remove_suffix(1);
+    if (word.empty() && (i == 0 || i + 1 == words.size())) continue;  // a bracket on its own
+    ids.push_back(parse_token_id(word, where));
+  }
+  return ids;
+}
+
+std::vector<int32_t> read_token_ids(const Json& value, std::string_view where) {
+  if (!value.is_array()) refuse(where, value.kind(), "an array of token ids");
+  std::vector<int32_t> ids;
+  ids.reserve(value.as_array(where).size());
+  for (const Json& item : value.as_array(where)) {
+    const std::string place = fmt::format("{}[{}]", where, ids.size());
+    const int64_t id = item.as_int(place);
+    if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
+      refuse(place, fmt::format("{}", id), "a token id, an integer from 0 on");
+    }
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+uint64_t parse_bytes(std::string_view text, std::string_view where) {
+  static constexpr std::string_view kExpected = "a number of bytes such as 65536, 512M or 1.5G";
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  const auto number = parse_whole<double>(text.substr(0, digits));
+  const std::string_view unit = text.substr(digits);
+  if (!number || digits == 0) refuse(where, quoted(text), kExpected);
+  double factor = 1;
+  if (!unit.empty() && unit != "B") {
+    const size_t power = std::string_view("KMGT").find(unit[0]);
+    const std::string_view rest = unit.substr(1);
+    if (power == std::string_view::npos || (!rest.empty() && rest != "iB")) {
+      refuse(where, quoted(text), kExpected);
+    }
+    factor = std::exp2(10.0 * static_cast<double>(power + 1));
+  }
+  const double bytes = *number * factor;
+  if (bytes > 0x1p62) refuse(where, quoted(text), "at most 4194304T");
+  return static_cast<uint64_t>(bytes);
+}
+
+OptionValue parse_option_value(const OptionDef& option, std::span<const std::string> texts,
+                               std::string_view where) {
+  const std::string& last = texts.back();
+  switch (option.kind) {
+    case OptionKind::flag:
+      return parse_flag(last, where);
+    case OptionKind::text:
+      return last;
+    case OptionKind::texts:
+      return std::vector<std::string>(texts.begin(), texts.end());
+    case OptionKind::choice:
+      return check_choice(option, last, where);
+    case OptionKind::integer:
+      return checked(option, parse_whole<int64_t>(last), quoted(last), where);
+    case OptionKind::number:
+      return checked(option, parse_whole<double>(last), quoted(last), where);
+    case OptionKind::bytes:
+      return parse_bytes(last, where);
+    case OptionKind::seed: {
+      const auto seed = parse_whole<uint64_t>(last);
+      if (!seed) refuse(where, quoted(last), "an integer from 0 to 2^64 - 1");
+      return *seed;
+    }
+    case OptionKind::token_ids: {
+      std::vector<int32_t> all;
+      for (const std::string& text : texts) {
+        const auto ids = parse_token_ids(text, where);
+        all.insert(all.end(), ids.begin(), ids.end());
+      }
+      return all;
+    }
+    case OptionKind::token_id_lists: {
+      std::vector<std::vector<int32_t>> lists;
+      for (const std::string& text : texts) lists.push_back(parse_token_ids(text, where));
+      return lists;
+    }
+    case OptionKind::logit_bias: {
+      std::vector<std::pair<int32_t, float>> entries;
+      for (const std::string& text : texts) {
+        for (std::string_view entry : split_words(text, " ,")) {
+          entries.push_back(parse_bias(entry, where));
+        }
+      }
+      return entries;
+    }
+  }
+  return last;
+}
+
+OptionValue read_option_value(const OptionDef& option, const Json& value, std::string_view where) {
+  switch (option.kind) {
+    case OptionKind::flag:
+      return value.as_bool(where);
+    case OptionKind::text:
+      return value.as_string(where);
+    case OptionKind::texts:
+      return read_texts(value, where);
+    case OptionKind::choice:
+      return check_choice(option, value.as_string(where), where);
+    case OptionKind::integer:
+      return read_integer(option, value, where);
+    case OptionKind::seed:
+      return value.as_uint(where);
+    case OptionKind::number: {
+      if (!value.is_number()) refuse(where, value.kind(), range_text(option));
+      const double number = value.as_double(where);
+      return checked<double>(option, number, fmt::format("{}", number), where);
+    }
+    case OptionKind::bytes:
+      if (value.is_string()) return parse_bytes(value.as_string(where), where);
+      return value.as_uint(where);
+    case OptionKind::token_ids:
+      return read_token_ids(value, where);
+    case OptionKind::token_id_lists:
+      return read_token_id_lists(value, where);
+    case OptionKind::logit_bias:
+      return read_bias(value, where);
+  }
+  return value.as_string(where);
+}
+
+}  // namespace paceline

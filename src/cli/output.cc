@@ -1,0 +1,35 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+void Output::write(std::string_view text) {
+  constexpr size_t kMaxPending = 1 << 16;
+  pending_ += text;
+  if (pending_.size() >= kMaxPending) flush();
+}
+
+void Output::flush() {
+  std::string_view rest = pending_;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      const int reason = errno;
+      pending_.clear();
+      if (reason == EPIPE) throw OutputClosed();
+      throw Error(ErrorCode::exhausted, fmt::format("standard output: {}", std::strerror(reason)));
+    }
+  }
+  pending_.clear();
+}
+
+}  // namespace paceline

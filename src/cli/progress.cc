@@ -1,0 +1,72 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace paceline {
+namespace {
+
+constexpr int kWidth = 24;
+constexpr std::chrono::milliseconds kInterval{100};
+
+std::string time_text(double seconds) {
+  const auto whole = static_cast<int64_t>(std::ceil(seconds));
+  if (whole >= 3600)
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+}  // namespace
+
+std::string grouped_number(double value) {
+  if (std::abs(value) < 100) return fmt::format("{:.1f}", value);
+  std::string digits = fmt::format("{:.0f}", value);
+  const size_t first = digits[0] == '-' ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
+  return digits;
+}
+
+std::string progress_line(std::string_view unit, int64_t done, int64_t total, double seconds) {
+  if (total == 0) {
+    const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+    return fmt::format("{} {}  {} {}/s", done, unit, grouped_number(rate), unit);
+  }
+  const double share = static_cast<double>(done) / static_cast<double>(total);
+  const int filled = std::clamp(static_cast<int>(share * kWidth), 0, kWidth);
+  const std::string bar = std::string(static_cast<size_t>(filled), '#') +
+                          std::string(static_cast<size_t>(kWidth - filled), '-');
+  std::string line = fmt::format("[{}] {:3.0f}%", bar, 100 * share);
+  if (done > 0 && seconds > 0) {
+    const double rate = static_cast<double>(done) / seconds;
+    line += fmt::format("  {} {}/s  {} left", grouped_number(rate), unit,
+                        time_text(static_cast<double>(total - done) / rate));
+  }
+  return line;
+}
+
+ProgressBar::ProgressBar(bool shown, std::string_view unit, int64_t total)
+    : shown_(shown), unit_(unit), total_(total) {
+  update(0);
+}
+
+ProgressBar::~ProgressBar() {
+  if (!shown_) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
+}
+
+void ProgressBar::update(int64_t done) { update(done, total_); }
+
+void ProgressBar::update(int64_t done, int64_t total) {
+  const auto now = Clock::now();
+  if (!shown_ || now < next_draw_) return;
+  next_draw_ = now + kInterval;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  std::fputs(("\r\x1b[K" + progress_line(unit_, done, total, seconds)).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace paceline

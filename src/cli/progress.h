@@ -1,0 +1,40 @@
+// ProgressBar shows how far long work is, how fast it goes and how long it still takes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// One line on standard error, redrawn at most ten times a second and wiped at the end.
+class ProgressBar {
+ public:
+  // Not `shown` (no terminal): nothing is ever written.
+  ProgressBar(bool shown, std::string_view unit, int64_t total);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void update(int64_t done);
+  void update(int64_t done, int64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool shown_;
+  std::string unit_;
+  int64_t total_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_draw_ = start_;
+};
+
+// "[#######-------------]  35%  1,234 tok/s  0:42 left"; without a total (0) the count and the
+// rate.
+std::string progress_line(std::string_view unit, int64_t done, int64_t total, double seconds);
+
+// "1,234,567"; "12.3" below a hundred.
+std::string grouped_number(double value);
+
+}  // namespace paceline

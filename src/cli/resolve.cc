@@ -1,0 +1,62 @@
+#include "cli/resolve.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/usage_error.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+const std::string* find_config(const std::vector<GivenOption>& given) {
+  const auto found = std::find_if(given.begin(), given.end(),
+                                  [](const auto& g) { return g.option->name == "config"; });
+  return found == given.end() ? nullptr : &std::get<std::string>(found->value);
+}
+
+void apply_all(const std::vector<GivenOption>& given, Settings& settings) {
+  for (const GivenOption& one : given) one.option->apply(settings, one.value);
+}
+
+}  // namespace
+
+ResolvedSettings resolve_settings(const CommandDef& command,
+                                  const std::vector<std::string>& arguments,
+                                  const Environment& environment) {
+  try {
+    ResolvedSettings resolved;
+    const auto flags = read_flags(command.id, arguments);
+    const bool wants_help = std::any_of(flags.begin(), flags.end(),
+                                        [](const auto& f) { return f.option->name == "help"; });
+    if (!wants_help) {
+      const auto variables = read_environment(command.id, environment, resolved.warnings);
+      const std::string* config = find_config(flags);
+      if (config == nullptr) config = find_config(variables);
+      // The weakest first; each later one overwrites it.
+      if (config != nullptr) {
+        apply_all(read_config_file(command.name, command.id, *config), resolved.settings);
+      }
+      apply_all(variables, resolved.settings);
+    }
+    apply_all(flags, resolved.settings);
+    return resolved;
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
+Environment current_environment() {
+  Environment variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    if (equals != std::string::npos) {
+      variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  return variables;
+}
+
+}  // namespace paceline

@@ -1,0 +1,26 @@
+// Resolves what flags, environment and config file say into settings.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/option_source.h"
+
+namespace paceline {
+
+struct ResolvedSettings {
+  Settings settings;
+  std::vector<std::string> warnings;
+};
+
+// A flag wins over a variable, a variable over the config file, the file over the default. Throws
+// UsageError naming the flag, variable or file and line at fault.
+ResolvedSettings resolve_settings(const CommandDef& command,
+                                  const std::vector<std::string>& arguments,
+                                  const Environment& environment);
+
+// The variables of this process.
+Environment current_environment();
+
+}  // namespace paceline

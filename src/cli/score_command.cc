@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/json_writer.h"
+#include "cli/command.h"
+#include "cli/items.h"
+#include "cli/line_fields.h"
+#include "cli/model_opening.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kOwnFields[] = {"text", "ids"};
+
+Prompt read_item(const Item& item) {
+  const auto* line = std::get_if<JsonLine>(&item.input);
+  if (line == nullptr) return std::get<Prompt>(item.input);
+  check_line_keys(line->object, kOwnFields, {});
+  return read_prompt(line->object, "text", "ids");
+}
+
+std::string score_json(const std::vector<Logprob>& tokens) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().key("ids").begin_array();
+  for (const Logprob& token : tokens) writer.integer(token.id);
+  writer.end_array().key("logprobs").begin_array();
+  for (const Logprob& token : tokens) {
+    token.logprob ? writer.number(*token.logprob) : writer.null();
+  }
+  writer.end_array().end_object();
+  return json;
+}
+
+std::string score_table(const std::vector<Logprob>& tokens) {
+  std::string table;
+  double total = 0;
+  for (const Logprob& token : tokens) {
+    const std::string logprob = token.logprob ? fmt::format("{:.4f}", *token.logprob) : "-";
+    table += fmt::format("{:>10}  {:>7}  {}\n", logprob, token.id, json_quote(token.token));
+    total += static_cast<double>(token.logprob.value_or(0.0f));
+  }
+  const auto scored = static_cast<double>(tokens.size()) - 1;
+  table += fmt::format("{:>10.4f}  in all", total);
+  if (scored > 0) table += fmt::format(", perplexity {:.3f}", std::exp(-total / scored));
+  return table + "\n";
+}
+
+}  // namespace
+
+int run_score(const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  LLM llm = open_model(settings, session);
+  bool is_first = true;
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    const std::vector<Logprob> tokens =
+        llm.score(read_item(item), 0, settings.generate.add_special_tokens);
+    if (settings.jsonl) {
+      write_json_line(session, score_json(tokens));
+    } else {
+      if (!is_first) session.out().write("\n");
+      is_first = false;
+      session.out().write(score_table(tokens));
+      session.out().flush();
+    }
+    if (settings.verbose) say_metrics(llm.metrics(), session, "");
+  });
+}
+
+}  // namespace paceline

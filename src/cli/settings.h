@@ -1,0 +1,51 @@
+// Settings is what the options say, whichever of flag, environment or config file said it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/options.h"
+
+namespace paceline {
+
+struct Settings {
+  LoadOptions load;  // an empty model means the bundled one
+  GenerateOptions generate;
+
+  // What to work on.
+  std::vector<std::string> prompts;
+  std::vector<std::vector<int32_t>> id_prompts;
+  std::optional<std::string> file;  // "-" is standard input
+  bool jsonl = false;
+
+  // classify
+  std::vector<std::string> labels;
+  bool with_token_id = false;
+  bool with_logits = false;
+
+  // tokenize
+  bool special = false;
+  bool specials_as_text = false;
+
+  // perplexity
+  std::string dump_logits;
+  std::optional<int64_t> max_positions;
+
+  // inspect: load.max_num_seqs when it was given
+  std::optional<int64_t> max_num_seqs;
+
+  // bench
+  std::string shape;
+  int64_t prompt_tokens = 512;
+  int64_t output_tokens = 64;
+  int64_t repetitions = 3;
+
+  bool json = false;
+  bool verbose = false;
+  bool quiet = false;
+  bool help = false;
+};
+
+}  // namespace paceline

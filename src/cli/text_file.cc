@@ -1,0 +1,50 @@
+#include "cli/text_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+std::string read_whole_file(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{256} << 20;
+  constexpr size_t kChunk = 1 << 18;
+  const bool is_stdin = path == "-";
+  const int descriptor = is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const std::string name = is_stdin ? "standard input" : path;
+  if (descriptor < 0) {
+    throw Error(ErrorCode::not_found, fmt::format("{}: {}", name, std::strerror(errno)));
+  }
+  std::string text;
+  ssize_t count = 1;
+  while (count != 0 && text.size() <= kMaxBytes) {
+    const size_t size = text.size();
+    text.resize(size + kChunk);
+    count = read(descriptor, text.data() + size, kChunk);
+    const int reason = errno;
+    text.resize(size + static_cast<size_t>(count > 0 ? count : 0));
+    if (count < 0 && reason != EINTR) {
+      if (!is_stdin) close(descriptor);
+      throw Error(ErrorCode::invalid, fmt::format("{}: {}", name, std::strerror(reason)));
+    }
+  }
+  if (!is_stdin) close(descriptor);
+  if (text.size() > kMaxBytes) {
+    throw Error(ErrorCode::exhausted, fmt::format("{}: more than {} MiB", name, kMaxBytes >> 20));
+  }
+  return text;
+}
+
+std::string without_final_newline(std::string text) {
+  if (text.empty() || text.back() != '\n') return text;
+  text.pop_back();
+  if (!text.empty() && text.back() == '\r') text.pop_back();
+  return text;
+}
+
+}  // namespace paceline

@@ -1,0 +1,13 @@
+// UsageError says that the command line, the environment or the config file asks for what can't be.
+#pragma once
+
+#include <stdexcept>
+
+namespace paceline {
+
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace paceline

@@ -1,0 +1,142 @@
+#include "cli/option_value.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+OptionValue parse(std::string_view option, std::vector<std::string> texts) {
+  return parse_option_value(*find_option(option), texts, "--" + std::string(option));
+}
+
+OptionValue read(std::string_view option, std::string_view json) {
+  return read_option_value(*find_option(option), parse_json(json, "test"), option);
+}
+
+template <class Call>
+std::string message_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(ParseOptionValue, ReadsEachKind) {
+  EXPECT_EQ(std::get<int64_t>(parse("max-tokens", {"17"})), 17);
+  EXPECT_EQ(std::get<double>(parse("temperature", {"0.5"})), 0.5);
+  EXPECT_EQ(std::get<uint64_t>(parse("seed", {"18446744073709551615"})), UINT64_MAX);
+  EXPECT_EQ(std::get<bool>(parse("ignore-eos", {"true"})), true);
+  EXPECT_EQ(std::get<bool>(parse("ignore-eos", {"off"})), false);
+  EXPECT_EQ(std::get<std::string>(parse("dtype", {"float32"})), "float32");
+  EXPECT_THAT(std::get<std::vector<std::string>>(parse("stop", {"a,b", ""})),
+              ElementsAre("a,b", ""));
+  EXPECT_THAT(std::get<std::vector<int32_t>>(parse("stop-token-ids", {"1,2", "3"})),
+              ElementsAre(1, 2, 3));
+  EXPECT_THAT((std::get<std::vector<std::vector<int32_t>>>(parse("prompt-ids", {"1,2", "[3 4]"}))),
+              ElementsAre(ElementsAre(1, 2), ElementsAre(3, 4)));
+  EXPECT_THAT(
+      (std::get<std::vector<std::pair<int32_t, float>>>(parse("logit-bias", {"5=-1.5", "6=2"}))),
+      ElementsAre(Pair(5, -1.5f), Pair(6, 2.0f)));
+}
+
+TEST(ParseOptionValue, TheLastOfSeveralCounts) {
+  EXPECT_EQ(std::get<int64_t>(parse("max-tokens", {"17", "18"})), 18);
+}
+
+TEST(ParseOptionValue, ErrorsNameFlagValueAndRange) {
+  EXPECT_EQ(message_of([] { parse("top-p", {"3"}); }),
+            "--top-p: found \"3\", expected a number above 0 and at most 1");
+  EXPECT_EQ(message_of([] { parse("top-p", {"0"}); }),
+            "--top-p: found \"0\", expected a number above 0 and at most 1");
+  EXPECT_EQ(message_of([] { parse("temperature", {"nan"}); }),
+            "--temperature: found \"nan\", expected a number from 0 to 2");
+  EXPECT_EQ(message_of([] { parse("logprobs", {"21"}); }),
+            "--logprobs: found \"21\", expected an integer from 0 to 20");
+  EXPECT_EQ(message_of([] { parse("logprobs", {"1.5"}); }),
+            "--logprobs: found \"1.5\", expected an integer from 0 to 20");
+  EXPECT_EQ(message_of([] { parse("repetition-penalty", {"0"}); }),
+            "--repetition-penalty: found \"0\", expected a number above 0");
+  EXPECT_EQ(message_of([] { parse("dtype", {"bfloat"}); }),
+            "--dtype: found \"bfloat\", expected one of auto, bfloat16, float16, float32; did you "
+            "mean bfloat16?");
+  EXPECT_EQ(message_of([] { parse("seed", {"-1"}); }),
+            "--seed: found \"-1\", expected an integer from 0 to 2^64 - 1");
+  EXPECT_THAT(message_of([] { parse("ignore-eos", {"maybe"}); }),
+              HasSubstr("expected true or false"));
+  EXPECT_THAT(message_of([] { parse("logit-bias", {"5"}); }), HasSubstr("expected ID=VALUE"));
+  EXPECT_THAT(message_of([] { parse("logit-bias", {"5=inf"}); }), HasSubstr("finite"));
+  EXPECT_THAT(message_of([] { parse("stop-token-ids", {"1,-2"}); }), HasSubstr("\"-2\""));
+  EXPECT_THAT(message_of([] { parse("max-tokens", {std::string(1000, '9')}); }),
+              HasSubstr("...\""));
+}
+
+TEST(ReadOptionValue, ReadsEachKind) {
+  EXPECT_EQ(std::get<int64_t>(read("max-tokens", "17")), 17);
+  EXPECT_EQ(std::get<int64_t>(read("max-tokens", "17.0")), 17);
+  EXPECT_EQ(std::get<double>(read("temperature", "1")), 1.0);
+  EXPECT_EQ(std::get<uint64_t>(read("seed", "18446744073709551615")), UINT64_MAX);
+  EXPECT_EQ(std::get<uint64_t>(read("memory-limit", "\"4G\"")), uint64_t{4} << 30);
+  EXPECT_EQ(std::get<uint64_t>(read("memory-limit", "4096")), 4096u);
+  EXPECT_EQ(std::get<int64_t>(read("logprobs", "true")), 0);
+  EXPECT_THAT(std::get<std::vector<std::string>>(read("stop", "\"a\"")), ElementsAre("a"));
+  EXPECT_THAT(std::get<std::vector<std::string>>(read("stop", "[\"a\", \"b\"]")),
+              ElementsAre("a", "b"));
+  EXPECT_THAT((std::get<std::vector<std::vector<int32_t>>>(read("prompt-ids", "[[1], [2, 3]]"))),
+              ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
+  EXPECT_THAT((std::get<std::vector<std::vector<int32_t>>>(read("prompt-ids", "[1, 2]"))),
+              ElementsAre(ElementsAre(1, 2)));
+  EXPECT_THAT(
+      (std::get<std::vector<std::pair<int32_t, float>>>(read("logit-bias", R"({"5": -1.5})"))),
+      ElementsAre(Pair(5, -1.5f)));
+}
+
+TEST(ReadOptionValue, TypeErrorsNameTheField) {
+  EXPECT_EQ(message_of([] { read("max-tokens", "\"5\""); }),
+            "max-tokens: found a string, expected an integer from 0 to 2147483647");
+  EXPECT_EQ(message_of([] { read("temperature", "true"); }),
+            "temperature: found a boolean, expected a number from 0 to 2");
+  EXPECT_EQ(message_of([] { read("temperature", "7"); }),
+            "temperature: found 7, expected a number from 0 to 2");
+  EXPECT_EQ(message_of([] { read("stop", "5"); }),
+            "stop: found an integer, expected a string or an array of strings");
+  EXPECT_THAT(message_of([] { read("stop", "[\"a\", 5]"); }), HasSubstr("stop[1]"));
+  EXPECT_THAT(message_of([] { read("stop-token-ids", "[1, 4294967296]"); }),
+              HasSubstr("stop-token-ids[1]: found 4294967296"));
+  EXPECT_THAT(message_of([] { read("logit-bias", R"({"x": 1})"); }), HasSubstr("\"x\""));
+  EXPECT_THAT(message_of([] { read("seed", "-1"); }), HasSubstr("seed"));
+}
+
+TEST(ParseBytes, KnowsUnits) {
+  EXPECT_EQ(parse_bytes("0", "x"), 0u);
+  EXPECT_EQ(parse_bytes("65536", "x"), 65536u);
+  EXPECT_EQ(parse_bytes("512K", "x"), 512u << 10);
+  EXPECT_EQ(parse_bytes("512M", "x"), 512u << 20);
+  EXPECT_EQ(parse_bytes("1.5G", "x"), uint64_t{3} << 29);
+  EXPECT_EQ(parse_bytes("2TiB", "x"), uint64_t{2} << 40);
+  for (const char* wrong : {"", "M", "5X", "5MB", "-5", "1e3", "5 M", "9999999999T", "1.2.3"}) {
+    EXPECT_THROW(parse_bytes(wrong, "x"), Error) << wrong;
+  }
+}
+
+TEST(ParseTokenIds, TakesCommasBlanksAndBrackets) {
+  EXPECT_THAT(parse_token_ids("", "x"), ElementsAre());
+  EXPECT_THAT(parse_token_ids("[]", "x"), ElementsAre());
+  EXPECT_THAT(parse_token_ids("[ 1, 2 ]\n", "x"), ElementsAre(1, 2));
+  EXPECT_THAT(parse_token_ids("1 2\n3,4", "x"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THROW(parse_token_ids("1 two", "x"), Error);
+  EXPECT_THROW(parse_token_ids("1 2147483648", "x"), Error);
+  EXPECT_THROW(parse_token_ids("1 ] 2", "x"), Error);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,210 @@
+#include "cli/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/usage_error.h"
+
+namespace paceline {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ResolveTest : public testing::Test {
+ protected:
+  ~ResolveTest() override { std::filesystem::remove(config_); }
+
+  ResolvedSettings resolve(std::string_view command, std::vector<std::string> arguments,
+                           const Environment& environment = {}) {
+    return resolve_settings(find_command(command), arguments, environment);
+  }
+
+  Settings generate(std::vector<std::string> arguments, const Environment& environment = {}) {
+    return resolve("generate", std::move(arguments), environment).settings;
+  }
+
+  std::string error_of(std::string_view command, std::vector<std::string> arguments,
+                       const Environment& environment = {}) {
+    try {
+      resolve(command, std::move(arguments), environment);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::string config(std::string_view text) {
+    std::ofstream(config_) << text;
+    return config_;
+  }
+
+  std::string config_ = testing::TempDir() + "paceline_resolve_test.toml";
+};
+
+TEST_F(ResolveTest, DefaultsLeaveTheModelItsOwn) {
+  const Settings settings = generate({});
+  EXPECT_FALSE(settings.generate.temperature.has_value());
+  EXPECT_FALSE(settings.generate.max_tokens.has_value());
+  EXPECT_TRUE(settings.generate.add_special_tokens);
+  EXPECT_TRUE(settings.load.model.empty());
+}
+
+TEST_F(ResolveTest, EveryAliasMeansTheSame) {
+  for (const char* flag : {"-n", "--max-tokens", "--n-predict"}) {
+    EXPECT_EQ(generate({flag, "7"}).generate.max_tokens, 7) << flag;
+  }
+  for (const char* flag : {"-c", "--max-model-len", "--ctx-size"}) {
+    EXPECT_EQ(generate({flag, "7"}).load.max_model_len, 7) << flag;
+  }
+  EXPECT_EQ(generate({"--temp", "0.25"}).generate.temperature, 0.25f);
+  EXPECT_EQ(generate({"--repeat-penalty", "1.5"}).generate.repetition_penalty, 1.5f);
+  EXPECT_EQ(generate({"-s", "9"}).generate.seed, 9u);
+  EXPECT_EQ(generate({"-t", "3"}).load.num_threads, 3);
+  EXPECT_EQ(generate({"-b", "64"}).load.max_num_batched_tokens, 64);
+  EXPECT_EQ(generate({"-m", "x"}).load.model, "x");
+}
+
+TEST_F(ResolveTest, ValuesMayBeWrittenInEveryWay) {
+  EXPECT_EQ(generate({"--max-tokens=7"}).generate.max_tokens, 7);
+  EXPECT_EQ(generate({"-n7"}).generate.max_tokens, 7);
+  EXPECT_THAT(generate({"-p", "-x", "-p", "--help", "-p", "a=b"}).prompts,
+              ElementsAre("-x", "--help", "a=b"));
+  EXPECT_THAT(generate({"--prompt=a=b", "-p", ""}).prompts, ElementsAre("a=b", ""));
+  EXPECT_THAT(generate({"--stop=", "-n", "5"}).generate.stop, ElementsAre(""));
+  EXPECT_THAT(generate({"-p", "[1,2]"}).prompts, ElementsAre("[1,2]"));
+  EXPECT_THAT(generate({"-p", "a,b", "-p", "--"}).prompts, ElementsAre("a,b", "--"));
+  EXPECT_THAT(generate({"-p", "{}", "-p", "true"}).prompts, ElementsAre("{}", "true"));
+  EXPECT_EQ(generate({"--frequency-penalty", "-1"}).generate.frequency_penalty, -1.0f);
+  EXPECT_TRUE(generate({"-vq"}).verbose);
+  EXPECT_FALSE(generate({"--verbose=false"}).verbose);
+}
+
+TEST_F(ResolveTest, LogprobsMayStandAlone) {
+  EXPECT_EQ(generate({"--logprobs"}).generate.logprobs, 0);
+  EXPECT_EQ(generate({"--logprobs", "5"}).generate.logprobs, 5);
+  EXPECT_EQ(generate({"--logprobs=5"}).generate.logprobs, 5);
+  const Settings settings = generate({"--logprobs", "-p", "x"});
+  EXPECT_EQ(settings.generate.logprobs, 0);
+  EXPECT_THAT(settings.prompts, ElementsAre("x"));
+  EXPECT_EQ(generate({"-p", "x"}).generate.logprobs, std::nullopt);
+}
+
+TEST_F(ResolveTest, MisspeltFlagsAreErrorsWithASuggestion) {
+  EXPECT_EQ(error_of("generate", {"--max-tokns", "5"}),
+            "unknown option --max-tokns; did you mean --max-tokens?");
+  EXPECT_EQ(error_of("generate", {"--temprature=1"}),
+            "unknown option --temprature; did you mean --temperature?");
+  EXPECT_EQ(error_of("generate", {"--max_tokens", "5"}),
+            "unknown option --max_tokens; did you mean --max-tokens?");
+  EXPECT_EQ(error_of("generate", {"--banana"}), "unknown option --banana");
+  EXPECT_EQ(error_of("generate", {"stray"}), "unexpected argument \"stray\"");
+  EXPECT_THAT(error_of("generate", {"--max-tokens"}), HasSubstr("needs a value"));
+  // Another command's option is not this one's.
+  EXPECT_THAT(error_of("tokenize", {"--temperature", "1"}),
+              HasSubstr("unknown option --temperature"));
+}
+
+TEST_F(ResolveTest, MisspeltCommandsAreErrorsWithASuggestion) {
+  try {
+    find_command("genrate");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "unknown command genrate; did you mean generate?");
+  }
+}
+
+TEST_F(ResolveTest, VariablesAreOptions) {
+  const Settings settings = generate({}, {{"PACELINE_MAX_TOKENS", "11"},
+                                          {"PACELINE_STOP", "END"},
+                                          {"PACELINE_IGNORE_EOS", "1"},
+                                          {"PACELINE_TOP_P", ""},
+                                          {"OTHER", "x"}});
+  EXPECT_EQ(settings.generate.max_tokens, 11);
+  EXPECT_THAT(settings.generate.stop, ElementsAre("END"));
+  EXPECT_TRUE(settings.generate.ignore_eos);
+  EXPECT_FALSE(settings.generate.top_p.has_value());
+}
+
+TEST_F(ResolveTest, UnknownVariablesAreWarnings) {
+  const auto warnings = [&](const Environment& environment) {
+    return resolve("generate", {}, environment).warnings;
+  };
+  EXPECT_THAT(warnings({{"PACELINE_MAX_TOKEN", "5"}}),
+              ElementsAre("the environment variable PACELINE_MAX_TOKEN is no option; did you mean "
+                          "PACELINE_MAX_TOKENS?"));
+  EXPECT_THAT(warnings({{"PACELINE_BANANA", "5"}}),
+              ElementsAre("the environment variable PACELINE_BANANA is no option"));
+  EXPECT_THAT(warnings({{"PACELINE_PORT", "tcp://10.0.0.1:80"},
+                        {"PACELINE_ISA", "avx2"},
+                        {"PACELINE_JSON", "1"},  // another command's
+                        {"PACELINE_MAX_TOKENS", "5"}}),
+              IsEmpty());
+}
+
+TEST_F(ResolveTest, WrongVariablesAreNamed) {
+  EXPECT_EQ(error_of("generate", {}, {{"PACELINE_TOP_P", "3"}}),
+            "PACELINE_TOP_P: found \"3\", expected a number above 0 and at most 1");
+}
+
+TEST_F(ResolveTest, ConfigFilesAreOptions) {
+  const std::string path = config(
+      "temperature = 0.5  # for all\n"
+      "json = true\n"  // another command's
+      "[generate]\n"
+      "max_tokens = 12\n"
+      "stop = [\"a\", 'b']\n"
+      "logit_bias = { 5 = -1.5, \"6\" = 2 }\n"
+      "kv-cache-memory-bytes = \"1G\"\n"
+      "[classify]\n"
+      "temperature = 0.75\n");
+  const Settings settings = generate({"--config", path});
+  EXPECT_EQ(settings.generate.temperature, 0.5f);
+  EXPECT_EQ(settings.generate.max_tokens, 12);
+  EXPECT_THAT(settings.generate.stop, ElementsAre("a", "b"));
+  EXPECT_THAT(settings.generate.logit_bias,
+              ElementsAre(testing::Pair(5, -1.5f), testing::Pair(6, 2.0f)));
+  EXPECT_EQ(settings.load.kv_cache_memory_bytes, size_t{1} << 30);
+  const auto classify = resolve("classify", {}, {{"PACELINE_CONFIG", path}}).settings;
+  EXPECT_EQ(classify.generate.temperature, 0.75f);
+}
+
+TEST_F(ResolveTest, WrongConfigFilesNameLineAndKey) {
+  const auto error = [&](std::string_view text) {
+    return error_of("generate", {"--config", config(text)});
+  };
+  EXPECT_THAT(error("\nmax_tokns = 5\n"), AllOf(HasSubstr(".toml:2: unknown key max_tokns"),
+                                                HasSubstr("did you mean max_tokens?")));
+  EXPECT_THAT(error("[genrate]\nmax_tokens = 5\n"), HasSubstr("did you mean generate?"));
+  EXPECT_THAT(error("[tokenize]\nmax_tokens = 5\n"),
+              HasSubstr("tokenize has no option max_tokens"));
+  EXPECT_THAT(error("top_p = 3\n"),
+              HasSubstr(".toml:1: top_p: found 3, expected a number above 0"));
+  EXPECT_THAT(error("top_p = \n"), HasSubstr(".toml:1: expected a value"));
+  EXPECT_THAT(error("config = 'x'\n"), HasSubstr("can't name another"));
+  EXPECT_THAT(error_of("generate", {"--config", "/nonexistent.toml"}),
+              HasSubstr("/nonexistent.toml"));
+}
+
+TEST_F(ResolveTest, FlagWinsOverVariableOverFileOverDefault) {
+  const std::string path = config("max_tokens = 1\ntop_k = 1\nmin_p = 0.5\n");
+  const Environment environment = {{"PACELINE_MAX_TOKENS", "2"}, {"PACELINE_TOP_K", "2"}};
+  const Settings settings = generate({"--config", path, "--max-tokens", "3"}, environment);
+  EXPECT_EQ(settings.generate.max_tokens, 3);
+  EXPECT_EQ(settings.generate.top_k, 2);
+  EXPECT_EQ(settings.generate.min_p, 0.5f);
+  EXPECT_FALSE(settings.generate.top_p.has_value());
+}
+
+TEST_F(ResolveTest, HelpWinsOverEverythingElse) {
+  EXPECT_TRUE(generate({"--help", "--banana"}, {{"PACELINE_TOP_P", "3"}}).help);
+  EXPECT_TRUE(generate({"--top-p", "3", "-h"}).help);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,87 @@
+"""`paceline inspect` and `paceline bench`."""
+import json
+import re
+import struct
+import unittest
+
+from program import BUNDLED, ProgramTest
+
+
+class InspectTest(ProgramTest):
+    def inspect(self, *arguments):
+        return json.loads(self.succeed("inspect", "--json", *arguments).stdout)
+
+    def test_configuration_and_tensors_are_the_files(self):
+        report = self.inspect("-m", BUNDLED)
+        config = json.loads((BUNDLED / "config.json").read_text())
+        for ours, theirs in [("family", "model_type"), ("layers", "num_hidden_layers"), ("hidden_size", "hidden_size"),
+                             ("heads", "num_attention_heads"), ("kv_heads", "num_key_value_heads"),
+                             ("head_dim", "head_dim"), ("vocab_size", "vocab_size"),
+                             ("context", "max_position_embeddings"), ("dtype", "dtype")]:
+            self.assertEqual(report["config"][ours], config[theirs], ours)
+        with open(BUNDLED / "model.safetensors", "rb") as file:
+            header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        header.pop("__metadata__", None)
+        tensors = {t["name"]: t for t in report["tensors"]}
+        self.assertEqual(set(tensors), set(header))
+        for name, entry in header.items():
+            self.assertEqual(tensors[name]["shape"], entry["shape"])
+            self.assertEqual(tensors[name]["bytes"], entry["data_offsets"][1] - entry["data_offsets"][0])
+        self.assertEqual(report["parameters"], sum(t["bytes"] for t in report["tensors"]) // 2)
+
+    def test_memory_grows_with_context_and_batch(self):
+        one = self.inspect("-m", BUNDLED, "-c", "512")["memory"]
+        self.assertEqual((one["context"], one["sequences"]), (512, 1))
+        # layers x (keys, values) x heads x head_dim x bfloat16 x tokens
+        self.assertEqual(one["kv_cache_bytes"], 6 * 2 * 2 * 64 * 2 * 512)
+        many = self.inspect("-m", BUNDLED, "-c", "512", "--max-num-seqs", "8")["memory"]
+        self.assertEqual(many["kv_cache_bytes"], 8 * one["kv_cache_bytes"])
+        wide = self.inspect("-m", BUNDLED, "-c", "512", "--dtype", "float32")["memory"]
+        self.assertEqual(wide["weight_bytes"], 2 * one["weight_bytes"])
+        self.assertEqual(wide["kv_cache_bytes"], 2 * one["kv_cache_bytes"])
+        self.assertEqual(one["total_bytes"], one["weight_bytes"] + one["kv_cache_bytes"] + one["activation_bytes"])
+
+    def test_memory_is_what_a_run_takes(self):
+        need = self.inspect("-m", BUNDLED, "-c", "1024")["memory"]["total_bytes"]
+        done = self.succeed("generate", "-m", BUNDLED, "-c", "1024", "--max-num-seqs", "1", "-p", "x" * 900, "-n", "2", "-v")
+        value, unit = re.search(r"peak memory ([\d.]+) (\w+)", done.stderr).groups()
+        peak = float(value) * {"MiB": 1 << 20, "GiB": 1 << 30}[unit]
+        self.assertLess(abs(peak - need), 0.1 * need)
+
+    def test_weights_need_not_be_there(self):
+        report = self.inspect("-m", self.tiny_model(), "--load-format", "dummy")
+        self.assertEqual(report["tensors"], [])
+        self.assertEqual(report["config"]["layers"], 2)
+        self.assertGreater(report["memory"]["weight_bytes"], 0)
+
+    def test_text_for_people(self):
+        text = self.succeed("inspect", "-m", BUNDLED).stdout
+        for part in ["Configuration", "qwen3", "Tensors", "embed_tokens.weight", "4099 x 384", "Memory for 1 sequence",
+                     "keys and values", "in all"]:
+            self.assertIn(part, text)
+
+
+class BenchTest(ProgramTest):
+    def test_reports_speed_and_share_of_the_roofline(self):
+        options = ["-m", self.tiny_model(), "--load-format", "dummy", "--prompt-tokens", "64", "--output-tokens", "8",
+                   "--repetitions", "1"]
+        report = json.loads(self.succeed("bench", "--json", *options).stdout)
+        self.assertEqual([r["test"] for r in report["results"]], ["prefill", "decode"])
+        prefill, decode = report["results"]
+        self.assertEqual((prefill["tokens"], decode["tokens"]), (64, 8))
+        # 2 layers: attention 32 x (2 x 64 + 2 x 32), MLP 3 x 32 x 64
+        weights = 2 * (32 * 192 + 3 * 32 * 64)
+        self.assertAlmostEqual(prefill["flops_per_second"] / prefill["tokens_per_second"], 2 * weights, delta=1)
+        self.assertAlmostEqual(decode["bytes_per_second"] / decode["tokens_per_second"], 4 * (weights + 300 * 32), delta=1)
+        for result, rate in [(prefill, "flops_per_second"), (decode, "bytes_per_second")]:
+            self.assertGreater(result["tokens_per_second"], 0)
+            self.assertAlmostEqual(result["fraction"], result[rate] / result["roofline_" + rate], places=3)
+        message = self.fail_with(1, "bench", *options[:4], "--prompt-tokens=500")
+        self.assertIn("--prompt-tokens 500", message)
+        table = self.succeed("bench", *options).stdout
+        for part in ["model", "prefill 64", "decode 8", "GFLOP/s", "GB/s", "%"]:
+            self.assertIn(part, table)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,135 @@
+"""Models that are missing, truncated, corrupted or without a tokenizer."""
+import json
+import os
+import struct
+import unittest
+
+from program import BUNDLED, ProgramTest, lines, run
+
+WEIGHTS = "model.safetensors"
+
+
+class ModelFilesTest(ProgramTest):
+    def load_error(self, folder, *options):
+        message = self.fail_with(1, "generate", "-q", "-m", folder, "--prompt-ids", "1", "-n", "1", *options)
+        self.assertTrue(message.startswith("paceline: "), message)
+        return message
+
+    def test_missing_models_say_how_to_bring_them(self):
+        cache = {"HF_HOME": str(self.directory), "HF_HUB_CACHE": ""}
+        done = run("generate", "-m", "some-org/some-model", "-p", "x", env=cache)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("hf download some-org/some-model", done.stderr)
+        self.assertIn("no such directory", self.load_error("./nowhere"))
+        self.assertIn("a file, expected a directory", self.load_error(BUNDLED / "config.json"))
+
+    def test_models_of_the_hugging_face_cache_are_found(self):
+        repository = self.directory / "hub/models--some-org--some-model"
+        (repository / "snapshots").mkdir(parents=True)
+        self.write("hub/models--some-org--some-model/refs/main", "abc123")
+        os.symlink(BUNDLED, repository / "snapshots/abc123")
+        done = self.succeed("tokenize", "-m", "some-org/some-model", "-p", "x",
+                            env={"HF_HOME": str(self.directory), "HF_HUB_CACHE": ""})
+        self.assertEqual(len(done.stdout.split()), 1)
+
+    def test_truncated_weights_name_the_file(self):
+        whole = (BUNDLED / WEIGHTS).read_bytes()
+        header_end = 8 + struct.unpack("<Q", whole[:8])[0]
+        sizes = [0, 1, 7, 8, 9, header_end // 2, header_end - 1, header_end, header_end + 1, len(whole) // 2,
+                 len(whole) - 1]
+        folder = self.bundled_copy(without=[WEIGHTS])
+        for size in sizes:
+            with self.subTest(size=size):
+                (folder / WEIGHTS).write_bytes(whole[:size])
+                self.assertIn(WEIGHTS, self.load_error(folder))
+
+    def test_corrupted_headers_name_the_tensor(self):
+        whole = (BUNDLED / WEIGHTS).read_bytes()
+        size = struct.unpack("<Q", whole[:8])[0]
+        header, data = json.loads(whole[8:8 + size]), whole[8 + size:]
+        name = next(key for key in header if key.endswith("layers.3.mlp.up_proj.weight"))
+
+        def changed(**fields):
+            return {**header, name: {**header[name], **fields}}
+
+        begin, end = header[name]["data_offsets"]
+        cases = {"dtype": changed(dtype="F99"), "shape": changed(shape=[1, 2, 3]), "overlap": changed(data_offsets=[0, end - begin]),
+                 "beyond": changed(data_offsets=[begin, 1 << 60]), "backward": changed(data_offsets=[end, begin]),
+                 "missing": {k: v for k, v in header.items() if k != name}, "negative": changed(shape=[-1, 5]),
+                 "extra key": {**header, "stray.weight": header[name]}}
+        folder = self.bundled_copy(without=[WEIGHTS])
+        for case, broken in cases.items():
+            with self.subTest(case=case):
+                text = json.dumps(broken).encode()
+                (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(text)) + text + data)
+                message = self.load_error(folder)
+                self.assertTrue("up_proj" in message or "stray" in message or WEIGHTS in message, message)
+
+    def test_misshapen_and_missing_tensors_are_named(self):
+        folder = self.bundled_copy(without=["config.json"])
+        config = json.loads((BUNDLED / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "intermediate_size": 1000}))
+        self.assertRegex(self.load_error(folder), r"mlp\.\w+\.weight.*1000")
+        (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 7, "layer_types": None}))
+        self.assertIn("layers.6.", self.load_error(folder))
+        (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 5, "layer_types": None}))
+        self.assertIn("layers.5.", self.load_error(folder))
+
+    def test_wrong_configs_name_file_and_field(self):
+        folder = self.bundled_copy(without=["config.json"])
+        self.assertIn("config.json", self.load_error(folder))
+        config = json.loads((BUNDLED / "config.json").read_text())
+        for change, expected in [({"hidden_size": "x"}, "hidden_size"), ({"num_attention_heads": 0}, "num_attention_heads"),
+                                 ({"model_type": "martian"}, "martian"), ({"vocab_size": -5}, "vocab_size"),
+                                 ({"num_hidden_layers": 10 ** 12}, "num_hidden_layers")]:
+            with self.subTest(change=change):
+                (folder / "config.json").write_text(json.dumps({**config, **change}))
+                self.assertIn(expected, self.load_error(folder))
+        (folder / "config.json").write_text('{"model_type": "qwen3", ')
+        self.assertIn("config.json", self.load_error(folder))
+
+    def test_wrong_generation_configs_name_file_and_field(self):
+        folder = self.bundled_copy(without=["generation_config.json"])
+        (folder / "generation_config.json").write_text('{"eos_token_id": [1, 99999]}')
+        message = self.load_error(folder)
+        self.assertIn("generation_config.json", message)
+        self.assertIn("eos_token_id", message)
+
+    def test_without_a_tokenizer_ids_still_work(self):
+        model = ["-m", self.tiny_model(), "--load-format", "dummy"]
+        answer, refused = self.answers("generate", *model, code=1, stdin=lines(
+            {"prompt_ids": [1, 2], "max_tokens": 4, "ignore_eos": True, "logprobs": 1}, {"prompt": "x"}))
+        self.assertIsNone(answer["text"])
+        self.assertEqual(len(answer["token_ids"]), 4)
+        self.assertEqual(len(answer["logprobs"]), 4)
+        self.assertIn("tokenizer.json", refused["error"]["message"])
+        scored, = self.answers("score", *model, stdin=lines({"ids": [1, 2, 3]}))
+        self.assertEqual(scored["ids"], [1, 2, 3])
+        done = self.succeed("generate", *model, "--prompt-ids", "1,2", "-n", "4", "--temp", "0", "--ignore-eos")
+        self.assertEqual(len(done.stdout.split()), 4)
+
+    def test_dummy_weights_depend_on_the_seed_alone(self):
+        model = ["-m", self.tiny_model(), "--load-format", "dummy", "--ids", "1,2,3"]
+        first, again, other = (self.succeed("score", *model, "--seed", seed).stdout for seed in (1, 1, 2))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
+    def test_contexts_are_limited(self):
+        model = ["-m", self.tiny_model(), "--load-format", "dummy"]
+        ids = ",".join(["1"] * 20)
+        message = self.fail_with(1, "generate", *model, "-c", "16", "--prompt-ids", ids)
+        self.assertIn("20 tokens", message)
+        self.assertIn("--max-model-len", message)
+        answer, = self.answers("generate", *model, "-c", "24", "--ignore-eos", stdin=lines({"prompt_ids": [1] * 20}))
+        self.assertEqual((len(answer["token_ids"]), answer["finish_reason"]), (4, "length"))
+        self.assertIn("--max-model-len: 1000", self.fail_with(1, "generate", *model, "-c", "1000", "--prompt-ids", "1"))
+        answer, = self.answers("generate", *model, "--max-kv-size", "16", "--ignore-eos",
+                               stdin=lines({"prompt_ids": [1] * 20, "max_tokens": 300}))
+        self.assertEqual(len(answer["token_ids"]), 300)
+
+    def test_memory_is_limited(self):
+        self.assertIn("limit", self.load_error(BUNDLED, "--memory-limit", "4M"))
+
+
+if __name__ == "__main__":
+    unittest.main()
