@@ -16,10 +16,11 @@
 namespace paceline {
 
 // A generation in progress: a range of pieces of text as they come, then the whole completion.
-//   for (std::string_view piece : llm.generate("Once upon a time")) std::cout << piece << std::flush;
+//   for (std::string_view piece : llm.generate("Once upon a time")) std::cout << piece <<
+//   std::flush;
 // Pieces are well-formed UTF-8; together they are the completion's text (empty pieces are skipped).
-// A stop string is never shown, not even in part. Errors are thrown from begin() and ++. The LLM must
-// outlive it.
+// A stop string is never shown, not even in part. Errors are thrown from begin() and ++. The LLM
+// must outlive it.
 class GenerationStream {
  public:
   class Iterator {
@@ -71,8 +72,8 @@ class LLM {
   };
   std::vector<ItemResult<Completion>> batch_generate(std::span<const Request> requests);
 
-  // Prefill only; nothing stays in the cache. With labels, `scores` are normalised over them: by the
-  // logits of one-token labels, else by the labels' summed log-probabilities.
+  // Prefill only; nothing stays in the cache. With labels, `scores` are normalised over them: by
+  // the logits of one-token labels, else by the labels' summed log-probabilities.
   Classification classify(const Prompt& prompt, const ClassifyOptions& options = {});
 
   // Log-probability of each token given those before it (teacher-forced); nothing for the first.

@@ -20,19 +20,20 @@ enum class LoadFormat : uint8_t {
 struct LoadOptions {
   std::string model;  // a directory, or org/name in the local Hugging Face cache
   LoadFormat load_format = LoadFormat::files;
-  std::string dtype = "auto";           // of the weights: auto (as stored), float32, float16, bfloat16
+  std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
   std::string kv_cache_dtype = "auto";  // auto: float32 for float32 models, else bfloat16
-  std::optional<int64_t> max_model_len;  // context in tokens; default: the model's, if the cache holds it
-  std::optional<int64_t> max_kv_size;    // bounds every layer to a rotating window of so many tokens
-  int64_t block_size = 16;               // token slots per cache block
-  int64_t max_num_batched_tokens = 512;  // rows of one forward
-  int64_t max_num_seqs = 256;            // sizes the cache of windowed layers
+  std::optional<int64_t>
+      max_model_len;  // context in tokens; default: the model's, if the cache holds it
+  std::optional<int64_t> max_kv_size;  // bounds every layer to a rotating window of so many tokens
+  int64_t block_size = 16;             // token slots per cache block
+  int64_t max_num_batched_tokens = 512;         // rows of one forward
+  int64_t max_num_seqs = 256;                   // sizes the cache of windowed layers
   std::optional<size_t> kv_cache_memory_bytes;  // default: a quarter of free memory
-  int num_threads = 0;                   // 0: one per usable core
-  bool lock_memory = false;              // mlock weights and cache
+  int num_threads = 0;                          // 0: one per usable core
+  bool lock_memory = false;                     // mlock weights and cache
   std::optional<size_t> memory_limit_bytes;
   std::optional<size_t> cache_limit_bytes;
-  uint64_t seed = 0;                     // of dummy weights
+  uint64_t seed = 0;  // of dummy weights
 };
 
 // Text, or token ids taken as given.
@@ -40,31 +41,31 @@ using Prompt = std::variant<std::string, std::vector<int32_t>>;
 
 // Unset fields take the model's generation_config.json, else the value in the comment.
 struct GenerateOptions {
-  std::optional<int64_t> max_tokens;           // 256
-  std::optional<float> temperature;            // 1; 0 is greedy
-  std::optional<float> top_p;                  // 1
-  std::optional<int32_t> top_k;                // 0, off
-  std::optional<float> min_p;                  // 0, off
-  std::optional<float> repetition_penalty;     // 1
+  std::optional<int64_t> max_tokens;        // 256
+  std::optional<float> temperature;         // 1; 0 is greedy
+  std::optional<float> top_p;               // 1
+  std::optional<int32_t> top_k;             // 0, off
+  std::optional<float> min_p;               // 0, off
+  std::optional<float> repetition_penalty;  // 1
   float frequency_penalty = 0;
   float presence_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
-  bool mlx_sampler_order = false;              // top-p, min-p, top-k, temperature instead of the default
-  std::optional<uint64_t> seed;                // random; the result says which
-  std::vector<std::string> stop;               // at most 4 strings of at most 256 bytes
-  std::vector<int32_t> stop_token_ids;         // at most 128
+  bool mlx_sampler_order = false;       // top-p, min-p, top-k, temperature instead of the default
+  std::optional<uint64_t> seed;         // random; the result says which
+  std::vector<std::string> stop;        // at most 4 strings of at most 256 bytes
+  std::vector<int32_t> stop_token_ids;  // at most 128
   bool ignore_eos = false;
-  std::optional<int32_t> logprobs;             // top alternatives reported beside each token, 0 to 20
+  std::optional<int32_t> logprobs;  // top alternatives reported beside each token, 0 to 20
   bool prompt_logprobs = false;
-  bool add_special_tokens = true;              // to a text prompt, as the post-processor says
-  std::stop_token cancelled;                   // takes effect within one step
+  bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::stop_token cancelled;       // takes effect within one step
 };
 
 struct ClassifyOptions {
   std::vector<std::string> labels;  // encoded as written, without special tokens
   bool want_token_id = true;        // with labels: false skips the head's other columns
   bool with_logits = false;
-  GenerateOptions sampling;         // how the token is drawn
+  GenerateOptions sampling;  // how the token is drawn
 };
 
 }  // namespace paceline

@@ -34,7 +34,8 @@ struct Completion {
   std::optional<std::string> text;  // nothing without a tokenizer
   std::vector<int32_t> token_ids;   // without the EOS
   std::string finish_reason;        // "stop", "length" or "cancelled"
-  std::optional<std::variant<int32_t, std::string>> stop_reason;  // the stop token or string that ended it
+  std::optional<std::variant<int32_t, std::string>>
+      stop_reason;                       // the stop token or string that ended it
   std::vector<Logprob> logprobs;         // one per token id, when asked for
   std::vector<Logprob> prompt_logprobs;  // when asked for
   Usage usage;

@@ -7,14 +7,22 @@ namespace paceline {
 
 std::string_view error_code_name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::invalid: return "invalid";
-    case ErrorCode::not_found: return "not_found";
-    case ErrorCode::unsupported: return "unsupported";
-    case ErrorCode::exhausted: return "exhausted";
-    case ErrorCode::corrupt: return "corrupt";
-    case ErrorCode::numerical: return "numerical_error";
-    case ErrorCode::cancelled: return "cancelled";
-    case ErrorCode::internal: return "internal";
+    case ErrorCode::invalid:
+      return "invalid";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::exhausted:
+      return "exhausted";
+    case ErrorCode::corrupt:
+      return "corrupt";
+    case ErrorCode::numerical:
+      return "numerical_error";
+    case ErrorCode::cancelled:
+      return "cancelled";
+    case ErrorCode::internal:
+      return "internal";
   }
   return "internal";
 }

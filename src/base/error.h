@@ -14,8 +14,8 @@ namespace paceline {
 }  // namespace paceline
 
 // An invariant of the program. User input must never be able to make it fail.
-#define PL_CHECK(condition, message)                                         \
-  do {                                                                       \
-    if (!(condition)) [[unlikely]]                                           \
-      ::paceline::check_failed(#condition, __FILE__, __LINE__, (message));   \
+#define PL_CHECK(condition, message)                                       \
+  do {                                                                     \
+    if (!(condition)) [[unlikely]]                                         \
+      ::paceline::check_failed(#condition, __FILE__, __LINE__, (message)); \
   } while (false)

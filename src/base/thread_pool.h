@@ -1,4 +1,5 @@
-// ThreadPool runs one job on a fixed set of threads; which thread computes what never shows in bits.
+// ThreadPool runs one job on a fixed set of threads; which thread computes what never shows in
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +8,10 @@
 
 namespace paceline {
 
-// Work is split over threads by output, never by reduction, so the results don't depend on the count.
-// run() and parallel_for() may be called by one thread at a time (the pool's owner), which takes part
-// as thread 0. Workers spin briefly for the next job, then sleep, so an idle pool costs nothing and a
-// busy machine is not fought over.
+// Work is split over threads by output, never by reduction, so the results don't depend on the
+// count. run() and parallel_for() may be called by one thread at a time (the pool's owner), which
+// takes part as thread 0. Workers spin briefly for the next job, then sleep, so an idle pool costs
+// nothing and a busy machine is not fought over.
 class ThreadPool {
  public:
   // A job: called once per thread with its index in [0, num_threads).
@@ -24,7 +25,8 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // Calls job(context, i) for every thread index and returns when all are done. Jobs must not throw.
+  // Calls job(context, i) for every thread index and returns when all are done. Jobs must not
+  // throw.
   void run(Job job, void* context);
 
   // body(thread_index) on every thread.
@@ -34,8 +36,8 @@ class ThreadPool {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // body(begin, end, thread_index) over [0, count): each thread first takes its static share in pieces
-  // of `grain`, then steals pieces that others have not begun.
+  // body(begin, end, thread_index) over [0, count): each thread first takes its static share in
+  // pieces of `grain`, then steals pieces that others have not begun.
   template <class Body>
   void parallel_for(int64_t count, int64_t grain, Body&& body) {
     if (count <= 0) return;

@@ -26,9 +26,12 @@ void check_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_vie
 
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
-    case FinishReason::stop: return "stop";
-    case FinishReason::length: return "length";
-    case FinishReason::cancelled: return "cancelled";
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::cancelled:
+      return "cancelled";
   }
   return "stop";
 }
@@ -45,8 +48,7 @@ Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
 
 void Engine::check_prompt(std::span<const TokenId> ids, std::string_view field) const {
   if (ids.empty()) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: empty, expected at least one token", field));
+    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected at least one token", field));
   }
   check_ids(ids, vocab_size(), field);
   const auto length = static_cast<int64_t>(ids.size());

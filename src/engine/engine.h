@@ -20,11 +20,12 @@
 namespace paceline {
 
 struct EngineLimits {
-  int64_t max_model_len = 2048;     // prompt and output together
+  int64_t max_model_len = 2048;      // prompt and output together
   int64_t max_batched_tokens = 512;  // rows of one step; longer prompts are computed in chunks
 };
 
-// The bytes each token adds to the output's text (none for special tokens); empty without a tokenizer.
+// The bytes each token adds to the output's text (none for special tokens); empty without a
+// tokenizer.
 using TokenBytes = std::vector<std::string_view>;
 
 class Generation;
@@ -33,15 +34,16 @@ struct ClassifyRequest {
   std::vector<TokenId> prompt;
   SamplingOptions sampling;
   std::vector<std::vector<TokenId>> labels;  // token ids of each label, none empty
-  bool want_token = true;    // draw a token (costs the whole head)
-  bool want_logits = false;  // the whole row
+  bool want_token = true;                    // draw a token (costs the whole head)
+  bool want_logits = false;                  // the whole row
 };
 
 struct ClassifyResult {
   std::optional<TokenId> token;
-  std::vector<float> label_logprobs;  // summed over a label's tokens, or raw logits of one-token labels
-  bool labels_are_logits = false;     // every label was one token
-  std::vector<float> logits;          // [vocab] when asked for
+  std::vector<float>
+      label_logprobs;  // summed over a label's tokens, or raw logits of one-token labels
+  bool labels_are_logits = false;  // every label was one token
+  std::vector<float> logits;       // [vocab] when asked for
 };
 
 // One thread. Everything referred to must outlive it.
@@ -50,8 +52,8 @@ class Engine {
   Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache, EngineLimits limits,
          TokenBytes token_bytes);
 
-  // Checks the request (Error invalid names the field at fault) and prepares it; nothing is computed
-  // before Generation::next. The engine must outlive it.
+  // Checks the request (Error invalid names the field at fault) and prepares it; nothing is
+  // computed before Generation::next. The engine must outlive it.
   std::unique_ptr<Generation> start(GenerateRequest request);
 
   // Log-probabilities of every token given those before it.

@@ -73,14 +73,13 @@ TokenEvent Generation::next() {
 
   // After a prefill that scored the prompt every row is an output; the last one is drawn from.
   const auto logits = engine_.logits_row(engine_.batch_.num_outputs() - 1);
-  Sample sample = engine_.sampler_.draw(logits, request_.sampling, history_,
-                                        sequence_.num_tokens(), request_.want_logprobs);
+  Sample sample = engine_.sampler_.draw(logits, request_.sampling, history_, sequence_.num_tokens(),
+                                        request_.want_logprobs);
   if (sample.status != SampleStatus::ok) {
-    throw Error(ErrorCode::numerical,
-                fmt::format("position {}: {}", sequence_.num_tokens(),
-                            sample.status == SampleStatus::nan_logits
-                                ? "the logits hold a NaN"
-                                : "nothing is left to draw from"));
+    throw Error(ErrorCode::numerical, fmt::format("position {}: {}", sequence_.num_tokens(),
+                                                  sample.status == SampleStatus::nan_logits
+                                                      ? "the logits hold a NaN"
+                                                      : "nothing is left to draw from"));
   }
   finished_ = false;
   ++stats_.output_tokens;

@@ -12,8 +12,7 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, Memory& memor
       kv_(std::move(kv)),
       limits_(limits),
       scratch_(memory, decoder.scratch_bytes_for(limits.max_rows)),
-      hidden_(allocate_tensor(memory, DType::f32,
-                              {limits.max_rows, decoder.config().hidden_size})),
+      hidden_(allocate_tensor(memory, DType::f32, {limits.max_rows, decoder.config().hidden_size})),
       logits_(allocate_tensor(memory, DType::f32,
                               {limits.max_logits_rows, decoder.config().vocab_size})) {}
 
@@ -29,16 +28,14 @@ Tensor ModelRunner::logits(int64_t first, int64_t count) {
   return out;
 }
 
-Tensor ModelRunner::column_logits(int64_t first, int64_t count,
-                                  std::span<const int32_t> columns) {
+Tensor ModelRunner::column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) {
   PL_CHECK(count <= limits_.max_logits_rows, "more logits rows than the runner keeps");
   PL_CHECK(static_cast<int64_t>(columns.size()) <= vocab_size(), "more columns than tokens");
   if (!std::equal(columns.begin(), columns.end(), gathered_ids_.begin(), gathered_ids_.end())) {
     gathered_ = gather_columns(decoder_.head(), columns, memory_);
     gathered_ids_.assign(columns.begin(), columns.end());
   }
-  const Tensor out(logits_.view.raw(), DType::f32,
-                   {count, static_cast<int64_t>(columns.size())});
+  const Tensor out(logits_.view.raw(), DType::f32, {count, static_cast<int64_t>(columns.size())});
   decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_, out);
   return out;
 }

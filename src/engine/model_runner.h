@@ -35,8 +35,8 @@ class ModelRunner : public Runner {
   KvStorage kv_;
   RunnerLimits limits_;
   Scratch scratch_;
-  OwnedTensor hidden_;  // [max_rows, hidden]
-  OwnedTensor logits_;  // [max_logits_rows, vocab]
+  OwnedTensor hidden_;                 // [max_rows, hidden]
+  OwnedTensor logits_;                 // [max_logits_rows, vocab]
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;
 };

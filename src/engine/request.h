@@ -33,8 +33,8 @@ std::string_view finish_reason_name(FinishReason reason);
 
 struct Finish {
   FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token;       // a stop_token_ids hit
-  std::optional<int32_t> stop_string;      // index into stop_strings
+  std::optional<TokenId> stop_token;   // a stop_token_ids hit
+  std::optional<int32_t> stop_string;  // index into stop_strings
 };
 
 // One step of a generation: at most one token, and how it ended when it did.

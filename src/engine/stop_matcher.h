@@ -23,8 +23,8 @@ class StopAutomaton {
   friend class StopMatcher;
   struct State {
     std::array<int32_t, 256> next;
-    int32_t depth = 0;       // bytes of some string that were matched to get here
-    int32_t match = -1;      // the string that ends here (the longest one), or -1
+    int32_t depth = 0;   // bytes of some string that were matched to get here
+    int32_t match = -1;  // the string that ends here (the longest one), or -1
   };
 
   std::vector<State> states_;
@@ -44,7 +44,8 @@ class StopMatcher {
   // Consumes bytes up to and including the first match. After a match nothing more is consumed.
   std::optional<StopMatch> push(std::string_view bytes);
 
-  // Bytes from the start of the stream that can't be part of a later match any more: what may be shown.
+  // Bytes from the start of the stream that can't be part of a later match any more: what may be
+  // shown.
   int64_t releasable_bytes() const;
 
  private:

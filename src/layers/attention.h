@@ -17,7 +17,7 @@ struct AttentionConfig {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   AttentionParams params;
-  bool qk_norm = false;      // RMS norm over each head of q and k, before the rotation
+  bool qk_norm = false;  // RMS norm over each head of q and k, before the rotation
   bool qkv_bias = false;
   bool output_bias = false;
   RmsNormOptions norm;
@@ -29,9 +29,8 @@ class SelfAttention {
   SelfAttention(const LoadContext& context, const std::string& name, const AttentionConfig& config);
 
   // x, out [rows, hidden]; `rope_table` from Rope::table for these rows.
-  void forward(Backend& backend, const Tensor& x, const Tensor& rope_table,
-               const GroupBatch& group, const KvStore& store, Scratch& scratch,
-               const Tensor& out) const;
+  void forward(Backend& backend, const Tensor& x, const Tensor& rope_table, const GroupBatch& group,
+               const KvStore& store, Scratch& scratch, const Tensor& out) const;
 
  private:
   AttentionConfig config_;

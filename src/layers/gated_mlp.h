@@ -1,4 +1,5 @@
-// GatedMlp is down(activation(gate(x)) * up(x)) (Shazeer, "GLU Variants Improve Transformer", 2020).
+// GatedMlp is down(activation(gate(x)) * up(x)) (Shazeer, "GLU Variants Improve Transformer",
+// 2020).
 #pragma once
 
 #include <string>

@@ -26,8 +26,8 @@ Linear::Linear(const LoadContext& context, std::span<const Projection> projectio
                int64_t in_features, Bias bias) {
   std::vector<Tensor> parts;
   for (const Projection& projection : projections) {
-    parts.push_back(context.weights.read(projection.name + ".weight",
-                                         {projection.out_features, in_features}));
+    parts.push_back(
+        context.weights.read(projection.name + ".weight", {projection.out_features, in_features}));
   }
   weight_ = pack_matrix(parts, context.weight_dtype, context.memory, context.threads);
   for (const Projection& projection : projections) {

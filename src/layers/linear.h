@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "layers/load_context.h"
 #include "kernels/backend.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 

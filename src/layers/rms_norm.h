@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "layers/load_context.h"
 #include "kernels/backend.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 

@@ -45,10 +45,14 @@ double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& conf
   const double exponent = 2.0 * static_cast<double>(index) / static_cast<double>(rotary_dim);
   const double inv_freq = std::pow(config.theta, -exponent);
   switch (config.scaling) {
-    case RopeScaling::none: return inv_freq;
-    case RopeScaling::linear: return inv_freq / config.factor;
-    case RopeScaling::llama3: return scale_llama3(inv_freq, config);
-    case RopeScaling::yarn: return scale_yarn(inv_freq, index, rotary_dim, config);
+    case RopeScaling::none:
+      return inv_freq;
+    case RopeScaling::linear:
+      return inv_freq / config.factor;
+    case RopeScaling::llama3:
+      return scale_llama3(inv_freq, config);
+    case RopeScaling::yarn:
+      return scale_yarn(inv_freq, index, rotary_dim, config);
   }
   return inv_freq;
 }
@@ -65,8 +69,8 @@ Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory)
 }
 
 Tensor Rope::table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const {
-  const Tensor table = scratch.take(
-      DType::f32, {static_cast<int64_t>(positions.size()), inv_freq_.view.size(0), 2});
+  const Tensor table =
+      scratch.take(DType::f32, {static_cast<int64_t>(positions.size()), inv_freq_.view.size(0), 2});
   backend.rope_table(positions, inv_freq_.view, attention_factor_, table);
   return table;
 }

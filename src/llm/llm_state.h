@@ -42,7 +42,7 @@ struct GenerationStream::State {
   LLM::State* llm = nullptr;
   std::unique_ptr<Generation> generation;
   TextStream text;
-  std::string piece;   // what the iterator shows
+  std::string piece;  // what the iterator shows
   Completion completion;
   bool finished = false;
 

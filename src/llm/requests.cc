@@ -126,13 +126,12 @@ void LLM::State::record(const GenerationStats& stats) {
   };
   // The first output token comes out of the prefill.
   const int64_t decoded = std::max<int64_t>(stats.output_tokens - 1, 0);
-  metrics = {
-      .prompt_tokens = stats.prompt_tokens,
-      .completion_tokens = stats.output_tokens,
-      .prefill_tokens_per_second = rate(stats.prompt_tokens, stats.prefill_seconds),
-      .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
-      .time_to_first_token_seconds = stats.time_to_first_token_seconds,
-      .peak_memory_bytes = model->memory.stats().peak_bytes};
+  metrics = {.prompt_tokens = stats.prompt_tokens,
+             .completion_tokens = stats.output_tokens,
+             .prefill_tokens_per_second = rate(stats.prompt_tokens, stats.prefill_seconds),
+             .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
+             .time_to_first_token_seconds = stats.time_to_first_token_seconds,
+             .peak_memory_bytes = model->memory.stats().peak_bytes};
 }
 
 }  // namespace paceline

@@ -47,7 +47,8 @@ size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
                  const std::vector<CacheGroup>& groups) {
   size_t bytes = 0;
   for (const CacheGroup& group : groups) {
-    bytes += static_cast<size_t>(group.num_blocks) * group_block_bytes(config, group.window, request);
+    bytes +=
+        static_cast<size_t>(group.num_blocks) * group_block_bytes(config, group.window, request);
   }
   return bytes;
 }
@@ -70,8 +71,7 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 size_t free_memory_bytes() { return meminfo_bytes("MemAvailable"); }
 size_t total_memory_bytes() { return meminfo_bytes("MemTotal"); }
 
-CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
-                     size_t free_memory) {
+CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {
   const size_t budget = request.memory_bytes.value_or(free_memory / 4);
   const int64_t context = request.max_model_len.value_or(config.max_position);
   const int64_t context_blocks = blocks_for(context, request.block_size);
@@ -94,21 +94,21 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
   int64_t blocks = low;
   if (request.max_model_len && blocks < context_blocks) {
     if (request.memory_bytes) {
-      throw Error(ErrorCode::exhausted,
-                  fmt::format("--max-model-len {}: needs {} bytes of cache, --kv-cache-memory allows "
-                              "{}",
-                              context,
-                              bytes_for(config, request,
-                                        groups_with(config, request, context_blocks, context)),
-                              budget));
+      throw Error(
+          ErrorCode::exhausted,
+          fmt::format(
+              "--max-model-len {}: needs {} bytes of cache, --kv-cache-memory allows "
+              "{}",
+              context,
+              bytes_for(config, request, groups_with(config, request, context_blocks, context)),
+              budget));
     }
     blocks = context_blocks;
   }
   CacheSize size;
   size.groups = groups_with(config, request, blocks, context);
   const bool has_full_group = size.groups[0].window == 0;
-  size.max_model_len =
-      has_full_group ? std::min(context, blocks * request.block_size) : context;
+  size.max_model_len = has_full_group ? std::min(context, blocks * request.block_size) : context;
   size.bytes = bytes_for(config, request, size.groups);
   return size;
 }

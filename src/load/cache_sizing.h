@@ -28,11 +28,11 @@ struct CacheSize {
 // The fewest blocks that any full-attention group gets by default.
 constexpr int64_t kMinCacheBlocks = 512;
 
-// Full groups share the budget; windowed groups get what max_num_seqs sequences can hold of the window
-// and one chunk, and never more than the full ones. No group gets more blocks than max_num_seqs
-// sequences of the whole context could fill. Without max_model_len the context is the model's, or what
-// the budget holds. Throws Error exhausted when an explicit max_model_len does not fit the explicit
-// budget.
+// Full groups share the budget; windowed groups get what max_num_seqs sequences can hold of the
+// window and one chunk, and never more than the full ones. No group gets more blocks than
+// max_num_seqs sequences of the whole context could fill. Without max_model_len the context is the
+// model's, or what the budget holds. Throws Error exhausted when an explicit max_model_len does not
+// fit the explicit budget.
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 

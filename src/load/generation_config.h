@@ -19,9 +19,8 @@ struct GenerationConfig {
   std::optional<float> repetition_penalty;
 };
 
-// Reads generation_config.json and, for what it leaves out, the eos and bos ids of config.json; both
-// may be absent. Throws Error invalid naming file and field; ids must lie in [0, vocab_size).
-GenerationConfig read_generation_config(const std::filesystem::path& directory,
-                                        int64_t vocab_size);
+// Reads generation_config.json and, for what it leaves out, the eos and bos ids of config.json;
+// both may be absent. Throws Error invalid naming file and field; ids must lie in [0, vocab_size).
+GenerationConfig read_generation_config(const std::filesystem::path& directory, int64_t vocab_size);
 
 }  // namespace paceline

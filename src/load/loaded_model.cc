@@ -54,16 +54,16 @@ DType choose_dtype(const std::string& name, DType automatic, std::string_view op
   if (name == "auto") return automatic;
   const auto dtype = parse_dtype(name);
   if (!dtype || *dtype == DType::i32) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: \"{}\", expected auto, float32, float16 or bfloat16", option, name));
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: \"{}\", expected auto, float32, float16 or bfloat16", option, name));
   }
   return *dtype;
 }
 
 void check_positive(std::string_view option, int64_t value, int64_t max) {
   if (value < 1 || value > max) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {}, expected 1 to {}", option, value, max));
+    throw Error(ErrorCode::invalid, fmt::format("{}: {}, expected 1 to {}", option, value, max));
   }
 }
 
@@ -93,7 +93,8 @@ TokenBytes token_bytes_of(const Tokenizer* tokenizer, int64_t vocab_size) {
   const int64_t known = std::min(vocab_size, tokenizer->vocab_size());
   for (int64_t id = 0; id < known; ++id) {
     const auto token = static_cast<TokenId>(id);
-    if (!tokenizer->is_special(token)) bytes[static_cast<size_t>(id)] = tokenizer->token_bytes(token);
+    if (!tokenizer->is_special(token))
+      bytes[static_cast<size_t>(id)] = tokenizer->token_bytes(token);
   }
   return bytes;
 }
@@ -169,11 +170,11 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
       *model.decoder, *model.backend, model.memory,
       KvStorage(kv_layers, options.block_size, model.kv_dtype, model.memory),
       RunnerLimits{.max_rows = options.max_num_batched_tokens});
-  model.engine = std::make_unique<Engine>(
-      *model.runner, *model.backend, model.memory, *model.cache,
-      EngineLimits{.max_model_len = context_length(options, size),
-                   .max_batched_tokens = options.max_num_batched_tokens},
-      token_bytes_of(model.tokenizer.get(), config.vocab_size));
+  model.engine =
+      std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache,
+                               EngineLimits{.max_model_len = context_length(options, size),
+                                            .max_batched_tokens = options.max_num_batched_tokens},
+                               token_bytes_of(model.tokenizer.get(), config.vocab_size));
 }
 
 }  // namespace
@@ -192,8 +193,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   load_decoder(*model, options);
   model->weight_bytes = model->memory.stats().active_bytes;
   model->memory.clear_cache();
-  model->generation =
-      read_generation_config(model->directory, model->decoder->config().vocab_size);
+  model->generation = read_generation_config(model->directory, model->decoder->config().vocab_size);
   build_engine(*model, options);
   if (options.lock_memory) model->memory.lock_all();
   return model;

@@ -39,9 +39,8 @@ bool is_repository_name(const std::string& model) {
   };
   const size_t slash = model.find('/');
   return slash != std::string::npos && slash > 0 && slash + 1 < model.size() &&
-         model.find('/', slash + 1) == std::string::npos &&
-         model.find("..") == std::string::npos && model[0] != '.' &&
-         std::all_of(model.begin(), model.end(), allowed);
+         model.find('/', slash + 1) == std::string::npos && model.find("..") == std::string::npos &&
+         model[0] != '.' && std::all_of(model.begin(), model.end(), allowed);
 }
 
 std::string trimmed(std::string text) {
@@ -51,7 +50,8 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// The folder of the revision that refs/main names; empty when the cache doesn't hold the repository.
+// The folder of the revision that refs/main names; empty when the cache doesn't hold the
+// repository.
 fs::path snapshot_directory(const std::string& model) {
   std::string folder = "models--" + model;
   folder.replace(folder.find('/'), 1, "--");
@@ -72,13 +72,14 @@ fs::path find_model_directory(const std::string& model) {
   std::error_code ignored;
   if (fs::is_directory(model, ignored)) return model;
   if (fs::exists(model, ignored)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("model {}: a file, expected a directory with config.json and weights",
-                            model));
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("model {}: a file, expected a directory with config.json and weights", model));
   }
   if (!is_repository_name(model)) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("model {}: there is no such directory, and it isn't an org/name", model));
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("model {}: there is no such directory, and it isn't an org/name", model));
   }
   const fs::path snapshot = snapshot_directory(model);
   if (snapshot.empty()) {

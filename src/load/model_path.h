@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-// `model` is a directory, or org/name in the local Hugging Face cache (HF_HUB_CACHE, else HF_HOME/hub,
-// else ~/.cache/huggingface/hub), at the revision of refs/main. Throws Error not_found, saying which
-// `hf download` brings it. Nothing is ever fetched.
+// `model` is a directory, or org/name in the local Hugging Face cache (HF_HUB_CACHE, else
+// HF_HOME/hub, else ~/.cache/huggingface/hub), at the revision of refs/main. Throws Error
+// not_found, saying which `hf download` brings it. Nothing is ever fetched.
 std::filesystem::path find_model_directory(const std::string& model);
 
 // The model used when none is named: models/paceline-10m beside the binary's source tree, or the

@@ -16,7 +16,8 @@
 
 namespace paceline {
 
-// One layer: attention and MLP around the residual stream, each with one norm before or two around it.
+// One layer: attention and MLP around the residual stream, each with one norm before or two around
+// it.
 class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
@@ -36,16 +37,16 @@ class DecoderBlock {
 
 class Decoder {
  public:
-  // Reads every weight of the config, packs it and releases its mapped pages. Throws Error not_found
-  // or corrupt naming the tensor, also for tensors of the files that nothing needs.
+  // Reads every weight of the config, packs it and releases its mapped pages. Throws Error
+  // not_found or corrupt naming the tensor, also for tensors of the files that nothing needs.
   Decoder(const LoadContext& context, DecoderConfig config);
 
   const DecoderConfig& config() const { return config_; }
   // Weights in all, a head of its own included.
   int64_t num_parameters() const { return num_parameters_; }
 
-  // The normed hidden states of batch.output_rows, written to out [outputs, hidden]. The batch's rows
-  // get their keys and values stored on the way.
+  // The normed hidden states of batch.output_rows, written to out [outputs, hidden]. The batch's
+  // rows get their keys and values stored on the way.
   void forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
                const Tensor& out) const;
 

@@ -20,8 +20,8 @@ constexpr std::array<Family, 7> kFamilies = {{
     {"gemma3_text", read_gemma3},
 }};
 
-// The text model's own object inside a multi-modal config.json. Fields that only the outer object has
-// (tie_word_embeddings, dtype, vocab_size in some files) are kept.
+// The text model's own object inside a multi-modal config.json. Fields that only the outer object
+// has (tie_word_embeddings, dtype, vocab_size in some files) are kept.
 Json text_config_of(const Json& json, std::string_view where) {
   const Json* nested = json.find_value("text_config");
   if (nested == nullptr) return json;
@@ -74,10 +74,9 @@ int64_t read_head_dim(const HfConfig& config, const WeightReader& weights, int64
 
 void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
   if (decoder.num_heads % decoder.num_kv_heads != 0) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} does not divide num_attention_heads {}",
-                            config.path("num_key_value_heads"), decoder.num_kv_heads,
-                            decoder.num_heads));
+    throw Error(ErrorCode::invalid, fmt::format("{}: {} does not divide num_attention_heads {}",
+                                                config.path("num_key_value_heads"),
+                                                decoder.num_kv_heads, decoder.num_heads));
   }
   if (decoder.head_dim < 2 || decoder.rotary_dim % 2 != 0 || decoder.rotary_dim < 2) {
     throw Error(ErrorCode::invalid,

@@ -17,8 +17,8 @@ struct Family {
 std::span<const Family> families();
 
 // The config of the text decoder in a whole config.json: `text_config` is looked into when there is
-// one; without a model_type, Qwen 2 and 3 are told apart by the presence of q_norm. `where` names the
-// file in errors. Throws Error unsupported naming the model_type, invalid naming the field.
+// one; without a model_type, Qwen 2 and 3 are told apart by the presence of q_norm. `where` names
+// the file in errors. Throws Error unsupported naming the model_type, invalid naming the field.
 DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
                                   std::string_view where);
 

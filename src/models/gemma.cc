@@ -1,4 +1,5 @@
-// Gemma 2 and 3 (transformers' modeling_gemma2 and _gemma3): four norms of (1 + w), windowed layers.
+// Gemma 2 and 3 (transformers' modeling_gemma2 and _gemma3): four norms of (1 + w), windowed
+// layers.
 #include <cmath>
 
 #include "models/family.h"

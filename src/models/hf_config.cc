@@ -68,7 +68,9 @@ RopeConfig read_scaling(const HfConfig& scaling, double theta, int64_t max_posit
 
 }  // namespace
 
-std::string HfConfig::path(std::string_view key) const { return fmt::format("{}: {}", where_, key); }
+std::string HfConfig::path(std::string_view key) const {
+  return fmt::format("{}: {}", where_, key);
+}
 
 int64_t HfConfig::integer(std::string_view key, std::optional<int64_t> fallback,
                           Range range) const {
@@ -121,16 +123,17 @@ std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int
   const std::string path = config.path("layer_types");
   const Json::Array& types = field->as_array(path);
   if (static_cast<int64_t>(types.size()) != num_layers) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {} entries for {} layers", path, types.size(),
-                                                num_layers));
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} entries for {} layers", path, types.size(), num_layers));
   }
   std::vector<bool> sliding;
   for (const Json& type : types) {
     const std::string& name = type.as_string(path);
     if (name != "sliding_attention" && name != "full_attention") {
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("{}: \"{}\" isn't supported; full_attention and sliding_attention are",
-                              path, name));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("{}: \"{}\" isn't supported; full_attention and sliding_attention are", path,
+                      name));
     }
     sliding.push_back(name == "sliding_attention");
   }

@@ -41,9 +41,9 @@ class HfConfig {
   std::string where_;
 };
 
-// The rope of one kind of layer: `rope_parameters` (transformers 5, flat or nested by layer type) or
-// `rope_theta` and `rope_scaling` (transformers 4). Scalings other than default, linear, llama3 and
-// yarn throw Error unsupported.
+// The rope of one kind of layer: `rope_parameters` (transformers 5, flat or nested by layer type)
+// or `rope_theta` and `rope_scaling` (transformers 4). Scalings other than default, linear, llama3
+// and yarn throw Error unsupported.
 struct RopeFields {
   std::string_view layer_type = "full_attention";  // the key in nested rope_parameters
   std::string_view theta_key = "rope_theta";       // transformers 4

@@ -43,9 +43,12 @@ Float16 to_float16(float value);
 template <class Body>
 decltype(auto) with_float_dtype(DType dtype, Body&& body) {
   switch (dtype) {
-    case DType::f16: return body.template operator()<Float16>();
-    case DType::bf16: return body.template operator()<BFloat16>();
-    default: return body.template operator()<float>();
+    case DType::f16:
+      return body.template operator()<Float16>();
+    case DType::bf16:
+      return body.template operator()<BFloat16>();
+    default:
+      return body.template operator()<float>();
   }
 }
 

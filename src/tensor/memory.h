@@ -22,8 +22,8 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Zeroed memory. Throws Error exhausted, saying asked, active and limit, when active + cached bytes
-  // would pass the hard limit even after the cache was emptied, or when the system has none.
+  // Zeroed memory. Throws Error exhausted, saying asked, active and limit, when active + cached
+  // bytes would pass the hard limit even after the cache was emptied, or when the system has none.
   void* allocate(size_t bytes);
   void release(void* block, size_t bytes) noexcept;
 
@@ -36,7 +36,8 @@ class Memory {
   // Hard: allocate() throws beyond it. SIZE_MAX means none. Returns the old limit.
   size_t set_memory_limit(size_t bytes);
   // Locks pages of blocks allocated from now on, and of those active, into RAM (mlock). Returns the
-  // number of bytes locked; throws Error exhausted with the system's reason (ulimit -l) when refused.
+  // number of bytes locked; throws Error exhausted with the system's reason (ulimit -l) when
+  // refused.
   size_t lock_all();
 
  private:

@@ -1,4 +1,5 @@
-// Tensor is a view of elements somewhere in memory: reshaping, slicing and broadcasting copy nothing.
+// Tensor is a view of elements somewhere in memory: reshaping, slicing and broadcasting copy
+// nothing.
 #pragma once
 
 #include <array>
@@ -38,8 +39,8 @@ class Extents {
   int rank_ = 0;
 };
 
-// Never owns; the Buffer (or mapped file) behind it must outlive it. Strides count elements and may be
-// zero (broadcast) or negative. Misuse is a bug of the program (PL_CHECK), not an Error.
+// Never owns; the Buffer (or mapped file) behind it must outlive it. Strides count elements and may
+// be zero (broadcast) or negative. Misuse is a bug of the program (PL_CHECK), not an Error.
 class Tensor {
  public:
   Tensor() = default;
@@ -52,7 +53,9 @@ class Tensor {
   const Extents& shape() const { return shape_; }
   const Extents& strides() const { return strides_; }
   int rank() const { return shape_.rank(); }
-  int64_t size(int dimension) const { return shape_[dimension < 0 ? rank() + dimension : dimension]; }
+  int64_t size(int dimension) const {
+    return shape_[dimension < 0 ? rank() + dimension : dimension];
+  }
   int64_t stride(int dimension) const {
     return strides_[dimension < 0 ? rank() + dimension : dimension];
   }
@@ -68,7 +71,8 @@ class Tensor {
     return static_cast<T*>(elements_);
   }
   void* raw() const { return elements_; }
-  // Row `index` of the first dimension; the last dimension must be contiguous to use it as an array.
+  // Row `index` of the first dimension; the last dimension must be contiguous to use it as an
+  // array.
   template <class T>
   T* row(int64_t index) const {
     return elements<T>() + index * strides_[0];

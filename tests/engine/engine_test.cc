@@ -34,8 +34,8 @@ class EngineTest : public ::testing::Test {
  protected:
   explicit EngineTest(Script script = count_up) : runner_(kVocab, std::move(script)) {}
 
-  Engine& engine(int64_t num_blocks = 64, EngineLimits limits = {.max_model_len = 64,
-                                                                 .max_batched_tokens = 4}) {
+  Engine& engine(int64_t num_blocks = 64,
+                 EngineLimits limits = {.max_model_len = 64, .max_batched_tokens = 4}) {
     const std::vector<CacheGroup> groups = {{.window = 0, .num_blocks = num_blocks}};
     cache_ = std::make_unique<KvCache>(2, groups);
     engine_ = std::make_unique<Engine>(runner_, *backend_, memory_, *cache_, limits, letters());
@@ -227,8 +227,8 @@ TEST_F(EngineTest, prompt_logprobs_are_those_of_score) {
 }
 
 TEST_F(EngineTest, classify_by_one_token_labels_takes_their_logits) {
-  const auto found = engine().classify(
-      {.prompt = {4}, .labels = {{5}, {7}}, .want_token = false}, {});
+  const auto found =
+      engine().classify({.prompt = {4}, .labels = {{5}, {7}}, .want_token = false}, {});
   EXPECT_FALSE(found.token.has_value());
   EXPECT_TRUE(found.labels_are_logits);
   EXPECT_EQ(found.label_logprobs, (std::vector<float>{20.0f, 0.0f}));

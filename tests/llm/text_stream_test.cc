@@ -9,15 +9,16 @@ namespace paceline {
 namespace {
 
 TEST(TextStream, pieces_are_well_formed_and_add_up_to_the_text) {
-  const std::string text = "a\u00e9\u20ac\U0001F600 \xff\xe2\x82z\xf0\x9f";  // the end is incomplete
+  const std::string text =
+      "a\u00e9\u20ac\U0001F600 \xff\xe2\x82z\xf0\x9f";  // the end is incomplete
   uint64_t counter = 0;
   for (int round = 0; round < 500; ++round) {
     TextStream stream;
     std::string shown;
     size_t pushed = 0;
     while (pushed < text.size()) {
-      const size_t count = std::min(text.size() - pushed,
-                                    static_cast<size_t>(uniform_draw(3, counter++) * 4));
+      const size_t count =
+          std::min(text.size() - pushed, static_cast<size_t>(uniform_draw(3, counter++) * 4));
       stream.push(std::string_view(text).substr(pushed, count));
       pushed += count;
       const auto releasable =

@@ -45,35 +45,46 @@ TEST_P(ModelGolden, every_spelling_of_the_config_is_the_same_model) {
 // How each feature is switched off; the goldens say which of them they have.
 const std::map<std::string, ModelChanges>& features_off() {
   static const std::map<std::string, ModelChanges> changes = {
-      {"rope_scaling", {.config = [](DecoderConfig& c) {
-         for (RopeConfig& rope : c.ropes) rope.scaling = RopeScaling::none;
-       }}},
+      {"rope_scaling",
+       {.config =
+            [](DecoderConfig& c) {
+              for (RopeConfig& rope : c.ropes) rope.scaling = RopeScaling::none;
+            }}},
       {"attention_soft_cap", {.config = [](DecoderConfig& c) { c.attention_soft_cap = 0; }}},
       {"final_soft_cap", {.config = [](DecoderConfig& c) { c.final_soft_cap = 0; }}},
-      {"window", {.config = [](DecoderConfig& c) {
-         for (LayerConfig& layer : c.layers) layer.window = 0;
-       }}},
-      {"qk_norm", {.config = [](DecoderConfig& c) { c.qk_norm = false; },
-                   .hidden_weights = {"q_norm", "k_norm"}}},
-      {"attention_bias", {.config = [](DecoderConfig& c) {
-                            c.qkv_bias = false;
-                            c.output_bias = false;
-                          },
-                          .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias",
-                                             "o_proj.bias"}}},
+      {"window",
+       {.config =
+            [](DecoderConfig& c) {
+              for (LayerConfig& layer : c.layers) layer.window = 0;
+            }}},
+      {"qk_norm",
+       {.config = [](DecoderConfig& c) { c.qk_norm = false; },
+        .hidden_weights = {"q_norm", "k_norm"}}},
+      {"attention_bias",
+       {.config =
+            [](DecoderConfig& c) {
+              c.qkv_bias = false;
+              c.output_bias = false;
+            },
+        .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias", "o_proj.bias"}}},
       {"embedding_scale", {.config = [](DecoderConfig& c) { c.embedding_scale = 1; }}},
-      {"local_rope_theta", {.config = [](DecoderConfig& c) {
-         for (LayerConfig& layer : c.layers) layer.rope_index = 0;
-       }}},
-      {"attention_scale", {.config = [](DecoderConfig& c) {
-         c.attention_scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
-       }}},
-      {"post_norms", {.config = [](DecoderConfig& c) {
-                        c.norms.after_attention.clear();
-                        c.norms.after_mlp.clear();
-                      },
-                      .hidden_weights = {"post_attention_layernorm",
-                                         "post_feedforward_layernorm"}}},
+      {"local_rope_theta",
+       {.config =
+            [](DecoderConfig& c) {
+              for (LayerConfig& layer : c.layers) layer.rope_index = 0;
+            }}},
+      {"attention_scale",
+       {.config =
+            [](DecoderConfig& c) {
+              c.attention_scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
+            }}},
+      {"post_norms",
+       {.config =
+            [](DecoderConfig& c) {
+              c.norms.after_attention.clear();
+              c.norms.after_mlp.clear();
+            },
+        .hidden_weights = {"post_attention_layernorm", "post_feedforward_layernorm"}}},
       {"tied_head", {.random_head = true}},
   };
   return changes;

@@ -16,24 +16,27 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 double activate(Activation kind, double x) {
   switch (kind) {
-    case Activation::silu: return x / (1.0 + std::exp(-x));
-    case Activation::gelu_erf: return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
-    case Activation::gelu_tanh: break;
+    case Activation::silu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::gelu_erf:
+      return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+    case Activation::gelu_tanh:
+      break;
   }
   const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
   return 0.5 * x * (1.0 + std::tanh(inner));
 }
 
-// The frequency of pair i, scaled as the config says (linear and llama3; the goldens have no others).
+// The frequency of pair i, scaled as the config says (linear and llama3; the goldens have no
+// others).
 double inverse_frequency(int64_t i, int64_t rotary_dim, const RopeConfig& rope) {
-  const double plain = 1.0 / std::pow(rope.theta, static_cast<double>(2 * i) /
-                                                      static_cast<double>(rotary_dim));
+  const double plain =
+      1.0 / std::pow(rope.theta, static_cast<double>(2 * i) / static_cast<double>(rotary_dim));
   if (rope.scaling == RopeScaling::none) return plain;
   if (rope.scaling == RopeScaling::linear) return plain / rope.factor;
   const double turns = rope.original_max_position * plain / (2.0 * std::numbers::pi);
-  const double blend = std::clamp((turns - rope.low_freq_factor) /
-                                      (rope.high_freq_factor - rope.low_freq_factor),
-                                  0.0, 1.0);
+  const double blend = std::clamp(
+      (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0);
   return plain * (blend + (1.0 - blend) / rope.factor);
 }
 
@@ -187,8 +190,8 @@ std::vector<std::vector<double>> MaskedReference::forward(
   for (size_t n = 0; n < tokens.size(); ++n) {
     Rows x;
     for (const int32_t token : tokens[n]) {
-      const auto first = embedding.begin() + static_cast<std::ptrdiff_t>(token) *
-                                                 static_cast<std::ptrdiff_t>(hidden);
+      const auto first = embedding.begin() +
+                         static_cast<std::ptrdiff_t>(token) * static_cast<std::ptrdiff_t>(hidden);
       x.emplace_back(first, first + static_cast<std::ptrdiff_t>(hidden));
       for (double& value : x.back()) value *= static_cast<double>(config_.embedding_scale);
     }
@@ -203,7 +206,8 @@ std::vector<std::vector<double>> MaskedReference::forward(
         const bool post = !norms.after_attention.empty();
         add(x[t], post ? norm(attended[t], in_layer(layer, norms.after_attention)) : attended[t]);
         const Row branch = mlp(norm(x[t], in_layer(layer, norms.before_mlp)), layer);
-        add(x[t], norms.after_mlp.empty() ? branch : norm(branch, in_layer(layer, norms.after_mlp)));
+        add(x[t],
+            norms.after_mlp.empty() ? branch : norm(branch, in_layer(layer, norms.after_mlp)));
       }
     }
     Row logits;

@@ -1,10 +1,11 @@
-// A padded, explicitly masked forward of a whole model in plain double loops: the slow twin of Decoder.
+// A padded, explicitly masked forward of a whole model in plain double loops: the slow twin of
+// Decoder.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ class MaskedReference {
  public:
   explicit MaskedReference(const std::filesystem::path& directory);
 
-  // tokens [N][L] right-padded; lengths [N]. The mask [N, 1, L, L] holds 0 where a query may see a key
-  // and -inf elsewhere (the future, padding, what the window has passed). Returns logits [N][L * vocab];
-  // rows of padding mean nothing.
+  // tokens [N][L] right-padded; lengths [N]. The mask [N, 1, L, L] holds 0 where a query may see a
+  // key and -inf elsewhere (the future, padding, what the window has passed). Returns logits [N][L
+  // * vocab]; rows of padding mean nothing.
   std::vector<std::vector<double>> forward(const std::vector<std::vector<int32_t>>& tokens,
                                            const std::vector<int64_t>& lengths) const;
 

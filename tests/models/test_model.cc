@@ -173,8 +173,8 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
                               .block_table = slice.blocks->table(g)});
     }
   }
-  const OwnedTensor hidden = allocate_tensor(
-      memory_, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
+  const OwnedTensor hidden =
+      allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
   const OwnedTensor logits =
       allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
   decoder_->forward(*backend_, batch, *kv_, *scratch_, hidden.view);
@@ -189,9 +189,9 @@ std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk
   const auto length = static_cast<int64_t>(ids.size());
   for (int64_t begin = 0; begin < length; begin += chunk) {
     const int64_t end = std::min(begin + chunk, length);
-    const std::vector<Slice> slices = {
-        {.blocks = &blocks, .tokens = {ids.begin() + begin, ids.begin() + end},
-         .first_position = begin}};
+    const std::vector<Slice> slices = {{.blocks = &blocks,
+                                        .tokens = {ids.begin() + begin, ids.begin() + end},
+                                        .first_position = begin}};
     const auto part = forward(slices);
     all.insert(all.end(), part.begin(), part.end());
   }
