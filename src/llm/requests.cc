@@ -15,9 +15,11 @@ constexpr size_t kMaxStops = 4;
 constexpr size_t kMaxStopBytes = 256;
 constexpr size_t kMaxStopTokens = 128;
 
+// 53 bits, so that it survives readers of JSON whose numbers are doubles.
 uint64_t random_seed() {
+  constexpr int kBitsDropped = 64 - 53;
   std::random_device device;
-  return (uint64_t{device()} << 32) | device();
+  return ((uint64_t{device()} << 32) | device()) >> kBitsDropped;
 }
 
 void check_stops(const GenerateOptions& options, bool has_tokenizer) {
