@@ -1,0 +1,151 @@
+// Every pair of request features, under every way of running them: the same completion to the last
+// bit.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "paceline/llm.h"
+
+namespace paceline {
+namespace {
+
+const std::vector<int32_t> kPrompt = {57, 75, 187, 186, 44, 182, 183, 254, 16,  122, 73, 82,
+                                      79, 17, 142, 48,  38, 175, 23,  87,  207, 253, 184};
+
+using Feature = std::function<void(GenerateOptions&)>;
+
+const std::map<std::string, Feature>& features() {
+  static const std::map<std::string, Feature> all = {
+      {"greedy", [](GenerateOptions& o) { o.temperature = 0.0f; }},
+      {"seeded", [](GenerateOptions& o) { o.seed = 1234; }},
+      {"logprobs", [](GenerateOptions& o) { o.logprobs = 5; }},
+      {"prompt_logprobs", [](GenerateOptions& o) { o.prompt_logprobs = true; }},
+      {"repetition_penalty", [](GenerateOptions& o) { o.repetition_penalty = 1.3f; }},
+      {"other_penalties",
+       [](GenerateOptions& o) {
+         o.frequency_penalty = 0.4f;
+         o.presence_penalty = 0.3f;
+       }},
+      {"logit_bias",
+       [](GenerateOptions& o) {
+         o.logit_bias = {{10, 2.5f}, {200, -100.0f}};
+       }},
+      {"truncation",
+       [](GenerateOptions& o) {
+         o.top_k = 30;
+         o.top_p = 0.9f;
+         o.min_p = 0.01f;
+       }},
+      {"mlx_order",
+       [](GenerateOptions& o) {
+         o.mlx_sampler_order = true;
+         o.top_p = 0.8f;
+         o.temperature = 0.7f;
+       }},
+      {"stop_tokens",
+       [](GenerateOptions& o) {
+         o.stop_token_ids = {3, 99, 140, 201};
+       }},
+  };
+  return all;
+}
+
+const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
+  static const std::map<std::string, std::function<void(LoadOptions&)>> all = {
+      {"two_threads", [](LoadOptions& o) { o.num_threads = 2; }},
+      {"chunks_of_1", [](LoadOptions& o) { o.max_num_batched_tokens = 1; }},
+      {"chunks_of_7", [](LoadOptions& o) { o.max_num_batched_tokens = 7; }},
+      {"blocks_of_5", [](LoadOptions& o) { o.block_size = 5; }},
+      {"all_together",
+       [](LoadOptions& o) {
+         o.num_threads = 3;
+         o.max_num_batched_tokens = 3;
+         o.block_size = 64;
+       }},
+  };
+  return all;
+}
+
+void expect_same_logprobs(const std::vector<Logprob>& a, const std::vector<Logprob>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].id, b[i].id);
+    EXPECT_EQ(a[i].logprob, b[i].logprob);
+    ASSERT_EQ(a[i].top.size(), b[i].top.size());
+    for (size_t t = 0; t < a[i].top.size(); ++t) {
+      EXPECT_EQ(a[i].top[t].id, b[i].top[t].id);
+      EXPECT_EQ(a[i].top[t].logprob, b[i].top[t].logprob);
+    }
+  }
+}
+
+void expect_same(const Completion& a, const Completion& b) {
+  EXPECT_EQ(a.token_ids, b.token_ids);
+  EXPECT_EQ(a.text, b.text);
+  EXPECT_EQ(a.finish_reason, b.finish_reason);
+  EXPECT_EQ(a.stop_reason, b.stop_reason);
+  EXPECT_EQ(a.usage.completion_tokens, b.usage.completion_tokens);
+  expect_same_logprobs(a.logprobs, b.logprobs);
+  expect_same_logprobs(a.prompt_logprobs, b.prompt_logprobs);
+}
+
+// Completions of all pairs, in the map's order.
+std::vector<Completion> all_pairs(LLM& llm, const Prompt& prompt, const GenerateOptions& start) {
+  std::vector<Completion> completions;
+  for (auto first = features().begin(); first != features().end(); ++first) {
+    for (auto second = first; second != features().end(); ++second) {
+      GenerateOptions options = start;
+      first->second(options);
+      second->second(options);
+      completions.push_back(llm.generate(prompt, options).completion());
+    }
+  }
+  return completions;
+}
+
+void cross_all(const LoadOptions& base, const Prompt& prompt, const GenerateOptions& start) {
+  LLM plain = LLM::load(base);
+  const std::vector<Completion> expected = all_pairs(plain, prompt, start);
+  for (const auto& [name, change] : executions()) {
+    SCOPED_TRACE(name);
+    LoadOptions options = base;
+    change(options);
+    LLM llm = LLM::load(options);
+    const std::vector<Completion> found = all_pairs(llm, prompt, start);
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_same(found[i], expected[i]);
+    }
+  }
+}
+
+class FeaturePairs : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(FeaturePairs, change_no_bit_however_they_are_run) {
+  const std::string source = PACELINE_SOURCE_DIR;
+  cross_all({.model = source + "/tests/goldens/models/" + GetParam(),
+             .max_num_seqs = 1,
+             .num_threads = 1},
+            kPrompt, {.max_tokens = 24, .seed = 7});
+}
+
+INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,
+                         ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window"),
+                         [](const auto& golden) { return golden.param; });
+
+TEST(FeaturePairsText, stop_strings_and_text_too) {
+  const std::string model = std::string(PACELINE_SOURCE_DIR) + "/models/paceline-10m";
+  if (!std::filesystem::exists(model + "/model.safetensors")) {
+    GTEST_SKIP() << "the bundled model isn't here";
+  }
+  cross_all({.model = model, .max_model_len = 256, .max_num_seqs = 1, .num_threads = 1},
+            "It was a dark and stormy night, and the old man",
+            {.max_tokens = 24, .seed = 7, .stop = {" the ", "\n\n", "qz"}});
+}
+
+}  // namespace
+}  // namespace paceline
