@@ -140,7 +140,7 @@ std::unique_ptr<Backend> make_reference_backend();
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512bf16 };
 
 std::string_view isa_name(Isa isa);
-// The best set this machine runs, or the one PACELINE_ISA names. Throws Error invalid when that is
+// The fastest set of this machine, or the one PACELINE_ISA names. Throws Error invalid when that is
 // unknown, unsupported when the machine lacks it.
 Isa choose_isa();
 // The sets this machine can run, the baseline first.

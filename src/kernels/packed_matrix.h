@@ -26,7 +26,14 @@ struct PackedMatrix {
     const int64_t interleave = interleave_of(dtype);
     return (k + interleave - 1) / interleave * interleave;
   }
-  int64_t panel_elements() const { return padded_k() * kPanelWidth; }
+  // From one panel to the next. Several panels stream at once: a multiple of a page apart they
+  // would share cache sets and memory banks, so those stand 17 cache lines further.
+  int64_t panel_elements() const {
+    constexpr int64_t kPage = 4096, kGap = 17 * 64;
+    const auto element = static_cast<int64_t>(dtype_bytes(dtype));
+    const int64_t used = padded_k() * kPanelWidth;
+    return used * element % kPage == 0 ? used + kGap / element : used;
+  }
   size_t panel_bytes() const { return static_cast<size_t>(panel_elements()) * dtype_bytes(dtype); }
   const void* panel(int64_t index) const {
     return static_cast<const char*>(storage.get()) + static_cast<size_t>(index) * panel_bytes();

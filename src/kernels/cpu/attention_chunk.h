@@ -95,67 +95,71 @@ void multiply_small(int64_t num_vectors, int64_t pairs, SmallProduct product) {
   }
 }
 
-// Scores of the pairs [first, first + pairs): of whole vectors of keys; what a row doesn't see is
-// dropped later.
-PL_INLINE void score_pairs(const AttentionTask& task, const TileBuffers& buffers, int64_t chunk,
-                           int64_t first, int64_t pairs) {
-  const int64_t last_row = (first + pairs - 1) / task.group;
-  const int64_t begin = visible_keys(task, first / task.group, chunk).begin / kLanes;
-  const int64_t end = round_up(visible_keys(task, last_row, chunk).end, kLanes) / kLanes;
+// Scores of the pairs [first, first + pairs), later ones of which begin and end later: of whole
+// vectors of keys; what a pair doesn't see is dropped afterwards.
+PL_INLINE void score_pairs(const AttentionTask& task, const TileBuffers& buffers, int64_t first,
+                           int64_t pairs) {
+  const int64_t begin = buffers.visible[first].begin / kLanes;
+  const int64_t end = round_up(buffers.visible[first + pairs - 1].end, kLanes) / kLanes;
   multiply_small<Start::zero>(end - begin, pairs,
                               {.a = buffers.queries + first * task.head_dim,
                                .a_stride = task.head_dim,
-                               .b = buffers.keys + begin * kLanes,
+                               .b = buffers.widened + begin * kLanes,
                                .b_stride = kChunkLength,
                                .depth = task.head_dim,
                                .out = buffers.scores + first * kChunkLength + begin * kLanes,
                                .out_stride = kChunkLength});
 }
 
-PL_INLINE Vec cap_scores(Vec scores, float cap) { return tanh(scores / cap) * cap; }
+constexpr int kChunkVectors = static_cast<int>(kChunkLength) / kLanes;
 
-// Scores to exponentials in place; keys out of sight count as -infinity.
-PL_INLINE void exponentiate(const AttentionTask& task, KeyRange keys, float* scores, float& max_out,
-                            float& sum_out) {
-  const Vec hidden = splat(-__builtin_inff());
-  const Vec scale = splat(task.scale);
-  const auto begin = static_cast<int32_t>(keys.begin), end = static_cast<int32_t>(keys.end);
-  const int first = static_cast<int>(keys.begin) / kLanes;
-  const int last = static_cast<int>(keys.end + kLanes - 1) / kLanes;
-  Vec maxima = hidden;
-  for (int v = first; v < last; ++v) {
-    Vec score = load(scores + v * kLanes) * scale;
-    if (task.soft_cap > 0.0f) score = cap_scores(score, task.soft_cap);
-    const Ints index = lane_indices() + v * kLanes;
-    score = index < begin ? hidden : score;
-    score = index < end ? score : hidden;
-    maxima = max(maxima, score);
-    store(scores + v * kLanes, score);
+struct MaxAndSum {
+  float max;
+  float sum;
+};
+
+// Scores to exponentials in place. Lanes are summed by absolute position; keys out of sight count
+// as -infinity, so they add zero.
+PL_INLINE MaxAndSum exponentiate(const AttentionTask& task, KeyRange keys, float* scores) {
+  Vec values[kChunkVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kChunkVectors; ++v) values[v] = load(scores + v * kLanes) * task.scale;
+  if (task.soft_cap > 0.0f) {
+    for (Vec& value : values) value = tanh(value / task.soft_cap) * task.soft_cap;
   }
+  if (keys.begin > 0 || keys.end < kChunkLength) {
+    const Vec hidden = splat(-__builtin_inff());
+    for (int v = 0; v < kChunkVectors; ++v) {
+      const Ints index = lane_indices() + v * kLanes;
+      values[v] = index < keys.begin ? hidden : values[v];
+      values[v] = index < keys.end ? values[v] : hidden;
+    }
+  }
+  Vec maxima = values[0];
+#pragma GCC unroll 4
+  for (int v = 1; v < kChunkVectors; ++v) maxima = max(maxima, values[v]);
   const float top = reduce_max(maxima);
-  const Vec shift = splat(top);
-  // Lanes by absolute position; those out of sight add zero.
   Vec sums = {};
-  for (int v = first; v < last; ++v) {
-    const Vec weight = exp(load(scores + v * kLanes) - shift);
+#pragma GCC unroll 4
+  for (int v = 0; v < kChunkVectors; ++v) {
+    const Vec weight = exp(values[v] - top);
     sums = sums + weight;
     store(scores + v * kLanes, weight);
   }
-  max_out = top;
-  sum_out = reduce_add(sums);
+  return {top, reduce_add(sums)};
 }
 
-// Adds keys [begin, end) of `pairs` pairs to their weighted values, which `chunk` holds so far.
+// Adds keys [begin, end) of `pairs` pairs to their weighted values.
 PL_INLINE void add_values(const AttentionTask& task, const TileBuffers& buffers, float* values,
-                          KeyRange keys, int64_t first, int64_t pairs) {
-  if (keys.begin >= keys.end) return;
+                          int64_t begin, int64_t end, int64_t first, int64_t pairs) {
+  if (begin >= end) return;
   const int64_t padded = padded_head_dim(task.head_dim);
   multiply_small<Start::out>(padded / kLanes, pairs,
-                             {.a = buffers.scores + first * kChunkLength + keys.begin,
+                             {.a = buffers.scores + first * kChunkLength + begin,
                               .a_stride = kChunkLength,
-                              .b = buffers.values + keys.begin * padded,
+                              .b = buffers.widened + begin * padded,
                               .b_stride = padded,
-                              .depth = keys.end - keys.begin,
+                              .depth = end - begin,
                               .out = values + first * padded,
                               .out_stride = padded});
 }
@@ -163,38 +167,66 @@ PL_INLINE void add_values(const AttentionTask& task, const TileBuffers& buffers,
 // The weighted values of a few pairs, keys ascending: the edges that not all see pair by pair, the
 // middle together.
 PL_INLINE void weigh_pairs(const AttentionTask& task, const TileBuffers& buffers, float* values,
-                           int64_t chunk, int64_t first, int64_t pairs) {
-  const int64_t last = first + pairs - 1;
-  const KeyRange shared = {visible_keys(task, last / task.group, chunk).begin,
-                           visible_keys(task, first / task.group, chunk).end};
-  const bool is_shared = shared.begin < shared.end;
-  for (int64_t pair = first; pair <= last; ++pair) {
-    const KeyRange keys = visible_keys(task, pair / task.group, chunk);
-    add_values(task, buffers, values, {keys.begin, is_shared ? shared.begin : keys.end}, pair, 1);
+                           int64_t first, int64_t pairs) {
+  const KeyRange* const visible = buffers.visible;
+  const int64_t end = first + pairs;
+  const int64_t shared_begin = visible[end - 1].begin, shared_end = visible[first].end;
+  if (shared_begin >= shared_end) {
+    for (int64_t pair = first; pair < end; ++pair) {
+      add_values(task, buffers, values, visible[pair].begin, visible[pair].end, pair, 1);
+    }
+    return;
   }
-  if (!is_shared) return;
-  add_values(task, buffers, values, shared, first, pairs);
-  for (int64_t pair = first; pair <= last; ++pair) {
-    const KeyRange keys = visible_keys(task, pair / task.group, chunk);
-    add_values(task, buffers, values, {shared.end, keys.end}, pair, 1);
+  for (int64_t pair = first; pair < end; ++pair) {
+    add_values(task, buffers, values, visible[pair].begin, shared_begin, pair, 1);
+  }
+  add_values(task, buffers, values, shared_begin, shared_end, first, pairs);
+  for (int64_t pair = first; pair < end; ++pair) {
+    add_values(task, buffers, values, shared_end, visible[pair].end, pair, 1);
   }
 }
 
-// The partial of one chunk, whose keys and values the buffers hold, for the pairs of `rows`.
-void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t chunk,
-                  RowRange rows, const Partial& partial) {
-  const int64_t begin = rows.begin * task.group, end = rows.end * task.group;
-  for (int64_t pair = begin; pair < end; pair += kTilePairs) {
-    score_pairs(task, buffers, chunk, pair, min_of(kTilePairs, end - pair));
+// Pairs [begin, end) of the rows that see a chunk.
+struct PairRange {
+  int64_t begin;
+  int64_t end;
+};
+
+PL_INLINE PairRange find_visible(const AttentionTask& task, const TileBuffers& buffers,
+                                 int64_t chunk, RowRange rows) {
+  const PairRange pairs = {rows.begin * task.group, rows.end * task.group};
+  int64_t next = pairs.begin;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const KeyRange keys = visible_keys(task, row, chunk);
+    for (int64_t head = 0; head < task.group; ++head) buffers.visible[next++] = keys;
   }
-  for (int64_t pair = begin; pair < end; ++pair) {
-    exponentiate(task, visible_keys(task, pair / task.group, chunk),
-                 buffers.scores + pair * kChunkLength, partial.max[pair], partial.sum[pair]);
+  return pairs;
+}
+
+void score_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs) {
+  for (int64_t pair = pairs.begin; pair < pairs.end; pair += kTilePairs) {
+    score_pairs(task, buffers, pair, min_of(kTilePairs, pairs.end - pair));
   }
+}
+
+void exponentiate_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs,
+                        const Partial& partial) {
+  for (int64_t pair = pairs.begin; pair < pairs.end; ++pair) {
+    const MaxAndSum result =
+        exponentiate(task, buffers.visible[pair], buffers.scores + pair * kChunkLength);
+    partial.max[pair] = result.max;
+    partial.sum[pair] = result.sum;
+  }
+}
+
+void weigh_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs,
+                 const Partial& partial) {
   const int64_t padded = padded_head_dim(task.head_dim);
-  for (int64_t i = begin * padded; i < end * padded; i += kLanes) store(partial.values + i, Vec{});
-  for (int64_t pair = begin; pair < end; pair += kTilePairs) {
-    weigh_pairs(task, buffers, partial.values, chunk, pair, min_of(kTilePairs, end - pair));
+  for (int64_t i = pairs.begin * padded; i < pairs.end * padded; i += kLanes) {
+    store(partial.values + i, Vec{});
+  }
+  for (int64_t pair = pairs.begin; pair < pairs.end; pair += kTilePairs) {
+    weigh_pairs(task, buffers, partial.values, pair, min_of(kTilePairs, pairs.end - pair));
   }
 }
 

@@ -7,14 +7,14 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// A pair is one head of one row: pair = row * group + head.
+// A pair is one query head of one row, on one kv head: pair = row * group + head.
 PL_INLINE int64_t num_pairs(const AttentionTask& task) { return task.num_rows * task.group; }
 PL_INLINE int64_t padded_head_dim(int64_t head_dim) { return round_up(head_dim, kLanes); }
 
 // Keys [begin, end) of a chunk, counted from its first position.
 struct KeyRange {
-  int64_t begin;
-  int64_t end;
+  int32_t begin;
+  int32_t end;
 };
 
 PL_INLINE int64_t first_visible(const AttentionTask& task, int64_t row) {
@@ -24,8 +24,8 @@ PL_INLINE int64_t first_visible(const AttentionTask& task, int64_t row) {
 
 PL_INLINE KeyRange visible_keys(const AttentionTask& task, int64_t row, int64_t chunk) {
   const int64_t start = chunk * kChunkLength;
-  return {max_of(first_visible(task, row) - start, 0),
-          min_of(task.first_position + row + 1 - start, kChunkLength)};
+  return {static_cast<int32_t>(max_of(first_visible(task, row) - start, 0)),
+          static_cast<int32_t>(min_of(task.first_position + row + 1 - start, kChunkLength))};
 }
 
 // The rows [begin, end) that see anything of a chunk: later rows begin and end later.
@@ -66,32 +66,49 @@ PL_INLINE Partial partial_at(float* floats, int64_t pairs) {
   return {floats, floats + padded, floats + 2 * padded};
 }
 
-// One thread's buffers for a tile.
+// One thread's buffers for one kv head of a tile; only `queries` and `total` are the head's own.
 struct TileBuffers {
-  float* keys;     // [head_dim][kChunkLength]
-  float* values;   // [kChunkLength][padded head_dim]
-  float* queries;  // [pairs][head_dim]
-  float* scores;   // [pairs][kChunkLength], then their exponentials
+  // First the chunk's keys, [head_dim][kChunkLength], then its values, [kChunkLength][padded
+  // head_dim]: one at a time stays in the first-level cache.
+  float* widened;
+  float* scores;      // [pairs][kChunkLength], then their exponentials
+  KeyRange* visible;  // [pairs], of the current chunk
   Partial chunk;
+  float* queries;  // [pairs][head_dim]
   Partial total;
 };
 
-PL_INLINE int64_t scratch_floats(int64_t head_dim, int64_t pairs) {
-  const int64_t chunk = kChunkLength * (head_dim + padded_head_dim(head_dim));
-  return chunk + pairs * (padded_head_dim(head_dim) + kChunkLength) +
-         2 * partial_floats(head_dim, pairs);
+// Sizes in floats.
+struct ScratchLayout {
+  int64_t widened, scores, visible, partial, queries;
+
+  PL_INLINE ScratchLayout of(const AttentionTask& task) {
+    const int64_t pairs = num_pairs(task), padded = padded_head_dim(task.head_dim);
+    static_assert(sizeof(KeyRange) == 2 * sizeof(float));
+    return {kChunkLength * padded, kChunkLength * pairs, round_up(2 * pairs, kLanes),
+            partial_floats(task.head_dim, pairs), pairs * padded};
+  }
+};
+
+PL_INLINE int64_t scratch_floats(const AttentionTask& task) {
+  const ScratchLayout layout = ScratchLayout::of(task);
+  return layout.widened + layout.scores + layout.visible + layout.partial +
+         task.num_kv_heads * (layout.queries + layout.partial);
 }
 
-PL_INLINE TileBuffers tile_buffers(const AttentionTask& task) {
-  const int64_t pairs = num_pairs(task), padded = padded_head_dim(task.head_dim);
+PL_INLINE TileBuffers tile_buffers(const AttentionTask& task, int64_t kv_head) {
+  const ScratchLayout layout = ScratchLayout::of(task);
+  const int64_t pairs = num_pairs(task);
   TileBuffers buffers = {};
-  buffers.keys = task.scratch;
-  buffers.values = buffers.keys + task.head_dim * kChunkLength;
-  buffers.queries = buffers.values + kChunkLength * padded;
-  buffers.scores = buffers.queries + pairs * padded;
-  float* const partials = buffers.scores + pairs * kChunkLength;
-  buffers.chunk = partial_at(partials, pairs);
-  buffers.total = partial_at(partials + partial_floats(task.head_dim, pairs), pairs);
+  auto* next = static_cast<float*>(task.scratch);
+  buffers.widened = next;
+  buffers.scores = next += layout.widened;
+  void* const visible = next += layout.scores;
+  buffers.visible = static_cast<KeyRange*>(visible);
+  buffers.chunk = partial_at(next += layout.visible, pairs);
+  next += layout.partial + kv_head * (layout.queries + layout.partial);
+  buffers.queries = next;
+  buffers.total = partial_at(next + layout.queries, pairs);
   return buffers;
 }
 

@@ -6,10 +6,12 @@ namespace {
 
 // Rows of queries that a tile holds: enough to pay for widening the keys, few enough for the
 // first-level cache. Counted in floats of queries.
-constexpr int64_t kTileFloats = 3072;
+constexpr int64_t kTileFloats = 6144;
 // Rows whose keys one thread stores at a time.
 constexpr int64_t kStoreRows = 64;
-constexpr int64_t kPiecesPerThread = 4;
+// Fewer tasks than this are cut into spans of chunks.
+constexpr int64_t kTasksPerThread = 2;
+constexpr int64_t kSpansPerThread = 4;
 // Multiply-adds below which another thread is not worth waking.
 constexpr int64_t kSmallAttention = 65536;
 // What the partials of all chunks of a call may take: 32 MiB.
@@ -69,14 +71,23 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
   const int64_t kv_heads = store.keys.size(1), head_dim = q.size(2);
   const int64_t group = q.size(1) / kv_heads;
   const int64_t tile_rows = std::max<int64_t>(1, kTileFloats / (group * head_dim));
+  int64_t num_tiles = 0;
+  for (const AttentionSlice& slice : slices) num_tiles += divide_up(slice.num_rows, tile_rows);
+  // Heads of a task, where that leaves each thread a few tasks.
+  const int64_t spare = num_tiles * kv_heads / (kTasksPerThread * threads_.num_threads());
   tasks_.clear();
   for (const AttentionSlice& slice : slices) {
     for (int64_t first = 0; first < slice.num_rows; first += tile_rows) {
-      for (int64_t head = 0; head < kv_heads; ++head) {
+      const int64_t num_rows = std::min(tile_rows, slice.num_rows - first);
+      const int64_t fitting = kTileFloats / (num_rows * group * head_dim);
+      const int64_t most_heads = std::clamp<int64_t>(std::min(fitting, spare), 1, kv_heads);
+      const int64_t num_heads = divide_up(kv_heads, divide_up(kv_heads, most_heads));
+      for (int64_t head = 0; head < kv_heads; head += num_heads) {
         const int64_t row = slice.first_row + first;
         tasks_.push_back({.head_dim = head_dim,
+                          .num_kv_heads = std::min(num_heads, kv_heads - head),
                           .group = group,
-                          .num_rows = std::min(tile_rows, slice.num_rows - first),
+                          .num_rows = num_rows,
                           .first_position = slice.first_position + first,
                           .q = q.row<float>(row) + head * group * q.stride(1),
                           .q_row_stride = q.stride(0),
@@ -86,8 +97,10 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .out_head_stride = out.stride(1),
                           .keys = head_of(store.keys, head),
                           .key_block_stride = store.keys.stride(0),
+                          .key_head_stride = store.keys.stride(1),
                           .values = head_of(store.values, head),
                           .value_block_stride = store.values.stride(0),
+                          .value_head_stride = store.values.stride(1),
                           .block_size = store.block_size(),
                           .block_table = slice.block_table.data(),
                           .scale = params.scale,
@@ -108,12 +121,13 @@ void CpuBackend::do_attention(const Tensor& q, const KvStore& store,
     need.scratch = std::max(need.scratch, kernels_.attention_scratch(task));
     need.partials += chunks * kernels_.attention_partial(task);
     need.chunks += chunks;
-    need.work += 2 * chunks * kChunkLength * task.num_rows * task.group * task.head_dim;
+    need.work +=
+        2 * chunks * kChunkLength * task.num_rows * task.num_kv_heads * task.group * task.head_dim;
   }
   const auto num_tasks = static_cast<int64_t>(tasks_.size()),
              num_threads = int64_t{threads_.num_threads()};
-  const bool has_few_tiles = num_threads > 1 && num_tasks < kPiecesPerThread * num_threads;
-  if (has_few_tiles && need.chunks >= kPiecesPerThread * num_threads &&
+  const bool has_few_tiles = num_threads > 1 && num_tasks < kTasksPerThread * num_threads;
+  if (has_few_tiles && need.chunks >= kSpansPerThread * num_threads &&
       need.partials <= kMaxPartialFloats) {
     attend_by_chunks(store.keys.dtype(), need);
   } else {
@@ -141,7 +155,7 @@ void CpuBackend::attend_by_chunks(DType dtype, const AttentionNeed& need) {
   auto* const partials = chunk_partials_.reserve_as<float>(need.partials);
   const auto kernel = kernels_.attention_chunks[static_cast<size_t>(dtype)];
   // Chunks are counted through all tasks, whose partials lie in the same order.
-  const int64_t grain = std::max<int64_t>(1, need.chunks / (kPiecesPerThread * num_threads));
+  const int64_t grain = std::max<int64_t>(1, need.chunks / (kSpansPerThread * num_threads));
   threads_.parallel_for(need.chunks, grain, [&](int64_t begin, int64_t end, int thread_index) {
     int64_t first = 0;
     float* task_partials = partials;

@@ -13,6 +13,10 @@ static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::f16) 
               static_cast<int>(DType::bf16) == 2);
 static_assert(static_cast<int>(Activation::gelu_erf) == kNumActivations - 1);
 
+// What one costs, counted in elements of cheaper ops.
+constexpr int64_t kSineElements = 16;
+constexpr int64_t kExpElements = 16;
+
 // Head `index % heads` of row `index / heads` of a tensor of rank 2 (one head) or 3.
 float* head_row(const Tensor& tensor, int64_t index) {
   if (tensor.rank() == 2) return tensor.row<float>(index);
@@ -61,8 +65,6 @@ void CpuBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tens
 
 void CpuBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                float scale, const Tensor& table) {
-  // A sine costs about as much as 16 elements elsewhere.
-  constexpr int64_t kSineElements = 16;
   const int64_t half = table.size(1);
   for_each_row(table.size(0), half * kSineElements, [&](int64_t row) {
     kernels_.rope_table(static_cast<float>(positions[static_cast<size_t>(row)]),
@@ -108,9 +110,9 @@ const ExpSum* CpuBackend::exp_sums(const Tensor& x) {
     parts[row * blocks + block] = kernels_.exp_sum(x.row<float>(row) + first, count);
   });
   auto* const totals = row_totals_.reserve_as<ExpSum>(rows);
-  for (int64_t row = 0; row < rows; ++row) {
+  for_each_row(rows, blocks * kExpElements, [&](int64_t row) {
     totals[row] = kernels_.combine_exp_sums(parts + row * blocks, blocks);
-  }
+  });
   return totals;
 }
 
@@ -134,17 +136,17 @@ void CpuBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
   for_each_block(rows, width, [&](int64_t row, int64_t block, int64_t first, int64_t count) {
     largest[row * blocks + block] = kernels_.largest(x.row<float>(row) + first, count);
   });
-  for (int64_t row = 0; row < rows; ++row) {
+  for_each_row(rows, kRowBlock, [&](int64_t row) {
     const float* const begin = largest + row * blocks;
     const float* const end = begin + blocks;
     int32_t& index = out[static_cast<size_t>(row)];
     index = -1;
-    if (std::any_of(begin, end, [](float value) { return std::isnan(value); })) continue;
+    if (std::any_of(begin, end, [](float value) { return std::isnan(value); })) return;
     const int64_t first = (std::max_element(begin, end) - begin) * kRowBlock;
     index = static_cast<int32_t>(first + kernels_.index_of(x.row<float>(row) + first,
                                                            std::min(kRowBlock, width - first),
                                                            *std::max_element(begin, end)));
-  }
+  });
 }
 
 std::unique_ptr<Backend> make_cpu_backend(Isa isa, ThreadPool& threads, Memory& memory) {

@@ -4,13 +4,11 @@
 namespace paceline {
 namespace {
 
-// A block's inputs to one segment of K stay in the second-level cache: 516 x 2 KiB.
-constexpr int64_t kBlockRows = 516;
 // Fewer rows per block would read the weights too often.
 constexpr int64_t kMinBlockRows = 24;
-constexpr int64_t kPiecesPerThread = 8;
-// A product of one row runs four panels at a time.
-constexpr int64_t kPanelsAtOnce = 4;
+constexpr int64_t kPiecesPerThread = 6;
+// A product of one row runs so many panels at a time.
+constexpr int64_t kPanelsAtOnce = 8;
 // Multiply-adds below which another thread is not worth waking.
 constexpr int64_t kSmallProduct = 65536;
 constexpr int64_t kCacheLine = 64;
@@ -22,14 +20,16 @@ struct Split {
   int64_t piece_panels;
 };
 
+// By rows only where there are too few panels.
 Split split_product(int64_t rows, int64_t num_panels, int64_t num_threads) {
   const int64_t wanted = kPiecesPerThread * num_threads;
   int64_t piece_panels = std::max<int64_t>(1, num_panels / wanted);
-  if (piece_panels > kPanelsAtOnce) piece_panels -= piece_panels % kPanelsAtOnce;
+  if (piece_panels > kPanelsAtOnce / 2) {
+    piece_panels = divide_up(piece_panels, kPanelsAtOnce) * kPanelsAtOnce;
+  }
   const int64_t pieces = divide_up(num_panels, piece_panels);
   const int64_t most_blocks = std::max<int64_t>(1, rows / kMinBlockRows);
-  const int64_t blocks =
-      std::max(divide_up(rows, kBlockRows), std::min(most_blocks, wanted / 2 / pieces));
+  const int64_t blocks = std::clamp<int64_t>(wanted / 2 / pieces, 1, most_blocks);
   return {divide_up(rows, blocks), piece_panels};
 }
 

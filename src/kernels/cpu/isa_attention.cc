@@ -13,49 +13,86 @@ PL_INLINE void widen_elements(const T* from, int64_t count, float* to) {
   });
 }
 
-// Slots [offset, offset + count) of one block, which hold the chunk's keys from `index` on.
+// [rows][count] elements with strides between rows; count is mostly a block's worth of lanes.
 template <class T>
-void widen_block(const AttentionTask& task, int64_t block, int64_t offset, int64_t count,
-                 int64_t index, const TileBuffers& buffers) {
-  const T* const keys = static_cast<const T*>(task.keys) + block * task.key_block_stride + offset;
-  for (int64_t d = 0; d < task.head_dim; ++d) {
-    widen_elements(keys + d * task.block_size, count, buffers.keys + d * kChunkLength + index);
-  }
-  const T* const values =
-      static_cast<const T*>(task.values) + block * task.value_block_stride + offset * task.head_dim;
-  const int64_t padded = padded_head_dim(task.head_dim);
-  if (padded == task.head_dim) {
-    widen_elements(values, count * padded, buffers.values + index * padded);
+PL_INLINE void widen_rows(const T* from, int64_t from_stride, int64_t rows, int64_t count,
+                          float* to, int64_t to_stride) {
+  if (count == kLanes) {
+#pragma GCC unroll 4
+    for (int64_t row = 0; row < rows; ++row)
+      store(to + row * to_stride, load(from + row * from_stride));
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    widen_elements(values + i * task.head_dim, task.head_dim,
-                   buffers.values + (index + i) * padded);
+  for (int64_t row = 0; row < rows; ++row) {
+    widen_elements(from + row * from_stride, count, to + row * to_stride);
   }
 }
 
-// The keys and values of a chunk that any of `rows` sees, as float32.
-template <class T>
-void widen_chunk(const AttentionTask& task, int64_t chunk, RowRange rows,
-                 const TileBuffers& buffers) {
-  int64_t index = visible_keys(task, rows.begin, chunk).begin;
-  const int64_t end = visible_keys(task, rows.end - 1, chunk).end;
-  while (index < end) {
+// Slots of one block that hold keys of the current chunk.
+struct SlotRun {
+  int64_t block;
+  int64_t offset;  // the first slot
+  int64_t count;
+  int64_t index;  // of the first key in the chunk
+};
+
+// Calls body(run) for the slots of the chunk's keys [keys.begin, keys.end).
+template <class Body>
+PL_INLINE void for_each_run(const AttentionTask& task, int64_t chunk, KeyRange keys, Body&& body) {
+  for (int64_t index = keys.begin; index < keys.end;) {
     const int64_t position = chunk * kChunkLength + index;
     const int64_t offset = position % task.block_size;
-    const int64_t count = min_of(task.block_size - offset, end - index);
-    widen_block<T>(task, task.block_table[position / task.block_size], offset, count, index,
-                   buffers);
+    const int64_t count = min_of(task.block_size - offset, keys.end - index);
+    body(SlotRun{task.block_table[position / task.block_size], offset, count, index});
     index += count;
   }
 }
 
-void copy_queries(const AttentionTask& task, const TileBuffers& buffers) {
-  for (int64_t pair = 0; pair < num_pairs(task); ++pair) {
-    const float* const from =
-        task.q + pair / task.group * task.q_row_stride + pair % task.group * task.q_head_stride;
-    widen_elements(from, task.head_dim, buffers.queries + pair * task.head_dim);
+// The keys of a chunk that any of `rows` sees.
+PL_INLINE KeyRange keys_of_rows(const AttentionTask& task, int64_t chunk, RowRange rows) {
+  return {visible_keys(task, rows.begin, chunk).begin, visible_keys(task, rows.end - 1, chunk).end};
+}
+
+template <class T>
+void widen_keys(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyRange keys,
+                float* widened) {
+  const T* const head = static_cast<const T*>(task.keys) + kv_head * task.key_head_stride;
+  for_each_run(task, chunk, keys, [&](const SlotRun& run) {
+    const T* const from = head + run.block * task.key_block_stride + run.offset;
+    widen_rows(from, task.block_size, task.head_dim, run.count, widened + run.index, kChunkLength);
+  });
+}
+
+template <class T>
+void widen_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyRange keys,
+                  float* widened) {
+  const int64_t head_dim = task.head_dim, padded = padded_head_dim(head_dim);
+  const T* const head = static_cast<const T*>(task.values) + kv_head * task.value_head_stride;
+  for_each_run(task, chunk, keys, [&](const SlotRun& run) {
+    const T* const from = head + run.block * task.value_block_stride + run.offset * head_dim;
+    float* const to = widened + run.index * padded;
+    if (padded == head_dim) {
+      widen_elements(from, run.count * head_dim, to);
+    } else {
+      widen_rows(from, head_dim, run.count, head_dim, to, padded);
+    }
+  });
+}
+
+// Calls body(pair, row, query head of the task).
+template <class Body>
+PL_INLINE void for_each_pair(const AttentionTask& task, int64_t kv_head, Body&& body) {
+  int64_t pair = 0;
+  for (int64_t row = 0; row < task.num_rows; ++row) {
+    for (int64_t i = 0; i < task.group; ++i) body(pair++, row, kv_head * task.group + i);
   }
+}
+
+void copy_queries(const AttentionTask& task, int64_t kv_head, float* queries) {
+  for_each_pair(task, kv_head, [&](int64_t pair, int64_t row, int64_t head) {
+    const float* const from = task.q + row * task.q_row_stride + head * task.q_head_stride;
+    widen_elements(from, task.head_dim, queries + pair * task.head_dim);
+  });
 }
 
 void clear_total(const AttentionTask& task, const Partial& total) {
@@ -87,64 +124,87 @@ void combine(const AttentionTask& task, const Partial& chunk, RowRange rows, con
   }
 }
 
-void write_out(const AttentionTask& task, const Partial& total) {
+void write_out(const AttentionTask& task, int64_t kv_head, const Partial& total) {
   const int64_t padded = padded_head_dim(task.head_dim);
-  for (int64_t pair = 0; pair < num_pairs(task); ++pair) {
-    float* const to = task.out + pair / task.group * task.out_row_stride +
-                      pair % task.group * task.out_head_stride;
+  for_each_pair(task, kv_head, [&](int64_t pair, int64_t row, int64_t head) {
+    float* const to = task.out + row * task.out_row_stride + head * task.out_head_stride;
     const Vec inverse = splat(1.0f / total.sum[pair]);
     for_each_vector(task.head_dim, [&](int64_t i, int64_t count) {
       store_upto(to + i, load(total.values + pair * padded + i) * inverse, count);
     });
-  }
+  });
 }
 
-int64_t attention_scratch(const AttentionTask& task) {
-  return scratch_floats(task.head_dim, num_pairs(task));
-}
+int64_t attention_scratch(const AttentionTask& task) { return scratch_floats(task); }
 int64_t attention_partial(const AttentionTask& task) {
-  return partial_floats(task.head_dim, num_pairs(task));
+  return task.num_kv_heads * partial_floats(task.head_dim, num_pairs(task));
 }
 int64_t attention_num_chunks(const AttentionTask& task) {
   return last_chunk(task) - first_chunk(task) + 1;
 }
 
+// The partial of one chunk on one kv head, for the rows that see any of it.
+template <class T>
+void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t kv_head,
+                  int64_t chunk, const Partial& partial) {
+  const RowRange rows = rows_of_chunk(task, chunk);
+  const KeyRange keys = keys_of_rows(task, chunk, rows);
+  const PairRange pairs = find_visible(task, buffers, chunk, rows);
+  widen_keys<T>(task, kv_head, chunk, keys, buffers.widened);
+  score_chunk(task, buffers, pairs);
+  exponentiate_chunk(task, buffers, pairs, partial);
+  widen_values<T>(task, kv_head, chunk, keys, buffers.widened);
+  weigh_chunk(task, buffers, pairs, partial);
+}
+
+// Heads inside chunks, so that the blocks of a chunk are read in pieces as long as can be.
 template <class T>
 void attention(const AttentionTask& task) {
-  const TileBuffers buffers = tile_buffers(task);
-  copy_queries(task, buffers);
-  clear_total(task, buffers.total);
-  for (int64_t chunk = first_chunk(task); chunk <= last_chunk(task); ++chunk) {
-    const RowRange rows = rows_of_chunk(task, chunk);
-    widen_chunk<T>(task, chunk, rows, buffers);
-    attend_chunk(task, buffers, chunk, rows, buffers.chunk);
-    combine(task, buffers.chunk, rows, buffers.total);
+  for (int64_t head = 0; head < task.num_kv_heads; ++head) {
+    const TileBuffers buffers = tile_buffers(task, head);
+    copy_queries(task, head, buffers.queries);
+    clear_total(task, buffers.total);
   }
-  write_out(task, buffers.total);
+  for (int64_t chunk = first_chunk(task); chunk <= last_chunk(task); ++chunk) {
+    for (int64_t head = 0; head < task.num_kv_heads; ++head) {
+      const TileBuffers buffers = tile_buffers(task, head);
+      attend_chunk<T>(task, buffers, head, chunk, buffers.chunk);
+      combine(task, buffers.chunk, rows_of_chunk(task, chunk), buffers.total);
+    }
+  }
+  for (int64_t head = 0; head < task.num_kv_heads; ++head) {
+    write_out(task, head, tile_buffers(task, head).total);
+  }
 }
 
 template <class T>
 void attention_chunks(const AttentionTask& task, int64_t first, int64_t last, float* partials) {
-  const TileBuffers buffers = tile_buffers(task);
-  copy_queries(task, buffers);
+  for (int64_t head = 0; head < task.num_kv_heads; ++head) {
+    copy_queries(task, head, tile_buffers(task, head).queries);
+  }
+  const int64_t pairs = num_pairs(task);
   for (int64_t i = first; i < last; ++i) {
-    const int64_t chunk = first_chunk(task) + i;
-    const RowRange rows = rows_of_chunk(task, chunk);
-    widen_chunk<T>(task, chunk, rows, buffers);
-    attend_chunk(task, buffers, chunk, rows, partial_at(partials, num_pairs(task)));
-    partials += attention_partial(task);
+    for (int64_t head = 0; head < task.num_kv_heads; ++head) {
+      attend_chunk<T>(task, tile_buffers(task, head), head, first_chunk(task) + i,
+                      partial_at(partials, pairs));
+      partials += partial_floats(task.head_dim, pairs);
+    }
   }
 }
 
 void attention_combine(const AttentionTask& task, const float* partials) {
-  const TileBuffers buffers = tile_buffers(task);
-  clear_total(task, buffers.total);
-  for (int64_t chunk = first_chunk(task); chunk <= last_chunk(task); ++chunk) {
-    const Partial partial = partial_at(const_cast<float*>(partials), num_pairs(task));
-    combine(task, partial, rows_of_chunk(task, chunk), buffers.total);
-    partials += attention_partial(task);
+  const int64_t pairs = num_pairs(task);
+  for (int64_t head = 0; head < task.num_kv_heads; ++head) {
+    const Partial total = tile_buffers(task, head).total;
+    const float* next = partials + head * partial_floats(task.head_dim, pairs);
+    clear_total(task, total);
+    for (int64_t chunk = first_chunk(task); chunk <= last_chunk(task); ++chunk) {
+      const Partial partial = partial_at(const_cast<float*>(next), pairs);
+      combine(task, partial, rows_of_chunk(task, chunk), total);
+      next += attention_partial(task);
+    }
+    write_out(task, head, total);
   }
-  write_out(task, buffers.total);
 }
 
 }  // namespace

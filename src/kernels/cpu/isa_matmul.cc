@@ -8,8 +8,14 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
 constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
-constexpr int kMaxTileVectors = 8;
+constexpr int kMaxTileVectors = kAccumulators >= 16 ? 16 : 8;
 constexpr int kMinTileVectors = 2;
+// How far ahead of their use weights are asked for.
+constexpr int64_t kPrefetchBytes = 4096;
+// What the second-level cache holds at once: a block of rows' inputs to one segment, and the
+// weights of a few panels to it.
+constexpr int64_t kBlockInputBytes = 512 * 1024;
+constexpr int64_t kGroupPanels = 4;
 constexpr int kMaxTileRows = kAccumulators / kMinTileVectors;
 
 // A tile of sums over one segment of K.
@@ -29,7 +35,7 @@ struct Tile {
 
 template <class Product, int kRows, int kVectors>
 PL_INLINE void store_tile(const Tile<Product>& tile, const Vec (&sums)[kRows][kVectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     const int64_t column = v * kLanes;
     const int64_t count = min_of(tile.num_columns - column, kLanes);
@@ -57,19 +63,21 @@ void multiply_tile(const Tile<Product>& tile) {
   Vec sums[kRows][kVectors] = {};
   for (int64_t step = 0; step < tile.num_steps; ++step) {
     typename Product::Raw raw[kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      raw[v] = Product::load_weights(weights + v / kPanelVectors * panel_elements +
-                                     v % kPanelVectors * kLanes * Product::kDepth);
+      const auto* const from = weights + v / kPanelVectors * panel_elements +
+                               v % kPanelVectors * kLanes * Product::kDepth;
+      raw[v] = Product::load_weights(from);
+      __builtin_prefetch(reinterpret_cast<const char*>(from) + kPrefetchBytes);
     }
     const auto add_factor = [&]<int kFactor>() __attribute__((always_inline)) {
       typename Product::Factor factors[kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) factors[v] = Product::template weights<kFactor>(raw[v]);
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
         const auto x = Product::template input<kFactor>(inputs + r * input_stride);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) {
           sums[r][v] = Product::multiply_add(sums[r][v], x, factors[v]);
         }
@@ -94,16 +102,21 @@ void multiply_rows(int64_t num_rows, const Tile<Product>& tile) {
   }
 }
 
-// The widest tile of so many rows whose sums stay in registers.
+int64_t num_tiles(int64_t num_rows) { return (num_rows + kMaxTileRows - 1) / kMaxTileRows; }
+
+// The widest tiles of so many rows whose sums stay in registers.
 int64_t tile_vectors(int64_t num_rows) {
+  const int64_t tile_rows = (num_rows + num_tiles(num_rows) - 1) / num_tiles(num_rows);
   int64_t vectors = kMaxTileVectors;
-  while (vectors > kMinTileVectors && vectors * num_rows > kAccumulators) vectors /= 2;
+  while (vectors > kMinTileVectors && vectors * tile_rows > kAccumulators) vectors /= 2;
   return vectors;
 }
 
 template <class Product>
 void multiply(int64_t num_rows, int64_t num_vectors, const Tile<Product>& tile) {
   switch (num_vectors) {
+    case 16:
+      return multiply_rows<Product, 16>(num_rows, tile);
     case 8:
       return multiply_rows<Product, 8>(num_rows, tile);
     case 4:
@@ -113,59 +126,75 @@ void multiply(int64_t num_rows, int64_t num_vectors, const Tile<Product>& tile) 
   }
 }
 
-// The panels' columns [first, first + num_vectors * kLanes) of one segment times all rows, which
-// are cut into tiles of nearly equal height.
+// Some vectors of columns times all rows of a tile that is too tall, cut into tiles of nearly equal
+// height.
 template <class Product>
-void multiply_columns(const MatmulTask& task, int64_t num_vectors, Tile<Product> tile) {
-  const int64_t num_tiles = (task.num_rows + kMaxTileRows - 1) / kMaxTileRows;
-  const int64_t short_rows = task.num_rows / num_tiles;
-  const int64_t num_tall = task.num_rows % num_tiles;
-  for (int64_t i = 0; i < num_tiles; ++i) {
-    const int64_t num_rows = short_rows + (i < num_tall ? 1 : 0);
-    multiply<Product>(num_rows, num_vectors, tile);
-    tile.inputs += num_rows * tile.input_stride;
-    tile.out += num_rows * tile.out_stride;
+void multiply_columns(int64_t num_rows, int64_t num_vectors, Tile<Product> tile) {
+  const int64_t tiles = num_tiles(num_rows);
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t tile_rows = num_rows / tiles + (i < num_rows % tiles ? 1 : 0);
+    multiply<Product>(tile_rows, num_vectors, tile);
+    tile.inputs += tile_rows * tile.input_stride;
+    tile.out += tile_rows * tile.out_stride;
   }
 }
 
-template <class Product>
-void multiply_segment(const MatmulTask& task, int64_t first_k, int64_t last_k) {
-  const int64_t num_tiles = (task.num_rows + kMaxTileRows - 1) / kMaxTileRows;
-  const int64_t most_vectors = tile_vectors((task.num_rows + num_tiles - 1) / num_tiles);
-  const auto* inputs = static_cast<const typename Product::Input*>(task.inputs);
-  const auto* weights = static_cast<const typename Product::Weight*>(task.panels);
-  constexpr auto kInputBytes = static_cast<int64_t>(sizeof(typename Product::Input));
+// Rows [first, last), vectors of columns [first, last).
+struct Range {
+  int64_t first;
+  int64_t last;
+};
 
-  const int64_t end = task.last_panel * kPanelVectors;
-  int64_t vector = task.first_panel * kPanelVectors;
-  while (vector < end) {
+// A block of rows times a group of panels, of the segment that begins at first_k.
+template <class Product>
+void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range vectors) {
+  constexpr auto kInputBytes = static_cast<int64_t>(sizeof(typename Product::Input));
+  const auto* const weights = static_cast<const typename Product::Weight*>(task.panels);
+  const int64_t last_k = min_of(first_k + kSegmentLength, task.padded_k);
+  const bool has_bias = last_k == task.padded_k && task.bias != nullptr;
+  const int64_t num_rows = rows.last - rows.first;
+  const int64_t input_stride = task.input_stride / kInputBytes;
+  const auto* const inputs = static_cast<const typename Product::Input*>(task.inputs) +
+                             rows.first * input_stride +
+                             first_k / Product::kDepth * Product::kInputsPerStep;
+  const int64_t most_vectors = tile_vectors(num_rows);
+  for (int64_t vector = vectors.first; vector < vectors.last;) {
     int64_t num_vectors = most_vectors;
-    while (num_vectors > end - vector) num_vectors /= 2;
+    while (num_vectors > vectors.last - vector) num_vectors /= 2;
     const int64_t column = vector * kLanes;
-    const bool is_last_segment = last_k == task.padded_k;
-    const int64_t weight_offset = vector / kPanelVectors * task.panel_elements +
-                                  first_k * kPanelWidth +
-                                  vector % kPanelVectors * kLanes * Product::kDepth;
     multiply_columns<Product>(
-        task, num_vectors,
-        {.inputs = inputs + first_k / Product::kDepth * Product::kInputsPerStep,
-         .input_stride = task.input_stride / kInputBytes,
-         .weights = weights + weight_offset,
+        num_rows, num_vectors,
+        {.inputs = inputs,
+         .input_stride = input_stride,
+         .weights = weights + vector / kPanelVectors * task.panel_elements + first_k * kPanelWidth +
+                    vector % kPanelVectors * kLanes * Product::kDepth,
          .panel_elements = task.panel_elements,
          .num_steps = (last_k - first_k) / Product::kDepth,
-         .out = task.out + column,
+         .out = task.out + rows.first * task.out_stride + column,
          .out_stride = task.out_stride,
          .num_columns = task.n - column,
-         .bias = is_last_segment && task.bias != nullptr ? task.bias + column : nullptr,
+         .bias = has_bias ? task.bias + column : nullptr,
          .is_first_segment = first_k == 0});
     vector += num_vectors;
   }
 }
 
+// The order of the loops is free: an element's segments come in ascending order in any.
 template <class Product>
 void matmul(const MatmulTask& task) {
-  for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
-    multiply_segment<Product>(task, k, min_of(k + kSegmentLength, task.padded_k));
+  constexpr auto kInputBytes = static_cast<int64_t>(sizeof(typename Product::Input));
+  constexpr int64_t kSegmentBytes =
+      kSegmentLength / Product::kDepth * Product::kInputsPerStep * kInputBytes;
+  constexpr int64_t kBlockRows = kBlockInputBytes / kSegmentBytes;
+  const int64_t group = max_of(kGroupPanels * kPanelVectors, tile_vectors(task.num_rows));
+  const int64_t end = task.last_panel * kPanelVectors;
+  for (int64_t vector = task.first_panel * kPanelVectors; vector < end; vector += group) {
+    const Range vectors = {vector, min_of(vector + group, end)};
+    for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
+      for (int64_t row = 0; row < task.num_rows; row += kBlockRows) {
+        multiply_block<Product>(task, k, {row, min_of(row + kBlockRows, task.num_rows)}, vectors);
+      }
+    }
   }
 }
 

@@ -7,12 +7,14 @@ namespace {
 
 constexpr int kSums = 12;
 
+// Several streams side by side: one alone leaves the memory idle between pages.
 float read(const float* x, int64_t count) {
   constexpr int kStreams = 8;
+  const int64_t part = count / kStreams;
   Vec sums[kStreams] = {};
-  for (int64_t i = 0; i + kStreams * kLanes <= count; i += kStreams * kLanes) {
+  for (int64_t i = 0; i + kLanes <= part; i += kLanes) {
 #pragma GCC unroll 8
-    for (int s = 0; s < kStreams; ++s) sums[s] = sums[s] + load(x + i + s * kLanes);
+    for (int s = 0; s < kStreams; ++s) sums[s] = sums[s] + load(x + s * part + i);
   }
   Vec total = sums[0];
   for (int s = 1; s < kStreams; ++s) total = total + sums[s];
@@ -27,7 +29,9 @@ float run(int64_t iterations, float seed) {
   __builtin_memcpy(inputs, &seed, sizeof(inputs[0]));
   const typename Product::Factor w = Product::template weights<0>(Product::load_weights(weights));
   const typename Product::Factor x = Product::template input<0>(inputs);
-  Vec sums[kSums] = {};
+  // Different sums, or the compiler would keep only one.
+  Vec sums[kSums];
+  for (int s = 0; s < kSums; ++s) sums[s] = splat(seed * static_cast<float>(s));
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 12
     for (int s = 0; s < kSums; ++s) sums[s] = Product::multiply_add(sums[s], x, w);

@@ -31,28 +31,32 @@ struct MatmulTask {
   int64_t out_stride = 0;
 };
 
-// A tile of rows of one sequence on one kv head: `num_rows` positions times `group` query heads.
+// A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
+// in a block. Each kv head serves `group` query heads. Strides count elements.
 struct AttentionTask {
   int64_t head_dim = 0;
+  int64_t num_kv_heads = 0;
   int64_t group = 0;
   int64_t num_rows = 0;
   int64_t first_position = 0;
-  const float* q = nullptr;  // the first row's first head of the group
+  const float* q = nullptr;  // the first row's first query head of the task
   int64_t q_row_stride = 0;
   int64_t q_head_stride = 0;
   float* out = nullptr;
   int64_t out_row_stride = 0;
   int64_t out_head_stride = 0;
-  const void* keys = nullptr;  // block 0 of this kv head, [head_dim][block_size]
+  const void* keys = nullptr;  // block 0 of the first kv head, [head_dim][block_size]
   int64_t key_block_stride = 0;
+  int64_t key_head_stride = 0;
   const void* values = nullptr;  // [block_size][head_dim]
   int64_t value_block_stride = 0;
+  int64_t value_head_stride = 0;
   int64_t block_size = 0;
   const int32_t* block_table = nullptr;
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t window = 0;
-  float* scratch = nullptr;  // attention_scratch(...) floats of this thread
+  void* scratch = nullptr;  // attention_scratch(...) floats of this thread
 };
 
 // Of a row or a part of it: the maximum and the sum of exp(x - maximum).

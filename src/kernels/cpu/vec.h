@@ -45,10 +45,6 @@ PL_INLINE Uints load_bits(const void* from) {
 }
 
 // Widening is exact; narrowing rounds to nearest, ties to even, and keeps NaN a quiet NaN.
-PL_INLINE Vec widen(Bf16s values) {
-  return as_floats(__builtin_convertvector(values, Uints) << 16);
-}
-
 PL_INLINE Uints round_bits_to_bf16(Vec value) {
   const Uints bits = as_bits(value);
   const Uints rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
@@ -59,7 +55,7 @@ PL_INLINE Uints round_bits_to_bf16(Vec value) {
 PL_INLINE Vec load(const Bf16* from) {
   Bf16s values;
   __builtin_memcpy(&values, from, sizeof(values));
-  return widen(values);
+  return as_floats(widen_bits(values) << 16);
 }
 PL_INLINE void store(Bf16* to, Vec value) {
   const Bf16s narrow = narrow_bits(round_bits_to_bf16(value));

@@ -26,6 +26,7 @@ PL_INLINE Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 PL_INLINE Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 PL_INLINE Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 
+PL_INLINE Uints widen_bits(Bf16s bits) { return (Uints)_mm256_cvtepu16_epi32((__m128i)bits); }
 // Every lane fits 16 bits.
 PL_INLINE Bf16s narrow_bits(Uints bits) {
   const __m256i all = (__m256i)bits;
@@ -37,6 +38,15 @@ PL_INLINE Vec widen_f16(const void* from) {
 PL_INLINE void narrow_f16(Vec value, void* to) {
   const __m128i narrow = _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm_storeu_si128(static_cast<__m128i*>(to), narrow);
+}
+
+// value * 2^n for whole n from -252 to 254 and value in [1/2, 2], rounded once: in two steps, of
+// which the first is exact, as 2^n may leave the normal range where the result doesn't.
+PL_INLINE Vec scale_by_power(Vec value, Vec n) {
+  const Vec magic = splat(0x1.8p23f);
+  const Ints power = (Ints)(n + magic) - (Ints)magic;
+  const Ints half = power >> 1;
+  return value * (Vec)((half + 127) << 23) * (Vec)((power - half + 127) << 23);
 }
 
 PL_INLINE Ints lane_indices() { return Ints{0, 1, 2, 3, 4, 5, 6, 7}; }

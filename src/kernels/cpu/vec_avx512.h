@@ -29,6 +29,9 @@ PL_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
 // GCC 12 takes the forms without a mask for uses of uninitialised variables (its bug 105593).
 constexpr __mmask16 kAllLanes = 0xFFFF;
 
+PL_INLINE Uints widen_bits(Bf16s bits) {
+  return (Uints)_mm512_maskz_cvtepu16_epi32(kAllLanes, (__m256i)bits);
+}
 PL_INLINE Bf16s narrow_bits(Uints bits) {
   return (Bf16s)_mm512_maskz_cvtepi32_epi16(kAllLanes, (__m512i)bits);
 }
@@ -39,6 +42,11 @@ PL_INLINE void narrow_f16(Vec value, void* to) {
   constexpr int kRounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   const __m256i narrow = _mm512_maskz_cvtps_ph(kAllLanes, value, kRounding);
   _mm256_storeu_si256(static_cast<__m256i*>(to), narrow);
+}
+
+// value * 2^n for whole n, rounded once.
+PL_INLINE Vec scale_by_power(Vec value, Vec n) {
+  return _mm512_maskz_scalef_ps(kAllLanes, value, n);
 }
 
 PL_INLINE Vec load_part_bits(const float* from, int64_t count) {

@@ -23,6 +23,7 @@ PL_INLINE Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
 PL_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }
 PL_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
 
+PL_INLINE Uints widen_bits(Bf16s bits) { return __builtin_convertvector(bits, Uints); }
 PL_INLINE Bf16s narrow_bits(Uints bits) { return __builtin_convertvector(bits, Bf16s); }
 
 // Exact: the exponent is rebased by a multiplication, which also normalises denormals.
@@ -53,6 +54,15 @@ PL_INLINE void narrow_f16(Vec value, void* to) {
   const Uints half = round_magnitude_to_f16(bits & 0x7FFFFFFFu) | ((bits >> 16) & 0x8000u);
   const Bf16s narrow = __builtin_convertvector(half, Bf16s);
   __builtin_memcpy(to, &narrow, sizeof(narrow));
+}
+
+// value * 2^n for whole n from -252 to 254 and value in [1/2, 2], rounded once: in two steps, of
+// which the first is exact, as 2^n may leave the normal range where the result doesn't.
+PL_INLINE Vec scale_by_power(Vec value, Vec n) {
+  const Vec magic = splat(0x1.8p23f);
+  const Ints power = (Ints)(n + magic) - (Ints)magic;
+  const Ints half = power >> 1;
+  return value * (Vec)((half + 127) << 23) * (Vec)((power - half + 127) << 23);
 }
 
 PL_INLINE Vec load_part_bits(const float* from, int64_t count) {

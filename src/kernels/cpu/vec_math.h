@@ -11,18 +11,16 @@ PL_INLINE Vec with_sign_of(Vec value, Vec sign) {
   return as_floats(as_bits(value) | (as_bits(sign) & 0x80000000u));
 }
 
-// 2^n for -126 <= n <= 127.
-PL_INLINE Vec power_of_two(Ints n) { return (Vec)((n + 127) << 23); }
-
-// About 1 ulp, denormal results and infinities included; NaN stays NaN.
+// About 1 ulp. Results below the normal range are 0: denormal ones would cost hundreds of cycles.
+// NaN stays NaN.
 PL_INLINE Vec exp(Vec x) {
-  // Beyond these the result is 0 or infinity anyway.
-  x = min(splat(89.0f), max(splat(-105.0f), x));
-  // n = x / ln 2 to the nearest integer: adding 1.5 * 2^23 leaves it in the low bits.
+  const Vec lowest = splat(-0x1.5d589ep6f);  // ln 2^-126, rounded up
+  const Ints is_tiny = x < lowest;
+  x = min(splat(89.0f), max(lowest, x));
+  // n = x / ln 2 to the nearest integer: adding 1.5 * 2^23 leaves no bits for a fraction.
   const Vec magic = splat(0x1.8p23f);
   const Vec shifted = fma(x, splat(0x1.715476p0f), magic);
   const Vec n = shifted - magic;
-  const Ints power = (Ints)shifted - (Ints)magic;
   // ln 2 in two parts, the first so short that n times it is exact.
   Vec r = fma(n, splat(-0.693359375f), x);
   r = fma(n, splat(0x1.bd0106p-13f), r);
@@ -32,9 +30,7 @@ PL_INLINE Vec exp(Vec x) {
   q = fma(q, r, splat(0x1.555492p-3f));
   q = fma(q, r, splat(0x1.fffffcp-2f));
   const Vec mantissa = fma(r * r, q, r) + 1.0f;
-  // In two steps, as 2^power may leave the normal range where the result doesn't.
-  const Ints half = power >> 1;
-  return mantissa * power_of_two(half) * power_of_two(power - half);
+  return is_tiny ? Vec{} : scale_by_power(mantissa, n);
 }
 
 // About 2 ulp.

@@ -1,0 +1,196 @@
+// The bits of attention depend on a row's own query and its sequence's keys and values alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tests/kernels/every_isa.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kSeed = 11;
+
+class Attention : public IsaTest {
+ protected:
+  std::vector<float> attend(Backend& backend, const AttentionInputs& inputs, const Tensor& q) {
+    const OwnedTensor out = allocate_tensor(memory_, DType::f32, q.shape());
+    backend.attention(q, inputs.store(), inputs.slices, inputs.shape.params, out.view);
+    return to_vector(out.view);
+  }
+  std::vector<float> attend(Backend& backend, const AttentionInputs& inputs) {
+    return attend(backend, inputs, inputs.q.view);
+  }
+
+  // Rows [begin, end) of the only slice, on a store where nothing beyond them exists yet.
+  std::vector<float> attend_piece(const AttentionShape& shape, const Tensor& q, int64_t begin,
+                                  int64_t end) {
+    AttentionShape piece = shape;
+    piece.slices = {{shape.slices.at(0).first_position + begin, end - begin}};
+    const AttentionInputs inputs(piece, kSeed, static_cast<uint64_t>(100 + begin), memory_);
+    return attend(backend(), inputs, q.slice(0, begin, end));
+  }
+};
+
+// Every feature that changes which keys a row sees, or what is done with them.
+std::vector<AttentionShape> shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t window : {0, 1, 10, 64, 100}) {
+      AttentionShape shape = {.heads = 6, .kv_heads = 2, .head_dim = 40, .dtype = dtype};
+      shape.params = {.scale = 0.2f, .soft_cap = window == 10 ? 4.0f : 0.0f, .window = window};
+      shapes.push_back(shape);
+    }
+  }
+  shapes.push_back({.heads = 1, .kv_heads = 1, .head_dim = 64, .dtype = DType::bf16});
+  shapes.push_back({.heads = 16, .kv_heads = 2, .head_dim = 128, .dtype = DType::bf16});
+  return shapes;
+}
+
+TEST_P(Attention, PrefillInPiecesGivesTheSameBits) {
+  constexpr int64_t kRows = 203;
+  for (AttentionShape shape : shapes()) {
+    const int64_t row_elements = shape.heads * shape.head_dim;
+    for (const int64_t first : {0, 37}) {
+      shape.slices = {{first, kRows}};
+      const AttentionInputs whole(shape, kSeed, 1, memory_);
+      const std::vector<float> expected = attend(backend(), whole);
+      for (const int64_t rows : {1, 7, 64, 100}) {
+        // Of the smallest pieces only some: each makes a store of its own.
+        const int64_t step = rows < 10 ? rows * 9 : rows;
+        for (int64_t begin = 0; begin < kRows; begin += step) {
+          const int64_t end = std::min(begin + rows, kRows);
+          const std::vector<float> part(expected.begin() + begin * row_elements,
+                                        expected.begin() + end * row_elements);
+          EXPECT_SAME_BITS(attend_piece(shape, whole.q.view, begin, end), part)
+              << shape.name() << " rows " << begin << " to " << end;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Attention, BlockSizeAndPlacementChangeNoBit) {
+  for (AttentionShape shape : shapes()) {
+    shape.slices = {{20, 150}, {333, 1}, {0, 3}, {63, 2}};
+    const AttentionInputs first(shape, kSeed, 1, memory_);
+    const std::vector<float> expected = attend(backend(), first);
+    uint64_t placement_seed = 2;
+    for (const int64_t block_size : {1, 3, 16, 24, 64, 256}) {
+      shape.block_size = block_size;
+      const AttentionInputs inputs(shape, kSeed, placement_seed++, memory_);
+      EXPECT_SAME_BITS(attend(backend(), inputs), expected) << shape.name();
+    }
+  }
+}
+
+TEST_P(Attention, ThreadsChangeNoBit) {
+  std::vector<AttentionShape> all = shapes();
+  // One long sequence on one kv head: its chunks are shared out.
+  for (const int64_t rows : {1, 3}) {
+    AttentionShape shape = {.heads = 3, .kv_heads = 1, .head_dim = 48, .dtype = DType::bf16};
+    shape.slices = {{3000, rows}};
+    all.push_back(shape);
+    shape.params.window = 1500;
+    all.push_back(shape);
+  }
+  for (AttentionShape& shape : all) {
+    if (shape.slices.empty()) shape.slices = {{5, 90}, {400, 1}, {130, 20}};
+    const AttentionInputs inputs(shape, kSeed, 1, memory_);
+    const std::vector<float> expected = attend(backend(), inputs);
+    for (const auto& other : backends()) {
+      EXPECT_SAME_BITS(attend(*other, inputs), expected) << shape.name();
+    }
+  }
+}
+
+TEST_P(Attention, SequencesOfABatchDontMeet) {
+  for (AttentionShape shape : shapes()) {
+    shape.slices = {{0, 5}, {70, 1}, {64, 30}, {190, 1}};
+    const AttentionInputs batch(shape, kSeed, 1, memory_);
+    const std::vector<float> together = attend(backend(), batch);
+    for (const AttentionSlice& slice : batch.slices) {
+      // The slice alone, in a batch of one.
+      AttentionInputs alone(shape, kSeed, 1, memory_);
+      alone.slices = {slice};
+      alone.slices[0].first_row = 0;
+      const Tensor q = batch.q.view.slice(0, slice.first_row, slice.first_row + slice.num_rows);
+      const int64_t row_elements = shape.heads * shape.head_dim;
+      const auto begin = together.begin() + slice.first_row * row_elements;
+      const std::vector<float> expected(begin, begin + slice.num_rows * row_elements);
+      EXPECT_SAME_BITS(attend(backend(), alone, q), expected) << shape.name();
+    }
+  }
+}
+
+TEST_P(Attention, StridedQueriesAndOutputs) {
+  AttentionShape shape = {.heads = 4, .kv_heads = 2, .head_dim = 24, .slices = {{3, 80}}};
+  const AttentionInputs inputs(shape, kSeed, 1, memory_);
+  // Queries inside rows that also hold keys and values, as a fused projection leaves them.
+  const OwnedTensor fused = allocate_tensor(memory_, DType::f32, {80, 4 * 24 + 50});
+  const Tensor q = fused.view.as_strided({80, 4, 24}, {4 * 24 + 50, 24, 1}, 10);
+  copy_elements(inputs.q.view, q);
+  const OwnedTensor wide = allocate_tensor(memory_, DType::f32, {80, 4, 31});
+  std::fill_n(wide.view.elements<float>(), wide.view.num_elements(), 5.0f);
+  const Tensor out = wide.view.slice(2, 2, 26);
+  backend().attention(q, inputs.store(), inputs.slices, shape.params, out);
+  EXPECT_SAME_BITS(to_vector(out), attend(backend(), inputs));
+  const std::vector<float> all = to_vector(wide.view);
+  EXPECT_EQ(std::count(all.begin(), all.end(), 5.0f), 80 * 4 * 7);
+}
+
+TEST_P(Attention, LaterKeysThatAreInfiniteDontReachEarlierRows) {
+  AttentionShape shape = {.heads = 2, .kv_heads = 1, .head_dim = 16, .slices = {{0, 100}}};
+  AttentionInputs inputs(shape, kSeed, 1, memory_);
+  const std::vector<float> before = attend(backend(), inputs);
+  const int64_t position = 77;
+  const int64_t block = inputs.block_tables[0][position / 16];
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (int64_t d = 0; d < 16; ++d) {
+    inputs.keys.view.row<float>(block)[d * 16 + position % 16] = infinity;
+    inputs.values.view.row<float>(block)[position % 16 * 16 + d] = infinity;
+  }
+  std::vector<float> after = attend(backend(), inputs);
+  EXPECT_TRUE(after.back() != after.back());
+  after.resize(position * 2 * 16);
+  EXPECT_SAME_BITS(after, std::vector<float>(before.begin(), before.begin() + position * 2 * 16));
+}
+
+TEST_P(Attention, StoredKeysAreWhatTheReferenceStores) {
+  const auto reference = make_reference_backend();
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const OwnedTensor k = random_tensor(memory_, DType::f32, {4, 2, 37}, 5, 70000.0f);
+    const OwnedTensor v = random_tensor(memory_, DType::f32, {4, 2, 37}, 6, 1e-6f);
+    const float special[] = {std::numeric_limits<float>::infinity(),
+                             -0.0f,
+                             1e-40f,
+                             65519.99f,
+                             65520.0f,
+                             3.0e38f,
+                             std::numeric_limits<float>::quiet_NaN(),
+                             6e-8f,
+                             2.98e-8f,
+                             1.0f + 0x1p-8f,
+                             1.0f + 0x1.8p-7f,
+                             0x1.ffep-15f};
+    std::copy(std::begin(special), std::end(special), k.view.elements<float>());
+    const std::vector<int64_t> slots = {14, 15, 16, 3};
+    std::vector<std::vector<float>> stored;
+    for (Backend* const each : {reference.get(), &backend()}) {
+      const OwnedTensor keys = allocate_tensor(memory_, dtype, {2, 2, 37, 16});
+      const OwnedTensor values = allocate_tensor(memory_, dtype, {2, 2, 16, 37});
+      each->store_kv(k.view, v.view, slots, {keys.view, values.view});
+      const OwnedTensor wide = allocate_tensor(memory_, DType::f32, {2, keys.view.num_elements()});
+      copy_elements(keys.view.reshape({1, keys.view.num_elements()}), wide.view.slice(0, 0, 1));
+      copy_elements(values.view.reshape({1, keys.view.num_elements()}), wide.view.slice(0, 1, 2));
+      stored.push_back(to_vector(wide.view));
+    }
+    EXPECT_SAME_BITS(stored[0], stored[1]) << dtype_name(dtype);
+  }
+}
+
+PL_TEST_EVERY_ISA(Attention);
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,130 @@
+// The front door: what it refuses, and how an instruction set is chosen.
+#include "kernels/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "base/error.h"
+#include "kernels/roofline.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+class FrontDoor : public testing::Test {
+ protected:
+  Tensor rows(int64_t count, int64_t width) {
+    owned_.push_back(allocate_tensor(memory_, DType::f32, {count, width}));
+    return owned_.back().view;
+  }
+
+  Memory memory_;
+  ThreadPool threads_{1};
+  std::unique_ptr<Backend> backend_ = make_reference_backend();
+
+ private:
+  std::vector<OwnedTensor> owned_;
+};
+using FrontDoorDeathTest = FrontDoor;
+
+TEST_F(FrontDoorDeathTest, NamesTheDimensionThatDiffers) {
+  const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
+  EXPECT_DEATH(backend_->matmul(rows(2, 6), w, nullptr, rows(2, 8)),
+               "matmul: x has k = 6, but w has 5");
+  EXPECT_DEATH(backend_->matmul(rows(2, 5), w, nullptr, rows(3, 8)),
+               "matmul: out has rows = 3, but x has 2");
+  EXPECT_DEATH(backend_->add(rows(2, 5), rows(2, 4), rows(2, 5)),
+               "add: y has width = 4, but x has 5");
+}
+
+TEST_F(FrontDoorDeathTest, RefusesAnotherRankTypeOrLayout) {
+  const OwnedTensor half = allocate_tensor(memory_, DType::f16, {2, 5});
+  EXPECT_DEATH(backend_->softmax(half.view, rows(2, 5)),
+               "softmax: x is float16 .2, 5., expected .rows, width.");
+  EXPECT_DEATH(backend_->softmax(rows(2, 5).transpose(0, 1), rows(5, 2)),
+               "a contiguous last dimension");
+  EXPECT_DEATH(backend_->rope(rows(2, 5), rows(2, 5)),
+               "rope: table is float32 .2, 5., expected .rows, half, 2.");
+}
+
+TEST_F(FrontDoorDeathTest, RefusesIndicesOutOfRange) {
+  const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
+  EXPECT_DEATH(backend_->embedding(w, std::vector<int32_t>{8}, 1.0f, rows(1, 5)),
+               "embedding: id 8 of 8");
+  const AttentionShape shape = {.slices = {{0, 20}}};
+  AttentionInputs inputs(shape, 1, 2, memory_);
+  inputs.block_tables[0][1] = 1 << 20;
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, inputs.q.view.shape());
+  EXPECT_DEATH(backend_->attention(inputs.q.view, inputs.store(), inputs.slices, {}, out.view),
+               "entry 1 of a block table is block 1048576");
+  EXPECT_DEATH(backend_->store_kv(inputs.q.view.slice(1, 0, 2), inputs.q.view.slice(1, 0, 2),
+                                  std::vector<int64_t>(20, -1), inputs.store()),
+               "store_kv: slot -1");
+}
+
+TEST_F(FrontDoor, EmptyBatchesAreNoWork) {
+  const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
+  backend_->matmul(rows(0, 5), w, nullptr, rows(0, 8));
+  backend_->embedding(w, {}, 1.0f, rows(0, 5));
+  backend_->softmax(rows(0, 5), rows(0, 5));
+  backend_->argmax(rows(0, 5), {});
+}
+
+// Sets PACELINE_ISA for the length of a test.
+class ChosenIsa {
+ public:
+  explicit ChosenIsa(const char* value) {
+    if (const char* before = std::getenv("PACELINE_ISA")) before_ = before;
+    ::setenv("PACELINE_ISA", value, 1);
+  }
+  ~ChosenIsa() {
+    if (before_) {
+      ::setenv("PACELINE_ISA", before_->c_str(), 1);
+    } else {
+      ::unsetenv("PACELINE_ISA");
+    }
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST(Isa, TheEnvironmentForcesAnyThatTheMachineRuns) {
+  EXPECT_EQ(available_isas().front(), Isa::baseline);
+  Memory memory;
+  ThreadPool threads(1);
+  for (const Isa isa : available_isas()) {
+    const std::string name(isa_name(isa));
+    const ChosenIsa chosen(name.c_str());
+    EXPECT_EQ(choose_isa(), isa);
+    EXPECT_EQ(make_cpu_backend(isa, threads, memory)->name(), "cpu/" + name);
+  }
+}
+
+TEST(Isa, AnUnknownNameIsAnErrorThatListsTheKnownOnes) {
+  const ChosenIsa chosen("avx1024");
+  try {
+    choose_isa();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid);
+    EXPECT_THAT(error.what(), testing::HasSubstr("\"avx1024\""));
+    EXPECT_THAT(error.what(), testing::HasSubstr("baseline, avx2, avx512, avx512bf16"));
+  }
+}
+
+TEST(Roofline, MeasuresAllThree) {
+  Memory memory;
+  ThreadPool threads(2);
+  const Roofline roofline = measure_roofline(available_isas().back(), threads, memory, 0.001);
+  EXPECT_GT(roofline.read_bytes_per_s, 1e8);
+  EXPECT_GT(roofline.bf16_flops_per_s, 1e8);
+  EXPECT_GT(roofline.f32_flops_per_s, 1e8);
+  EXPECT_EQ(memory.stats().active_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace paceline

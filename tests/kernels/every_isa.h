@@ -1,0 +1,62 @@
+// Runs a test's body on every instruction set of this machine, with any number of threads.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/backend.h"
+#include "tensor/memory.h"
+
+namespace paceline {
+
+constexpr int kThreadCounts[] = {1, 2, 3, 5};
+
+// One backend per number of threads; the first has one thread.
+class IsaTest : public testing::TestWithParam<Isa> {
+ protected:
+  IsaTest() {
+    for (const int count : kThreadCounts) {
+      pools_.push_back(std::make_unique<ThreadPool>(count));
+      backends_.push_back(make_cpu_backend(GetParam(), *pools_.back(), memory_));
+    }
+  }
+
+  Backend& backend() { return *backends_.front(); }
+  ThreadPool& threads() { return *pools_.front(); }
+  const std::vector<std::unique_ptr<Backend>>& backends() { return backends_; }
+
+  Memory memory_;
+
+ private:
+  std::vector<std::unique_ptr<ThreadPool>> pools_;
+  std::vector<std::unique_ptr<Backend>> backends_;
+};
+
+inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
+  return std::string(isa_name(info.param));
+}
+
+#define PL_TEST_EVERY_ISA(suite) \
+  INSTANTIATE_TEST_SUITE_P(      \
+      , suite, testing::ValuesIn(available_isas().begin(), available_isas().end()), isa_test_name)
+
+// Empty when the bits are equal, else where they first differ.
+inline std::string first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return "sizes differ";
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) continue;
+    return "element " + std::to_string(i) + ": " + std::to_string(a[i]) + " and " +
+           std::to_string(b[i]);
+  }
+  return {};
+}
+
+#define EXPECT_SAME_BITS(a, b) EXPECT_EQ(first_difference(a, b), "")
+
+}  // namespace paceline

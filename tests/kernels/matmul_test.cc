@@ -1,0 +1,144 @@
+// The bits of a product depend on its row and its column alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "tests/kernels/every_isa.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+struct Product {
+  OwnedTensor x;  // [rows, k]
+  OwnedTensor bias;
+  PackedMatrix w;
+};
+
+class Matmul : public IsaTest {
+ protected:
+  Product make(DType dtype, int64_t rows, int64_t n, int64_t k) {
+    return {random_tensor(memory_, DType::f32, {rows, k}, 1),
+            random_tensor(memory_, DType::f32, {n}, 2),
+            random_matrix(memory_, threads(), dtype, n, k, 3)};
+  }
+
+  // Rows [begin, end) of the product in one call.
+  std::vector<float> multiply(Backend& backend, const Product& product, int64_t begin,
+                              int64_t end) {
+    const OwnedTensor out = allocate_tensor(memory_, DType::f32, {end - begin, product.w.n});
+    backend.matmul(product.x.view.slice(0, begin, end), product.w, &product.bias.view, out.view);
+    return to_vector(out.view);
+  }
+  std::vector<float> multiply(Backend& backend, const Product& product) {
+    return multiply(backend, product, 0, product.x.view.size(0));
+  }
+};
+
+TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
+  constexpr int64_t kRows = 61;
+  for (const DType dtype : kFloatTypes) {
+    const Product product = make(dtype, kRows, 167, 2100);
+    const std::vector<float> whole = multiply(backend(), product);
+    Draws draws(7);
+    for (const int64_t most : {1, 2, 5, 13, 40}) {
+      std::vector<float> parts;
+      for (int64_t row = 0; row < kRows;) {
+        const int64_t end = std::min(kRows, row + 1 + draws.below(most));
+        const std::vector<float> part = multiply(backend(), product, row, end);
+        parts.insert(parts.end(), part.begin(), part.end());
+        row = end;
+      }
+      EXPECT_SAME_BITS(whole, parts) << dtype_name(dtype) << " in calls of up to " << most;
+    }
+  }
+}
+
+TEST_P(Matmul, EveryNumberOfRowsGivesTheSameBits) {
+  for (const DType dtype : kFloatTypes) {
+    const Product product = make(dtype, 30, 96, 1030);
+    const std::vector<float> whole = multiply(backend(), product);
+    for (int64_t rows = 1; rows < 30; ++rows) {
+      std::vector<float> first(whole.begin(), whole.begin() + rows * 96);
+      EXPECT_SAME_BITS(first, multiply(backend(), product, 0, rows)) << dtype_name(dtype) << rows;
+    }
+  }
+}
+
+TEST_P(Matmul, ThreadsChangeNoBit) {
+  for (const DType dtype : kFloatTypes) {
+    for (const auto& [rows, n, k] : {std::tuple{1, 4000, 100}, {700, 40, 130}, {90, 1000, 64}}) {
+      const Product product = make(dtype, rows, n, k);
+      const std::vector<float> one_thread = multiply(backend(), product);
+      for (const auto& other : backends()) {
+        EXPECT_SAME_BITS(one_thread, multiply(*other, product)) << dtype_name(dtype) << " " << rows;
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, StridedRowsAndNothingWrittenBetweenThem) {
+  constexpr int64_t kRows = 14, kN = 45, kK = 1100, kXStride = kK + 19, kOutStride = kN + 6;
+  for (const DType dtype : kFloatTypes) {
+    const Product product = make(dtype, kRows, kN, kK);
+    const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kXStride}, 9);
+    std::fill_n(x.view.elements<float>(), kRows * kXStride,
+                std::numeric_limits<float>::quiet_NaN());
+    copy_elements(product.x.view, x.view.slice(1, 3, 3 + kK));
+    const OwnedTensor out = allocate_tensor(memory_, DType::f32, {kRows, kOutStride});
+    std::fill_n(out.view.elements<float>(), kRows * kOutStride, 77.0f);
+    const Tensor columns = out.view.slice(1, 5, 5 + kN);
+    backend().matmul(x.view.slice(1, 3, 3 + kK), product.w, &product.bias.view, columns);
+    EXPECT_SAME_BITS(to_vector(columns), multiply(backend(), product));
+    for (int64_t row = 0; row < kRows; ++row) {
+      const float* const elements = out.view.row<float>(row);
+      EXPECT_EQ(std::count(elements, elements + 5, 77.0f), 5);
+      EXPECT_EQ(elements[5 + kN], 77.0f);
+    }
+  }
+}
+
+TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
+  constexpr int64_t kRows = 5, kN = 203, kK = 1500;
+  for (const DType dtype : kFloatTypes) {
+    Product product = make(dtype, kRows, kN, kK);
+    const std::vector<float> all = multiply(backend(), product);
+    const std::vector<int32_t> columns = {202, 0, 33, 31, 32, 64, 33, 150};
+    const auto num_columns = static_cast<int64_t>(columns.size());
+    const PackedMatrix gathered = gather_columns(product.w, columns, memory_);
+    const OwnedTensor bias = allocate_tensor(memory_, DType::f32, {num_columns});
+    const OwnedTensor out = allocate_tensor(memory_, DType::f32, {kRows, num_columns});
+    std::vector<float> expected;
+    for (int64_t c = 0; c < num_columns; ++c) {
+      bias.view.elements<float>()[c] = product.bias.view.elements<float>()[columns[c]];
+    }
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (const int32_t column : columns) expected.push_back(all[r * kN + column]);
+    }
+    backend().matmul(product.x.view, gathered, &bias.view, out.view);
+    EXPECT_SAME_BITS(to_vector(out.view), expected) << dtype_name(dtype);
+  }
+}
+
+TEST_P(Matmul, NaNStaysInItsRow) {
+  for (const DType dtype : kFloatTypes) {
+    const Product product = make(dtype, 24, 64, 200);
+    std::vector<float> expected = multiply(backend(), product);
+    product.x.view.row<float>(7)[100] = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> result = multiply(backend(), product);
+    EXPECT_TRUE(std::all_of(result.begin() + 7 * 64, result.begin() + 8 * 64,
+                            [](float value) { return value != value; }));
+    std::fill_n(expected.begin() + 7 * 64, 64, 0.0f);
+    std::fill_n(result.begin() + 7 * 64, 64, 0.0f);
+    EXPECT_SAME_BITS(result, expected);
+  }
+}
+
+PL_TEST_EVERY_ISA(Matmul);
+
+}  // namespace
+}  // namespace paceline

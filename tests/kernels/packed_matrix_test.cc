@@ -1,0 +1,98 @@
+#include "kernels/packed_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+std::vector<float> row_of(const PackedMatrix& matrix, int64_t n) {
+  std::vector<float> row(static_cast<size_t>(matrix.k));
+  unpack_row(matrix, n, row.data());
+  return row;
+}
+
+// Row `row` of a tensor, rounded to `dtype`.
+std::vector<float> rounded_row(Memory& memory, const Tensor& tensor, int64_t row, DType dtype) {
+  const OwnedTensor rounded = allocate_tensor(memory, dtype, {1, tensor.size(1)});
+  const OwnedTensor wide = allocate_tensor(memory, DType::f32, {1, tensor.size(1)});
+  copy_elements(tensor.slice(0, row, row + 1), rounded.view);
+  copy_elements(rounded.view, wide.view);
+  return to_vector(wide.view);
+}
+
+TEST(PackedMatrix, HoldsThePartsBelowOneAnotherInItsOwnType) {
+  Memory memory;
+  ThreadPool threads(2);
+  for (const DType dtype : kFloatTypes) {
+    for (const DType stored : kFloatTypes) {
+      const OwnedTensor parts[] = {random_tensor(memory, stored, {33, 67}, 1),
+                                   random_tensor(memory, stored, {1, 67}, 2),
+                                   random_tensor(memory, stored, {40, 67}, 3)};
+      const Tensor views[] = {parts[0].view, parts[1].view, parts[2].view};
+      const PackedMatrix matrix = pack_matrix(views, dtype, memory, threads);
+      EXPECT_EQ(matrix.n, 74);
+      EXPECT_EQ(matrix.k, 67);
+      EXPECT_EQ(matrix.num_panels(), 3);
+      EXPECT_EQ(row_of(matrix, 0), rounded_row(memory, views[0], 0, dtype));
+      EXPECT_EQ(row_of(matrix, 32), rounded_row(memory, views[0], 32, dtype));
+      EXPECT_EQ(row_of(matrix, 33), rounded_row(memory, views[1], 0, dtype));
+      EXPECT_EQ(row_of(matrix, 34), rounded_row(memory, views[2], 0, dtype));
+      EXPECT_EQ(row_of(matrix, 73), rounded_row(memory, views[2], 39, dtype));
+    }
+  }
+}
+
+TEST(PackedMatrix, PanelsAreKMajorWithPairsOfBfloat16AndZerosBeyondTheEdge) {
+  Memory memory;
+  ThreadPool threads(1);
+  const OwnedTensor weights = random_tensor(memory, DType::bf16, {3, 5}, 1);
+  const PackedMatrix matrix =
+      pack_matrix(std::span(&weights.view, 1), DType::bf16, memory, threads);
+  EXPECT_EQ(matrix.padded_k(), 6);
+  const auto* const panel = static_cast<const BFloat16*>(matrix.panel(0));
+  for (int64_t k = 0; k < 6; ++k) {
+    for (int64_t n = 0; n < 32; ++n) {
+      const uint16_t expected =
+          n < 3 && k < 5 ? weights.view.row<BFloat16>(n)[k].bits : uint16_t{0};
+      EXPECT_EQ(panel[(k / 2 * 32 + n) * 2 + k % 2].bits, expected) << n << " " << k;
+    }
+  }
+}
+
+TEST(PackedMatrix, ReadsStridedAndMisalignedParts) {
+  Memory memory;
+  ThreadPool threads(1);
+  const OwnedTensor weights = random_tensor(memory, DType::bf16, {6, 20}, 1);
+  const Tensor slice = weights.view.slice(1, 3, 16);
+  const PackedMatrix strided = pack_matrix(std::span(&slice, 1), DType::bf16, memory, threads);
+  EXPECT_EQ(row_of(strided, 5), rounded_row(memory, slice, 5, DType::bf16));
+
+  std::vector<char> file(weights.view.size_bytes() + 1);
+  std::memcpy(file.data() + 1, weights.view.raw(), weights.view.size_bytes());
+  const Tensor misaligned(file.data() + 1, DType::bf16, {6, 20});
+  const PackedMatrix matrix = pack_matrix(std::span(&misaligned, 1), DType::bf16, memory, threads);
+  EXPECT_EQ(row_of(matrix, 4), rounded_row(memory, weights.view, 4, DType::bf16));
+}
+
+TEST(PackedMatrix, GathersColumnsInTheOrderAsked) {
+  Memory memory;
+  ThreadPool threads(1);
+  for (const DType dtype : kFloatTypes) {
+    const PackedMatrix matrix = random_matrix(memory, threads, dtype, 100, 31, 1);
+    const PackedMatrix gathered =
+        gather_columns(matrix, std::vector<int32_t>{99, 0, 42, 42}, memory);
+    EXPECT_EQ(gathered.n, 4);
+    EXPECT_EQ(row_of(gathered, 0), row_of(matrix, 99));
+    EXPECT_EQ(row_of(gathered, 1), row_of(matrix, 0));
+    EXPECT_EQ(row_of(gathered, 3), row_of(matrix, 42));
+  }
+}
+
+}  // namespace
+}  // namespace paceline
