@@ -1,8 +1,12 @@
-// Speed of every large case of the op table, per instruction set, as GFLOP/s or GB/s.
-// PACELINE_THREADS sets the number of threads; --benchmark_filter=avx512bf16/matmul picks cases.
+// Speed of every large case of the op table as GFLOP/s or GB/s, after the roofline of the same run.
+// kernels [--isa=NAME|all] [--threads=N] [--benchmark_filter=matmul] ...
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
@@ -32,37 +36,65 @@ void report_roofline(benchmark::State& state, Isa isa, ThreadPool& threads, Memo
   state.counters["f32 GFLOP/s"] = roofline.f32_flops_per_s / 1e9;
 }
 
-void register_all(ThreadPool& threads, Memory& memory,
-                  std::vector<std::unique_ptr<Backend>>& backends) {
-  static const std::vector<OpCase> cases = op_cases();
-  for (const Isa isa : available_isas()) {
-    backends.push_back(make_cpu_backend(isa, threads, memory));
-    Backend& backend = *backends.back();
-    const std::string prefix = std::string(isa_name(isa)) + "/";
-    benchmark::RegisterBenchmark((prefix + "roofline").c_str(), [isa, &threads,
-                                                                 &memory](auto& state) {
-      report_roofline(state, isa, threads, memory);
-    })->Iterations(1);
-    for (const OpCase& op_case : cases) {
-      if (op_case.size != CaseSize::large) continue;
-      benchmark::RegisterBenchmark((prefix + op_case.name).c_str(), [&](auto& state) {
-        run_case(state, op_case, backend, threads, memory);
-      })->UseRealTime();
+struct Options {
+  std::vector<Isa> isas = {choose_isa()};
+  int num_threads = 0;
+};
+
+// Takes what it knows off the arguments; false when one of them makes no sense.
+bool take_options(int& argc, char** argv, Options& options) {
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--isa=all") {
+      options.isas.assign(available_isas().begin(), available_isas().end());
+    } else if (argument.starts_with("--isa=")) {
+      options.isas.clear();
+      for (const Isa isa : available_isas()) {
+        if (isa_name(isa) == argument.substr(6)) options.isas.push_back(isa);
+      }
+    } else if (argument.starts_with("--threads=")) {
+      options.num_threads = std::atoi(argv[i] + 10);
+    } else {
+      argv[kept++] = argv[i];
     }
   }
+  argc = kept;
+  return !options.isas.empty();
+}
+
+void register_cases(Isa isa, const std::vector<OpCase>& cases, Backend& backend,
+                    ThreadPool& threads, Memory& memory) {
+  const std::string prefix = std::string(isa_name(isa)) + "/";
+  benchmark::RegisterBenchmark((prefix + "roofline").c_str(), [&, isa](benchmark::State& state) {
+    report_roofline(state, isa, threads, memory);
+  })->Iterations(1);
+  for (const OpCase& op_case : cases) {
+    if (op_case.size != CaseSize::large) continue;
+    benchmark::RegisterBenchmark((prefix + op_case.name).c_str(), [&](benchmark::State& state) {
+      run_case(state, op_case, backend, threads, memory);
+    })->UseRealTime();
+  }
+}
+
+int run_benchmarks(int argc, char** argv) {
+  Options options;
+  const bool makes_sense = take_options(argc, argv, options);
+  benchmark::Initialize(&argc, argv);
+  if (!makes_sense || benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  Memory memory;
+  ThreadPool threads(options.num_threads);
+  const std::vector<OpCase> cases = op_cases();
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const Isa isa : options.isas) {
+    backends.push_back(make_cpu_backend(isa, threads, memory));
+    register_cases(isa, cases, *backends.back(), threads, memory);
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
 }
 
 }  // namespace
 }  // namespace paceline
 
-int main(int argc, char** argv) {
-  const char* const wanted = std::getenv("PACELINE_THREADS");
-  paceline::Memory memory;
-  paceline::ThreadPool threads(wanted != nullptr ? std::atoi(wanted) : 0);
-  std::vector<std::unique_ptr<paceline::Backend>> backends;
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  paceline::register_all(threads, memory, backends);
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
+int main(int argc, char** argv) { return paceline::run_benchmarks(argc, argv); }

@@ -1,7 +1,6 @@
 // Engine turns requests of token ids into token ids, one step of the runner at a time.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,7 +12,6 @@
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
-#include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
 #include "sampling/sampler.h"
 
@@ -75,6 +73,12 @@ class Engine {
   int64_t advance(Sequence& sequence, Outputs outputs);
   // Computes all of it, in chunks; the last token's state is the only output.
   void prefill(Sequence& sequence, const std::stop_token& cancelled);
+  void check_classify(const ClassifyRequest& request) const;
+  TokenId draw_once(const Sequence& sequence, std::span<const float> logits,
+                    const SamplingOptions& sampling);
+  std::vector<float> label_logprobs(Sequence& sequence, std::span<const float> first_row,
+                                    const ClassifyRequest& request,
+                                    const std::stop_token& cancelled);
   double label_logprob(Sequence& sequence, std::span<const TokenId> label, float first_logprob);
   // Appends the log-probabilities of the tokens that follow the last step's `count` outputs.
   void score_outputs(const Sequence& sequence, int64_t first_position, int64_t count,
@@ -87,40 +91,6 @@ class Engine {
   TokenBytes token_bytes_;
   Sampler sampler_;
   Batch batch_;
-};
-
-// One running request, pulled token by token.
-class Generation {
- public:
-  // The next token, and the finish with or after the last one. Throws Error numerical when a row
-  // can't be drawn from, exhausted when the cache is full; the generation is over then.
-  TokenEvent next();
-  bool finished() const { return finished_; }
-
-  const GenerateRequest& request() const { return request_; }
-  const GenerationStats& stats() const { return stats_; }
-  // When the request asked for them, complete after the first next().
-  const std::vector<ScoredToken>& prompt_logprobs() const { return prompt_logprobs_; }
-
- private:
-  friend class Engine;
-  Generation(Engine& engine, GenerateRequest request);
-
-  TokenEvent finish_with(FinishReason reason, std::optional<TokenId> stop_token = {});
-  void prefill();
-  void accept(TokenId id, TokenEvent& event);
-
-  Engine& engine_;
-  GenerateRequest request_;
-  StopAutomaton stop_automaton_;
-  StopMatcher stop_matcher_;
-  Sequence sequence_;
-  TokenHistory history_;
-  GenerationStats stats_;
-  std::vector<ScoredToken> prompt_logprobs_;
-  int64_t text_bytes_ = 0;
-  bool prefilled_ = false;
-  bool finished_ = false;
 };
 
 }  // namespace paceline

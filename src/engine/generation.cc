@@ -1,6 +1,9 @@
+#include "engine/generation.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "engine/engine.h"

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sampling/sampler.h"
@@ -53,6 +55,12 @@ struct ScoredToken {
   std::optional<float> logprob;  // nothing for the first token
   std::vector<TokenLogprob> top_logprobs;
 };
+
+// Throws Error invalid "FIELD[i]: ..." for an id outside [0, vocab_size).
+void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field);
+
+// Throws Error cancelled when the caller asked for it.
+void throw_if_cancelled(const std::stop_token& cancelled);
 
 struct GenerationStats {
   int64_t prompt_tokens = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/generation.h"
 #include "llm/text_stream.h"
 #include "load/loaded_model.h"
 #include "paceline/llm.h"

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/generation.h"
 #include "tests/engine/scripted_runner.h"
 
 namespace paceline::testing {
