@@ -14,7 +14,7 @@ struct LoadContext {
   DType weight_dtype;  // what matrices are packed as
 };
 
-// The vector `name` [size] as float32, plus `offset` on every element (Gemma's norms are 1 + w).
+// The vector `name` [size] as float32, plus `offset` on every element (norms stored as w of 1 + w).
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,
                         float offset = 0.0f);
 
