@@ -77,8 +77,7 @@ class LLM {
   Classification classify(const Prompt& prompt, const ClassifyOptions& options = {});
 
   // Log-probability of each token given those before it (teacher-forced); nothing for the first.
-  std::vector<Logprob> score(const Prompt& prompt, int32_t num_top_logprobs = 0,
-                             bool add_special_tokens = true);
+  std::vector<Logprob> score(const Prompt& prompt, const ScoreOptions& options = {});
 
   // Error not_found when the model's directory has no tokenizer.json.
   std::vector<int32_t> tokenize(std::string_view text, bool add_special_tokens = false,

@@ -68,4 +68,10 @@ struct ClassifyOptions {
   GenerateOptions sampling;  // how the token is drawn
 };
 
+struct ScoreOptions {
+  int32_t num_top_logprobs = 0;    // alternatives reported beside each token, 0 to 20
+  bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::stop_token cancelled;       // takes effect within one step: Error cancelled
+};
+
 }  // namespace paceline

@@ -65,6 +65,21 @@ ModelBench bench_one(const Settings& settings, std::string_view shape, Session& 
 
 bool is_prefill(const BenchResult& result) { return result.test == "prefill"; }
 
+// Where float32 multiply-adds serve bfloat16 products, what the instruction made for them would do.
+std::string vdpbf16ps_lines(const std::vector<ModelBench>& benches) {
+  std::string lines;
+  for (const ModelBench& bench : benches) {
+    if (bench.device.instruction_set == isa_name(Isa::avx512bf16)) continue;
+    for (const BenchResult& result : bench.results) {
+      if (result.vdpbf16ps_flops_per_s <= 0) continue;
+      lines += fmt::format("{:<14} {} {}: {:.0f}% of the vdpbf16ps rate ({} GFLOP/s)\n", bench.name,
+                           result.test, result.tokens, 100 * result.vdpbf16ps_fraction,
+                           grouped_number(result.vdpbf16ps_flops_per_s / 1e9));
+    }
+  }
+  return lines.empty() ? lines : "\n" + lines;
+}
+
 std::string bench_table(const std::vector<ModelBench>& benches) {
   const DeviceInfo& device = benches.front().device;
   std::string table = fmt::format(
@@ -83,7 +98,7 @@ std::string bench_table(const std::vector<ModelBench>& benches) {
                            rate(result.roofline_per_s), 100 * result.fraction);
     }
   }
-  return table;
+  return table + vdpbf16ps_lines(benches);
 }
 
 std::string bench_json(const std::vector<ModelBench>& benches) {
@@ -102,7 +117,12 @@ std::string bench_json(const std::vector<ModelBench>& benches) {
       writer.member(flops ? "flops_per_second" : "bytes_per_second", result.work_per_s);
       writer.member(flops ? "roofline_flops_per_second" : "roofline_bytes_per_second",
                     result.roofline_per_s);
-      writer.member("fraction", result.fraction).end_object();
+      writer.member("fraction", result.fraction);
+      if (result.vdpbf16ps_flops_per_s > 0) {
+        writer.member("vdpbf16ps_flops_per_second", result.vdpbf16ps_flops_per_s);
+        writer.member("vdpbf16ps_fraction", result.vdpbf16ps_fraction);
+      }
+      writer.end_object();
     }
   }
   writer.end_array().end_object();

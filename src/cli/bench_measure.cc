@@ -11,6 +11,7 @@ struct Sample {
   double tokens_per_s = 0;
   double work_per_s = 0;
   double roofline_per_s = 0;
+  double vdpbf16ps_flops_per_s = 0;
 };
 
 double median(std::vector<double> values) {
@@ -30,7 +31,11 @@ BenchResult medians(std::string test, int64_t tokens, const std::vector<Sample>&
           .tokens_per_s = of([](const Sample& s) { return s.tokens_per_s; }),
           .work_per_s = of([](const Sample& s) { return s.work_per_s; }),
           .roofline_per_s = of([](const Sample& s) { return s.roofline_per_s; }),
-          .fraction = of([](const Sample& s) { return s.work_per_s / s.roofline_per_s; })};
+          .fraction = of([](const Sample& s) { return s.work_per_s / s.roofline_per_s; }),
+          .vdpbf16ps_flops_per_s = of([](const Sample& s) { return s.vdpbf16ps_flops_per_s; }),
+          .vdpbf16ps_fraction = of([](const Sample& s) {
+            return s.vdpbf16ps_flops_per_s > 0 ? s.work_per_s / s.vdpbf16ps_flops_per_s : 0;
+          })};
 }
 
 // Any ids do: the work doesn't depend on them.
@@ -60,6 +65,10 @@ Roofline RooflineSampler::sample() {
   return measure_roofline(isa_, threads_, memory_, kSampleSeconds);
 }
 
+double RooflineSampler::sample_vdpbf16ps() {
+  return measure_vdpbf16ps_flops_per_s(threads_, kSampleSeconds);
+}
+
 std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, DType weight_dtype,
                                        const BenchSizes& sizes, RooflineSampler& roofline) {
   const double flops_per_token = 2.0 * static_cast<double>(costs.block_weights);
@@ -78,9 +87,11 @@ std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, DType 
     // The first token comes out of the prefill.
     const double decode_rate = run(llm, 1, sizes.output_tokens + 1).decode_tokens_per_second;
     const Roofline after = roofline.sample();
-    prefill.push_back({.tokens_per_s = prefill_rate,
-                       .work_per_s = prefill_rate * flops_per_token,
-                       .roofline_per_s = (flops_rate(before) + flops_rate(between)) / 2});
+    prefill.push_back(
+        {.tokens_per_s = prefill_rate,
+         .work_per_s = prefill_rate * flops_per_token,
+         .roofline_per_s = (flops_rate(before) + flops_rate(between)) / 2,
+         .vdpbf16ps_flops_per_s = weight_dtype == DType::bf16 ? roofline.sample_vdpbf16ps() : 0});
     decode.push_back({.tokens_per_s = decode_rate,
                       .work_per_s = decode_rate * bytes_per_token,
                       .roofline_per_s = (between.read_bytes_per_s + after.read_bytes_per_s) / 2});

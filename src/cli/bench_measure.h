@@ -26,6 +26,9 @@ struct BenchResult {
   double work_per_s = 0;      // floating-point operations, or bytes of weights read
   double roofline_per_s = 0;  // the same at best
   double fraction = 0;        // of the roofline
+  // Of bfloat16 products, beside their roofline: what vdpbf16ps alone does at best; 0: not there.
+  double vdpbf16ps_flops_per_s = 0;
+  double vdpbf16ps_fraction = 0;
 };
 
 // Samples what the machine can do right now.
@@ -33,6 +36,7 @@ class RooflineSampler {
  public:
   RooflineSampler(Isa isa, int num_threads);
   Roofline sample();
+  double sample_vdpbf16ps();
 
  private:
   Isa isa_;

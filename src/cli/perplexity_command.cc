@@ -38,10 +38,10 @@ TokenId separator_of(const Tokenizer& tokenizer) {
               "the tokenizer has no BOS, no <|endoftext|> and no EOS token to begin a window with");
 }
 
-WindowScorer scorer_of(LLM& llm) {
-  return [&llm](const std::vector<TokenId>& window) {
+WindowScorer scorer_of(LLM& llm, const std::stop_token& cancelled) {
+  return [&llm, cancelled](const std::vector<TokenId>& window) {
     double sum = 0;
-    for (const Logprob& token : llm.score(window)) {
+    for (const Logprob& token : llm.score(window, {.cancelled = cancelled})) {
       sum += static_cast<double>(token.logprob.value_or(0.0f));
     }
     return sum;
@@ -117,7 +117,7 @@ int run_perplexity(const Settings& settings, Session& session) {
   };
   if (settings.dump_logits.empty()) {
     LLM llm = open_model(settings, session);
-    measure(llm.model_info().max_model_len, scorer_of(llm));
+    measure(llm.model_info().max_model_len, scorer_of(llm, session.stop_token()));
   } else {
     LogitsDump dump(load_options(settings), settings.dump_logits);
     measure(dump.context(), [&](const std::vector<TokenId>& window) { return dump.score(window); });

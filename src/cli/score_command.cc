@@ -55,7 +55,8 @@ int run_score(const Settings& settings, Session& session) {
   bool is_first = true;
   return for_each_item(items, settings, session, [&](const Item& item) {
     const std::vector<Logprob> tokens =
-        llm.score(read_item(item), 0, settings.generate.add_special_tokens);
+        llm.score(read_item(item), {.add_special_tokens = settings.generate.add_special_tokens,
+                                    .cancelled = session.stop_token()});
     if (settings.jsonl) {
       write_json_line(session, score_json(tokens));
     } else {

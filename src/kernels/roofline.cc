@@ -68,4 +68,11 @@ Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double s
           measure_run(kernels.run_f32, kernels.run_f32_flops, threads, seconds)};
 }
 
+double measure_vdpbf16ps_flops_per_s(ThreadPool& threads, double seconds) {
+  const auto isas = available_isas();
+  if (std::find(isas.begin(), isas.end(), Isa::avx512bf16) == isas.end()) return 0.0;
+  const KernelTable& kernels = kernel_table(Isa::avx512bf16);
+  return measure_run(kernels.run_bf16, kernels.run_bf16_flops, threads, seconds);
+}
+
 }  // namespace paceline

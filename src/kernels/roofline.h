@@ -15,4 +15,9 @@ struct Roofline {
 // Error exhausted when there is none.
 Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds);
 
+// What vdpbf16ps, the processor's own instruction for bfloat16 products, does at best in about
+// `seconds`; 0 where there is none. On processors that start it every other cycle choose_isa()
+// takes float32 multiply-adds, which are faster.
+double measure_vdpbf16ps_flops_per_s(ThreadPool& threads, double seconds);
+
 }  // namespace paceline

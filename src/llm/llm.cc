@@ -77,13 +77,12 @@ std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request>
   return results;
 }
 
-std::vector<Logprob> LLM::score(const Prompt& prompt, int32_t num_top_logprobs,
-                                bool add_special_tokens) {
+std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& options) {
   State& state = open_state();
   const LoadedModel& model = *state.model;
-  const std::vector<TokenId> ids = encode_prompt(model, prompt, add_special_tokens);
+  const std::vector<TokenId> ids = encode_prompt(model, prompt, options.add_special_tokens);
   const PrefillTimer timer(state, ids.size());
-  return describe(model, model.engine->score(ids, num_top_logprobs, {}));
+  return describe(model, model.engine->score(ids, options.num_top_logprobs, options.cancelled));
 }
 
 std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -39,14 +40,8 @@ std::string content_of(const MappedFile& file) {
 }
 
 template <class Body>
-void expect_error(ErrorCode code, const fs::path& path, Body&& body) {
-  try {
-    body();
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
-  }
+void expect_path_error(ErrorCode code, const fs::path& path, Body&& body) {
+  expect_error(code, {path.string()}, body);
 }
 
 TEST_F(MappedFileTest, MapsTheContent) {
@@ -81,12 +76,12 @@ TEST_F(MappedFileTest, MovesLeaveOneOwner) {
 
 TEST_F(MappedFileTest, ErrorsNameThePath) {
   const fs::path missing = directory_ / "missing";
-  expect_error(ErrorCode::not_found, missing, [&] { MappedFile file(missing); });
-  expect_error(ErrorCode::not_found, missing, [&] { read_text_file(missing, 10); });
-  expect_error(ErrorCode::invalid, directory_, [&] { MappedFile file(directory_); });
+  expect_path_error(ErrorCode::not_found, missing, [&] { MappedFile file(missing); });
+  expect_path_error(ErrorCode::not_found, missing, [&] { read_text_file(missing, 10); });
+  expect_path_error(ErrorCode::invalid, directory_, [&] { MappedFile file(directory_); });
   const fs::path fifo = directory_ / "through" / "x";
   write("through", "a file, not a directory");
-  expect_error(ErrorCode::invalid, fifo, [&] { MappedFile file(fifo); });
+  expect_path_error(ErrorCode::invalid, fifo, [&] { MappedFile file(fifo); });
 }
 
 // All pages of a file of several pages: any part may be released, and reads the same afterwards.
@@ -106,7 +101,7 @@ TEST_F(MappedFileTest, ReadTextFile) {
   const fs::path path = write("text", content);
   EXPECT_EQ(read_text_file(path, content.size()), content);
   EXPECT_EQ(read_text_file(write("none", ""), 0), "");
-  expect_error(ErrorCode::invalid, path, [&] { read_text_file(path, content.size() - 1); });
+  expect_path_error(ErrorCode::invalid, path, [&] { read_text_file(path, content.size() - 1); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "engine/generation.h"
 #include "tests/engine/scripted_runner.h"
+#include "tests/expect_error.h"
 
 namespace paceline::testing {
 namespace {
@@ -67,17 +68,6 @@ class EngineTest : public ::testing::Test {
   }
 
   int64_t free_blocks() const { return cache_->pool(0).num_free(); }
-
-  template <class Body>
-  static void expect_error(ErrorCode code, const std::string& part, Body&& body) {
-    try {
-      body();
-      FAIL() << "no error; expected one about " << part;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code) << error.what();
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
-  }
 
   Memory memory_;
   std::unique_ptr<Backend> backend_ = make_reference_backend();
@@ -171,20 +161,20 @@ TEST_F(EngineTest, output_stops_at_the_end_of_the_context) {
 
 TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
   Engine& small = engine(64, {.max_model_len = 8, .max_batched_tokens = 4});
-  expect_error(ErrorCode::invalid, "prompt: empty", [&] { small.start(greedy({}, 1)); });
-  expect_error(ErrorCode::invalid, "prompt[1]", [&] { small.start(greedy({1, 32}, 1)); });
-  expect_error(ErrorCode::invalid, "prompt[0]", [&] { small.start(greedy({-1}, 1)); });
-  expect_error(ErrorCode::invalid, "--max-model-len",
+  expect_error(ErrorCode::invalid, {"prompt: empty"}, [&] { small.start(greedy({}, 1)); });
+  expect_error(ErrorCode::invalid, {"prompt[1]"}, [&] { small.start(greedy({1, 32}, 1)); });
+  expect_error(ErrorCode::invalid, {"prompt[0]"}, [&] { small.start(greedy({-1}, 1)); });
+  expect_error(ErrorCode::invalid, {"--max-model-len"},
                [&] { small.start(greedy(std::vector<TokenId>(9, 1), 1)); });
-  expect_error(ErrorCode::invalid, "no room",
+  expect_error(ErrorCode::invalid, {"no room"},
                [&] { small.start(greedy(std::vector<TokenId>(8, 1), 1)); });
-  expect_error(ErrorCode::invalid, "max_tokens", [&] { small.start(greedy({1}, -1)); });
-  expect_error(ErrorCode::invalid, "stop[0]", [&] {
+  expect_error(ErrorCode::invalid, {"max_tokens"}, [&] { small.start(greedy({1}, -1)); });
+  expect_error(ErrorCode::invalid, {"stop[0]"}, [&] {
     GenerateRequest request = greedy({1}, 1);
     request.stop_strings = {""};
     small.start(std::move(request));
   });
-  expect_error(ErrorCode::invalid, "stop_token_ids[0]", [&] {
+  expect_error(ErrorCode::invalid, {"stop_token_ids[0]"}, [&] {
     GenerateRequest request = greedy({1}, 1);
     request.stop_token_ids = {99};
     small.start(std::move(request));
@@ -193,7 +183,7 @@ TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
 
 TEST_F(EngineTest, a_full_cache_fails_the_request_and_leaves_the_cache_whole) {
   Engine& small = engine(3);
-  expect_error(ErrorCode::exhausted, "cache", [&] {
+  expect_error(ErrorCode::exhausted, {"cache"}, [&] {
     const auto generation = small.start(greedy({1, 2, 3, 4, 5}, 20));
     run_to_end(*generation);
   });
@@ -273,7 +263,7 @@ TEST_F(BrokenRows, nan_and_nothing_to_draw_fail_that_request_alone) {
       GenerateRequest request = greedy(std::vector<TokenId>(prompt_length, 1), 3);
       request.sampling.temperature = temperature;
       const auto generation = all.start(std::move(request));
-      expect_error(ErrorCode::numerical, "position", [&] { generation->next(); });
+      expect_error(ErrorCode::numerical, {"position"}, [&] { generation->next(); });
       EXPECT_TRUE(generation->finished());
     }
   }

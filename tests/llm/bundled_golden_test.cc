@@ -54,7 +54,7 @@ TEST(BundledModelGolden, bfloat16_stays_close_to_transformers_in_float32) {
   ASSERT_TRUE(std::filesystem::exists(model + "/model.safetensors"));
   const Golden golden = read_golden(source + "/tests/goldens/bundled/paceline-10m.json");
   LLM llm = LLM::load({.model = model, .max_num_seqs = 1, .num_threads = 2});
-  const std::vector<Logprob> scored = llm.score(golden.input_ids, 20);
+  const std::vector<Logprob> scored = llm.score(golden.input_ids, {.num_top_logprobs = 20});
   ASSERT_EQ(scored.size(), golden.input_ids.size());
 
   double divergence = 0;

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+#include "tests/expect_error.h"
+
 namespace paceline {
 namespace {
 
@@ -22,17 +24,6 @@ const std::vector<int32_t> kPrompt = {57, 75, 187, 186, 44, 182, 183, 254, 16, 1
 
 GenerateOptions greedy(int64_t max_tokens) {
   return {.max_tokens = max_tokens, .temperature = 0.0f, .ignore_eos = true};
-}
-
-template <class Body>
-void expect_error(ErrorCode code, const std::string& part, Body&& body) {
-  try {
-    body();
-    FAIL() << "no error; expected one about " << part;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
 }
 
 TEST(Llm, generates_the_same_tokens_whatever_the_loading_options) {
@@ -74,7 +65,7 @@ TEST(Llm, logprobs_are_those_of_score) {
   const Completion completion = llm.generate(kPrompt, options).completion();
   std::vector<int32_t> all = kPrompt;
   all.insert(all.end(), completion.token_ids.begin(), completion.token_ids.end());
-  const std::vector<Logprob> scored = llm.score(all, 3);
+  const std::vector<Logprob> scored = llm.score(all, {.num_top_logprobs = 3});
   ASSERT_EQ(completion.prompt_logprobs.size(), kPrompt.size());
   ASSERT_EQ(completion.logprobs.size(), 6u);
   for (size_t i = 0; i < all.size(); ++i) {
@@ -120,22 +111,22 @@ TEST(Llm, context_limits_are_errors_that_name_the_option) {
   options.max_model_len = 12;
   LLM llm = LLM::load(options);
   EXPECT_EQ(llm.generate(kPrompt, greedy(100)).completion().token_ids.size(), 2u);
-  expect_error(ErrorCode::invalid, "--max-model-len",
+  expect_error(ErrorCode::invalid, {"--max-model-len"},
                [&] { llm.generate(std::vector<int32_t>(13, 1), greedy(1)); });
   options.max_model_len = 257;
-  expect_error(ErrorCode::invalid, "--max-model-len", [&] { LLM::load(options); });
+  expect_error(ErrorCode::invalid, {"--max-model-len"}, [&] { LLM::load(options); });
   options.max_model_len = 256;
   options.kv_cache_memory_bytes = 4096;
-  expect_error(ErrorCode::exhausted, "--kv-cache-memory", [&] { LLM::load(options); });
+  expect_error(ErrorCode::exhausted, {"--kv-cache-memory"}, [&] { LLM::load(options); });
 }
 
 TEST(Llm, text_needs_a_tokenizer_and_the_error_says_so) {
   LLM llm = LLM::load(small("llama_plain"));
-  expect_error(ErrorCode::not_found, "tokenizer.json", [&] { llm.generate("hello"); });
-  expect_error(ErrorCode::not_found, "tokenizer.json", [&] { llm.tokenize("hello"); });
+  expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.generate("hello"); });
+  expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.tokenize("hello"); });
   GenerateOptions options = greedy(1);
   options.stop = {"x"};
-  expect_error(ErrorCode::invalid, "stop", [&] { llm.generate(kPrompt, options); });
+  expect_error(ErrorCode::invalid, {"stop"}, [&] { llm.generate(kPrompt, options); });
 }
 
 TEST(Llm, close_frees_everything_and_may_be_called_twice) {
@@ -143,14 +134,14 @@ TEST(Llm, close_frees_everything_and_may_be_called_twice) {
   EXPECT_GT(llm.memory_use().active_bytes, 0u);
   llm.close();
   llm.close();
-  expect_error(ErrorCode::invalid, "closed", [&] { llm.generate(kPrompt); });
-  expect_error(ErrorCode::invalid, "closed", [&] { llm.memory_use(); });
+  expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.generate(kPrompt); });
+  expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.memory_use(); });
 }
 
 TEST(Llm, memory_controls_and_descriptions) {
   LoadOptions options = small("gemma2_even");
   options.memory_limit_bytes = 1000;
-  expect_error(ErrorCode::exhausted, "limit", [&] { LLM::load(options); });
+  expect_error(ErrorCode::exhausted, {"limit"}, [&] { LLM::load(options); });
   options.memory_limit_bytes.reset();
   LLM llm = LLM::load(options);
   const ModelInfo model = llm.model_info();

@@ -1,7 +1,6 @@
 // What the tests of weights/ write themselves: safetensors files, temporary directories.
 #pragma once
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -17,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 
@@ -86,18 +86,5 @@ class TemporaryDirectory {
  private:
   std::filesystem::path path_;
 };
-
-// body() throws an Error of this code whose message has all of `parts`.
-template <class Body>
-void expect_error(ErrorCode code, const std::vector<std::string>& parts, Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error_code_name(error.code()), error_code_name(code)) << error.what();
-    for (const std::string& part : parts) EXPECT_THAT(error.what(), testing::HasSubstr(part));
-    return;
-  }
-  ADD_FAILURE() << "no Error, expected " << error_code_name(code);
-}
 
 }  // namespace paceline
