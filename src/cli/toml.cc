@@ -181,14 +181,25 @@ class TomlParser {
     std::string value;
     while (!take(delimiter)) {
       if (at_end()) fail("the string has no end");
-      if (quote == '"') {
-        append_character(value);
-      } else {
+      if (quote != '"') {
         value.push_back(text_[at_++]);
+      } else if (!take_line_join()) {
+        append_character(value);
       }
     }
-    while (peek() == quote) value.push_back(text_[at_++]);  // up to two quotes may end the text
+    // Up to two quotes may end the text.
+    for (int i = 0; i < 2 && peek() == quote; ++i) value.push_back(text_[at_++]);
     return value;
+  }
+
+  // A backslash at the end of a line, and all blanks and line ends up to the next text.
+  bool take_line_join() {
+    if (peek() != '\\') return false;
+    const size_t line_end = std::min(text_.find_first_not_of(" \t", at_ + 1), text_.size());
+    const std::string_view rest = text_.substr(line_end);
+    if (!rest.starts_with('\n') && !rest.starts_with("\r\n")) return false;
+    at_ = std::min(text_.find_first_not_of(" \t\r\n", line_end), text_.size());
+    return true;
   }
 
   void append_character(std::string& value) {
@@ -226,9 +237,6 @@ class TomlParser {
         return;
       case 'U':
         append_code_point(value, 8);
-        return;
-      case '\n':
-        skip_lines();
         return;
       default:
         --at_;
@@ -293,6 +301,7 @@ class TomlParser {
     }
     const char* const begin = digits.data() + (base == 10 ? 0 : 2);
     const char* const end = digits.data() + digits.size();
+    if (base != 10 && *begin == '-') return Json();
     int64_t integer = 0;
     if (const auto r = std::from_chars(begin, end, integer, base);
         r.ec == std::errc() && r.ptr == end) {

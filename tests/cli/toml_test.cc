@@ -65,6 +65,8 @@ TEST(Toml, ReadsStrings) {
   EXPECT_EQ(value_of(R"('a\tb "c"')").as_string("x"), R"(a\tb "c")");
   EXPECT_EQ(value_of("\"\"\"\nline\n  \"quoted\" \\\n    joined\"\"\"").as_string("x"),
             "line\n  \"quoted\" joined");
+  EXPECT_EQ(value_of("\"\"\"a \\  \r\n\n  # b\"\"\"").as_string("x"), "a # b");
+  EXPECT_EQ(value_of("\"\"\"\"\"two\"\"\"\"\"").as_string("x"), "\"\"two\"\"");
   EXPECT_EQ(value_of("'''\nraw\\n'''").as_string("x"), "raw\\n");
   EXPECT_EQ(value_of("\"\"").as_string("x"), "");
   EXPECT_EQ(value_of("'# no comment'").as_string("x"), "# no comment");
@@ -88,6 +90,9 @@ TEST(Toml, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("a = 1\na = 2"), HasSubstr("t:2: the key a stands twice"));
   EXPECT_THAT(error_of("a = \"open\nb = 1"), HasSubstr("the string has no end"));
   EXPECT_THAT(error_of("a = \"\\q\""), HasSubstr("unknown escape"));
+  EXPECT_THAT(error_of("a = \"x\\\ny\""), HasSubstr("unknown escape"));
+  EXPECT_THAT(error_of("a = \"\"\"x\"\"\"\"\"\""), HasSubstr("expected the end of the line"));
+  EXPECT_THAT(error_of("a = 0x-1"), HasSubstr("expected a value, found 0x-1"));
   EXPECT_THAT(error_of("a = \"\\uD800\""), HasSubstr("no code point"));
   EXPECT_THAT(error_of("a = [1, 2"), HasSubstr("t:1"));
   EXPECT_THAT(error_of("[a\nb = 1"), HasSubstr("expected ]"));
