@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares our tokenizer with Hugging Face `tokenizers` over random strings: ids and decoded text must be equal.
+"""Compares our tokenizer with Hugging Face `tokenizers`: ids, offsets and decoded text of random strings, and the
+decoded text of random ids must be equal.
 
-    python tools/compare_tokenizers.py --tokenizer DIR [--count N] [--seed S] [-- COMMAND ...]
+    python tools/compare_tokenizers.py --tokenizer DIR [--count N] [--seed S] [--program build/release/paceline]
 
-COMMAND reads {"text": ...} lines and prints {"ids": [...], "decoded": ...} lines; by default it is
-`build/release/paceline tokenize --jsonl -m DIR`. It is run three times: as it is, with --special (what the
-post-processor adds), and with --specials-as-text. Needs the `tokenizers` of tools/goldens/requirements.txt.
+Runs `PROGRAM tokenize --jsonl -m DIR` three times, with --spans, with --special (what the post-processor adds) and
+with --specials-as-text, and `PROGRAM detokenize --jsonl -m DIR`. Their offsets count code points, ours bytes. Needs the
+`tokenizers` of tools/goldens/requirements.txt.
 """
 
 import argparse
@@ -73,14 +74,23 @@ class Strings:
         return text
 
 
-def ours(command, flags, texts):
-    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+def ours(command, flags, items):
+    lines = "".join(json.dumps(item) + "\n" for item in items)
     run = subprocess.run(command + flags, input=lines, capture_output=True, text=True, encoding="utf-8", check=False)
     outputs = [json.loads(line) for line in run.stdout.split("\n") if line]
-    if run.returncode != 0 or len(outputs) != len(texts):
-        sys.exit(f"{' '.join(command + flags)}: exit code {run.returncode}, {len(outputs)} lines for {len(texts)}\n"
+    if run.returncode != 0 or len(outputs) != len(items):
+        sys.exit(f"{' '.join(command + flags)}: exit code {run.returncode}, {len(outputs)} lines for {len(items)}\n"
                  + run.stderr[-2000:])
     return outputs
+
+
+def byte_spans(text, offsets):
+    """Offsets in code points as offsets in bytes."""
+    position, positions = 0, [0]
+    for c in text:
+        position += len(c.encode())
+        positions.append(position)
+    return [[positions[begin], positions[end]] for begin, end in offsets]
 
 
 def compare(tokenizer, command, flags, texts):
@@ -88,12 +98,41 @@ def compare(tokenizer, command, flags, texts):
     tokenizer.encode_special_tokens = "--specials-as-text" in flags
     theirs = tokenizer.encode_batch(texts, add_special_tokens="--special" in flags)
     differences = 0
-    for text, mine, other in zip(texts, ours(command, flags, texts), theirs, strict=True):
-        decoded = tokenizer.decode(other.ids, skip_special_tokens=False)
-        if mine.get("ids") != other.ids or mine.get("decoded") != decoded:
+    for text, mine, other in zip(texts, ours(command, flags, [{"text": text} for text in texts]), theirs, strict=True):
+        expected = {"ids": other.ids, "decoded": tokenizer.decode(other.ids, skip_special_tokens=False)}
+        if "--spans" in flags:
+            expected["spans"] = byte_spans(text, other.offsets)
+        if mine != expected:
             differences += 1
             if differences <= 5:
-                print(json.dumps({"flags": flags, "text": text, "ours": mine, "theirs": other.ids, "decoded": decoded}))
+                print(json.dumps({"flags": flags, "text": text, "ours": mine, "theirs": expected}))
+    return differences
+
+
+def random_ids(rng, size, bytes_of_fallback):
+    ids = []
+    for _ in range(rng.randrange(12)):
+        # Runs of bytes now and then, which are characters together or not.
+        if bytes_of_fallback and rng.randrange(3) == 0:
+            ids.extend(bytes_of_fallback[b] for b in rng.choice(("\u00e9", "\u4f60", "\U0001f600")).encode())
+            ids.extend(rng.choices(bytes_of_fallback, k=rng.randrange(3)))
+        else:
+            ids.append(rng.randrange(size))
+    return ids
+
+
+def compare_decoding(tokenizer, command, rng, count):
+    vocabulary = tokenizer.get_vocab()
+    size = max(vocabulary.values()) + 1
+    fallback = [vocabulary.get(f"<0x{b:02X}>") for b in range(256)]
+    lists = [random_ids(rng, size, None if None in fallback else fallback) for _ in range(count)]
+    differences = 0
+    for ids, mine in zip(lists, ours(command, [], [{"ids": ids} for ids in lists]), strict=True):
+        expected = tokenizer.decode(ids, skip_special_tokens=False)
+        if mine["text"] != expected:
+            differences += 1
+            if differences <= 5:
+                print(json.dumps({"ids": ids, "ours": mine, "theirs": expected}))
     return differences
 
 
@@ -102,11 +141,12 @@ def main():
     parser.add_argument("--tokenizer", required=True, type=Path, help="a directory with tokenizer.json")
     parser.add_argument("--count", type=int, default=100_000, help="strings")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("command", nargs="*", help="what to run instead of the built binary")
+    parser.add_argument("--program", default=str(ROOT / "build/release/paceline"), help="the binary")
     options = parser.parse_args()
     if tokenizers.__version__ != PINNED:
         sys.exit(f"tokenizers {tokenizers.__version__} found, {PINNED} expected")
-    command = options.command or [str(ROOT / "build/release/paceline"), "tokenize", "--jsonl", "-m", str(options.tokenizer)]
+    encoder = [options.program, "tokenize", "--jsonl", "-m", str(options.tokenizer)]
+    decoder = [options.program, "detokenize", "--jsonl", "-m", str(options.tokenizer)]
     tokenizer = tokenizers.Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -114,8 +154,9 @@ def main():
     differences = done = 0
     while done < options.count:
         texts = [strings.one() for _ in range(min(BATCH, options.count - done))]
-        for flags in ([], ["--special"], ["--specials-as-text"]):
-            differences += compare(tokenizer, command, flags, texts)
+        for flags in (["--spans"], ["--special"], ["--specials-as-text"]):
+            differences += compare(tokenizer, encoder, flags, texts)
+        differences += compare_decoding(tokenizer, decoder, strings.rng, len(texts))
         done += len(texts)
         print(f"{options.tokenizer.name}: {done} strings, {differences} differences", file=sys.stderr)
     sys.exit(1 if differences else 0)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes src/tokenizer/unicode_ranges.cc: which class every code point has for Hugging Face `tokenizers`.
+"""Makes src/tokenizer/unicode_ranges.cc and unicode_lowercase.cc: which class every code point has for Hugging Face
+`tokenizers`, and its lower case.
 
     python tools/make_unicode_classes.py [--check]
 
 Nothing is taken from a Unicode version that we assume: the pinned `tokenizers` is asked, code point by code point.
 Its parts disagree among themselves (its regular expressions are newer than its NFC), so each class is asked where it
-is used: \\p{...} and \\s of Split, \\w of an added token with single_word, the normalizer NFC.
+is used: \\p{...} and \\s of Split, \\w of an added token with single_word, the normalizers, Digits and Punctuation.
 """
 
 import argparse
@@ -19,11 +20,15 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 PINNED = "0.23.3"
 OUTPUT = Path(__file__).resolve().parent.parent / "src/tokenizer/unicode_ranges.cc"
+LOWERCASE_OUTPUT = OUTPUT.with_name("unicode_lowercase.cc")
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 CHUNK = 4096
+UTF8PROC, LIBC = ctypes.CDLL("libutf8proc.so.2"), ctypes.CDLL(None)
 # In the order of the bits of UnicodeClass in src/tokenizer/unicode_class.h.
 PATTERNS = [r"\p{L}", r"\p{N}", r"\p{M}", r"\p{P}", r"\p{S}", r"\s"]
 WORD, NFC_ACTIVE, NFC_BARRIER = 1 << 6, 1 << 7, 1 << 8
+DECOMPOSES_LATER, ACCENT, DIGIT, PUNCTUATION_MARK = 1 << 9, 1 << 10, 1 << 11, 1 << 12
+DOTTED_CAPITAL_I = 0x130  # the only one whose lower case is two code points
 LEFT_OF_ALL, RIGHT_OF_ALL = "\u0345", "\u0334"  # canonical combining classes 240 and 1: the highest and the lowest
 
 
@@ -95,18 +100,64 @@ def newly_combining(c):
         return False  # the end of a C string
     text = "a" + LEFT_OF_ALL + chr(c)
     other = "a" + chr(c) + RIGHT_OF_ALL
-    return utf8proc_nfc(text) != text or utf8proc_nfc(other) != other
+    return utf8proc_normal("NFC", text) != text or utf8proc_normal("NFC", other) != other
 
 
-def utf8proc_nfc(text):
-    if not hasattr(utf8proc_nfc, "library"):
-        utf8proc_nfc.library = ctypes.CDLL("libutf8proc.so.2")
-        utf8proc_nfc.library.utf8proc_NFC.restype = ctypes.c_void_p
-        utf8proc_nfc.free = ctypes.CDLL(None).free
-    address = utf8proc_nfc.library.utf8proc_NFC(text.encode())
+def utf8proc_normal(form, text):
+    function = getattr(UTF8PROC, "utf8proc_" + form)
+    function.restype = ctypes.c_void_p
+    address = function(text.encode())
     result = ctypes.string_at(address).decode()
-    utf8proc_nfc.free(ctypes.c_void_p(address))
+    LIBC.free(ctypes.c_void_p(address))
     return result
+
+
+def decomposed_later():
+    """What utf8proc decomposes and the pinned normalizers leave alone."""
+    found = set()
+    for form in ("NFD", "NFKD"):
+        theirs = getattr(normalizers, form)().normalize_str
+        for c in CODE_POINTS[1:]:  # not the end of a C string
+            if theirs(chr(c)) == utf8proc_normal(form, chr(c)):
+                continue
+            if theirs(chr(c)) != chr(c):
+                sys.exit(f"U+{c:04X} decomposes to something else in utf8proc")
+            found.add(c)
+    return found
+
+
+def alone_in(pre_tokenizer):
+    """The code points that `pre_tokenizer` makes pieces of their own between letters."""
+    found = set()
+    for chunk in chunks():
+        text = "a" + "a".join(map(chr, chunk)) + "a"
+        found.update(ord(piece) for piece, _ in pre_tokenizer.pre_tokenize_str(text) if len(piece) == 1 and piece != "a")
+    return found
+
+
+def accents():
+    strip = normalizers.StripAccents().normalize_str
+    return {c for c in CODE_POINTS if strip(chr(c) + "x") == "x"}
+
+
+def lowercase_runs():
+    """Runs [first, last, step, delta] of code points that have a lower case other than themselves, `delta` away."""
+    lower = normalizers.Lowercase().normalize_str
+    runs = []
+    for c in CODE_POINTS:
+        text = lower(chr(c))
+        if text == chr(c) or c == DOTTED_CAPITAL_I:
+            continue
+        if len(text) != 1:
+            sys.exit(f"U+{c:04X} has the lower case {text!r}")
+        delta = ord(text) - c
+        run = runs[-1] if runs else None
+        step = c - run[1] if run else 0
+        if run and run[3] == delta and step in (1, 2) and run[2] in (0, step):
+            run[1], run[2] = c, step
+        else:
+            runs.append([c, c, 0, delta])
+    return [[first, last, max(step, 1), delta] for first, last, step, delta in runs]
 
 
 def ranges_of(classes):
@@ -121,6 +172,24 @@ def ranges_of(classes):
     return runs
 
 
+def wrapped(entries):
+    lines, line = [], "   "
+    for entry in entries:
+        if len(line) + 1 + len(entry) > 118:
+            lines.append(line)
+            line = "   "
+        line += " " + entry
+    return [*lines, line]
+
+
+def source(header, definition, entries, count):
+    return "\n".join([
+        f"// Made by tools/make_unicode_classes.py from Hugging Face tokenizers {PINNED}; not to be edited.",
+        f'#include "tokenizer/{header}"', "", "namespace paceline {", "", "// clang-format off",
+        f"const {definition}[] = {{", *wrapped(entries), "};", "// clang-format on",
+        f"const size_t {count} = {len(entries)};", "", "}  // namespace paceline", ""])
+
+
 def render():
     classes = dict.fromkeys(CODE_POINTS, 0)
     for bit, pattern in enumerate(PATTERNS):
@@ -133,19 +202,18 @@ def render():
         classes[c] |= NFC_ACTIVE
     for c in barriers:
         classes[c] |= NFC_BARRIER
+    for flag, code_points in ((DECOMPOSES_LATER, decomposed_later()), (ACCENT, accents()),
+                              (DIGIT, alone_in(pre_tokenizers.Digits(individual_digits=True))),
+                              (PUNCTUATION_MARK, alone_in(pre_tokenizers.Punctuation("isolated")))):
+        for c in code_points:
+            classes[c] |= flag
     entries = ["{0x%X, 0x%X, 0x%X}," % tuple(run) for run in ranges_of(classes)]
-    lines, line = [], "   "
-    for entry in entries:
-        if len(line) + 1 + len(entry) > 118:
-            lines.append(line)
-            line = "   "
-        line += " " + entry
-    lines.append(line)
-    return "\n".join([
-        f"// Made by tools/make_unicode_classes.py from Hugging Face tokenizers {PINNED}; not to be edited.",
-        '#include "tokenizer/unicode_ranges.h"', "", "namespace paceline {", "", "// clang-format off",
-        "const UnicodeRange kUnicodeRanges[] = {", *lines, "};", "// clang-format on",
-        f"const size_t kNumUnicodeRanges = {len(entries)};", "", "}  // namespace paceline", ""])
+    return source("unicode_ranges.h", "UnicodeRange kUnicodeRanges", entries, "kNumUnicodeRanges")
+
+
+def render_lowercase():
+    entries = ["{0x%X, 0x%X, %d, %d}," % tuple(run) for run in lowercase_runs()]
+    return source("unicode_lowercase.h", "LowercaseRun kLowercaseRuns", entries, "kNumLowercaseRuns")
 
 
 def main():
@@ -154,10 +222,11 @@ def main():
     options = parser.parse_args()
     if tokenizers.__version__ != PINNED:
         sys.exit(f"tokenizers {tokenizers.__version__} found, {PINNED} expected")
-    text = render()
-    if options.check:
-        sys.exit(0 if OUTPUT.read_text() == text else f"{OUTPUT}: differs")
-    OUTPUT.write_text(text)
+    for path, text in ((OUTPUT, render()), (LOWERCASE_OUTPUT, render_lowercase())):
+        if not options.check:
+            path.write_text(text)
+        elif path.read_text() != text:
+            sys.exit(f"{path}: differs")
 
 
 if __name__ == "__main__":

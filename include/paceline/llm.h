@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/chat_template.h"
 #include "paceline/error.h"
 #include "paceline/options.h"
 #include "paceline/results.h"
@@ -64,6 +65,13 @@ class LLM {
   ~LLM();
 
   GenerationStream generate(const Prompt& prompt, const GenerateOptions& options = {});
+
+  // The answer to a conversation, whose history the caller keeps: rendered by the model's chat
+  // template and continued until the model ends its turn, by default as far as the context goes.
+  // input.special_tokens are the model's when there are none.
+  GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {});
+  // The prompt that chat() makes of it.
+  std::string render(const ChatInput& input) const;
 
   // Results in input order; an item that fails fails alone.
   struct Request {

@@ -20,6 +20,9 @@ enum class LoadFormat : uint8_t {
 struct LoadOptions {
   std::string model;  // a directory, or org/name in the local Hugging Face cache
   LoadFormat load_format = LoadFormat::files;
+  // Of chats: a file, the name of one of the model's templates, or chatml, gemma, llama3; empty:
+  // the model's own.
+  std::string chat_template;
   std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
   std::string kv_cache_dtype = "auto";  // auto: float32 for float32 models, else bfloat16
   std::optional<int64_t>
@@ -58,6 +61,7 @@ struct GenerateOptions {
   std::optional<int32_t> logprobs;  // top alternatives reported beside each token, 0 to 20
   bool prompt_logprobs = false;
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
   std::stop_token cancelled;       // takes effect within one step
 };
 
@@ -71,6 +75,7 @@ struct ClassifyOptions {
 struct ScoreOptions {
   int32_t num_top_logprobs = 0;    // alternatives reported beside each token, 0 to 20
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
   std::stop_token cancelled;       // takes effect within one step: Error cancelled
 };
 

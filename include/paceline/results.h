@@ -94,7 +94,9 @@ struct ModelInfo {
   std::string dtype;
   std::string kv_cache_dtype;
   bool has_tokenizer = false;
-  bool has_chat_template = false;
+  bool has_chat_template = false;  // of its own
+  std::string chat_template;       // where the one in use came from; empty: there is none
+  std::vector<std::string> notes;  // what is odd about the model, in sentences
 };
 
 }  // namespace paceline

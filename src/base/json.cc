@@ -139,6 +139,8 @@ uint64_t Json::as_uint(std::string_view where) const {
   return static_cast<uint64_t>(value);
 }
 
+bool Json::is_negative() const { return is_number() && as_double("") < 0; }
+
 double Json::as_double(std::string_view where) const {
   if (const auto* value = std::get_if<double>(&value_)) return *value;
   if (const auto* value = std::get_if<int64_t>(&value_)) return static_cast<double>(*value);

@@ -29,6 +29,7 @@ class Json {
   bool is_bool() const { return holds<bool>(); }
   bool is_integer() const { return holds<int64_t>() || holds<uint64_t>(); }
   bool is_number() const { return is_integer() || holds<double>(); }
+  bool is_negative() const;  // a number below zero
   bool is_string() const { return holds<std::string>(); }
   bool is_array() const { return holds<Array>(); }
   bool is_object() const { return holds<Object>(); }

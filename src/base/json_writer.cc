@@ -158,6 +158,35 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
   return *this;
 }
 
+JsonWriter& JsonWriter::tree(const Json& value) {
+  if (value.is_object()) {
+    begin_object();
+    for (const auto& [name, member] : value.as_object("")) key(name).tree(member);
+    return end_object();
+  }
+  if (value.is_array()) {
+    begin_array();
+    for (const Json& item : value.as_array("")) tree(item);
+    return end_array();
+  }
+  if (value.is_string()) return string(value.as_string(""));
+  if (value.is_bool()) return boolean(value.as_bool(""));
+  if (value.is_null()) return null();
+  if (value.is_integer()) {
+    return value.is_negative() ? integer(value.as_int("")) : unsigned_integer(value.as_uint(""));
+  }
+  const size_t begin = out_.size();
+  number(value.as_double(""));
+  if (out_.find_first_not_of(",-0123456789", begin) == std::string::npos) out_ += ".0";
+  return *this;
+}
+
+std::string to_json(const Json& value) {
+  std::string out;
+  JsonWriter(out).tree(value);
+  return out;
+}
+
 std::string json_quote(std::string_view text) {
   std::string out;
   append_quoted(out, text);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/json.h"
+
 namespace paceline {
 
 class JsonWriter {
@@ -26,6 +28,8 @@ class JsonWriter {
   JsonWriter& number(double value);  // shortest form that reads back; NaN and infinities are null
   JsonWriter& number(float value);
   JsonWriter& raw(std::string_view json);  // already JSON
+  // A parsed value, such that parsing gives it again: a double stays one (2.0, not 2).
+  JsonWriter& tree(const Json& value);
 
   // key(name) followed by a value of the fitting kind.
   template <class T>
@@ -53,5 +57,8 @@ class JsonWriter {
 
 // `text` quoted and escaped as one JSON string.
 std::string json_quote(std::string_view text);
+
+// `value` as JSON on one line.
+std::string to_json(const Json& value);
 
 }  // namespace paceline

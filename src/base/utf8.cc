@@ -1,9 +1,13 @@
 #include "base/utf8.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 
 namespace paceline {
 namespace {
+
+constexpr size_t kLongText = 64;  // bytes from which on vectors pay
 
 // What the lead byte promises: total length and the allowed range of the second byte
 // (Unicode 15, table 3-7).
@@ -74,6 +78,7 @@ void append_utf8(std::string& out, char32_t code_point) {
 }
 
 bool is_valid_utf8(std::string_view text) {
+  if (text.size() >= kLongText) return simdjson::validate_utf8(text);
   while (!text.empty()) {
     const DecodedCodePoint decoded = decode_utf8(text);
     if (!decoded.valid) return false;

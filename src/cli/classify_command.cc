@@ -29,6 +29,7 @@ ClassifyCall read_call(const Item& item, const Settings& settings, Session& sess
     const Json* text = line->object.find("text");
     if (text == nullptr) throw Error(ErrorCode::invalid, "found no text");
     prompt = text->as_string("text");
+    of_item.generate.prompt_name = "text";
   } else {
     prompt = std::get<Prompt>(item.input);
   }

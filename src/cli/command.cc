@@ -27,6 +27,23 @@ constexpr CommandDef kCommands[] = {
          "the options. Answers have text, token_ids, finish_reason (stop, length or cancelled), "
          "stop_reason, logprobs, usage and seed.",
      .run = run_generate},
+    {.id = CommandId::chat,
+     .name = "chat",
+     .alias = "run",
+     .summary = "Talk with the model",
+     .examples =
+         "paceline chat\n"
+         "paceline chat -m Qwen/Qwen3-0.6B -p \"What is a paged cache?\"\n"
+         "echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | paceline chat "
+         "--jsonl",
+     .notes =
+         "On a terminal, a conversation: /help lists its commands, Ctrl-C stops an answer, Ctrl-D "
+         "leaves. With --prompt or --file each text is a conversation of one turn; piped text is "
+         "one conversation, a turn a line. The model's chat template makes the prompt.\n\n"
+         "Lines of --jsonl have messages, and any of tools, documents, chat_template_kwargs and "
+         "the "
+         "fields of generate. Answers have message beside the fields of generate's answers.",
+     .run = run_chat},
     {.id = CommandId::classify,
      .name = "classify",
      .summary = "Predict one token, or choose between labels",
@@ -45,6 +62,19 @@ constexpr CommandDef kCommands[] = {
          "Lines of --jsonl have text or ids. Answers have ids and logprobs, the first of which is "
          "null.",
      .run = run_score},
+    {.id = CommandId::render,
+     .name = "render",
+     .summary = "Show the prompt that a chat template makes",
+     .examples = "paceline render -p \"Hello\"\n"
+                 "paceline render --template chat_template.jinja --jsonl < conversations.jsonl",
+     .notes = "Only the tokenizer's files are needed, and none of them with --template. Lines of "
+              "--jsonl "
+              "have messages, and any of tools, documents, kwargs, add_generation_prompt, "
+              "special_tokens, "
+              "now (the clock of strftime_now, ISO 8601) and template (its source). Answers have "
+              "rendered, "
+              "or error with the template's own message.",
+     .run = run_render},
     {.id = CommandId::tokenize,
      .name = "tokenize",
      .summary = "Turn text into token ids",
@@ -98,7 +128,7 @@ std::span<const CommandDef> command_table() { return kCommands; }
 const CommandDef& find_command(std::string_view name) {
   std::vector<std::string_view> names;
   for (const CommandDef& command : kCommands) {
-    if (command.name == name) return command;
+    if (command.name == name || (!name.empty() && command.alias == name)) return command;
     names.push_back(command.name);
   }
   if (!name.empty() && name[0] == '-') {

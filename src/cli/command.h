@@ -12,6 +12,7 @@ namespace paceline {
 struct CommandDef {
   CommandId id;
   std::string_view name;
+  std::string_view alias = {};                             // another name; empty: none
   std::string_view summary;                                // one line
   std::string_view examples;                               // one a line
   std::string_view notes;                                  // paragraphs, separated by empty lines
@@ -24,8 +25,10 @@ const CommandDef& find_command(std::string_view name);
 
 // One file each in this folder.
 int run_generate(const Settings& settings, Session& session);
+int run_chat(const Settings& settings, Session& session);
 int run_classify(const Settings& settings, Session& session);
 int run_score(const Settings& settings, Session& session);
+int run_render(const Settings& settings, Session& session);
 int run_tokenize(const Settings& settings, Session& session);
 int run_detokenize(const Settings& settings, Session& session);
 int run_perplexity(const Settings& settings, Session& session);

@@ -27,12 +27,8 @@ void write_stop_reason(JsonWriter& writer, const Completion& completion) {
   }
 }
 
-}  // namespace
-
-std::string completion_json(const Completion& completion, bool with_logprobs) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("text");
+void write_completion(JsonWriter& writer, const Completion& completion, bool with_logprobs) {
+  writer.key("text");
   completion.text ? writer.string(*completion.text) : writer.null();
   writer.key("token_ids").begin_array();
   for (int32_t id : completion.token_ids) writer.integer(id);
@@ -51,7 +47,29 @@ std::string completion_json(const Completion& completion, bool with_logprobs) {
   writer.member("prompt_tokens", usage.prompt_tokens);
   writer.member("completion_tokens", usage.completion_tokens);
   writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
-  writer.member("seed", completion.seed).end_object();
+  writer.member("seed", completion.seed);
+}
+
+}  // namespace
+
+std::string completion_json(const Completion& completion, bool with_logprobs) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_completion(writer, completion, with_logprobs);
+  writer.end_object();
+  return json;
+}
+
+std::string chat_completion_json(const Completion& completion, bool with_logprobs) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().key("message").begin_object().member("role", "assistant");
+  writer.key("content");
+  completion.text ? writer.string(*completion.text) : writer.null();
+  writer.end_object();
+  write_completion(writer, completion, with_logprobs);
+  writer.end_object();
   return json;
 }
 

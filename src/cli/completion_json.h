@@ -10,4 +10,7 @@ namespace paceline {
 // `with_logprobs` false: "logprobs" is null.
 std::string completion_json(const Completion& completion, bool with_logprobs);
 
+// The same of a chat: with "message", the assistant's.
+std::string chat_completion_json(const Completion& completion, bool with_logprobs);
+
 }  // namespace paceline

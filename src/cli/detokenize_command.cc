@@ -26,9 +26,9 @@ std::vector<TokenId> read_ids(const Item& item) {
 
 int run_detokenize(const Settings& settings, Session& session) {
   ItemSource items(settings);
-  const auto tokenizer = open_tokenizer(settings);
+  const Tokenizer tokenizer = open_tokenizer(settings);
   return for_each_item(items, settings, session, [&](const Item& item) {
-    const std::string text = tokenizer->decode(read_ids(item));
+    const std::string text = tokenizer.decode(read_ids(item));
     if (settings.jsonl) {
       std::string json;
       JsonWriter(json).begin_object().member("text", text).end_object();

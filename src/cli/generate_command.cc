@@ -10,17 +10,13 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kOwnFields[] = {"prompt", "prompt_ids"};
-constexpr std::string_view kOptionFields[] = {
-    "max_tokens",        "temperature",      "top_p",      "top_k", "min_p", "repetition_penalty",
-    "frequency_penalty", "presence_penalty", "logit_bias", "seed",  "stop",  "stop_token_ids",
-    "ignore_eos",        "logprobs"};
 
 LLM::Request read_request(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kOwnFields, kOptionFields);
-    apply_option_fields(line->object, kOptionFields, of_item);
+    check_line_keys(line->object, kOwnFields, kGenerateFields);
+    apply_option_fields(line->object, kGenerateFields, of_item);
     prompt = read_prompt(line->object, "prompt", "prompt_ids");
   } else {
     prompt = std::get<Prompt>(item.input);

@@ -130,8 +130,10 @@ std::string program_help() {
 }
 
 std::string command_help(const CommandDef& command) {
-  std::string text = fmt::format("{}.\n\nUsage: paceline {} [OPTION...]\n\n{}\n", command.summary,
-                                 command.name, indented(command.examples));
+  const std::string alias =
+      command.alias.empty() ? "" : fmt::format("       paceline {} is the same\n", command.alias);
+  std::string text = fmt::format("{}.\n\nUsage: paceline {} [OPTION...]\n{}\n{}\n", command.summary,
+                                 command.name, alias, indented(command.examples));
   text += paragraphs(command.notes);
   for (const Heading& heading : kHeadings) {
     std::string options;

@@ -7,6 +7,7 @@
 #include "cli/model_costs.h"
 #include "cli/model_opening.h"
 #include "cli/progress.h"
+#include "engine/model_runner.h"
 #include "load/cache_sizing.h"
 #include "load/loaded_model.h"
 #include "weights/checkpoint.h"
@@ -72,7 +73,8 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
                               .dtype = report.kv_dtype},
                              kNoLimit)
                       .bytes;
-  need.activations = activation_bytes(report.config, options.max_num_batched_tokens);
+  need.activations =
+      runner_activation_bytes(report.config, {.max_rows = options.max_num_batched_tokens});
   return need;
 }
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <csignal>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -53,6 +54,24 @@ Interrupt::~Interrupt() {
   close(wake_fd_);
 }
 
+Interrupt::Handler::Handler(Interrupt& interrupt, std::function<void(int signal)> act)
+    : interrupt_(interrupt) {
+  const std::lock_guard lock(interrupt_.handler_mutex_);
+  interrupt_.handler_ = std::move(act);
+}
+
+Interrupt::Handler::~Handler() {
+  const std::lock_guard lock(interrupt_.handler_mutex_);
+  interrupt_.handler_ = nullptr;
+}
+
+bool Interrupt::handled(int number) {
+  const std::lock_guard lock(handler_mutex_);
+  if (!handler_) return false;
+  handler_(number);
+  return true;
+}
+
 void Interrupt::watch() {
   std::array<pollfd, 2> watched = {pollfd{.fd = signal_fd_, .events = POLLIN, .revents = 0},
                                    pollfd{.fd = wake_fd_, .events = POLLIN, .revents = 0}};
@@ -62,6 +81,7 @@ void Interrupt::watch() {
     signalfd_siginfo received{};
     if (read(signal_fd_, &received, sizeof received) != sizeof received) continue;
     const int number = static_cast<int>(received.ssi_signo);
+    if (handled(number)) continue;
     if (!graceful_ || signal_ != 0) die_of(number);
     signal_ = number;
     stop_.request_stop();

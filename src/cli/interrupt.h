@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
@@ -28,16 +30,32 @@ class Interrupt {
     Interrupt& interrupt_;
   };
 
+  // While one lives, `act` is called with the signal's number, on the watcher's thread, and nothing
+  // else happens: for a program that goes on after Ctrl-C.
+  class Handler {
+   public:
+    Handler(Interrupt& interrupt, std::function<void(int signal)> act);
+    ~Handler();
+    Handler(const Handler&) = delete;
+    Handler& operator=(const Handler&) = delete;
+
+   private:
+    Interrupt& interrupt_;
+  };
+
   std::stop_token stop_token() const { return stop_.get_token(); }
   // The signal that requested the stop, or 0.
   int signal() const { return signal_; }
 
  private:
   void watch();
+  bool handled(int number);  // a Handler took it
 
   std::stop_source stop_;
   std::atomic<bool> graceful_ = false;
   std::atomic<int> signal_ = 0;
+  std::mutex handler_mutex_;
+  std::function<void(int signal)> handler_;  // guarded by handler_mutex_
   int signal_fd_ = -1;
   int wake_fd_ = -1;
   std::jthread watcher_;

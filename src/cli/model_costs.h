@@ -1,4 +1,4 @@
-// What a model takes: weights, operations and memory, from its configuration alone.
+// What a model takes: weights and operations, from its configuration alone.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,5 @@ struct ModelCosts {
 };
 
 ModelCosts model_costs(const DecoderConfig& config);
-
-// The arena of one step's activations and its rows of logits, as ModelRunner sizes them.
-size_t activation_bytes(const DecoderConfig& config, int64_t max_rows);
 
 }  // namespace paceline

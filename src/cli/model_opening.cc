@@ -55,7 +55,7 @@ LLM open_model(const Settings& settings, Session& session) {
   return llm;
 }
 
-std::unique_ptr<Tokenizer> open_tokenizer(const Settings& settings) {
+Tokenizer open_tokenizer(const Settings& settings) {
   return Tokenizer::load(model_directory(settings));
 }
 

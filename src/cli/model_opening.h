@@ -7,7 +7,7 @@
 #include "cli/session.h"
 #include "cli/settings.h"
 #include "paceline/llm.h"
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 
@@ -21,7 +21,7 @@ LoadOptions load_options(const Settings& settings);
 LLM open_model(const Settings& settings, Session& session);
 
 // Only the tokenizer's files are looked at.
-std::unique_ptr<Tokenizer> open_tokenizer(const Settings& settings);
+Tokenizer open_tokenizer(const Settings& settings);
 
 // With --verbose, a line about the call that was last.
 void say_metrics(const Metrics& metrics, Session& session, std::string_view rest);

@@ -18,8 +18,10 @@ namespace paceline {
 
 enum class CommandId : uint8_t {
   generate,
+  chat,
   classify,
   score,
+  render,
   tokenize,
   detokenize,
   perplexity,

@@ -6,10 +6,12 @@ namespace {
 
 using enum CommandId;
 
-constexpr CommandSet kLoading = set_of({generate, classify, score, perplexity, bench});
+constexpr CommandSet kLoading = set_of({generate, chat, classify, score, perplexity, bench});
 constexpr CommandSet kOnModel = kLoading | set_of({inspect});
-constexpr CommandSet kDrawing = set_of({generate, classify});
-constexpr CommandSet kOnText = set_of({generate, classify, score, tokenize});
+constexpr CommandSet kDrawing = set_of({generate, chat, classify});
+constexpr CommandSet kChatting = set_of({chat, render});
+constexpr CommandSet kWriting = set_of({generate, chat});
+constexpr CommandSet kOnText = set_of({generate, chat, classify, score, render, tokenize});
 constexpr CommandSet kOnIds = set_of({generate, score, detokenize});
 constexpr CommandSet kOnItems = kOnText | kOnIds;
 
@@ -73,6 +75,34 @@ constexpr OptionDef kOptions[] = {
      .group = OptionGroup::input,
      .commands = set_of({tokenize}),
      .apply = [](Settings& s, const OptionValue& v) { s.specials_as_text = flag(v); }},
+    {.name = "spans",
+     .help = "Answers of --jsonl also have spans: for each id the first byte of the text that it "
+             "stands for, and the one behind the last.",
+     .group = OptionGroup::input,
+     .commands = set_of({tokenize}),
+     .apply = [](Settings& s, const OptionValue& v) { s.spans = flag(v); }},
+    {.name = "system",
+     .aliases = "--sys",
+     .placeholder = "TEXT",
+     .kind = OptionKind::text,
+     .help = "The system message that a conversation begins with.",
+     .group = OptionGroup::input,
+     .commands = kChatting,
+     .apply = [](Settings& s, const OptionValue& v) { s.system = text(v); }},
+    {.name = "template",
+     .placeholder = "FILE",
+     .kind = OptionKind::text,
+     .help = "A chat template to render, without a model.",
+     .group = OptionGroup::input,
+     .commands = set_of({render}),
+     .apply = [](Settings& s, const OptionValue& v) { s.template_file = text(v); }},
+    {.name = "chat-template-kwargs",
+     .placeholder = "JSON",
+     .kind = OptionKind::text,
+     .help = "Further variables of the chat template, e.g. {\"enable_thinking\": false}.",
+     .group = OptionGroup::input,
+     .commands = kChatting,
+     .apply = [](Settings& s, const OptionValue& v) { s.chat_template_kwargs = text(v); }},
     {.name = "labels",
      .aliases = "--label",
      .placeholder = "TEXT",
@@ -103,7 +133,7 @@ constexpr OptionDef kOptions[] = {
      .bare_value = "0",
      .help = "Report each token's log-probability and N alternatives (with --jsonl).",
      .group = OptionGroup::output,
-     .commands = set_of({generate}),
+     .commands = kWriting,
      .apply = [](Settings& s,
                  const OptionValue& v) { s.generate.logprobs = static_cast<int32_t>(integer(v)); }},
     {.name = "json",
@@ -215,10 +245,10 @@ constexpr OptionDef kOptions[] = {
      .placeholder = "N",
      .kind = OptionKind::integer,
      .limits = {0, kMaxTokens},
-     .default_text = "the model's, else 256",
+     .default_text = "the model's, else 256; chat: to the end of the context",
      .help = "Stop after N tokens.",
      .group = OptionGroup::stopping,
-     .commands = set_of({generate}),
+     .commands = kWriting,
      .apply = [](Settings& s, const OptionValue& v) { s.generate.max_tokens = integer(v); }},
     {.name = "stop",
      .aliases = "-r --reverse-prompt",
@@ -226,7 +256,7 @@ constexpr OptionDef kOptions[] = {
      .kind = OptionKind::texts,
      .help = "Stop before TEXT would appear; repeat it for up to 4.",
      .group = OptionGroup::stopping,
-     .commands = set_of({generate}),
+     .commands = kWriting,
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.generate.stop = std::get<std::vector<std::string>>(v);
@@ -236,7 +266,7 @@ constexpr OptionDef kOptions[] = {
      .kind = OptionKind::token_ids,
      .help = "Stop at any of these token ids, separated by commas.",
      .group = OptionGroup::stopping,
-     .commands = set_of({generate}),
+     .commands = kWriting,
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.generate.stop_token_ids = std::get<std::vector<int32_t>>(v);
@@ -244,7 +274,7 @@ constexpr OptionDef kOptions[] = {
     {.name = "ignore-eos",
      .help = "Go on past the model's end-of-sequence tokens.",
      .group = OptionGroup::stopping,
-     .commands = set_of({generate}),
+     .commands = kWriting,
      .apply = [](Settings& s, const OptionValue& v) { s.generate.ignore_eos = flag(v); }},
 
     // What to measure.
@@ -328,6 +358,14 @@ constexpr OptionDef kOptions[] = {
      .group = OptionGroup::model,
      .commands = kOnModel,
      .apply = [](Settings& s, const OptionValue& v) { s.load.dtype = text(v); }},
+    {.name = "chat-template",
+     .placeholder = "FILE|NAME",
+     .kind = OptionKind::text,
+     .default_text = "the model's own",
+     .help = "Chat template: a file, the name of one of the model's, or chatml, gemma or llama3.",
+     .group = OptionGroup::model,
+     .commands = kChatting,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.chat_template = text(v); }},
     {.name = "max-model-len",
      .aliases = "-c --ctx-size --context",
      .placeholder = "N",

@@ -28,12 +28,12 @@ struct Measured {
   double bits_per_byte() const { return nats / std::numbers::ln2 / static_cast<double>(bytes); }
 };
 
-// What stands before every window: BOS, else <|endoftext|>, else EOS.
+// What stands before every window: BOS, else <|endoftext|>, else what ends a text.
 TokenId separator_of(const Tokenizer& tokenizer) {
-  for (const auto id :
-       {tokenizer.bos_token(), tokenizer.token_id("<|endoftext|>"), tokenizer.eos_token()}) {
+  for (const auto id : {tokenizer.bos_token(), tokenizer.token_id("<|endoftext|>")}) {
     if (id) return *id;
   }
+  if (!tokenizer.stop_tokens().empty()) return tokenizer.stop_tokens().front();
   throw Error(ErrorCode::unsupported,
               "the tokenizer has no BOS, no <|endoftext|> and no EOS token to begin a window with");
 }
@@ -105,9 +105,9 @@ int run_perplexity(const Settings& settings, Session& session) {
   if (!settings.file && session.stdin_is_terminal()) {
     throw UsageError("nothing to measure: give --file, or pipe a text in");
   }
-  const auto tokenizer = open_tokenizer(settings);
-  const Text text = read_text(settings, *tokenizer);
-  const TokenId separator = separator_of(*tokenizer);
+  const Tokenizer tokenizer = open_tokenizer(settings);
+  const Text text = read_text(settings, tokenizer);
+  const TokenId separator = separator_of(tokenizer);
   const Interrupt::Graceful graceful(session.interrupt());
 
   Measured measured{.tokens = static_cast<int64_t>(text.tokens.size()), .bytes = text.bytes};

@@ -13,11 +13,23 @@ namespace {
 
 constexpr std::string_view kOwnFields[] = {"text", "ids"};
 
-Prompt read_item(const Item& item) {
-  const auto* line = std::get_if<JsonLine>(&item.input);
-  if (line == nullptr) return std::get<Prompt>(item.input);
-  check_line_keys(line->object, kOwnFields, {});
-  return read_prompt(line->object, "text", "ids");
+struct ScoreCall {
+  Prompt prompt;
+  ScoreOptions options;
+};
+
+ScoreCall read_call(const Item& item, const Settings& settings, Session& session) {
+  ScoreCall call;
+  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
+    check_line_keys(line->object, kOwnFields, {});
+    call.prompt = read_prompt(line->object, "text", "ids");
+    call.options.prompt_name = std::holds_alternative<std::string>(call.prompt) ? "text" : "ids";
+  } else {
+    call.prompt = std::get<Prompt>(item.input);
+  }
+  call.options.add_special_tokens = settings.generate.add_special_tokens;
+  call.options.cancelled = session.stop_token();
+  return call;
 }
 
 std::string score_json(const std::vector<Logprob>& tokens) {
@@ -54,9 +66,8 @@ int run_score(const Settings& settings, Session& session) {
   LLM llm = open_model(settings, session);
   bool is_first = true;
   return for_each_item(items, settings, session, [&](const Item& item) {
-    const std::vector<Logprob> tokens =
-        llm.score(read_item(item), {.add_special_tokens = settings.generate.add_special_tokens,
-                                    .cancelled = session.stop_token()});
+    const ScoreCall call = read_call(item, settings, session);
+    const std::vector<Logprob> tokens = llm.score(call.prompt, call.options);
     if (settings.jsonl) {
       write_json_line(session, score_json(tokens));
     } else {

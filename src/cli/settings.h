@@ -20,6 +20,13 @@ struct Settings {
   std::optional<std::string> file;  // "-" is standard input
   bool jsonl = false;
 
+  // chat
+  std::string system;
+  std::string chat_template_kwargs;  // a JSON object, or empty
+
+  // render
+  std::string template_file;
+
   // classify
   std::vector<std::string> labels;
   bool with_token_id = false;
@@ -28,6 +35,7 @@ struct Settings {
   // tokenize
   bool special = false;
   bool specials_as_text = false;
+  bool spans = false;
 
   // perplexity
   std::string dump_logits;

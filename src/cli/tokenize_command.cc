@@ -20,12 +20,21 @@ std::string read_text(const Item& item) {
   return text->as_string("text");
 }
 
-std::string tokens_json(const std::vector<TokenId>& ids, std::string_view decoded) {
+std::string tokens_json(const Tokenizer& tokenizer, const Encoding& encoding,
+                        const Settings& settings) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().key("ids").begin_array();
-  for (TokenId id : ids) writer.integer(id);
-  writer.end_array().member("decoded", decoded).end_object();
+  for (const TokenId id : encoding.ids) writer.integer(id);
+  writer.end_array().member("decoded", tokenizer.decode(encoding.ids));
+  if (settings.spans) {
+    writer.key("spans").begin_array();
+    for (const TextSpan& span : encoding.spans) {
+      writer.begin_array().unsigned_integer(span.begin).unsigned_integer(span.end).end_array();
+    }
+    writer.end_array();
+  }
+  writer.end_object();
   return json;
 }
 
@@ -33,18 +42,21 @@ std::string tokens_json(const std::vector<TokenId>& ids, std::string_view decode
 
 int run_tokenize(const Settings& settings, Session& session) {
   ItemSource items(settings);
-  const auto tokenizer = open_tokenizer(settings);
+  const Tokenizer tokenizer = open_tokenizer(settings);
+  const EncodeOptions options{.add_special = settings.special,
+                              .specials_as_text = settings.specials_as_text};
   return for_each_item(items, settings, session, [&](const Item& item) {
-    const auto ids = tokenizer->encode(
-        read_text(item),
-        {.add_special = settings.special, .specials_as_text = settings.specials_as_text});
+    const std::string text = read_text(item);
+    const Encoding encoding = settings.spans
+                                  ? tokenizer.encode_with_spans(text, options)
+                                  : Encoding{.ids = tokenizer.encode(text, options), .spans = {}};
     if (settings.jsonl) {
-      write_json_line(session, tokens_json(ids, tokenizer->decode(ids)));
+      write_json_line(session, tokens_json(tokenizer, encoding, settings));
     } else {
-      session.out().write(fmt::format("{}\n", fmt::join(ids, " ")));
+      session.out().write(fmt::format("{}\n", fmt::join(encoding.ids, " ")));
       session.out().flush();
     }
-    if (settings.verbose) session.say(fmt::format("{} tokens", ids.size()));
+    if (settings.verbose) session.say(fmt::format("{} tokens", encoding.ids.size()));
   });
 }
 

@@ -33,7 +33,7 @@ void Engine::check_prompt(std::span<const TokenId> ids, std::string_view field) 
 }
 
 std::unique_ptr<Generation> Engine::start(GenerateRequest request) {
-  check_prompt(request.prompt, "prompt");
+  check_prompt(request.prompt, request.prompt_name);
   check_sampling_options(request.sampling, vocab_size());
   check_token_ids(request.stop_token_ids, vocab_size(), "stop_token_ids");
   if (request.max_tokens < 0) {
@@ -43,9 +43,9 @@ std::unique_ptr<Generation> Engine::start(GenerateRequest request) {
   const auto prompt_length = static_cast<int64_t>(request.prompt.size());
   if (request.max_tokens > 0 && prompt_length >= limits_.max_model_len) {
     throw Error(ErrorCode::invalid,
-                fmt::format("prompt: {} tokens leave no room for output in the context of {} "
+                fmt::format("{}: {} tokens leave no room for output in the context of {} "
                             "(--max-model-len)",
-                            prompt_length, limits_.max_model_len));
+                            request.prompt_name, prompt_length, limits_.max_model_len));
   }
   request.max_tokens = std::min(request.max_tokens, limits_.max_model_len - prompt_length);
   for (size_t i = 0; i < request.stop_strings.size(); ++i) {

@@ -30,6 +30,7 @@ class Generation;
 
 struct ClassifyRequest {
   std::vector<TokenId> prompt;
+  std::string prompt_name = "prompt_ids";  // in messages
   SamplingOptions sampling;
   std::vector<std::vector<TokenId>> labels;  // token ids of each label, none empty
   bool want_token = true;                    // draw a token (costs the whole head)
@@ -54,9 +55,10 @@ class Engine {
   // computed before Generation::next. The engine must outlive it.
   std::unique_ptr<Generation> start(GenerateRequest request);
 
-  // Log-probabilities of every token given those before it.
+  // Log-probabilities of every token given those before it; messages call the ids `prompt_name`.
   std::vector<ScoredToken> score(std::span<const TokenId> ids, int32_t num_top_logprobs,
-                                 const std::stop_token& cancelled);
+                                 const std::stop_token& cancelled,
+                                 std::string_view prompt_name = "prompt_ids");
 
   // Prefill only; nothing stays in the cache.
   ClassifyResult classify(const ClassifyRequest& request, const std::stop_token& cancelled);

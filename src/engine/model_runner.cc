@@ -11,7 +11,7 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, Memory& memor
       memory_(memory),
       kv_(std::move(kv)),
       limits_(limits),
-      scratch_(memory, decoder.scratch_bytes_for(limits.max_rows)),
+      scratch_(memory, forward_scratch_bytes(decoder.config(), limits.max_rows)),
       hidden_(allocate_tensor(memory, DType::f32, {limits.max_rows, decoder.config().hidden_size})),
       logits_(allocate_tensor(memory, DType::f32,
                               {limits.max_logits_rows, decoder.config().vocab_size})) {}
@@ -38,6 +38,13 @@ Tensor ModelRunner::column_logits(int64_t first, int64_t count, std::span<const 
   const Tensor out(logits_.view.raw(), DType::f32, {count, static_cast<int64_t>(columns.size())});
   decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_, out);
   return out;
+}
+
+size_t runner_activation_bytes(const DecoderConfig& config, const RunnerLimits& limits) {
+  const int64_t hidden = limits.max_rows * config.hidden_size;
+  const int64_t logits = limits.max_logits_rows * config.vocab_size;
+  return forward_scratch_bytes(config, limits.max_rows) +
+         sizeof(float) * static_cast<size_t>(hidden + logits);
 }
 
 }  // namespace paceline

@@ -41,4 +41,7 @@ class ModelRunner : public Runner {
   PackedMatrix gathered_;
 };
 
+// What a ModelRunner allocates beside the keys and values, known before there is a decoder.
+size_t runner_activation_bytes(const DecoderConfig& config, const RunnerLimits& limits);
+
 }  // namespace paceline

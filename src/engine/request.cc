@@ -21,8 +21,9 @@ std::string_view finish_reason_name(FinishReason reason) {
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab_size) {
-      throw Error(ErrorCode::invalid, fmt::format("{}[{}]: token id {} is not in [0, {})", field, i,
-                                                  ids[i], vocab_size));
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{}[{}]: the token id {} is outside the vocabulary (0..{})", field, i,
+                              ids[i], vocab_size - 1));
     }
   }
 }

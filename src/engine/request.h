@@ -18,6 +18,7 @@ using TokenId = int32_t;
 
 struct GenerateRequest {
   std::vector<TokenId> prompt;
+  std::string prompt_name = "prompt_ids";  // in messages
   int64_t max_tokens = 256;
   SamplingOptions sampling;
   std::vector<TokenId> eos_tokens;      // end the output, not part of it

@@ -30,8 +30,9 @@ void Engine::score_outputs(const Sequence& sequence, int64_t first_position, int
 }
 
 std::vector<ScoredToken> Engine::score(std::span<const TokenId> ids, int32_t num_top_logprobs,
-                                       const std::stop_token& cancelled) {
-  check_prompt(ids, "ids");
+                                       const std::stop_token& cancelled,
+                                       std::string_view prompt_name) {
+  check_prompt(ids, prompt_name);
   Sequence sequence(cache_, {ids.begin(), ids.end()});
   std::vector<ScoredToken> scored = {{.id = ids[0], .logprob = {}, .top_logprobs = {}}};
   while (sequence.num_uncomputed() > 0) {
@@ -69,7 +70,7 @@ double Engine::label_logprob(Sequence& sequence, std::span<const TokenId> label,
 }
 
 void Engine::check_classify(const ClassifyRequest& request) const {
-  check_prompt(request.prompt, "text");
+  check_prompt(request.prompt, request.prompt_name);
   check_sampling_options(request.sampling, vocab_size());
   size_t longest_label = 0;
   for (size_t i = 0; i < request.labels.size(); ++i) {
@@ -84,9 +85,9 @@ void Engine::check_classify(const ClassifyRequest& request) const {
   const auto computed = static_cast<int64_t>(request.prompt.size() + longest_label) - 1;
   if (longest_label > 1 && computed > limits_.max_model_len) {
     throw Error(ErrorCode::invalid,
-                fmt::format("text and its longest label: {} tokens, the context (--max-model-len) "
+                fmt::format("{} and its longest label: {} tokens, the context (--max-model-len) "
                             "holds {}",
-                            computed + 1, limits_.max_model_len));
+                            request.prompt_name, computed + 1, limits_.max_model_len));
   }
 }
 

@@ -28,6 +28,7 @@ Classification LLM::classify(const Prompt& prompt, const ClassifyOptions& option
   const LoadedModel& model = *state.model;
   ClassifyRequest request{
       .prompt = encode_prompt(model, prompt, options.sampling.add_special_tokens),
+      .prompt_name = prompt_name(prompt, options.sampling.prompt_name),
       .sampling = make_sampling(model, options.sampling),
       .want_token = options.want_token_id,
       .want_logits = options.with_logits};

@@ -29,7 +29,7 @@ void GenerationStream::State::advance() {
     if (event.token) {
       completion.token_ids.push_back(event.token->id);
       if (generation->request().want_logprobs) append_logprob(model, event, completion);
-      if (model.tokenizer != nullptr && event.token->id < model.tokenizer->vocab_size() &&
+      if (model.tokenizer && event.token->id < model.tokenizer->vocab_size() &&
           !model.tokenizer->is_special(event.token->id)) {
         text.push(model.tokenizer->token_bytes(event.token->id));
       }

@@ -24,7 +24,7 @@ std::string processor_name() {
 }
 
 const Tokenizer& tokenizer_of(const LoadedModel& model) {
-  if (model.tokenizer != nullptr) return *model.tokenizer;
+  if (model.tokenizer) return *model.tokenizer;
   throw Error(ErrorCode::not_found,
               fmt::format("{}: has no tokenizer.json", model.directory.string()));
 }
@@ -59,7 +59,7 @@ GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& opti
   GenerateRequest request = make_request(*state.model, prompt, options);
   stream->llm = &state;
   stream->completion.seed = request.sampling.seed;
-  if (state.model->tokenizer != nullptr) stream->completion.text.emplace();
+  if (state.model->tokenizer) stream->completion.text.emplace();
   stream->generation = state.model->engine->start(std::move(request));
   return GenerationStream(std::move(stream));
 }
@@ -82,7 +82,8 @@ std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& option
   const LoadedModel& model = *state.model;
   const std::vector<TokenId> ids = encode_prompt(model, prompt, options.add_special_tokens);
   const PrefillTimer timer(state, ids.size());
-  return describe(model, model.engine->score(ids, options.num_top_logprobs, options.cancelled));
+  return describe(model, model.engine->score(ids, options.num_top_logprobs, options.cancelled,
+                                             prompt_name(prompt, options.prompt_name)));
 }
 
 std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,
@@ -136,8 +137,11 @@ ModelInfo LLM::model_info() const {
           .kv_cache_bytes = model.kv_bytes,
           .dtype = std::string(dtype_name(model.weight_dtype)),
           .kv_cache_dtype = std::string(dtype_name(model.kv_dtype)),
-          .has_tokenizer = model.tokenizer != nullptr,
-          .has_chat_template = model.has_chat_template};
+          .has_tokenizer = model.tokenizer.has_value(),
+          .has_chat_template = model.has_chat_template,
+          .chat_template = model.chat.chat_template ? std::string(model.chat.chat_template->name())
+                                                    : std::string(),
+          .notes = model.chat.notes};
 }
 
 }  // namespace paceline

@@ -55,6 +55,9 @@ struct GenerationStream::State {
 std::vector<TokenId> encode_prompt(const LoadedModel& model, const Prompt& prompt,
                                    bool add_special_tokens);
 
+// What messages call a prompt: as asked, else by what it holds.
+std::string prompt_name(const Prompt& prompt, const std::string& asked);
+
 // The engine's request: options, else generation_config.json, else the defaults.
 GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
                              const GenerateOptions& options);

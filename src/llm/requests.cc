@@ -47,13 +47,18 @@ void check_stops(const GenerateOptions& options, bool has_tokenizer) {
 std::vector<TokenId> encode_prompt(const LoadedModel& model, const Prompt& prompt,
                                    bool add_special_tokens) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
-  if (model.tokenizer == nullptr) {
+  if (!model.tokenizer) {
     throw Error(ErrorCode::not_found,
                 fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
                             model.directory.string()));
   }
   return model.tokenizer->encode(std::get<std::string>(prompt),
                                  {.add_special = add_special_tokens});
+}
+
+std::string prompt_name(const Prompt& prompt, const std::string& asked) {
+  if (!asked.empty()) return asked;
+  return std::holds_alternative<std::string>(prompt) ? "prompt" : "prompt_ids";
 }
 
 SamplingOptions make_sampling(const LoadedModel& model, const GenerateOptions& options) {
@@ -76,8 +81,9 @@ SamplingOptions make_sampling(const LoadedModel& model, const GenerateOptions& o
 
 GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
                              const GenerateOptions& options) {
-  check_stops(options, model.tokenizer != nullptr);
+  check_stops(options, model.tokenizer.has_value());
   return {.prompt = encode_prompt(model, prompt, options.add_special_tokens),
+          .prompt_name = prompt_name(prompt, options.prompt_name),
           .max_tokens = options.max_tokens.value_or(
               model.generation.max_new_tokens.value_or(kDefaultMaxTokens)),
           .sampling = make_sampling(model, options),
@@ -91,7 +97,7 @@ GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
 }
 
 std::string token_string(const LoadedModel& model, TokenId id) {
-  if (model.tokenizer == nullptr || id >= model.tokenizer->vocab_size()) return {};
+  if (!model.tokenizer || id >= model.tokenizer->vocab_size()) return {};
   return replace_invalid_utf8(model.tokenizer->token_bytes(id));
 }
 

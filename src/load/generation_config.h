@@ -9,7 +9,7 @@
 namespace paceline {
 
 struct GenerationConfig {
-  std::vector<int32_t> eos_tokens;
+  std::vector<int32_t> eos_tokens;  // load_model adds those that the tokenizer knows
   std::optional<int32_t> bos_token;
   std::optional<int64_t> max_new_tokens;
   std::optional<float> temperature;  // 0 when do_sample is false and nothing else is said

@@ -87,9 +87,9 @@ void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   }
 }
 
-TokenBytes token_bytes_of(const Tokenizer* tokenizer, int64_t vocab_size) {
+TokenBytes token_bytes_of(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size) {
   TokenBytes bytes(static_cast<size_t>(vocab_size));
-  if (tokenizer == nullptr) return bytes;
+  if (!tokenizer) return bytes;
   const int64_t known = std::min(vocab_size, tokenizer->vocab_size());
   for (int64_t id = 0; id < known; ++id) {
     const auto token = static_cast<TokenId>(id);
@@ -99,10 +99,20 @@ TokenBytes token_bytes_of(const Tokenizer* tokenizer, int64_t vocab_size) {
   return bytes;
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer_if_present(const fs::path& directory) {
+std::optional<Tokenizer> load_tokenizer_if_present(const fs::path& directory) {
   std::error_code ignored;
-  if (!fs::exists(directory / "tokenizer.json", ignored)) return nullptr;
+  if (!fs::exists(directory / "tokenizer.json", ignored)) return std::nullopt;
   return Tokenizer::load(directory);
+}
+
+// The tokenizer knows more ends of a turn than generation_config.json says.
+void add_stop_tokens(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size,
+                     std::vector<TokenId>& eos_tokens) {
+  if (!tokenizer) return;
+  for (const TokenId id : tokenizer->stop_tokens()) {
+    const bool known = std::find(eos_tokens.begin(), eos_tokens.end(), id) != eos_tokens.end();
+    if (id < vocab_size && !known) eos_tokens.push_back(id);
+  }
 }
 
 bool carries_chat_template(const fs::path& directory) {
@@ -113,6 +123,21 @@ bool carries_chat_template(const fs::path& directory) {
   if (!fs::exists(config, ignored)) return false;
   const Json json = parse_json(read_text_file(config, kMaxConfigBytes), config.string());
   return json.find_value("chat_template") != nullptr;
+}
+
+void set_up_chats(LoadedModel& model, const std::string& wanted) {
+  if (!model.tokenizer) {
+    model.chat.problem =
+        fmt::format("{}: has no tokenizer.json, which a chat needs", model.directory.string());
+    return;
+  }
+  model.chat = set_up_chat(model.directory, wanted, *model.tokenizer);
+  if (!model.chat.chat_template) return;
+  std::vector<TokenId> stops = model.generation.eos_tokens;
+  std::sort(stops.begin(), stops.end());
+  for (std::string& note : check_chat(*model.chat.chat_template, *model.tokenizer, stops)) {
+    model.chat.notes.push_back(std::move(note));
+  }
 }
 
 void load_decoder(LoadedModel& model, const LoadOptions& options) {
@@ -174,7 +199,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
       std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache,
                                EngineLimits{.max_model_len = context_length(options, size),
                                             .max_batched_tokens = options.max_num_batched_tokens},
-                               token_bytes_of(model.tokenizer.get(), config.vocab_size));
+                               token_bytes_of(model.tokenizer, config.vocab_size));
 }
 
 }  // namespace
@@ -193,7 +218,10 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   load_decoder(*model, options);
   model->weight_bytes = model->memory.stats().active_bytes;
   model->memory.clear_cache();
-  model->generation = read_generation_config(model->directory, model->decoder->config().vocab_size);
+  const int64_t vocab_size = model->decoder->config().vocab_size;
+  model->generation = read_generation_config(model->directory, vocab_size);
+  add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
+  set_up_chats(*model, options.chat_template);
   build_engine(*model, options);
   if (options.lock_memory) model->memory.lock_all();
   return model;

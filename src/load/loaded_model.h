@@ -12,10 +12,11 @@
 #include "engine/engine.h"
 #include "engine/model_runner.h"
 #include "kernels/backend.h"
+#include "load/chat_setup.h"
 #include "load/generation_config.h"
 #include "models/decoder.h"
 #include "paceline/options.h"
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 
@@ -26,9 +27,10 @@ struct LoadedModel {
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<Backend> backend;
   Isa isa = Isa::baseline;
-  std::unique_ptr<Tokenizer> tokenizer;  // nullptr when the directory has no tokenizer.json
+  std::optional<Tokenizer> tokenizer;  // nothing when the directory has no tokenizer.json
   GenerationConfig generation;
-  bool has_chat_template = false;
+  bool has_chat_template = false;  // of its own
+  ChatSetup chat;
   std::unique_ptr<Decoder> decoder;
   DType weight_dtype = DType::f32;
   DType kv_dtype = DType::f32;

@@ -143,18 +143,6 @@ void Decoder::column_logits(Backend& backend, const Tensor& hidden, const Packed
   if (config_.final_soft_cap > 0) backend.soft_cap(out, config_.final_soft_cap, out);
 }
 
-size_t Decoder::scratch_bytes_for(int64_t max_rows) const {
-  const auto floats = [max_rows](int64_t width) {
-    return scratch_bytes(DType::f32, max_rows * width);
-  };
-  const int64_t q_width = config_.num_heads * config_.head_dim;
-  const int64_t kv_width = config_.num_kv_heads * config_.head_dim;
-  const size_t attention = floats(2 * q_width + 2 * kv_width) + scratch_bytes(DType::f32, 64);
-  const size_t mlp = floats(2 * config_.intermediate_size);
-  return 3 * floats(config_.hidden_size) + ropes_.size() * floats(config_.rotary_dim) +
-         std::max(attention, mlp);
-}
-
 std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks) const {
   std::vector<KvLayer> layers;
   for (const int group : block_groups_) {
@@ -163,6 +151,18 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
                       .num_blocks = group_num_blocks[static_cast<size_t>(group)]});
   }
   return layers;
+}
+
+size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
+  const auto floats = [max_rows](int64_t width) {
+    return scratch_bytes(DType::f32, max_rows * width);
+  };
+  const int64_t q_width = config.num_heads * config.head_dim;
+  const int64_t kv_width = config.num_kv_heads * config.head_dim;
+  const size_t attention = floats(2 * q_width + 2 * kv_width) + scratch_bytes(DType::f32, 64);
+  const size_t mlp = floats(2 * config.intermediate_size);
+  return 3 * floats(config.hidden_size) + config.ropes.size() * floats(config.rotary_dim) +
+         std::max(attention, mlp);
 }
 
 }  // namespace paceline

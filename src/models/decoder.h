@@ -57,8 +57,6 @@ class Decoder {
                      const Tensor& out) const;
   const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
 
-  // Scratch that a forward of up to `max_rows` rows takes.
-  size_t scratch_bytes_for(int64_t max_rows) const;
   // What each layer keeps per token, for KvStorage; num_blocks of each group in group order.
   std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;
 
@@ -74,5 +72,8 @@ class Decoder {
   std::vector<int> block_groups_;  // cache group of each block
   RmsNorm final_norm_;
 };
+
+// Scratch that a forward of up to `max_rows` rows takes in a Decoder of this config.
+size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows);
 
 }  // namespace paceline

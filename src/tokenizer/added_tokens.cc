@@ -59,9 +59,9 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
 std::vector<AddedToken> AddedTokens::with_patterns(std::vector<AddedToken> tokens,
                                                    const Normalizer* normalizer) {
   for (AddedToken& token : tokens) {
-    std::string storage;
+    TextStore store(token.content);
     const bool changed = token.normalized && normalizer != nullptr;
-    token.pattern = changed ? normalizer->normalize(token.content, storage) : token.content;
+    token.pattern = changed ? normalizer->normalize(token.content, store) : token.content;
   }
   return tokens;
 }
@@ -99,7 +99,8 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text, Stag
         token.lstrip ? std::max(done, begin_of_space(reader, match->begin, done)) : match->begin;
     const size_t end = token.rstrip ? space_behind.end(match->end) : match->end;
     if (done < begin) segments.push_back({text.substr(done, begin - done)});
-    segments.push_back({text.substr(begin, end - begin), token.id});
+    // One whose text was all taken along by another is dropped.
+    if (begin < end) segments.push_back({text.substr(begin, end - begin), token.id});
     done = end;
   }
   if (done < text.size()) segments.push_back({text.substr(done)});

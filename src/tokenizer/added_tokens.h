@@ -9,7 +9,7 @@
 
 #include "tokenizer/normalizer.h"
 #include "tokenizer/string_matcher.h"
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 

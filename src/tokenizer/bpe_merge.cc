@@ -57,6 +57,21 @@ void BpeMerger::merge_with_right(uint32_t at) {
 
 void BpeMerger::merge_long(std::span<const TokenId> symbols, std::vector<TokenId>& out) {
   if (symbols.empty()) return;
+  merge_nodes(symbols);
+  for (uint32_t i = 0; i != kEnd; i = nodes_[i].right) out.push_back(nodes_[i].token);
+}
+
+void BpeMerger::merge_with_starts(std::span<const TokenId> symbols, std::vector<TokenId>& out,
+                                  std::vector<uint32_t>& starts) {
+  if (symbols.empty()) return;
+  merge_nodes(symbols);
+  for (uint32_t i = 0; i != kEnd; i = nodes_[i].right) {
+    out.push_back(nodes_[i].token);
+    starts.push_back(i);
+  }
+}
+
+void BpeMerger::merge_nodes(std::span<const TokenId> symbols) {
   const auto count = static_cast<uint32_t>(symbols.size());
   nodes_.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -70,7 +85,6 @@ void BpeMerger::merge_long(std::span<const TokenId> symbols, std::vector<TokenId
     update(item.position);
     if (item.position != 0) update(nodes_[item.position].left);
   }
-  for (uint32_t i = 0; i != kEnd; i = nodes_[i].right) out.push_back(nodes_[i].token);
 }
 
 }  // namespace paceline

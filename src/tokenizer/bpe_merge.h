@@ -21,6 +21,10 @@ class BpeMerger {
   // equal results.
   void merge(std::span<const TokenId> symbols, std::vector<TokenId>& out);
 
+  // The same, and to `starts` the index of each one's first symbol.
+  void merge_with_starts(std::span<const TokenId> symbols, std::vector<TokenId>& out,
+                         std::vector<uint32_t>& starts);
+
   // The two ways, for the test that holds them equal.
   void merge_short(std::span<const TokenId> symbols, std::vector<TokenId>& out);
   void merge_long(std::span<const TokenId> symbols, std::vector<TokenId>& out);
@@ -35,6 +39,7 @@ class BpeMerger {
   };
   static constexpr uint32_t kEnd = UINT32_MAX;
 
+  void merge_nodes(std::span<const TokenId> symbols);  // not empty; node 0 is then the first token
   void update(uint32_t at);
   void merge_with_right(uint32_t at);
 

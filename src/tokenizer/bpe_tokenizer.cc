@@ -2,44 +2,70 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <utility>
 
 #include "base/error.h"
 #include "base/utf8.h"
 #include "tokenizer/bpe_merge.h"
 #include "tokenizer/byte_level.h"
-#include "tokenizer/word_cache.h"
+#include "tokenizer/span_trim.h"
+#include "tokenizer/text_normalizers.h"
+#include "tokenizer/text_store.h"
 
 namespace paceline {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t{1} << 31;  // positions in a piece are 32 bits wide
 
+void check_size(std::string_view text) {
+  if (text.size() <= kMaxTextBytes) return;
+  throw Error(ErrorCode::exhausted, fmt::format("a text of {} bytes, at most {} are encoded",
+                                                text.size(), kMaxTextBytes));
+}
+
+// For every byte of the repaired form of `text`, and its end, where it comes from.
+std::vector<size_t> offsets_of_repaired(std::string_view text) {
+  std::vector<size_t> offsets;
+  std::string character;
+  for (size_t at = 0; at < text.size();) {
+    const DecodedCodePoint decoded = decode_utf8(text.substr(at));
+    character.clear();
+    append_utf8(character, decoded.code_point);
+    offsets.insert(offsets.end(), character.size(), at);
+    at += decoded.size;
+  }
+  offsets.push_back(text.size());
+  return offsets;
+}
+
 }  // namespace
 
 // Added tokens, normalizer, added tokens again, pre-tokenizer, merges: in the order of HF
 // tokenizers.
-class BpeTokenizer::Encoding {
+class BpeTokenizer::Encoder {
  public:
-  Encoding(const BpeTokenizer& tokenizer, EncodeOptions options, size_t text_bytes)
+  Encoder(const BpeTokenizer& tokenizer, std::string_view text, EncodeOptions options,
+          TextStore::Spans spans)
       : tokenizer_(tokenizer),
+        text_(text),
         options_(options),
+        store_(text, spans),
         merger_(tokenizer.file_.merges),
-        cache_(text_bytes) {}
+        cache_(tokenizer.caches_) {}
 
-  void add_text(std::string_view text) {
-    for (const auto& segment : split(text, AddedTokens::Stage::raw)) {
+  void add_text() {
+    for (const auto& segment : split(text_, AddedTokens::Stage::raw)) {
       if (segment.token >= 0) {
-        ids_.push_back(segment.token);
+        add_token(segment);
       } else {
         add_normalized(normalize(segment.text));
       }
     }
   }
 
-  void add_tokens(std::span<const TokenId> ids) { ids_.insert(ids_.end(), ids.begin(), ids.end()); }
-
-  std::vector<TokenId> take() { return std::move(ids_); }
+  std::vector<TokenId> take_ids() { return std::move(ids_); }
+  std::vector<TextSpan> take_spans() { return std::move(spans_); }
 
  private:
   std::vector<AddedTokens::Segment> split(std::string_view text, AddedTokens::Stage stage) const {
@@ -48,100 +74,184 @@ class BpeTokenizer::Encoding {
 
   std::string_view normalize(std::string_view text) {
     const Normalizer* normalizer = tokenizer_.file_.normalizer.get();
-    if (normalizer == nullptr) return text;
-    // A string that was used stays, for the cache refers to it.
-    if (normalized_.empty() || !normalized_.back().empty()) normalized_.emplace_back();
-    return normalizer->normalize(text, normalized_.back());
+    return normalizer == nullptr ? text : normalizer->normalize(text, store_);
+  }
+
+  void add_token(const AddedTokens::Segment& segment) {
+    if (store_.tracked()) add_span(store_.span(segment.text), segment.text);
+    ids_.push_back(segment.token);
   }
 
   void add_normalized(std::string_view text) {
     for (const auto& segment : split(text, AddedTokens::Stage::normalized)) {
       if (segment.token >= 0) {
-        ids_.push_back(segment.token);
+        add_token(segment);
         continue;
       }
       pieces_.views.assign(1, segment.text);
-      tokenizer_.file_.pre_tokenizer->split(pieces_);
-      for (const std::string_view piece : pieces_.views) add_piece(piece);
+      tokenizer_.file_.pieces.pre_tokenizer->split(pieces_);
+      for (const std::string_view piece : pieces_.views) {
+        store_.tracked() ? add_piece_with_spans(piece) : add_piece(piece);
+      }
     }
   }
 
   void add_piece(std::string_view piece) {
-    WordCache::Entry* entry = cache_.entry_of(piece);
-    if (entry != nullptr && WordCache::holds(*entry, piece)) {
-      const size_t begin = entry->first_token;
-      for (size_t i = begin; i < begin + entry->num_tokens; ++i) ids_.push_back(ids_[i]);
-      return;
-    }
-    const size_t first = ids_.size();
-    merge_piece(piece);
-    if (entry == nullptr) return;
-    *entry = {piece.data(), static_cast<uint32_t>(piece.size()),
-              static_cast<uint32_t>(ids_.size() - first), first};
+    if (!tokenizer_.file_.borders) return add_word(piece);
+    if (const auto id = whole_piece(piece)) return ids_.push_back(*id);
+    tokenizer_.file_.borders->for_each_part(piece, [&](std::string_view word) { add_word(word); });
   }
 
-  void merge_piece(std::string_view piece) {
-    if (tokenizer_.file_.ignore_merges) {
-      if (const auto id = tokenizer_.file_.vocabulary.find(to_byte_level(piece))) {
-        ids_.push_back(*id);
-        return;
-      }
+  void add_word(std::string_view word) {
+    if (word.size() > WordCache::kMaxWordBytes) return merge_word(word);
+    const WordCache::Key key = WordCache::key_of(word);
+    if (cache_->append(key, ids_)) return;
+    const size_t first = ids_.size();
+    merge_word(word);
+    cache_->put(key, std::span(ids_).subspan(first));
+  }
+
+  void merge_word(std::string_view word) {
+    if (!tokenizer_.file_.borders) {
+      if (const auto id = whole_piece(word)) return ids_.push_back(*id);
     }
     symbols_.clear();
-    for (const char byte : piece) {
-      const TokenId symbol = tokenizer_.byte_tokens_[static_cast<uint8_t>(byte)];
-      if (symbol >= 0) symbols_.push_back(symbol);
-    }
+    tokenizer_.symbols_.append(word, symbols_);
     merger_.merge(symbols_, ids_);
   }
 
+  // With ignore_merges, the token that a piece is.
+  std::optional<TokenId> whole_piece(std::string_view piece) const {
+    const TokenizerFile& file = tokenizer_.file_;
+    if (!file.options.ignore_merges) return std::nullopt;
+    return file.vocabulary.find(file.pieces.byte_level ? to_byte_level(piece)
+                                                       : std::string(piece));
+  }
+
+  void add_piece_with_spans(std::string_view piece) {
+    if (const auto id = whole_piece(piece)) {
+      add_span(store_.span(piece), tokenizer_.file_.vocabulary.text(*id));
+      ids_.push_back(*id);
+      return;
+    }
+    symbols_.clear();
+    sizes_.clear();
+    starts_.clear();
+    tokenizer_.symbols_.append(piece, symbols_, &sizes_);
+    std::vector<TokenId> tokens;
+    merger_.merge_with_starts(symbols_, tokens, starts_);
+    // The sizes are those of the piece in the byte-level alphabet.
+    if (tokenizer_.file_.pieces.byte_level) piece = ByteLevelNormalizer().normalize(piece, store_);
+    starts_.push_back(static_cast<uint32_t>(symbols_.size()));
+    size_t offset = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const size_t size = std::accumulate(sizes_.begin() + starts_[i],
+                                          sizes_.begin() + starts_[i + 1], size_t{0});
+      add_span(store_.span(piece.substr(offset, size)),
+               tokenizer_.file_.vocabulary.text(tokens[i]));
+      ids_.push_back(tokens[i]);
+      offset += size;
+    }
+  }
+
+  // The span of the next token.
+  void add_span(TextSpan span, std::string_view token) {
+    for (const SpecialFrame::Trim& trim : tokenizer_.file_.frame.trims) {
+      span = trim_span(span, text_, {.text = token, .first = ids_.empty()}, trim.add_prefix_space);
+    }
+    spans_.push_back(span);
+  }
+
   const BpeTokenizer& tokenizer_;
+  const std::string_view text_;
   const EncodeOptions options_;
+  TextStore store_;
   BpeMerger merger_;
-  WordCache cache_;
-  Pieces pieces_;
-  std::deque<std::string> normalized_;
+  WordCachePool::Lease cache_;
+  Pieces pieces_{{}, store_};
   std::vector<TokenId> symbols_;
+  std::vector<uint32_t> sizes_;
+  std::vector<uint32_t> starts_;
   std::vector<TokenId> ids_;
+  std::vector<TextSpan> spans_;
 };
 
-BpeTokenizer::BpeTokenizer(TokenizerFile file, const TokenizerConfig& config)
+BpeTokenizer::BpeTokenizer(TokenizerFile file, std::string_view where)
     : file_(std::move(file)),
       added_tokens_(std::move(file_.added_tokens), file_.normalizer.get()),
-      table_(file_.vocabulary, added_tokens_) {
-  for (size_t byte = 0; byte < byte_tokens_.size(); ++byte) {
-    byte_tokens_[byte] =
-        file_.vocabulary.find(byte_level_character(static_cast<uint8_t>(byte))).value_or(-1);
-  }
-  if (config.bos_token) bos_ = token_id(*config.bos_token);
-  if (config.eos_token) eos_ = token_id(*config.eos_token);
+      table_(file_.vocabulary, added_tokens_, file_.decoder),
+      symbols_(file_.vocabulary, file_.options,
+               file_.pieces.byte_level ? BpeSymbols::Characters::bytes
+                                       : BpeSymbols::Characters::code_points,
+               where) {
+  if (!symbols_.code_points_stand_alone()) file_.borders.reset();
 }
 
 std::vector<TokenId> BpeTokenizer::encode(std::string_view text, EncodeOptions options) const {
-  if (text.size() > kMaxTextBytes) {
-    throw Error(ErrorCode::exhausted, fmt::format("a text of {} bytes, at most {} are encoded",
-                                                  text.size(), kMaxTextBytes));
-  }
+  check_size(text);
   std::string repaired;
   if (!is_valid_utf8(text)) {
     repaired = replace_invalid_utf8(text);
     text = repaired;
   }
-  Encoding encoding(*this, options, text.size());
-  if (options.add_special) encoding.add_tokens(file_.frame.before);
-  encoding.add_text(text);
-  if (options.add_special) encoding.add_tokens(file_.frame.behind);
-  return encoding.take();
+  Encoder encoder(*this, text, options, TextStore::Spans::untracked);
+  encoder.add_text();
+  std::vector<TokenId> ids = encoder.take_ids();
+  if (!options.add_special) return ids;
+  ids.insert(ids.begin(), file_.frame.before.begin(), file_.frame.before.end());
+  ids.insert(ids.end(), file_.frame.behind.begin(), file_.frame.behind.end());
+  return ids;
+}
+
+Encoding BpeTokenizer::encode_with_spans(std::string_view text, EncodeOptions options) const {
+  check_size(text);
+  const bool repair = !is_valid_utf8(text);
+  const std::string repaired = repair ? replace_invalid_utf8(text) : std::string();
+  Encoder encoder(*this, repair ? repaired : text, options, TextStore::Spans::tracked);
+  encoder.add_text();
+  Encoding encoding{.ids = encoder.take_ids(), .spans = encoder.take_spans()};
+  if (repair) {
+    const std::vector<size_t> offsets = offsets_of_repaired(text);
+    for (TextSpan& span : encoding.spans) span = {offsets[span.begin], offsets[span.end]};
+  }
+  if (!options.add_special) return encoding;
+  const auto& [before, behind, trims] = file_.frame;
+  encoding.ids.insert(encoding.ids.begin(), before.begin(), before.end());
+  encoding.spans.insert(encoding.spans.begin(), before.size(), {});
+  encoding.ids.insert(encoding.ids.end(), behind.begin(), behind.end());
+  encoding.spans.resize(encoding.ids.size());
+  return encoding;
 }
 
 std::string BpeTokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
-  std::string bytes;
+  TokenJoiner joiner(file_.decoder, table_);
+  std::string text;
   for (const TokenId id : ids) {
     check_id(id);
-    if (options.skip_special && is_special(id)) continue;
-    bytes += token_bytes(id);
+    if (!table_.exists(id) || (options.skip_special && is_special(id))) continue;
+    joiner.needs_text() ? joiner.push_text(decoded_text(id), text) : joiner.push_id(id, text);
   }
-  return is_valid_utf8(bytes) ? bytes : replace_invalid_utf8(bytes);
+  joiner.finish(text);
+  if (file_.decoder.joined_is_bytes && !is_valid_utf8(text)) text = replace_invalid_utf8(text);
+  for (const auto& step : file_.decoder.text) {
+    const auto stream = step->begin_text();
+    std::string changed;
+    stream->push(text, changed);
+    stream->finish(changed);
+    text = std::move(changed);
+  }
+  return text;
+}
+
+void BpeTokenizer::check_id(TokenId id) const {
+  if (id >= 0 && id < vocab_size()) return;
+  throw Error(ErrorCode::invalid, fmt::format("the token id {} is outside the vocabulary (0..{})",
+                                              id, vocab_size() - 1));
+}
+
+std::string_view BpeTokenizer::decoded_text(TokenId id) const {
+  const AddedToken* added = added_tokens_.find(id);
+  return added != nullptr ? std::string_view(added->pattern) : file_.vocabulary.text(id);
 }
 
 std::string_view BpeTokenizer::token_text(TokenId id) const {

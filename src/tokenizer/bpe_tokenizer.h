@@ -1,7 +1,7 @@
-// BpeTokenizer: byte-level BPE, as GPT-2, Llama 3, Qwen and DeepSeek have it.
+// BpeTokenizer: byte pair encoding, byte-level as GPT-2, Llama 3, Qwen and DeepSeek have it, and of
+// characters as SentencePiece makes it for Gemma, Llama 2 and Mistral.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -9,39 +9,46 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/tokenizer.h"
 #include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe_symbols.h"
 #include "tokenizer/token_table.h"
-#include "tokenizer/tokenizer.h"
-#include "tokenizer/tokenizer_config.h"
 #include "tokenizer/tokenizer_file.h"
+#include "tokenizer/word_cache_pool.h"
 
 namespace paceline {
 
-class BpeTokenizer final : public Tokenizer {
+// Immutable.
+class BpeTokenizer {
  public:
-  // Tokens that `config` names and that don't exist count as not named.
-  BpeTokenizer(TokenizerFile file, const TokenizerConfig& config);
+  // `where` names the file in errors.
+  BpeTokenizer(TokenizerFile file, std::string_view where);
 
-  int64_t vocab_size() const override { return table_.id_limit(); }
-  std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const override;
-  std::string decode(std::span<const TokenId> ids, DecodeOptions options) const override;
-  std::string_view token_bytes(TokenId id) const override { return table_.bytes(id); }
-  std::string_view token_text(TokenId id) const override;
-  std::optional<TokenId> token_id(std::string_view token_text) const override;
-  bool is_special(TokenId id) const override { return table_.is_special(id); }
-  std::optional<TokenId> bos_token() const override { return bos_; }
-  std::optional<TokenId> eos_token() const override { return eos_; }
+  int64_t vocab_size() const { return table_.id_limit(); }
+  std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const;
+  Encoding encode_with_spans(std::string_view text, EncodeOptions options) const;
+  std::string decode(std::span<const TokenId> ids, DecodeOptions options) const;
+  std::string_view token_bytes(TokenId id) const { return table_.bytes(id); }
+  std::string_view token_text(TokenId id) const;
+  std::optional<TokenId> token_id(std::string_view token_text) const;
+  bool is_special(TokenId id) const { return table_.is_special(id); }
+  void check_id(TokenId id) const;
+
+  const AddedTokens& added_tokens() const { return added_tokens_; }
+  const TokenDecoder& decoder() const { return file_.decoder; }
+  const TokenTable& table() const { return table_; }
+  // What the decoder is given for a token: the added one's normalised text, else that of the
+  // vocabulary.
+  std::string_view decoded_text(TokenId id) const;
 
  private:
-  class Encoding;  // one call of encode
+  class Encoder;  // one call of encode
 
   TokenizerFile file_;
   AddedTokens added_tokens_;
   TokenTable table_;
-  std::array<TokenId, 256>
-      byte_tokens_;  // by byte; -1: the vocabulary has none, the byte is left out
-  std::optional<TokenId> bos_;
-  std::optional<TokenId> eos_;
+  BpeSymbols symbols_;
+  mutable WordCachePool caches_;  // of what was merged before; it changes no result
 };
 
 }  // namespace paceline

@@ -25,17 +25,35 @@ inline uint64_t hash_integer(uint64_t value, uint64_t key) {
   return hash_mix(value ^ key, key | 0x9E3779B97F4A7C15u);
 }
 
+// Eight bytes as a number.
+inline uint64_t load_word(const char* bytes) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes, sizeof(word));
+  return word;
+}
+
+// One to seven bytes as a number, the same as if they were followed by zeros on a little-endian
+// machine; without a copy of variable size, which would cost more than all the rest of a hash.
+inline uint64_t load_short_word(std::string_view bytes) {
+  const char* data = bytes.data();
+  const size_t size = bytes.size();
+  if (size >= 4) {
+    uint32_t first = 0;
+    uint32_t last = 0;
+    std::memcpy(&first, data, sizeof(first));
+    std::memcpy(&last, data + size - 4, sizeof(last));
+    return first | (uint64_t{last} << (8 * (size - 4)));
+  }
+  const auto byte = [&](size_t i) { return uint64_t{static_cast<uint8_t>(data[i])} << (8 * i); };
+  return byte(0) | byte(size / 2) | byte(size - 1);
+}
+
 inline uint64_t hash_bytes(std::string_view bytes, uint64_t key) {
   uint64_t state = key ^ (bytes.size() * 0x9E3779B97F4A7C15u);
-  const char* data = bytes.data();
-  size_t left = bytes.size();
-  for (; left >= 8; data += 8, left -= 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, data, 8);
-    state = hash_mix(state ^ word, key | 0xD6E8FEB86659FD93u);
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    state = hash_mix(state ^ load_word(bytes.data()), key | 0xD6E8FEB86659FD93u);
   }
-  uint64_t word = 0;
-  if (left > 0) std::memcpy(&word, data, left);
+  const uint64_t word = bytes.empty() ? 0 : load_short_word(bytes);
   state = hash_mix(state ^ word, key | 0xA0761D6478BD642Fu);
   return hash_mix(state, 0xE7037ED1A0B428DBu);
 }

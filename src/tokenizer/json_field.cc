@@ -56,6 +56,15 @@ bool JsonField::boolean_or(std::string_view key, bool otherwise) const {
   return field ? field->boolean() : otherwise;
 }
 
+std::vector<std::pair<std::string, JsonField>> JsonField::members() const {
+  if (!value_->is_object()) mismatch("an object");
+  std::vector<std::pair<std::string, JsonField>> result;
+  for (const auto& [key, value] : value_->as_object(path_)) {
+    result.emplace_back(key, below(value, key));
+  }
+  return result;
+}
+
 std::string JsonField::name() const {
   return path_.empty() ? file_ : fmt::format("{}: {}", file_, path_);
 }

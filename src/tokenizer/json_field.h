@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
 
@@ -26,12 +28,16 @@ class JsonField {
   size_t num_items() const;
   JsonField item(size_t index) const;  // of an array
   bool is_string() const { return value_->is_string(); }
+  bool is_array() const { return value_->is_array(); }
+  bool is_object() const { return value_->is_object(); }
   bool is_null() const { return value_->is_null(); }
 
   JsonField member(std::string_view key) const;
   // Nothing when it is absent or null.
   std::optional<JsonField> find(std::string_view key) const;
   bool boolean_or(std::string_view key, bool otherwise) const;
+  // Of an object, in their order.
+  std::vector<std::pair<std::string, JsonField>> members() const;
 
   // "FILE: PATH"
   std::string name() const;

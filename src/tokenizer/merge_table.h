@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 

@@ -2,33 +2,28 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/text_store.h"
+
 namespace paceline {
 
-// Immutable; any number of threads may use it at once.
+// Immutable; any number of threads may use it at once. Each must agree with the normalizer of its
+// name of HF tokenizers.
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // The normalised form of well-formed UTF-8: `text` itself when nothing changes, else a view of
-  // `storage`.
-  virtual std::string_view normalize(std::string_view text, std::string& storage) const = 0;
-};
-
-// Canonical composition (NFC) as HF tokenizers does it, whose tables are those of Unicode 9:
-// characters that are newer take part in no reordering and no composition.
-class NfcNormalizer final : public Normalizer {
- public:
-  std::string_view normalize(std::string_view text, std::string& storage) const override;
+  // The normalised form of well-formed UTF-8, a part of the input of `store` or made in it: `text`
+  // itself when nothing changes, else made in `store`.
+  virtual std::string_view normalize(std::string_view text, TextStore& store) const = 0;
 };
 
 // One after the other; none at all is the identity.
 class NormalizerSequence final : public Normalizer {
  public:
   explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> steps);
-  std::string_view normalize(std::string_view text, std::string& storage) const override;
+  std::string_view normalize(std::string_view text, TextStore& store) const override;
 
  private:
   std::vector<std::unique_ptr<Normalizer>> steps_;

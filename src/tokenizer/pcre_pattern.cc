@@ -1,4 +1,4 @@
-// SplitPattern on PCRE2 with its just-in-time compiler, for patterns without a scanner.
+// SplitPattern and TextPattern on PCRE2 with its just-in-time compiler.
 #ifndef PCRE2_CODE_UNIT_WIDTH
 #define PCRE2_CODE_UNIT_WIDTH 8
 #endif
@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "tokenizer/regex_dialect.h"
 #include "tokenizer/split_pattern.h"
+#include "tokenizer/text_pattern.h"
 
 namespace paceline {
 namespace {
@@ -96,7 +97,7 @@ class Matcher {
   JitStack stack_;
 };
 
-class PcrePattern final : public SplitPattern {
+class PcrePattern final : public SplitPattern, public TextPattern {
  public:
   PcrePattern(std::string_view pattern, std::string_view where) {
     const CompileContext context(pcre2_compile_context_create(nullptr));
@@ -120,20 +121,35 @@ class PcrePattern final : public SplitPattern {
     const auto add = [&](size_t begin, size_t end) {
       if (begin < end) pieces.push_back(text.substr(begin, end - begin));
     };
-    Matcher matcher(code_.get());
     size_t done = 0;
-    for (size_t from = 0; from <= text.size() && matcher.find(text, from);) {
-      const size_t begin = matcher.begin();
-      const size_t end = matcher.end();
-      add(done, begin);
-      add(begin, end);
-      done = end;
-      from = end > begin ? end : after_character(text, end);  // an empty match is still a cut
-    }
+    for_each_match(text, [&](Match match) {
+      add(done, match.begin);
+      add(match.begin, match.end);
+      done = match.end;
+    });
     add(done, text.size());
   }
 
+  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+    matches.clear();
+    for_each_match(text, [&](Match match) { matches.push_back(match); });
+  }
+
  private:
+  // An empty match right behind another one doesn't count, as in Oniguruma's iteration.
+  template <class Use>
+  void for_each_match(std::string_view text, Use use) const {
+    Matcher matcher(code_.get());
+    size_t last_end = std::string_view::npos;
+    for (size_t from = 0; from <= text.size() && matcher.find(text, from);) {
+      const Match match{matcher.begin(), matcher.end()};
+      const bool empty = match.begin == match.end;
+      if (!empty || match.end != last_end) use(match);
+      last_end = match.end;
+      from = empty ? after_character(text, match.end) : match.end;
+    }
+  }
+
   static size_t after_character(std::string_view text, size_t offset) {
     do {
       ++offset;
@@ -146,7 +162,9 @@ class PcrePattern final : public SplitPattern {
 
 }  // namespace
 
-std::unique_ptr<SplitPattern> make_pcre_pattern(std::string_view pattern, std::string_view where) {
+namespace {
+
+std::unique_ptr<PcrePattern> make_checked(std::string_view pattern, std::string_view where) {
   if (pattern.size() > kMaxPatternBytes) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: a pattern of {} bytes, at most {} are read", where, pattern.size(),
@@ -156,7 +174,17 @@ std::unique_ptr<SplitPattern> make_pcre_pattern(std::string_view pattern, std::s
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: a pattern with {} isn't supported", where, *difference));
   }
-  return std::make_unique<PcrePattern>(pattern, where);
+  return std::make_unique<PcrePattern>(with_spaces_spelt_out(pattern), where);
+}
+
+}  // namespace
+
+std::unique_ptr<SplitPattern> make_pcre_pattern(std::string_view pattern, std::string_view where) {
+  return make_checked(pattern, where);
+}
+
+std::unique_ptr<TextPattern> make_regex_pattern(std::string_view pattern, std::string_view where) {
+  return make_checked(pattern, where);
 }
 
 }  // namespace paceline

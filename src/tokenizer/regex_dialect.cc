@@ -151,6 +151,31 @@ class DialectCheck {
 
 }  // namespace
 
+std::string with_spaces_spelt_out(std::string_view pattern) {
+  constexpr std::string_view kSpaces =
+      R"(\t-\r\x20\x85\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
+  constexpr std::string_view kOthers =
+      R"(\x00-\x08\x0E-\x1F\x21-\x84\x86-\x9F\xA1-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027})"
+      R"(\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
+  std::string result;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    const char escaped = c == '\\' && i + 1 < pattern.size() ? pattern[++i] : '\0';
+    if (escaped == 's' || escaped == 'S') {
+      const std::string_view members = escaped == 's' ? kSpaces : kOthers;
+      result += in_class ? std::string(members) : fmt::format("[{}]", members);
+    } else if (c == '\\') {
+      result.append(1, c).append(escaped == '\0' ? 0 : 1, escaped);
+    } else {
+      if (c == '[') in_class = true;
+      if (c == ']') in_class = false;
+      result += c;
+    }
+  }
+  return result;
+}
+
 std::optional<std::string> dialect_difference(std::string_view pattern) {
   return DialectCheck(pattern).run();
 }

@@ -12,4 +12,7 @@ namespace paceline {
 // RE and SYNTAX.md of Oniguruma 6.9 (syntax Ruby), pcre2pattern(3).
 std::optional<std::string> dialect_difference(std::string_view pattern);
 
+// `pattern` with \s and \S spelt out: PCRE2 takes U+180E for white space, Oniguruma doesn't.
+std::string with_spaces_spelt_out(std::string_view pattern);
+
 }  // namespace paceline

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "tokenizer/byte_level.h"
-
 namespace paceline {
 
-TokenTable::TokenTable(const Vocabulary& vocabulary, const AddedTokens& added_tokens) {
+TokenTable::TokenTable(const Vocabulary& vocabulary, const AddedTokens& added_tokens,
+                       const TokenDecoder& decoder) {
   size_t limit = vocabulary.id_limit();
   for (const AddedToken& token : added_tokens.tokens()) {
     limit = std::max(limit, static_cast<size_t>(token.id) + 1);
@@ -15,20 +14,23 @@ TokenTable::TokenTable(const Vocabulary& vocabulary, const AddedTokens& added_to
   bytes_.reserve(8 * vocabulary.num_tokens());
   for (size_t i = 0; i < vocabulary.id_limit(); ++i) {
     const auto id = static_cast<TokenId>(i);
-    set(id, vocabulary.text(id), false);
+    if (vocabulary.contains(id)) set(id, vocabulary.text(id), decoder);
   }
   for (const AddedToken& token : added_tokens.tokens()) {
-    set(token.id, token.pattern, token.special);
+    set(token.id, token.pattern, decoder);
+    entries_[static_cast<size_t>(token.id)].special = token.special ? 1 : 0;
   }
   bytes_.shrink_to_fit();
 }
 
-void TokenTable::set(TokenId id, std::string_view text, bool special) {
-  const std::string bytes = from_byte_level(text);
+void TokenTable::set(TokenId id, std::string_view text, const TokenDecoder& decoder) {
+  std::string bytes(text);
+  const bool is_byte = decoder.decode_inside(bytes);
   Entry& entry = entries_[static_cast<size_t>(id)];
   entry.begin = static_cast<uint32_t>(bytes_.size());
-  entry.size = static_cast<uint32_t>(bytes.size()) & 0x7FFFFFFFu;
-  entry.special = special ? 1 : 0;
+  entry.size = static_cast<uint32_t>(bytes.size()) & 0x1FFFFFFFu;
+  entry.byte = is_byte ? 1 : 0;
+  entry.exists = 1;
   bytes_ += bytes;
 }
 

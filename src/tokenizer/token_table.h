@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tokenizer/added_tokens.h"
+#include "tokenizer/token_decoder.h"
 #include "tokenizer/vocabulary.h"
 
 namespace paceline {
@@ -14,24 +15,31 @@ namespace paceline {
 // Immutable.
 class TokenTable {
  public:
-  // The bytes are those of the ByteLevel decoder.
-  TokenTable(const Vocabulary& vocabulary, const AddedTokens& added_tokens);
+  TokenTable(const Vocabulary& vocabulary, const AddedTokens& added_tokens,
+             const TokenDecoder& decoder);
 
   // The highest id plus one.
   int64_t id_limit() const { return static_cast<int64_t>(entries_.size()); }
   // Empty, and not special, for an id without a token.
   std::string_view bytes(TokenId id) const;
   bool is_special(TokenId id) const;
+  // Whether it is a byte of byte fallback, which becomes text only together with its neighbours.
+  bool is_byte(TokenId id) const { return contains(id) && at(id).byte != 0; }
+  // Whether there is a token.
+  bool exists(TokenId id) const { return contains(id) && at(id).exists != 0; }
 
  private:
   struct Entry {
     uint32_t begin = 0;
-    uint32_t size : 31 = 0;
+    uint32_t size : 29 = 0;
     uint32_t special : 1 = 0;
+    uint32_t byte : 1 = 0;
+    uint32_t exists : 1 = 0;
   };
 
   bool contains(TokenId id) const { return id >= 0 && id < id_limit(); }
-  void set(TokenId id, std::string_view text, bool special);
+  const Entry& at(TokenId id) const { return entries_[static_cast<size_t>(id)]; }
+  void set(TokenId id, std::string_view text, const TokenDecoder& decoder);
 
   std::string bytes_;           // of all tokens, one behind the other
   std::vector<Entry> entries_;  // by id

@@ -1,12 +1,10 @@
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "tokenizer/bpe_tokenizer.h"
-#include "tokenizer/tokenizer_config.h"
-#include "tokenizer/tokenizer_file.h"
+#include "tokenizer/tokenizer_state.h"
 
 namespace paceline {
 namespace {
@@ -15,31 +13,55 @@ constexpr size_t kMaxFileBytes = size_t{256} << 20;
 
 }  // namespace
 
-void Tokenizer::check_id(TokenId id) const {
-  if (id >= 0 && id < vocab_size()) return;
-  throw Error(ErrorCode::invalid, fmt::format("the token id {} is outside the vocabulary (0..{})",
-                                              id, vocab_size() - 1));
-}
+Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
 
-std::unique_ptr<Tokenizer> Tokenizer::load(const std::filesystem::path& directory) {
+Tokenizer Tokenizer::load(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / "tokenizer.json";
-  const std::filesystem::path config_file = directory / "tokenizer_config.json";
-  TokenizerConfig config;
-  if (std::filesystem::exists(config_file)) {
-    config =
-        read_tokenizer_config(read_text_file(config_file, kMaxFileBytes), config_file.string());
-  }
-  return std::make_unique<BpeTokenizer>(
-      read_tokenizer_file(read_text_file(file, kMaxFileBytes), file.string()), config);
+  TokenizerFile content = read_tokenizer_file(read_text_file(file, kMaxFileBytes), file.string());
+  const TokenizerConfig config = read_tokenizer_config(directory);
+  add_missing_tokens(config, content);
+  return Tokenizer(std::make_unique<State>(std::move(content), config, file.string()));
 }
 
-std::unique_ptr<Tokenizer> Tokenizer::from_json(std::string_view json, std::string_view where) {
+Tokenizer Tokenizer::from_json(std::string_view json, std::string_view where) {
   if (json.size() > kMaxFileBytes) {
     throw Error(ErrorCode::invalid, fmt::format("{}: {} bytes, at most {} are read", where,
                                                 json.size(), kMaxFileBytes));
   }
-  return std::make_unique<BpeTokenizer>(read_tokenizer_file(std::string(json), where),
-                                        TokenizerConfig{});
+  return Tokenizer(
+      std::make_unique<State>(read_tokenizer_file(std::string(json), where), TokenizerConfig{}, where));
+}
+
+int64_t Tokenizer::vocab_size() const { return state_->bpe.vocab_size(); }
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+  return state_->bpe.encode(text, options);
+}
+
+Encoding Tokenizer::encode_with_spans(std::string_view text, EncodeOptions options) const {
+  return state_->bpe.encode_with_spans(text, options);
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
+  return state_->bpe.decode(ids, options);
+}
+
+std::string_view Tokenizer::token_bytes(TokenId id) const { return state_->bpe.token_bytes(id); }
+std::string_view Tokenizer::token_text(TokenId id) const { return state_->bpe.token_text(id); }
+std::optional<TokenId> Tokenizer::token_id(std::string_view token_text) const {
+  return state_->bpe.token_id(token_text);
+}
+bool Tokenizer::is_special(TokenId id) const { return state_->bpe.is_special(id); }
+void Tokenizer::check_id(TokenId id) const { state_->bpe.check_id(id); }
+
+std::optional<TokenId> Tokenizer::bos_token() const { return state_->named.bos; }
+std::optional<TokenId> Tokenizer::pad_token() const { return state_->named.pad; }
+const std::vector<TokenId>& Tokenizer::stop_tokens() const { return state_->named.stops; }
+const std::vector<std::pair<std::string, std::string>>& Tokenizer::special_tokens() const {
+  return state_->named.special;
 }
 
 }  // namespace paceline

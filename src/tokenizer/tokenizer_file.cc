@@ -85,23 +85,30 @@ Json tree_of(const Members& members, std::string_view key, Place place) {
   }
 }
 
-// The options of BPE that change what it computes, and aren't implemented.
-void refuse_options(const Members& model, Place place) {
-  const auto is_set = [&](std::string_view key) {
-    const auto found = model.find(key);
-    if (found == model.end() || found->second.is_null()) return false;
-    bool flag = false;
-    double number = 0;
-    std::string_view text;
-    if (found->second.get(flag) == simdjson::SUCCESS) return flag;
-    if (found->second.get(number) == simdjson::SUCCESS) return number != 0;
-    if (found->second.get(text) == simdjson::SUCCESS) return !text.empty();
+// An option that is absent or null has its default.
+template <class T>
+T option(const Members& model, std::string_view key, T otherwise, Place place) {
+  const auto found = model.find(key);
+  if (found == model.end() || found->second.is_null()) return otherwise;
+  T value{};
+  if (found->second.get(value) != simdjson::SUCCESS) {
     place.corrupt("model.{}: {} is no value for it", key, kind_of(found->second));
-  };
-  for (const std::string_view key : {"dropout", "unk_token", "continuing_subword_prefix",
-                                     "end_of_word_suffix", "byte_fallback"}) {
-    if (is_set(key)) place.unsupported(fmt::format("model.{}", key));
   }
+  return value;
+}
+
+BpeOptions read_options(const Members& model, Place place) {
+  if (option<double>(model, "dropout", 0, place) != 0) place.unsupported("model.dropout");
+  const auto text = [&](std::string_view key) {
+    return std::string(option<std::string_view>(model, key, {}, place));
+  };
+  BpeOptions options{.ignore_merges = option(model, "ignore_merges", false, place),
+                     .byte_fallback = option(model, "byte_fallback", false, place),
+                     .fuse_unk = option(model, "fuse_unk", false, place),
+                     .continuing_subword_prefix = text("continuing_subword_prefix"),
+                     .end_of_word_suffix = text("end_of_word_suffix")};
+  if (const std::string unk = text("unk_token"); !unk.empty()) options.unk_token = unk;
+  return options;
 }
 
 Vocabulary read_vocabulary(const Members& model, Place place) {
@@ -168,11 +175,17 @@ bool is_version_line(element value) {
   return value.get(line) == simdjson::SUCCESS && line.starts_with("#version");
 }
 
-MergeTable read_merges(const Members& model, const Vocabulary& vocabulary, Place place) {
+void read_merges(const Members& model, Place place, TokenizerFile& file) {
+  const Vocabulary& vocabulary = file.vocabulary;
+  // The right token loses it when it is merged.
+  const size_t prefix_size = file.options.continuing_subword_prefix.size();
   const auto found = model.find("merges");
   if (found == model.end()) place.corrupt("model.merges is missing");
   const simdjson::dom::array lines = array_of(found->second, "model.merges", place);
-  MergeTable merges(static_cast<size_t>(std::distance(lines.begin(), lines.end())));
+  const auto num_lines = static_cast<size_t>(std::distance(lines.begin(), lines.end()));
+  MergeTable merges(num_lines);
+  MergeBorders borders(num_lines);
+  bool texts_merge = prefix_size == 0;
   std::string joined;
   uint32_t rank = 0;
   size_t index = 0;
@@ -181,7 +194,10 @@ MergeTable read_merges(const Members& model, const Vocabulary& vocabulary, Place
     if (is_version_line(line)) continue;
     const auto pair = pair_of(line);
     if (!pair) place.corrupt("model.merges[{}]: expected a pair of tokens", line_index);
-    joined.assign(pair->left).append(pair->right);
+    if (pair->right.size() < prefix_size) {
+      place.corrupt("model.merges[{}]: {} lacks the prefix", line_index, in_quotes(pair->right));
+    }
+    joined.assign(pair->left).append(pair->right.substr(prefix_size));
     const auto id_of = [&](std::string_view token) {
       const auto id = vocabulary.find(token);
       if (!id) {
@@ -192,8 +208,11 @@ MergeTable read_merges(const Members& model, const Vocabulary& vocabulary, Place
     const TokenId left = id_of(pair->left);
     const TokenId right = id_of(pair->right);
     merges.set(left, right, {rank++, id_of(joined)});
+    texts_merge = texts_merge && !fallback_byte(pair->left) && !fallback_byte(pair->right);
+    if (!pair->left.empty() && !pair->right.empty()) borders.add_seam(pair->left, pair->right);
   }
-  return merges;
+  file.merges = std::move(merges);
+  if (texts_merge) file.borders = std::move(borders);
 }
 
 void read_model(element value, Place place, TokenizerFile& file) {
@@ -205,14 +224,9 @@ void read_model(element value, Place place, TokenizerFile& file) {
     }
     if (name != "BPE") place.unsupported(fmt::format("model {}", name));
   }
-  refuse_options(model, place);
-  if (const auto flag = model.find("ignore_merges"); flag != model.end()) {
-    if (flag->second.get(file.ignore_merges) != simdjson::SUCCESS) {
-      place.corrupt("model.ignore_merges: expected a boolean, found {}", kind_of(flag->second));
-    }
-  }
+  file.options = read_options(model, place);
   file.vocabulary = read_vocabulary(model, place);
-  file.merges = read_merges(model, file.vocabulary, place);
+  read_merges(model, place, file);
 }
 
 // An added token must be the vocabulary's of that text and id, or new in both.
@@ -308,8 +322,8 @@ TokenizerFile read_tokenizer_file(std::string json, std::string_view where) {
   const Json tree(std::move(parts));
   const JsonField field(tree, where);
   file.normalizer = read_normalizer(field.find("normalizer"));
-  file.pre_tokenizer = read_pre_tokenizer(field);
-  read_decoder(field);
+  file.pieces = read_pre_tokenizer(field.find("pre_tokenizer"));
+  file.decoder = read_decoder(field.find("decoder"));
   file.added_tokens = read_added_tokens(field.member("added_tokens"), file);
   file.frame = read_post_processor(field.find("post_processor"));
   check_frame(file, place);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe_symbols.h"
+#include "tokenizer/merge_borders.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/vocabulary.h"
@@ -16,11 +19,14 @@ namespace paceline {
 struct TokenizerFile {
   std::vector<AddedToken> added_tokens;
   std::unique_ptr<Normalizer> normalizer;  // null: none
-  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  PieceSplitter pieces;
   Vocabulary vocabulary;
   MergeTable merges;
-  bool ignore_merges = false;  // a piece that is a token is that token
+  // Nothing where the text of a token can't be relied on: a prefix, or bytes that merge.
+  std::optional<MergeBorders> borders;
+  BpeOptions options;
   SpecialFrame frame;
+  TokenDecoder decoder;
 };
 
 // Reads the text of a tokenizer.json; `where` names it in errors. Throws Error unsupported naming

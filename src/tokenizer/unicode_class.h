@@ -22,6 +22,10 @@ enum UnicodeClass : uint16_t {
   kWord = 1 << 6,         // \w, for added tokens with single_word
   kNfcActive = 1 << 7,    // NFC may change it, reorder it or compose it with what stands before it
   kNfcBarrier = 1 << 8,   // newer than the NFC of HF tokenizers: neither reordered nor composed
+  kDecomposesLater = 1 << 9,   // newer than its normalizers: not decomposed
+  kAccent = 1 << 10,           // what StripAccents removes
+  kDigit = 1 << 11,            // what Digits cuts out
+  kPunctuationMark = 1 << 12,  // what Punctuation and BertPreTokenizer cut out
 };
 
 // Immutable; one table for the whole program.
@@ -31,8 +35,10 @@ class UnicodeClassTable {
 
   // Bits of UnicodeClass. `code_point` must be below 0x110000.
   uint16_t of(char32_t code_point) const {
-    return classes_[(size_t{block_of_[code_point >> 8]} << 8) | (code_point & 0xFF)];
+    return classes_.data()[(size_t{block_of_[code_point >> 8]} << 8) | (code_point & 0xFF)];
   }
+  // Those of the 256 first code points.
+  const uint16_t* first_block() const { return classes_.data(); }
 
  private:
   UnicodeClassTable();
@@ -50,12 +56,17 @@ struct ClassifiedCodePoint {
 // Reads code points with their classes from well-formed UTF-8.
 class ClassReader {
  public:
-  ClassReader(std::string_view text, const UnicodeClassTable& table) : text_(text), table_(table) {}
+  ClassReader(std::string_view text, const UnicodeClassTable& table)
+      : text_(text), table_(table), ascii_(table.first_block()) {}
 
   size_t size() const { return text_.size(); }
 
   // The code point that begins at `offset`, which must be a boundary or the end.
-  ClassifiedCodePoint at(size_t offset) const;
+  ClassifiedCodePoint at(size_t offset) const {
+    if (offset >= text_.size()) return {};
+    const char32_t lead = byte(offset);
+    return lead < 0x80 ? ClassifiedCodePoint{lead, ascii_[lead], 1} : at_multibyte(offset, lead);
+  }
 
   // Where the run of code points that have (have none) of these classes ends; `offset` itself if
   // there is none.
@@ -83,17 +94,16 @@ class ClassReader {
   }
 
  private:
+  ClassifiedCodePoint at_multibyte(size_t offset, char32_t lead) const;
   char32_t byte(size_t offset) const { return static_cast<uint8_t>(text_[offset]); }
   char32_t tail(size_t offset) const { return byte(offset) & 0x3F; }
 
   std::string_view text_;
   const UnicodeClassTable& table_;
+  const uint16_t* ascii_;  // classes by code point
 };
 
-inline ClassifiedCodePoint ClassReader::at(size_t offset) const {
-  if (offset >= text_.size()) return {};
-  const char32_t lead = byte(offset);
-  if (lead < 0x80) return {lead, table_.of(lead), 1};
+inline ClassifiedCodePoint ClassReader::at_multibyte(size_t offset, char32_t lead) const {
   char32_t code_point = 0;
   uint8_t size = 0;
   if (lead < 0xE0) {

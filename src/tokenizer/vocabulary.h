@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 

@@ -1,45 +1,48 @@
-// WordCache remembers, during one call, where in the output the tokens of a piece stand already.
+// WordCache remembers the tokens of words that were merged before.
 #pragma once
 
-#include <algorithm>
-#include <bit>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/hashing.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 
-// Direct-mapped: a new piece takes the place of the one it collides with, so its size is bounded.
-// The pieces are views, which must stay valid as long as it lives.
+// Direct-mapped: a new word takes the place of the one it collides with, so its size is bounded.
+// Whole words are compared, so it never changes a result.
 class WordCache {
  public:
-  struct Entry {
-    const char* piece = nullptr;
-    uint32_t piece_size = 0;
-    uint32_t num_tokens = 0;
-    size_t first_token = 0;  // its place in the output
+  static constexpr size_t kMaxWordBytes = 32;  // longer words aren't kept
+  static constexpr size_t kMaxTokens = 7;      // nor those of more tokens
+  static constexpr size_t kNumEntries = 16384;
+
+  // A word in the form in which it is compared: padded with zeros.
+  struct Key {
+    std::array<uint64_t, kMaxWordBytes / 8> bytes{};
+    uint32_t size = 0;
   };
-  static constexpr size_t kMaxPieceBytes = 64;
+  // `word` has 1 to kMaxWordBytes bytes.
+  static Key key_of(std::string_view word);
 
-  explicit WordCache(size_t text_bytes)
-      : entries_(std::bit_ceil(std::clamp(text_bytes / 16, kMinEntries, kMaxEntries))) {}
+  WordCache() : entries_(kNumEntries) {}
 
-  // Null for pieces that are too long to be worth it. If the entry isn't that of `piece`, the
-  // caller makes it so.
-  Entry* entry_of(std::string_view piece) {
-    if (piece.size() > kMaxPieceBytes) return nullptr;
-    return &entries_[hash_bytes(piece, kKey) & (entries_.size() - 1)];
-  }
-  static bool holds(const Entry& entry, std::string_view piece) {
-    return entry.piece != nullptr && std::string_view(entry.piece, entry.piece_size) == piece;
-  }
+  // Appends the tokens of a word that is known; whether it is.
+  bool append(const Key& key, std::vector<TokenId>& out) const;
+  void put(const Key& key, std::span<const TokenId> tokens);
 
  private:
-  static constexpr size_t kMinEntries = 16;
-  static constexpr size_t kMaxEntries = 8192;
-  static constexpr uint64_t kKey = 0x8EBC6AF09C88C6E3;  // collisions cost only the replaced entry
+  struct alignas(64) Entry {
+    std::array<uint64_t, kMaxWordBytes / 8> bytes{};
+    uint16_t size = 0;  // 0: free
+    uint16_t num_tokens = 0;
+    std::array<TokenId, kMaxTokens> tokens{};
+  };
+  static_assert(sizeof(Entry) == 64);  // a cache line
+
+  static size_t place_of(const Key& key);
 
   std::vector<Entry> entries_;
 };

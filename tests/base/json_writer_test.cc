@@ -216,5 +216,15 @@ TEST(JsonWriter, RandomTreesReadBack) {
   }
 }
 
+TEST(JsonWriter, ATreeReadsBackAsItself) {
+  for (const std::string_view text :
+       {R"({"a":[1,-2,2.0,-0.0,1e-08,1.5e+300,18446744073709551615,-9223372036854775808],"b":{}})",
+        R"([])", R"("\u0000\"é")", R"([null,true,false,[[]],{"x":{"y":"z"}}])", "3.0", "-7"}) {
+    const std::string written = to_json(parse_json(text, "test"));
+    EXPECT_EQ(to_json(parse_json(written, "again")), written);
+    EXPECT_EQ(written, text);
+  }
+}
+
 }  // namespace
 }  // namespace paceline

@@ -161,9 +161,12 @@ TEST_F(EngineTest, output_stops_at_the_end_of_the_context) {
 
 TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
   Engine& small = engine(64, {.max_model_len = 8, .max_batched_tokens = 4});
-  expect_error(ErrorCode::invalid, {"prompt: empty"}, [&] { small.start(greedy({}, 1)); });
-  expect_error(ErrorCode::invalid, {"prompt[1]"}, [&] { small.start(greedy({1, 32}, 1)); });
-  expect_error(ErrorCode::invalid, {"prompt[0]"}, [&] { small.start(greedy({-1}, 1)); });
+  expect_error(ErrorCode::invalid, {"prompt_ids: empty"}, [&] { small.start(greedy({}, 1)); });
+  expect_error(ErrorCode::invalid,
+               {"prompt_ids[1]: the token id 32 is outside the vocabulary (0..31)"}, [&] {
+                 small.start(greedy({1, 32}, 1));
+               });
+  expect_error(ErrorCode::invalid, {"prompt_ids[0]"}, [&] { small.start(greedy({-1}, 1)); });
   expect_error(ErrorCode::invalid, {"--max-model-len"},
                [&] { small.start(greedy(std::vector<TokenId>(9, 1), 1)); });
   expect_error(ErrorCode::invalid, {"no room"},
@@ -173,6 +176,14 @@ TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
     GenerateRequest request = greedy({1}, 1);
     request.stop_strings = {""};
     small.start(std::move(request));
+  });
+  expect_error(ErrorCode::invalid, {"ids[1]: the token id 32"}, [&] {
+    small.score(std::vector<TokenId>{1, 32}, 0, {}, "ids");
+  });
+  expect_error(ErrorCode::invalid, {"text: empty"},
+               [&] { small.classify({.prompt = {}, .prompt_name = "text"}, {}); });
+  expect_error(ErrorCode::invalid, {"labels[1][0]: the token id 32"}, [&] {
+    small.classify({.prompt = {1}, .labels = {{2}, {32}}}, {});
   });
   expect_error(ErrorCode::invalid, {"stop_token_ids[0]"}, [&] {
     GenerateRequest request = greedy({1}, 1);

@@ -90,7 +90,7 @@ TEST(Llm, a_batch_keeps_its_order_and_an_error_is_its_own_items_only) {
   ASSERT_EQ(results.size(), 4u);
   EXPECT_EQ(std::get<Completion>(results[0]).token_ids.size(), 4u);
   EXPECT_EQ(std::get<ErrorInfo>(results[1]).code, ErrorCode::invalid);
-  EXPECT_NE(std::get<ErrorInfo>(results[1]).message.find("prompt[0]"), std::string::npos);
+  EXPECT_NE(std::get<ErrorInfo>(results[1]).message.find("prompt_ids[0]"), std::string::npos);
   EXPECT_NE(std::get<ErrorInfo>(results[2]).message.find("empty"), std::string::npos);
   EXPECT_EQ(std::get<Completion>(results[3]).token_ids.size(), 7u);
 }

@@ -10,8 +10,10 @@
 #include "base/error.h"
 #include "load/cache_sizing.h"
 #include "load/generation_config.h"
+#include "load/loaded_model.h"
 #include "load/model_path.h"
 #include "tests/expect_error.h"
+#include "tests/tokenizer/small_tokenizer.h"
 
 namespace paceline {
 namespace {
@@ -65,6 +67,22 @@ TEST_F(ModelPath, names_that_would_leave_the_cache_are_no_names) {
   write("file", "x");
   expect_error(ErrorCode::invalid, {"a file"},
                [&] { find_model_directory((directory_ / "file").string()); });
+}
+
+class LoadedModelStops : public TemporaryDirectory {};
+
+// A chat model stops at its end-of-turn token though generation_config.json forgets it.
+TEST_F(LoadedModelStops, the_tokenizer_knows_more_of_them) {
+  const fs::path model = fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain";
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    fs::copy_file(model / name, directory_ / name);
+  }
+  write("generation_config.json", R"({"eos_token_id": [3]})");
+  const LoadOptions options{.model = directory_.string()};
+  EXPECT_EQ(load_model(options)->generation.eos_tokens, (std::vector<int32_t>{3}));
+  write("tokenizer.json", changed(R"("content": "<x>")", R"("content": "<|im_end|>")"));
+  write("tokenizer_config.json", R"({"eos_token": "<s>"})");
+  EXPECT_EQ(load_model(options)->generation.eos_tokens, (std::vector<int32_t>{3, 8, 9}));
 }
 
 class GenerationConfigFile : public TemporaryDirectory {};

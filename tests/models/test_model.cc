@@ -142,7 +142,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   cache_ = std::make_unique<KvCache>(options.block_size, groups);
   kv_ = std::make_unique<KvStorage>(decoder_->kv_layers(group_blocks), options.block_size,
                                     options.kv_dtype, memory_);
-  scratch_ = std::make_unique<Scratch>(memory_, decoder_->scratch_bytes_for(kMaxRows));
+  scratch_ =
+      std::make_unique<Scratch>(memory_, forward_scratch_bytes(decoder_->config(), kMaxRows));
 }
 
 TestModel::~TestModel() = default;

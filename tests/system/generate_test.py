@@ -146,18 +146,20 @@ class GenerateTest(ProgramTest):
         self.assertEqual(errors.decode(), NOTE)
 
     def test_interrupt_ends_the_lines_after_a_cancelled_answer(self):
-        items = lines(*[{"prompt": PROMPT, "max_tokens": 1000000, "ignore_eos": True}] * 2)
+        long = {"prompt": PROMPT, "max_tokens": 1000000, "ignore_eos": True}
+        items = lines({**long, "max_tokens": 1}, long, long)
         command = [BINARY, "generate", "-m", BUNDLED, "--jsonl", "-q", "--max-kv-size", "64"]
         child = subprocess.Popen(list(map(str, command)), env=program.environment(), stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE)
         child.stdin.write(items)
         child.stdin.close()
-        time.sleep(2)
+        answers = [json.loads(child.stdout.readline())]  # the model is loaded, the second is begun
+        time.sleep(1)
         child.send_signal(signal.SIGINT)
-        answers = [json.loads(line) for line in child.stdout.read().splitlines()]
+        answers += [json.loads(line) for line in child.stdout.read().splitlines()]
         child.stdout.close()
         self.assertEqual(child.wait(program.TIMEOUT), 130)
-        self.assertEqual([a["finish_reason"] for a in answers], ["cancelled"])
+        self.assertEqual([a["finish_reason"] for a in answers], ["length", "cancelled"])
 
     def test_a_reader_that_goes_away_ends_it_quietly(self):
         child = self.start("-p", PROMPT, "--ignore-eos", "--max-kv-size", "64", "-n", "1000000", "-q",

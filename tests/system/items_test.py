@@ -53,7 +53,7 @@ class ItemsTest(ProgramTest):
                 ("stop", [""], "stop[0]: empty"),
                 ("stop", list("abcde"), "stop: 5 strings, at most 4"),
                 ("stop", "x" * 300, "stop[0]: 300 bytes, at most 256"),
-                ("stop_token_ids", [99999], "stop_token_ids[0]: token id 99999"),
+                ("stop_token_ids", [99999], "stop_token_ids[0]: the token id 99999"),
                 ("stop_token_ids", 5, "stop_token_ids: found an integer"),
                 ("ignore_eos", 1, "ignore_eos: expected a boolean"),
                 ("logprobs", 21, "logprobs: found 21, expected an integer from 0 to 20"),
@@ -68,12 +68,30 @@ class ItemsTest(ProgramTest):
         self.assertIn("neither prompt nor prompt_ids", self.error_of({})["message"])
         self.assertIn("prompt: empty", self.error_of({"prompt": ""})["message"])
         self.assertIn("empty", self.error_of({"prompt_ids": []})["message"])
-        self.assertIn("token id 4099 is not in [0, 4099)", self.error_of({"prompt_ids": [1, 4099]})["message"])
+        self.assertIn("prompt_ids[1]: the token id 4099 is outside the vocabulary (0..4098)",
+                      self.error_of({"prompt_ids": [1, 4099]})["message"])
         self.assertIn("prompt_ids[0]: found -1", self.error_of({"prompt_ids": [-1]})["message"])
         self.assertIn("prompt_ids[0]", self.error_of({"prompt_ids": ["a"]})["message"])
         message = self.error_of({"prompt_ids": [1] * 1025})["message"]
         self.assertIn("1025", message)
         self.assertIn("1024", message)
+
+    def test_messages_name_the_prompt_as_the_input_does(self):
+        outside, too_long = [1, 4099], [1] * 1025
+        for command, item, expected in [
+                ("generate", {"prompt_ids": too_long}, "prompt_ids: 1025 tokens"),
+                ("generate", {"prompt": "x" * 5000}, "prompt: "),
+                ("score", {"ids": outside}, "ids[1]: the token id 4099 is outside"),
+                ("score", {"text": ""}, "text: empty"),
+                ("classify", {"text": ""}, "text: empty")]:
+            with self.subTest(command=command, item=item):
+                answer, = self.answers(command, "-m", BUNDLED, stdin=lines(item), code=1)
+                self.assertTrue(answer["error"]["message"].startswith(expected), answer)
+        for command in ["generate", "score"]:
+            message = self.fail_with(1, command, "-m", BUNDLED, "-q", "--prompt-ids", "1,4099")
+            self.assertIn("prompt_ids[1]: the token id 4099 is outside the vocabulary (0..4098)", message)
+        for command in ["generate", "score", "classify"]:
+            self.assertIn("prompt: empty", self.fail_with(1, command, "-m", BUNDLED, "-q", "-p", ""))
 
     def test_options_are_the_defaults_of_lines(self):
         answers = self.generate({"prompt": "The sea"}, {"prompt": "The sea", "max_tokens": 2},

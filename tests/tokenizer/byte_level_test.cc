@@ -42,13 +42,13 @@ TEST(ByteLevel, RoundTrip) {
 TEST(UnicodeClassTable, KnowsItsClasses) {
   const auto& table = UnicodeClassTable::shared();
   EXPECT_EQ(table.of('a'), kLetter | kWord);
-  EXPECT_EQ(table.of('7'), kNumber | kWord);
-  EXPECT_EQ(table.of('_'), kPunctuation | kWord);
-  EXPECT_EQ(table.of('$'), kSymbol);
+  EXPECT_EQ(table.of('7'), kNumber | kWord | kDigit);
+  EXPECT_EQ(table.of('_'), kPunctuation | kWord | kPunctuationMark);
+  EXPECT_EQ(table.of('$'), kSymbol | kPunctuationMark);
   EXPECT_EQ(table.of('\n'), kSpace);
   EXPECT_EQ(table.of(0x85), kSpace);
   EXPECT_EQ(table.of(0x180E), 0);  // no space since Unicode 6.3
-  EXPECT_EQ(table.of(0x301), kMark | kWord | kNfcActive);
+  EXPECT_EQ(table.of(0x301), kMark | kWord | kNfcActive | kAccent);
   EXPECT_EQ(table.of(0x898), kMark | kWord | kNfcBarrier);
   EXPECT_EQ(table.of(0x2EBF0), kLetter | kWord);  // Unicode 15.1
   EXPECT_EQ(table.of(0x1161), kLetter | kWord | kNfcActive);

@@ -9,17 +9,28 @@
 
 #include "base/json.h"
 #include "base/mapped_file.h"
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 
 struct GoldenEncoding {
   std::string text;
   std::vector<TokenId> ids;
+  std::optional<std::vector<TokenId>> spans;  // of ids: begin, end, begin, ...
   std::vector<TokenId> ids_with_special;
   std::vector<TokenId> ids_special_as_text;  // absent in the file: as ids
   std::string decoded;                       // of ids
   std::string decoded_skip_special;          // of ids_with_special
+};
+
+struct GoldenDecoding {
+  std::vector<TokenId> ids;
+  std::string decoded;
+};
+
+struct Goldens {
+  std::vector<GoldenEncoding> encodings;
+  std::vector<GoldenDecoding> decodings;
 };
 
 inline std::vector<TokenId> golden_ids(const Json& ids) {
@@ -29,24 +40,32 @@ inline std::vector<TokenId> golden_ids(const Json& ids) {
   return result;
 }
 
-inline GoldenEncoding parse_golden(const std::string& line) {
+inline void parse_golden(const std::string& line, Goldens& goldens) {
   const Json json = parse_json(line, "golden.jsonl");
   const auto text = [&](const char* key) { return json.find(key)->as_string(key); };
+  if (const Json* ids = json.find("decode")) {
+    goldens.decodings.push_back({.ids = golden_ids(*ids), .decoded = text("decoded")});
+    return;
+  }
   const Json* as_text = json.find("ids_special_as_text");
-  return {.text = text("text"),
-          .ids = golden_ids(*json.find("ids")),
-          .ids_with_special = golden_ids(*json.find("ids_with_special")),
-          .ids_special_as_text = golden_ids(as_text != nullptr ? *as_text : *json.find("ids")),
-          .decoded = text("decoded"),
-          .decoded_skip_special = text("decoded_skip_special")};
+  GoldenEncoding golden{
+      .text = text("text"),
+      .ids = golden_ids(*json.find("ids")),
+      .spans = std::nullopt,
+      .ids_with_special = golden_ids(*json.find("ids_with_special")),
+      .ids_special_as_text = golden_ids(as_text != nullptr ? *as_text : *json.find("ids")),
+      .decoded = text("decoded"),
+      .decoded_skip_special = text("decoded_skip_special")};
+  if (const Json* spans = json.find("spans")) golden.spans = golden_ids(*spans);
+  goldens.encodings.push_back(std::move(golden));
 }
 
-inline std::vector<GoldenEncoding> read_goldens(const std::filesystem::path& path) {
+inline Goldens read_goldens(const std::filesystem::path& path) {
   const std::string file = read_text_file(path, size_t{64} << 20);
-  std::vector<GoldenEncoding> goldens;
+  Goldens goldens;
   for (size_t begin = 0; begin < file.size();) {
     const size_t end = std::min(file.find('\n', begin), file.size());
-    if (end > begin) goldens.push_back(parse_golden(file.substr(begin, end - begin)));
+    if (end > begin) parse_golden(file.substr(begin, end - begin), goldens);
     begin = end + 1;
   }
   return goldens;
@@ -56,11 +75,19 @@ inline std::filesystem::path golden_tokenizers() {
   return std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens/tokenizer";
 }
 
+// The small tokenizers with files of their own.
+inline constexpr const char* kGoldenTokenizers[] = {
+    "odd_flags",        "ignore_merges",   "unknown_pattern", "prepended",
+    "replaced",         "metaspace_first", "metaspace_always", "suffixed",
+    "prefixed",         "behaviors",       "byte_normalized", "trimmed"};
+
 // The texts of the small goldens: strings that stand on the borders of the rules.
 inline std::vector<std::string> hard_texts() {
   std::vector<std::string> texts;
-  for (auto& golden : read_goldens(golden_tokenizers() / "odd_flags/golden.jsonl")) {
-    texts.push_back(std::move(golden.text));
+  for (const char* name : {"odd_flags", "prepended"}) {
+    for (auto& golden : read_goldens(golden_tokenizers() / name / "golden.jsonl").encodings) {
+      texts.push_back(std::move(golden.text));
+    }
   }
   return texts;
 }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 

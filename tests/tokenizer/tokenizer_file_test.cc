@@ -20,48 +20,55 @@ TEST_P(TokenizerFileRefused, NamesWhatIsWrong) {
   EXPECT_EQ(refusal(changed(GetParam().from, GetParam().to)), GetParam().error);
 }
 
+// kSmallTokenizer's pre-tokenizer and decoder, to be replaced.
+constexpr const char* kPreTokenizer = R"("pre_tokenizer": {)";
+constexpr const char* kDecoder = R"("decoder": {)";
+
 INSTANTIATE_TEST_SUITE_P(
     Unsupported, TokenizerFileRefused,
     testing::Values(
         Refused{R"({"type": "NFC"})", R"({"type": "Precompiled", "precompiled_charsmap": ""})",
                 "unsupported: t.json: normalizer Precompiled isn't supported"},
         Refused{R"({"type": "NFC"})",
-                R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "NFKC"}]})",
-                "unsupported: t.json: normalizer NFKC isn't supported"},
+                R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "BertNormalizer"}]})",
+                "unsupported: t.json: normalizer BertNormalizer isn't supported"},
+        Refused{R"({"type": "NFC"})",
+                R"({"type": "Replace", "pattern": {"String": ""}, "content": "x"})",
+                "unsupported: t.json: normalizer Replace by an empty string isn't supported"},
         Refused{R"("pre_tokenizer": {"type": "ByteLevel")",
-                R"("pre_tokenizer": {"type": "Metaspace")",
-                "unsupported: t.json: pre_tokenizer Metaspace isn't supported"},
-        Refused{R"("pre_tokenizer": {)", R"("pre_tokenizer": null, "other": {)",
-                "unsupported: t.json: a file without pre_tokenizer ByteLevel isn't supported"},
+                R"("pre_tokenizer": {"type": "UnicodeScripts")",
+                "unsupported: t.json: pre_tokenizer UnicodeScripts isn't supported"},
         Refused{
-            R"("pre_tokenizer": {)",
-            R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Removed"}, "other": {)",
-            "unsupported: t.json: pre_tokenizer Split with behavior Removed isn't supported"},
+            kPreTokenizer,
+            R"("pre_tokenizer": {"type": "Split", "pattern": {"Other": "a"}, "behavior": "Isolated"}, "other": {)",
+            "unsupported: t.json: pre_tokenizer Split by a pattern other than String and Regex "
+            "isn't supported"},
         Refused{
-            R"("pre_tokenizer": {)",
-            R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated"}, "other": {)",
-            "unsupported: t.json: pre_tokenizer Split by a pattern other than Regex isn't "
-            "supported"},
-        Refused{
-            R"("pre_tokenizer": {)",
+            kPreTokenizer,
             R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\w"}, "behavior": "Isolated"}, "other": {)",
             R"(unsupported: t.json: pre_tokenizer.pattern.Regex: a pattern with \w isn't supported)"},
+        Refused{R"({"type": "TemplateProcessing")", R"({"type": "Padding")",
+                "unsupported: t.json: post_processor Padding isn't supported"},
+        Refused{kDecoder, R"("decoder": {"type": "CTC"}, "other": {)",
+                "unsupported: t.json: decoder CTC isn't supported"},
         Refused{
-            R"("pre_tokenizer": {)",
-            R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Isolated"}, "other": {)",
-            "unsupported: t.json: pre_tokenizer without ByteLevel isn't supported"},
-        Refused{R"({"type": "TemplateProcessing")", R"({"type": "RobertaProcessing")",
-                "unsupported: t.json: post_processor RobertaProcessing isn't supported"},
-        Refused{R"("decoder": {"type": "ByteLevel")", R"("decoder": {"type": "Fuse")",
-                "unsupported: t.json: decoder Fuse isn't supported"},
+            kDecoder,
+            R"("decoder": {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]}, "other": {)",
+            "unsupported: t.json: decoder ByteFallback behind one that joins the tokens isn't "
+            "supported"},
+        Refused{
+            kDecoder,
+            R"("decoder": {"type": "Sequence", "decoders": [{"type": "BPEDecoder", "suffix": "x"}, {"type": "ByteFallback"}]}, "other": {)",
+            "unsupported: t.json: decoder BPEDecoder together with ByteFallback isn't supported"},
         Refused{R"("type": "BPE")", R"("type": "Unigram")",
                 "unsupported: t.json: model Unigram isn't supported"},
-        Refused{R"("byte_fallback": false)", R"("byte_fallback": true)",
-                "unsupported: t.json: model.byte_fallback isn't supported"},
+        Refused{R"("byte_fallback": false, "ignore_merges": false,
+    "vocab": {)",
+                R"("byte_fallback": true, "vocab": {"<0x41>": 3000, )",
+                "unsupported: t.json: model.byte_fallback together with ByteLevel and a vocabulary "
+                "that lacks bytes isn't supported"},
         Refused{R"("dropout": null)", R"("dropout": 0.1)",
-                "unsupported: t.json: model.dropout isn't supported"},
-        Refused{R"("unk_token": null)", R"("unk_token": "a")",
-                "unsupported: t.json: model.unk_token isn't supported"}));
+                "unsupported: t.json: model.dropout isn't supported"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Corrupt, TokenizerFileRefused,
@@ -126,6 +133,33 @@ INSTANTIATE_TEST_SUITE_P(
                 "corrupt: t.json: post_processor.special_tokens: <t> is missing"},
         Refused{R"({"type": "NFC"})", R"({"kind": "NFC"})",
                 "corrupt: t.json: normalizer: type is missing"},
+        Refused{
+            kPreTokenizer,
+            R"("pre_tokenizer": {"type": "Split", "pattern": {"String": "a"}, "behavior": "Kept"}, "other": {)",
+            "corrupt: t.json: pre_tokenizer.behavior: \"Kept\" is no behavior"},
+        Refused{kPreTokenizer,
+                R"("pre_tokenizer": {"type": "Metaspace", "replacement": "ab"}, "other": {)",
+                "corrupt: t.json: pre_tokenizer.replacement: expected one character, found "
+                "\"ab\""},
+        Refused{
+            kPreTokenizer,
+            R"("pre_tokenizer": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "last"}, "other": {)",
+            "corrupt: t.json: pre_tokenizer.prepend_scheme: expected always, first or never, found "
+            "\"last\""},
+        Refused{
+            kPreTokenizer,
+            R"("pre_tokenizer": {"type": "Metaspace", "replacement": "_", "add_prefix_space": false, "prepend_scheme": "first"}, "other": {)",
+            "corrupt: t.json: pre_tokenizer.add_prefix_space: false contradicts prepend_scheme"},
+        Refused{kDecoder,
+                R"("decoder": {"type": "Strip", "content": " ", "start": -1, "stop": 0}, "other": {)",
+                "corrupt: t.json: decoder.start: expected a count"},
+        Refused{R"("post_processor": {)",
+                R"("post_processor": {"type": "BertProcessing", "cls": ["<s>"], "sep": ["<s>", 8]}, "other": {)",
+                "corrupt: t.json: post_processor.cls: expected a token and its id"},
+        Refused{R"("unk_token": null)", R"("unk_token": "<no>")",
+                "corrupt: t.json: model.unk_token: \"<no>\" isn't in the vocabulary"},
+        Refused{R"("continuing_subword_prefix": null)", R"("continuing_subword_prefix": "##")",
+                "corrupt: t.json: model.merges[0]: \"b\" lacks the prefix"},
         Refused{R"("add_prefix_space": false)", R"("add_prefix_space": "no")",
                 "corrupt: t.json: pre_tokenizer.add_prefix_space: expected a boolean, found a "
                 "string"}));

@@ -1,4 +1,4 @@
-#include "tokenizer/tokenizer.h"
+#include "paceline/tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
 #include "tests/tokenizer/small_tokenizer.h"
-#include "tokenizer/normalizer.h"
+#include "tokenizer/unicode_normalizer.h"
 #include "tokenizer/tokenizer_config.h"
 
 namespace paceline {
@@ -19,38 +19,38 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-std::unique_ptr<Tokenizer> small() { return Tokenizer::from_json(kSmallTokenizer, "t.json"); }
+Tokenizer small() { return Tokenizer::from_json(kSmallTokenizer, "t.json"); }
 
 TEST(Tokenizer, Small) {
   const auto tokenizer = small();
-  EXPECT_EQ(tokenizer->vocab_size(), 10);
-  EXPECT_EQ(tokenizer->encode("abc a<x>b"), (Ids{5, 6, 9, 1}));
-  EXPECT_EQ(tokenizer->encode("ab", {.add_special = true}), (Ids{8, 4}));
-  EXPECT_EQ(tokenizer->encode("", {.add_special = true}), (Ids{8}));
-  EXPECT_EQ(tokenizer->encode("a<s>b<x>", {.specials_as_text = true}), (Ids{0, 1, 9}));
-  EXPECT_EQ(tokenizer->encode("aéb"), (Ids{0, 7, 1}));  // a byte without a token is left out
-  EXPECT_EQ(tokenizer->decode(Ids{8, 6, 9}), "<s> a<x>");
-  EXPECT_EQ(tokenizer->decode(Ids{8, 6, 9}, {.skip_special = true}), " a<x>");
-  EXPECT_EQ(tokenizer->decode(Ids{7}), "\uFFFD");
+  EXPECT_EQ(tokenizer.vocab_size(), 10);
+  EXPECT_EQ(tokenizer.encode("abc a<x>b"), (Ids{5, 6, 9, 1}));
+  EXPECT_EQ(tokenizer.encode("ab", {.add_special = true}), (Ids{8, 4}));
+  EXPECT_EQ(tokenizer.encode("", {.add_special = true}), (Ids{8}));
+  EXPECT_EQ(tokenizer.encode("a<s>b<x>", {.specials_as_text = true}), (Ids{0, 1, 9}));
+  EXPECT_EQ(tokenizer.encode("aéb"), (Ids{0, 7, 1}));  // a byte without a token is left out
+  EXPECT_EQ(tokenizer.decode(Ids{8, 6, 9}), "<s> a<x>");
+  EXPECT_EQ(tokenizer.decode(Ids{8, 6, 9}, {.skip_special = true}), " a<x>");
+  EXPECT_EQ(tokenizer.decode(Ids{7}), "\uFFFD");
 }
 
 TEST(Tokenizer, Ids) {
   const auto tokenizer = small();
-  EXPECT_EQ(tokenizer->token_text(6), "Ġa");
-  EXPECT_EQ(tokenizer->token_bytes(6), " a");
-  EXPECT_EQ(tokenizer->token_bytes(7), "\xC3");
-  EXPECT_EQ(tokenizer->token_text(9), "<x>");
-  EXPECT_EQ(tokenizer->token_id("Ġa"), 6);
-  EXPECT_EQ(tokenizer->token_id("<s>"), 8);
-  EXPECT_EQ(tokenizer->token_id("no"), std::nullopt);
-  EXPECT_TRUE(tokenizer->is_special(8));
-  EXPECT_FALSE(tokenizer->is_special(9));
-  EXPECT_FALSE(tokenizer->is_special(-1));
+  EXPECT_EQ(tokenizer.token_text(6), "Ġa");
+  EXPECT_EQ(tokenizer.token_bytes(6), " a");
+  EXPECT_EQ(tokenizer.token_bytes(7), "\xC3");
+  EXPECT_EQ(tokenizer.token_text(9), "<x>");
+  EXPECT_EQ(tokenizer.token_id("Ġa"), 6);
+  EXPECT_EQ(tokenizer.token_id("<s>"), 8);
+  EXPECT_EQ(tokenizer.token_id("no"), std::nullopt);
+  EXPECT_TRUE(tokenizer.is_special(8));
+  EXPECT_FALSE(tokenizer.is_special(9));
+  EXPECT_FALSE(tokenizer.is_special(-1));
   for (const TokenId id : {-1, 10, 1 << 30}) {
-    EXPECT_EQ(tokenizer->token_bytes(id), "");
-    EXPECT_EQ(tokenizer->token_text(id), "");
+    EXPECT_EQ(tokenizer.token_bytes(id), "");
+    EXPECT_EQ(tokenizer.token_text(id), "");
     try {
-      tokenizer->decode(Ids{0, id});
+      tokenizer.decode(Ids{0, id});
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::invalid);
@@ -62,9 +62,9 @@ TEST(Tokenizer, Ids) {
 
 TEST(Tokenizer, AHoleAmongTheIdsIsNoToken) {
   const auto tokenizer = Tokenizer::from_json(changed(R"("id": 9)", R"("id": 30)"), "t.json");
-  EXPECT_EQ(tokenizer->vocab_size(), 31);
-  EXPECT_EQ(tokenizer->token_text(20), "");
-  EXPECT_EQ(tokenizer->decode(Ids{0, 20, 30}), "a<x>");
+  EXPECT_EQ(tokenizer.vocab_size(), 31);
+  EXPECT_EQ(tokenizer.token_text(20), "");
+  EXPECT_EQ(tokenizer.decode(Ids{0, 20, 30}), "a<x>");
 }
 
 TEST(Tokenizer, IllFormedTextIsRepairedFirst) {
@@ -73,9 +73,9 @@ TEST(Tokenizer, IllFormedTextIsRepairedFirst) {
   for (int i = 0; i < 2000; ++i) {
     const std::string bytes = random.bytes(40);
     const std::string repaired = replace_invalid_utf8(bytes);
-    const Ids ids = tokenizer->encode(bytes);
-    ASSERT_EQ(ids, tokenizer->encode(repaired));
-    ASSERT_EQ(tokenizer->decode(ids), repaired);
+    const Ids ids = tokenizer.encode(bytes);
+    ASSERT_EQ(ids, tokenizer.encode(repaired));
+    ASSERT_EQ(tokenizer.decode(ids), repaired);
   }
 }
 
@@ -92,10 +92,10 @@ TEST(Tokenizer, DecodeInvertsEncode) {
   RandomText random(8);
   for (int i = 0; i < 3000; ++i) {
     const std::string text = random.text(20);
-    std::string storage;
-    ASSERT_EQ(plain->decode(plain->encode(text)), text);
-    ASSERT_EQ(normalizing->decode(normalizing->encode(text)),
-              NfcNormalizer().normalize(text, storage));
+    TextStore store(text);
+    ASSERT_EQ(plain.decode(plain.encode(text)), text);
+    ASSERT_EQ(normalizing.decode(normalizing.encode(text)),
+              UnicodeNormalizer(UnicodeForm::nfc).normalize(text, store));
   }
 }
 
@@ -105,10 +105,10 @@ TEST(Tokenizer, TokenBytesAddUpToTheDecodedText) {
   for (int i = 0; i < 1000; ++i) {
     Ids ids(random.below(30));
     for (TokenId& id : ids)
-      id = static_cast<TokenId>(random.below(static_cast<size_t>(tokenizer->vocab_size())));
+      id = static_cast<TokenId>(random.below(static_cast<size_t>(tokenizer.vocab_size())));
     std::string bytes;
-    for (const TokenId id : ids) bytes += tokenizer->token_bytes(id);
-    ASSERT_EQ(tokenizer->decode(ids), replace_invalid_utf8(bytes));
+    for (const TokenId id : ids) bytes += tokenizer.token_bytes(id);
+    ASSERT_EQ(tokenizer.decode(ids), replace_invalid_utf8(bytes));
   }
 }
 
@@ -122,24 +122,24 @@ TEST(Tokenizer, TheCacheChangesNothing) {
     const std::string word =
         random.text(3) + "<longer>";  // an added token: what follows is on its own
     text += word;
-    const Ids ids = tokenizer->encode(word);
+    const Ids ids = tokenizer.encode(word);
     expected.insert(expected.end(), ids.begin(), ids.end());
   }
-  EXPECT_EQ(tokenizer->encode(text), expected);
+  EXPECT_EQ(tokenizer.encode(text), expected);
 }
 
 TEST(Tokenizer, ThreadsShareIt) {
   const auto tokenizer = Tokenizer::load(golden_tokenizers() / "unknown_pattern");
   const auto texts = hard_texts();
   std::vector<Ids> expected;
-  for (const auto& text : texts) expected.push_back(tokenizer->encode(text));
+  for (const auto& text : texts) expected.push_back(tokenizer.encode(text));
   std::vector<std::jthread> threads;
   std::vector<int> differences(4);
   for (int& count : differences) {
     threads.emplace_back([&] {
       for (int round = 0; round < 20; ++round) {
         for (size_t i = 0; i < texts.size(); ++i) {
-          if (tokenizer->encode(texts[i]) != expected[i]) ++count;
+          if (tokenizer.encode(texts[i]) != expected[i]) ++count;
         }
       }
     });
@@ -168,7 +168,7 @@ TEST(Tokenizer, LongRunsTakeUnderASecond) {
     std::string text;
     while (text.size() < size) text += unit;
     const double begin = thread_seconds();
-    const Ids ids = tokenizer->encode(text);
+    const Ids ids = tokenizer.encode(text);
     EXPECT_LT(thread_seconds() - begin, 1.0 * kSlower) << '"' << unit << '"';
     EXPECT_GT(ids.size(), 1000u);
   }
@@ -192,17 +192,20 @@ class TokenizerDirectory : public testing::Test {
       std::filesystem::path(testing::TempDir()) / ("tokenizer_test_" + std::to_string(getpid()));
 };
 
-TEST_F(TokenizerDirectory, BosAndEosComeFromTheConfig) {
+TEST_F(TokenizerDirectory, NamedTokensComeFromTheFilesBeside) {
   EXPECT_TRUE(load_error().starts_with("not_found: "));
   write("tokenizer.json", kSmallTokenizer);
-  EXPECT_EQ(Tokenizer::load(path_)->eos_token(), std::nullopt);
+  EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{});
   write("tokenizer_config.json",
-        R"({"bos_token": "<s>", "eos_token": {"content": "<x>", "lstrip": false}})");
-  EXPECT_EQ(Tokenizer::load(path_)->bos_token(), 8);
-  EXPECT_EQ(Tokenizer::load(path_)->eos_token(), 9);
-  write("tokenizer_config.json", R"({"bos_token": null, "eos_token": "<gone>"})");
-  EXPECT_EQ(Tokenizer::load(path_)->bos_token(), std::nullopt);
-  EXPECT_EQ(Tokenizer::load(path_)->eos_token(), std::nullopt);
+        R"({"eos_token": {"content": "<x>", "lstrip": false}, "bos_token": "<s>"})");
+  EXPECT_EQ(Tokenizer::load(path_).bos_token(), 8);
+  EXPECT_EQ(Tokenizer::load(path_).pad_token(), std::nullopt);
+  EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{9});
+  const std::vector<std::pair<std::string, std::string>> names = {{"bos_token", "<s>"},
+                                                                  {"eos_token", "<x>"}};
+  EXPECT_EQ(Tokenizer::load(path_).special_tokens(), names);
+  write("generation_config.json", R"({"eos_token_id": [9, 4, 4, 70]})");
+  EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), (Ids{4, 9}));
   write("tokenizer_config.json", R"({"eos_token": 3})");
   const std::string file = (path_ / "tokenizer_config.json").string();
   EXPECT_EQ(load_error(), "corrupt: " + file + ": eos_token: expected an object, found an integer");
@@ -210,12 +213,99 @@ TEST_F(TokenizerDirectory, BosAndEosComeFromTheConfig) {
   EXPECT_TRUE(load_error().starts_with("corrupt: " + file)) << load_error();
 }
 
+// As a model card's repository from before added_tokens_decoder has them.
+TEST_F(TokenizerDirectory, OlderFilesAddTokens) {
+  write("tokenizer.json", kSmallTokenizer);
+  write("tokenizer_config.json", R"({"bos_token": "<s>"})");
+  write("special_tokens_map.json", R"({"eos_token": {"content": "<|im_end|>"}, "pad_token": "<x>"})");
+  write("added_tokens.json", R"({"<|im_end|>": 10, "<tool>": 11, "ab": 4, "<x>": 9})");
+  const Tokenizer tokenizer = Tokenizer::load(path_);
+  EXPECT_EQ(tokenizer.vocab_size(), 12);
+  EXPECT_EQ(tokenizer.encode("<tool><|im_end|>ab"), (Ids{11, 10, 4}));
+  EXPECT_TRUE(tokenizer.is_special(10));
+  EXPECT_FALSE(tokenizer.is_special(11));
+  EXPECT_EQ(tokenizer.pad_token(), 9);
+  EXPECT_EQ(tokenizer.stop_tokens(), Ids{10});
+  write("added_tokens.json", R"({"<tool>": "11"})");
+  EXPECT_EQ(load_error(), "corrupt: " + (path_ / "added_tokens.json").string() +
+                              ": <tool>: expected an integer below 2^63, found a string");
+}
+
+TEST_F(TokenizerDirectory, TheConfigsAddedTokensCountInTheirPlace) {
+  write("tokenizer.json", kSmallTokenizer);
+  write("special_tokens_map.json", R"({"eos_token": "<x>"})");
+  write("tokenizer_config.json",
+        R"({"eos_token": "<end>", "image_token": "<x>", "extra_special_tokens": {"tool_token": "<t>"},
+            "add_bos_token": true, "chat_template": "x",
+            "added_tokens_decoder": {"9": {"content": "<x>", "special": true, "rstrip": true},
+                                     "12": {"content": "<end>", "special": true},
+                                     "8": {"content": "<other>", "special": false}}})");
+  const Tokenizer tokenizer = Tokenizer::load(path_);
+  EXPECT_EQ(tokenizer.encode("<x>  <end>a<other>"), (Ids{9, 12, 0, 13}));  // 8 was taken
+  EXPECT_TRUE(tokenizer.is_special(9));
+  EXPECT_EQ(tokenizer.stop_tokens(), Ids{12});
+  const std::vector<std::pair<std::string, std::string>> names = {
+      {"eos_token", "<end>"}, {"image_token", "<x>"}, {"tool_token", "<t>"}};
+  EXPECT_EQ(tokenizer.special_tokens(), names);
+}
+
+TEST_F(TokenizerDirectory, EndOfTurnTokensStopThoughNobodySaysSo) {
+  const std::string other(changed(R"("content": "<x>")", R"("content": "<|eot_id|>")"));
+  write("tokenizer.json", other);
+  EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{9});
+  write("tokenizer.json", changed(R"("content": "<x>")", R"("content": "<|end|>")"));
+  EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{9});
+  // Where turns have channels it ends a message, and the turn goes on.
+  write("tokenizer_config.json",
+        R"({"added_tokens_decoder": {"10": {"content": "<|channel|>", "special": true}}})");
+  EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{});
+}
+
 TEST(TokenizerConfig, NumbersLongerThan64BitsAreRead) {
-  const auto config = read_tokenizer_config(
+  TokenizerConfig config;
+  read_tokenizer_config_file(
       R"({"a": 1000000000000000019884624838656, "b": [-1000000000000000019884624838656, 1.5e3, "\"10000000000000000000000"], "eos_token": "<x>"})",
-      "c.json");
-  EXPECT_EQ(config.eos_token, "<x>");
-  EXPECT_EQ(config.bos_token, std::nullopt);
+      "c.json", config);
+  EXPECT_EQ(config.special_tokens.size(), 1u);
+}
+
+using Spans = std::vector<std::pair<size_t, size_t>>;
+
+Spans spans_of(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
+  const Encoding encoding = tokenizer.encode_with_spans(text, options);
+  EXPECT_EQ(encoding.ids, tokenizer.encode(text, options));
+  Spans spans;
+  for (const TextSpan& span : encoding.spans) spans.emplace_back(span.begin, span.end);
+  return spans;
+}
+
+TEST(TokenizerSpans, CountTheBytesOfTheTextAsItWasGiven) {
+  const Tokenizer tokenizer = small();
+  EXPECT_EQ(spans_of(tokenizer, "abc a<x>b"), (Spans{{0, 3}, {3, 5}, {5, 8}, {8, 9}}));
+  EXPECT_EQ(spans_of(tokenizer, "ab", {.add_special = true}), (Spans{{0, 0}, {0, 2}}));
+  EXPECT_EQ(spans_of(tokenizer, ""), Spans{});
+  // An ill-formed byte stands for the three of U+FFFD, which this vocabulary lacks.
+  EXPECT_EQ(spans_of(tokenizer, "\xFF<x>a\xE4\xBD<x>"), (Spans{{1, 4}, {4, 5}, {7, 10}}));
+}
+
+// Whatever the parts do: spans stay in the text, in order of their ends but for overlapping pieces
+// of one character, and are those of whole characters.
+TEST(TokenizerSpans, StayInTheText) {
+  RandomText random(21);
+  for (const char* name : kGoldenTokenizers) {
+    const Tokenizer tokenizer = Tokenizer::load(golden_tokenizers() / name);
+    for (int i = 0; i < 200; ++i) {
+      const std::string text = random.text(12);
+      const Encoding encoding = tokenizer.encode_with_spans(text);
+      ASSERT_EQ(encoding.ids, tokenizer.encode(text)) << name << ": " << text;
+      ASSERT_EQ(encoding.spans.size(), encoding.ids.size());
+      for (const TextSpan& span : encoding.spans) {
+        ASSERT_LE(span.begin, span.end);
+        ASSERT_LE(span.end, text.size());
+        ASSERT_TRUE(is_valid_utf8(std::string_view(text).substr(span.begin, span.end - span.begin)));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 
 Needs the `tokenizers` of requirements.txt. Each tokenizer gets a folder with tokenizer.json (the bundled one none: it
 is that of models/) and golden.jsonl: `text`, `ids`, `ids_with_special`, `ids_special_as_text`, `decoded` (of `ids`),
-`decoded_skip_special` (of `ids_with_special`), the fields of which the larger golden files of the developers have more.
+`decoded_skip_special` (of `ids_with_special`), the fields of which the larger golden files of the developers have more;
+also `spans` of `ids`, flat, in bytes of the text; and lines with `decode`, random ids, and `decoded` alone.
 """
 
 import argparse
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -40,6 +42,17 @@ TEXTS = [
     "<s>x</s>", "  <s>  x </s> ", "left  <l>x", "x<l>", "<r>  x", "<r>\n\n<l> ", "<both> a <both>", "  <both>  <both>  ",
     "word", "a word here", "swords word's word_ word\u0301 wordword", "\u00e9clair", "an e\u0301clair, \u00e9clairs", "<spec>", " <spec>s<spec>",
     "<long", "<longer>", "<long><longer><longe>", "abcabcabd", "abcd bcde", "\u0120x\u00e9", "x \u0120x\u00e9 y", "tab\tword\nword",
+]
+
+
+# Where SentencePiece-like files and the rarer parts have their borders.
+FEW_TEXTS = [
+    "", " ", "  ", "a", "it was", " it was ", "It  was   the", "\u2581it\u2581was", "\u2581", "was\nit\n\n", "\t", "caf\u00e9 CAFE\u0301",
+    "\u4f60\u597d \u4e16", "\U0001f600\U0001f600", "\u00ff\u0100x", "1775 12\u00bd\u0663", "don't!? (said) -- \u00abx\u00bb", "\ufb01ne \u212b\u1e9b\u0323",
+    "\uac01\u1112\u1161\u11ab", "\u0130\u03a3 \u1e9e", "q\u0323\u0307\u0301", "\u200bx\u0001y\ufeff", "<s>it", "it<s> was</s>", "  <l> it", "it <r>  was",
+    "the<both>the", "xxyyzz", "<unk>", "<0x41>", "a\u0301\u0301\u0301", "\u2460\u3307\uff21", "\u3000it\u00a0was\u2028", "\U0001d400\U00011938\u0344",
+    "the age of wisdom, it was the age of", "\ufffd\ufffd", "itwasthebestoftimes", "\u00c9t\u00c9", "\u05d0\u05b8it", "a b  c   d", "##the was##",
+    "was</w>", "--  --", "\u1e9b\u0323\u0323x\u0334", "\U0001f468\u200d\U0001f469", "It's 3.14!", "\u09b2it\u0e33", "e\u0301", "it\r\nwas", "\u0345\u0334\u0345",
 ]
 
 
@@ -104,16 +117,130 @@ def unknown_pattern():
     return json.loads(tokenizer.to_str())
 
 
-def golden_lines(tokenizer):
-    for text in TEXTS:
-        def ids(special, as_text=False):
+def assembled(pre_tokenizer=None, normalizer=None, decoder=None, post_processor=None, size=340, bytes_of_fallback=False,
+              added=(), **options):
+    """A tokenizer whose parts are given as JSON, trained with them in place."""
+    tree = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
+            "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": decoder,
+            "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                      "vocab": {}, "merges": [], **options}}
+    tokenizer = Tokenizer.from_str(json.dumps({**tree, "model": {**tree["model"], "unk_token": None}}))
+    affixes = {key: options[key] for key in ("continuing_subword_prefix", "end_of_word_suffix") if key in options}
+    first = ["<unk>", "<s>", "</s>"] + ([f"<0x{b:02X}>" for b in range(256)] if bytes_of_fallback else [])
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=first, show_progress=False, limit_alphabet=60, **affixes)
+    tokenizer.train_from_iterator(TRAINING.splitlines(), trainer)
+    trained = json.loads(tokenizer.to_str())["model"]
+    tree["model"] |= {"vocab": trained["vocab"], "merges": trained["merges"]}
+    tree["post_processor"] = post_processor
+    next_id = len(trained["vocab"])
+    for token in (*SPECIALS, *added):
+        identity = trained["vocab"].get(token["content"], next_id)
+        next_id = max(next_id, identity + 1)
+        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+        tree["added_tokens"].append({"id": identity, **flags, **token})
+    return tree
+
+
+SPECIALS = [{"content": content, "special": True} for content in ("<unk>", "<s>", "</s>")]
+STRIPPING = [{"content": "<l>", "lstrip": True}, {"content": "<r>", "rstrip": True, "normalized": True},
+             {"content": "<both>", "lstrip": True, "rstrip": True, "single_word": True, "normalized": True}]
+REPLACED = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+SPACED = {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}
+FRAME = {"type": "TemplateProcessing", "pair": [],
+         "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+         "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}
+
+
+def byte_level(prefix):
+    return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": True}
+
+
+def sequence(key, *parts):
+    return {"type": "Sequence", key: list(parts)}
+
+
+def split(pattern, behavior, invert=False):
+    return {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": invert}
+
+
+def metaspace(**options):
+    return {"type": "Metaspace", "replacement": "\u2581", **options}
+
+
+def assembled_tokenizers():
+    """Every part that isn't in the three above, as the files of well-known models put them together or worse."""
+    fallback = {"byte_fallback": True, "bytes_of_fallback": True, "unk_token": "<unk>", "size": 520}
+    joined = sequence("decoders", SPACED, {"type": "ByteFallback"}, {"type": "Fuse"})
+    return {
+        "prepended": assembled(None, sequence("normalizers", {"type": "Prepend", "prepend": "\u2581"}, REPLACED), sequence(
+            "decoders", SPACED, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}),
+            FRAME, fuse_unk=True, added=STRIPPING, **fallback),
+        "replaced": assembled(split({"String": " "}, "MergedWithPrevious"), REPLACED, joined, FRAME, fuse_unk=True, **fallback),
+        "metaspace_first": assembled(metaspace(prepend_scheme="first", split=False), {"type": "Nmt"}, sequence(
+                "decoders", {"type": "ByteFallback"}, metaspace(prepend_scheme="first", split=False)), FRAME, added=STRIPPING, **fallback),
+        "metaspace_always": assembled(sequence("pretokenizers", metaspace(add_prefix_space=True), {"type": "Digits", "individual_digits": True}),
+            {"type": "NFKC"}, metaspace(prepend_scheme="always", split=True), unk_token="<unk>", fuse_unk=True, added=STRIPPING),
+        "suffixed": assembled(sequence("pretokenizers", {"type": "WhitespaceSplit"}, {"type": "Punctuation", "behavior": "Contiguous"},
+                        {"type": "Digits", "individual_digits": False}),
+            sequence("normalizers", {"type": "NFKD"}, {"type": "StripAccents"}, {"type": "Lowercase"},
+                     {"type": "Strip", "strip_left": True, "strip_right": True},
+                     {"type": "Replace", "pattern": {"Regex": "[xyz]{2}"}, "content": "w"}),
+            {"type": "BPEDecoder", "suffix": "</w>"}, {"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]},
+            end_of_word_suffix="</w>", unk_token="<unk>"),
+        "prefixed": assembled({"type": "BertPreTokenizer"}, {"type": "NFD"}, {"type": "WordPiece", "prefix": "##", "cleanup": True},
+                              continuing_subword_prefix="##", unk_token="<unk>", fuse_unk=True),
+        "behaviors": assembled(sequence("pretokenizers", split({"String": "the"}, "MergedWithNext"), split({"Regex": "[aeiou]+"}, "Contiguous"),
+                        {"type": "CharDelimiterSplit", "delimiter": "w"}, split({"Regex": "[a-z ]+"}, "Removed", True),
+                        {"type": "Whitespace"}), unk_token="<unk>", ignore_merges=True, added=STRIPPING),
+        "byte_normalized": assembled(split({"String": "\u0120"}, "MergedWithNext"), sequence("normalizers", {"type": "NFC"}, {"type": "ByteLevel"}), sequence(
+                "decoders", byte_level(False), {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+                {"type": "Replace", "pattern": {"String": "was"}, "content": "WAS"}),
+            {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1], "trim_offsets": True, "add_prefix_space": False}),
+        "trimmed": assembled(sequence("pretokenizers", byte_level(True),
+                        {"type": "Punctuation", "behavior": "MergedWithPrevious"}), None, byte_level(True),
+            sequence("processors", byte_level(True), FRAME),
+            added=STRIPPING),
+    }
+
+
+def byte_spans(text, offsets):
+    """Offsets in code points as offsets in bytes, flat."""
+    position, positions = 0, [0]
+    for c in text:
+        position += len(c.encode())
+        positions.append(position)
+    return [positions[offset] for pair in offsets for offset in pair]
+
+
+def random_ids(rng, tokenizer):
+    vocabulary = tokenizer.get_vocab()
+    fallback = [vocabulary[f"<0x{b:02X}>"] for b in range(256) if f"<0x{b:02X}>" in vocabulary]
+    ids = []
+    for _ in range(rng.randrange(1, 10)):
+        if fallback and rng.randrange(3) == 0:
+            ids.extend(fallback[b] for b in rng.choice(("\u00e9", "\u4f60", "\U0001f600")).encode())
+            ids.extend(rng.choices(fallback, k=rng.randrange(2)))
+        else:
+            ids.append(rng.randrange(max(vocabulary.values()) + 1))
+    return ids
+
+
+def golden_lines(tokenizer, texts):
+    for text in texts:
+        def encode(special, as_text=False):
             tokenizer.encode_special_tokens = as_text
-            return tokenizer.encode(text, add_special_tokens=special).ids
-        plain, framed = ids(False), ids(True)
-        yield json.dumps({"text": text, "ids": plain, "ids_with_special": framed, "ids_special_as_text": ids(False, True),
-                          "decoded": tokenizer.decode(plain, skip_special_tokens=False),
-                          "decoded_skip_special": tokenizer.decode(framed, skip_special_tokens=True)},
-                         separators=(",", ":"))
+            return tokenizer.encode(text, add_special_tokens=special)
+        plain, framed, as_text = encode(False), encode(True).ids, encode(False, True).ids
+        line = {"text": text, "ids": plain.ids, "spans": byte_spans(text, plain.offsets), "ids_with_special": framed}
+        if as_text != plain.ids:
+            line["ids_special_as_text"] = as_text
+        yield json.dumps({**line, "decoded": tokenizer.decode(plain.ids, skip_special_tokens=False),
+                          "decoded_skip_special": tokenizer.decode(framed, skip_special_tokens=True)}, separators=(",", ":"))
+    rng = random.Random(len(texts))
+    for _ in range(40):
+        ids = random_ids(rng, tokenizer)
+        yield json.dumps({"decode": ids, "decoded": tokenizer.decode(ids, skip_special_tokens=False)}, separators=(",", ":"))
 
 
 def main():
@@ -123,17 +250,19 @@ def main():
     options = parser.parse_args()
     if tokenizers.__version__ != PINNED:
         sys.exit(f"tokenizers {tokenizers.__version__} found, {PINNED} expected")
-    made = {"odd_flags": odd_flags(), "ignore_merges": ignore_merges(), "unknown_pattern": unknown_pattern()}
+    made = {"odd_flags": odd_flags(), "ignore_merges": ignore_merges(), "unknown_pattern": unknown_pattern(),
+            **assembled_tokenizers()}
     for name, tree in made.items():
         folder = options.out / name
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(tree, ensure_ascii=True, separators=(",", ":"))
         (folder / "tokenizer.json").write_text(text + "\n")
-        (folder / "golden.jsonl").write_text("\n".join(golden_lines(Tokenizer.from_str(text))) + "\n")
+        texts = TEXTS if name in ("odd_flags", "ignore_merges", "unknown_pattern") else FEW_TEXTS
+        (folder / "golden.jsonl").write_text("\n".join(golden_lines(Tokenizer.from_str(text), texts)) + "\n")
     bundled = options.out / "bundled"
     bundled.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(options.bundled / "tokenizer.json"))
-    (bundled / "golden.jsonl").write_text("\n".join(golden_lines(tokenizer)) + "\n")
+    (bundled / "golden.jsonl").write_text("\n".join(golden_lines(tokenizer, TEXTS)) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+// ChatTemplate renders a conversation into the prompt that a model was trained on.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+struct ChatMessage {
+  std::string role;     // "system", "user", "assistant", "tool", ...
+  std::string content;  // as a string
+  // When not empty: the whole message as a JSON object, for tool calls, content in parts, ...;
+  // `role` and `content` are then not looked at.
+  std::string json = {};
+};
+
+// What a template sees, and nothing else.
+struct ChatInput {
+  std::vector<ChatMessage> messages;
+  std::string tools_json = {};      // a JSON array; empty: none
+  std::string documents_json = {};  // a JSON array; empty: none
+  std::string kwargs_json = {};     // further variables, a JSON object; empty: none
+  bool add_generation_prompt = true;
+  // e.g. {"bos_token", "<s>"}; see Tokenizer::special_tokens.
+  std::vector<std::pair<std::string, std::string>> special_tokens = {};
+  std::optional<std::string> now =
+      {};  // the clock of strftime_now, ISO 8601; the machine's if unset
+};
+
+// The Jinja of chat templates, as transformers runs it (ImmutableSandboxedEnvironment, trim_blocks,
+// lstrip_blocks, loop controls). Immutable; any number of threads may use it at once.
+class ChatTemplate {
+ public:
+  struct State;  // what stands behind it, not part of the API
+
+  // Throws Error invalid "NAME:LINE:COLUMN: ..." when it doesn't parse.
+  static ChatTemplate parse(std::string_view source, std::string_view name);
+  // What a model's directory carries: chat_template.jinja, chat_template.json, or chat_template of
+  // tokenizer_config.json (a string, or a list of named ones), in that order. Of named ones `name`
+  // is taken, or when it is empty "tool_use" for an input with tools and "default" else. Nothing
+  // when it carries none. Throws Error invalid when it doesn't parse or has none of that name.
+  static std::optional<ChatTemplate> load(const std::filesystem::path& directory,
+                                          std::string_view name = {});
+  // A built-in format: "chatml" (Qwen 2 and 3), "gemma" or "llama3". Throws Error invalid naming
+  // those that exist for another name.
+  static ChatTemplate builtin(std::string_view name);
+
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+  ~ChatTemplate();
+
+  // The prompt, to be encoded without adding special tokens. Throws Error invalid with the
+  // template's own words for its raise_exception, "NAME:LINE:COLUMN: ..." for what goes wrong in
+  // it, and exhausted when a budget of steps, depth, output or range is used up.
+  std::string render(const ChatInput& input) const;
+
+  // Where it came from, e.g. "chat_template.jinja"; for messages.
+  std::string_view name() const;
+  std::string_view source() const;
+
+ private:
+  explicit ChatTemplate(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,123 @@
+// Tokenizer turns text into token ids and back, as a model's tokenizer.json says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+using TokenId = int32_t;
+
+struct EncodeOptions {
+  bool add_special = false;       // BOS/EOS as the post-processor says
+  bool specials_as_text = false;  // special tokens written in the text are not recognised
+};
+
+struct DecodeOptions {
+  bool skip_special = false;
+};
+
+// Bytes [begin, end) of the text that was encoded.
+struct TextSpan {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+struct Encoding {
+  std::vector<TokenId> ids;
+  std::vector<TextSpan> spans;  // one per id; empty for tokens that the post-processor added
+};
+
+// Immutable after load; any number of threads may use it at once.
+class Tokenizer {
+ public:
+  struct State;  // what stands behind it, not part of the API
+
+  // Reads tokenizer.json in `directory` and, when present, tokenizer_config.json,
+  // special_tokens_map.json, added_tokens.json and generation_config.json beside it.
+  // Throws Error not_found when there is no tokenizer.json, unsupported naming the part (e.g.
+  // "normalizer Precompiled") that isn't implemented, corrupt naming the field that is wrong.
+  static Tokenizer load(const std::filesystem::path& directory);
+  // The same from the text of a tokenizer.json alone; `where` names it in errors.
+  static Tokenizer from_json(std::string_view json, std::string_view where);
+
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  // The highest id plus one, added tokens included.
+  int64_t vocab_size() const;
+
+  // Ill-formed UTF-8 in `text` is replaced by U+FFFD first. O(n log n) in the text's length.
+  std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+  // The same ids, with what each stands for in `text`; must agree with the offsets of HF
+  // tokenizers, counted in bytes of the text.
+  Encoding encode_with_spans(std::string_view text, EncodeOptions options = {}) const;
+
+  // Ids outside the vocabulary throw Error invalid naming the id. Well-formed UTF-8: what isn't
+  // becomes U+FFFD.
+  std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
+
+  // The bytes that one token stands for inside a text (an empty string for an id that has no
+  // token). Concatenated over a sequence they are the decoded text before U+FFFD replacement, up to
+  // what the decoder changes at the beginning of a text.
+  std::string_view token_bytes(TokenId id) const;
+
+  // The token as the vocabulary writes it (e.g. "Ġhello"); empty when there is no such id.
+  std::string_view token_text(TokenId id) const;
+  std::optional<TokenId> token_id(std::string_view token_text) const;
+  bool is_special(TokenId id) const;
+
+  // Throws Error invalid naming the id unless 0 <= id < vocab_size().
+  void check_id(TokenId id) const;
+
+  // As the files beside tokenizer.json name them, those that exist in the vocabulary.
+  std::optional<TokenId> bos_token() const;
+  std::optional<TokenId> pad_token() const;
+  // What ends a text or a turn: eos_token, the EOS list of generation_config.json, and the
+  // end-of-turn tokens that chat models are trained with. Ascending, no id twice.
+  const std::vector<TokenId>& stop_tokens() const;
+  // What a chat template is given: name and text, e.g. {"bos_token", "<s>"}, in the files' order.
+  const std::vector<std::pair<std::string, std::string>>& special_tokens() const;
+
+ private:
+  friend class IncrementalDetokenizer;
+  explicit Tokenizer(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+// Turns a growing sequence of token ids into text without splitting characters.
+// Invariant: everything returned so far, plus finish(), equals Tokenizer::decode of all ids pushed.
+// What push() has returned so far is always well-formed UTF-8 and a prefix of that.
+class IncrementalDetokenizer {
+ public:
+  // `tokenizer` must outlive it.
+  explicit IncrementalDetokenizer(const Tokenizer& tokenizer, DecodeOptions options = {});
+  IncrementalDetokenizer(IncrementalDetokenizer&&) noexcept;
+  IncrementalDetokenizer& operator=(IncrementalDetokenizer&&) noexcept;
+  ~IncrementalDetokenizer();
+
+  // The text that this token completes; empty while a character is still incomplete.
+  // Throws Error invalid for an id outside the vocabulary, and is then as it was before.
+  std::string push(TokenId id);
+  // What is still held back, with U+FFFD for an incomplete character.
+  // After it, the next push begins a new text.
+  std::string finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

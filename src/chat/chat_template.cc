@@ -1,0 +1,152 @@
+#include "paceline/chat_template.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "chat/builtin_templates.h"
+#include "chat/template_files.h"
+#include "chat/template_renderer.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kDefault = "default";
+constexpr std::string_view kToolUse = "tool_use";
+
+struct NamedTemplate {
+  std::string name;
+  std::string where;
+  std::string source;
+  TemplateRenderer renderer;
+};
+
+Json message_json(const ChatMessage& message, size_t index) {
+  if (message.json.empty()) {
+    return Json(Json::Object{{"role", Json(message.role)}, {"content", Json(message.content)}});
+  }
+  const std::string where = fmt::format("messages[{}]", index);
+  Json json = parse_json(message.json, where);
+  json.as_object(where);
+  return json;
+}
+
+// An array, or null when there is none.
+Json array_json(const std::string& text, std::string_view where) {
+  if (text.empty()) return {};
+  Json json = parse_json(text, where);
+  if (!json.is_null()) json.as_array(where);
+  return json;
+}
+
+NamedJson variables_of(const ChatInput& input) {
+  NamedJson variables;
+  const auto set = [&](std::string_view name, Json value) {
+    const auto known = std::find_if(variables.begin(), variables.end(),
+                                    [&](const auto& variable) { return variable.first == name; });
+    if (known != variables.end()) {
+      known->second = std::move(value);
+    } else {
+      variables.emplace_back(std::string(name), std::move(value));
+    }
+  };
+  for (const auto& [name, text] : input.special_tokens) set(name, Json(text));
+  if (!input.kwargs_json.empty()) {
+    const Json kwargs = parse_json(input.kwargs_json, "chat_template_kwargs");
+    for (const auto& [name, value] : kwargs.as_object("chat_template_kwargs")) set(name, value);
+  }
+  // These are what they are, whatever the rest says.
+  Json::Array messages;
+  for (size_t i = 0; i < input.messages.size(); ++i)
+    messages.push_back(message_json(input.messages[i], i));
+  set("messages", Json(std::move(messages)));
+  set("tools", array_json(input.tools_json, "tools"));
+  set("documents", array_json(input.documents_json, "documents"));
+  set("add_generation_prompt", Json(input.add_generation_prompt));
+  return variables;
+}
+
+}  // namespace
+
+struct ChatTemplate::State {
+  std::vector<NamedTemplate> templates;  // at least one
+  // Of several: "tool_use" serves inputs with tools.
+  bool chooses_by_tools = false;
+
+  const NamedTemplate* find(std::string_view name) const {
+    const auto found = std::find_if(templates.begin(), templates.end(),
+                                    [&](const NamedTemplate& one) { return one.name == name; });
+    return found == templates.end() ? nullptr : &*found;
+  }
+  const NamedTemplate& main() const {
+    const NamedTemplate* found = find(kDefault);
+    return found != nullptr ? *found : templates.front();
+  }
+  void add(std::string name, std::string where, std::string source) {
+    TemplateRenderer renderer(source, where);
+    templates.push_back(
+        {std::move(name), std::move(where), std::move(source), std::move(renderer)});
+  }
+};
+
+ChatTemplate::ChatTemplate(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+ChatTemplate::~ChatTemplate() = default;
+
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string_view name) {
+  auto state = std::make_unique<State>();
+  state->add(std::string(kDefault), std::string(name), std::string(source));
+  return ChatTemplate(std::move(state));
+}
+
+std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory,
+                                               std::string_view name) {
+  std::vector<TemplateFile> files = find_template_files(directory);
+  auto state = std::make_unique<State>();
+  std::vector<std::string> names;
+  for (TemplateFile& file : files) {
+    names.push_back(file.name);
+    const bool is_wanted = name.empty()
+                               ? files.size() == 1 || file.name == kDefault || file.name == kToolUse
+                               : file.name == name;
+    if (is_wanted) state->add(std::move(file.name), std::move(file.where), std::move(file.source));
+  }
+  if (!state->templates.empty()) {
+    state->chooses_by_tools = name.empty();
+    return ChatTemplate(std::move(state));
+  }
+  if (name.empty() && !files.empty()) {  // none is called default: the first
+    state->add(files[0].name, files[0].where, files[0].source);
+    return ChatTemplate(std::move(state));
+  }
+  if (files.empty()) return std::nullopt;
+  throw Error(ErrorCode::invalid,
+              fmt::format("chat template \"{}\": the model has {}", name, fmt::join(names, ", ")));
+}
+
+ChatTemplate ChatTemplate::builtin(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const BuiltinTemplate& one : kBuiltinTemplates) {
+    names.push_back(one.name);
+    if (one.name == name) return parse(one.source, one.name);
+  }
+  throw Error(ErrorCode::invalid, fmt::format("chat template \"{}\": expected one of {}", name,
+                                              fmt::join(names, ", ")));
+}
+
+std::string ChatTemplate::render(const ChatInput& input) const {
+  const NamedTemplate* with_tools =
+      state_->chooses_by_tools && !input.tools_json.empty() ? state_->find(kToolUse) : nullptr;
+  const NamedTemplate& chosen = with_tools != nullptr ? *with_tools : state_->main();
+  return chosen.renderer.render(variables_of(input),
+                                input.now ? parse_iso_time(*input.now) : local_time_now());
+}
+
+std::string_view ChatTemplate::name() const { return state_->main().where; }
+
+std::string_view ChatTemplate::source() const { return state_->main().source; }
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// The clock of a template, and strftime as Python's C locale writes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// A local time without a zone.
+struct CivilTime {
+  int year = 1970;
+  int month = 1;  // 1 to 12
+  int day = 1;    // 1 to 31
+  int hour = 0;
+  int minute = 0;
+  int second = 0;
+  int microsecond = 0;
+};
+
+// The machine's local time.
+CivilTime local_time_now();
+
+// "2026-11-21", "2026-11-21T10:20:30", with a blank for the T, with fractions of a second; a zone
+// (Z, +01:00) is left out. Throws Error invalid for anything else.
+CivilTime parse_iso_time(std::string_view text);
+
+// datetime.strftime; an unknown directive is written as it stands, as glibc does.
+std::string format_time(const CivilTime& time, std::string_view format);
+
+}  // namespace paceline

@@ -1,0 +1,50 @@
+// The arguments of a call in a template, and how a function takes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "chat/template_value.h"
+
+namespace paceline {
+
+struct TemplateArguments {
+  TemplateValues positional = {};
+  std::vector<std::pair<std::string, TemplateValue>> named = {};
+};
+
+// Binds arguments to parameters as Python does: in order, or by name. Each take() is the next
+// parameter. Throws TemplateError for one that is missing, given twice, or left over.
+class ArgumentReader {
+ public:
+  // `function` names it in errors; it must outlive the reader.
+  ArgumentReader(std::string_view function, TemplateArguments arguments)
+      : function_(function), arguments_(std::move(arguments)) {}
+
+  TemplateValue required(std::string_view name);
+  std::optional<TemplateValue> optional(std::string_view name);
+  // Of a type, or the value given here when absent.
+  int64_t integer(std::string_view name, int64_t otherwise);
+  int64_t required_integer(std::string_view name);
+  bool truth(std::string_view name, bool otherwise);
+  std::string text(std::string_view name, std::string_view otherwise);
+  std::string required_text(std::string_view name);
+
+  // All positional arguments that are left.
+  TemplateValues rest();
+  // No further parameter: throws when something is left over.
+  void finish();
+
+ private:
+  [[noreturn]] void wrong_type(std::string_view name, std::string_view expected,
+                               const TemplateValue& found) const;
+
+  std::string_view function_;
+  TemplateArguments arguments_;
+  size_t next_ = 0;
+};
+
+}  // namespace paceline

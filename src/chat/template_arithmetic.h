@@ -1,0 +1,17 @@
+// The operators + - * / // % ** of template values.
+#pragma once
+
+#include "chat/template_runtime.h"
+#include "chat/template_tree.h"
+
+namespace paceline {
+
+// Must agree with Python on numbers (integers of 64 bits: an error beyond), strings, lists and
+// tuples. Throws TemplateError naming both types when they don't go together.
+TemplateValue arithmetic(TemplateRuntime& runtime, BinaryOperator op, const TemplateValue& a,
+                         const TemplateValue& b);
+
+// -value
+TemplateValue negated(const TemplateValue& value);
+
+}  // namespace paceline

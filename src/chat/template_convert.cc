@@ -1,0 +1,234 @@
+#include "chat/template_convert.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "chat/python_string.h"
+#include "chat/python_text.h"
+#include "chat/template_methods.h"
+
+namespace paceline {
+
+TemplateValue from_json(const Json& json) {
+  if (json.is_null()) return {};
+  if (json.is_bool()) return json.as_bool("");
+  if (json.is_string()) return json.as_string("");
+  if (json.is_array()) {
+    TemplateValues items;
+    for (const Json& item : json.as_array("")) items.push_back(from_json(item));
+    return TemplateValue::list(std::move(items));
+  }
+  if (json.is_object()) {
+    TemplateMapping members;
+    for (const auto& [key, value] : json.as_object(""))
+      members.set(TemplateValue(key), from_json(value));
+    return TemplateValue::mapping(std::move(members));
+  }
+  constexpr double kBeyond = 9.3e18;
+  if (!json.is_integer() || json.as_double("") > kBeyond) return json.as_double("");
+  if (!json.is_negative() && json.as_uint("") > static_cast<uint64_t>(INT64_MAX))
+    return json.as_double("");
+  return json.as_int("");
+}
+
+std::string to_text(TemplateRuntime& runtime, const TemplateValue& value) {
+  if (value.is_string()) {
+    runtime.charge(value.text().size());
+    return value.text();
+  }
+  std::string text;
+  append_str(text, value, runtime.limits().output_bytes);
+  runtime.charge(text.size());
+  return text;
+}
+
+TemplateValues to_items(TemplateRuntime& runtime, const TemplateValue& value) {
+  TemplateValues items;
+  if (value.is_sequence()) {
+    items = value.items();
+  } else if (value.is_mapping()) {
+    for (const auto& member : value.members().members()) items.push_back(member.first);
+  } else if (value.is_string()) {
+    runtime.charge_items(value.text().size());
+    for (const std::string_view character : characters_of(value.text()))
+      items.emplace_back(std::string(character));
+  } else if (value.is_stream()) {
+    TemplateStream& stream = value.stream_part();
+    items.assign(stream.items.begin() + static_cast<std::ptrdiff_t>(stream.next),
+                 stream.items.end());
+    stream.next = stream.items.size();
+  } else if (!value.is_undefined()) {
+    throw TemplateError(fmt::format("'{}' object is not iterable", value.type_name()));
+  }
+  runtime.charge_items(items.size());
+  return items;
+}
+
+std::optional<int64_t> length_if_any(const TemplateValue& value) {
+  if (value.is_string()) return length_of(value.text());
+  if (value.is_sequence()) return static_cast<int64_t>(value.items().size());
+  if (value.is_mapping()) return static_cast<int64_t>(value.members().members().size());
+  if (value.is_undefined()) return 0;
+  return std::nullopt;
+}
+
+void require_defined(const TemplateValue& value) {
+  if (value.is_undefined()) throw TemplateError(value.why_undefined());
+}
+
+namespace {
+
+TemplateValue missing(const TemplateValue& value, std::string_view name) {
+  const std::string owner = value.is_none() ? "None" : fmt::format("{} object", value.type_name());
+  return TemplateValue::undefined(fmt::format("'{}' has no attribute '{}'", owner, name));
+}
+
+std::optional<TemplateValue> method_of(TemplateRuntime& runtime, const TemplateValue& value,
+                                       const std::string& name) {
+  if (value.is_object()) return value.object().attribute(name);
+  if (value.is_sequence() && value.sequence().is_group && (name == "grouper" || name == "list")) {
+    return value.items()[name == "list" ? 1 : 0];
+  }
+  if (!has_method(value, name)) return std::nullopt;
+  return TemplateValue(runtime.make<BoundMethod>(runtime, value, name));
+}
+
+}  // namespace
+
+TemplateValue attribute_of(TemplateRuntime& runtime, const TemplateValue& value,
+                           const std::string& name) {
+  require_defined(value);
+  if (auto method = method_of(runtime, value, name)) return std::move(*method);
+  if (value.is_mapping()) {
+    if (const TemplateValue* member = value.members().find(std::string_view(name))) return *member;
+  }
+  return missing(value, name);
+}
+
+TemplateValue item_of(TemplateRuntime& runtime, const TemplateValue& value,
+                      const TemplateValue& key) {
+  require_defined(value);
+  if (value.is_mapping() && is_hashable(key)) {
+    if (const TemplateValue* member = value.members().find(key)) return *member;
+  }
+  if (key.is_integral() && (value.is_sequence() || value.is_string())) {
+    const int64_t length = *length_if_any(value);
+    const int64_t index = key.integer() < 0 ? key.integer() + length : key.integer();
+    if (index >= 0 && index < length) {
+      if (value.is_sequence()) return value.items()[static_cast<size_t>(index)];
+      runtime.step(value.text().size() / 64);
+      return std::string(characters_of(value.text())[static_cast<size_t>(index)]);
+    }
+  }
+  if (key.is_string()) {
+    if (auto method = method_of(runtime, value, key.text())) return std::move(*method);
+    return missing(value, key.text());
+  }
+  require_defined(key);
+  return missing(value, to_text(runtime, key));
+}
+
+namespace {
+
+// Without the blanks around and the single underscores between digits; nothing if others stand
+// there.
+std::optional<std::string> bare_number(std::string_view text) {
+  const std::string_view inner = stripped(text, Ends::both);
+  std::string bare;
+  for (size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] != '_') {
+      bare.push_back(inner[i]);
+      continue;
+    }
+    const bool between = i > 0 && i + 1 < inner.size() &&
+                         std::isalnum(static_cast<unsigned char>(inner[i - 1])) != 0 &&
+                         std::isalnum(static_cast<unsigned char>(inner[i + 1])) != 0;
+    if (!between) return std::nullopt;
+  }
+  return bare;
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_int(std::string_view text, int base) {
+  const auto bare = bare_number(text);
+  if (!bare) return std::nullopt;
+  std::string digits = *bare;
+  const bool has_sign = digits.starts_with('+') || digits.starts_with('-');
+  if (has_sign && digits[0] == '+') digits.erase(0, 1);
+  const size_t mark = digits.starts_with('-') ? 2 : 1;
+  if (digits.size() > mark + 1 && digits[mark - 1] == '0') {
+    const char letter = static_cast<char>(digits[mark] | 0x20);
+    const int named = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+    if (named != 0 && (base == named || base == 0)) {
+      digits.erase(mark - 1, 2);
+      base = named;
+    }
+  }
+  if (base == 0) base = 10;
+  if (base < 2 || base > 36) return std::nullopt;
+  int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto result = std::from_chars(digits.data(), end, value, base);
+  if (result.ec == std::errc::result_out_of_range && result.ptr == end) {
+    throw TemplateError(fmt::format("the integer {} is beyond 64 bits", digits.substr(0, 40)));
+  }
+  if (digits.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_float(std::string_view text) {
+  const auto bare = bare_number(text);
+  if (!bare || bare->empty()) return std::nullopt;
+  std::string digits = lower_case(*bare);
+  double sign = 1;
+  if (digits[0] == '+' || digits[0] == '-') {
+    sign = digits[0] == '-' ? -1 : 1;
+    digits.erase(0, 1);
+  }
+  if (digits == "inf" || digits == "infinity") return sign * HUGE_VAL;
+  if (digits == "nan") return std::nan("");
+  if (digits.empty() ||
+      (std::isdigit(static_cast<unsigned char>(digits[0])) == 0 && digits[0] != '.')) {
+    return std::nullopt;
+  }
+  double value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto result = std::from_chars(digits.data(), end, value);
+  if (result.ec == std::errc::result_out_of_range && result.ptr == end) {
+    return sign * (digits.find("e-") != std::string::npos ? 0.0 : HUGE_VAL);
+  }
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return sign * value;
+}
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out.push_back(c);
+    }
+  }
+  return out;
+}
+
+}  // namespace paceline

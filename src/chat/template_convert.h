@@ -1,0 +1,43 @@
+// Conversions that filters, methods and operators share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "chat/template_runtime.h"
+#include "chat/template_value.h"
+
+namespace paceline {
+
+TemplateValue from_json(const Json& json);
+
+// str(value), charged for.
+std::string to_text(TemplateRuntime& runtime, const TemplateValue& value);
+
+// What `for` walks over: the items of a list, the keys of a dict, the characters of a string, what
+// is left of a generator. Throws TemplateError for what Python can't iterate over.
+TemplateValues to_items(TemplateRuntime& runtime, const TemplateValue& value);
+
+// len(value); nothing when it has none.
+std::optional<int64_t> length_if_any(const TemplateValue& value);
+
+// value.name and value[key] as Jinja looks them up: attribute and item in either order, undefined
+// when there is neither. Throws TemplateError for undefined values.
+TemplateValue attribute_of(TemplateRuntime& runtime, const TemplateValue& value,
+                           const std::string& name);
+TemplateValue item_of(TemplateRuntime& runtime, const TemplateValue& value,
+                      const TemplateValue& key);
+
+// int(text) and float(text); nothing where Python raises ValueError.
+std::optional<int64_t> parse_int(std::string_view text, int base);
+std::optional<double> parse_float(std::string_view text);
+
+// &, <, >, ' and " as markupsafe escapes them.
+std::string html_escaped(std::string_view text);
+
+// Throws the error of an undefined value.
+void require_defined(const TemplateValue& value);
+
+}  // namespace paceline

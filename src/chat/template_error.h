@@ -1,0 +1,43 @@
+// What goes wrong in a template, and where.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+struct TemplatePosition {
+  uint32_t line = 0;    // from 1; 0: not known yet
+  uint32_t column = 0;  // from 1, in code points
+};
+
+// Thrown inside the interpreter; the interpreter adds the position, ChatTemplate the name.
+class TemplateError : public std::runtime_error {
+ public:
+  explicit TemplateError(const std::string& message, ErrorCode code = ErrorCode::invalid)
+      : std::runtime_error(message), code_(code) {}
+  TemplateError(TemplatePosition position, const std::string& message,
+                ErrorCode code = ErrorCode::invalid)
+      : std::runtime_error(message), code_(code), position_(position) {}
+
+  ErrorCode code() const { return code_; }
+  TemplatePosition position() const { return position_; }
+  void set_position(TemplatePosition position) {
+    if (position_.line == 0) position_ = position;
+  }
+
+ private:
+  ErrorCode code_;
+  TemplatePosition position_;
+};
+
+// The template's own raise_exception.
+class RaisedByTemplate : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace paceline

@@ -1,0 +1,250 @@
+// Statements.
+#include "chat/template_interpreter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "chat/python_text.h"
+#include "chat/template_callables.h"
+#include "chat/template_convert.h"
+#include "chat/template_globals.h"
+#include "chat/template_interpreter_scopes.h"
+
+namespace paceline {
+
+TemplateInterpreter::TemplateInterpreter(const Variables& variables, TemplateRuntime& runtime)
+    : runtime_(runtime) {
+  scopes_.push_back(std::make_unique<TemplateScope>(nullptr));
+  scope_ = scopes_.back().get();
+  for (const auto& [name, value] : variables) scope_->set(name, value);
+}
+
+TemplateInterpreter::~TemplateInterpreter() = default;
+
+std::string TemplateInterpreter::run(const TemplateBody& body) {
+  std::string text;
+  const Capture capture(*this, text);
+  run_body(body);
+  return text;
+}
+
+void TemplateInterpreter::write(std::string_view text) {
+  if (text.size() > runtime_.limits().output_bytes - out_->size()) {
+    throw TemplateError("the template writes more than 4 MiB", ErrorCode::exhausted);
+  }
+  runtime_.charge(text.size());
+  out_->append(text);
+}
+
+void TemplateInterpreter::print(const TemplateValue& value) {
+  if (value.is_string()) return write(value.text());
+  std::string text;
+  append_str(text, value, runtime_.limits().output_bytes);
+  write(text);
+}
+
+TemplateInterpreter::Flow TemplateInterpreter::run_body(const TemplateBody& body) {
+  for (const auto& statement : body) {
+    const Flow flow = run_statement(*statement);
+    if (flow != Flow::next) return flow;
+  }
+  return Flow::next;
+}
+
+TemplateInterpreter::Flow TemplateInterpreter::run_statement(const TemplateStatement& statement) {
+  runtime_.step();
+  try {
+    const auto& what = statement.what;
+    if (const auto* text = std::get_if<TextStatement>(&what)) {
+      write(text->text);
+    } else if (const auto* print_node = std::get_if<PrintStatement>(&what)) {
+      print(evaluate(*print_node->value));
+    } else if (const auto* if_node = std::get_if<IfStatement>(&what)) {
+      return run_if(*if_node);
+    } else if (const auto* for_node = std::get_if<ForStatement>(&what)) {
+      run_for(*for_node, evaluate(*for_node->items), 0);
+    } else if (const auto* set = std::get_if<SetStatement>(&what)) {
+      assign(set->target, evaluate(*set->value));
+    } else if (const auto* set_block = std::get_if<SetBlockStatement>(&what)) {
+      run_set_block(*set_block);
+    } else if (const auto* macro = std::get_if<MacroStatement>(&what)) {
+      scope_->set(macro->macro.name,
+                  TemplateValue(runtime_.make<MacroObject>(*this, macro->macro, *scope_)));
+    } else if (const auto* call_node = std::get_if<CallStatement>(&what)) {
+      run_call(*call_node);
+    } else if (const auto* filter = std::get_if<FilterStatement>(&what)) {
+      print(apply_suffixes(TemplateValue(captured(filter->body)), filter->filters));
+    } else if (const auto* with = std::get_if<WithStatement>(&what)) {
+      const NewScope scope(*this);
+      for (const auto& [target, value] : with->assignments) assign(target, evaluate(*value));
+      return run_body(with->body);
+    } else if (const auto* scoped = std::get_if<ScopeStatement>(&what)) {
+      const NewScope scope(*this);
+      return run_body(scoped->body);
+    } else if (std::holds_alternative<BreakStatement>(what)) {
+      return Flow::break_loop;
+    } else {
+      return Flow::continue_loop;
+    }
+  } catch (TemplateError& error) {
+    error.set_position(statement.position);
+    throw;
+  }
+  return Flow::next;
+}
+
+TemplateInterpreter::Flow TemplateInterpreter::run_if(const IfStatement& statement) {
+  for (const auto& [condition, body] : statement.branches) {
+    if (evaluate(*condition).truth()) return run_body(body);
+  }
+  return run_body(statement.otherwise);
+}
+
+TemplateValues TemplateInterpreter::filtered(const ForStatement& loop, TemplateValues items) {
+  if (loop.condition == nullptr) return items;
+  TemplateValues kept;
+  for (TemplateValue& item : items) {
+    runtime_.step();
+    const NewScope scope(*this);
+    assign(loop.target, item);
+    if (evaluate(*loop.condition).truth()) kept.push_back(std::move(item));
+  }
+  return kept;
+}
+
+void TemplateInterpreter::run_for(const ForStatement& loop, TemplateValue iterable, int64_t depth) {
+  const TemplateValues items = filtered(loop, to_items(runtime_, iterable));
+  if (items.empty()) {
+    const NewScope scope(*this);
+    run_body(loop.otherwise);
+    return;
+  }
+  if (loop.is_recursive) scope_->keep();
+  auto* const state = runtime_.make<LoopObject>(*this, loop, *scope_, items, depth);
+  runtime_.charge_items(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
+    runtime_.step();
+    state->set_index(i);
+    const NewScope scope(*this);
+    scope_->set("loop", TemplateValue(state));
+    assign(loop.target, items[i]);
+    if (run_body(loop.body) == Flow::break_loop) break;
+  }
+}
+
+std::string TemplateInterpreter::run_loop(const ForStatement& loop, TemplateScope& scope,
+                                          TemplateValue items, int64_t depth) {
+  const TemplateRuntime::Depth call_depth(runtime_);
+  std::string text;
+  const Capture capture(*this, text);
+  const InScope in_scope(scope_, scope);
+  run_for(loop, std::move(items), depth);
+  return text;
+}
+
+void TemplateInterpreter::assign(const TemplateTarget& target, TemplateValue value) {
+  if (!target.parts.empty()) {
+    require_defined(value);
+    TemplateValues items = to_items(runtime_, value);
+    if (items.size() != target.parts.size()) {
+      throw TemplateError(target.position, fmt::format("expected {} values to unpack, found {}",
+                                                       target.parts.size(), items.size()));
+    }
+    for (size_t i = 0; i < items.size(); ++i) assign(target.parts[i], std::move(items[i]));
+    return;
+  }
+  if (target.attribute.empty()) return scope_->set(target.name, std::move(value));
+  const TemplateValue owner = evaluate_name(target.name);
+  auto* const space = owner.is_object() ? dynamic_cast<NamespaceObject*>(&owner.object()) : nullptr;
+  if (space == nullptr) {
+    throw TemplateError(target.position, "cannot assign attribute on non-namespace object");
+  }
+  space->set(target.attribute, std::move(value));
+}
+
+std::string TemplateInterpreter::captured(const TemplateBody& body) {
+  std::string text;
+  const Capture capture(*this, text);
+  const NewScope scope(*this);
+  run_body(body);
+  return text;
+}
+
+void TemplateInterpreter::run_set_block(const SetBlockStatement& statement) {
+  assign(statement.target,
+         apply_suffixes(TemplateValue(captured(statement.body)), statement.filters));
+}
+
+void TemplateInterpreter::run_call(const CallStatement& statement) {
+  const auto& node = std::get<SuffixNode>(statement.call->node);
+  TemplateArguments extra;
+  extra.named.emplace_back(
+      "caller", TemplateValue(runtime_.make<MacroObject>(*this, statement.caller, *scope_)));
+  print(evaluate_suffixes(node, &extra));
+}
+
+std::string TemplateInterpreter::call_macro(const MacroDefinition& macro, TemplateScope& defined_in,
+                                            TemplateArguments arguments) {
+  const TemplateRuntime::Depth call_depth(runtime_);
+  std::string text;
+  const Capture capture(*this, text);
+  const InScope in_scope(scope_, defined_in);
+  const NewScope scope(*this);
+  const size_t first_default = macro.parameters.size() - macro.defaults.size();
+  const auto take_named = [&](std::string_view name) -> std::optional<TemplateValue> {
+    for (auto at = arguments.named.begin(); at != arguments.named.end(); ++at) {
+      if (at->first != name) continue;
+      TemplateValue value = std::move(at->second);
+      arguments.named.erase(at);
+      return value;
+    }
+    return std::nullopt;
+  };
+  for (size_t i = 0; i < macro.parameters.size(); ++i) {
+    const std::string& name = macro.parameters[i];
+    auto named = take_named(name);
+    if (i < arguments.positional.size()) {
+      if (named) throw TemplateError(fmt::format("macro '{}' got {} twice", macro.name, name));
+      scope_->set(name, std::move(arguments.positional[i]));
+    } else if (named) {
+      scope_->set(name, std::move(*named));
+    } else if (i >= first_default) {
+      scope_->set(name, evaluate(*macro.defaults[i - first_default]));
+    } else {
+      scope_->set(name,
+                  TemplateValue::undefined(fmt::format("parameter '{}' was not provided", name)));
+    }
+  }
+  if (macro.uses_caller) {
+    scope_->set("caller",
+                take_named("caller").value_or(TemplateValue::undefined("No caller defined")));
+  } else if (take_named("caller")) {
+    throw TemplateError(
+        fmt::format("macro '{}' was invoked with two values for the special caller argument. "
+                    "This is most likely a bug.",
+                    macro.name));
+  }
+  TemplateValues rest;
+  for (size_t i = macro.parameters.size(); i < arguments.positional.size(); ++i) {
+    rest.push_back(std::move(arguments.positional[i]));
+  }
+  if (macro.uses_varargs) {
+    scope_->set("varargs", TemplateValue::tuple(std::move(rest)));
+  } else if (!rest.empty()) {
+    throw TemplateError(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name,
+                                    macro.parameters.size()));
+  }
+  if (macro.uses_kwargs) {
+    TemplateMapping named;
+    for (auto& [name, value] : arguments.named) named.set(TemplateValue(name), std::move(value));
+    scope_->set("kwargs", TemplateValue::mapping(std::move(named)));
+  } else if (!arguments.named.empty()) {
+    throw TemplateError(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name,
+                                    arguments.named[0].first));
+  }
+  run_body(macro.body);
+  return text;
+}
+
+}  // namespace paceline

@@ -1,0 +1,68 @@
+// TemplateInterpreter runs a template's tree.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/template_runtime.h"
+#include "chat/template_scope.h"
+#include "chat/template_tree.h"
+
+namespace paceline {
+
+// One for each rendering. Recursion is bounded by the tree's depth and the budget of calls.
+class TemplateInterpreter {
+ public:
+  using Variables = std::vector<std::pair<std::string, TemplateValue>>;
+
+  // Both must outlive it.
+  TemplateInterpreter(const Variables& variables, TemplateRuntime& runtime);
+  ~TemplateInterpreter();
+
+  // Throws TemplateError with the position, or RaisedByTemplate.
+  std::string run(const TemplateBody& body);
+
+  // For the objects that templates call back: macros, and loops that recurse.
+  TemplateRuntime& runtime() { return runtime_; }
+  std::string call_macro(const MacroDefinition& macro, TemplateScope& defined_in,
+                         TemplateArguments arguments);
+  std::string run_loop(const ForStatement& loop, TemplateScope& scope, TemplateValue items,
+                       int64_t depth);
+
+ private:
+  enum class Flow : uint8_t { next, break_loop, continue_loop };
+  class NewScope;
+  class Capture;
+
+  // Statements.
+  Flow run_body(const TemplateBody& body);
+  Flow run_statement(const TemplateStatement& statement);
+  void print(const TemplateValue& value);
+  void write(std::string_view text);
+  Flow run_if(const IfStatement& statement);
+  void run_for(const ForStatement& loop, TemplateValue items, int64_t depth);
+  TemplateValues filtered(const ForStatement& loop, TemplateValues items);
+  void assign(const TemplateTarget& target, TemplateValue value);
+  std::string captured(const TemplateBody& body);
+  void run_set_block(const SetBlockStatement& statement);
+  void run_call(const CallStatement& statement);
+
+  // Expressions.
+  TemplateValue evaluate(const TemplateExpression& expression);
+  TemplateValue evaluate_name(const std::string& name);
+  TemplateValue evaluate_comparison(const CompareNode& node);
+  TemplateValue evaluate_suffixes(const SuffixNode& node, TemplateArguments* extra_arguments);
+  TemplateValue apply_suffixes(TemplateValue value, const std::vector<TemplateSuffix>& suffixes);
+  TemplateValue apply_suffix(const TemplateValue& value, const TemplateSuffix& suffix);
+  TemplateValue evaluate_slice(const TemplateValue& value, const SliceSuffix& slice);
+  TemplateArguments evaluate_arguments(const CallArguments& arguments);
+  TemplateValue call(const TemplateValue& callee, TemplateArguments arguments);
+
+  TemplateRuntime& runtime_;
+  std::vector<std::unique_ptr<TemplateScope>> scopes_;  // the open ones, and those that are kept
+  TemplateScope* scope_;
+  std::string* out_ = nullptr;
+};
+
+}  // namespace paceline

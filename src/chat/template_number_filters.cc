@@ -1,0 +1,131 @@
+// Filters that give numbers, and the one for what is undefined.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "chat/template_arithmetic.h"
+#include "chat/template_convert.h"
+#include "chat/template_filters.h"
+
+namespace paceline {
+namespace {
+
+using Runtime = TemplateRuntime;
+using Value = TemplateValue;
+using Arguments = ArgumentReader;
+
+Value absolute(Runtime&, const Value& value, Arguments&) {
+  require_defined(value);
+  if (value.is_float()) return std::fabs(value.real());
+  if (!value.is_integral()) {
+    throw TemplateError(fmt::format("bad operand type for abs(): '{}'", value.type_name()));
+  }
+  return value.integer() < 0 ? negated(value) : Value(value.integer());
+}
+
+Value truncated(double real) {
+  constexpr double kBeyond = 9.2e18;
+  if (!(std::fabs(real) < kBeyond)) throw TemplateError("an integer beyond 64 bits");
+  return static_cast<int64_t>(real);
+}
+
+Value to_int(Runtime&, const Value& value, Arguments& arguments) {
+  const Value otherwise = arguments.optional("default").value_or(Value(int64_t{0}));
+  const int64_t base = arguments.integer("base", 10);
+  require_defined(value);
+  if (value.is_integral()) return value.integer();
+  if (value.is_float()) return std::isfinite(value.real()) ? truncated(value.real()) : otherwise;
+  if (!value.is_string()) return otherwise;
+  if (const auto number =
+          parse_int(value.text(), static_cast<int>(std::clamp<int64_t>(base, -1, 99))))
+    return *number;
+  const auto real = parse_float(value.text());
+  return real && std::isfinite(*real) ? truncated(*real) : otherwise;
+}
+
+Value to_float(Runtime&, const Value& value, Arguments& arguments) {
+  const Value otherwise = arguments.optional("default").value_or(Value(0.0));
+  require_defined(value);
+  if (value.is_number()) return value.real();
+  if (!value.is_string()) return otherwise;
+  const auto real = parse_float(value.text());
+  return real ? Value(*real) : otherwise;
+}
+
+// Half to even on the exact decimal value, as Python's round().
+double rounded(double value, int64_t digits) {
+  if (!std::isfinite(value) || digits > 300) return value;
+  if (digits < -300) return std::copysign(0.0, value);
+  if (digits >= 0) {
+    const std::string text = fmt::format("{:.{}f}", value, digits);
+    double result = 0;
+    std::from_chars(text.data(), text.data() + text.size(), result);
+    return result;
+  }
+  const double power = std::pow(10.0, static_cast<double>(-digits));
+  return std::nearbyint(value / power) * power;
+}
+
+Value round_filter(Runtime&, const Value& value, Arguments& arguments) {
+  const int64_t precision = arguments.integer("precision", 0);
+  const std::string method = arguments.text("method", "common");
+  if (method != "common" && method != "ceil" && method != "floor") {
+    throw TemplateError("method must be common, ceil or floor");
+  }
+  require_defined(value);
+  if (!value.is_number()) {
+    throw TemplateError(fmt::format("type {} doesn't define __round__ method", value.type_name()));
+  }
+  if (method == "common") {
+    if (value.is_integral()) {
+      if (precision >= 0) return value.integer();
+      return truncated(rounded(value.real(), precision));
+    }
+    return rounded(value.real(), precision);
+  }
+  const double power = std::pow(10.0, static_cast<double>(precision));
+  const double scaled = value.real() * power;
+  return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / power;
+}
+
+Value sum(Runtime& runtime, const Value& value, Arguments& arguments) {
+  const AttributePath attribute(arguments.optional("attribute").value_or(Value()));
+  Value total = arguments.optional("start").value_or(Value(int64_t{0}));
+  for (const Value& item : to_items(runtime, value)) {
+    runtime.step();
+    total = arithmetic(runtime, BinaryOperator::add, total, attribute.of(runtime, item));
+  }
+  return total;
+}
+
+Value length(Runtime&, const Value& value, Arguments&) {
+  const auto found = length_if_any(value);
+  if (!found)
+    throw TemplateError(fmt::format("object of type '{}' has no len()", value.type_name()));
+  return *found;
+}
+
+Value otherwise(Runtime&, const Value& value, Arguments& arguments) {
+  const Value replacement = arguments.optional("default_value").value_or(Value(std::string()));
+  const bool if_false = arguments.truth("boolean", false);
+  return value.is_undefined() || (if_false && !value.truth()) ? replacement : value;
+}
+
+constexpr FilterDefinition kFilters[] = {
+    {"abs", absolute},       {"int", to_int},        {"float", to_float},
+    {"round", round_filter}, {"sum", sum},           {"length", length},
+    {"count", length},       {"default", otherwise}, {"d", otherwise},
+};
+
+}  // namespace
+
+const FilterDefinition* find_number_filter(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters),
+                   [&](const FilterDefinition& filter) { return filter.name == name; });
+  return found == std::end(kFilters) ? nullptr : found;
+}
+
+}  // namespace paceline

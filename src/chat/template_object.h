@@ -1,0 +1,31 @@
+// TemplateObject is a value that isn't data: a function, a macro, a namespace, the loop.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "chat/template_arguments.h"
+#include "chat/template_error.h"
+#include "chat/template_value.h"
+
+namespace paceline {
+
+// Owned by the rendering's TemplateRuntime.
+class TemplateObject {
+ public:
+  TemplateObject() = default;
+  TemplateObject(const TemplateObject&) = delete;
+  TemplateObject& operator=(const TemplateObject&) = delete;
+  virtual ~TemplateObject() = default;
+
+  virtual std::string_view type_name() const = 0;
+  virtual bool is_callable() const { return false; }
+  virtual TemplateValue call(TemplateArguments /*arguments*/) {
+    throw TemplateError("'" + std::string(type_name()) + "' object is not callable");
+  }
+  // An attribute; nothing when there is none of that name.
+  virtual std::optional<TemplateValue> attribute(std::string_view /*name*/) { return std::nullopt; }
+};
+
+}  // namespace paceline

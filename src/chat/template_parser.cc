@@ -1,0 +1,261 @@
+#include "chat/template_parser.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <initializer_list>
+
+#include "chat/template_expression_parser.h"
+#include "chat/template_lexer.h"
+
+namespace paceline {
+namespace {
+
+using Kind = TemplateToken::Kind;
+using Parser = TemplateExpressionParser;
+
+class StatementParser {
+ public:
+  explicit StatementParser(std::vector<TemplateToken> tokens) : in_(std::move(tokens)) {}
+
+  TemplateBody run() {
+    TemplateBody body = body_until({});
+    if (in_.peek().kind != Kind::end) {
+      const TemplateToken tag = in_.peek(1);
+      in_.fail(tag.position, fmt::format("\"{}\" closes nothing that is open", tag.text));
+    }
+    return body;
+  }
+
+ private:
+  using Names = std::initializer_list<std::string_view>;
+
+  // Statements up to a block whose name is one of these; that one is left.
+  TemplateBody body_until(Names ends) {
+    const Parser::Nesting nesting(in_);
+    TemplateBody body;
+    while (true) {
+      const TemplatePosition position = in_.peek().position;
+      switch (in_.peek().kind) {
+        case Kind::end:
+          if (ends.size() > 0)
+            in_.unexpected(fmt::format("{{% {} %}}", fmt::join(ends, " %}} or {{% ")));
+          return body;
+        case Kind::text:
+          body.push_back(make(position, TextStatement{in_.take().text}));
+          break;
+        case Kind::print_begin:
+          in_.take();
+          body.push_back(make(position, PrintStatement{in_.tuple(Parser::Conditional::allowed)}));
+          if (in_.peek().kind != Kind::print_end) in_.unexpected("}}");
+          in_.take();
+          break;
+        default:
+          if (is_end(ends)) return body;
+          in_.take();
+          body.push_back(statement(position));
+      }
+    }
+  }
+
+  bool is_end(Names ends) const {
+    const std::string& name = in_.peek(1).text;
+    if (in_.peek(1).kind != Kind::name) return false;
+    for (const std::string_view end : ends) {
+      if (name == end) return true;
+    }
+    return ends.size() == 0 && (name.starts_with("end") || name == "else" || name == "elif");
+  }
+
+  template <class Statement>
+  static std::unique_ptr<TemplateStatement> make(TemplatePosition position, Statement statement) {
+    return std::make_unique<TemplateStatement>(TemplateStatement{position, std::move(statement)});
+  }
+
+  void end_of_block() {
+    if (in_.peek().kind != Kind::block_end) in_.unexpected("%}");
+    in_.take();
+  }
+
+  // "{% NAME %}"
+  void closing(std::string_view name) {
+    in_.take();
+    if (!in_.take_name(name)) in_.unexpected(name);
+    end_of_block();
+  }
+
+  std::unique_ptr<TemplateStatement> statement(TemplatePosition position) {
+    const std::string name = in_.expect_identifier();
+    if (name == "if") return make(position, if_statement());
+    if (name == "for") return make(position, for_statement());
+    if (name == "set") return set_statement(position);
+    if (name == "macro") return make(position, macro_statement());
+    if (name == "call") return make(position, call_statement());
+    if (name == "filter") return make(position, filter_statement());
+    if (name == "with") return make(position, with_statement());
+    if (name == "generation") return make(position, ScopeStatement{closed_body("endgeneration")});
+    if (name == "break" || name == "continue") return loop_control(position, name);
+    static constexpr std::array<std::string_view, 7> kOthers = {
+        "include", "import", "from", "extends", "block", "autoescape", "do"};
+    for (const std::string_view other : kOthers) {
+      if (name == other) {
+        throw TemplateError(position,
+                            fmt::format("{{% {} %}} isn't supported in chat templates", name),
+                            ErrorCode::unsupported);
+      }
+    }
+    in_.fail(position, fmt::format("{{% {} %}} is no statement", name));
+  }
+
+  TemplateBody closed_body(std::string_view end) {
+    end_of_block();
+    TemplateBody body = body_until({end});
+    closing(end);
+    return body;
+  }
+
+  IfStatement if_statement() {
+    IfStatement node;
+    while (true) {
+      ExpressionPtr condition = in_.tuple(Parser::Conditional::not_allowed);
+      end_of_block();
+      node.branches.emplace_back(std::move(condition), body_until({"elif", "else", "endif"}));
+      in_.take();
+      if (in_.take_name("elif")) continue;
+      if (in_.take_name("else")) {
+        end_of_block();
+        node.otherwise = body_until({"endif"});
+        in_.take();
+      }
+      if (!in_.take_name("endif")) in_.unexpected("endif");
+      end_of_block();
+      return node;
+    }
+  }
+
+  ForStatement for_statement() {
+    ForStatement node;
+    node.target = in_.target(Parser::Namespaces::not_allowed);
+    if (!in_.take_name("in")) in_.unexpected("\"in\"");
+    node.items = in_.tuple(Parser::Conditional::not_allowed);
+    if (in_.take_name("if")) node.condition = in_.expression();
+    node.is_recursive = in_.take_name("recursive");
+    end_of_block();
+    ++loops_;
+    node.body = body_until({"endfor", "else"});
+    --loops_;
+    in_.take();
+    if (in_.take_name("else")) {
+      end_of_block();
+      node.otherwise = body_until({"endfor"});
+      in_.take();
+    }
+    if (!in_.take_name("endfor")) in_.unexpected("endfor");
+    end_of_block();
+    return node;
+  }
+
+  std::unique_ptr<TemplateStatement> loop_control(TemplatePosition position,
+                                                  const std::string& name) {
+    if (loops_ == 0) in_.fail(position, fmt::format("{{% {} %}} stands outside of a loop", name));
+    end_of_block();
+    if (name == "break") return make(position, BreakStatement{});
+    return make(position, ContinueStatement{});
+  }
+
+  std::unique_ptr<TemplateStatement> set_statement(TemplatePosition position) {
+    TemplateTarget target = in_.target(Parser::Namespaces::allowed);
+    if (in_.take_op("=")) {
+      SetStatement node{std::move(target), in_.tuple(Parser::Conditional::allowed)};
+      end_of_block();
+      return make(position, std::move(node));
+    }
+    if (!target.parts.empty()) in_.unexpected("\"=\"");
+    SetBlockStatement node{.target = std::move(target), .filters = in_.filters(), .body = {}};
+    node.body = closed_body("endset");
+    return make(position, std::move(node));
+  }
+
+  // "(a, b=1)"
+  void signature(MacroDefinition& macro) {
+    in_.expect_op("(");
+    while (!in_.at_op(")")) {
+      if (!macro.parameters.empty()) in_.expect_op(",");
+      if (in_.at_op(")")) break;
+      const TemplatePosition position = in_.peek().position;
+      macro.parameters.push_back(in_.expect_identifier());
+      if (in_.take_op("=")) {
+        macro.defaults.push_back(in_.expression());
+      } else if (!macro.defaults.empty()) {
+        in_.fail(position, "a parameter without a default stands behind one with a default");
+      }
+    }
+    in_.expect_op(")");
+  }
+
+  // The body, and which of the names that only macros have it uses. Loops around it end at its
+  // border.
+  void macro_body(MacroDefinition& macro, std::string_view end) {
+    const auto outer_names = std::exchange(in_.macro_names, {});
+    const int outer_loops = std::exchange(loops_, 0);
+    macro.body = closed_body(end);
+    loops_ = outer_loops;
+    macro.uses_caller = in_.macro_names.caller;
+    macro.uses_varargs = in_.macro_names.varargs;
+    macro.uses_kwargs = in_.macro_names.kwargs;
+    in_.macro_names = outer_names;
+  }
+
+  MacroStatement macro_statement() {
+    MacroStatement node;
+    node.macro.name = in_.expect_identifier();
+    signature(node.macro);
+    macro_body(node.macro, "endmacro");
+    return node;
+  }
+
+  CallStatement call_statement() {
+    CallStatement node;
+    node.caller.name = "caller";
+    if (in_.at_op("(")) signature(node.caller);
+    const TemplatePosition position = in_.peek().position;
+    node.call = in_.expression();
+    const auto* suffixes = std::get_if<SuffixNode>(&node.call->node);
+    if (suffixes == nullptr ||
+        !std::holds_alternative<CallSuffix>(suffixes->suffixes.back().what)) {
+      in_.fail(position, "{% call %} needs a call");
+    }
+    macro_body(node.caller, "endcall");
+    return node;
+  }
+
+  FilterStatement filter_statement() {
+    // "{% filter upper|trim %}": the first one has no bar.
+    FilterStatement node{.filters = in_.first_filter_and_rest(), .body = {}};
+    node.body = closed_body("endfilter");
+    return node;
+  }
+
+  WithStatement with_statement() {
+    WithStatement node;
+    while (in_.peek().kind != Kind::block_end) {
+      if (!node.assignments.empty()) in_.expect_op(",");
+      TemplateTarget target = in_.single_target(Parser::Namespaces::not_allowed);
+      in_.expect_op("=");
+      node.assignments.emplace_back(std::move(target), in_.expression());
+    }
+    node.body = closed_body("endwith");
+    return node;
+  }
+
+  Parser in_;
+  int loops_ = 0;  // open here
+};
+
+}  // namespace
+
+TemplateBody parse_template(std::string_view source) {
+  return StatementParser(lex_template(source)).run();
+}
+
+}  // namespace paceline

@@ -1,0 +1,93 @@
+// TemplateRuntime is what one rendering shares: its budget, its clock, the objects it makes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chat/strftime.h"
+#include "chat/template_error.h"
+#include "chat/template_object.h"
+
+namespace paceline {
+
+// What a template may use up, whatever it and its input say.
+struct TemplateLimits {
+  uint64_t steps = 1'000'000;
+  size_t output_bytes = size_t{4} << 20;
+  size_t made_bytes = size_t{256} << 20;  // of all strings and lists together
+  int64_t range = 10'000;
+  int call_depth = 64;
+};
+
+class TemplateRuntime {
+ public:
+  TemplateRuntime(TemplateLimits limits, CivilTime now) : limits_(limits), now_(now) {}
+
+  const TemplateLimits& limits() const { return limits_; }
+  const CivilTime& now() const { return now_; }
+
+  void step(uint64_t count = 1) {
+    if (count > limits_.steps - steps_) {
+      throw TemplateError("the template takes more than 1,000,000 steps", ErrorCode::exhausted);
+    }
+    steps_ += count;
+  }
+  // Called before a string or list of this size is made.
+  void charge(size_t bytes) {
+    if (bytes > limits_.made_bytes - made_bytes_) {
+      throw TemplateError("the template makes more than 256 MiB of strings", ErrorCode::exhausted);
+    }
+    made_bytes_ += bytes;
+  }
+  void charge_items(size_t count) { charge(count * sizeof(TemplateValue)); }
+
+  // The value of a string that was charged for here.
+  TemplateValue text(std::string bytes) {
+    charge(bytes.size());
+    return TemplateValue(std::move(bytes));
+  }
+  TemplateValue list(TemplateValues items) {
+    charge_items(items.size());
+    return TemplateValue::list(std::move(items));
+  }
+
+  template <class Object, class... Arguments>
+  Object* make(Arguments&&... arguments) {
+    charge(sizeof(Object) + 64);
+    auto object = std::make_unique<Object>(std::forward<Arguments>(arguments)...);
+    Object* const made = object.get();
+    objects_.push_back(std::move(object));
+    return made;
+  }
+
+  // Held while a macro or a nested walk runs; throws when they are nested too deeply.
+  class Depth {
+   public:
+    explicit Depth(TemplateRuntime& runtime) : runtime_(runtime) {
+      if (runtime_.depth_ >= runtime_.limits_.call_depth) {
+        throw TemplateError("calls are nested deeper than 64 levels", ErrorCode::exhausted);
+      }
+      ++runtime_.depth_;
+    }
+    ~Depth() { --runtime_.depth_; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+
+   private:
+    TemplateRuntime& runtime_;
+  };
+
+ private:
+  TemplateLimits limits_;
+  CivilTime now_;
+  uint64_t steps_ = 0;
+  size_t made_bytes_ = 0;
+  int depth_ = 0;
+  std::vector<std::unique_ptr<TemplateObject>> objects_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,191 @@
+// The tree of a parsed template.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "chat/template_error.h"
+#include "chat/template_value.h"
+
+namespace paceline {
+
+// Chains (a + b + c, x.y.z|f|g) are one node with a list, so that the tree is no deeper than the
+// parser's limit, however long the template.
+struct TemplateExpression;
+using ExpressionPtr = std::unique_ptr<TemplateExpression>;
+
+struct LiteralNode {
+  TemplateValue value;
+};
+struct NameNode {
+  std::string name;
+};
+struct ListNode {
+  std::vector<ExpressionPtr> items;
+  bool is_tuple = false;
+};
+struct DictNode {
+  std::vector<std::pair<ExpressionPtr, ExpressionPtr>> members;
+};
+enum class UnaryOperator : uint8_t { logical_not, minus, plus };
+struct UnaryNode {
+  UnaryOperator op;
+  ExpressionPtr operand;
+};
+enum class BinaryOperator : uint8_t {
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  power
+};
+struct ArithmeticNode {  // of one precedence, from the left
+  ExpressionPtr first;
+  std::vector<std::pair<BinaryOperator, ExpressionPtr>> rest;
+};
+struct ConcatNode {  // a ~ b ~ c
+  std::vector<ExpressionPtr> parts;
+};
+enum class CompareOperator : uint8_t { eq, ne, lt, le, gt, ge, in, not_in };
+struct CompareNode {  // a < b < c: each operand is computed once
+  ExpressionPtr first;
+  std::vector<std::pair<CompareOperator, ExpressionPtr>> rest;
+};
+struct LogicalNode {
+  bool is_and;
+  std::vector<ExpressionPtr> operands;
+};
+struct ConditionalNode {
+  ExpressionPtr condition;
+  ExpressionPtr yes;
+  ExpressionPtr no;  // may be null
+};
+
+struct CallArguments {
+  std::vector<ExpressionPtr> positional = {};
+  std::vector<std::pair<std::string, ExpressionPtr>> named = {};
+  ExpressionPtr sequence = {};  // *x; may be null
+  ExpressionPtr mapping = {};   // **x; may be null
+};
+
+struct AttributeSuffix {
+  std::string name;
+};
+struct ItemSuffix {
+  ExpressionPtr key;
+};
+struct SliceSuffix {  // each may be null
+  ExpressionPtr start, stop, step;
+};
+struct CallSuffix {
+  CallArguments arguments;
+};
+struct FilterSuffix {
+  std::string name;
+  CallArguments arguments;
+};
+struct TestSuffix {
+  std::string name;
+  CallArguments arguments;
+  bool is_negated = false;
+};
+struct TemplateSuffix {
+  TemplatePosition position;
+  std::variant<AttributeSuffix, ItemSuffix, SliceSuffix, CallSuffix, FilterSuffix, TestSuffix> what;
+};
+struct SuffixNode {
+  ExpressionPtr base;  // null in a filter block: the block's text
+  std::vector<TemplateSuffix> suffixes;
+};
+
+struct TemplateExpression {
+  TemplatePosition position;
+  std::variant<LiteralNode, NameNode, ListNode, DictNode, UnaryNode, ArithmeticNode, ConcatNode,
+               CompareNode, LogicalNode, ConditionalNode, SuffixNode>
+      node;
+};
+
+// What is assigned to: a name, an attribute of a namespace, or several targets.
+struct TemplateTarget {
+  TemplatePosition position;
+  std::string name = {};
+  std::string attribute = {};  // not empty: of the namespace `name`
+  std::vector<TemplateTarget> parts = {};
+};
+
+struct TemplateStatement;
+using TemplateBody = std::vector<std::unique_ptr<TemplateStatement>>;
+
+struct MacroDefinition {
+  std::string name;
+  std::vector<std::string> parameters;
+  std::vector<ExpressionPtr> defaults;  // of the last parameters
+  TemplateBody body;
+  bool uses_caller = false;
+  bool uses_varargs = false;
+  bool uses_kwargs = false;
+};
+
+struct TextStatement {
+  std::string text;
+};
+struct PrintStatement {
+  ExpressionPtr value;
+};
+struct IfStatement {
+  std::vector<std::pair<ExpressionPtr, TemplateBody>> branches;
+  TemplateBody otherwise;
+};
+struct ForStatement {
+  TemplateTarget target;
+  ExpressionPtr items;
+  ExpressionPtr condition;  // may be null
+  TemplateBody body;
+  TemplateBody otherwise;
+  bool is_recursive = false;
+};
+struct SetStatement {
+  TemplateTarget target;
+  ExpressionPtr value;
+};
+struct SetBlockStatement {
+  TemplateTarget target;
+  std::vector<TemplateSuffix> filters;
+  TemplateBody body;
+};
+struct MacroStatement {
+  MacroDefinition macro;
+};
+struct CallStatement {
+  MacroDefinition caller;
+  ExpressionPtr call;
+};
+struct FilterStatement {
+  std::vector<TemplateSuffix> filters;
+  TemplateBody body;
+};
+struct WithStatement {
+  std::vector<std::pair<TemplateTarget, ExpressionPtr>> assignments;
+  TemplateBody body;
+};
+struct ScopeStatement {  // {% generation %}
+  TemplateBody body;
+};
+struct BreakStatement {};
+struct ContinueStatement {};
+
+struct TemplateStatement {
+  TemplatePosition position;
+  std::variant<TextStatement, PrintStatement, IfStatement, ForStatement, SetStatement,
+               SetBlockStatement, MacroStatement, CallStatement, FilterStatement, WithStatement,
+               ScopeStatement, BreakStatement, ContinueStatement>
+      what;
+};
+
+}  // namespace paceline

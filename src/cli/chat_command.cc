@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json_writer.h"
+#include "cli/chat_input.h"
+#include "cli/chat_terminal.h"
+#include "cli/command.h"
+#include "cli/completion_json.h"
+#include "cli/items.h"
+#include "cli/line_fields.h"
+#include "cli/line_reader.h"
+#include "cli/model_opening.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kOwnFields[] = {"messages", "tools", "documents",
+                                           "chat_template_kwargs"};
+
+std::string json_of(const Json& line, std::string_view field) {
+  const Json* value = line.find_value(field);
+  return value == nullptr ? std::string() : to_json(*value);
+}
+
+ChatInput read_chat_input(const Json& line, const Settings& settings) {
+  ChatInput input;
+  const Json* messages = line.find_value("messages");
+  if (messages == nullptr) throw Error(ErrorCode::invalid, "found no messages");
+  for (const Json& message : messages->as_array("messages")) {
+    message.as_object(fmt::format("messages[{}]", input.messages.size()));
+    input.messages.push_back({.role = {}, .content = {}, .json = to_json(message)});
+  }
+  input.tools_json = json_of(line, "tools");
+  input.documents_json = json_of(line, "documents");
+  input.kwargs_json = json_of(line, "chat_template_kwargs");
+  if (input.kwargs_json.empty()) input.kwargs_json = settings.chat_template_kwargs;
+  return input;
+}
+
+// One conversation a line.
+int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    const Json& line = std::get<JsonLine>(item.input).object;
+    check_line_keys(line, kOwnFields, kGenerateFields);
+    Settings of_item = settings;
+    apply_option_fields(line, kGenerateFields, of_item);
+    of_item.generate.cancelled = session.stop_token();
+    GenerationStream stream = llm.chat(read_chat_input(line, settings), of_item.generate);
+    write_json_line(
+        session, chat_completion_json(stream.completion(), of_item.generate.logprobs.has_value()));
+    if (settings.verbose) say_metrics(llm.metrics(), session, "");
+  });
+}
+
+// The answer to the conversation's last question, streamed and added to it.
+void stream_answer(LLM& llm, Conversation& conversation, const Settings& settings,
+                   Session& session) {
+  GenerateOptions options = settings.generate;
+  options.cancelled = session.stop_token();
+  GenerationStream stream = llm.chat(chat_input(conversation, settings), options);
+  for (const std::string_view piece : stream) {
+    session.out().write(piece);
+    session.out().flush();
+  }
+  const std::string& text = *stream.completion().text;
+  if (!text.ends_with('\n')) session.out().write("\n");
+  session.out().flush();
+  conversation.add_answer(text);
+  if (settings.verbose) say_metrics(llm.metrics(), session, "");
+}
+
+// --prompt and --file: each text is a conversation of one turn.
+int run_single_turns(LLM& llm, const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  bool is_first = true;
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    if (!is_first) session.out().write("\n");
+    is_first = false;
+    Conversation conversation(settings.system);
+    conversation.add_question(std::get<std::string>(std::get<Prompt>(item.input)));
+    stream_answer(llm, conversation, settings, session);
+  });
+}
+
+// Piped: every line is the next turn of one conversation.
+int run_piped_turns(LLM& llm, const Settings& settings, Session& session) {
+  Conversation conversation(settings.system);
+  LineReader lines("-");
+  bool all_done = true;
+  while (!session.interrupted()) {
+    auto line = lines.next();
+    if (!line) break;
+    if (line->text.find_first_not_of(" \t") == std::string::npos) continue;
+    try {
+      const Interrupt::Graceful graceful(session.interrupt());
+      conversation.add_question(std::move(line->text));
+      stream_answer(llm, conversation, settings, session);
+    } catch (const Error& error) {
+      all_done = false;
+      conversation.drop_question();
+      session.say_error(fmt::format("line {}: {}", line->number, error.what()));
+    }
+  }
+  return session.exit_code(all_done ? 0 : 1);
+}
+
+}  // namespace
+
+int run_chat(const Settings& settings, Session& session) {
+  LLM llm = open_model(settings, session);
+  if (!settings.quiet) {
+    for (const std::string& note : llm.model_info().notes) session.say("note: " + note);
+  }
+  if (settings.jsonl) return run_chat_lines(llm, settings, session);
+  if (!settings.prompts.empty() || settings.file) return run_single_turns(llm, settings, session);
+  if (session.stdin_is_terminal() && session.stdout_is_terminal()) {
+    return run_chat_terminal(llm, settings, session);
+  }
+  return run_piped_turns(llm, settings, session);
+}
+
+}  // namespace paceline

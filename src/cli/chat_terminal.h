@@ -1,0 +1,13 @@
+// The chat of a person at a terminal: lines in, answers streamed, Ctrl-C stops an answer only.
+#pragma once
+
+#include "cli/session.h"
+#include "cli/settings.h"
+#include "paceline/llm.h"
+
+namespace paceline {
+
+// Goes on until /exit, Ctrl-D or SIGTERM. Returns the command's exit code.
+int run_chat_terminal(LLM& llm, const Settings& settings, Session& session);
+
+}  // namespace paceline

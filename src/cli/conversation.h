@@ -1,0 +1,41 @@
+// Conversation is the history of a chat, as it is sent, saved and loaded.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/chat_template.h"
+
+namespace paceline {
+
+class Conversation {
+ public:
+  explicit Conversation(std::string system = {}) : system_(std::move(system)) {}
+
+  const std::string& system() const { return system_; }
+  void set_system(std::string text) { system_ = std::move(text); }
+
+  void add_question(std::string text) { turns_.push_back({"user", std::move(text)}); }
+  void add_answer(std::string text) { turns_.push_back({"assistant", std::move(text)}); }
+  // Takes the last question back: it wasn't answered.
+  void drop_question();
+  void clear() { turns_.clear(); }
+
+  // Questions and answers so far.
+  size_t num_turns() const { return turns_.size(); }
+  // The system message, if there is one, and the turns.
+  std::vector<ChatMessage> messages() const;
+
+  // {"messages": [{"role": ..., "content": ...}, ...]}
+  std::string to_json() const;
+  // The same, or the array alone; `where` names it in errors. Throws Error invalid and is then as
+  // it was before.
+  void read_json(std::string_view json, std::string_view where);
+
+ private:
+  std::string system_;
+  std::vector<ChatMessage> turns_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,135 @@
+#include "cli/line_editor.h"
+
+#include <histedit.h>
+#include <langinfo.h>
+#include <sys/eventfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "cli/terminal_keys.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+
+// libedit shows characters as the locale says; a bare machine has none, but C.UTF-8 is always
+// there.
+void use_utf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+// A terminal that sends an interrupt throws away what is on its way to the screen, which by then
+// may be our answer to the interrupt.
+void keep_output_of_interrupts(termios& found) {
+  if (tcgetattr(STDIN_FILENO, &found) != 0) return;
+  termios wanted = found;
+  wanted.c_lflag |= NOFLSH;
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &wanted);
+}
+
+std::string text_of(const wchar_t* line, int length) {
+  std::string text;
+  for (int i = 0; i < length; ++i) {
+    append_utf8(text, static_cast<char32_t>(line[i] == kPastedNewline ? L'\n' : line[i]));
+  }
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+struct LineEditor::State {
+  termios terminal = {};  // as it was found
+  EditLine* editor = nullptr;
+  HistoryW* history = nullptr;
+  int wake = -1;
+  TerminalKeys keys{STDIN_FILENO, -1};
+  std::string prompt;
+};
+
+LineEditor::State& LineEditor::state_of(void* editor) {
+  void* state = nullptr;
+  el_wget(static_cast<EditLine*>(editor), EL_CLIENTDATA, &state);
+  return *static_cast<State*>(state);
+}
+
+LineEditor::LineEditor() : state_(std::make_unique<State>()) {
+  use_utf8();
+  keep_output_of_interrupts(state_->terminal);
+  state_->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  state_->keys = TerminalKeys(STDIN_FILENO, state_->wake);
+  state_->editor = el_init("paceline", stdin, stdout, stderr);
+  state_->history = history_winit();
+  if (state_->editor == nullptr || state_->history == nullptr) {
+    throw Error(ErrorCode::internal, "the line editor can't be set up on this terminal");
+  }
+  HistEventW event;
+  history_w(state_->history, &event, H_SETSIZE, kHistoryLines);
+  history_w(state_->history, &event, H_SETUNIQUE, 1);
+  EditLine* const editor = state_->editor;
+  el_wset(editor, EL_CLIENTDATA, state_.get());
+  el_wset(editor, EL_EDITOR, L"emacs");
+  el_wset(editor, EL_HIST, history_w, state_->history);
+  el_wset(editor, EL_SIGNAL, 0);  // signals are the session's
+  el_wset(editor, EL_SETTY, L"-d", L"+noflsh", nullptr);
+  el_wset(editor, EL_BIND, L"^I", L"ed-insert", nullptr);
+  el_wset(editor, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
+  el_set(
+      editor, EL_PROMPT, +[](EditLine* of) { return state_of(of).prompt.data(); });
+  el_wset(
+      editor, EL_GETCFN, +[](EditLine* of, wchar_t* key) {
+        const auto next = state_of(of).keys.next();
+        if (next) *key = *next;
+        return next ? 1 : 0;
+      });
+}
+
+LineEditor::~LineEditor() {
+  if (state_->editor != nullptr) el_end(state_->editor);
+  if (state_->history != nullptr) history_wend(state_->history);
+  tcsetattr(STDIN_FILENO, TCSADRAIN, &state_->terminal);
+  close(state_->wake);
+}
+
+LineEditor::Input LineEditor::read(std::string_view prompt) {
+  state_->prompt = prompt;
+  el_resize(state_->editor);
+  std::fputs(kMarkPastedText, stdout);
+  std::fflush(stdout);
+  int length = 0;
+  const wchar_t* line = el_wgets(state_->editor, &length);
+  std::fputs(kLeavePastedTextUnmarked, stdout);
+  std::fflush(stdout);
+  uint64_t wakes = 0;
+  if (::read(state_->wake, &wakes, sizeof wakes) == sizeof wakes) {
+    state_->keys.drop();
+    el_reset(state_->editor);
+    std::fputs("\n", stdout);
+    return {.outcome = Outcome::interrupted, .text = {}};
+  }
+  if (line == nullptr || length <= 0) {
+    std::fputs("\n", stdout);
+    return {.outcome = Outcome::closed, .text = {}};
+  }
+  if (line[0] != L'\n') {
+    HistEventW event;
+    const std::wstring whole(line, line + length - (line[length - 1] == L'\n' ? 1 : 0));
+    history_w(state_->history, &event, H_ENTER, whole.c_str());
+  }
+  return {.outcome = Outcome::line, .text = text_of(line, length)};
+}
+
+void LineEditor::interrupt() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(state_->wake, &one, sizeof one);
+}
+
+}  // namespace paceline

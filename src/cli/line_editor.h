@@ -1,0 +1,42 @@
+// LineEditor reads lines from a person at a terminal: editing, history, pasted text of several
+// lines.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// Needs standard input and output to be terminals. One at a time.
+class LineEditor {
+ public:
+  enum class Outcome {
+    line,
+    interrupted,  // interrupt() was called
+    closed,       // end of input (Ctrl-D on an empty line)
+  };
+  struct Input {
+    Outcome outcome = Outcome::closed;
+    std::string text;  // UTF-8 without the final newline; a pasted text keeps its inner ones
+  };
+
+  LineEditor();
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  // Shows `prompt` (plain characters) and waits. A line that isn't empty joins the history.
+  Input read(std::string_view prompt);
+
+  // Makes a read() that waits, or else the next one, return. From any thread.
+  void interrupt();
+
+ private:
+  struct State;
+  static State& state_of(void* editor);  // of libedit's, in its callbacks
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/json_writer.h"
+#include "base/mapped_file.h"
+#include "cli/command.h"
+#include "cli/items.h"
+#include "cli/line_fields.h"
+#include "cli/model_opening.h"
+#include "cli/text_file.h"
+#include "load/chat_setup.h"
+#include "paceline/chat_template.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kOwnFields[] = {
+    "messages",       "tools", "documents", "kwargs", "add_generation_prompt",
+    "special_tokens", "now",   "template"};
+
+std::string json_of(const Json& line, std::string_view field) {
+  const Json* value = line.find_value(field);
+  return value == nullptr ? std::string() : to_json(*value);
+}
+
+// A template for all items, or one that each line brings along.
+class Renderer {
+ public:
+  explicit Renderer(const Settings& settings) : settings_(settings) {
+    if (!settings.template_file.empty()) {
+      template_ =
+          ChatTemplate::parse(read_whole_file(settings.template_file), settings.template_file);
+    }
+  }
+
+  std::string render(const Item& item) {
+    const auto* line = std::get_if<JsonLine>(&item.input);
+    if (line == nullptr) return render_text(std::get<std::string>(std::get<Prompt>(item.input)));
+    check_line_keys(line->object, kOwnFields, {});
+    const ChatInput input = read_input(line->object);
+    if (const Json* source = line->object.find_value("template")) {
+      return ChatTemplate::parse(source->as_string("template"), "template").render(input);
+    }
+    return chat_template().render(input);
+  }
+
+ private:
+  const ChatTemplate& chat_template() {
+    if (!template_) {
+      const Tokenizer tokenizer = open_tokenizer(settings_);
+      ChatSetup setup =
+          set_up_chat(model_directory(settings_), settings_.load.chat_template, tokenizer);
+      if (!setup.chat_template) throw Error(ErrorCode::not_found, setup.problem);
+      special_tokens_ = tokenizer.special_tokens();
+      template_ = std::move(*setup.chat_template);
+    }
+    return *template_;
+  }
+
+  std::string render_text(const std::string& text) {
+    const ChatTemplate& chosen = chat_template();
+    ChatInput input{.messages = {},
+                    .kwargs_json = settings_.chat_template_kwargs,
+                    .special_tokens = special_tokens_};
+    if (!settings_.system.empty()) input.messages.push_back({"system", settings_.system});
+    input.messages.push_back({"user", text});
+    return chosen.render(input);
+  }
+
+  ChatInput read_input(const Json& line) {
+    ChatInput input;
+    const Json* messages = line.find_value("messages");
+    if (messages == nullptr) throw Error(ErrorCode::invalid, "found no messages");
+    for (const Json& message : messages->as_array("messages")) {
+      message.as_object(fmt::format("messages[{}]", input.messages.size()));
+      input.messages.push_back({.role = {}, .content = {}, .json = to_json(message)});
+    }
+    input.tools_json = json_of(line, "tools");
+    input.documents_json = json_of(line, "documents");
+    input.kwargs_json = json_of(line, "kwargs");
+    if (input.kwargs_json.empty()) input.kwargs_json = settings_.chat_template_kwargs;
+    const Json* prompt = line.find_value("add_generation_prompt");
+    input.add_generation_prompt = prompt != nullptr && prompt->as_bool("add_generation_prompt");
+    if (const Json* now = line.find_value("now")) input.now = now->as_string("now");
+    if (const Json* tokens = line.find_value("special_tokens")) {
+      for (const auto& [name, token] : tokens->as_object("special_tokens")) {
+        input.special_tokens.emplace_back(name, token.as_string("special_tokens." + name));
+      }
+    } else if (settings_.template_file.empty() && line.find_value("template") == nullptr) {
+      chat_template();  // the model's tokens come with it
+      input.special_tokens = special_tokens_;
+    }
+    return input;
+  }
+
+  const Settings& settings_;
+  std::optional<ChatTemplate> template_;
+  std::vector<std::pair<std::string, std::string>> special_tokens_;
+};
+
+}  // namespace
+
+int run_render(const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  Renderer renderer(settings);
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    const std::string rendered = renderer.render(item);
+    if (settings.jsonl) {
+      std::string json;
+      JsonWriter(json).begin_object().member("rendered", rendered).end_object();
+      write_json_line(session, std::move(json));
+    } else {
+      session.out().write(rendered);
+      if (!rendered.ends_with('\n')) session.out().write("\n");
+      session.out().flush();
+    }
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+// What a line typed into a chat means: text for the model, or a command of the program.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+struct SlashCommand {
+  enum class Kind { none, system, reset, save, load, stats, help, exit };
+  Kind kind = Kind::none;  // none: `text` is for the model
+  std::string text;        // the line, or what stands behind the command
+};
+
+// A line that begins with "//" is text that begins with "/". Throws Error invalid, with a
+// suggestion, for a command that doesn't exist or lacks its file name.
+SlashCommand read_slash_command(std::string_view line);
+
+// A line for each command.
+std::string_view slash_help();
+
+}  // namespace paceline

@@ -1,0 +1,81 @@
+// What decoders do: steps that change one token at a time, and steps that change the joined text.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/text_pattern.h"
+
+namespace paceline {
+
+// Where in a list of tokens one stands.
+struct TokenPlace {
+  bool first = false;
+  bool last = false;
+};
+
+// Immutable. Each must agree with the decoder of HF tokenizers that it is named after.
+class TokenStep {
+ public:
+  virtual ~TokenStep() = default;
+  virtual void apply(std::string& token, TokenPlace place) const = 0;
+  // Whether the place of a token changes the outcome.
+  virtual bool looks_at_first() const { return false; }
+  virtual bool looks_at_last() const { return false; }
+};
+
+// `Replace`.
+std::unique_ptr<TokenStep> make_replace_step(std::unique_ptr<TextPattern> pattern,
+                                             std::string_view content);
+
+// `Strip`: up to so many of one character at each end.
+struct StripCounts {
+  size_t start = 0;
+  size_t stop = 0;
+};
+std::unique_ptr<TokenStep> make_strip_step(std::string_view character, StripCounts counts);
+
+// `Metaspace`: the mark is a space, and nothing in the first token if one was put before the text.
+enum class FirstMark { removed, kept };
+std::unique_ptr<TokenStep> make_metaspace_step(std::string_view mark, FirstMark first);
+
+// `WordPiece`: tokens without the prefix are words of their own.
+enum class Cleanup { yes, no };
+std::unique_ptr<TokenStep> make_word_piece_step(std::string_view prefix, Cleanup cleanup);
+
+// `BPEDecoder`: the suffix is a space, and nothing in the last token.
+std::unique_ptr<TokenStep> make_suffix_step(std::string_view suffix);
+
+// `ByteLevel`: from the byte-level alphabet to bytes.
+std::unique_ptr<TokenStep> make_byte_level_step();
+
+// No decoder at all: a space between tokens.
+std::unique_ptr<TokenStep> make_space_step();
+
+// One text going through a text step.
+class TextStream {
+ public:
+  virtual ~TextStream() = default;
+  // Appends what is sure of the changed text.
+  virtual void push(std::string_view text, std::string& out) = 0;
+  // And the rest of it.
+  virtual void finish(std::string& out) = 0;
+};
+
+// Immutable.
+class TextStep {
+ public:
+  virtual ~TextStep() = default;
+  virtual std::unique_ptr<TextStream> begin_text() const = 0;
+};
+
+// `Replace` of a string; holds back what may be the beginning of one.
+std::unique_ptr<TextStep> make_replace_text(std::string_view string, std::string_view content);
+// `Replace` of anything; holds back everything.
+std::unique_ptr<TextStep> make_replace_text(std::unique_ptr<TextPattern> pattern,
+                                            std::string_view content);
+// `Strip`; holds back what may be the end.
+std::unique_ptr<TextStep> make_strip_text(std::string_view character, StripCounts counts);
+
+}  // namespace paceline

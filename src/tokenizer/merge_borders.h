@@ -1,0 +1,65 @@
+// MergeBorders: between which characters of a text no merge can ever reach across.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/unicode_class.h"
+
+namespace paceline {
+
+// A merge joins a token that ends in a character x to one that begins with a character y, and the
+// text of what it makes is the text of both. So as long as every token stands for its own text, a
+// pair (x, y) that stands at the seam of no merge is never merged across: the parts on both sides
+// merge as they would alone, each in the order of its own ranks. Cutting there changes no result,
+// and makes words, which can be remembered, of a text that has no pre-tokenizer.
+//
+// The seams are kept as a Bloom filter (Bloom 1970) with two bits in one word: a pair that is none
+// may look like one, which costs a cut and nothing else.
+class MergeBorders {
+ public:
+  // Without a seam, every character is alone.
+  explicit MergeBorders(size_t num_merges = 0);
+
+  // A merge of these two tokens; neither is empty.
+  void add_seam(std::string_view left, std::string_view right);
+
+  // Whether a merge may reach across.
+  bool may_join(char32_t left, char32_t right) const {
+    const uint64_t hash = hash_of(left, right);
+    const uint64_t bits = bits_of(hash);
+    return (words_[hash >> shift_] & bits) == bits;
+  }
+
+  // Calls `visit` with the parts of `text`, well-formed UTF-8, from left to right; none is empty.
+  template <class Visit>
+  void for_each_part(std::string_view text, Visit visit) const {
+    const ClassReader reader(text, UnicodeClassTable::shared());
+    size_t begin = 0;
+    ClassifiedCodePoint left = reader.at(0);
+    for (size_t at = left.size; at < text.size();) {
+      const ClassifiedCodePoint right = reader.at(at);
+      if (!may_join(left.code_point, right.code_point)) {
+        visit(text.substr(begin, at - begin));
+        begin = at;
+      }
+      left = right;
+      at += right.size;
+    }
+    if (begin < text.size()) visit(text.substr(begin));
+  }
+
+ private:
+  static uint64_t hash_of(char32_t left, char32_t right) {
+    return ((uint64_t{left} << 21) | right) * 0x9E3779B97F4A7C15u;  // its high bits are the good ones
+  }
+  static uint64_t bits_of(uint64_t hash) {
+    return (uint64_t{1} << ((hash >> 30) & 63)) | (uint64_t{1} << ((hash >> 36) & 63));
+  }
+
+  std::vector<uint64_t> words_;  // a power of two
+  int shift_;                    // leaves the index of a word
+};
+
+}  // namespace paceline

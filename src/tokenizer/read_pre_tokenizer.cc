@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "tokenizer/character_splits.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/unicode_class.h"
+
+namespace paceline {
+namespace {
+
+using Steps = std::vector<std::unique_ptr<PreTokenizer>>;
+
+SplitBehavior read_behavior(const JsonField& field) {
+  constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> kBehaviors = {
+      {{"Removed", SplitBehavior::removed},
+       {"Isolated", SplitBehavior::isolated},
+       {"MergedWithPrevious", SplitBehavior::merged_with_previous},
+       {"MergedWithNext", SplitBehavior::merged_with_next},
+       {"Contiguous", SplitBehavior::contiguous}}};
+  for (const auto& [name, behavior] : kBehaviors) {
+    if (field.string() == name) return behavior;
+  }
+  field.corrupt(fmt::format("{} is no behavior", in_quotes(field.string())));
+}
+
+void add_split(const JsonField& field, Steps& steps) {
+  const SplitBehavior behavior = read_behavior(field.member("behavior"));
+  const JsonField pattern = field.member("pattern");
+  const auto regex = pattern.find("Regex");
+  if (regex && behavior == SplitBehavior::isolated) {
+    steps.push_back(
+        std::make_unique<IsolatedSplit>(make_split_pattern(regex->string(), regex->name())));
+    return;
+  }
+  const auto matches = field.boolean_or("invert", false) ? PatternSplit::Matches::inverted
+                                                         : PatternSplit::Matches::as_found;
+  steps.push_back(std::make_unique<PatternSplit>(read_pattern(pattern, "pre_tokenizer Split"),
+                                                 behavior, matches));
+}
+
+void add_byte_level(const JsonField& field, Steps& steps) {
+  if (field.member("add_prefix_space").boolean()) steps.push_back(std::make_unique<PrefixSpace>());
+  if (!field.boolean_or("use_regex", true)) return;
+  steps.push_back(std::make_unique<IsolatedSplit>(make_split_pattern(kGpt2Pattern, field.name())));
+}
+
+MetaspaceSplit::Prepend read_prepend(const JsonField& field) {
+  using Prepend = MetaspaceSplit::Prepend;
+  Prepend prepend = Prepend::always;
+  if (const auto scheme = field.find("prepend_scheme")) {
+    const std::string& name = scheme->string();
+    if (name == "first") {
+      prepend = Prepend::first;
+    } else if (name == "never") {
+      prepend = Prepend::never;
+    } else if (name != "always") {
+      scheme->corrupt(fmt::format("expected always, first or never, found {}", in_quotes(name)));
+    }
+  }
+  // Files from before prepend_scheme.
+  if (field.boolean_or("add_prefix_space", true)) return prepend;
+  if (field.find("prepend_scheme") && prepend != Prepend::never) {
+    field.member("add_prefix_space").corrupt("false contradicts prepend_scheme");
+  }
+  return Prepend::never;
+}
+
+void add_metaspace(const JsonField& field, Steps& steps) {
+  steps.push_back(std::make_unique<MetaspaceSplit>(
+      MetaspaceSplit::Options{.replacement = read_character(field.member("replacement")),
+                              .prepend = read_prepend(field),
+                              .split = field.boolean_or("split", true)}));
+}
+
+void add_one(const JsonField& field, Steps& steps) {
+  const auto add_class = [&](uint16_t classes, SplitBehavior behavior) {
+    steps.push_back(std::make_unique<ClassSplit>(classes, behavior));
+  };
+  const std::string& type = field.member("type").string();
+  if (type == "Split") {
+    add_split(field, steps);
+  } else if (type == "ByteLevel") {
+    add_byte_level(field, steps);
+  } else if (type == "Metaspace") {
+    add_metaspace(field, steps);
+  } else if (type == "Digits") {
+    const bool individual = field.boolean_or("individual_digits", false);
+    add_class(kDigit, individual ? SplitBehavior::isolated : SplitBehavior::contiguous);
+  } else if (type == "Punctuation") {
+    const auto behavior = field.find("behavior");
+    add_class(kPunctuationMark, behavior ? read_behavior(*behavior) : SplitBehavior::isolated);
+  } else if (type == "Whitespace") {
+    steps.push_back(std::make_unique<WordSplit>());
+  } else if (type == "WhitespaceSplit") {
+    add_class(kSpace, SplitBehavior::removed);
+  } else if (type == "BertPreTokenizer") {
+    add_class(kSpace, SplitBehavior::removed);
+    add_class(kPunctuationMark, SplitBehavior::isolated);
+  } else if (type == "CharDelimiterSplit") {
+    steps.push_back(std::make_unique<PatternSplit>(
+        make_string_pattern(read_character(field.member("delimiter"))), SplitBehavior::removed,
+        PatternSplit::Matches::as_found));
+  } else {
+    field.unsupported("pre_tokenizer " + type);
+  }
+}
+
+}  // namespace
+
+PieceSplitter read_pre_tokenizer(const std::optional<JsonField>& field) {
+  Steps steps;
+  bool byte_level = false;
+  if (field) {
+    for (const JsonField& part : parts_of(*field, "pretokenizers")) {
+      // The last ByteLevel need not be written out: its pieces are read as bytes.
+      if (byte_level) steps.push_back(std::make_unique<ByteLevelMapping>());
+      add_one(part, steps);
+      byte_level = part.member("type").string() == "ByteLevel";
+    }
+  }
+  return {std::make_unique<PreTokenizerSequence>(std::move(steps)), byte_level};
+}
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// Takes the white space off the ends of the spans of tokens.
+#pragma once
+
+#include <string_view>
+
+#include "paceline/tokenizer.h"
+
+namespace paceline {
+
+struct TrimmedToken {
+  std::string_view text;  // as the vocabulary writes it
+  bool first = false;     // of the text
+};
+
+// Must agree with `process_offsets` of HF's pre_tokenizers/byte_level.rs, which counts characters:
+// as many come off a span of `input` as the token has white space. `add_prefix_space`: one space at
+// the beginning of the text was put there.
+TextSpan trim_span(TextSpan span, std::string_view input, TrimmedToken token,
+                   bool add_prefix_space);
+
+}  // namespace paceline

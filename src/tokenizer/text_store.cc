@@ -1,0 +1,82 @@
+#include "tokenizer/text_store.h"
+
+#include <iterator>
+#include <utility>
+
+namespace paceline {
+namespace {
+
+bool continues_character(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
+}  // namespace
+
+TextSpan TextStore::span(std::string_view text) const {
+  auto after = made_.upper_bound(text.data());
+  if (after != made_.begin()) {
+    const auto& [begin, made] = *std::prev(after);
+    if (text.data() < begin + made.size) {
+      const auto offset = static_cast<size_t>(text.data() - begin);
+      return {made.spans[offset].begin, made.spans[offset + text.size() - 1].end};
+    }
+  }
+  auto begin = static_cast<size_t>(text.data() - input_.data());
+  size_t end = begin + text.size();
+  while (begin > 0 && continues_character(input_[begin])) --begin;
+  while (end < input_.size() && continues_character(input_[end])) ++end;
+  return {begin, end};
+}
+
+TextEdit::TextEdit(TextStore& store, std::string_view text)
+    : store_(store), text_(text), made_(store.texts_.emplace_back()) {
+  made_.reserve(text.size() + text.size() / 8);
+}
+
+TextSpan TextEdit::span_at(size_t source) const {
+  if (text_.empty()) return {};
+  if (source < text_.size()) return store_.span(text_.substr(source, 1));
+  const TextSpan last = store_.span(text_.substr(text_.size() - 1));
+  return {last.end, last.end};
+}
+
+void TextEdit::put(std::string_view characters, size_t source) {
+  if (characters.empty()) return;
+  if (made_.empty() && store_.at_start(text_)) {
+    size_t first_size = 1;
+    while (first_size < text_.size() && continues_character(text_[first_size])) ++first_size;
+    begins_at_start_ = source < first_size;
+  }
+  made_.append(characters);
+  if (store_.tracked()) spans_.insert(spans_.end(), characters.size(), span_at(source));
+}
+
+void TextEdit::keep(size_t bytes) {
+  if (bytes == 0) return;
+  if (made_.empty() && offset_ == 0) begins_at_start_ = store_.at_start(text_);
+  made_.append(text_.substr(offset_, bytes));
+  if (store_.tracked()) {
+    for (size_t i = offset_; i < offset_ + bytes; ++i) spans_.push_back(span_at(i));
+  }
+  offset_ += bytes;
+}
+
+void TextEdit::skip(size_t bytes) { offset_ += bytes; }
+
+void TextEdit::put_for_next(std::string_view characters) { put(characters, offset_); }
+
+void TextEdit::put_for_previous(std::string_view characters) {
+  if (offset_ > 0) return put(characters, offset_ - 1);
+  put(characters, 0);
+  if (!store_.tracked() || text_.empty()) return;
+  // Nothing of the old text stands before it.
+  for (size_t i = spans_.size() - characters.size(); i < spans_.size(); ++i) {
+    spans_[i].end = spans_[i].begin;
+  }
+}
+
+std::string_view TextEdit::finish() {
+  if (begins_at_start_) store_.start_ = made_.data();
+  if (store_.tracked()) store_.made_[made_.data()] = {made_.size(), std::move(spans_)};
+  return made_;
+}
+
+}  // namespace paceline

@@ -1,0 +1,77 @@
+// TextStore holds the texts that one call of encode makes out of its input, and knows which part of
+// the input each of their bytes stands for.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/tokenizer.h"
+
+namespace paceline {
+
+// The spans agree with the alignments of `NormalizedString` of HF tokenizers.
+class TextStore {
+ public:
+  // Tracking costs time and memory; without it span() may not be called.
+  enum class Spans { untracked, tracked };
+  // `input` is well-formed UTF-8 and must outlive it.
+  explicit TextStore(std::string_view input, Spans spans = Spans::untracked)
+      : input_(input), start_(input.data()), tracked_(spans == Spans::tracked) {}
+  TextStore(const TextStore&) = delete;
+  TextStore& operator=(const TextStore&) = delete;
+
+  bool tracked() const { return tracked_; }
+  // Whether `text`, a part of the input or of what was made here, begins where the input does.
+  bool at_start(std::string_view text) const { return !text.empty() && text.data() == start_; }
+  // The part of the input that the bytes of `text` stand for, whole characters; `text` isn't empty.
+  TextSpan span(std::string_view text) const;
+
+ private:
+  friend class TextEdit;
+  struct Made {
+    size_t size = 0;
+    std::vector<TextSpan> spans;  // by byte
+  };
+
+  std::string_view input_;
+  const char* start_;  // the byte that stands for the first one of the input
+  bool tracked_;
+  std::deque<std::string> texts_;       // views of them stay valid
+  std::map<const char*, Made> made_;  // by where the text begins; empty when untracked
+};
+
+// Writes a new text while it goes through an old one, which is a part of the input or made before.
+class TextEdit {
+ public:
+  TextEdit(TextStore& store, std::string_view text);
+  TextEdit(const TextEdit&) = delete;
+  TextEdit& operator=(const TextEdit&) = delete;
+
+  // What hasn't been gone through.
+  std::string_view rest() const { return text_.substr(offset_); }
+  void keep(size_t bytes);  // copies the next ones
+  void skip(size_t bytes);  // leaves them out
+  // Writes characters that stand for the next character of the old text, which is still to be
+  // skipped, or for the one before.
+  void put_for_next(std::string_view characters);
+  void put_for_previous(std::string_view characters);
+
+  // The new text. Call it once, when nothing is left.
+  std::string_view finish();
+
+ private:
+  void put(std::string_view characters, size_t source);
+  TextSpan span_at(size_t source) const;
+
+  TextStore& store_;
+  std::string_view text_;
+  std::string& made_;
+  std::vector<TextSpan> spans_;
+  size_t offset_ = 0;
+  bool begins_at_start_ = false;
+};
+
+}  // namespace paceline

@@ -1,0 +1,72 @@
+// TokenDecoder: how the texts of tokens become the text that they stand for.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/decode_steps.h"
+
+namespace paceline {
+
+// The decoder of a tokenizer.json, put in order: steps on tokens, byte fallback among them, then
+// the tokens are joined, then steps on the text. Immutable.
+struct TokenDecoder {
+  std::vector<std::unique_ptr<TokenStep>> before;  // byte fallback
+  bool byte_fallback = false;
+  std::vector<std::unique_ptr<TokenStep>> behind;
+  bool joined_is_bytes = false;  // not yet UTF-8: what is ill-formed becomes U+FFFD
+  std::vector<std::unique_ptr<TextStep>> text;
+
+  // Changes a token to the bytes it stands for inside a text; whether it is a byte of byte fallback.
+  bool decode_inside(std::string& token) const;
+
+  bool looks_at_first() const;
+  bool looks_at_last() const;
+};
+
+// The byte that "<0x41>" stands for.
+std::optional<char> fallback_byte(std::string_view token);
+
+class TokenTable;
+
+// One sequence of tokens being joined.
+class TokenJoiner {
+ public:
+  // Both must outlive it.
+  TokenJoiner(const TokenDecoder& decoder, const TokenTable& table);
+
+  // Whether the place of the next token matters: it has to be pushed as text, not as an id.
+  bool needs_text() const {
+    return looks_at_last_ || (looks_at_first_ && (first_before_ || first_behind_));
+  }
+  // Appends what is sure of the joined text after one more token.
+  void push_id(int32_t id, std::string& out);
+  void push_text(std::string_view token, std::string& out);
+  // And the rest of it. The next token is then the first of another text.
+  void finish(std::string& out);
+
+ private:
+  void decode(std::string token, TokenPlace place, std::string& out);
+  void add_byte(char byte, std::string& out);
+  void end_run(std::string& out);
+  void add_replacements(size_t count, std::string& out);
+  void add_behind(std::string token, bool last, std::string& out);
+
+  const TokenDecoder& decoder_;
+  const TokenTable& table_;
+  bool looks_at_first_;
+  bool looks_at_last_;
+  bool first_before_ = true;
+  bool first_behind_ = true;
+  std::optional<std::string> held_;  // the last token, when it matters which one that is
+  // Bytes of byte fallback next to each other: a string if they are UTF-8 together, else U+FFFD for
+  // each of them.
+  std::string run_;
+  size_t run_complete_ = 0;  // how many of them are whole characters
+  bool run_is_broken_ = false;
+};
+
+}  // namespace paceline

@@ -1,0 +1,83 @@
+#include "cli/terminal_keys.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+namespace {
+
+class TerminalKeysTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(pipe(input_.data()), 0);
+    ASSERT_EQ(pipe(wake_.data()), 0);
+  }
+  void TearDown() override {
+    for (const int end : {input_[0], input_[1], wake_[0], wake_[1]}) close(end);
+  }
+
+  void send(std::string_view bytes) const {
+    ASSERT_EQ(write(input_[1], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  }
+  // What comes until nothing more is there: the wake end is readable then.
+  std::wstring keys_of(std::string_view bytes) {
+    send(bytes);
+    TerminalKeys keys(input_[0], wake_[0]);
+    std::wstring all;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const auto key = keys.next();
+      if (!key) break;
+      all.push_back(*key);
+      if (all.back() == L'~') break;  // each test ends in one
+    }
+    return all;
+  }
+
+  std::array<int, 2> input_{};
+  std::array<int, 2> wake_{};
+};
+
+TEST_F(TerminalKeysTest, characters_of_all_lengths_come_whole) {
+  EXPECT_EQ(keys_of("a\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80~"), L"aé你😀~");
+}
+
+TEST_F(TerminalKeysTest, ill_formed_bytes_become_a_replacement_and_lose_nothing_else) {
+  EXPECT_EQ(keys_of("\xC3x\xFFy\xE4\xBDz~"), L"\uFFFDx\uFFFDy\uFFFDz~");
+}
+
+TEST_F(TerminalKeysTest, an_escape_sequence_that_is_no_mark_is_passed_on) {
+  EXPECT_EQ(keys_of("\x1b[A\x1b[20~"), L"\x1b[A\x1b[20~");
+}
+
+TEST_F(TerminalKeysTest, newlines_of_a_paste_are_shown_and_those_at_its_end_dropped) {
+  EXPECT_EQ(keys_of("x\x1b[200~one\r\ntwo\n\nthree\tfour\x01\r\x1b[201~\r~"),
+            L"xone\u21B5two\u21B5\u21B5three\tfour\r~");
+}
+
+TEST_F(TerminalKeysTest, an_escape_inside_a_paste_is_left_out) {
+  EXPECT_EQ(keys_of("\x1b[200~a\x1b[31mb\x1b[201~~"), L"a[31mb~");
+}
+
+TEST_F(TerminalKeysTest, waking_ends_the_wait_and_the_input_goes_on_later) {
+  TerminalKeys keys(input_[0], wake_[0]);
+  ASSERT_EQ(write(wake_[1], "!", 1), 1);
+  EXPECT_FALSE(keys.next().has_value());
+  char taken = 0;
+  ASSERT_EQ(read(wake_[0], &taken, 1), 1);
+  send("q");
+  EXPECT_EQ(keys.next(), L'q');
+}
+
+TEST_F(TerminalKeysTest, the_end_of_the_input_is_no_key) {
+  TerminalKeys keys(input_[0], wake_[0]);
+  close(input_[1]);
+  input_[1] = dup(input_[0]);
+  EXPECT_FALSE(keys.next().has_value());
+}
+
+}  // namespace
+}  // namespace paceline
