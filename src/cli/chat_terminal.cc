@@ -184,7 +184,7 @@ class TerminalChat {
   void say_stats() {
     const ModelInfo model = llm_.model_info();
     session_.say(fmt::format(
-        "{} turns; {} of {} tokens of the context used", conversation_.num_turns(),
+        "{} messages; {} of {} tokens of the context used", conversation_.num_turns(),
         last_usage_.prompt_tokens + last_usage_.completion_tokens, model.max_model_len));
     say_metrics(llm_.metrics(), session_, "");
   }
