@@ -1,0 +1,94 @@
+// Chats of the facade: a template in front of a generation, and nothing else.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "paceline/llm.h"
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+std::string source(const std::string& path) {
+  return std::string(PACELINE_SOURCE_DIR) + "/" + path;
+}
+
+LoadOptions bundled() {
+  return {.model = source("models/paceline-10m"), .max_num_seqs = 2, .num_threads = 2};
+}
+
+GenerateOptions greedy(int64_t max_tokens) {
+  return {.max_tokens = max_tokens, .temperature = 0.0f};
+}
+
+ChatInput hello() { return {.messages = {{"system", "Be brief."}, {"user", "The old house"}}}; }
+
+TEST(Chat, is_the_rendered_prompt_continued_bit_for_bit) {
+  LLM llm = LLM::load(bundled());
+  const std::string prompt = llm.render(hello());
+  EXPECT_EQ(prompt,
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nThe old house<|im_end|>\n"
+            "<|im_start|>assistant\n");
+  GenerateOptions options = greedy(24);
+  options.logprobs = 3;
+  options.add_special_tokens = false;
+  const Completion expected = llm.generate(prompt, options).completion();
+  const Completion answer = llm.chat(hello(), options).completion();
+  EXPECT_EQ(answer.token_ids, expected.token_ids);
+  EXPECT_EQ(answer.text, expected.text);
+  EXPECT_EQ(answer.usage.prompt_tokens, expected.usage.prompt_tokens);
+  ASSERT_EQ(answer.logprobs.size(), expected.logprobs.size());
+  for (size_t i = 0; i < answer.logprobs.size(); ++i) {
+    EXPECT_EQ(answer.logprobs[i].logprob, expected.logprobs[i].logprob) << i;
+  }
+}
+
+TEST(Chat, a_message_as_json_is_the_same_message) {
+  LLM llm = LLM::load(bundled());
+  ChatInput as_json = hello();
+  for (ChatMessage& message : as_json.messages) {
+    message = {
+        .role = {},
+        .content = {},
+        .json = "{\"role\": \"" + message.role + "\", \"content\": \"" + message.content + "\"}"};
+  }
+  EXPECT_EQ(llm.render(as_json), llm.render(hello()));
+}
+
+TEST(Chat, an_answer_ends_with_the_turn_or_the_context) {
+  LoadOptions options = bundled();
+  options.max_model_len = 96;
+  LLM llm = LLM::load(options);
+  GenerateOptions endless{.temperature = 0.0f, .ignore_eos = true};
+  const Completion answer = llm.chat(hello(), endless).completion();
+  EXPECT_EQ(answer.finish_reason, "length");
+  EXPECT_EQ(answer.usage.prompt_tokens + answer.usage.completion_tokens, 96);
+  ChatInput longer = hello();
+  longer.messages[1].content = std::string(2000, 'x');
+  expect_error(ErrorCode::invalid, {"messages", "96"}, [&] { llm.chat(longer, greedy(1)); });
+}
+
+TEST(Chat, the_template_can_be_chosen) {
+  LoadOptions options = bundled();
+  options.chat_template = "llama3";
+  EXPECT_NE(LLM::load(options).render(hello()).find("<|start_header_id|>user<|end_header_id|>"),
+            std::string::npos);
+  EXPECT_FALSE(LLM::load(options).model_info().notes.empty());  // these markers are no tokens here
+  options.chat_template = "nothing";
+  expect_error(ErrorCode::invalid, {"nothing", "chatml"}, [&] { LLM::load(options); });
+}
+
+TEST(Chat, the_bundled_model_has_nothing_odd) {
+  const LLM llm = LLM::load(bundled());
+  EXPECT_EQ(llm.model_info().notes, std::vector<std::string>());
+  EXPECT_EQ(llm.model_info().chat_template, "chat_template.jinja");
+}
+
+TEST(Chat, a_model_without_a_tokenizer_says_so) {
+  LLM llm = LLM::load({.model = source("tests/goldens/models/llama_plain"), .max_num_seqs = 2});
+  expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.render(hello()); });
+  expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.chat(hello()); });
+}
+
+}  // namespace
+}  // namespace paceline
