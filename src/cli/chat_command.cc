@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/json_writer.h"
 #include "cli/chat_input.h"
 #include "cli/chat_terminal.h"
 #include "cli/command.h"
@@ -18,26 +17,6 @@ namespace {
 constexpr std::string_view kOwnFields[] = {"messages", "tools", "documents",
                                            "chat_template_kwargs"};
 
-std::string json_of(const Json& line, std::string_view field) {
-  const Json* value = line.find_value(field);
-  return value == nullptr ? std::string() : to_json(*value);
-}
-
-ChatInput read_chat_input(const Json& line, const Settings& settings) {
-  ChatInput input;
-  const Json* messages = line.find_value("messages");
-  if (messages == nullptr) throw Error(ErrorCode::invalid, "found no messages");
-  for (const Json& message : messages->as_array("messages")) {
-    message.as_object(fmt::format("messages[{}]", input.messages.size()));
-    input.messages.push_back({.role = {}, .content = {}, .json = to_json(message)});
-  }
-  input.tools_json = json_of(line, "tools");
-  input.documents_json = json_of(line, "documents");
-  input.kwargs_json = json_of(line, "chat_template_kwargs");
-  if (input.kwargs_json.empty()) input.kwargs_json = settings.chat_template_kwargs;
-  return input;
-}
-
 // One conversation a line.
 int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
   ItemSource items(settings);
@@ -47,7 +26,8 @@ int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
     Settings of_item = settings;
     apply_option_fields(line, kGenerateFields, of_item);
     of_item.generate.cancelled = session.stop_token();
-    GenerationStream stream = llm.chat(read_chat_input(line, settings), of_item.generate);
+    GenerationStream stream =
+        llm.chat(read_chat_input(line, "chat_template_kwargs", settings), of_item.generate);
     write_json_line(
         session, chat_completion_json(stream.completion(), of_item.generate.logprobs.has_value()));
     if (settings.verbose) say_metrics(llm.metrics(), session, "");

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/json_writer.h"
-#include "base/mapped_file.h"
+#include "cli/chat_input.h"
 #include "cli/command.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"
@@ -18,11 +18,6 @@ namespace {
 constexpr std::string_view kOwnFields[] = {
     "messages",       "tools", "documents", "kwargs", "add_generation_prompt",
     "special_tokens", "now",   "template"};
-
-std::string json_of(const Json& line, std::string_view field) {
-  const Json* value = line.find_value(field);
-  return value == nullptr ? std::string() : to_json(*value);
-}
 
 // A template for all items, or one that each line brings along.
 class Renderer {
@@ -69,17 +64,7 @@ class Renderer {
   }
 
   ChatInput read_input(const Json& line) {
-    ChatInput input;
-    const Json* messages = line.find_value("messages");
-    if (messages == nullptr) throw Error(ErrorCode::invalid, "found no messages");
-    for (const Json& message : messages->as_array("messages")) {
-      message.as_object(fmt::format("messages[{}]", input.messages.size()));
-      input.messages.push_back({.role = {}, .content = {}, .json = to_json(message)});
-    }
-    input.tools_json = json_of(line, "tools");
-    input.documents_json = json_of(line, "documents");
-    input.kwargs_json = json_of(line, "kwargs");
-    if (input.kwargs_json.empty()) input.kwargs_json = settings_.chat_template_kwargs;
+    ChatInput input = read_chat_input(line, "kwargs", settings_);
     const Json* prompt = line.find_value("add_generation_prompt");
     input.add_generation_prompt = prompt != nullptr && prompt->as_bool("add_generation_prompt");
     if (const Json* now = line.find_value("now")) input.now = now->as_string("now");

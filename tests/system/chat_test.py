@@ -141,7 +141,7 @@ class ChatTerminalTest(ProgramTest):
         return terminal
 
     def finish(self, terminal, code=0):
-        self.assertEqual(terminal.child.wait(program.TIMEOUT), code)
+        self.assertEqual(terminal.child.wait(60), code)
 
     def saved(self, terminal, name):
         terminal.command(f"/save {self.directory / name}", "messages")
@@ -179,6 +179,7 @@ class ChatTerminalTest(ProgramTest):
         start = len(terminal.shown)
         terminal.type("half a line\x03")
         terminal.read_until("/exit leaves", start)
+        terminal.read_until("> ", terminal.shown.index("/exit leaves", start))
         terminal.type("\x04")
         self.finish(terminal)
 
