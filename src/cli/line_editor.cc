@@ -102,6 +102,8 @@ LineEditor::~LineEditor() {
 LineEditor::Input LineEditor::read(std::string_view prompt) {
   state_->prompt = prompt;
   el_resize(state_->editor);
+  // libedit shows the prompt first: a Ctrl-D that is quicker than it would be lost.
+  el_wset(state_->editor, EL_PREP_TERM, 1);
   std::fputs(kMarkPastedText, stdout);
   std::fflush(stdout);
   int length = 0;
