@@ -207,7 +207,9 @@ class PercentValues {
   }
   void finish() const {
     const size_t given = values_.is_tuple() ? values_.items().size() : 1;
-    const bool may_be_left = values_.is_mapping() || by_name_;
+    // A list counts as a mapping here, as in CPython.
+    const bool may_be_left =
+        values_.is_mapping() || (values_.is_sequence() && !values_.is_tuple()) || by_name_;
     if (next_ < given && !may_be_left) {
       throw TemplateError("not all arguments converted during string formatting");
     }

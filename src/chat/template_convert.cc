@@ -127,7 +127,6 @@ TemplateValue item_of(TemplateRuntime& runtime, const TemplateValue& value,
     if (auto method = method_of(runtime, value, key.text())) return std::move(*method);
     return missing(value, key.text());
   }
-  require_defined(key);
   return missing(value, to_text(runtime, key));
 }
 

@@ -208,7 +208,8 @@ TemplateValue TemplateInterpreter::evaluate_slice(const TemplateValue& value,
   const auto step = bound(node.step);
   const auto length = length_if_any(value);
   if (!length || value.is_mapping()) {
-    return TemplateValue::undefined(fmt::format("'{} object' can't be sliced", value.type_name()));
+    throw TemplateError(
+        fmt::format("'{}' object is not subscriptable by a slice", value.type_name()));
   }
   const auto indices = indices_of({.has_start = start.has_value(),
                                    .has_stop = stop.has_value(),

@@ -74,7 +74,7 @@ TemplateInterpreter::Flow TemplateInterpreter::run_statement(const TemplateState
     } else if (const auto* call_node = std::get_if<CallStatement>(&what)) {
       run_call(*call_node);
     } else if (const auto* filter = std::get_if<FilterStatement>(&what)) {
-      print(apply_suffixes(TemplateValue(captured(filter->body)), filter->filters));
+      run_filter_block(*filter);
     } else if (const auto* with = std::get_if<WithStatement>(&what)) {
       const NewScope scope(*this);
       for (const auto& [target, value] : with->assignments) assign(target, evaluate(*value));
@@ -174,6 +174,15 @@ std::string TemplateInterpreter::captured(const TemplateBody& body) {
 void TemplateInterpreter::run_set_block(const SetBlockStatement& statement) {
   assign(statement.target,
          apply_suffixes(TemplateValue(captured(statement.body)), statement.filters));
+}
+
+void TemplateInterpreter::run_filter_block(const FilterStatement& statement) {
+  const TemplateValue text =
+      apply_suffixes(TemplateValue(captured(statement.body)), statement.filters);
+  if (!text.is_string()) {
+    throw TemplateError(fmt::format("a filter block must give a string, not {}", text.type_name()));
+  }
+  print(text);
 }
 
 void TemplateInterpreter::run_call(const CallStatement& statement) {

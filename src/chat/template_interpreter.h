@@ -46,6 +46,7 @@ class TemplateInterpreter {
   void assign(const TemplateTarget& target, TemplateValue value);
   std::string captured(const TemplateBody& body);
   void run_set_block(const SetBlockStatement& statement);
+  void run_filter_block(const FilterStatement& statement);
   void run_call(const CallStatement& statement);
 
   // Expressions.

@@ -22,9 +22,12 @@ Value without_case(Runtime& runtime, const Value& value) {
 // What items are compared by: one attribute, or several with commas between them.
 class SortKey {
  public:
-  SortKey(Runtime& runtime, const Value& attribute, bool is_case_sensitive)
-      : runtime_(runtime), is_case_sensitive_(is_case_sensitive) {
-    if (attribute.is_string()) {
+  enum class Attributes { one, several };
+  SortKey(Runtime& runtime, const Value& attribute, bool is_case_sensitive, Attributes attributes)
+      : runtime_(runtime),
+        is_case_sensitive_(is_case_sensitive),
+        gives_lists_(attributes == Attributes::several) {
+    if (attribute.is_string() && gives_lists_) {
       for (const std::string_view part : split_on(attribute.text(), ",", -1, SplitFrom::left)) {
         paths_.emplace_back(Value(std::string(part)));
       }
@@ -35,7 +38,7 @@ class SortKey {
 
   Value of(const Value& item) const {
     runtime_.step();
-    if (paths_.size() == 1) return one(paths_[0], item);
+    if (!gives_lists_) return one(paths_[0], item);
     TemplateValues all;
     for (const AttributePath& path : paths_) all.push_back(one(path, item));
     return Value::list(std::move(all));
@@ -49,6 +52,7 @@ class SortKey {
 
   Runtime& runtime_;
   bool is_case_sensitive_;
+  bool gives_lists_;  // in which undefined values are equal, while alone they have no order
   std::vector<AttributePath> paths_;
 };
 
@@ -80,8 +84,8 @@ Value sort(Runtime& runtime, const Value& value, Arguments& arguments) {
   const bool reverse = arguments.truth("reverse", false);
   const bool is_case_sensitive = arguments.truth("case_sensitive", false);
   const Value attribute = arguments.optional("attribute").value_or(Value());
-  auto items =
-      keyed_items(to_items(runtime, value), SortKey(runtime, attribute, is_case_sensitive));
+  auto items = keyed_items(to_items(runtime, value), SortKey(runtime, attribute, is_case_sensitive,
+                                                             SortKey::Attributes::several));
   stable_sort(items, reverse);
   return runtime.list(without_keys(std::move(items)));
 }
@@ -108,7 +112,8 @@ Value dict_sort(Runtime& runtime, const Value& value, Arguments& arguments) {
 
 Value unique(Runtime& runtime, const Value& value, Arguments& arguments) {
   const bool is_case_sensitive = arguments.truth("case_sensitive", false);
-  const SortKey key(runtime, arguments.optional("attribute").value_or(Value()), is_case_sensitive);
+  const SortKey key(runtime, arguments.optional("attribute").value_or(Value()), is_case_sensitive,
+                    SortKey::Attributes::one);
   TemplateMapping seen;
   TemplateValues kept;
   for (const Value& item : to_items(runtime, value)) {
@@ -125,7 +130,8 @@ enum class Extreme { least, greatest };
 
 Value extreme(Runtime& runtime, const Value& value, Arguments& arguments, Extreme which) {
   const bool is_case_sensitive = arguments.truth("case_sensitive", false);
-  const SortKey key(runtime, arguments.optional("attribute").value_or(Value()), is_case_sensitive);
+  const SortKey key(runtime, arguments.optional("attribute").value_or(Value()), is_case_sensitive,
+                    SortKey::Attributes::one);
   const auto items = keyed_items(to_items(runtime, value), key);
   if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   const Keyed* found = &items[0];

@@ -203,7 +203,10 @@ class StatementParser {
     macro.uses_caller = in_.macro_names.caller;
     macro.uses_varargs = in_.macro_names.varargs;
     macro.uses_kwargs = in_.macro_names.kwargs;
-    in_.macro_names = outer_names;
+    // What a macro inside uses counts for the one around it too.
+    in_.macro_names.caller |= outer_names.caller;
+    in_.macro_names.varargs |= outer_names.varargs;
+    in_.macro_names.kwargs |= outer_names.kwargs;
   }
 
   MacroStatement macro_statement() {

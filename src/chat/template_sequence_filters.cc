@@ -86,7 +86,6 @@ Value last(Runtime& runtime, const Value& value, Arguments&) {
 }
 
 Value reverse(Runtime& runtime, const Value& value, Arguments&) {
-  require_defined(value);
   TemplateValues items = to_items(runtime, value);
   std::reverse(items.begin(), items.end());
   if (!value.is_string()) return Value::stream(std::move(items));

@@ -71,7 +71,10 @@ Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
       width.is_string()
           ? width.text()
           : padded(runtime, "", width.is_integral() ? width.integer() : 4, " ", Alignment::left);
-  const std::string text = to_text(runtime, value) + "\n";
+  require_defined(value);
+  if (!value.is_string())
+    throw TemplateError(fmt::format("indent: expected a string, not {}", value.type_name()));
+  const std::string text = value.text() + "\n";
   std::string out = first ? indention : "";
   bool is_first = true;
   for (const std::string_view line : lines_of(text)) {
@@ -83,7 +86,6 @@ Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
     out += line;
     runtime.charge(line.size() + indention.size() + 1);
   }
-  if (blank) out += "\n" + indention;
   return Value(std::move(out));
 }
 
@@ -93,11 +95,16 @@ Value truncate(Runtime& runtime, const Value& value, Arguments& arguments) {
   const std::string end = arguments.text("end", "...");
   const Value leeway_value = arguments.optional("leeway").value_or(Value());
   const int64_t leeway = leeway_value.is_integral() ? leeway_value.integer() : 5;
-  const std::string text = to_text(runtime, value);
   if (length < length_of(end))
     throw TemplateError(fmt::format("expected length >= {}, got {}", length_of(end), length));
   if (leeway < 0) throw TemplateError(fmt::format("expected leeway >= 0, got {}", leeway));
-  if (length_of(text) <= length + leeway) return runtime.text(text);
+  const auto size = length_if_any(value);
+  if (!size)
+    throw TemplateError(fmt::format("object of type '{}' has no len()", value.type_name()));
+  if (*size <= length + leeway) return value;
+  require_defined(value);
+  if (!value.is_string()) throw TemplateError("truncate: expected a string");
+  const std::string& text = value.text();
   const auto characters = characters_of(text);
   std::string cut;
   for (int64_t i = 0; i < length - length_of(end); ++i) cut += characters[static_cast<size_t>(i)];
@@ -180,7 +187,8 @@ Value url_encode(Runtime& runtime, const Value& value, Arguments&) {
 Value word_count(Runtime& runtime, const Value& value, Arguments&) {
   int64_t words = 0;
   bool in_word = false;
-  for (const std::string_view character : characters_of(to_text(runtime, value))) {
+  const std::string text = to_text(runtime, value);
+  for (const std::string_view character : characters_of(text)) {
     const bool is_word = character == "_" || all_characters(character, [](char32_t c) {
                            return is_alpha(c) || is_numeric(c);
                          });
