@@ -228,11 +228,6 @@ std::string TemplateInterpreter::call_macro(const MacroDefinition& macro, Templa
   if (macro.uses_caller) {
     scope_->set("caller",
                 take_named("caller").value_or(TemplateValue::undefined("No caller defined")));
-  } else if (take_named("caller")) {
-    throw TemplateError(
-        fmt::format("macro '{}' was invoked with two values for the special caller argument. "
-                    "This is most likely a bug.",
-                    macro.name));
   }
   TemplateValues rest;
   for (size_t i = macro.parameters.size(); i < arguments.positional.size(); ++i) {

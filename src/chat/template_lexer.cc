@@ -63,14 +63,18 @@ class Lexer {
  private:
   std::string_view rest() const { return std::string_view(source_).substr(at_); }
 
+  // Goes on from the last one asked for: positions are asked for in order, and lines may be long.
   TemplatePosition position(size_t offset) const {
     const auto line = std::upper_bound(lines_.begin(), lines_.end(), offset) - lines_.begin();
     const size_t begin = lines_[static_cast<size_t>(line) - 1];
-    uint32_t column = 1;
-    for (size_t i = begin; i < std::min(offset, source_.size()); ++i) {
-      column += (static_cast<uint8_t>(source_[i]) & 0xC0) != 0x80 ? 1 : 0;
+    if (known_offset_ < begin || known_offset_ > offset) {
+      known_offset_ = begin;
+      known_column_ = 1;
     }
-    return {static_cast<uint32_t>(line), column};
+    for (; known_offset_ < std::min(offset, source_.size()); ++known_offset_) {
+      known_column_ += (static_cast<uint8_t>(source_[known_offset_]) & 0xC0) != 0x80 ? 1 : 0;
+    }
+    return {static_cast<uint32_t>(line), known_column_};
   }
 
   template <class... T>
@@ -327,6 +331,8 @@ class Lexer {
 
   std::string source_;
   std::vector<size_t> lines_ = {0};  // where each begins
+  mutable size_t known_offset_ = 0;
+  mutable uint32_t known_column_ = 1;
   size_t at_ = 0;
   bool starts_line_ = true;  // what follows is the beginning of a line
   std::vector<TemplateToken> tokens_;

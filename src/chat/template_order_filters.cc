@@ -135,7 +135,8 @@ Value extreme(Runtime& runtime, const Value& value, Arguments& arguments, Extrem
   const auto items = keyed_items(to_items(runtime, value), key);
   if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   const Keyed* found = &items[0];
-  for (const Keyed& item : items) {
+  for (size_t i = 1; i < items.size(); ++i) {
+    const Keyed& item = items[i];
     if (which == Extreme::least ? less(item.key, found->key) : less(found->key, item.key))
       found = &item;
   }

@@ -151,26 +151,33 @@ Value to_json(Runtime& runtime, const Value& value, Arguments& arguments) {
   return runtime.text(python_json(value, options, runtime.limits().output_bytes));
 }
 
-// As urllib.parse.quote does, with these characters left as they are.
-std::string url_quoted(std::string_view text, std::string_view safe) {
+enum class UrlPart { path, query };
+
+// As urllib.parse.quote does; in a path "/" stays as it is, in a query a blank is "+".
+std::string url_quoted(std::string_view text, UrlPart part) {
   std::string out;
   for (const char c : text) {
     const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
                           (c >= 'A' && c <= 'Z') ||
                           std::string_view("_.-~").find(c) != std::string_view::npos ||
-                          safe.find(c) != std::string_view::npos;
-    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+                          (part == UrlPart::path && c == '/');
+    if (part == UrlPart::query && c == ' ') {
+      out += "+";
+    } else {
+      out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
   }
   return out;
 }
 
 Value url_encode(Runtime& runtime, const Value& value, Arguments&) {
   if (!value.is_mapping() && !value.is_sequence())
-    return runtime.text(url_quoted(to_text(runtime, value), "/"));
+    return runtime.text(url_quoted(to_text(runtime, value), UrlPart::path));
   std::string out;
   const auto add = [&](const Value& key, const Value& of_key) {
     if (!out.empty()) out += "&";
-    out += url_quoted(to_text(runtime, key), "") + "=" + url_quoted(to_text(runtime, of_key), "");
+    out += url_quoted(to_text(runtime, key), UrlPart::query) + "=" +
+           url_quoted(to_text(runtime, of_key), UrlPart::query);
   };
   if (value.is_mapping()) {
     for (const auto& [key, of_key] : value.members().members()) add(key, of_key);

@@ -156,7 +156,7 @@ std::string_view TemplateValue::type_name() const {
 }
 
 bool is_hashable(const TemplateValue& value) {
-  if (value.is_mapping() || value.is_undefined()) return false;
+  if (value.is_mapping()) return false;
   if (!value.is_sequence()) return true;
   if (!value.is_tuple()) return false;
   return std::all_of(value.items().begin(), value.items().end(), is_hashable);
