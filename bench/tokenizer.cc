@@ -44,7 +44,7 @@ void load(benchmark::State& state) {
     state.counters["peak_bytes"] = resident_bytes("VmHWM") - before;
   }
 }
-BENCHMARK(load)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(load)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 struct Fixture {
   Tokenizer tokenizer = Tokenizer::load(setting("PACELINE_BENCH_TOKENIZER"));
@@ -95,19 +95,19 @@ void decode(benchmark::State& state, const std::vector<std::string_view>& texts)
 
 // A loaded tokenizer's first call, when no word is known yet.
 void encode_first(benchmark::State& state) { encode(state, fixture().whole); }
-BENCHMARK(encode_first)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_first)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void encode_whole(benchmark::State& state) { encode(state, fixture().whole); }
-BENCHMARK(encode_whole)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_whole)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void encode_paragraphs(benchmark::State& state) { encode(state, fixture().paragraphs); }
-BENCHMARK(encode_paragraphs)->Unit(benchmark::kMillisecond);
+BENCHMARK(encode_paragraphs)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void decode_whole(benchmark::State& state) { decode(state, fixture().whole); }
-BENCHMARK(decode_whole)->Unit(benchmark::kMillisecond);
+BENCHMARK(decode_whole)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 void decode_paragraphs(benchmark::State& state) { decode(state, fixture().paragraphs); }
-BENCHMARK(decode_paragraphs)->Unit(benchmark::kMillisecond);
+BENCHMARK(decode_paragraphs)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 }  // namespace
 }  // namespace paceline

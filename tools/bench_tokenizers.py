@@ -5,10 +5,10 @@
 
 Every repetition starts a process of ours (bench/tokenizer.cc), then one of theirs, so that whatever else the machine
 does falls on both; the medians over the repetitions are compared. A text is given whole, and by paragraphs (what blank
-lines part). `first` is a loaded tokenizer's first call on it; the other rows are calls that come after others, when the
-caches of words on both sides know the text: the best of several in a process. HF's is the fastest of its ways: `encode`,
-`encode_batch` and `encode_batch_fast` (which leaves offsets out, as our encode does); `decode` and `decode_batch`. Lists
-of Python integers are made and read outside what is timed where its interface allows that (encoding).
+lines part). `first` is a loaded tokenizer's first call; in the other rows the text was encoded before, so that the caches
+of words know it on both sides. Ours is the mean of a process, HF's the best of three calls of the fastest of its ways:
+`encode`, `encode_batch` and `encode_batch_fast` (which leaves offsets out, as our encode does); `decode` and
+`decode_batch`, which have to read a Python list.
 
 Needs the `tokenizers` of tools/goldens/requirements.txt.
 """

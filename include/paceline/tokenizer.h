@@ -87,7 +87,8 @@ class Tokenizer {
   // What ends a text or a turn: eos_token, the EOS list of generation_config.json, and the
   // end-of-turn tokens that chat models are trained with. Ascending, no id twice.
   const std::vector<TokenId>& stop_tokens() const;
-  // What a chat template is given: name and text, e.g. {"bos_token", "<s>"}, in the files' order.
+  // What a chat template is given: name and text, e.g. {"bos_token", "<s>"}, in the order of HF
+  // transformers; a name whose token doesn't exist is among them.
   const std::vector<std::pair<std::string, std::string>>& special_tokens() const;
 
  private:

@@ -16,6 +16,10 @@
 namespace paceline {
 namespace {
 
+// Room behind a text, so that a parser which wants some bytes there need not copy it (simdjson's
+// SIMDJSON_PADDING).
+constexpr size_t kParserPadding = 64;
+
 // An open file descriptor and its size; closes itself.
 class OpenFile {
  public:
@@ -88,7 +92,9 @@ std::string read_text_file(const std::filesystem::path& path, size_t max_bytes) 
     throw Error(ErrorCode::invalid, fmt::format("{}: {} bytes, at most {} are read", path.string(),
                                                 file.size(), max_bytes));
   }
-  std::string text(file.size(), '\0');
+  std::string text;
+  text.reserve(file.size() + kParserPadding);
+  text.resize(file.size());
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t got = ::read(file.fd(), text.data() + done, text.size() - done);

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "paceline/tokenizer.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/string_matcher.h"
-#include "paceline/tokenizer.h"
 
 namespace paceline {
 

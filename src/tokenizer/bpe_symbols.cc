@@ -39,8 +39,8 @@ BpeSymbols::BpeSymbols(const Vocabulary& vocabulary, const BpeOptions& options,
                          std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
   if (characters == Characters::code_points) index_code_points();
   if (all_known) return;
-  const bool can_fall_back = std::any_of(fallback_.begin(), fallback_.end(),
-                                         [](TokenId token) { return token >= 0; });
+  const bool can_fall_back =
+      std::any_of(fallback_.begin(), fallback_.end(), [](TokenId token) { return token >= 0; });
   byte_fallback_ = byte_fallback_ && can_fall_back;
   if (byte_fallback_ && (affixed || characters == Characters::bytes)) {
     throw Error(ErrorCode::unsupported,
@@ -51,8 +51,9 @@ BpeSymbols::BpeSymbols(const Vocabulary& vocabulary, const BpeOptions& options,
   if (!options.unk_token) return;
   const auto unk = vocabulary.find(*options.unk_token);
   if (!unk) {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: model.unk_token: \"{}\" isn't in the vocabulary",
-                                                where, *options.unk_token));
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: model.unk_token: \"{}\" isn't in the vocabulary", where,
+                            *options.unk_token));
   }
   unk_ = *unk;
 }
@@ -115,8 +116,7 @@ void BpeSymbols::for_each(std::string_view piece, Emit emit) const {
     unknown = 0;
   };
   for (size_t begin = 0; begin < piece.size();) {
-    const size_t size =
-        characters_ == Characters::bytes ? 1 : character_size(piece[begin]);
+    const size_t size = characters_ == Characters::bytes ? 1 : character_size(piece[begin]);
     const std::string_view character = piece.substr(begin, size);
     const TokenId symbol = find(character, begin == 0, begin + size == piece.size());
     begin += size;

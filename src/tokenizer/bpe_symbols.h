@@ -18,23 +18,23 @@ struct BpeOptions {
   bool ignore_merges = false;  // a piece that is a token is that token
   bool byte_fallback = false;  // a character without a token is the tokens of its bytes, "<0x41>"
   bool fuse_unk = false;       // unknown characters side by side are one token
-  std::optional<std::string> unk_token = {};
-  std::string continuing_subword_prefix = {};  // before every character but the first of a piece
-  std::string end_of_word_suffix = {};         // behind the last
+  std::optional<std::string> unk_token;
+  std::string continuing_subword_prefix;  // before every character but the first of a piece
+  std::string end_of_word_suffix;         // behind the last
 };
 
 // Must agree with `merge_word` of HF's models/bpe. Immutable.
 class BpeSymbols {
  public:
   enum class Characters { code_points, bytes };  // bytes: each is that of the byte-level alphabet
-  // `vocabulary` must outlive it. Throws Error unsupported or corrupt naming the option that doesn't
-  // fit the vocabulary; `where` names the file.
+  // `vocabulary` must outlive it. Throws Error unsupported or corrupt naming the option that
+  // doesn't fit the vocabulary; `where` names the file.
   BpeSymbols(const Vocabulary& vocabulary, const BpeOptions& options, Characters characters,
              std::string_view where);
 
   // Appends the symbols of a piece, and to `sizes`, unless it is null, how many bytes each stands
-  // for of the piece as the vocabulary writes it. What is neither known nor has an unk_token is left
-  // out.
+  // for of the piece as the vocabulary writes it. What is neither known nor has an unk_token is
+  // left out.
   void append(std::string_view piece, std::vector<TokenId>& symbols,
               std::vector<uint32_t>* sizes = nullptr) const;
 
@@ -58,11 +58,11 @@ class BpeSymbols {
   TokenId unk_ = -1;
   std::string prefix_;
   std::string suffix_;
-  std::array<TokenId, 256> bytes_{};          // by byte; characters are bytes
-  std::array<uint8_t, 256> byte_sizes_{};     // of the byte-level characters
-  std::array<TokenId, 256> fallback_{};       // by byte
-  std::array<uint16_t, 0x1100> block_of_{};   // by code point / 256: which block of code_points_
-  std::vector<TokenId> code_points_;          // blocks of 256; block 0 is empty
+  std::array<TokenId, 256> bytes_{};         // by byte; characters are bytes
+  std::array<uint8_t, 256> byte_sizes_{};    // of the byte-level characters
+  std::array<TokenId, 256> fallback_{};      // by byte
+  std::array<uint16_t, 0x1100> block_of_{};  // by code point / 256: which block of code_points_
+  std::vector<TokenId> code_points_;         // blocks of 256; block 0 is empty
 };
 
 }  // namespace paceline

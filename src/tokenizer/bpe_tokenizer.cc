@@ -112,7 +112,7 @@ class BpeTokenizer::Encoder {
   }
 
   void merge_word(std::string_view word) {
-    if (!tokenizer_.file_.borders) {
+    if (!tokenizer_.file_.borders) {  // else it may be a part of a piece
       if (const auto id = whole_piece(word)) return ids_.push_back(*id);
     }
     symbols_.clear();
@@ -124,8 +124,7 @@ class BpeTokenizer::Encoder {
   std::optional<TokenId> whole_piece(std::string_view piece) const {
     const TokenizerFile& file = tokenizer_.file_;
     if (!file.options.ignore_merges) return std::nullopt;
-    return file.vocabulary.find(file.pieces.byte_level ? to_byte_level(piece)
-                                                       : std::string(piece));
+    return file.vocabulary.find(file.pieces.byte_level ? to_byte_level(piece) : std::string(piece));
   }
 
   void add_piece_with_spans(std::string_view piece) {
@@ -145,8 +144,8 @@ class BpeTokenizer::Encoder {
     starts_.push_back(static_cast<uint32_t>(symbols_.size()));
     size_t offset = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      const size_t size = std::accumulate(sizes_.begin() + starts_[i],
-                                          sizes_.begin() + starts_[i + 1], size_t{0});
+      const size_t size =
+          std::accumulate(sizes_.begin() + starts_[i], sizes_.begin() + starts_[i + 1], size_t{0});
       add_span(store_.span(piece.substr(offset, size)),
                tokenizer_.file_.vocabulary.text(tokens[i]));
       ids_.push_back(tokens[i]);
@@ -226,7 +225,13 @@ Encoding BpeTokenizer::encode_with_spans(std::string_view text, EncodeOptions op
 std::string BpeTokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
   TokenJoiner joiner(file_.decoder, table_);
   std::string text;
-  for (const TokenId id : ids) {
+  text.reserve(4 * ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (joiner.is_plain()) {
+      i += table_.append_texts(ids.subspan(i), options, text);
+      if (i == ids.size()) break;
+    }
+    const TokenId id = ids[i];
     check_id(id);
     if (!table_.exists(id) || (options.skip_special && is_special(id))) continue;
     joiner.needs_text() ? joiner.push_text(decoded_text(id), text) : joiner.push_id(id, text);

@@ -35,8 +35,8 @@ void WordSplit::split(Pieces& pieces) const {
     const ClassReader reader(piece, UnicodeClassTable::shared());
     for (size_t at = 0; at < piece.size();) {
       const bool is_word = (reader.at(at).classes & kWord) != 0;
-      const size_t end = is_word ? reader.end_of_run(at, kWord)
-                                 : reader.end_of_run_without(at, kWord | kSpace);
+      const size_t end =
+          is_word ? reader.end_of_run(at, kWord) : reader.end_of_run_without(at, kWord | kSpace);
       if (at < end) cut.push_back(piece.substr(at, end - at));
       at = reader.end_of_run(end, kSpace);
     }

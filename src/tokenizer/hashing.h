@@ -21,8 +21,9 @@ inline uint64_t hash_mix(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
+// The multipliers are constant: some keys would be bad ones, whose tables are slow.
 inline uint64_t hash_integer(uint64_t value, uint64_t key) {
-  return hash_mix(value ^ key, key | 0x9E3779B97F4A7C15u);
+  return hash_mix(hash_mix(value ^ key, 0x9E3779B97F4A7C15u) ^ key, 0xD6E8FEB86659FD93u);
 }
 
 // Eight bytes as a number.
@@ -51,11 +52,11 @@ inline uint64_t load_short_word(std::string_view bytes) {
 inline uint64_t hash_bytes(std::string_view bytes, uint64_t key) {
   uint64_t state = key ^ (bytes.size() * 0x9E3779B97F4A7C15u);
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-    state = hash_mix(state ^ load_word(bytes.data()), key | 0xD6E8FEB86659FD93u);
+    state = hash_mix(state ^ load_word(bytes.data()), 0xD6E8FEB86659FD93u);
   }
   const uint64_t word = bytes.empty() ? 0 : load_short_word(bytes);
-  state = hash_mix(state ^ word, key | 0xA0761D6478BD642Fu);
-  return hash_mix(state, 0xE7037ED1A0B428DBu);
+  state = hash_mix(state ^ word, 0xA0761D6478BD642Fu);
+  return hash_mix(state ^ key, 0xE7037ED1A0B428DBu);
 }
 
 }  // namespace paceline

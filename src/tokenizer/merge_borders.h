@@ -51,8 +51,9 @@ class MergeBorders {
   }
 
  private:
+  // Its high bits are the good ones.
   static uint64_t hash_of(char32_t left, char32_t right) {
-    return ((uint64_t{left} << 21) | right) * 0x9E3779B97F4A7C15u;  // its high bits are the good ones
+    return ((uint64_t{left} << 21) | right) * 0x9E3779B97F4A7C15u;
   }
   static uint64_t bits_of(uint64_t hash) {
     return (uint64_t{1} << ((hash >> 30) & 63)) | (uint64_t{1} << ((hash >> 36) & 63));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "paceline/tokenizer.h"
+#include "tokenizer/hashing.h"
 
 namespace paceline {
 
@@ -27,6 +28,11 @@ class MergeTable {
     return {slot.rank, slot.token};
   }
 
+  // Has what set() or find() will ask brought from memory.
+  void prepare(TokenId left, TokenId right) const {
+    __builtin_prefetch(slots_.data() + start_of(left, right));
+  }
+
  private:
   struct Slot {
     TokenId left = -1;
@@ -35,10 +41,24 @@ class MergeTable {
     TokenId token = -1;
   };
 
+  size_t start_of(TokenId left, TokenId right) const {
+    const uint64_t pair =
+        (uint64_t{static_cast<uint32_t>(left)} << 32) | static_cast<uint32_t>(right);
+    return hash_integer(pair, key_) & mask_;
+  }
+
   // The slot that holds the pair, or the free one where it belongs.
-  size_t slot_of(TokenId left, TokenId right) const;
+  size_t slot_of(TokenId left, TokenId right) const {
+    const Slot* slots = slots_.data();
+    size_t at = start_of(left, right);
+    for (;; at = (at + 1) & mask_) {
+      const Slot& slot = slots[at];
+      if (slot.rank == Merge::kNone || (slot.left == left && slot.right == right)) return at;
+    }
+  }
 
   std::vector<Slot> slots_;  // open addressing; a power of two, at most two thirds full
+  size_t mask_;
   uint64_t key_;
   size_t num_merges_ = 0;
 };

@@ -33,9 +33,9 @@ class DecoderReader {
       if (decoder_.byte_fallback) field.unsupported("decoder ByteFallback twice");
       decoder_.byte_fallback = true;
     } else if (type == "WordPiece") {
-      tokens().push_back(make_word_piece_step(
-          field.member("prefix").string(),
-          field.boolean_or("cleanup", true) ? Cleanup::yes : Cleanup::no));
+      tokens().push_back(
+          make_word_piece_step(field.member("prefix").string(),
+                               field.boolean_or("cleanup", true) ? Cleanup::yes : Cleanup::no));
     } else {
       field.unsupported("decoder " + type);
     }
@@ -85,13 +85,12 @@ class DecoderReader {
   void add_metaspace(const JsonField& field) {
     const std::string& mark = read_character(field.member("replacement"));
     const auto scheme = field.find("prepend_scheme");
-    const bool kept = (scheme && scheme->string() == "never") ||
-                      !field.boolean_or("add_prefix_space", true);
+    const bool kept =
+        (scheme && scheme->string() == "never") || !field.boolean_or("add_prefix_space", true);
     if (joined_) {
       decoder_.text.push_back(make_replace_text(mark, kept ? " " : ""));
     } else {
-      tokens().push_back(
-          make_metaspace_step(mark, kept ? FirstMark::kept : FirstMark::removed));
+      tokens().push_back(make_metaspace_step(mark, kept ? FirstMark::kept : FirstMark::removed));
     }
   }
 

@@ -23,7 +23,8 @@ class ReplaceStringStream final : public TextStream {
     held_.append(text);
     const std::string_view all = held_;
     size_t done = 0;
-    for (size_t at = all.find(string_); at != std::string_view::npos; at = all.find(string_, done)) {
+    for (size_t at = all.find(string_); at != std::string_view::npos;
+         at = all.find(string_, done)) {
       out.append(all.substr(done, at - done)).append(content_);
       done = at + string_.size();
     }

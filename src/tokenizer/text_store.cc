@@ -1,5 +1,6 @@
 #include "tokenizer/text_store.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -9,6 +10,20 @@ namespace {
 bool continues_character(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
 }  // namespace
+
+TextStore::TextStore(std::string_view input, Spans spans)
+    : input_(input), tracked_(spans == Spans::tracked) {
+  size_t size = std::min<size_t>(1, input.size());
+  while (size < input.size() && continues_character(input[size])) ++size;
+  starts_.push_back(input.substr(0, size));
+}
+
+bool TextStore::at_start(std::string_view text) const {
+  if (text.empty()) return false;
+  return std::any_of(starts_.begin(), starts_.end(), [&](std::string_view start) {
+    return text.data() >= start.data() && text.data() < start.data() + start.size();
+  });
+}
 
 TextSpan TextStore::span(std::string_view text) const {
   auto after = made_.upper_bound(text.data());
@@ -40,18 +55,20 @@ TextSpan TextEdit::span_at(size_t source) const {
 
 void TextEdit::put(std::string_view characters, size_t source) {
   if (characters.empty()) return;
-  if (made_.empty() && store_.at_start(text_)) {
-    size_t first_size = 1;
-    while (first_size < text_.size() && continues_character(text_[first_size])) ++first_size;
-    begins_at_start_ = source < first_size;
-  }
+  note_start(characters.size(), source);
   made_.append(characters);
   if (store_.tracked()) spans_.insert(spans_.end(), characters.size(), span_at(source));
 }
 
+// The next bytes to be made stand for the old text's byte at `source`.
+void TextEdit::note_start(size_t bytes, size_t source) {
+  start_goes_on_ = start_goes_on_ && source < text_.size() && store_.at_start(text_.substr(source));
+  if (start_goes_on_) start_bytes_ += bytes;
+}
+
 void TextEdit::keep(size_t bytes) {
   if (bytes == 0) return;
-  if (made_.empty() && offset_ == 0) begins_at_start_ = store_.at_start(text_);
+  for (size_t i = offset_; i < offset_ + bytes && start_goes_on_; ++i) note_start(1, i);
   made_.append(text_.substr(offset_, bytes));
   if (store_.tracked()) {
     for (size_t i = offset_; i < offset_ + bytes; ++i) spans_.push_back(span_at(i));
@@ -74,7 +91,7 @@ void TextEdit::put_for_previous(std::string_view characters) {
 }
 
 std::string_view TextEdit::finish() {
-  if (begins_at_start_) store_.start_ = made_.data();
+  if (start_bytes_ > 0) store_.starts_.push_back(std::string_view(made_).substr(0, start_bytes_));
   if (store_.tracked()) store_.made_[made_.data()] = {made_.size(), std::move(spans_)};
   return made_;
 }

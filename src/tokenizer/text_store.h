@@ -18,14 +18,14 @@ class TextStore {
   // Tracking costs time and memory; without it span() may not be called.
   enum class Spans { untracked, tracked };
   // `input` is well-formed UTF-8 and must outlive it.
-  explicit TextStore(std::string_view input, Spans spans = Spans::untracked)
-      : input_(input), start_(input.data()), tracked_(spans == Spans::tracked) {}
+  explicit TextStore(std::string_view input, Spans spans = Spans::untracked);
   TextStore(const TextStore&) = delete;
   TextStore& operator=(const TextStore&) = delete;
 
   bool tracked() const { return tracked_; }
-  // Whether `text`, a part of the input or of what was made here, begins where the input does.
-  bool at_start(std::string_view text) const { return !text.empty() && text.data() == start_; }
+  // Whether `text`, a part of the input or of what was made here, begins with what stands for the
+  // first character of the input.
+  bool at_start(std::string_view text) const;
   // The part of the input that the bytes of `text` stand for, whole characters; `text` isn't empty.
   TextSpan span(std::string_view text) const;
 
@@ -37,9 +37,9 @@ class TextStore {
   };
 
   std::string_view input_;
-  const char* start_;  // the byte that stands for the first one of the input
+  std::vector<std::string_view> starts_;  // what stands for the first character of the input
   bool tracked_;
-  std::deque<std::string> texts_;       // views of them stay valid
+  std::deque<std::string> texts_;     // views of them stay valid
   std::map<const char*, Made> made_;  // by where the text begins; empty when untracked
 };
 
@@ -64,6 +64,7 @@ class TextEdit {
 
  private:
   void put(std::string_view characters, size_t source);
+  void note_start(size_t bytes, size_t source);
   TextSpan span_at(size_t source) const;
 
   TextStore& store_;
@@ -71,7 +72,8 @@ class TextEdit {
   std::string& made_;
   std::vector<TextSpan> spans_;
   size_t offset_ = 0;
-  bool begins_at_start_ = false;
+  size_t start_bytes_ = 0;  // of what was made, those that stand for the first character
+  bool start_goes_on_ = true;
 };
 
 }  // namespace paceline

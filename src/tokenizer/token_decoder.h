@@ -20,7 +20,8 @@ struct TokenDecoder {
   bool joined_is_bytes = false;  // not yet UTF-8: what is ill-formed becomes U+FFFD
   std::vector<std::unique_ptr<TextStep>> text;
 
-  // Changes a token to the bytes it stands for inside a text; whether it is a byte of byte fallback.
+  // Changes a token to the bytes it stands for inside a text; whether it is a byte of byte
+  // fallback.
   bool decode_inside(std::string& token) const;
 
   bool looks_at_first() const;
@@ -42,6 +43,9 @@ class TokenJoiner {
   bool needs_text() const {
     return looks_at_last_ || (looks_at_first_ && (first_before_ || first_behind_));
   }
+  // Whether nothing is held back, and the place of the next token doesn't matter: if it isn't a
+  // byte of byte fallback, its own bytes follow.
+  bool is_plain() const { return !needs_text() && !run_is_broken_ && run_.empty(); }
   // Appends what is sure of the joined text after one more token.
   void push_id(int32_t id, std::string& out);
   void push_text(std::string_view token, std::string& out);

@@ -1,6 +1,7 @@
 #include "tokenizer/token_table.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace paceline {
 
@@ -20,7 +21,35 @@ TokenTable::TokenTable(const Vocabulary& vocabulary, const AddedTokens& added_to
     set(token.id, token.pattern, decoder);
     entries_[static_cast<size_t>(token.id)].special = token.special ? 1 : 0;
   }
+  bytes_.append(kCopied, '\0');
   bytes_.shrink_to_fit();
+}
+
+size_t TokenTable::append_texts(std::span<const TokenId> ids, DecodeOptions options,
+                                std::string& out) const {
+  constexpr size_t kRoom = 4096;  // bytes that out grows by at a time, at most
+  size_t used = out.size();
+  size_t count = 0;
+  for (; count < ids.size(); ++count) {
+    const TokenId id = ids[count];
+    if (!contains(id)) break;
+    const Entry entry = at(id);
+    const bool skipped = options.skip_special && entry.special != 0;
+    if (entry.exists == 0 || entry.byte != 0 || skipped) break;
+    const size_t size = entry.size;
+    if (out.size() - used < size + kCopied) {
+      out.resize(used + size + kCopied + std::min(kRoom, 4 * (ids.size() - count)));
+    }
+    const char* bytes = bytes_.data() + entry.begin;
+    if (size <= kCopied) {
+      std::memcpy(out.data() + used, bytes, kCopied);
+    } else {
+      std::memcpy(out.data() + used, bytes, size);
+    }
+    used += size;
+  }
+  out.resize(used);
+  return count;
 }
 
 void TokenTable::set(TokenId id, std::string_view text, const TokenDecoder& decoder) {

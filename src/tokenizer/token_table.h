@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,10 @@ class TokenTable {
   // Whether there is a token.
   bool exists(TokenId id) const { return contains(id) && at(id).exists != 0; }
 
+  // Appends the bytes of tokens, from the first one up to one about which something else has to be
+  // decided: a byte, a special one if those are skipped, an id without a token. How many.
+  size_t append_texts(std::span<const TokenId> ids, DecodeOptions options, std::string& out) const;
+
  private:
   struct Entry {
     uint32_t begin = 0;
@@ -41,7 +46,11 @@ class TokenTable {
   const Entry& at(TokenId id) const { return entries_[static_cast<size_t>(id)]; }
   void set(TokenId id, std::string_view text, const TokenDecoder& decoder);
 
-  std::string bytes_;           // of all tokens, one behind the other
+  // What is copied at once; nearly all tokens are shorter, and a copy of constant size is a few
+  // instructions.
+  static constexpr size_t kCopied = 16;
+
+  std::string bytes_;           // of all tokens, one behind the other, and kCopied more
   std::vector<Entry> entries_;  // by id
 };
 

@@ -31,8 +31,8 @@ Tokenizer Tokenizer::from_json(std::string_view json, std::string_view where) {
     throw Error(ErrorCode::invalid, fmt::format("{}: {} bytes, at most {} are read", where,
                                                 json.size(), kMaxFileBytes));
   }
-  return Tokenizer(
-      std::make_unique<State>(read_tokenizer_file(std::string(json), where), TokenizerConfig{}, where));
+  return Tokenizer(std::make_unique<State>(read_tokenizer_file(std::string(json), where),
+                                           TokenizerConfig{}, where));
 }
 
 int64_t Tokenizer::vocab_size() const { return state_->bpe.vocab_size(); }

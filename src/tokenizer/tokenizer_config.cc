@@ -206,7 +206,8 @@ void add_missing_tokens(const TokenizerConfig& config, TokenizerFile& file) {
     }
     if (const auto id = file.vocabulary.find(token.content)) {
       token.id = *id;
-    } else if (token.id >= limit || taken.contains(token.id) || file.vocabulary.contains(token.id)) {
+    } else if (token.id >= limit || taken.contains(token.id) ||
+               file.vocabulary.contains(token.id)) {
       token.id = next;
     }
     next = std::max(next, token.id + 1);

@@ -31,8 +31,7 @@ void read_tokenizer_config_file(std::string_view json, std::string_view where,
                                 TokenizerConfig& config);
 void read_special_tokens_map(std::string_view json, std::string_view where,
                              TokenizerConfig& config);
-void read_added_tokens_file(std::string_view json, std::string_view where,
-                            TokenizerConfig& config);
+void read_added_tokens_file(std::string_view json, std::string_view where, TokenizerConfig& config);
 void read_generation_eos(std::string_view json, std::string_view where, TokenizerConfig& config);
 
 // Gives `file` the added tokens of `config` that it lacks. The flags of `config` win; a token that

@@ -2,29 +2,20 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/added_tokens.h"
-#include "tokenizer/bpe_symbols.h"
-#include "tokenizer/merge_borders.h"
-#include "tokenizer/merge_table.h"
+#include "tokenizer/bpe_model.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/vocabulary.h"
 
 namespace paceline {
 
-struct TokenizerFile {
+struct TokenizerFile : BpeModel {
   std::vector<AddedToken> added_tokens;
   std::unique_ptr<Normalizer> normalizer;  // null: none
   PieceSplitter pieces;
-  Vocabulary vocabulary;
-  MergeTable merges;
-  // Nothing where the text of a token can't be relied on: a prefix, or bytes that merge.
-  std::optional<MergeBorders> borders;
-  BpeOptions options;
   SpecialFrame frame;
   TokenDecoder decoder;
 };

@@ -8,13 +8,18 @@
 namespace paceline {
 
 Vocabulary::Vocabulary(size_t num_tokens)
-    : slots_(std::bit_ceil(2 * num_tokens + 2)), key_(random_hash_key()) {
+    : slots_(std::bit_ceil(num_tokens + num_tokens / 2 + 2)), key_(random_hash_key()) {
   places_.reserve(num_tokens);
   texts_.reserve(8 * num_tokens);
 }
 
-size_t Vocabulary::slot_of(std::string_view text) const {
+uint64_t Vocabulary::prepare(std::string_view text) const {
   const uint64_t hash = hash_bytes(text, key_);
+  __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+  return hash;
+}
+
+size_t Vocabulary::slot_of(std::string_view text, uint64_t hash) const {
   const auto tag = static_cast<uint32_t>(hash >> 32);
   size_t at = hash & (slots_.size() - 1);
   for (;; at = (at + 1) & (slots_.size() - 1)) {
@@ -24,21 +29,22 @@ size_t Vocabulary::slot_of(std::string_view text) const {
 }
 
 Vocabulary::Inserted Vocabulary::insert(std::string_view text, TokenId id) {
-  PL_CHECK(2 * num_tokens_ < slots_.size(), "more tokens than announced");
+  PL_CHECK(num_tokens_ + 1 < slots_.size(), "more tokens than announced");
   if (contains(id)) return Inserted::id_is_taken;
-  Slot& slot = slots_[slot_of(text)];
+  const uint64_t hash = hash_bytes(text, key_);
+  Slot& slot = slots_[slot_of(text, hash)];
   if (slot.id >= 0) return Inserted::text_is_taken;
   const auto index = static_cast<size_t>(id);
   if (index >= places_.size()) places_.resize(index + 1);
   places_[index] = {static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(text.size())};
   texts_.append(text);
-  slot = {static_cast<uint32_t>(hash_bytes(text, key_) >> 32), id};
+  slot = {static_cast<uint32_t>(hash >> 32), id};
   ++num_tokens_;
   return Inserted::yes;
 }
 
-std::optional<TokenId> Vocabulary::find(std::string_view text) const {
-  const Slot& slot = slots_[slot_of(text)];
+std::optional<TokenId> Vocabulary::find(std::string_view text, uint64_t hash) const {
+  const Slot& slot = slots_[slot_of(text, hash)];
   if (slot.id < 0) return std::nullopt;
   return slot.id;
 }

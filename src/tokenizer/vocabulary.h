@@ -13,6 +13,9 @@ namespace paceline {
 
 // Ids at or above this are refused: no model has so many tokens, and a table by id must stay small.
 inline constexpr int64_t kMaxTokenIds = int64_t{1} << 24;
+// How far the ids of a file may reach beyond the number of its tokens: one with holes is read, but
+// not a table of holes.
+inline constexpr int64_t kMaxHoles = 65536;
 
 class Vocabulary {
  public:
@@ -23,7 +26,11 @@ class Vocabulary {
   // `id` is in [0, kMaxTokenIds).
   Inserted insert(std::string_view text, TokenId id);
 
-  std::optional<TokenId> find(std::string_view text) const;
+  std::optional<TokenId> find(std::string_view text) const { return find(text, prepare(text)); }
+  // In two steps, for who has several texts to find: each has its hash, and what find() will ask is
+  // on its way from memory.
+  uint64_t prepare(std::string_view text) const;
+  std::optional<TokenId> find(std::string_view text, uint64_t hash) const;
   // Empty when there is no such token.
   std::string_view text(TokenId id) const;
   bool contains(TokenId id) const;
@@ -45,11 +52,11 @@ class Vocabulary {
   static constexpr uint32_t kNoToken = UINT32_MAX;
 
   // The slot that holds `text`, or the free one where it belongs.
-  size_t slot_of(std::string_view text) const;
+  size_t slot_of(std::string_view text, uint64_t hash) const;
 
   std::string texts_;          // all texts, one behind the other
   std::vector<Place> places_;  // by id
-  std::vector<Slot> slots_;    // open addressing; a power of two, at most half full
+  std::vector<Slot> slots_;    // open addressing; a power of two, at most two thirds full
   uint64_t key_;
   size_t num_tokens_ = 0;
 };

@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// Direct-mapped: a new word takes the place of the one it collides with, so its size is bounded.
-// Whole words are compared, so it never changes a result.
+// Two words have their place at the same spot; a new one drives out the one that came before the
+// last, so its size is bounded. Whole words are compared, so it never changes a result.
 class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 32;  // longer words aren't kept
@@ -31,6 +31,7 @@ class WordCache {
 
   // Appends the tokens of a word that is known; whether it is.
   bool append(const Key& key, std::vector<TokenId>& out) const;
+  // `key` isn't known.
   void put(const Key& key, std::span<const TokenId> tokens);
 
  private:
@@ -42,7 +43,8 @@ class WordCache {
   };
   static_assert(sizeof(Entry) == 64);  // a cache line
 
-  static size_t place_of(const Key& key);
+  static bool holds(const Entry& entry, const Key& key);
+  static size_t place_of(const Key& key);  // the first of two entries
 
   std::vector<Entry> entries_;
 };

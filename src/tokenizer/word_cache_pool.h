@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "tokenizer/word_cache.h"
@@ -12,7 +13,7 @@ namespace paceline {
 
 class WordCachePool {
  public:
-  static constexpr size_t kMaxKept = 8;
+  static constexpr size_t kMaxKept = 16;
 
   // One call's cache, which goes back to the pool in the end.
   class Lease {

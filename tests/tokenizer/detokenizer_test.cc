@@ -37,7 +37,8 @@ TEST_P(DetokenizerOf, EqualsTheFullDecodeOnEveryPrefix) {
   for (int i = 0; i < 200; ++i) {
     std::vector<TokenId> ids(random.below(40));
     for (TokenId& id : ids) {
-      id = static_cast<TokenId>(random.below(random.below(2) == 0 ? bound : std::min<size_t>(bound, 256)));
+      id = static_cast<TokenId>(
+          random.below(random.below(2) == 0 ? bound : std::min<size_t>(bound, 256)));
     }
     expect_streams(tokenizer, ids, {});
     expect_streams(tokenizer, ids, {.skip_special = true});

@@ -77,9 +77,9 @@ inline std::filesystem::path golden_tokenizers() {
 
 // The small tokenizers with files of their own.
 inline constexpr const char* kGoldenTokenizers[] = {
-    "odd_flags",        "ignore_merges",   "unknown_pattern", "prepended",
-    "replaced",         "metaspace_first", "metaspace_always", "suffixed",
-    "prefixed",         "behaviors",       "byte_normalized", "trimmed"};
+    "odd_flags", "ignore_merges",   "unknown_pattern",  "prepended",
+    "replaced",  "metaspace_first", "metaspace_always", "suffixed",
+    "prefixed",  "behaviors",       "byte_normalized",  "trimmed"};
 
 // The texts of the small goldens: strings that stand on the borders of the rules.
 inline std::vector<std::string> hard_texts() {

@@ -1,0 +1,83 @@
+// Texts that are one long piece: merging is O(n log n), whatever they consist of.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <string>
+#include <vector>
+
+#include "paceline/tokenizer.h"
+#include "tests/tokenizer/golden_file.h"
+#include "tests/tokenizer/random_text.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kSize = size_t{4} << 20;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+constexpr double kSlower = 15;
+#else
+constexpr double kSlower = 1;
+#endif
+
+// Processor time of this thread, so that a busy machine doesn't fail the test.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+std::string repeated(std::string_view unit) {
+  std::string text;
+  while (text.size() < kSize) text += unit;
+  return text;
+}
+
+std::string random_letters(size_t num_letters) {
+  RandomText random(6);
+  std::string text;
+  while (text.size() < kSize) text += static_cast<char>('a' + random.below(num_letters));
+  return text;
+}
+
+void expect_seconds(const Tokenizer& tokenizer, const std::string& text, double limit) {
+  SCOPED_TRACE(text.substr(0, 16));
+  const double begin = thread_seconds();
+  const std::vector<TokenId> ids = tokenizer.encode(text);
+  EXPECT_LT(thread_seconds() - begin, limit * kSlower);
+  EXPECT_GT(ids.size(), 1000u);
+}
+
+void expect_long_texts_are_fast(const std::filesystem::path& folder) {
+  const Tokenizer tokenizer = Tokenizer::load(folder);
+  for (const char* unit : {"a", " ", "\n", "▁", "😀", "-", "ab", "\u0301", "你", "it was the "}) {
+    expect_seconds(tokenizer, repeated(unit), 1.0);
+  }
+  // Many different merges ask for more of the memory than of the processor, which may be shared.
+  for (const size_t num_letters : {size_t{2}, size_t{26}}) {
+    expect_seconds(tokenizer, random_letters(num_letters), 4.0);
+  }
+}
+
+class LongTexts : public testing::TestWithParam<const char*> {};
+
+TEST_P(LongTexts, AreFast) { expect_long_texts_are_fast(golden_tokenizers() / GetParam()); }
+
+// Byte-level, and as SentencePiece makes it.
+INSTANTIATE_TEST_SUITE_P(Small, LongTexts, testing::Values("odd_flags", "replaced"));
+
+class SharedLongTexts : public testing::TestWithParam<const char*> {};
+
+TEST_P(SharedLongTexts, AreFast) {
+  const auto folder =
+      std::filesystem::path(PACELINE_SOURCE_DIR) / "../shared/tokenizers" / GetParam();
+  if (!std::filesystem::exists(folder)) {
+    GTEST_SKIP() << "../shared/tokenizers/" << GetParam() << " isn't there";
+  }
+  expect_long_texts_are_fast(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Large, SharedLongTexts, testing::Values("qwen3", "gemma3"));
+
+}  // namespace
+}  // namespace paceline
