@@ -8,7 +8,7 @@ import unittest
 import program
 from program import ProgramTest
 
-COMMANDS = ["generate", "classify", "score", "tokenize", "detokenize", "perplexity", "inspect", "bench"]
+COMMANDS = ["generate", "chat", "classify", "score", "render", "tokenize", "detokenize", "perplexity", "inspect", "bench"]
 
 
 class UsageTest(ProgramTest):
