@@ -14,115 +14,173 @@ int64_t ceil_divide(int64_t count, int64_t size) {
   return count / size + (count % size != 0 ? 1 : 0);
 }
 
+std::vector<int64_t> pool_sizes(std::span<const CacheGroup> groups) {
+  std::vector<int64_t> sizes;
+  for (const CacheGroup& group : groups) sizes.push_back(group.num_blocks);
+  return sizes;
+}
+
 }  // namespace
 
-SequenceBlocks::SequenceBlocks(KvCache& cache)
-    : cache_(&cache), tables_(cache.groups_.size()), first_kept_(cache.groups_.size(), 0) {}
-
-SequenceBlocks::~SequenceBlocks() { release_all(); }
-
-SequenceBlocks::SequenceBlocks(SequenceBlocks&& other) noexcept
-    : cache_(std::exchange(other.cache_, nullptr)),
-      length_(std::exchange(other.length_, 0)),
-      tables_(std::exchange(other.tables_, {})),
-      first_kept_(std::exchange(other.first_kept_, {})) {}
-
-SequenceBlocks& SequenceBlocks::operator=(SequenceBlocks&& other) noexcept {
-  if (this == &other) return *this;
-  release_all();
-  cache_ = std::exchange(other.cache_, nullptr);
-  length_ = std::exchange(other.length_, 0);
-  tables_ = std::exchange(other.tables_, {});
-  first_kept_ = std::exchange(other.first_kept_, {});
-  return *this;
-}
-
-int64_t SequenceBlocks::slot(int group, int64_t position) const {
-  PL_CHECK(position >= 0 && position < length_, "no slot is reserved for this position");
-  const int64_t block_size = cache_->block_size_;
-  const BlockId block = table(group)[static_cast<size_t>(position / block_size)];
-  PL_CHECK(block != kNoBlock, "the window has passed this position");
-  return block * block_size + position % block_size;
-}
-
-// From the last block to the first, so that the next sequence gets them in the same order.
-void SequenceBlocks::release_all() noexcept {
-  for (size_t group = 0; group < tables_.size(); ++group) {
-    auto& table = tables_[group];
-    for (; !table.empty() && table.back() != kNoBlock; table.pop_back())
-      cache_->pools_[group].release(table.back());
-    table.clear();
-    first_kept_[group] = 0;
-  }
-  length_ = 0;
-}
-
 KvCache::KvCache(int64_t block_size, std::span<const CacheGroup> groups)
-    : block_size_(block_size), groups_(groups.begin(), groups.end()) {
+    : block_size_(block_size),
+      groups_(groups.begin(), groups.end()),
+      prefixes_(block_size, pool_sizes(groups), random_sip_key()) {
   PL_CHECK(block_size > 0, "a block has at least one slot");
   PL_CHECK(!groups.empty(), "a cache has at least one group");
   pools_.reserve(groups_.size());
   for (const CacheGroup& group : groups_) {
     PL_CHECK(group.window >= 0, "a window is a number of positions, or 0 for all");
     pools_.emplace_back(group.num_blocks);
+    transient_.emplace_back(static_cast<size_t>(group.num_blocks), false);
   }
 }
 
-// Every table has ceil(length / block_size) entries, so all groups need the same number.
-int64_t KvCache::blocks_needed(const SequenceBlocks& sequence, int64_t count) const {
-  const int64_t used = sequence.length_ % block_size_;
-  const int64_t slack = used == 0 ? 0 : block_size_ - used;
-  return ceil_divide(std::max<int64_t>(0, count - slack), block_size_);
+// A write into the last block's slack would be seen by others who hold it, or who may find it.
+bool KvCache::copies_last_block(const SequenceBlocks& sequence, int group, int64_t length) const {
+  const int64_t used = sequence.length(group);
+  if (length <= used || used == 0) return false;
+  const BlockId last = sequence.table(group).back();
+  if (last == kNoBlock) return false;
+  const bool is_shared = pool(group).reference_count(last) > 1 || pool(group).is_published(last);
+  return is_shared && used % block_size_ != 0;
+}
+
+int64_t KvCache::blocks_to_reserve(const SequenceBlocks& sequence, int group,
+                                   int64_t length) const {
+  const auto held = static_cast<int64_t>(sequence.table(group).size());
+  const int64_t more = std::max<int64_t>(0, ceil_divide(length, block_size_) - held);
+  return more + (copies_last_block(sequence, group, length) ? 1 : 0);
+}
+
+BlockId KvCache::acquire(int group) {
+  const auto acquired = pools_[static_cast<size_t>(group)].acquire();
+  PL_CHECK(acquired.has_value(), "blocks are counted before they are taken");
+  if (acquired->was_published) prefixes_.forget(group, acquired->block);
+  return acquired->block;
+}
+
+void KvCache::release(int group, BlockId block) {
+  BlockPool& pool = pools_[static_cast<size_t>(group)];
+  pool.release(block);
+  if (pool.reference_count(block) > 0 || !pool.is_published(block)) return;
+  if (!transient_[static_cast<size_t>(group)][static_cast<size_t>(block)]) return;
+  pool.withdraw(block);
+  prefixes_.forget(group, block);
+}
+
+// From the last block to the first: the next sequence gets free ones in the same order, and of a
+// cached chain the end goes before what it continues.
+void KvCache::release_all(SequenceBlocks& sequence) noexcept {
+  for (size_t g = 0; g < sequence.groups_.size(); ++g) {
+    SequenceBlocks::Group& group = sequence.groups_[g];
+    for (; !group.table.empty() && group.table.back() != kNoBlock; group.table.pop_back())
+      release(static_cast<int>(g), group.table.back());
+    group.table.clear();
+    group.first_kept = 0;
+    group.length = 0;
+  }
+  if (sequence.tail_ != kNoNode) prefixes_.unpin(std::exchange(sequence.tail_, kNoNode));
+  sequence.num_published_ = 0;
+  sequence.publishing_ended_ = false;
+}
+
+void KvCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
+  auto& own = sequence.groups_[static_cast<size_t>(group)];
+  if (copies_last_block(sequence, group, length)) {
+    const BlockId from = own.table.back();
+    own.table.back() = acquire(group);
+    copies_.push_back({.group = group, .from = from, .to = own.table.back()});
+    release(group, from);
+  }
+  const int64_t wanted = ceil_divide(length, block_size_);
+  while (static_cast<int64_t>(own.table.size()) < wanted) own.table.push_back(acquire(group));
+  own.length = std::max(own.length, length);
+}
+
+int64_t KvCache::length_wanted(const SequenceBlocks& sequence, int group, int64_t full_length,
+                               int64_t windowed_length) const {
+  const bool full = groups_[static_cast<size_t>(group)].window == 0;
+  return std::max(sequence.length(group), full ? full_length : windowed_length);
+}
+
+std::optional<OutOfBlocks> KvCache::reserve(SequenceBlocks& sequence, int64_t full_length,
+                                            int64_t windowed_length) {
+  PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
+  for (int group = 0; group < num_groups(); ++group) {
+    const int64_t length = length_wanted(sequence, group, full_length, windowed_length);
+    const int64_t needed = blocks_to_reserve(sequence, group, length);
+    if (needed > pool(group).num_free()) return OutOfBlocks{group, needed, pool(group).num_free()};
+  }
+  for (int group = 0; group < num_groups(); ++group) {  // what may throw comes first
+    auto& table = sequence.groups_[static_cast<size_t>(group)].table;
+    const int64_t length = length_wanted(sequence, group, full_length, windowed_length);
+    const auto size = static_cast<size_t>(ceil_divide(length, block_size_));
+    if (size > table.capacity()) table.reserve(std::max(size, 2 * table.capacity()));
+  }
+  copies_.reserve(copies_.size() + static_cast<size_t>(num_groups()));
+  for (int group = 0; group < num_groups(); ++group) {
+    grow(sequence, group, length_wanted(sequence, group, full_length, windowed_length));
+  }
+  return std::nullopt;
 }
 
 std::optional<OutOfBlocks> KvCache::append(SequenceBlocks& sequence, int64_t count) {
-  PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   PL_CHECK(count >= 0, "a sequence is shortened by truncate");
-  const int64_t needed = blocks_needed(sequence, count);
-  for (int group = 0; group < num_groups(); ++group) {
-    if (needed > pool(group).num_free()) return OutOfBlocks{group, needed, pool(group).num_free()};
-  }
-  for (auto& table : sequence.tables_) {  // what may throw comes before what changes anything
-    const size_t size = table.size() + static_cast<size_t>(needed);
-    if (size > table.capacity()) table.reserve(std::max(size, 2 * table.capacity()));
-  }
-  for (size_t group = 0; group < groups_.size(); ++group) {
-    for (int64_t i = 0; i < needed; ++i)
-      sequence.tables_[group].push_back(*pools_[group].acquire());
-  }
-  sequence.length_ += count;
-  return std::nullopt;
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
+  const int64_t used = sequence.length();
+  const int64_t length = count > kLongest - used ? kLongest : used + count;
+  return reserve(sequence, length, length);
 }
 
 void KvCache::pass(SequenceBlocks& sequence, int64_t position) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
-  PL_CHECK(position >= 0 && position <= sequence.length_,
+  PL_CHECK(position >= 0 && position <= sequence.length(),
            "the next row is a reserved position or the one after them");
-  for (size_t group = 0; group < groups_.size(); ++group) {
-    if (groups_[group].window == 0) continue;
-    const int64_t first_seen = std::max<int64_t>(0, position - groups_[group].window + 1);
-    int64_t& first_kept = sequence.first_kept_[group];
-    for (; first_kept < first_seen / block_size_; ++first_kept) {
-      BlockId& block = sequence.tables_[group][static_cast<size_t>(first_kept)];
-      pools_[group].release(std::exchange(block, kNoBlock));
+  for (int group = 0; group < num_groups(); ++group) {
+    const int64_t window = groups_[static_cast<size_t>(group)].window;
+    if (window == 0) continue;
+    const int64_t first_seen = std::max<int64_t>(0, position - window + 1);
+    auto& own = sequence.groups_[static_cast<size_t>(group)];
+    for (; own.first_kept < first_seen / block_size_; ++own.first_kept) {
+      BlockId& block = own.table[static_cast<size_t>(own.first_kept)];
+      release(group, std::exchange(block, kNoBlock));
     }
   }
 }
 
 void KvCache::truncate(SequenceBlocks& sequence, int64_t length) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
-  PL_CHECK(length >= 0 && length <= sequence.length_, "truncate never lengthens");
+  PL_CHECK(length >= 0 && length <= sequence.length(), "truncate never lengthens");
   const int64_t num_kept = ceil_divide(length, block_size_);
-  for (size_t group = 0; group < groups_.size(); ++group) {
-    const int64_t first_seen =
-        groups_[group].window == 0 ? 0 : std::max<int64_t>(0, length - groups_[group].window + 1);
-    PL_CHECK(sequence.first_kept_[group] * block_size_ <= first_seen,
+  for (int group = 0; group < num_groups(); ++group) {
+    const int64_t window = groups_[static_cast<size_t>(group)].window;
+    const int64_t first_seen = window == 0 ? 0 : std::max<int64_t>(0, length - window + 1);
+    auto& own = sequence.groups_[static_cast<size_t>(group)];
+    PL_CHECK(own.first_kept * block_size_ <= first_seen,
              "the window has passed blocks that the next row would see");
-    auto& table = sequence.tables_[group];
-    for (; static_cast<int64_t>(table.size()) > num_kept; table.pop_back())
-      pools_[group].release(table.back());
+    for (; static_cast<int64_t>(own.table.size()) > num_kept; own.table.pop_back())
+      release(group, own.table.back());
+    own.length = length;
   }
-  sequence.length_ = length;
+  // What was published stays findable; the sequence itself doesn't continue that chain.
+  if (sequence.num_published_ * block_size_ > length) sequence.publishing_ended_ = true;
+}
+
+SequenceBlocks KvCache::fork(const SequenceBlocks& sequence) {
+  PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
+  SequenceBlocks copy(*this);
+  copy.groups_ = sequence.groups_;
+  copy.tail_ = sequence.tail_;
+  copy.num_published_ = sequence.num_published_;
+  copy.publishing_ended_ = sequence.publishing_ended_;
+  if (copy.tail_ != kNoNode) prefixes_.pin(copy.tail_);
+  for (int group = 0; group < num_groups(); ++group) {
+    for (const BlockId block : copy.table(group)) {
+      if (block != kNoBlock) pools_[static_cast<size_t>(group)].share(block);
+    }
+  }
+  return copy;
 }
 
 // The window of a step's first row and the step itself span window - 1 + chunk positions; they
@@ -143,40 +201,6 @@ int64_t KvCache::capacity_tokens(int64_t chunk) const {
     capacity = std::min(capacity, group.num_blocks * block_size_);
   }
   return capacity;
-}
-
-void KvCache::count_holders(const SequenceBlocks& sequence, int group,
-                            std::vector<int64_t>& holders) const {
-  const auto table = sequence.table(group);
-  const int64_t first_kept = sequence.first_kept_[static_cast<size_t>(group)];
-  const auto num_blocks = static_cast<int64_t>(table.size());
-  PL_CHECK(num_blocks == ceil_divide(sequence.length_, block_size_),
-           "a table is longer or shorter than its sequence");
-  PL_CHECK(first_kept >= 0 && first_kept <= num_blocks, "more blocks were given back than held");
-  PL_CHECK(first_kept == 0 || groups_[static_cast<size_t>(group)].window > 0,
-           "a group without a window gave back a block");
-  for (int64_t i = 0; i < num_blocks; ++i) {
-    const BlockId block = table[static_cast<size_t>(i)];
-    PL_CHECK((block == kNoBlock) == (i < first_kept), "a table has a hole outside the passed part");
-    if (block == kNoBlock) continue;
-    PL_CHECK(block >= 0 && block < pool(group).num_blocks(), "a table names no block of its pool");
-    ++holders[static_cast<size_t>(block)];
-  }
-}
-
-void KvCache::check_integrity(std::span<const SequenceBlocks* const> live) const {
-  for (int group = 0; group < num_groups(); ++group) {
-    pool(group).check_integrity();
-    std::vector<int64_t> holders(static_cast<size_t>(pool(group).num_blocks()), 0);
-    for (const SequenceBlocks* sequence : live) {
-      PL_CHECK(sequence->cache_ == this, "the sequence belongs to another cache");
-      count_holders(*sequence, group, holders);
-    }
-    for (size_t block = 0; block < holders.size(); ++block) {
-      PL_CHECK(holders[block] == pool(group).reference_count(static_cast<BlockId>(block)),
-               "a block's count differs from the number of tables that name it");
-    }
-  }
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// KvCache gives every sequence one block table per cache group; appending is all or nothing.
+// KvCache gives every sequence one block table per cache group, and shares equal prefixes.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/prefix_index.h"
+#include "kv/sequence_blocks.h"
 
 namespace paceline {
 
@@ -23,36 +25,19 @@ struct OutOfBlocks {
   int64_t free = 0;
 };
 
-class KvCache;
+// The keys and values of a block that must be copied before the next step writes.
+struct BlockCopy {
+  int group = 0;
+  BlockId from = kNoBlock;
+  BlockId to = kNoBlock;
+  bool operator==(const BlockCopy&) const = default;
+};
 
-// One sequence's hold on its blocks: gives them back when it ends. Movable; the cache must outlive
-// it.
-class SequenceBlocks {
- public:
-  SequenceBlocks() = default;
-  explicit SequenceBlocks(KvCache& cache);
-  ~SequenceBlocks();
-  SequenceBlocks(SequenceBlocks&& other) noexcept;
-  SequenceBlocks& operator=(SequenceBlocks&& other) noexcept;
-  SequenceBlocks(const SequenceBlocks&) = delete;
-  SequenceBlocks& operator=(const SequenceBlocks&) = delete;
-
-  // Token slots reserved so far.
-  int64_t length() const { return length_; }
-  // Block index i holds positions [i * block_size, (i + 1) * block_size); kNoBlock where the window
-  // has passed.
-  std::span<const BlockId> table(int group) const { return tables_[static_cast<size_t>(group)]; }
-  // Flat slot (block * block_size + offset) of `position` in the group's pool.
-  int64_t slot(int group, int64_t position) const;
-
- private:
-  friend class KvCache;
-  void release_all() noexcept;
-
-  KvCache* cache_ = nullptr;
-  int64_t length_ = 0;
-  std::vector<std::vector<BlockId>> tables_;  // per group: ceil(length / block_size) entries
-  std::vector<int64_t> first_kept_;           // per group: blocks below this index were given back
+// What a prefix search found: the longest reusable prefix, and how many of its blocks in each group
+// nobody holds now, so that taking them makes as many fewer free.
+struct PrefixHit {
+  int64_t length = 0;  // tokens, a multiple of the block size
+  std::vector<int64_t> revived;
 };
 
 // Integers only: the tensors behind the slots belong to the engine. One thread. Sequences point at
@@ -67,11 +52,26 @@ class KvCache {
   int num_groups() const { return static_cast<int>(groups_.size()); }
   const CacheGroup& group(int index) const { return groups_[static_cast<size_t>(index)]; }
   const BlockPool& pool(int group) const { return pools_[static_cast<size_t>(group)]; }
+  const PrefixIndex& prefixes() const { return prefixes_; }
 
   // Reserves slots for `count` more tokens: first the slack of the last block, then
-  // ceil(rest / block_size) new blocks, in every group or in none. On failure nothing has changed,
-  // and the answer is the first group that is short.
+  // ceil(rest / block_size) new blocks, in every group or in none. A last block that others hold
+  // too is replaced by a copy (see copies()). On failure nothing has changed, and the answer is the
+  // first group that is short.
   std::optional<OutOfBlocks> append(SequenceBlocks& sequence, int64_t count);
+  // Likewise up to a total length of its own for the groups without a window and those with one;
+  // a group that is as long already is left as it is.
+  std::optional<OutOfBlocks> reserve(SequenceBlocks& sequence, int64_t full_length,
+                                     int64_t windowed_length);
+  // The blocks that `reserve` would take from a group.
+  int64_t blocks_to_reserve(const SequenceBlocks& sequence, int group, int64_t length) const;
+
+  // Whether growing to `length` slots writes into a last block that others hold or may find.
+  bool copies_last_block(const SequenceBlocks& sequence, int group, int64_t length) const;
+
+  // What must be copied before anything is written, in this order; append and reserve add to it.
+  std::span<const BlockCopy> copies() const { return copies_; }
+  void clear_copies() { copies_.clear(); }
 
   // The next row to be computed is `position` (at most the length): windowed groups give back
   // blocks that lie wholly before its window [position - window + 1, position]. Called before the
@@ -83,6 +83,23 @@ class KvCache {
   // kept ones.
   void truncate(SequenceBlocks& sequence, int64_t length);
 
+  // Another sequence with the same blocks; who writes first takes a copy of the last one.
+  SequenceBlocks fork(const SequenceBlocks& sequence);
+
+  // The longest prefix of `tokens`, at most `limit` tokens of it, whose keys and values the cache
+  // still has: the largest block boundary h for which groups without a window hold every block
+  // below h and windowed groups every block that overlaps [h - window + 1, h). `hashes` are the
+  // chain's, one per full block. Nothing changes.
+  void find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens, int64_t limit,
+                   PrefixHit& hit) const;
+  // Makes an empty sequence hold the first `length` tokens that find_prefix found.
+  void take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
+                   std::span<const int32_t> tokens, int64_t length);
+  // Makes the sequence's full blocks below `num_computed` findable, for good or, with `keep` false,
+  // only while somebody holds them.
+  void publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
+               std::span<const int32_t> tokens, int64_t num_computed, bool keep);
+
   // The most tokens one sequence can hold when nobody else holds any, whatever its steps of at most
   // `chunk` tokens; INT64_MAX when every group is windowed and large enough for any length.
   int64_t capacity_tokens(int64_t chunk) const;
@@ -91,19 +108,28 @@ class KvCache {
   // of at most `chunk` tokens.
   static int64_t blocks_for_window(int64_t window, int64_t chunk, int64_t block_size);
 
-  // PL_CHECKs pools and that every block's count equals the number of tables that name it.
+  // PL_CHECKs pools and index, and that every block's count equals the number of tables that name
+  // it.
   void check_integrity(std::span<const SequenceBlocks* const> live) const;
 
  private:
   friend class SequenceBlocks;
 
-  int64_t blocks_needed(const SequenceBlocks& sequence, int64_t count) const;
+  void grow(SequenceBlocks& sequence, int group, int64_t length);
+  BlockId acquire(int group);
+  void release(int group, BlockId block);
+  void release_all(SequenceBlocks& sequence) noexcept;
+  int64_t length_wanted(const SequenceBlocks& sequence, int group, int64_t full_length,
+                        int64_t windowed_length) const;
   void count_holders(const SequenceBlocks& sequence, int group,
                      std::vector<int64_t>& holders) const;
 
   int64_t block_size_;
   std::vector<CacheGroup> groups_;
   std::vector<BlockPool> pools_;
+  PrefixIndex prefixes_;
+  std::vector<std::vector<bool>> transient_;  // per group, by block: published only while held
+  std::vector<BlockCopy> copies_;
 };
 
 }  // namespace paceline

@@ -8,11 +8,11 @@ namespace {
 TEST(BlockPool, HandsOutEveryBlockOnceAndThenNone) {
   BlockPool pool(3);
   EXPECT_EQ(pool.num_blocks(), 3);
-  EXPECT_EQ(pool.acquire(), 0);
-  EXPECT_EQ(pool.acquire(), 1);
-  EXPECT_EQ(pool.acquire(), 2);
+  EXPECT_EQ(pool.acquire()->block, 0);
+  EXPECT_EQ(pool.acquire()->block, 1);
+  EXPECT_EQ(pool.acquire()->block, 2);
   EXPECT_EQ(pool.num_free(), 0);
-  EXPECT_EQ(pool.acquire(), std::nullopt);
+  EXPECT_FALSE(pool.acquire().has_value());
   pool.check_integrity();
 }
 
@@ -22,17 +22,17 @@ TEST(BlockPool, TheLastFreedIsTheFirstReused) {
   pool.release(2);
   pool.release(0);
   pool.release(3);
-  EXPECT_EQ(pool.acquire(), 3);
-  EXPECT_EQ(pool.acquire(), 0);
+  EXPECT_EQ(pool.acquire()->block, 3);
+  EXPECT_EQ(pool.acquire()->block, 0);
   pool.release(1);
-  EXPECT_EQ(pool.acquire(), 1);
-  EXPECT_EQ(pool.acquire(), 2);
-  EXPECT_EQ(pool.acquire(), std::nullopt);
+  EXPECT_EQ(pool.acquire()->block, 1);
+  EXPECT_EQ(pool.acquire()->block, 2);
+  EXPECT_FALSE(pool.acquire().has_value());
 }
 
 TEST(BlockPool, ASharedBlockIsFreeOnlyAfterItsLastHolder) {
   BlockPool pool(1);
-  const BlockId block = *pool.acquire();
+  const BlockId block = pool.acquire()->block;
   pool.share(block);
   pool.share(block);
   EXPECT_EQ(pool.reference_count(block), 3);
@@ -48,14 +48,14 @@ TEST(BlockPool, ASharedBlockIsFreeOnlyAfterItsLastHolder) {
 
 TEST(BlockPool, AnEmptyPoolIsAlwaysOut) {
   BlockPool pool(0);
-  EXPECT_EQ(pool.acquire(), std::nullopt);
+  EXPECT_FALSE(pool.acquire().has_value());
   pool.check_integrity();
 }
 
 TEST(BlockPoolDeathTest, MisuseAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   BlockPool pool(2);
-  const BlockId block = *pool.acquire();
+  const BlockId block = pool.acquire()->block;
   pool.release(block);
   EXPECT_DEATH(pool.release(block), "block freed twice");
   EXPECT_DEATH(pool.share(block), "a free block can't be shared");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kv/kv_cache.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -169,8 +170,9 @@ void run(uint64_t seed, int64_t num_blocks) {
 }
 
 TEST(KvCacheProperty, RandomOperationsAgreeWithANaiveModel) {
+  const auto num_seeds = static_cast<uint64_t>(scaled(40, 4000));
   for (int64_t num_blocks : {1, 2, 7, 20, 60}) {
-    for (uint64_t seed = 0; seed < 40; ++seed) {
+    for (uint64_t seed = 0; seed < num_seeds; ++seed) {
       run(seed * 1000 + static_cast<uint64_t>(num_blocks), num_blocks);
       if (HasFailure()) return;
     }

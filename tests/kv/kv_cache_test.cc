@@ -92,7 +92,7 @@ TEST(KvCache, AHugeAppendIsOutOfBlocksAndNotAnOverflow) {
   const int64_t huge = std::numeric_limits<int64_t>::max();
   const auto out = cache.append(sequence, huge);
   ASSERT_TRUE(out);
-  EXPECT_EQ(out->needed, (huge - 15) / 16) << "no rest: 2^63 - 16 is a multiple of 16";
+  EXPECT_EQ(out->needed, (huge - 17) / 16) << "lengths end at 2^63 - 1";
   EXPECT_EQ(sequence.length(), 17);
 }
 

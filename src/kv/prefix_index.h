@@ -1,0 +1,87 @@
+// PrefixIndex remembers which blocks hold the keys and values of which tokens after which others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/siphash.h"
+#include "kv/block_pool.h"
+
+namespace paceline {
+
+// Who may share: requests with the same adapter and the same salt.
+struct PrefixScope {
+  int64_t adapter = 0;
+  Hash128 salt;
+};
+
+using NodeId = int32_t;
+constexpr NodeId kNoNode = -1;
+
+// A tree: a node is one block's worth of tokens after its parent's, with a block in each cache
+// group that still holds them. A node lives as long as it has a block, a child or a pin. All memory
+// is taken at construction; when the nodes run out nothing more is remembered until some have gone.
+class PrefixIndex {
+ public:
+  PrefixIndex(int64_t block_size, std::span<const int64_t> group_num_blocks, const SipKey& key);
+
+  // The hash that stands for the scope, where every chain begins.
+  Hash128 root(const PrefixScope& scope) const;
+  // The hash of a chain one block longer: over its parent's hash and its own `block_size` tokens.
+  Hash128 extend(const Hash128& parent, std::span<const int32_t> tokens) const;
+
+  // The node of `hash`, if its parent and its tokens are these (they are compared), else kNoNode.
+  NodeId find(const Hash128& hash, NodeId parent, std::span<const int32_t> tokens) const;
+  // Likewise, added when it is missing. kNoNode when there is no room, or another chain has that
+  // hash.
+  NodeId insert(const Hash128& hash, NodeId parent, std::span<const int32_t> tokens);
+  // A pinned node stays though it holds nothing; its parents stay with it.
+  void pin(NodeId node);
+  void unpin(NodeId node);
+
+  BlockId block(NodeId node, int group) const { return blocks_[index_of(node, group)]; }
+  // The node must have no block in that group.
+  void set_block(NodeId node, int group, BlockId block);
+  // The block holds something else now; it must be known here.
+  void forget(int group, BlockId block);
+
+  int64_t num_nodes() const { return num_nodes_; }
+  // Grows whenever a block is added: a search that found little need not be repeated before that.
+  uint64_t version() const { return version_; }
+
+  // PL_CHECKs the tree, and that a group's blocks stand here exactly when they are published.
+  void check_integrity(int group, const BlockPool& pool) const;
+
+ private:
+  struct Node {
+    Hash128 hash;
+    NodeId parent = kNoNode;
+    NodeId next = kNoNode;  // in its bucket, or among the unused
+    int32_t uses = 0;       // blocks + children + pins
+    bool live = false;
+  };
+
+  size_t index_of(NodeId node, int group) const {
+    return static_cast<size_t>(node) * num_groups_ + static_cast<size_t>(group);
+  }
+  Node& at(NodeId node) { return nodes_[static_cast<size_t>(node)]; }
+  const Node& at(NodeId node) const { return nodes_[static_cast<size_t>(node)]; }
+  std::span<const int32_t> tokens_of(NodeId node) const;
+  size_t bucket_of(const Hash128& hash) const { return hash.low & (buckets_.size() - 1); }
+  void drop_use(NodeId node);
+
+  int64_t block_size_;
+  size_t num_groups_;
+  SipKey key_;
+  std::vector<Node> nodes_;
+  std::vector<int32_t> tokens_;                     // [nodes, block_size]
+  std::vector<BlockId> blocks_;                     // [nodes, groups]
+  std::vector<std::vector<NodeId>> node_of_block_;  // per group, by block
+  std::vector<NodeId> buckets_;                     // a power of two
+  NodeId unused_ = kNoNode;
+  int64_t num_nodes_ = 0;
+  uint64_t version_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,62 @@
+// SequenceBlocks is one sequence's hold on its blocks: a block table per cache group.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "kv/prefix_index.h"
+
+namespace paceline {
+
+class KvCache;
+
+// Gives everything back when it ends. Movable; the cache must outlive it.
+class SequenceBlocks {
+ public:
+  SequenceBlocks() = default;
+  explicit SequenceBlocks(KvCache& cache);
+  ~SequenceBlocks();
+  SequenceBlocks(SequenceBlocks&& other) noexcept;
+  SequenceBlocks& operator=(SequenceBlocks&& other) noexcept;
+  SequenceBlocks(const SequenceBlocks&) = delete;
+  SequenceBlocks& operator=(const SequenceBlocks&) = delete;
+
+  // Token slots reserved so far: in every group, and in one.
+  int64_t length() const;
+  int64_t length(int group) const { return groups_[static_cast<size_t>(group)].length; }
+  // Block index i holds positions [i * block_size, (i + 1) * block_size); kNoBlock where the window
+  // has passed.
+  std::span<const BlockId> table(int group) const {
+    return groups_[static_cast<size_t>(group)].table;
+  }
+  // Blocks below this index were given back.
+  int64_t first_kept(int group) const { return groups_[static_cast<size_t>(group)].first_kept; }
+  // Flat slot (block * block_size + offset) of `position` in the group's pool.
+  int64_t slot(int group, int64_t position) const;
+
+  // Full blocks of its chain that are in the prefix index, or were when it computed them.
+  int64_t num_published() const { return num_published_; }
+
+  // Room for tables of so many blocks, so that growing up to there allocates nothing.
+  void reserve_tables(int64_t num_blocks);
+  // Gives everything back and is as new.
+  void clear() noexcept;
+
+ private:
+  friend class KvCache;
+  struct Group {
+    std::vector<BlockId> table;  // ceil(length / block_size) entries
+    int64_t first_kept = 0;
+    int64_t length = 0;
+  };
+
+  KvCache* cache_ = nullptr;
+  std::vector<Group> groups_;
+  NodeId tail_ = kNoNode;  // the node of its last published block, pinned
+  int64_t num_published_ = 0;
+  bool publishing_ended_ = false;  // its chain can't be continued in the index
+};
+
+}  // namespace paceline
