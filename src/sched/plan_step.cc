@@ -1,0 +1,252 @@
+#include "sched/plan_step.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+int64_t ceil_divide(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+class Planner {
+ public:
+  Planner(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch, StepPlan& plan)
+      : view_(view), limits_(limits), scratch_(scratch), plan_(plan) {}
+
+  void run();
+
+ private:
+  int64_t num_uncomputed(const SchedRunning& one) const {
+    return one.num_tokens - one.num_computed;
+  }
+  bool decodes(const SchedRunning& one) const { return num_uncomputed(one) == 1; }
+  // The slots a group must have for a slice that ends at `slice_end`.
+  int64_t length_in(size_t group, int64_t num_tokens, int64_t slice_end) const {
+    return view_.groups[group].window == 0 ? num_tokens : slice_end;
+  }
+
+  void reset_free();
+  bool schedule_running();
+  int64_t prefill_budget(int64_t num_decodes) const;
+  int64_t fitting_count(const SchedRunning& one, int64_t count) const;
+  void take_blocks(const SchedRunning& one, int64_t count);
+  int32_t choose_victim() const;
+  void preempt(int32_t victim);
+  void admit();
+  int64_t admissible_count(const SchedWaiting& one, int64_t budget);
+
+  const SchedView& view_;
+  const SchedLimits& limits_;
+  PlanScratch& scratch_;
+  StepPlan& plan_;
+  int64_t num_decodes_ = 0;
+  int64_t rows_left_ = 0;  // for prefills
+};
+
+void Planner::reset_free() {
+  scratch_.num_free.clear();
+  for (const SchedGroup& group : view_.groups) scratch_.num_free.push_back(group.num_free);
+}
+
+// Rows that prefills may have in this step.
+int64_t Planner::prefill_budget(int64_t num_decodes) const {
+  if (num_decodes == 0) return limits_.max_rows;
+  const int64_t beside =
+      std::max(limits_.max_rows_beside_decode - num_decodes, limits_.min_prefill_beside_decode);
+  return std::max<int64_t>(0, std::min(beside, limits_.max_rows - num_decodes));
+}
+
+// At most `count` rows, as many as the free blocks allow; 0 when not even one.
+int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    const int64_t available = scratch_.num_free[g];
+    const SchedBlocks& held = one.groups[g];
+    const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
+    if (blocks_to_grow(held, length, limits_.block_size) <= available) continue;
+    if (view_.groups[g].window == 0) return 0;
+    const int64_t room =
+        static_cast<int64_t>(held.table.size()) + available - (held.copies_last ? 1 : 0);
+    count = std::max<int64_t>(0, std::min(count, room * limits_.block_size - one.num_computed));
+    const int64_t shorter = one.num_computed + count;
+    if (count == 0 || blocks_to_grow(held, shorter, limits_.block_size) > available) return 0;
+  }
+  return count;
+}
+
+void Planner::take_blocks(const SchedRunning& one, int64_t count) {
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
+    scratch_.num_free[g] -= blocks_to_grow(one.groups[g], length, limits_.block_size);
+  }
+}
+
+// Slices for all candidates; false when one of them can't have its next row.
+bool Planner::schedule_running() {
+  plan_.slices.clear();
+  num_decodes_ = 0;
+  const auto take = [this](int32_t index, int64_t count) {
+    const SchedRunning& one = view_.running[static_cast<size_t>(index)];
+    take_blocks(one, count);
+    plan_.slices.push_back({.sequence = index, .first = one.num_computed, .count = count});
+  };
+  for (const int32_t index : scratch_.candidates) {
+    const SchedRunning& one = view_.running[static_cast<size_t>(index)];
+    if (!decodes(one)) continue;
+    if (fitting_count(one, 1) == 0) return false;
+    take(index, 1);
+    ++num_decodes_;
+  }
+  rows_left_ = prefill_budget(num_decodes_);
+  for (const int32_t index : scratch_.candidates) {
+    const SchedRunning& one = view_.running[static_cast<size_t>(index)];
+    if (decodes(one)) continue;
+    const int64_t wanted = std::min({num_uncomputed(one), rows_left_, limits_.max_slice});
+    if (wanted == 0) continue;
+    const int64_t count = fitting_count(one, wanted);
+    if (count == 0) return false;
+    take(index, count);
+    rows_left_ -= count;
+  }
+  return true;
+}
+
+int32_t Planner::choose_victim() const {
+  const auto goes_first = [](const SchedRunning& a, const SchedRunning& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.num_output != b.num_output) return a.num_output < b.num_output;
+    return a.arrival_id > b.arrival_id;
+  };
+  int32_t victim = scratch_.candidates.front();
+  for (const int32_t index : scratch_.candidates) {
+    if (goes_first(view_.running[static_cast<size_t>(index)],
+                   view_.running[static_cast<size_t>(victim)])) {
+      victim = index;
+    }
+  }
+  return victim;
+}
+
+// Its blocks become free where nobody else, victims before it included, still holds them.
+void Planner::preempt(int32_t victim) {
+  scratch_.reference_counts.resize(view_.groups.size());
+  if (plan_.preempted.empty()) {
+    for (size_t g = 0; g < view_.groups.size(); ++g) {
+      const auto counts = view_.groups[g].reference_counts;
+      scratch_.reference_counts[g].assign(counts.begin(), counts.end());
+    }
+  }
+  reset_free();
+  plan_.preempted.push_back(victim);
+  std::erase(scratch_.candidates, victim);
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    auto& counts = scratch_.reference_counts[g];
+    for (const int32_t block : view_.running[static_cast<size_t>(victim)].groups[g].table) {
+      if (block >= 0) --counts[static_cast<size_t>(block)];
+    }
+    // All victims' blocks that nobody holds any more, each counted once.
+    for (size_t b = 0; b < counts.size(); ++b) {
+      if (counts[b] == 0 && view_.groups[g].reference_counts[b] > 0) ++scratch_.num_free[g];
+    }
+  }
+}
+
+// Rows of its first slice when it is admitted now, its blocks taken; 0 when it has to wait.
+int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
+  int64_t count = std::min({one.num_tokens - one.prefix_length, budget, limits_.max_slice});
+  const auto needed = [&](size_t g, int64_t slice_end) {
+    const int64_t length = length_in(g, one.num_tokens, slice_end);
+    return ceil_divide(length, limits_.block_size) - one.prefix_length / limits_.block_size +
+           one.prefix_revived[g];
+  };
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    const int64_t available = scratch_.num_free[g];
+    if (needed(g, one.prefix_length + count) <= available) continue;
+    if (view_.groups[g].window == 0) return 0;
+    count = std::min(count, (available - one.prefix_revived[g]) * limits_.block_size);
+    if (count <= 0) return 0;
+  }
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    scratch_.num_free[g] -= needed(g, one.prefix_length + count);
+  }
+  return count;
+}
+
+void Planner::admit() {
+  auto num_running = static_cast<int64_t>(scratch_.candidates.size());
+  if (view_.waiting.empty() || num_running >= limits_.max_sequences || rows_left_ <= 0) return;
+  order_waiting(view_.waiting, view_.step, limits_.aging_steps, scratch_.order);
+  for (const int32_t index : scratch_.order) {
+    if (num_running >= limits_.max_sequences || rows_left_ <= 0) return;
+    const SchedWaiting& one = view_.waiting[static_cast<size_t>(index)];
+    if (one.prefix_is_coming) return;
+    const int64_t count = admissible_count(one, rows_left_);
+    if (count == 0) {
+      plan_.starved = num_running == 0;
+      return;
+    }
+    const auto slot = static_cast<int32_t>(view_.running.size() + plan_.admitted.size());
+    plan_.admitted.push_back({.waiting = index, .prefix_length = one.prefix_length});
+    plan_.slices.push_back({.sequence = slot, .first = one.prefix_length, .count = count});
+    rows_left_ -= count;
+    ++num_running;
+  }
+}
+
+void Planner::run() {
+  PL_CHECK(limits_.max_rows > 0 && limits_.max_slice > 0 && limits_.max_sequences > 0,
+           "a step has room for a row");
+  scratch_.candidates.clear();
+  for (size_t i = 0; i < view_.running.size(); ++i) {
+    scratch_.candidates.push_back(static_cast<int32_t>(i));
+  }
+  reset_free();
+  while (!schedule_running()) {
+    if (scratch_.candidates.size() == 1) {
+      plan_.slices.clear();
+      plan_.starved = true;
+      return;
+    }
+    preempt(choose_victim());
+  }
+  if (plan_.preempted.empty()) admit();
+}
+
+}  // namespace
+
+int64_t blocks_to_grow(const SchedBlocks& held, int64_t length, int64_t block_size) {
+  if (length <= held.length) return 0;
+  const int64_t more = ceil_divide(length, block_size) - static_cast<int64_t>(held.table.size());
+  return std::max<int64_t>(0, more) + (held.copies_last ? 1 : 0);
+}
+
+void order_waiting(std::span<const SchedWaiting> waiting, int64_t step, int64_t aging_steps,
+                   std::vector<int32_t>& order) {
+  order.clear();
+  for (size_t i = 0; i < waiting.size(); ++i) order.push_back(static_cast<int32_t>(i));
+  if (waiting.empty() || waiting.front().priority == waiting.back().priority) return;
+  const auto rank = [&](const SchedWaiting& one) {
+    return std::max<int64_t>(0, one.priority - (step - one.waiting_since) / aging_steps);
+  };
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    const SchedWaiting& first = waiting[static_cast<size_t>(a)];
+    const SchedWaiting& second = waiting[static_cast<size_t>(b)];
+    if (rank(first) != rank(second)) return rank(first) < rank(second);
+    return first.arrival_id < second.arrival_id;
+  });
+}
+
+void StepPlan::clear() {
+  preempted.clear();
+  admitted.clear();
+  slices.clear();
+  starved = false;
+}
+
+void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
+               StepPlan& plan) {
+  plan.clear();
+  Planner(view, limits, scratch, plan).run();
+}
+
+}  // namespace paceline

@@ -1,0 +1,115 @@
+// plan_step decides what one step computes: a pure function from a view of all sequences to a plan.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+// A cache group as the policy sees it. Layers with one attention window share a group.
+struct SchedGroup {
+  int64_t window = 0;                         // 0: blocks are held to the end
+  int64_t num_free = 0;                       // blocks that can be had now, cached ones included
+  std::span<const int32_t> reference_counts;  // by block
+};
+
+// What a running sequence holds in one group.
+struct SchedBlocks {
+  std::span<const int32_t> table;  // block ids; negative where the window has passed
+  int64_t length = 0;              // reserved token slots
+  bool copies_last = false;        // growing into the last block's slack costs one block more
+};
+
+struct SchedRunning {
+  int64_t arrival_id = 0;
+  int32_t priority = 0;  // class; smaller is served first
+  int64_t num_tokens = 0;
+  int64_t num_computed = 0;  // tokens whose keys and values are in the cache
+  int64_t num_output = 0;    // tokens it has drawn
+  std::span<const SchedBlocks> groups;
+};
+
+struct SchedWaiting {
+  int64_t arrival_id = 0;
+  int32_t priority = 0;
+  int64_t waiting_since = 0;  // step
+  int64_t num_tokens = 0;
+  int64_t prefix_length = 0;                // tokens it would find in the cache, below num_tokens
+  std::span<const int64_t> prefix_revived;  // per group: their blocks that count as free now
+  // A running sequence is computing more of its prefix than the cache has: it is better to wait.
+  bool prefix_is_coming = false;
+};
+
+struct SchedLimits {
+  int64_t block_size = 16;
+  int64_t max_sequences = 256;
+  int64_t max_rows = 512;                 // of a step in which nothing decodes
+  int64_t max_rows_beside_decode = 512;   // of a step with a decoding sequence
+  int64_t min_prefill_beside_decode = 1;  // what prefill gets of it in any case
+  int64_t max_slice = 512;                // rows of one sequence
+  int64_t aging_steps = 1000;             // waiting so long raises by one class
+};
+
+// `running` is in the order (priority, arrival id), `waiting` too.
+struct SchedView {
+  int64_t step = 0;
+  std::span<const SchedGroup> groups;
+  std::span<const SchedRunning> running;
+  std::span<const SchedWaiting> waiting;
+};
+
+// `count` tokens of a sequence from its first uncomputed one on: of running[sequence], or of
+// admitted[sequence - running.size()].
+struct PlannedSlice {
+  int32_t sequence = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+  bool operator==(const PlannedSlice&) const = default;
+};
+
+struct PlannedAdmission {
+  int32_t waiting = 0;        // index in the view
+  int64_t prefix_length = 0;  // taken from the cache
+  bool operator==(const PlannedAdmission&) const = default;
+};
+
+// What is to be done, in this order: preempt, admit, then reserve and compute the slices. A full
+// group reserves all of a sequence's current length, a windowed one up to the end of its slice.
+struct StepPlan {
+  std::vector<int32_t> preempted;  // indices in running, in the order of eviction
+  std::vector<PlannedAdmission> admitted;
+  std::vector<PlannedSlice> slices;  // decodes first, then prefills, then admitted ones
+  // There is work, and blocks held by nobody in the view are what it lacks.
+  bool starved = false;
+
+  bool empty() const { return slices.empty(); }
+  void clear();
+};
+
+// Scratch that a planner keeps between steps, so that planning allocates nothing.
+struct PlanScratch {
+  std::vector<int64_t> num_free;                       // per group
+  std::vector<int32_t> candidates;                     // running sequences still in
+  std::vector<int32_t> order;                          // waiting sequences, as they are served
+  std::vector<std::vector<int32_t>> reference_counts;  // per group, copied when one is preempted
+};
+
+// The policy. Decodes come first and each gets its slot; prefills share what the budget leaves, cut
+// into chunks, in order. When blocks run out the least progressed sequence (fewest output tokens,
+// ties to the higher id) of the last class is preempted, counting only blocks that nobody else
+// holds; the last running one never is. Then, if nothing was preempted, waiting ones are admitted
+// in the order (class risen with waiting, arrival id): one reserves for its whole current length or
+// not at all, and nobody overtakes the first that doesn't fit.
+void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
+               StepPlan& plan);
+
+// The order in which waiting sequences are served, as indices: (class risen with waiting, arrival
+// id). `waiting` is in the order (priority, arrival id).
+void order_waiting(std::span<const SchedWaiting> waiting, int64_t step, int64_t aging_steps,
+                   std::vector<int32_t>& order);
+
+// Blocks that are missing for `length` reserved slots.
+int64_t blocks_to_grow(const SchedBlocks& held, int64_t length, int64_t block_size);
+
+}  // namespace paceline

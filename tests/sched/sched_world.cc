@@ -1,0 +1,277 @@
+#include "tests/sched/sched_world.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace paceline::testing {
+namespace {
+
+int64_t blocks_of(int64_t tokens, int64_t block_size) {
+  return (tokens + block_size - 1) / block_size;
+}
+
+}  // namespace
+
+SchedWorld::SchedWorld(SchedLimits limits, std::vector<WorldGroup> groups)
+    : limits_(limits), groups_(std::move(groups)), none_revived_(groups_.size(), 0) {
+  for (const WorldGroup& group : groups_) {
+    std::vector<int32_t> free;
+    for (int64_t b = group.num_blocks; b-- > 0;) free.push_back(static_cast<int32_t>(b));
+    free_.push_back(std::move(free));
+    references_.emplace_back(static_cast<size_t>(group.num_blocks), 0);
+  }
+}
+
+bool SchedWorld::fits_alone(const WorldRequest& request) const {
+  const int64_t longest = request.prompt + request.output - 1;
+  for (const WorldGroup& group : groups_) {
+    int64_t needed = blocks_of(longest, limits_.block_size);
+    // A window's positions may begin anywhere in a block.
+    if (group.window > 0) {
+      needed = std::min(needed, (group.window + limits_.block_size - 2) / limits_.block_size + 1);
+    }
+    if (needed > group.num_blocks) return false;
+  }
+  return true;
+}
+
+void SchedWorld::submit(const WorldRequest& request) {
+  enqueue(
+      {.request = request, .waiting_since = step_, .groups = std::vector<Held>(groups_.size())});
+}
+
+void SchedWorld::enqueue(Sequence sequence) {
+  const auto before = [](const Sequence& a, const Sequence& b) {
+    if (a.request.priority != b.request.priority) return a.request.priority < b.request.priority;
+    return a.request.arrival_id < b.request.arrival_id;
+  };
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), sequence, before),
+                  std::move(sequence));
+}
+
+void SchedWorld::cancel(int64_t arrival_id) {
+  for (auto* queue : {&running_, &waiting_}) {
+    for (size_t i = 0; i < queue->size(); ++i) {
+      if ((*queue)[i].request.arrival_id != arrival_id) continue;
+      give_back((*queue)[i]);
+      queue->erase(queue->begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+  }
+}
+
+std::vector<int64_t> SchedWorld::running_ids() const {
+  std::vector<int64_t> ids;
+  for (const Sequence& one : running_) ids.push_back(one.request.arrival_id);
+  return ids;
+}
+
+std::vector<int64_t> SchedWorld::waiting_ids() const {
+  std::vector<int64_t> ids;
+  for (const Sequence& one : waiting_) ids.push_back(one.request.arrival_id);
+  return ids;
+}
+
+void SchedWorld::build_view() {
+  group_views_.clear();
+  running_views_.clear();
+  waiting_views_.clear();
+  block_views_.clear();
+  block_views_.reserve(running_.size() * groups_.size());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    group_views_.push_back(
+        {.window = groups_[g].window, .num_free = num_free(g), .reference_counts = references_[g]});
+  }
+  for (const Sequence& one : running_) {
+    const size_t begin = block_views_.size();
+    for (const Held& held : one.groups) {
+      block_views_.push_back({.table = held.table, .length = held.length});
+    }
+    running_views_.push_back({.arrival_id = one.request.arrival_id,
+                              .priority = one.request.priority,
+                              .num_tokens = one.length(),
+                              .num_computed = one.computed,
+                              .num_output = one.drawn,
+                              .groups = std::span(block_views_).subspan(begin, groups_.size())});
+  }
+  for (const Sequence& one : waiting_) {
+    waiting_views_.push_back({.arrival_id = one.request.arrival_id,
+                              .priority = one.request.priority,
+                              .waiting_since = one.waiting_since,
+                              .num_tokens = one.length(),
+                              .prefix_revived = none_revived_});
+  }
+  view_ = {
+      .step = step_, .groups = group_views_, .running = running_views_, .waiting = waiting_views_};
+}
+
+void SchedWorld::check_plan() const {
+  const auto num_running = static_cast<int32_t>(running_.size());
+  const auto num_admitted = static_cast<int32_t>(plan_.admitted.size());
+  std::set<int32_t> preempted(plan_.preempted.begin(), plan_.preempted.end());
+  ASSERT_EQ(preempted.size(), plan_.preempted.size());
+  ASSERT_TRUE(running_.empty() || preempted.size() < running_.size())
+      << "the last running sequence is never preempted";
+  if (!preempted.empty()) {
+    ASSERT_TRUE(plan_.admitted.empty());
+  }
+  ASSERT_LE(num_running - static_cast<int32_t>(preempted.size()) + num_admitted,
+            limits_.max_sequences);
+  int64_t rows = 0, decodes = 0;
+  std::set<int32_t> sliced;
+  for (const PlannedSlice& slice : plan_.slices) {
+    ASSERT_TRUE(sliced.insert(slice.sequence).second) << "two slices of one sequence";
+    ASSERT_LT(slice.sequence, num_running + num_admitted);
+    ASSERT_FALSE(preempted.contains(slice.sequence));
+    ASSERT_GE(slice.count, 1);
+    ASSERT_LE(slice.count, limits_.max_slice);
+    const bool runs = slice.sequence < num_running;
+    const auto index = static_cast<size_t>(slice.sequence - num_running);
+    const Sequence& one = runs ? running_[static_cast<size_t>(slice.sequence)]
+                               : waiting_[static_cast<size_t>(plan_.admitted[index].waiting)];
+    ASSERT_EQ(slice.first, one.computed);
+    ASSERT_LE(slice.first + slice.count, one.length());
+    rows += slice.count;
+    if (runs && one.length() - one.computed == 1) ++decodes;
+  }
+  ASSERT_LE(rows, limits_.max_rows);
+  if (decodes > 0) {
+    ASSERT_LE(rows, std::max(limits_.max_rows_beside_decode,
+                             decodes + limits_.min_prefill_beside_decode));
+  }
+  // Every sequence that stays and decodes has its slot.
+  for (int32_t i = 0; i < num_running; ++i) {
+    const Sequence& one = running_[static_cast<size_t>(i)];
+    if (preempted.contains(i) || one.length() - one.computed != 1) continue;
+    ASSERT_TRUE(sliced.contains(i)) << "a decode was left out";
+  }
+}
+
+void SchedWorld::give_back(Sequence& sequence) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    for (const int32_t block : sequence.groups[g].table) {
+      if (block < 0) continue;
+      --references_[g][static_cast<size_t>(block)];
+      free_[g].push_back(block);
+    }
+    sequence.groups[g] = {};
+  }
+  sequence.computed = 0;
+}
+
+void SchedWorld::grow(Held& held, size_t group, int64_t length) {
+  while (static_cast<int64_t>(held.table.size()) < blocks_of(length, limits_.block_size)) {
+    ASSERT_FALSE(free_[group].empty()) << "the plan promised a block that isn't there";
+    const int32_t block = free_[group].back();
+    free_[group].pop_back();
+    ++references_[group][static_cast<size_t>(block)];
+    held.table.push_back(block);
+  }
+  held.length = std::max(held.length, length);
+}
+
+void SchedWorld::finish_slice(Sequence& sequence, int64_t count) {
+  sequence.computed += count;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].window == 0) continue;
+    Held& held = sequence.groups[g];
+    const int64_t seen = std::max<int64_t>(0, sequence.computed - groups_[g].window + 1);
+    for (; held.first_kept < seen / limits_.block_size; ++held.first_kept) {
+      int32_t& block = held.table[static_cast<size_t>(held.first_kept)];
+      --references_[g][static_cast<size_t>(block)];
+      free_[g].push_back(block);
+      block = -1;
+    }
+  }
+  if (sequence.computed == sequence.length()) ++sequence.drawn;
+}
+
+void SchedWorld::carry_out() {
+  const size_t num_running = running_.size();
+  std::vector<Sequence> admitted;
+  for (const PlannedAdmission& one : plan_.admitted) {
+    admitted.push_back(waiting_[static_cast<size_t>(one.waiting)]);
+  }
+  for (const Sequence& one : admitted) {
+    std::erase_if(waiting_, [&](const Sequence& other) {
+      return other.request.arrival_id == one.request.arrival_id;
+    });
+  }
+  std::vector<Sequence> evicted;
+  for (const int32_t index : plan_.preempted) {
+    Sequence& victim = running_[static_cast<size_t>(index)];
+    preempted_now_.push_back(victim.request.arrival_id);
+    give_back(victim);
+    victim.waiting_since = step_;
+    evicted.push_back(victim);
+  }
+  for (const PlannedSlice& slice : plan_.slices) {
+    const auto index = static_cast<size_t>(slice.sequence);
+    Sequence& one = index < num_running ? running_[index] : admitted[index - num_running];
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      grow(one.groups[g], g, groups_[g].window == 0 ? one.length() : slice.first + slice.count);
+    }
+  }
+  for (const PlannedSlice& slice : plan_.slices) {
+    const auto index = static_cast<size_t>(slice.sequence);
+    finish_slice(index < num_running ? running_[index] : admitted[index - num_running],
+                 slice.count);
+    num_rows_now_ += slice.count;
+  }
+  for (Sequence& one : admitted) running_.push_back(std::move(one));
+  for (const Sequence& one : evicted) {
+    std::erase_if(running_, [&](const Sequence& other) {
+      return other.request.arrival_id == one.request.arrival_id;
+    });
+    enqueue(one);
+  }
+  for (size_t i = 0; i < running_.size();) {
+    if (running_[i].drawn < running_[i].request.output) {
+      ++i;
+      continue;
+    }
+    finished_.push_back(running_[i].request.arrival_id);
+    give_back(running_[i]);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::sort(running_.begin(), running_.end(), [](const Sequence& a, const Sequence& b) {
+    if (a.request.priority != b.request.priority) return a.request.priority < b.request.priority;
+    return a.request.arrival_id < b.request.arrival_id;
+  });
+}
+
+void SchedWorld::check_blocks() const {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    std::vector<int32_t> held(references_[g].size(), 0);
+    for (const auto* queue : {&running_, &waiting_}) {
+      for (const Sequence& one : *queue) {
+        for (const int32_t block : one.groups[g].table) {
+          if (block >= 0) ++held[static_cast<size_t>(block)];
+        }
+      }
+    }
+    int64_t num_held = 0;
+    for (const int32_t count : held) {
+      ASSERT_LE(count, 1);
+      num_held += count;
+    }
+    ASSERT_EQ(num_held + num_free(g), groups_[g].num_blocks) << "blocks are conserved";
+  }
+}
+
+bool SchedWorld::step() {
+  preempted_now_.clear();
+  num_rows_now_ = 0;
+  if (running_.empty() && waiting_.empty()) return false;
+  build_view();
+  plan_step(view_, limits_, scratch_, plan_);
+  check_plan();
+  carry_out();
+  check_blocks();
+  ++step_;
+  return !running_.empty() || !waiting_.empty();
+}
+
+}  // namespace paceline::testing

@@ -1,0 +1,123 @@
+// Random and exhaustive schedules: everything that fits ends, within a bound, and nobody starves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "tests/sched/sched_world.h"
+#include "tests/test_scale.h"
+
+namespace paceline::testing {
+namespace {
+
+// Running alone a request takes its prompt's chunks and a step per token; every request before it
+// in the order may take that long, and may be computed anew each time that another one ends.
+int64_t step_bound(const std::vector<WorldRequest>& requests, const SchedLimits& limits) {
+  int64_t total = limits.aging_steps * 3;
+  for (const WorldRequest& request : requests) {
+    total += request.prompt + 2 * request.output + 2;
+  }
+  return total * static_cast<int64_t>(requests.size() + 1);
+}
+
+void run_schedule(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&random](int64_t bound) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+  };
+  const int64_t pools[] = {1, 2, 7, 13, 40};
+  SchedLimits limits{.block_size = 1 + below(4),
+                     .max_sequences = 1 + below(5),
+                     .max_rows = 5 + below(20),
+                     .max_rows_beside_decode = 1 + below(12),
+                     .min_prefill_beside_decode = 1,
+                     .max_slice = 1 + below(9),
+                     .aging_steps = 20};
+  limits.max_rows = std::max(limits.max_rows, limits.max_sequences);
+  std::vector<WorldGroup> groups = {{.num_blocks = pools[below(5)]}};
+  if (below(2) == 0) groups.push_back({.window = 1 + below(6), .num_blocks = pools[below(5)]});
+  if (below(4) == 0) groups.erase(groups.begin());
+  SchedWorld world(limits, groups);
+
+  std::vector<WorldRequest> requests;
+  std::set<int64_t> expected;
+  const int64_t num_requests = 1 + below(8);
+  for (int64_t id = 1; id <= num_requests; ++id) {
+    const WorldRequest request{.arrival_id = id,
+                               .priority = static_cast<int32_t>(below(3) == 0 ? below(3) : 0),
+                               .prompt = 1 + below(12),
+                               .output = 1 + below(10)};
+    if (world.fits_alone(request)) requests.push_back(request);
+  }
+  const int64_t bound = step_bound(requests, limits);
+  size_t next = 0;
+  bool more = true;
+  while (more || next < requests.size()) {
+    while (next < requests.size() && below(3) != 0) {
+      expected.insert(requests[next].arrival_id);
+      world.submit(requests[next++]);
+    }
+    if (below(20) == 0 && !expected.empty()) {
+      const int64_t id = 1 + below(num_requests);
+      const auto& done = world.finished();
+      if (expected.contains(id) && std::find(done.begin(), done.end(), id) == done.end()) {
+        world.cancel(id);
+        expected.erase(id);
+      }
+    }
+    more = world.step();
+    ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "seed " << seed;
+    ASSERT_LE(world.step_number(), bound + num_requests) << "seed " << seed;
+  }
+  const std::set<int64_t> finished(world.finished().begin(), world.finished().end());
+  ASSERT_EQ(finished, expected) << "seed " << seed;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    ASSERT_EQ(world.num_free(g), groups[g].num_blocks) << "seed " << seed;
+  }
+}
+
+TEST(ScheduleProperty, what_fits_alone_ends_within_the_bound_and_blocks_are_conserved) {
+  const int count = scaled(1000, 100000);
+  for (int seed = 0; seed < count; ++seed) {
+    run_schedule(static_cast<uint32_t>(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Every way in which three requests of up to three prompt and three output tokens arrive at a pool
+// of four blocks.
+TEST(ScheduleProperty, three_requests_and_four_blocks_never_deadlock) {
+  int64_t num_worlds = 0;
+  for (int64_t code = 0; code < 9 * 9 * 9; ++code) {
+    for (int64_t arrivals = 0; arrivals < 9; ++arrivals) {
+      SchedLimits limits{.block_size = 1, .max_sequences = 3, .max_rows = 4, .max_slice = 2};
+      limits.max_rows_beside_decode = 2;
+      SchedWorld world(limits, {{.num_blocks = 4}});
+      std::map<int64_t, std::vector<WorldRequest>> at_step;
+      size_t num_expected = 0;
+      int64_t rest = code;
+      const int64_t steps[] = {0, arrivals % 3, arrivals / 3};
+      for (int64_t id = 1; id <= 3; ++id, rest /= 9) {
+        const WorldRequest request{
+            .arrival_id = id, .prompt = 1 + rest % 9 / 3, .output = 1 + rest % 3};
+        if (!world.fits_alone(request)) continue;
+        at_step[steps[id - 1]].push_back(request);
+        ++num_expected;
+      }
+      for (int64_t step = 0; step < 60; ++step) {
+        for (const WorldRequest& request : at_step[step]) world.submit(request);
+        world.step();
+        ASSERT_FALSE(HasFatalFailure());
+      }
+      ASSERT_EQ(world.finished().size(), num_expected) << code << " " << arrivals;
+      ++num_worlds;
+    }
+  }
+  EXPECT_EQ(num_worlds, 6561);
+}
+
+}  // namespace
+}  // namespace paceline::testing
