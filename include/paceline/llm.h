@@ -53,6 +53,8 @@ class GenerationStream {
   std::unique_ptr<State> state_;
 };
 
+class RequestPool;
+
 // Every call may throw Error; a request that fails leaves the model as it was.
 class LLM {
  public:
@@ -80,9 +82,16 @@ class LLM {
   };
   std::vector<ItemResult<Completion>> batch_generate(std::span<const Request> requests);
 
+  // Several choices from one prompt, which is computed once: choice k has the seed + k.
+  std::vector<Completion> generate_choices(const Prompt& prompt, const GenerateOptions& options,
+                                           int32_t n);
+
   // Prefill only; nothing stays in the cache. With labels, `scores` are normalised over them: by
   // the logits of one-token labels, else by the labels' summed log-probabilities.
   Classification classify(const Prompt& prompt, const ClassifyOptions& options = {});
+  // Many at once, in input order; what all prompts begin with is computed once.
+  std::vector<ItemResult<Classification>> classify(std::span<const Prompt> prompts,
+                                                   const ClassifyOptions& options = {});
 
   // Log-probability of each token given those before it (teacher-forced); nothing for the first.
   std::vector<Logprob> score(const Prompt& prompt, const ScoreOptions& options = {});
@@ -111,6 +120,7 @@ class LLM {
   void close();
 
  private:
+  friend class RequestPool;
   explicit LLM(std::unique_ptr<State> state);
   State& open_state() const;
 

@@ -29,8 +29,14 @@ struct LoadOptions {
       max_model_len;  // context in tokens; default: the model's, if the cache holds it
   std::optional<int64_t> max_kv_size;  // bounds every layer to a rotating window of so many tokens
   int64_t block_size = 16;             // token slots per cache block
-  int64_t max_num_batched_tokens = 512;         // rows of one forward
-  int64_t max_num_seqs = 256;                   // sizes the cache of windowed layers
+  int64_t max_num_batched_tokens = 512;  // rows of one forward
+  int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_num_batched_tokens
+  int64_t max_num_seqs = 256;           // sequences computed at once
+  int64_t max_queued = 1024;            // requests that wait for their turn
+  int64_t max_tokens_per_sequence = 0;  // share of the cache; 0: all of it
+  bool prefix_caching = true;           // equal beginnings are computed once
+  int64_t batch_timeout_ms = 0;         // an idle engine waits so long for batch_size requests
+  int64_t batch_size = 1;
   std::optional<size_t> kv_cache_memory_bytes;  // default: a quarter of free memory
   int num_threads = 0;                          // 0: one per usable core
   bool lock_memory = false;                     // mlock weights and cache
@@ -61,6 +67,8 @@ struct GenerateOptions {
   std::optional<int32_t> logprobs;  // top alternatives reported beside each token, 0 to 20
   bool prompt_logprobs = false;
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::string cache_salt;          // shares cached prefixes only with requests of the same salt
+  int32_t priority = 0;            // smaller is served first
   std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
   std::stop_token cancelled;       // takes effect within one step
 };

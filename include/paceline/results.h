@@ -28,6 +28,7 @@ struct Logprob {
 struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;  // every token that was drawn, an EOS included
+  int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
 };
 
 struct Completion {
@@ -62,6 +63,7 @@ struct Classification {
 struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;
   double prefill_tokens_per_second = 0;
   double decode_tokens_per_second = 0;
   double time_to_first_token_seconds = 0;

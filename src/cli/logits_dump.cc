@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/run_alone.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -39,8 +40,13 @@ LogitsDump::LogitsDump(const LoadOptions& options, const std::string& path)
 
 double LogitsDump::score(const std::vector<TokenId>& window) {
   double sum = 0;
-  for (const ScoredToken& token : engine_.score(window, 0, {})) {
-    sum += static_cast<double>(token.logprob.value_or(0.0f));
+  GenerateRequest request{.prompt = window, .max_tokens = 0, .score_from = 0};
+  request.prefix = {.read = false, .write = PrefixUse::Write::none};
+  for (const TokenEvent& event : run_alone(engine_, std::move(request))) {
+    if (!event.prompt) continue;
+    for (const ScoredToken& token : event.prompt->scored) {
+      sum += static_cast<double>(token.logprob.value_or(0.0f));
+    }
   }
   return sum;
 }

@@ -1,11 +1,8 @@
 #include "engine/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/generation.h"
 
 namespace paceline {
 
@@ -15,68 +12,194 @@ Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
       cache_(cache),
       limits_(limits),
       token_bytes_(std::move(token_bytes)),
-      sampler_(backend, memory, runner.vocab_size()) {
+      sampler_(backend, memory, runner.vocab_size()),
+      view_(cache),
+      builder_(cache),
+      budget_(limits.max_step_slowdown, limits.max_batched_tokens) {
   token_bytes_.resize(static_cast<size_t>(runner.vocab_size()));
+  plan_limits_ = {.block_size = cache.block_size(),
+                  .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
+                  .max_rows = limits.max_batched_tokens,
+                  .max_slice = limits.max_chunk > 0 ? limits.max_chunk : limits.max_batched_tokens};
 }
 
-void Engine::check_prompt(std::span<const TokenId> ids, std::string_view field) const {
-  if (ids.empty()) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected at least one token", field));
+Engine::~Engine() { end_all(); }
+
+bool Engine::step() {
+  record_.clear();
+  record_.begin = EngineClock::now();
+  take_in();
+  decide();
+  apply();
+  const bool has_work = !plan_.empty();
+  if (has_work) {  // an empty plan: nobody is here, or blocks must first be given up
+    build_batch();
+    compute();
   }
-  check_token_ids(ids, vocab_size(), field);
-  const auto length = static_cast<int64_t>(ids.size());
-  if (length > limits_.max_model_len) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens, the context (--max-model-len) holds {}", field, length,
-                            limits_.max_model_len));
-  }
+  publish();
+  return has_work || !running_.empty() || !waiting_.empty();
 }
 
-std::unique_ptr<Generation> Engine::start(GenerateRequest request) {
-  check_prompt(request.prompt, request.prompt_name);
-  check_sampling_options(request.sampling, vocab_size());
-  check_token_ids(request.stop_token_ids, vocab_size(), "stop_token_ids");
-  if (request.max_tokens < 0) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("max_tokens: {}, expected 0 or more", request.max_tokens));
-  }
-  const auto prompt_length = static_cast<int64_t>(request.prompt.size());
-  if (request.max_tokens > 0 && prompt_length >= limits_.max_model_len) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens leave no room for output in the context of {} "
-                            "(--max-model-len)",
-                            request.prompt_name, prompt_length, limits_.max_model_len));
-  }
-  request.max_tokens = std::min(request.max_tokens, limits_.max_model_len - prompt_length);
-  for (size_t i = 0; i < request.stop_strings.size(); ++i) {
-    if (request.stop_strings[i].empty()) {
-      throw Error(ErrorCode::invalid, fmt::format("stop[{}]: empty, expected some text", i));
+// What goes wrong here ends the sequences of this step and no others.
+void Engine::compute() {
+  try {
+    const auto begin = EngineClock::now();
+    runner_.run(builder_.batch());
+    record_.forward_seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
+    commit();
+  } catch (const Error& error) {
+    for (const BatchSlice& slice : builder_.slices()) {
+      if (!slice.sequence->finished) fail(*slice.sequence, error.code(), error.what());
     }
   }
-  return std::unique_ptr<Generation>(new Generation(*this, std::move(request)));
 }
 
-int64_t Engine::advance(Sequence& sequence, Outputs outputs) {
-  const int64_t count = std::min(sequence.num_uncomputed(), limits_.max_batched_tokens);
-  const bool is_last = count == sequence.num_uncomputed();
-  if (outputs == Outputs::last && !is_last) outputs = Outputs::none;
-  batch_.clear();
-  add_slice(cache_, sequence, count, outputs, batch_);
-  runner_.run(batch_);
-  sequence.num_computed += count;
-  return count;
+void Engine::decide() {
+  const auto begin = EngineClock::now();
+  const int64_t room = plan_limits_.max_sequences - static_cast<int64_t>(running_.size());
+  const SchedView& view =
+      view_.build(running_, waiting_, room, counters_.steps, plan_limits_, limits_.prefix_cache);
+  const int64_t rows = budget_.rows_beside(view_.num_decodes());
+  plan_limits_.max_rows_beside_decode = rows;
+  plan_limits_.min_prefill_beside_decode = rows > view_.num_decodes() ? 1 : 0;
+  plan_step(view, plan_limits_, scratch_, plan_);
+  record_.plan_seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
 }
 
-void Engine::prefill(Sequence& sequence, const std::stop_token& cancelled) {
-  while (sequence.num_uncomputed() > 0) {
-    throw_if_cancelled(cancelled);
-    advance(sequence, Outputs::last);
+// The only place where blocks change hands, but for what a finished sequence leaves.
+void Engine::apply() {
+  admitted_.clear();
+  if (plan_.starved && !give_up_a_hold()) fail_what_cannot_fit();
+  const size_t num_running = running_.size();
+  for (const PlannedAdmission& admission : plan_.admitted) admit(admission);
+  std::erase(waiting_, nullptr);
+  cache_.clear_copies();
+  for (const int32_t index : plan_.preempted) preempt(static_cast<size_t>(index));
+  builder_.clear();
+  for (const PlannedSlice& slice : plan_.slices) {
+    const auto index = static_cast<size_t>(slice.sequence);
+    Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
+    const auto missing =
+        cache_.reserve(sequence.blocks, sequence.num_wanted(), slice.first + slice.count);
+    PL_CHECK(!missing.has_value(), "the plan counted blocks that aren't there");
   }
 }
 
-std::span<const float> Engine::logits_row(int64_t output_index) {
-  const Tensor logits = runner_.logits(output_index, 1);
-  return {logits.elements<float>(), static_cast<size_t>(vocab_size())};
+// Its blocks go back, what was published stays findable; it keeps its arrival id and its draws.
+void Engine::preempt(size_t index) {
+  Sequence& sequence = *running_[index];
+  sequence.blocks.clear();
+  sequence.num_computed = 0;
+  sequence.waiting_since = counters_.steps;
+  ++sequence.stats.preemptions;
+  ++counters_.preemptions;
+  record_.preempted.push_back(sequence.arrival_id);
+  enqueue(std::move(running_[index]));
+}
+
+void Engine::admit(const PlannedAdmission& admission) {
+  SequencePtr& waiting = waiting_[view_.waiting_index(admission.waiting)];
+  Sequence& sequence = *waiting;
+  cache_.take_prefix(sequence.blocks, sequence.hashes, sequence.tokens, admission.prefix_length);
+  sequence.num_computed = admission.prefix_length;
+  if (!sequence.has_started) {
+    sequence.has_started = true;
+    sequence.started = record_.begin;
+    sequence.stats.cached_tokens = admission.prefix_length;
+  }
+  record_.admitted.push_back({.id = sequence.arrival_id, .count = admission.prefix_length});
+  admitted_.push_back(std::move(waiting));
+  num_queued_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Engine::build_batch() {
+  const size_t num_running = running_.size();
+  for (const PlannedSlice& slice : plan_.slices) {
+    const auto index = static_cast<size_t>(slice.sequence);
+    Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
+    builder_.add(sequence, slice.count);
+    record_.slices.push_back(
+        {.id = sequence.arrival_id, .first = slice.first, .count = slice.count});
+  }
+  builder_.finish();
+  record_.num_rows = builder_.batch().num_rows();
+}
+
+// The oldest prefix that somebody asked to keep, when blocks are short for everybody else.
+bool Engine::give_up_a_hold() {
+  if (holds_.empty()) return false;
+  holds_.erase(holds_.begin());
+  ++counters_.dropped_holds;
+  return true;
+}
+
+// Submission refuses what could never fit, so this is for the unforeseen: one fails, the rest go
+// on.
+void Engine::fail_what_cannot_fit() {
+  auto& queue = running_.empty() ? waiting_ : running_;
+  if (queue.empty() || queue.front() == nullptr) return;
+  Sequence& sequence = *queue.front();
+  fail(sequence, ErrorCode::exhausted,
+       "key/value cache: no block is left for it; a larger --kv-cache-memory would fit it");
+}
+
+void Engine::publish() {
+  for (auto& sequence : admitted_) running_.push_back(std::move(sequence));
+  for (auto& sequence : forked_) running_.push_back(std::move(sequence));
+  const bool joined = !admitted_.empty() || !forked_.empty();
+  admitted_.clear();
+  forked_.clear();
+  std::erase(running_, nullptr);
+  remove_finished();
+  if (joined) {
+    std::sort(running_.begin(), running_.end(), [](const SequencePtr& a, const SequencePtr& b) {
+      const int32_t first = a->request().priority, second = b->request().priority;
+      return first != second ? first < second : a->arrival_id < b->arrival_id;
+    });
+  }
+  for (const auto& channel : touched_) channel->notify();
+  touched_.clear();
+  num_running_.store(static_cast<int64_t>(running_.size()), std::memory_order_relaxed);
+  num_waiting_.store(static_cast<int64_t>(waiting_.size()), std::memory_order_relaxed);
+  if (plan_.empty()) return;
+  record_step();
+  ++counters_.steps;
+}
+
+void Engine::remove_finished() {
+  const auto gone = [](const SequencePtr& sequence) { return sequence->finished; };
+  std::erase_if(running_, gone);
+  const size_t num_waiting = waiting_.size();
+  std::erase_if(waiting_, gone);
+  num_queued_.fetch_sub(static_cast<int64_t>(num_waiting - waiting_.size()),
+                        std::memory_order_relaxed);
+}
+
+void Engine::record_step() {
+  record_.step = counters_.steps;
+  record_.total_seconds = std::chrono::duration<double>(EngineClock::now() - record_.begin).count();
+  budget_.record(record_.num_rows, view_.num_decodes(), record_.total_seconds);
+  if (observer_ == nullptr) return;
+  record_.num_waiting = static_cast<int64_t>(waiting_.size());
+  for (int g = 0; g < cache_.num_groups(); ++g) {
+    record_.free_blocks.push_back(cache_.pool(g).num_free());
+    record_.cached_blocks.push_back(cache_.pool(g).num_cached());
+  }
+  for (const auto& sequence : running_) {
+    const auto table = sequence->blocks.table(0);
+    record_.blocks.push_back(
+        {.id = sequence->arrival_id,
+         .count = static_cast<int64_t>(table.size()) - sequence->blocks.first_kept(0)});
+  }
+  observer_->on_step(record_);
+}
+
+void Engine::check_integrity() const {
+  std::vector<const SequenceBlocks*> live;
+  for (const auto& sequence : running_) live.push_back(&sequence->blocks);
+  for (const auto& sequence : waiting_) live.push_back(&sequence->blocks);
+  for (const auto& [id, blocks] : holds_) live.push_back(&blocks);
+  cache_.check_integrity(live);
 }
 
 }  // namespace paceline

@@ -1,98 +1,159 @@
-// Engine turns requests of token ids into token ids, one step of the runner at a time.
+// Engine computes all requests together, one step of the runner at a time; requests come and go
+// between steps.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/batch_builder.h"
+#include "engine/mailbox.h"
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
+#include "engine/step_budget.h"
+#include "engine/step_record.h"
+#include "engine/step_view.h"
 #include "kv/kv_cache.h"
 #include "sampling/sampler.h"
+#include "sched/plan_step.h"
 
 namespace paceline {
-
-struct EngineLimits {
-  int64_t max_model_len = 2048;      // prompt and output together
-  int64_t max_batched_tokens = 512;  // rows of one step; longer prompts are computed in chunks
-};
 
 // The bytes each token adds to the output's text (none for special tokens); empty without a
 // tokenizer.
 using TokenBytes = std::vector<std::string_view>;
 
-class Generation;
-
-struct ClassifyRequest {
-  std::vector<TokenId> prompt;
-  std::string prompt_name = "prompt_ids";  // in messages
-  SamplingOptions sampling;
-  std::vector<std::vector<TokenId>> labels;  // token ids of each label, none empty
-  bool want_token = true;                    // draw a token (costs the whole head)
-  bool want_logits = false;                  // the whole row
+struct EngineCounters {
+  int64_t steps = 0;
+  int64_t preemptions = 0;
+  int64_t late_cancellations = 0;  // of requests that had ended
+  int64_t dropped_holds = 0;       // held prefixes given up for want of blocks
 };
 
-struct ClassifyResult {
-  std::optional<TokenId> token;
-  std::vector<float>
-      label_logprobs;  // summed over a label's tokens, or raw logits of one-token labels
-  bool labels_are_logits = false;  // every label was one token
-  std::vector<float> logits;       // [vocab] when asked for
-};
-
-// One thread. Everything referred to must outlive it.
+// submit, cancel, release and the members marked so may be called from any thread; one thread calls
+// step(). Everything referred to must outlive it.
 class Engine {
  public:
   Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache, EngineLimits limits,
          TokenBytes token_bytes);
+  ~Engine();
 
-  // Checks the request (Error invalid names the field at fault) and prepares it; nothing is
-  // computed before Generation::next. The engine must outlive it.
-  std::unique_ptr<Generation> start(GenerateRequest request);
+  // Any thread. Checks the request (Error invalid names the field at fault, or exhausted when it
+  // could never fit the cache) and leaves it for the next step; nothing when the queue is full. Its
+  // events go to `channel` with `tag`.
+  std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
+                                  int64_t tag = 0);
+  // Any thread. Takes effect in the next step; a request that has ended is not minded.
+  void cancel(RequestId id);
+  // Any thread. Lets go of what a request with `hold` holds.
+  void release(RequestId id);
 
-  // Log-probabilities of every token given those before it; messages call the ids `prompt_name`.
-  std::vector<ScoredToken> score(std::span<const TokenId> ids, int32_t num_top_logprobs,
-                                 const std::stop_token& cancelled,
-                                 std::string_view prompt_name = "prompt_ids");
+  // One step: false when nothing is left to do.
+  bool step();
+  // Waits for mail at most so long; how many requests came.
+  size_t wait_for_mail(std::chrono::milliseconds timeout, size_t at_least = 1) {
+    return mailbox_.wait(timeout, at_least);
+  }
+  void wake() { mailbox_.wake(); }
+  // Ends every request, as cancelled: no further step will come.
+  void end_all();
 
-  // Prefill only; nothing stays in the cache.
-  ClassifyResult classify(const ClassifyRequest& request, const std::stop_token& cancelled);
+  // Any thread. What submit would throw, thrown; the request may be clamped to what there is room
+  // for.
+  void check(GenerateRequest& request) const;
 
-  const KvCache& cache() const { return cache_; }
+  // Any thread, and constant.
   const EngineLimits& limits() const { return limits_; }
   int64_t vocab_size() const { return runner_.vocab_size(); }
+  std::string_view token_bytes(TokenId id) const { return token_bytes_[static_cast<size_t>(id)]; }
+
+  // Any thread, as of the last step.
+  int64_t num_running() const { return num_running_.load(std::memory_order_relaxed); }
+  int64_t num_waiting() const { return num_waiting_.load(std::memory_order_relaxed); }
+
+  // The engine's thread.
+  const KvCache& cache() const { return cache_; }
+  const EngineCounters& counters() const { return counters_; }
+  const StepBudget& budget() const { return budget_; }
+  void set_observer(StepObserver* observer) { observer_ = observer; }
+  // PL_CHECKs the cache against all that the engine holds.
+  void check_integrity() const;
 
  private:
-  friend class Generation;
+  using SequencePtr = std::unique_ptr<Sequence>;
 
-  void check_prompt(std::span<const TokenId> ids, std::string_view field) const;
-  // Computes up to one step's worth of the sequence; returns how many tokens that were.
-  int64_t advance(Sequence& sequence, Outputs outputs);
-  // Computes all of it, in chunks; the last token's state is the only output.
-  void prefill(Sequence& sequence, const std::stop_token& cancelled);
-  void check_classify(const ClassifyRequest& request) const;
-  TokenId draw_once(const Sequence& sequence, std::span<const float> logits,
-                    const SamplingOptions& sampling);
-  std::vector<float> label_logprobs(Sequence& sequence, std::span<const float> first_row,
-                                    const ClassifyRequest& request,
-                                    const std::stop_token& cancelled);
-  double label_logprob(Sequence& sequence, std::span<const TokenId> label, float first_logprob);
-  // Appends the log-probabilities of the tokens that follow the last step's `count` outputs.
-  void score_outputs(const Sequence& sequence, int64_t first_position, int64_t count,
-                     int32_t num_top_logprobs, std::vector<ScoredToken>& out);
-  std::span<const float> logits_row(int64_t output_index);
+  // In the order of the step.
+  void take_in();
+  void enqueue(SequencePtr sequence);
+  void cancel_request(RequestId id);
+  void end_cancelled();
+
+  void decide();
+
+  void apply();
+  void preempt(size_t index);
+  void admit(const PlannedAdmission& admission);
+  bool give_up_a_hold();
+  void fail_what_cannot_fit();
+
+  void build_batch();
+  void compute();
+
+  void commit();
+  void commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows);
+  void commit_rows();
+  void commit_columns();
+  void score(const BatchOutput& output, std::span<const float> row);
+  void commit_last_row(Sequence& sequence, std::span<const float> row);
+  void fork_choices(Sequence& sequence);
+  void draw(Sequence& sequence, std::span<const float> row);
+  void accept(Sequence& sequence, TokenEvent& event);
+
+  void retire(Sequence& sequence, const Finish& finish);
+  void fail(Sequence& sequence, ErrorCode code, std::string message);
+  void end(Sequence& sequence, TokenEvent&& event, const Finish& finish);
+  void post(const Sequence& sequence, TokenEvent&& event);
+
+  void publish();
+  void remove_finished();
+  void record_step();
 
   Runner& runner_;
   KvCache& cache_;
   EngineLimits limits_;
   TokenBytes token_bytes_;
   Sampler sampler_;
-  Batch batch_;
+  Mailbox mailbox_;
+
+  std::atomic<RequestId> next_id_ = 1;
+  std::atomic<int64_t> num_running_ = 0;
+  std::atomic<int64_t> num_waiting_ = 0;
+  std::atomic<int64_t> num_queued_ = 0;  // submitted and not yet admitted
+
+  // What follows belongs to the thread that steps, and is reused from step to step.
+  std::vector<SequencePtr> running_;                         // by (priority, arrival id)
+  std::vector<SequencePtr> waiting_;                         // likewise
+  std::vector<SequencePtr> forked_;                          // choices that join after this step
+  std::vector<std::pair<RequestId, SequenceBlocks>> holds_;  // oldest first
+  Mail mail_;
+  StepView view_;
+  SchedLimits plan_limits_;
+  PlanScratch scratch_;
+  StepPlan plan_;
+  std::vector<SequencePtr> admitted_;
+  BatchBuilder builder_;
+  StepBudget budget_;
+  std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
+  EngineClock::time_point computed_at_;  // when the step's forward ended
+  StepRecord record_;
+  StepObserver* observer_ = nullptr;
+  EngineCounters counters_;
 };
 
 }  // namespace paceline

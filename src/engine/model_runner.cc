@@ -14,11 +14,18 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, Memory& memor
       scratch_(memory, forward_scratch_bytes(decoder.config(), limits.max_rows)),
       hidden_(allocate_tensor(memory, DType::f32, {limits.max_rows, decoder.config().hidden_size})),
       logits_(allocate_tensor(memory, DType::f32,
-                              {limits.max_logits_rows, decoder.config().vocab_size})) {}
+                              {limits.max_logits_rows, decoder.config().vocab_size})) {
+  finite_rows_.reserve(static_cast<size_t>(limits.max_rows));
+}
 
 void ModelRunner::run(const Batch& batch) {
   PL_CHECK(batch.num_rows() <= limits_.max_rows, "batch beyond the runner's rows");
-  decoder_.forward(backend_, batch, kv_, scratch_, hidden_.view);
+  for (int64_t layer = 0; layer < decoder_.config().num_layers(); ++layer) {
+    const GroupBatch& group = batch.groups[static_cast<size_t>(decoder_.cache_group(layer))];
+    for (const BlockMove& move : group.copies) kv_.copy_block(layer, move.from, move.to);
+  }
+  finite_rows_.resize(static_cast<size_t>(batch.num_rows()));
+  decoder_.forward(backend_, batch, kv_, scratch_, {.out = hidden_.view, .finite = finite_rows_});
 }
 
 Tensor ModelRunner::logits(int64_t first, int64_t count) {

@@ -24,6 +24,7 @@ class ModelRunner : public Runner {
 
   int64_t vocab_size() const override { return decoder_.config().vocab_size; }
   void run(const Batch& batch) override;
+  std::span<const uint8_t> finite_rows() const override { return finite_rows_; }
   Tensor logits(int64_t first, int64_t count) override;
   int64_t max_logits_rows() const override { return limits_.max_logits_rows; }
   Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override;
@@ -35,8 +36,9 @@ class ModelRunner : public Runner {
   KvStorage kv_;
   RunnerLimits limits_;
   Scratch scratch_;
-  OwnedTensor hidden_;                 // [max_rows, hidden]
-  OwnedTensor logits_;                 // [max_logits_rows, vocab]
+  OwnedTensor hidden_;  // [max_rows, hidden]
+  OwnedTensor logits_;  // [max_logits_rows, vocab]
+  std::vector<uint8_t> finite_rows_;
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;
 };

@@ -2,21 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace paceline {
+namespace {
 
-std::string_view finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::cancelled:
-      return "cancelled";
+void check_prompt(const GenerateRequest& request, const EngineLimits& limits, int64_t vocab_size) {
+  const std::string& field = request.prompt_name;
+  if (request.prompt.empty()) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected at least one token", field));
   }
-  return "stop";
+  check_token_ids(request.prompt, vocab_size, field);
+  const auto length = static_cast<int64_t>(request.prompt.size());
+  if (length > limits.max_model_len) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} tokens, the context (--max-model-len) holds {}", field, length,
+                            limits.max_model_len));
+  }
+  if (request.max_tokens > 0 && length >= limits.max_model_len) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} tokens leave no room for output in the context of {} "
+                            "(--max-model-len)",
+                            field, length, limits.max_model_len));
+  }
+  const int64_t share = limits.max_tokens_per_sequence;
+  if (share > 0 && length + (request.max_tokens > 0 ? 1 : 0) > share) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} tokens, one sequence may hold {} (--max-tokens-per-sequence)",
+                            field, length, share));
+  }
 }
+
+}  // namespace
 
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field) {
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -28,8 +47,31 @@ void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::stri
   }
 }
 
-void throw_if_cancelled(const std::stop_token& cancelled) {
-  if (cancelled.stop_requested()) throw Error(ErrorCode::cancelled, "cancelled by the caller");
+void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t vocab_size) {
+  if (request.max_tokens < 0) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("max_tokens: {}, expected 0 or more", request.max_tokens));
+  }
+  check_prompt(request, limits, vocab_size);
+  check_sampling_options(request.sampling, vocab_size);
+  check_token_ids(request.stop_token_ids, vocab_size, "stop_token_ids");
+  check_token_ids(request.columns, vocab_size, "labels");
+  if (request.n < 1 || request.n > kMaxChoices) {
+    throw Error(ErrorCode::invalid, fmt::format("n: {}, expected 1 to {}", request.n, kMaxChoices));
+  }
+  if (request.n > 1 && request.max_tokens == 0) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("n: {} choices of nothing, max_tokens is 0", request.n));
+  }
+  for (size_t i = 0; i < request.stop_strings.size(); ++i) {
+    if (request.stop_strings[i].empty()) {
+      throw Error(ErrorCode::invalid, fmt::format("stop[{}]: empty, expected some text", i));
+    }
+  }
+  int64_t room = limits.max_model_len;
+  if (limits.max_tokens_per_sequence > 0) room = std::min(room, limits.max_tokens_per_sequence);
+  request.max_tokens =
+      std::min(request.max_tokens, room - static_cast<int64_t>(request.prompt.size()));
 }
 
 }  // namespace paceline

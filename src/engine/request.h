@@ -1,4 +1,4 @@
-// What the engine is asked for and what it answers: token ids in, token ids out.
+// What the engine is asked for: token ids in.
 #pragma once
 
 #include <cstdint>
@@ -9,66 +9,68 @@
 #include <string_view>
 #include <vector>
 
-#include "sampling/sampler.h"
+#include "kv/prefix_index.h"
 #include "sampling/sampling_options.h"
 
 namespace paceline {
 
 using TokenId = int32_t;
+using RequestId = int64_t;
+
+// How a request uses the blocks of others and leaves its own behind.
+struct PrefixUse {
+  PrefixScope scope;  // who may share
+  bool read = true;
+  // keep: findable until room is needed; while_held: only as long as somebody holds them.
+  enum class Write : uint8_t { none, while_held, keep } write = Write::keep;
+  // Its blocks stay held when it ends, until Engine::release or until nothing else fits.
+  bool hold = false;
+};
 
 struct GenerateRequest {
   std::vector<TokenId> prompt;
   std::string prompt_name = "prompt_ids";  // in messages
-  int64_t max_tokens = 256;
+  int64_t max_tokens = 256;                // 0: nothing is drawn
+  int32_t n = 1;                           // choices; choice k draws with seed + k
   SamplingOptions sampling;
   std::vector<TokenId> eos_tokens;      // end the output, not part of it
   std::vector<TokenId> stop_token_ids;  // likewise, and reported as the reason
   std::vector<std::string> stop_strings;
   bool ignore_eos = false;
   bool want_logprobs = false;
-  bool want_prompt_logprobs = false;
-  std::stop_token cancelled;
-};
+  // Log-probabilities of the prompt's tokens from this position on; the first token has none.
+  std::optional<int64_t> score_from;
+  // Of the prompt's last row: the logits of these columns, and the whole row.
+  std::vector<TokenId> columns;
+  bool want_row = false;
 
-enum class FinishReason : uint8_t { stop, length, cancelled };
+  int32_t priority = 0;  // class; smaller is served first
+  PrefixUse prefix;
+  std::stop_token cancelled;  // takes effect within one step
 
-std::string_view finish_reason_name(FinishReason reason);
-
-struct Finish {
-  FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token;   // a stop_token_ids hit
-  std::optional<int32_t> stop_string;  // index into stop_strings
-};
-
-// One step of a generation: at most one token, and how it ended when it did.
-struct TokenEvent {
-  std::optional<TokenLogprob> token;  // logprob is 0 unless asked for
-  std::vector<TokenLogprob> top_logprobs;
-  // Bytes of the output's text, from its start, that may be shown: what may still become a stop
-  // string is held back, and a stop string itself is never released.
-  int64_t releasable_bytes = 0;
-  std::optional<Finish> finish;
-};
-
-// The log-probability of a token given everything before it.
-struct ScoredToken {
-  TokenId id = 0;
-  std::optional<float> logprob;  // nothing for the first token
-  std::vector<TokenLogprob> top_logprobs;
+  // Does anything read the logits behind the prompt?
+  bool needs_last_row() const { return max_tokens > 0 || want_row || !columns.empty(); }
 };
 
 // Throws Error invalid "FIELD[i]: ..." for an id outside [0, vocab_size).
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field);
 
-// Throws Error cancelled when the caller asked for it.
-void throw_if_cancelled(const std::stop_token& cancelled);
+constexpr int32_t kMaxChoices = 128;
 
-struct GenerationStats {
-  int64_t prompt_tokens = 0;
-  int64_t output_tokens = 0;  // drawn, an EOS included
-  double prefill_seconds = 0;
-  double decode_seconds = 0;
-  double time_to_first_token_seconds = 0;
+struct EngineLimits {
+  int64_t max_model_len = 2048;         // prompt and output together
+  int64_t max_batched_tokens = 512;     // rows of one step; longer prompts are computed in chunks
+  int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_batched_tokens
+  int64_t max_num_seqs = 256;           // sequences computed at once
+  int64_t max_queued = 1024;            // requests that wait, or more are refused
+  int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it
+  bool prefix_cache = true;
+  // A step beside decoding sequences takes at most so many times one that only decodes.
+  double max_step_slowdown = 2.5;
 };
+
+// Throws Error invalid naming the field at fault, the value found and what was expected; clamps
+// max_tokens to what the context and a sequence's share leave.
+void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t vocab_size);
 
 }  // namespace paceline

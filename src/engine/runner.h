@@ -14,8 +14,13 @@ class Runner {
 
   virtual int64_t vocab_size() const = 0;
 
-  // Computes every row (their keys and values are stored) and keeps the states of its output rows.
+  // Copies the batch's block copies, computes every row (their keys and values are stored) and
+  // keeps the states of its output rows.
   virtual void run(const Batch& batch) = 0;
+
+  // Of the last run, per row: 0 when its state holds a NaN or an infinity, and with it perhaps what
+  // was stored.
+  virtual std::span<const uint8_t> finite_rows() const = 0;
 
   // Logits of outputs [first, first + count) of the last run: [count, vocab]. `count` is at most
   // max_logits_rows(). Valid until the next call.

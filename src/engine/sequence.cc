@@ -1,48 +1,59 @@
 #include "engine/sequence.h"
 
-#include <fmt/format.h>
-
-#include "base/error.h"
+#include <algorithm>
 
 namespace paceline {
 namespace {
 
-[[noreturn]] void out_of_blocks(const OutOfBlocks& failure, const KvCache& cache) {
-  throw Error(ErrorCode::exhausted,
-              fmt::format("key/value cache: {} more blocks of {} tokens are needed, {} are free of "
-                          "{}; a shorter prompt or a larger --kv-cache-memory would fit",
-                          failure.needed, cache.block_size(), failure.free,
-                          cache.pool(failure.group).num_blocks()));
+constexpr int64_t kOutputReserved = 1024;  // tokens; longer outputs grow their arrays
+
+bool reads_history(const SamplingOptions& options) {
+  return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||
+         options.presence_penalty != 0.0f;
 }
 
 }  // namespace
 
-void add_slice(KvCache& cache, Sequence& sequence, int64_t count, Outputs outputs, Batch& batch) {
-  PL_CHECK(count > 0 && count <= sequence.num_uncomputed(), "slice beyond the sequence");
-  const int64_t first_position = sequence.num_computed;
-  cache.pass(sequence.blocks, first_position);
-  const int64_t missing = first_position + count - sequence.blocks.length();
-  if (missing > 0) {
-    if (const auto failure = cache.append(sequence.blocks, missing)) out_of_blocks(*failure, cache);
+Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvCache& cache)
+    : shared(std::move(state)),
+      choice(which),
+      arrival_id(shared->id + which),
+      tokens(shared->request.prompt),
+      prompt_length(static_cast<int64_t>(tokens.size())),
+      blocks(cache),
+      sampling(shared->request.sampling),
+      keeps_history(reads_history(sampling)),
+      matcher(shared->stops) {
+  const GenerateRequest& asked = shared->request;
+  const int64_t longest = prompt_length + std::min(asked.max_tokens, kOutputReserved);
+  tokens.reserve(static_cast<size_t>(longest));
+  hashes.reserve(static_cast<size_t>(longest / cache.block_size()));
+  blocks.reserve_tables(longest / cache.block_size() + 1);
+  hit.revived.reserve(static_cast<size_t>(cache.num_groups()));
+  sampling.seed += static_cast<uint64_t>(which);
+  if (keeps_history) history.add_prompt(tokens);
+  stats.prompt_tokens = prompt_length;
+  if (which > 0) {
+    next_scored = prompt_length;
+    return;
   }
-  const int64_t first_row = batch.num_rows();
-  batch.groups.resize(static_cast<size_t>(cache.num_groups()));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t position = first_position + i;
-    batch.tokens.push_back(sequence.tokens[static_cast<size_t>(position)]);
-    batch.positions.push_back(static_cast<int32_t>(position));
-    const bool is_output = outputs == Outputs::all || (outputs == Outputs::last && i == count - 1);
-    if (is_output) batch.output_rows.push_back(static_cast<int32_t>(first_row + i));
+  num_unforked = asked.n - 1;
+  next_scored = std::max<int64_t>(asked.score_from.value_or(prompt_length), 1);
+  if (!asked.score_from && asked.columns.empty() && !asked.want_row) return;
+  prompt_outputs = std::make_unique<PromptOutputs>();
+  if (asked.score_from == 0) {
+    prompt_outputs->scored.push_back({.id = tokens[0], .logprob = {}, .top_logprobs = {}});
   }
-  for (int g = 0; g < cache.num_groups(); ++g) {
-    GroupBatch& group = batch.groups[static_cast<size_t>(g)];
-    for (int64_t i = 0; i < count; ++i) {
-      group.slots.push_back(sequence.blocks.slot(g, first_position + i));
-    }
-    group.slices.push_back({.first_row = first_row,
-                            .num_rows = count,
-                            .first_position = first_position,
-                            .block_table = sequence.blocks.table(g)});
+}
+
+void Sequence::extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length) {
+  const int64_t num_full = length / block_size;
+  while (static_cast<int64_t>(hashes.size()) < num_full) {
+    const auto begin = static_cast<int64_t>(hashes.size()) * block_size;
+    const Hash128 parent = hashes.empty() ? index.root(request().prefix.scope) : hashes.back();
+    hashes.push_back(index.extend(
+        parent,
+        std::span(tokens).subspan(static_cast<size_t>(begin), static_cast<size_t>(block_size))));
   }
 }
 

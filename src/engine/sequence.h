@@ -1,31 +1,85 @@
-// Sequence is one request's tokens and how many of them have their keys and values in the cache.
+// Sequence is one choice of one request: its tokens, its blocks, and all that a draw depends on.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "engine/channel.h"
+#include "engine/event.h"
 #include "engine/request.h"
+#include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
-#include "layers/batch.h"
+#include "sampling/token_history.h"
 
 namespace paceline {
 
-struct Sequence {
-  Sequence(KvCache& cache, std::vector<TokenId> ids) : tokens(std::move(ids)), blocks(cache) {}
+using EngineClock = std::chrono::steady_clock;
 
-  int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
-  int64_t num_uncomputed() const { return num_tokens() - num_computed; }
+// What all choices of a request share; immutable.
+struct RequestState {
+  RequestState(RequestId request_id, int64_t submitters_tag, GenerateRequest&& asked,
+               std::shared_ptr<Channel> answers)
+      : id(request_id),
+        tag(submitters_tag),
+        request(std::move(asked)),
+        stops(request.stop_strings),
+        channel(std::move(answers)) {}
 
-  std::vector<TokenId> tokens;
-  int64_t num_computed = 0;
-  SequenceBlocks blocks;
+  RequestId id;
+  int64_t tag;
+  GenerateRequest request;
+  StopAutomaton stops;
+  std::shared_ptr<Channel> channel;
+  EngineClock::time_point submitted = EngineClock::now();
 };
 
-// Which rows of a slice leave the decoder.
-enum class Outputs : uint8_t { none, last, all };
+struct Sequence {
+  // Throws nothing that check_request would not have found.
+  Sequence(std::shared_ptr<const RequestState> state, int32_t choice, KvCache& cache);
 
-// Reserves slots for the next `count` uncomputed tokens of `sequence` and adds them to `batch` as a
-// slice. Throws Error exhausted when the cache has no room; then nothing has changed.
-void add_slice(KvCache& cache, Sequence& sequence, int64_t count, Outputs outputs, Batch& batch);
+  const GenerateRequest& request() const { return shared->request; }
+  int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t num_output() const { return num_tokens() - prompt_length; }
+  // Tokens whose keys and values are wanted: the last one's only if something reads its row.
+  int64_t num_wanted() const {
+    return request().needs_last_row() || request().prefix.hold ? num_tokens() : num_tokens() - 1;
+  }
+  // The first prompt position whose log-probability is still to be found.
+  bool is_scored(int64_t position) const {
+    return request().score_from.has_value() && position >= next_scored && position < prompt_length;
+  }
+  // Brings the chain of hashes up to the full blocks of the first `length` tokens.
+  void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);
+
+  std::shared_ptr<const RequestState> shared;
+  int32_t choice;
+  int64_t arrival_id;         // request id + choice
+  int64_t waiting_since = 0;  // step
+
+  std::vector<TokenId> tokens;  // prompt and output
+  int64_t prompt_length;
+  int64_t num_computed = 0;  // whose keys and values are in the cache
+  int64_t next_scored = 0;
+  int32_t num_unforked = 0;  // further choices that begin when the prompt has been computed
+  SequenceBlocks blocks;
+  std::vector<Hash128> hashes;  // of full blocks, as far as they are needed
+  PrefixHit hit;                // of the last search
+  bool announces_prefix = false;
+
+  SamplingOptions sampling;  // the request's, with this choice's seed
+  bool keeps_history;        // penalties want it
+  TokenHistory history;
+  StopMatcher matcher;
+  int64_t text_bytes = 0;
+  std::unique_ptr<PromptOutputs> prompt_outputs;
+
+  GenerationStats stats;
+  EngineClock::time_point started;  // first step that computed some of it
+  EngineClock::time_point first_token;
+  bool has_started = false;
+  bool finished = false;  // leaves the batch at the end of the step
+};
 
 }  // namespace paceline

@@ -8,17 +8,24 @@
 
 namespace paceline {
 
+// Keys and values of a whole block that move before anything is stored.
+struct BlockMove {
+  int32_t from = 0;
+  int32_t to = 0;
+};
+
 // Where the rows' keys and values go and come from, for the layers of one cache group.
 struct GroupBatch {
   std::vector<int64_t> slots;  // [rows] flat slot of each row's own key and value
   std::vector<AttentionSlice> slices;
+  std::vector<BlockMove> copies;  // in this order
 };
 
 struct Batch {
   std::vector<int32_t> tokens;       // [rows]
   std::vector<int32_t> positions;    // [rows]
   std::vector<GroupBatch> groups;    // one per cache group
-  std::vector<int32_t> output_rows;  // rows whose hidden state is wanted, ascending
+  std::vector<int32_t> output_rows;  // rows whose hidden state is wanted, in any order
 
   int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }
@@ -31,6 +38,7 @@ struct Batch {
     for (GroupBatch& group : groups) {
       group.slots.clear();
       group.slices.clear();
+      group.copies.clear();
     }
   }
 };

@@ -24,6 +24,12 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
   }
 }
 
+void KvStorage::copy_block(int64_t layer, int64_t from, int64_t to) {
+  const KvStore& store = stores_[static_cast<size_t>(layer)];
+  copy_elements(store.keys.slice(0, from, from + 1), store.keys.slice(0, to, to + 1));
+  copy_elements(store.values.slice(0, from, from + 1), store.values.slice(0, to, to + 1));
+}
+
 size_t KvStorage::size_bytes() const {
   size_t total = 0;
   for (const Buffer& buffer : buffers_) total += buffer.size_bytes();

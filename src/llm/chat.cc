@@ -21,10 +21,7 @@ int64_t room_behind(const LoadedModel& model, size_t prompt_tokens) {
   return std::max<int64_t>(context - static_cast<int64_t>(prompt_tokens), 1);
 }
 
-}  // namespace
-
-std::string LLM::render(const ChatInput& input) const {
-  const LoadedModel& model = *open_state().model;
+std::string render_chat(const LoadedModel& model, const ChatInput& input) {
   const ChatTemplate& chat_template = template_of(model);
   if (!input.special_tokens.empty() || !model.tokenizer) return chat_template.render(input);
   ChatInput with_tokens = input;
@@ -32,14 +29,25 @@ std::string LLM::render(const ChatInput& input) const {
   return chat_template.render(with_tokens);
 }
 
-GenerationStream LLM::chat(const ChatInput& input, const GenerateOptions& options) {
-  const LoadedModel& model = *open_state().model;
-  std::vector<TokenId> ids = encode_prompt(model, render(input), false);
-  GenerateOptions of_chat = options;
-  if (of_chat.prompt_name.empty()) of_chat.prompt_name = "messages";
-  if (!of_chat.max_tokens && !model.generation.max_new_tokens) {
-    of_chat.max_tokens = room_behind(model, ids.size());
+}  // namespace
+
+std::vector<TokenId> encode_chat(const LoadedModel& model, const ChatInput& input,
+                                 GenerateOptions& options) {
+  std::vector<TokenId> ids = encode_prompt(model, render_chat(model, input), false);
+  if (options.prompt_name.empty()) options.prompt_name = "messages";
+  if (!options.max_tokens && !model.generation.max_new_tokens) {
+    options.max_tokens = room_behind(model, ids.size());
   }
+  return ids;
+}
+
+std::string LLM::render(const ChatInput& input) const {
+  return render_chat(*open_state().model, input);
+}
+
+GenerationStream LLM::chat(const ChatInput& input, const GenerateOptions& options) {
+  GenerateOptions of_chat = options;
+  std::vector<TokenId> ids = encode_chat(*open_state().model, input, of_chat);
   return generate(std::move(ids), of_chat);
 }
 

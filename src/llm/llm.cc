@@ -39,6 +39,10 @@ LLM::~LLM() = default;
 LLM LLM::load(const LoadOptions& options) {
   auto state = std::make_unique<State>();
   state->model = load_model(options);
+  state->thread = std::make_unique<EngineThread>(
+      *state->model->engine,
+      AdmissionWindow{.timeout = std::chrono::milliseconds(options.batch_timeout_ms),
+                      .num_requests = options.batch_size});
   return LLM(std::move(state));
 }
 
@@ -50,40 +54,23 @@ LLM::State& LLM::open_state() const {
 }
 
 void LLM::close() {
-  if (state_ != nullptr) state_->model.reset();
+  if (state_ == nullptr) return;
+  state_->thread.reset();
+  state_->model.reset();
 }
 
 GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options) {
   State& state = open_state();
-  auto stream = std::make_unique<GenerationStream::State>();
   GenerateRequest request = make_request(*state.model, prompt, options);
-  stream->llm = &state;
-  stream->completion.seed = request.sampling.seed;
-  if (state.model->tokenizer) stream->completion.text.emplace();
-  stream->generation = state.model->engine->start(std::move(request));
-  return GenerationStream(std::move(stream));
-}
-
-std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request> requests) {
-  open_state();
-  std::vector<ItemResult<Completion>> results;
-  for (const Request& request : requests) {
-    try {
-      results.emplace_back(generate(request.prompt, request.options).completion());
-    } catch (const Error& error) {
-      results.emplace_back(ErrorInfo{.code = error.code(), .message = error.what()});
-    }
-  }
-  return results;
-}
-
-std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& options) {
-  State& state = open_state();
-  const LoadedModel& model = *state.model;
-  const std::vector<TokenId> ids = encode_prompt(model, prompt, options.add_special_tokens);
-  const PrefillTimer timer(state, ids.size());
-  return describe(model, model.engine->score(ids, options.num_top_logprobs, options.cancelled,
-                                             prompt_name(prompt, options.prompt_name)));
+  CompletionShape shape = completion_shape(request);
+  auto channel = std::make_shared<Channel>();
+  const auto id = state.model->engine->submit(std::move(request), channel);
+  if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
+  return GenerationStream(std::unique_ptr<GenerationStream::State>(
+      new GenerationStream::State{.llm = &state,
+                                  .channel = std::move(channel),
+                                  .id = *id,
+                                  .builder = {*state.model, std::move(shape)}}));
 }
 
 std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/generation.h"
-#include "llm/text_stream.h"
+#include "engine/engine_thread.h"
+#include "llm/completion_builder.h"
 #include "load/loaded_model.h"
 #include "paceline/llm.h"
 
@@ -17,36 +17,26 @@ namespace paceline {
 
 struct LLM::State {
   std::unique_ptr<LoadedModel> model;
+  std::unique_ptr<EngineThread> thread;  // steps model->engine
   Metrics metrics;
 
   // Keeps the rates of a finished call, and the memory's peak.
   void record(const GenerationStats& stats);
-};
-
-// Records the metrics of a call that only prefills, when it ends.
-class PrefillTimer {
- public:
-  PrefillTimer(LLM::State& state, size_t prompt_tokens)
-      : state_(state), prompt_tokens_(static_cast<int64_t>(prompt_tokens)) {}
-  ~PrefillTimer();
-  PrefillTimer(const PrefillTimer&) = delete;
-  PrefillTimer& operator=(const PrefillTimer&) = delete;
-
- private:
-  LLM::State& state_;
-  int64_t prompt_tokens_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  // Of several that ran together since `begin`: rates are those of all of them.
+  void record_together(const GenerationStats& totals, EngineClock::time_point begin);
 };
 
 // One generation and the text it has shown so far.
 struct GenerationStream::State {
-  LLM::State* llm = nullptr;
-  std::unique_ptr<Generation> generation;
-  TextStream text;
-  std::string piece;  // what the iterator shows
-  Completion completion;
-  bool finished = false;
+  LLM::State* llm;
+  std::shared_ptr<Channel> channel;
+  RequestId id;
+  CompletionBuilder builder;
+  std::vector<TokenEvent> events = {};
+  size_t next_event = 0;
+  std::string_view piece = {};  // what the iterator shows
 
+  ~State();
   // Runs until there is text to show or the end is reached.
   void advance();
 };
@@ -61,7 +51,17 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked);
 // The engine's request: options, else generation_config.json, else the defaults.
 GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
                              const GenerateOptions& options);
+// Log-probabilities of all of a prompt.
+GenerateRequest make_score_request(const LoadedModel& model, const Prompt& prompt,
+                                   const ScoreOptions& options);
 SamplingOptions make_sampling(const LoadedModel& model, const GenerateOptions& options);
+
+// Who may share the request's prefix: those with the same salt.
+PrefixScope prefix_scope(const LoadedModel& model, const GenerateOptions& options);
+
+// A conversation's prompt; sets what a chat leaves open in its options.
+std::vector<TokenId> encode_chat(const LoadedModel& model, const ChatInput& input,
+                                 GenerateOptions& options);
 
 std::vector<Logprob> describe(const LoadedModel& model, const std::vector<ScoredToken>& tokens);
 

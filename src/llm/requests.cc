@@ -92,8 +92,32 @@ GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
           .stop_strings = options.stop,
           .ignore_eos = options.ignore_eos,
           .want_logprobs = options.logprobs.has_value(),
-          .want_prompt_logprobs = options.prompt_logprobs,
+          .score_from = options.prompt_logprobs ? std::optional<int64_t>(0) : std::nullopt,
+          .priority = options.priority,
+          .prefix = {.scope = prefix_scope(model, options)},
           .cancelled = options.cancelled};
+}
+
+GenerateRequest make_score_request(const LoadedModel& model, const Prompt& prompt,
+                                   const ScoreOptions& options) {
+  GenerateRequest request{.prompt = encode_prompt(model, prompt, options.add_special_tokens),
+                          .prompt_name = prompt_name(prompt, options.prompt_name),
+                          .max_tokens = 0,
+                          .sampling = {.num_top_logprobs = options.num_top_logprobs},
+                          .score_from = 0,
+                          .prefix = {.write = PrefixUse::Write::none},
+                          .cancelled = options.cancelled};
+  return request;
+}
+
+PrefixScope prefix_scope(const LoadedModel& model, const GenerateOptions& options) {
+  if (options.cache_salt.empty()) return {};
+  std::vector<uint64_t> words = {options.cache_salt.size()};
+  for (size_t i = 0; i < options.cache_salt.size(); ++i) {
+    if (i % sizeof(uint64_t) == 0) words.push_back(0);
+    words.back() = (words.back() << 8) | static_cast<uint8_t>(options.cache_salt[i]);
+  }
+  return {.salt = siphash128(model.salt_key, words)};
 }
 
 std::string token_string(const LoadedModel& model, TokenId id) {
@@ -123,22 +147,31 @@ std::vector<Logprob> describe(const LoadedModel& model, const std::vector<Scored
   return described;
 }
 
-PrefillTimer::~PrefillTimer() {
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  state_.record({.prompt_tokens = prompt_tokens_, .prefill_seconds = elapsed.count()});
-}
-
 void LLM::State::record(const GenerationStats& stats) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
   };
   // The first output token comes out of the prefill.
   const int64_t decoded = std::max<int64_t>(stats.output_tokens - 1, 0);
+  const int64_t prefilled = stats.prompt_tokens - stats.cached_tokens;
   metrics = {.prompt_tokens = stats.prompt_tokens,
              .completion_tokens = stats.output_tokens,
-             .prefill_tokens_per_second = rate(stats.prompt_tokens, stats.prefill_seconds),
+             .cached_tokens = stats.cached_tokens,
+             .prefill_tokens_per_second = rate(prefilled, stats.prefill_seconds),
              .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
              .time_to_first_token_seconds = stats.time_to_first_token_seconds,
+             .peak_memory_bytes = model->memory.stats().peak_bytes};
+}
+
+void LLM::State::record_together(const GenerationStats& totals, EngineClock::time_point begin) {
+  const double seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
+  const auto rate = [seconds](int64_t tokens) {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
+  };
+  metrics = {.prompt_tokens = totals.prompt_tokens,
+             .completion_tokens = totals.output_tokens,
+             .prefill_tokens_per_second = rate(totals.prompt_tokens),
+             .decode_tokens_per_second = rate(totals.output_tokens),
              .peak_memory_bytes = model->memory.stats().peak_bytes};
 }
 

@@ -72,6 +72,8 @@ void check_options(const LoadOptions& options) {
   check_positive("--block-size", options.block_size, 4096);
   check_positive("--max-num-batched-tokens", options.max_num_batched_tokens, 65536);
   check_positive("--max-num-seqs", options.max_num_seqs, 65536);
+  check_positive("--max-num-queued-reqs", options.max_queued, 1 << 24);
+  check_positive("--batch-size", options.batch_size, 65536);
   if (options.max_model_len) check_positive("--max-model-len", *options.max_model_len, kMaxLength);
   if (options.max_kv_size) check_positive("--max-kv-size", *options.max_kv_size, kMaxLength);
   if (options.num_threads < 0 || options.num_threads > 1024) {
@@ -195,10 +197,15 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
       *model.decoder, *model.backend, model.memory,
       KvStorage(kv_layers, options.block_size, model.kv_dtype, model.memory),
       RunnerLimits{.max_rows = options.max_num_batched_tokens});
+  const EngineLimits limits{.max_model_len = context_length(options, size),
+                            .max_batched_tokens = options.max_num_batched_tokens,
+                            .max_chunk = options.max_chunk,
+                            .max_num_seqs = options.max_num_seqs,
+                            .max_queued = options.max_queued,
+                            .max_tokens_per_sequence = options.max_tokens_per_sequence,
+                            .prefix_cache = options.prefix_caching};
   model.engine =
-      std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache,
-                               EngineLimits{.max_model_len = context_length(options, size),
-                                            .max_batched_tokens = options.max_num_batched_tokens},
+      std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache, limits,
                                token_bytes_of(model.tokenizer, config.vocab_size));
 }
 

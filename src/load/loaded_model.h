@@ -39,6 +39,7 @@ struct LoadedModel {
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<Engine> engine;
+  SipKey salt_key = random_sip_key();  // of cache salts
 };
 
 // Throws Error naming the file and the field or tensor at fault.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace paceline {
 namespace {
@@ -44,6 +45,17 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .intermediate_size = config.intermediate_size,
           .activation = config.activation,
           .bias = config.mlp_bias};
+}
+
+// A largest exponent is a NaN or an infinity. A row that stored one has it in its own state: it
+// attends to itself.
+bool is_finite(std::span<const float> state) {
+  constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+  uint32_t largest = 0;
+  for (const float value : state) {
+    largest = std::max(largest, std::bit_cast<uint32_t>(value) & kMagnitude);
+  }
+  return largest < kInfinity;
 }
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
@@ -112,7 +124,7 @@ Tensor Decoder::embed(Backend& backend, const Batch& batch, Scratch& scratch) co
 }
 
 void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
-                      const Tensor& out) const {
+                      const ForwardResult& result) const {
   const Scratch::Frame frame(scratch);
   const Tensor residual = embed(backend, batch, scratch);  // [rows, hidden]
   std::vector<Tensor> rope_tables;
@@ -125,11 +137,15 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
     blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
                        batch.groups[group], kv.layer(layer), scratch, residual);
   }
+  for (size_t row = 0; row < result.finite.size(); ++row) {
+    const auto* state = residual.row<float>(static_cast<int64_t>(row));
+    result.finite[row] = is_finite({state, static_cast<size_t>(config_.hidden_size)}) ? 1 : 0;
+  }
   for (int64_t i = 0; i < batch.num_outputs(); ++i) {
     const int64_t row = batch.output_rows[static_cast<size_t>(i)];
-    copy_elements(residual.slice(0, row, row + 1), out.slice(0, i, i + 1));
+    copy_elements(residual.slice(0, row, row + 1), result.out.slice(0, i, i + 1));
   }
-  const Tensor outputs = out.slice(0, 0, batch.num_outputs());
+  const Tensor outputs = result.out.slice(0, 0, batch.num_outputs());
   if (!outputs.empty()) final_norm_.forward(backend, outputs, outputs);
 }
 

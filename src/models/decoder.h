@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "layers/attention.h"
@@ -35,6 +36,13 @@ class DecoderBlock {
   std::optional<RmsNorm> after_mlp_;
 };
 
+// What a forward leaves behind.
+struct ForwardResult {
+  Tensor out;  // [outputs, hidden]: the normed states of the batch's output rows
+  std::span<uint8_t>
+      finite;  // [rows]: 0 for a row whose state holds a NaN or an infinity, or empty
+};
+
 class Decoder {
  public:
   // Reads every weight of the config, packs it and releases its mapped pages. Throws Error
@@ -45,16 +53,17 @@ class Decoder {
   // Weights in all, a head of its own included.
   int64_t num_parameters() const { return num_parameters_; }
 
-  // The normed hidden states of batch.output_rows, written to out [outputs, hidden]. The batch's
-  // rows get their keys and values stored on the way.
+  // Writes `result`; the batch's rows get their keys and values stored on the way.
   void forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
-               const Tensor& out) const;
+               const ForwardResult& result) const;
 
   // hidden [rows, hidden] -> out [rows, vocab]
   void logits(Backend& backend, const Tensor& hidden, const Tensor& out) const;
   // The same with only some of the vocabulary's columns: out [rows, columns.n].
   void column_logits(Backend& backend, const Tensor& hidden, const PackedMatrix& columns,
                      const Tensor& out) const;
+  // The cache group that a layer's keys and values belong to.
+  int cache_group(int64_t layer) const { return block_groups_[static_cast<size_t>(layer)]; }
   const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
 
   // What each layer keeps per token, for KvStorage; num_blocks of each group in group order.

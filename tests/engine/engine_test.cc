@@ -7,219 +7,184 @@
 #include <string>
 
 #include "base/error.h"
-#include "engine/generation.h"
-#include "tests/engine/scripted_runner.h"
+#include "engine/run_alone.h"
+#include "tests/engine/engine_fixture.h"
 #include "tests/expect_error.h"
 
 namespace paceline::testing {
 namespace {
 
-constexpr int64_t kVocab = 32;
-constexpr TokenId kEos = 31;
-
-// Token t is followed by t + 1, with certainty; token i < 26 is the letter 'a' + i.
-void count_up(int32_t token, int32_t /*position*/, std::span<float> logits) {
-  logits[static_cast<size_t>((token + 1) % kVocab)] = 20.0f;
-}
-
-const TokenBytes& letters() {
-  static const std::string text = "abcdefghijklmnopqrstuvwxyz";
-  static const TokenBytes bytes = [] {
-    TokenBytes all(kVocab);
-    for (size_t i = 0; i < text.size(); ++i) all[i] = std::string_view(text).substr(i, 1);
-    return all;
-  }();
-  return bytes;
-}
-
-class EngineTest : public ::testing::Test {
- protected:
-  explicit EngineTest(Script script = count_up) : runner_(kVocab, std::move(script)) {}
-
-  Engine& engine(int64_t num_blocks = 64,
-                 EngineLimits limits = {.max_model_len = 64, .max_batched_tokens = 4}) {
-    const std::vector<CacheGroup> groups = {{.window = 0, .num_blocks = num_blocks}};
-    cache_ = std::make_unique<KvCache>(2, groups);
-    engine_ = std::make_unique<Engine>(runner_, *backend_, memory_, *cache_, limits, letters());
-    return *engine_;
-  }
-
-  static GenerateRequest greedy(std::vector<TokenId> prompt, int64_t max_tokens) {
-    GenerateRequest request{.prompt = std::move(prompt), .max_tokens = max_tokens};
-    request.sampling.temperature = 0;
-    request.eos_tokens = {kEos};
-    return request;
-  }
-
-  struct Run {
-    std::vector<TokenId> tokens;
-    std::vector<int64_t> releasable;
-    Finish finish;
-  };
-  static Run run_to_end(Generation& generation) {
-    Run run;
-    while (!generation.finished()) {
-      const TokenEvent event = generation.next();
-      if (event.token) run.tokens.push_back(event.token->id);
-      run.releasable.push_back(event.releasable_bytes);
-      if (event.finish) run.finish = *event.finish;
-    }
-    return run;
-  }
-
-  int64_t free_blocks() const { return cache_->pool(0).num_free(); }
-
-  Memory memory_;
-  std::unique_ptr<Backend> backend_ = make_reference_backend();
-  ScriptedRunner runner_;
-  std::unique_ptr<KvCache> cache_;
-  std::unique_ptr<Engine> engine_;
-};
+using Ids = std::vector<TokenId>;
 
 TEST_F(EngineTest, length_ends_after_max_tokens_and_frees_every_block) {
-  const auto generation = engine().start(greedy({1, 2, 3}, 5));
-  const Run run = run_to_end(*generation);
-  EXPECT_EQ(run.tokens, (std::vector<TokenId>{4, 5, 6, 7, 8}));
-  EXPECT_EQ(run.finish.reason, FinishReason::length);
-  EXPECT_EQ(generation->stats().output_tokens, 5);
+  engine();
+  const Answer& got = run(greedy({1, 2, 3}, 5));
+  EXPECT_EQ(got.tokens, (Ids{4, 5, 6, 7, 8}));
+  EXPECT_EQ(got.ending->finish.reason, FinishReason::length);
+  EXPECT_EQ(got.ending->stats.output_tokens, 5);
+  EXPECT_EQ(got.ending->stats.prompt_tokens, 3);
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineTest, eos_ends_and_is_left_out) {
-  const auto generation = engine().start(greedy({28}, 10));
-  const Run run = run_to_end(*generation);
-  EXPECT_EQ(run.tokens, (std::vector<TokenId>{29, 30}));
-  EXPECT_EQ(run.finish.reason, FinishReason::stop);
-  EXPECT_FALSE(run.finish.stop_token.has_value());
-  EXPECT_EQ(generation->stats().output_tokens, 3);
+TEST_F(EngineTest, eos_retires_a_sequence_early) {
+  engine();
+  const RequestId early = submit(greedy({28}, 10));
+  const RequestId late = submit(greedy({1}, 10));
+  run_all();
+  EXPECT_EQ(answer(early).tokens, (Ids{29, 30}));
+  EXPECT_EQ(answer(early).ending->finish.reason, FinishReason::stop);
+  EXPECT_FALSE(answer(early).ending->finish.stop_token.has_value());
+  EXPECT_EQ(answer(early).ending->stats.output_tokens, 3);
+  EXPECT_EQ(answer(late).tokens.size(), 10u);
+  EXPECT_EQ(runner_.num_runs, 10) << "both ran together";
 }
 
 TEST_F(EngineTest, ignore_eos_goes_on) {
+  engine();
   GenerateRequest request = greedy({29}, 4);
   request.ignore_eos = true;
-  const auto generation = engine().start(std::move(request));
-  EXPECT_EQ(run_to_end(*generation).tokens, (std::vector<TokenId>{30, 31, 0, 1}));
+  EXPECT_EQ(run(std::move(request)).tokens, (Ids{30, 31, 0, 1}));
 }
 
 TEST_F(EngineTest, a_stop_token_ends_and_is_the_reason) {
+  engine();
   GenerateRequest request = greedy({3}, 10);
   request.stop_token_ids = {6};
-  const auto generation = engine().start(std::move(request));
-  const Run run = run_to_end(*generation);
-  EXPECT_EQ(run.tokens, (std::vector<TokenId>{4, 5}));
-  EXPECT_EQ(run.finish.stop_token, 6);
+  const Answer& got = run(std::move(request));
+  EXPECT_EQ(got.tokens, (Ids{4, 5}));
+  EXPECT_EQ(got.ending->finish.stop_token, 6);
 }
 
 TEST_F(EngineTest, a_stop_string_across_tokens_is_held_back_and_never_released) {
+  engine();
   GenerateRequest request = greedy({0}, 20);
   request.stop_strings = {"xyz", "efg"};
-  const auto generation = engine().start(std::move(request));
-  const Run run = run_to_end(*generation);
-  EXPECT_EQ(run.tokens, (std::vector<TokenId>{1, 2, 3, 4, 5, 6}));  // b c d e f g
-  EXPECT_EQ(run.releasable, (std::vector<int64_t>{1, 2, 3, 3, 3, 3}));
-  EXPECT_EQ(run.finish.reason, FinishReason::stop);
-  EXPECT_EQ(run.finish.stop_string, 1);
+  const Answer& got = run(std::move(request));
+  EXPECT_EQ(got.tokens, (Ids{1, 2, 3, 4, 5, 6}));  // b c d e f g
+  EXPECT_EQ(got.releasable, (std::vector<int64_t>{1, 2, 3, 3, 3, 3}));
+  EXPECT_EQ(got.ending->finish.reason, FinishReason::stop);
+  EXPECT_EQ(got.ending->finish.stop_string, 1);
 }
 
 TEST_F(EngineTest, what_only_began_a_stop_string_is_released_at_the_end) {
+  engine();
   GenerateRequest request = greedy({0}, 5);
   request.stop_strings = {"efz"};
-  const auto generation = engine().start(std::move(request));
-  EXPECT_EQ(run_to_end(*generation).releasable, (std::vector<int64_t>{1, 2, 3, 3, 5}));
+  EXPECT_EQ(run(std::move(request)).releasable, (std::vector<int64_t>{1, 2, 3, 3, 5}));
 }
 
 TEST_F(EngineTest, cancellation_takes_effect_within_one_step) {
+  engine();
   std::stop_source source;
   GenerateRequest request = greedy({0}, 20);
   request.cancelled = source.get_token();
-  const auto generation = engine().start(std::move(request));
-  generation->next();
-  generation->next();
-  const int64_t runs = runner_.num_runs;
+  const RequestId by_token = submit(std::move(request));
+  const RequestId by_id = submit(greedy({5}, 20));
+  step();
+  step();
+  const int64_t rows = runner_.num_rows;
   source.request_stop();
-  const TokenEvent event = generation->next();
-  EXPECT_FALSE(event.token.has_value());
-  EXPECT_EQ(event.finish->reason, FinishReason::cancelled);
-  EXPECT_LE(runner_.num_runs, runs + 1);
+  engine_->cancel(by_id);
+  run_all();
+  EXPECT_EQ(runner_.num_rows, rows);
+  for (const RequestId id : {by_token, by_id}) {
+    EXPECT_EQ(answer(id).tokens.size(), 2u);
+    EXPECT_EQ(answer(id).ending->finish.reason, FinishReason::cancelled);
+  }
   EXPECT_EQ(free_blocks(), 64);
 }
 
+TEST_F(EngineTest, a_late_cancellation_is_counted_and_harms_nobody) {
+  engine();
+  const RequestId id = submit(greedy({0}, 2));
+  run_all();
+  engine_->cancel(id);
+  engine_->cancel(12345);
+  run_all();
+  EXPECT_EQ(engine_->counters().late_cancellations, 2);
+  EXPECT_EQ(run(greedy({1}, 2)).tokens, (Ids{2, 3}));
+}
+
 TEST_F(EngineTest, long_prompts_are_computed_in_chunks_of_the_token_budget) {
-  const auto generation = engine().start(greedy(std::vector<TokenId>(11, 5), 1));
-  run_to_end(*generation);
+  engine();
+  run(greedy(Ids(11, 5), 1));
   EXPECT_EQ(runner_.num_runs, 3);  // 4 + 4 + 3
   EXPECT_EQ(runner_.num_rows, 11);
 }
 
 TEST_F(EngineTest, output_stops_at_the_end_of_the_context) {
-  Engine& small = engine(64, {.max_model_len = 8, .max_batched_tokens = 4});
-  const auto generation = small.start(greedy({1, 2, 3}, 100));
-  const Run run = run_to_end(*generation);
-  EXPECT_EQ(run.tokens.size(), 5u);
-  EXPECT_EQ(run.finish.reason, FinishReason::length);
+  engine({.limits = {.max_model_len = 8, .max_batched_tokens = 4}});
+  const Answer& got = run(greedy({1, 2, 3}, 100));
+  EXPECT_EQ(got.tokens.size(), 5u);
+  EXPECT_EQ(got.ending->finish.reason, FinishReason::length);
+}
+
+TEST_F(EngineTest, one_sequence_s_share_of_the_pool_bounds_it) {
+  engine({.limits = {.max_model_len = 64, .max_tokens_per_sequence = 6}});
+  EXPECT_EQ(run(greedy({1, 2, 3}, 100)).tokens.size(), 3u);
+  expect_error(ErrorCode::invalid, {"--max-tokens-per-sequence"},
+               [&] { engine_->submit(greedy(Ids(6, 1), 1), channel_); });
 }
 
 TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
-  Engine& small = engine(64, {.max_model_len = 8, .max_batched_tokens = 4});
-  expect_error(ErrorCode::invalid, {"prompt_ids: empty"}, [&] { small.start(greedy({}, 1)); });
-  expect_error(ErrorCode::invalid,
-               {"prompt_ids[1]: the token id 32 is outside the vocabulary (0..31)"}, [&] {
-                 small.start(greedy({1, 32}, 1));
-               });
-  expect_error(ErrorCode::invalid, {"prompt_ids[0]"}, [&] { small.start(greedy({-1}, 1)); });
-  expect_error(ErrorCode::invalid, {"--max-model-len"},
-               [&] { small.start(greedy(std::vector<TokenId>(9, 1), 1)); });
-  expect_error(ErrorCode::invalid, {"no room"},
-               [&] { small.start(greedy(std::vector<TokenId>(8, 1), 1)); });
-  expect_error(ErrorCode::invalid, {"max_tokens"}, [&] { small.start(greedy({1}, -1)); });
-  expect_error(ErrorCode::invalid, {"stop[0]"}, [&] {
-    GenerateRequest request = greedy({1}, 1);
-    request.stop_strings = {""};
-    small.start(std::move(request));
-  });
-  expect_error(ErrorCode::invalid, {"ids[1]: the token id 32"}, [&] {
-    small.score(std::vector<TokenId>{1, 32}, 0, {}, "ids");
-  });
-  expect_error(ErrorCode::invalid, {"text: empty"},
-               [&] { small.classify({.prompt = {}, .prompt_name = "text"}, {}); });
-  expect_error(ErrorCode::invalid, {"labels[1][0]: the token id 32"}, [&] {
-    small.classify({.prompt = {1}, .labels = {{2}, {32}}}, {});
-  });
-  expect_error(ErrorCode::invalid, {"stop_token_ids[0]"}, [&] {
-    GenerateRequest request = greedy({1}, 1);
-    request.stop_token_ids = {99};
-    small.start(std::move(request));
-  });
+  Engine& small = engine({.limits = {.max_model_len = 8, .max_batched_tokens = 4}});
+  const auto refused = [&](ErrorCode code, const std::string& part, GenerateRequest request) {
+    expect_error(code, {part}, [&] { small.submit(std::move(request), channel_); });
+  };
+  refused(ErrorCode::invalid, "prompt_ids: empty", greedy({}, 1));
+  refused(ErrorCode::invalid, "prompt_ids[1]: the token id 32 is outside the vocabulary (0..31)",
+          greedy({1, 32}, 1));
+  refused(ErrorCode::invalid, "prompt_ids[0]", greedy({-1}, 1));
+  refused(ErrorCode::invalid, "--max-model-len", greedy(Ids(9, 1), 1));
+  refused(ErrorCode::invalid, "no room", greedy(Ids(8, 1), 1));
+  refused(ErrorCode::invalid, "max_tokens", greedy({1}, -1));
+  GenerateRequest request = greedy({1}, 1);
+  request.stop_strings = {""};
+  refused(ErrorCode::invalid, "stop[0]", request);
+  request = greedy({1}, 1);
+  request.stop_token_ids = {99};
+  refused(ErrorCode::invalid, "stop_token_ids[0]", request);
+  request = greedy({1}, 1);
+  request.columns = {2, 32};
+  refused(ErrorCode::invalid, "labels[1]: the token id 32", request);
+  request = greedy({1}, 1);
+  request.n = 0;
+  refused(ErrorCode::invalid, "n: 0", request);
+  request = greedy({}, 1);
+  request.prompt_name = "text";
+  refused(ErrorCode::invalid, "text: empty", request);
 }
 
-TEST_F(EngineTest, a_full_cache_fails_the_request_and_leaves_the_cache_whole) {
-  Engine& small = engine(3);
-  expect_error(ErrorCode::exhausted, {"cache"}, [&] {
-    const auto generation = small.start(greedy({1, 2, 3, 4, 5}, 20));
-    run_to_end(*generation);
+TEST_F(EngineTest, what_could_never_fit_the_cache_is_refused_at_once) {
+  engine({.num_blocks = 3});
+  expect_error(ErrorCode::exhausted, {"cache", "5 tokens and 20", "holds 6"}, [&] {
+    engine_->submit(greedy({1, 2, 3, 4, 5}, 20), channel_);
   });
-  EXPECT_EQ(free_blocks(), 3);
-  const auto next = small.start(greedy({1}, 2));
-  EXPECT_EQ(run_to_end(*next).tokens, (std::vector<TokenId>{2, 3}));
+  EXPECT_EQ(run(greedy({1, 2, 3, 4, 5}, 2)).tokens, (Ids{6, 7}));
 }
 
-TEST_F(EngineTest, prompt_logprobs_are_those_of_score) {
-  Engine& all = engine();
-  const std::vector<TokenId> ids = {1, 2, 9, 10, 11, 3, 4, 5, 6};
+TEST_F(EngineTest, a_full_queue_is_an_answer) {
+  engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_queued = 3}});
+  for (int i = 0; i < 3; ++i) submit(greedy({1}, 2));
+  EXPECT_FALSE(engine_->submit(greedy({1}, 2), channel_).has_value());
+  run_all();
+  EXPECT_TRUE(engine_->submit(greedy({1}, 2), channel_).has_value());
+  run_all();
+}
+
+TEST_F(EngineTest, prompt_logprobs_are_those_of_the_script) {
+  engine();
+  const Ids ids = {1, 2, 9, 10, 11, 3, 4, 5, 6};
   GenerateRequest request = greedy(ids, 1);
-  request.want_prompt_logprobs = true;
+  request.score_from = 0;
   request.sampling.num_top_logprobs = 2;
-  const auto generation = all.start(std::move(request));
-  const Run run = run_to_end(*generation);
-  EXPECT_EQ(run.tokens, (std::vector<TokenId>{7}));
-  const auto scored = all.score(ids, 2, {});
-  const auto& prompt = generation->prompt_logprobs();
-  ASSERT_EQ(prompt.size(), ids.size());
+  const Answer& got = run(std::move(request));
+  EXPECT_EQ(got.tokens, (Ids{7}));
+  const auto& scored = got.prompt->scored;
   ASSERT_EQ(scored.size(), ids.size());
   EXPECT_FALSE(scored[0].logprob.has_value());
   for (size_t i = 1; i < ids.size(); ++i) {
-    EXPECT_EQ(prompt[i].id, ids[i]);
-    EXPECT_EQ(prompt[i].logprob, scored[i].logprob);
+    EXPECT_EQ(scored[i].id, ids[i]);
     // The script gives 20 to the successor and 0 to the other 31.
     const double total = std::log(std::exp(20.0) + 31.0);
     const double expected = (ids[i] == ids[i - 1] + 1 ? 20.0 : 0.0) - total;
@@ -228,27 +193,54 @@ TEST_F(EngineTest, prompt_logprobs_are_those_of_score) {
   }
 }
 
-TEST_F(EngineTest, classify_by_one_token_labels_takes_their_logits) {
-  const auto found =
-      engine().classify({.prompt = {4}, .labels = {{5}, {7}}, .want_token = false}, {});
-  EXPECT_FALSE(found.token.has_value());
-  EXPECT_TRUE(found.labels_are_logits);
-  EXPECT_EQ(found.label_logprobs, (std::vector<float>{20.0f, 0.0f}));
+TEST_F(EngineTest, scoring_from_a_position_skips_what_the_cache_has) {
+  engine();
+  GenerateRequest first = greedy({1, 2, 3, 4, 5, 6}, 0);
+  first.score_from = 0;
+  const auto whole = run_alone(*engine_, first);
+  const int64_t rows = runner_.num_rows;
+  EXPECT_EQ(rows, 5) << "the last token's row is of no use";
+  first.score_from = 4;
+  const auto rest = run_alone(*engine_, first);
+  EXPECT_EQ(runner_.num_rows - rows, 3) << "rows 2, 3, 4: whole blocks below the scored ones";
+  ASSERT_EQ(rest.back().prompt->scored.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(rest.back().prompt->scored[i].logprob, whole.back().prompt->scored[i + 4].logprob);
+  }
+}
+
+TEST_F(EngineTest, columns_are_the_row_s) {
+  engine();
+  GenerateRequest request = greedy({4}, 0);
+  request.columns = {5, 7};
+  const Answer& got = run(request);
+  EXPECT_EQ(got.prompt->column_logits, (std::vector<float>{20.0f, 0.0f}));
+  EXPECT_TRUE(got.tokens.empty());
+  request.want_row = true;
+  const Answer& with_row = run(request);
+  EXPECT_EQ(with_row.prompt->column_logits, (std::vector<float>{20.0f, 0.0f}));
+  EXPECT_EQ(with_row.prompt->row.size(), 32u);
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineTest, classify_by_longer_labels_sums_their_logprobs) {
-  Engine& all = engine();
-  const std::vector<std::vector<TokenId>> labels = {{5, 6, 7}, {5}, {9, 3}};
-  const auto found = all.classify({.prompt = {3, 4}, .labels = labels, .want_token = true}, {});
-  EXPECT_FALSE(found.labels_are_logits);
-  for (size_t i = 0; i < labels.size(); ++i) {
-    std::vector<TokenId> whole = {3, 4};
-    whole.insert(whole.end(), labels[i].begin(), labels[i].end());
-    const auto scored = all.score(whole, 0, {});
-    double expected = 0;
-    for (size_t t = 2; t < whole.size(); ++t) expected += static_cast<double>(*scored[t].logprob);
-    EXPECT_NEAR(found.label_logprobs[i], expected, 1e-5);
+TEST_F(EngineTest, choices_share_their_prompt_and_the_writer_takes_a_copy) {
+  engine({.block_size = 4});
+  GenerateRequest request = greedy({1, 2, 3, 4, 5, 6}, 6);
+  request.n = 4;
+  request.sampling.temperature = 1.5f;
+  request.sampling.seed = 7;
+  request.want_logprobs = true;
+  const RequestId together = submit(request);
+  run_all();
+  EXPECT_EQ(runner_.num_rows, 6 + 4 * 5) << "the prompt was computed once";
+  for (int32_t k = 0; k < 4; ++k) {
+    GenerateRequest alone = request;
+    alone.n = 1;
+    alone.sampling.seed = 7 + static_cast<uint64_t>(k);
+    alone.prefix = {.read = false, .write = PrefixUse::Write::none};
+    const Answer& expected = run(alone);
+    EXPECT_EQ(answer(together, k).tokens, expected.tokens) << k;
+    EXPECT_EQ(answer(together, k).logprobs, expected.logprobs) << k;
   }
   EXPECT_EQ(free_blocks(), 64);
 }
@@ -268,19 +260,30 @@ class BrokenRows : public EngineTest {
 };
 
 TEST_F(BrokenRows, nan_and_nothing_to_draw_fail_that_request_alone) {
-  Engine& all = engine();
+  engine();
+  const RequestId healthy = submit(greedy({1}, 5));
   for (const float temperature : {0.0f, 1.0f}) {
     for (const size_t prompt_length : {7, 10}) {
-      GenerateRequest request = greedy(std::vector<TokenId>(prompt_length, 1), 3);
+      GenerateRequest request = greedy(Ids(prompt_length, 1), 3);
       request.sampling.temperature = temperature;
-      const auto generation = all.start(std::move(request));
-      expect_error(ErrorCode::numerical, {"position"}, [&] { generation->next(); });
-      EXPECT_TRUE(generation->finished());
+      const RequestId id = submit(std::move(request));
+      run_all();
+      EXPECT_EQ(answer(id).ending->error, ErrorCode::numerical);
+      EXPECT_NE(answer(id).ending->message.find("position"), std::string::npos);
     }
   }
+  EXPECT_EQ(answer(healthy).tokens, (Ids{2, 3, 4, 5, 6}));
   EXPECT_EQ(free_blocks(), 64);
-  const auto healthy = all.start(greedy({1}, 2));
-  EXPECT_EQ(run_to_end(*healthy).tokens, (std::vector<TokenId>{2, 3}));
+}
+
+TEST_F(EngineTest, a_row_that_is_not_finite_never_enters_the_prefix_cache) {
+  engine();
+  runner_.is_bad = [](int32_t, int32_t position) { return position == 5; };
+  const Answer& bad = run(greedy({1, 2, 3, 4, 5, 6, 7}, 2));
+  EXPECT_EQ(bad.ending->error, ErrorCode::numerical);
+  EXPECT_EQ(cache_->pool(0).num_cached(), 2) << "positions 0 to 3, a step before it";
+  runner_.is_bad = nullptr;
+  EXPECT_EQ(run(greedy({1, 2, 3, 4, 5, 6, 7}, 2)).tokens, (Ids{8, 9}));
 }
 
 }  // namespace

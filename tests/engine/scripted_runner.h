@@ -1,11 +1,17 @@
 // ScriptedRunner plays back logits without weights: what follows a token is a pure function of it.
+// It keeps what each cache slot holds, so that a row which would read a wrong key is found out.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "engine/runner.h"
+#include "kv/kv_cache.h"
 
 namespace paceline::testing {
 
@@ -17,12 +23,24 @@ class ScriptedRunner : public Runner {
   ScriptedRunner(int64_t vocab_size, Script script)
       : vocab_size_(vocab_size), script_(std::move(script)) {}
 
+  // From now on slots are those of `cache`.
+  void watch(const KvCache* cache) {
+    cache_ = cache;
+    slots_.assign(static_cast<size_t>(cache->num_groups()), {});
+  }
+
   int64_t vocab_size() const override { return vocab_size_; }
   int64_t max_logits_rows() const override { return 4; }
+  std::span<const uint8_t> finite_rows() const override { return finite_; }
 
   void run(const Batch& batch) override {
     ++num_runs;
     num_rows += batch.num_rows();
+    if (cache_ != nullptr) store_and_check(batch);
+    finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
+    for (size_t row = 0; row < finite_.size(); ++row) {
+      if (is_bad && is_bad(batch.tokens[row], batch.positions[row])) finite_[row] = 0;
+    }
     outputs_.clear();
     for (const int32_t row : batch.output_rows) {
       const auto at = static_cast<size_t>(row);
@@ -52,11 +70,69 @@ class ScriptedRunner : public Runner {
 
   int64_t num_runs = 0;
   int64_t num_rows = 0;
+  std::function<bool(int32_t token, int32_t position)> is_bad;  // a row whose state isn't finite
 
  private:
+  struct Stored {
+    int32_t token = -1;
+    int32_t position = -1;
+    uint64_t chain = 0;  // over all tokens before it and itself
+  };
+  using Slots = std::map<int64_t, Stored>;
+
+  static uint64_t mix(uint64_t chain, int32_t token) {
+    return (chain ^ static_cast<uint64_t>(token + 1)) * 0x9E3779B97F4A7C15u + 1;
+  }
+
+  // Every row stores itself with a digest of the positions before it, read through its block table:
+  // each must be there, unless a window hides it, and continue the one before it.
+  void store_and_check(const Batch& batch) {
+    const int64_t block_size = cache_->block_size();
+    for (size_t g = 0; g < slots_.size(); ++g) {
+      Slots& slots = slots_[g];
+      for (const BlockMove& move : batch.groups[g].copies) {
+        for (int64_t i = 0; i < block_size; ++i) {
+          slots[move.to * block_size + i] = slots[move.from * block_size + i];
+        }
+      }
+      for (const AttentionSlice& slice : batch.groups[g].slices) {
+        for (int64_t i = 0; i < slice.num_rows; ++i) {
+          store_row(batch, static_cast<int>(g), slice, i);
+        }
+      }
+    }
+  }
+
+  void store_row(const Batch& batch, int g, const AttentionSlice& slice, int64_t i) {
+    const int64_t block_size = cache_->block_size();
+    Slots& slots = slots_[static_cast<size_t>(g)];
+    const int64_t position = slice.first_position + i;
+    const auto row = static_cast<size_t>(slice.first_row + i);
+    const int64_t window = cache_->group(g).window;
+    const int64_t first_seen = window == 0 ? 0 : std::max<int64_t>(0, position - window + 1);
+    uint64_t chain = 0;
+    for (int64_t p = first_seen; p < position; ++p) {
+      const int32_t block = slice.block_table[static_cast<size_t>(p / block_size)];
+      ASSERT_GE(block, 0) << "position " << position << " wants " << p << ", which is gone";
+      const Stored& stored = slots[block * block_size + p % block_size];
+      ASSERT_EQ(stored.position, p) << "another position's key";
+      if (p > first_seen) {
+        ASSERT_EQ(stored.chain, mix(chain, stored.token)) << "another sequence's key";
+      }
+      chain = stored.chain;
+    }
+    slots[batch.groups[static_cast<size_t>(g)].slots[row]] = {
+        .token = batch.tokens[row],
+        .position = static_cast<int32_t>(position),
+        .chain = mix(chain, batch.tokens[row])};
+  }
+
   int64_t vocab_size_;
   Script script_;
+  const KvCache* cache_ = nullptr;
+  std::vector<Slots> slots_;  // per group
   std::vector<std::pair<int32_t, int32_t>> outputs_;
+  std::vector<uint8_t> finite_;
   std::vector<float> rows_;
   std::vector<float> columns_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/random.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -45,7 +46,8 @@ TEST(StopMatcher, agrees_with_a_naive_search_on_random_streams) {
   const auto draw = [&](uint64_t limit) {
     return static_cast<size_t>(uniform_draw(5, counter++) * static_cast<double>(limit));
   };
-  for (int round = 0; round < 3000; ++round) {
+  const int num_rounds = scaled(3000, 300'000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::vector<std::string> stops(1 + draw(4));
     for (std::string& stop : stops) {
       stop.resize(1 + draw(5));

@@ -178,7 +178,7 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
       allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
   const OwnedTensor logits =
       allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
-  decoder_->forward(*backend_, batch, *kv_, *scratch_, hidden.view);
+  decoder_->forward(*backend_, batch, *kv_, *scratch_, {.out = hidden.view, .finite = {}});
   decoder_->logits(*backend_, hidden.view, logits.view);
   const auto* first = logits.view.elements<float>();
   return {first, first + logits.view.num_elements()};

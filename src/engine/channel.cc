@@ -1,0 +1,40 @@
+#include "engine/channel.h"
+
+#include <utility>
+
+namespace paceline {
+
+Channel::Channel() {
+  constexpr size_t kUsual = 16;  // so that a reader who keeps up costs no allocation
+  events_.reserve(kUsual);
+}
+
+void Channel::push(TokenEvent&& event) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+}
+
+void Channel::notify() { came_.notify_all(); }
+
+bool Channel::wait(std::vector<TokenEvent>& out) {
+  out.clear();
+  std::unique_lock lock(mutex_);
+  came_.wait(lock, [this] { return ended_ || !events_.empty(); });
+  std::swap(out, events_);
+  return !out.empty();
+}
+
+bool Channel::poll(std::vector<TokenEvent>& out) {
+  out.clear();
+  const std::lock_guard lock(mutex_);
+  std::swap(out, events_);
+  return !out.empty();
+}
+
+void Channel::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  came_.notify_all();
+}
+
+}  // namespace paceline

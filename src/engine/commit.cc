@@ -1,0 +1,211 @@
+// What a step's result means: prefixes found, tokens drawn, sequences that end.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+namespace paceline {
+namespace {
+
+double seconds_between(EngineClock::time_point begin, EngineClock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+bool contains(std::span<const TokenId> ids, TokenId id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+}  // namespace
+
+void Engine::commit() {
+  computed_at_ = EngineClock::now();
+  const auto finite_rows = runner_.finite_rows();
+  for (const BatchSlice& slice : builder_.slices()) commit_slice(slice, finite_rows);
+  commit_rows();
+  commit_columns();
+  // A request that only wanted its prompt computed is done with it.
+  for (const BatchSlice& slice : builder_.slices()) {
+    Sequence& sequence = *slice.sequence;
+    if (sequence.finished || sequence.num_computed < sequence.num_wanted()) continue;
+    if (sequence.request().max_tokens > 0) continue;
+    sequence.stats.prefill_seconds = seconds_between(sequence.started, computed_at_);
+    retire(sequence, {.reason = FinishReason::length, .stop_token = {}, .stop_string = {}});
+  }
+}
+
+// Keys and values of a row that isn't finite would spoil whoever finds them.
+void Engine::commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows) {
+  Sequence& sequence = *slice.sequence;
+  const auto rows =
+      finite_rows.subspan(static_cast<size_t>(slice.first_row), static_cast<size_t>(slice.count));
+  const auto bad = std::find(rows.begin(), rows.end(), 0);
+  if (bad != rows.end()) {
+    fail(sequence, ErrorCode::numerical,
+         fmt::format("position {}: the state holds a NaN or an infinity",
+                     sequence.num_computed + (bad - rows.begin())));
+    return;
+  }
+  sequence.num_computed += slice.count;
+  const PrefixUse& prefix = sequence.request().prefix;
+  if (limits_.prefix_cache && prefix.write != PrefixUse::Write::none) {
+    sequence.extend_hashes(cache_.prefixes(), cache_.block_size(), sequence.num_computed);
+    cache_.publish(sequence.blocks, sequence.hashes, sequence.tokens, sequence.num_computed,
+                   prefix.write == PrefixUse::Write::keep);
+  }
+  cache_.pass(sequence.blocks, sequence.num_computed);
+}
+
+void Engine::commit_rows() {
+  const int64_t num_outputs = builder_.num_whole_outputs();
+  for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
+    const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
+    const Tensor logits = runner_.logits(begin, count);
+    for (int64_t i = 0; i < count; ++i) {
+      const BatchOutput& output = builder_.outputs()[static_cast<size_t>(begin + i)];
+      if (output.sequence->finished) continue;  // it failed
+      const std::span<const float> row(logits.row<float>(i), static_cast<size_t>(vocab_size()));
+      if (output.sequence->is_scored(output.position + 1)) score(output, row);
+      if (output.is_last && !output.sequence->finished) commit_last_row(*output.sequence, row);
+    }
+  }
+}
+
+void Engine::score(const BatchOutput& output, std::span<const float> row) {
+  Sequence& sequence = *output.sequence;
+  const int64_t position = output.position + 1;
+  Sample sample = sampler_.score(row, sequence.tokens[static_cast<size_t>(position)],
+                                 sequence.sampling.num_top_logprobs);
+  if (sample.status != SampleStatus::ok) {
+    fail(sequence, ErrorCode::numerical,
+         fmt::format("logits for position {} hold a NaN", position));
+    return;
+  }
+  sequence.prompt_outputs->scored.push_back(
+      {.id = sample.id, .logprob = sample.logprob, .top_logprobs = std::move(sample.top_logprobs)});
+  sequence.next_scored = position + 1;
+}
+
+// Rows of which some columns are wanted, those of one call together.
+void Engine::commit_columns() {
+  const auto outputs = builder_.outputs();
+  auto begin = static_cast<size_t>(builder_.num_whole_outputs());
+  while (begin < outputs.size()) {
+    const auto& columns = outputs[begin].sequence->request().columns;
+    size_t end = begin + 1;
+    while (end < outputs.size() && static_cast<int64_t>(end - begin) < runner_.max_logits_rows() &&
+           outputs[end].sequence->request().columns == columns) {
+      ++end;
+    }
+    const Tensor logits = runner_.column_logits(static_cast<int64_t>(begin),
+                                                static_cast<int64_t>(end - begin), columns);
+    for (size_t i = begin; i < end; ++i) {
+      if (outputs[i].sequence->finished) continue;
+      const auto* row = logits.row<float>(static_cast<int64_t>(i - begin));
+      outputs[i].sequence->prompt_outputs->column_logits.assign(row, row + columns.size());
+    }
+    begin = end;
+  }
+}
+
+void Engine::commit_last_row(Sequence& sequence, std::span<const float> row) {
+  if (sequence.num_output() == 0 && sequence.prompt_outputs) {
+    const GenerateRequest& request = sequence.request();
+    if (request.want_row) sequence.prompt_outputs->row.assign(row.begin(), row.end());
+    for (const TokenId column : request.columns) {
+      sequence.prompt_outputs->column_logits.push_back(row[static_cast<size_t>(column)]);
+    }
+  }
+  if (sequence.request().max_tokens == 0) return;
+  const size_t first_forked = forked_.size();
+  if (sequence.num_unforked > 0) fork_choices(sequence);
+  draw(sequence, row);
+  for (size_t i = first_forked; i < forked_.size(); ++i) draw(*forked_[i], row);
+}
+
+// The other choices take the prompt's blocks and its last row; without a free place they wait, and
+// find the prompt in the cache.
+void Engine::fork_choices(Sequence& sequence) {
+  auto num_running = static_cast<int64_t>(running_.size() + admitted_.size() + forked_.size());
+  const int32_t num_choices = sequence.num_unforked;
+  sequence.num_unforked = 0;
+  for (int32_t choice = 1; choice <= num_choices; ++choice) {
+    auto forked = std::make_unique<Sequence>(sequence.shared, choice, cache_);
+    forked->hashes = sequence.hashes;
+    forked->started = sequence.started;
+    forked->has_started = true;
+    if (num_running >= plan_limits_.max_sequences) {
+      forked->waiting_since = counters_.steps;
+      enqueue(std::move(forked));
+      continue;
+    }
+    ++num_running;
+    forked->blocks = cache_.fork(sequence.blocks);
+    forked->num_computed = sequence.num_computed;
+    forked->stats.cached_tokens = sequence.num_computed;
+    forked_.push_back(std::move(forked));
+  }
+}
+
+void Engine::draw(Sequence& sequence, std::span<const float> row) {
+  const GenerateRequest& request = sequence.request();
+  Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens(),
+                                request.want_logprobs);
+  if (sample.status != SampleStatus::ok) {
+    fail(sequence, ErrorCode::numerical,
+         fmt::format("position {}: {}", sequence.num_tokens(),
+                     sample.status == SampleStatus::nan_logits ? "the logits hold a NaN"
+                                                               : "nothing is left to draw from"));
+    return;
+  }
+  const auto now = computed_at_;
+  GenerationStats& stats = sequence.stats;
+  if (stats.output_tokens++ == 0) {
+    sequence.first_token = now;
+    stats.queue_seconds = seconds_between(sequence.shared->submitted, sequence.started);
+    stats.prefill_seconds = seconds_between(sequence.started, now);
+    stats.time_to_first_token_seconds = seconds_between(sequence.shared->submitted, now);
+  }
+  stats.decode_seconds = seconds_between(sequence.first_token, now);
+  record_.tokens.push_back({.id = sequence.arrival_id, .count = sample.id});
+  if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
+    retire(sequence, {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
+    return;
+  }
+  if (contains(request.stop_token_ids, sample.id)) {
+    retire(sequence, {.reason = FinishReason::stop, .stop_token = sample.id, .stop_string = {}});
+    return;
+  }
+  TokenEvent event;
+  event.token = TokenLogprob{.id = sample.id, .logprob = sample.logprob};
+  event.top_logprobs = std::move(sample.top_logprobs);
+  accept(sequence, event);
+}
+
+void Engine::accept(Sequence& sequence, TokenEvent& event) {
+  const TokenId id = event.token->id;
+  sequence.tokens.push_back(id);
+  if (sequence.keeps_history) sequence.history.add_output(id);
+  const std::string_view bytes = token_bytes(id);
+  const auto match = sequence.matcher.push(bytes);
+  sequence.text_bytes += static_cast<int64_t>(bytes.size());
+  if (sequence.prompt_outputs) event.prompt = std::move(sequence.prompt_outputs);
+  event.choice = sequence.choice;
+  if (match) {
+    event.releasable_bytes = match->begin;
+    end(sequence, std::move(event),
+        {.reason = FinishReason::stop, .stop_token = {}, .stop_string = match->string_index});
+    return;
+  }
+  if (sequence.stats.output_tokens >= sequence.request().max_tokens) {
+    event.releasable_bytes = sequence.text_bytes;
+    end(sequence, std::move(event),
+        {.reason = FinishReason::length, .stop_token = {}, .stop_string = {}});
+    return;
+  }
+  event.releasable_bytes = sequence.matcher.releasable_bytes();
+  post(sequence, std::move(event));
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+#include "engine/engine_thread.h"
+
+namespace paceline {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(EngineClock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+EngineThread::EngineThread(Engine& engine, AdmissionWindow window)
+    : engine_(engine), window_(window), thread_([this] { run(); }) {}
+
+EngineThread::~EngineThread() {
+  stopping_.store(true);
+  engine_.wake();
+  thread_.join();
+}
+
+void EngineThread::run() {
+  constexpr std::chrono::milliseconds kForEver = std::chrono::hours(1);
+  while (!stopping_.load()) {
+    engine_.wait_for_mail(kForEver);
+    if (stopping_.load()) break;
+    if (window_.timeout.count() > 0 && window_.num_requests > 1) {
+      engine_.wait_for_mail(window_.timeout, static_cast<size_t>(window_.num_requests));
+    }
+    do {
+      busy_since_ns_.store(now_ns(), std::memory_order_relaxed);
+    } while (engine_.step() && !stopping_.load());
+    busy_since_ns_.store(0, std::memory_order_relaxed);
+  }
+  engine_.end_all();
+}
+
+std::chrono::duration<double> EngineThread::age_of_last_step() const {
+  const int64_t since = busy_since_ns_.load(std::memory_order_relaxed);
+  if (since == 0) return std::chrono::duration<double>(0);
+  return std::chrono::nanoseconds(now_ns() - since);
+}
+
+}  // namespace paceline

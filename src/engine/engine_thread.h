@@ -1,0 +1,41 @@
+// EngineThread steps an engine as long as there is work, and sleeps when there is none.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "engine/engine.h"
+
+namespace paceline {
+
+// What an idle engine waits for before its first step: so many requests, or so long.
+struct AdmissionWindow {
+  std::chrono::milliseconds timeout{0};
+  int64_t num_requests = 1;
+};
+
+class EngineThread {
+ public:
+  // The engine must outlive it; from here on this thread alone steps it.
+  EngineThread(Engine& engine, AdmissionWindow window);
+  // Ends what still runs, as cancelled.
+  ~EngineThread();
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  // Any thread. How long ago the last step ended; 0 while there is nothing to do.
+  std::chrono::duration<double> age_of_last_step() const;
+
+ private:
+  void run();
+
+  Engine& engine_;
+  AdmissionWindow window_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int64_t> busy_since_ns_ = 0;  // of the steady clock; 0: idle
+  std::thread thread_;
+};
+
+}  // namespace paceline

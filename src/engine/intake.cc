@@ -1,0 +1,175 @@
+// The engine's door: requests in, cancellations, and how a sequence leaves.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+namespace paceline {
+namespace {
+
+// Alone in the pool it would still run out.
+void check_fits(const GenerateRequest& request, const KvCache& cache) {
+  const int64_t capacity = cache.capacity_tokens(1);
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t needed = prompt + std::max<int64_t>(request.max_tokens - 1, 0);
+  if (needed <= capacity) return;
+  throw Error(ErrorCode::exhausted,
+              fmt::format("{}: {} tokens and {} of output, the key/value cache holds {}; fewer "
+                          "max_tokens or a larger --kv-cache-memory would fit",
+                          request.prompt_name, prompt, request.max_tokens, capacity));
+}
+
+}  // namespace
+
+std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr<Channel> channel,
+                                        int64_t tag) {
+  check(request);
+  if (num_queued_.fetch_add(1, std::memory_order_relaxed) >= limits_.max_queued) {
+    num_queued_.fetch_sub(1, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  const RequestId id = next_id_.fetch_add(request.n, std::memory_order_relaxed);
+  auto state =
+      std::make_shared<const RequestState>(id, tag, std::move(request), std::move(channel));
+  auto sequence = std::make_unique<Sequence>(std::move(state), 0, cache_);
+  sequence->extend_hashes(cache_.prefixes(), cache_.block_size(), sequence->num_tokens());
+  mailbox_.submit(std::move(sequence));
+  return id;
+}
+
+void Engine::check(GenerateRequest& request) const {
+  check_request(request, limits_, vocab_size());
+  check_fits(request, cache_);
+}
+
+void Engine::cancel(RequestId id) { mailbox_.cancel(id); }
+void Engine::release(RequestId id) { mailbox_.release(id); }
+
+void Engine::take_in() {
+  mailbox_.take(mail_);
+  for (SequencePtr& sequence : mail_.submitted) {
+    sequence->waiting_since = counters_.steps;
+    if (observer_ != nullptr) observer_->on_submitted(*sequence, counters_.steps);
+    enqueue(std::move(sequence));
+    num_queued_.fetch_sub(1, std::memory_order_relaxed);  // enqueue has counted it anew
+  }
+  for (const RequestId id : mail_.cancelled) cancel_request(id);
+  for (const RequestId id : mail_.released) {
+    std::erase_if(holds_, [id](const auto& hold) { return hold.first == id; });
+  }
+  end_cancelled();
+}
+
+// In the order (priority, arrival id): a preempted sequence stands before fresh ones of its class.
+void Engine::enqueue(SequencePtr sequence) {
+  const auto before = [](const SequencePtr& a, const SequencePtr& b) {
+    const int32_t first = a->request().priority, second = b->request().priority;
+    return first != second ? first < second : a->arrival_id < b->arrival_id;
+  };
+  const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, before);
+  waiting_.insert(place, std::move(sequence));
+  num_queued_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Engine::cancel_request(RequestId id) {
+  bool found = false;
+  for (auto* queue : {&running_, &waiting_}) {
+    for (const SequencePtr& sequence : *queue) {
+      if (sequence->shared->id != id || sequence->finished) continue;
+      found = true;
+      retire(*sequence, {.reason = FinishReason::cancelled, .stop_token = {}, .stop_string = {}});
+    }
+  }
+  if (observer_ != nullptr) observer_->on_cancelled(id, counters_.steps);
+  if (!found) ++counters_.late_cancellations;
+}
+
+// Those whose callers asked through their stop token, those just cancelled, and those that want
+// nothing computed.
+void Engine::end_cancelled() {
+  for (auto* queue : {&running_, &waiting_}) {
+    for (const SequencePtr& sequence : *queue) {
+      if (sequence->finished) continue;
+      if (sequence->request().cancelled.stop_requested()) {
+        if (observer_ != nullptr) observer_->on_cancelled(sequence->shared->id, counters_.steps);
+        retire(*sequence, {.reason = FinishReason::cancelled, .stop_token = {}, .stop_string = {}});
+      } else if (sequence->num_wanted() == 0) {
+        retire(*sequence, {.reason = FinishReason::length, .stop_token = {}, .stop_string = {}});
+      }
+    }
+  }
+  remove_finished();
+}
+
+void Engine::end_all() {
+  take_in();
+  for (auto* queue : {&running_, &waiting_}) {
+    for (const SequencePtr& sequence : *queue) {
+      retire(*sequence, {.reason = FinishReason::cancelled, .stop_token = {}, .stop_string = {}});
+    }
+  }
+  remove_finished();
+  for (const auto& channel : touched_) channel->notify();
+  touched_.clear();
+  holds_.clear();
+}
+
+void Engine::retire(Sequence& sequence, const Finish& finish) {
+  TokenEvent event;
+  event.releasable_bytes = sequence.text_bytes;
+  end(sequence, std::move(event), finish);
+}
+
+void Engine::fail(Sequence& sequence, ErrorCode code, std::string message) {
+  TokenEvent event;
+  event.releasable_bytes = sequence.text_bytes;
+  event.ending = std::make_unique<Ending>();
+  event.ending->error = code;
+  event.ending->message = std::move(message);
+  end(sequence, std::move(event),
+      {.reason = FinishReason::error, .stop_token = {}, .stop_string = {}});
+}
+
+// The one way out: blocks go back (or are held), the last event goes to the caller.
+void Engine::end(Sequence& sequence, TokenEvent&& event, const Finish& finish) {
+  PL_CHECK(!sequence.finished, "a sequence ends once");
+  sequence.finished = true;
+  const bool is_whole =
+      finish.reason == FinishReason::length || finish.reason == FinishReason::stop;
+  if (sequence.request().prefix.hold && is_whole) {
+    holds_.emplace_back(sequence.shared->id, std::move(sequence.blocks));
+  } else {
+    sequence.blocks.clear();
+  }
+  if (sequence.num_unforked > 0) {  // the choices that never began end with it
+    for (int32_t k = 0; k < sequence.num_unforked; ++k) {
+      TokenEvent of_choice;
+      of_choice.choice = k + 1;
+      of_choice.ending = std::make_unique<Ending>();
+      if (event.ending) *of_choice.ending = *event.ending;
+      of_choice.ending->finish = finish;
+      of_choice.ending->stats = sequence.stats;
+      post(sequence, std::move(of_choice));
+    }
+    sequence.num_unforked = 0;
+  }
+  if (!event.ending) event.ending = std::make_unique<Ending>();
+  event.ending->finish = finish;
+  event.ending->stats = sequence.stats;
+  event.choice = sequence.choice;
+  if (sequence.prompt_outputs && !event.prompt) event.prompt = std::move(sequence.prompt_outputs);
+  record_.finished.push_back({.id = sequence.arrival_id, .reason = finish.reason});
+  post(sequence, std::move(event));
+}
+
+void Engine::post(const Sequence& sequence, TokenEvent&& event) {
+  event.request = sequence.shared->id;
+  event.tag = sequence.shared->tag;
+  const auto& channel = sequence.shared->channel;
+  channel->push(std::move(event));
+  if (touched_.empty() || touched_.back() != channel) touched_.push_back(channel);
+}
+
+}  // namespace paceline

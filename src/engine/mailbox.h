@@ -1,0 +1,44 @@
+// Mailbox brings requests, cancellations and releases to the engine's thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/sequence.h"
+
+namespace paceline {
+
+// What has come since the last look, in order of arrival.
+struct Mail {
+  std::vector<std::unique_ptr<Sequence>> submitted;  // the first choice of each request
+  std::vector<RequestId> cancelled;
+  std::vector<RequestId> released;  // whose held prefix may go
+
+  bool empty() const { return submitted.empty() && cancelled.empty() && released.empty(); }
+  void clear();
+};
+
+// Written from any thread, read by the engine's.
+class Mailbox {
+ public:
+  void submit(std::unique_ptr<Sequence> sequence);
+  void cancel(RequestId id);
+  void release(RequestId id);
+
+  // Exchanges what has come for the cleared `mail`.
+  void take(Mail& mail);
+  // Until something comes or wake() is called, at most `timeout`; how many requests are there.
+  size_t wait(std::chrono::milliseconds timeout, size_t at_least = 1);
+  void wake();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  Mail mail_;
+  bool woken_ = false;
+};
+
+}  // namespace paceline

@@ -1,0 +1,33 @@
+// StepBudget finds, from the times of past steps, how many rows a step may have beside decodes.
+#pragma once
+
+#include <cstdint>
+
+namespace paceline {
+
+// Keeps a step with a prefill beside decoding sequences under `slowdown` times a step that only
+// decodes. What either costs is measured as it happens: a step that only decodes is wanted first,
+// and again every so often, since contexts grow.
+class StepBudget {
+ public:
+  StepBudget(double slowdown, int64_t max_rows) : slowdown_(slowdown), max_rows_(max_rows) {}
+
+  // After a step: `rows` in all, of which `num_decodes` were single rows of decoding sequences.
+  void record(int64_t rows, int64_t num_decodes, double seconds);
+
+  // Rows that a step with so many decodes may have, decodes included; num_decodes itself when the
+  // time of such a step is to be measured first.
+  int64_t rows_beside(int64_t num_decodes) const;
+
+  double decode_seconds() const { return decode_seconds_; }
+  double seconds_per_row() const { return seconds_per_row_; }
+
+ private:
+  double slowdown_;
+  int64_t max_rows_;
+  double decode_seconds_ = 0;   // of a step that only decodes; 0: not known
+  double seconds_per_row_ = 0;  // of a step of many rows; 0: not known
+  int64_t steps_since_decode_ = 0;
+};
+
+}  // namespace paceline

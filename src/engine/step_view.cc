@@ -1,0 +1,112 @@
+#include "engine/step_view.h"
+
+#include <algorithm>
+
+namespace paceline {
+
+const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> running,
+                                 std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
+                                 int64_t step, const SchedLimits& limits, bool prefix_cache) {
+  const auto num_groups = static_cast<size_t>(cache_.num_groups());
+  groups_.clear();
+  for (int g = 0; g < cache_.num_groups(); ++g) {
+    groups_.push_back({.window = cache_.group(g).window,
+                       .num_free = cache_.pool(g).num_free(),
+                       .reference_counts = cache_.pool(g).reference_counts()});
+  }
+  running_views_.clear();
+  waiting_views_.clear();
+  coming_.clear();
+  blocks_.clear();
+  blocks_.reserve(running.size() * num_groups);  // spans of it are lent below
+  num_decodes_ = 0;
+  for (const auto& sequence : running) add_running(*sequence);
+  view_.step = step;
+  choose_waiting(waiting, room, limits);
+  int64_t rows_left = limits.max_rows;  // looking further than a step can compute costs for nothing
+  for (const size_t index : waiting_) {
+    if (rows_left <= 0) break;
+    add_waiting(*waiting[index], prefix_cache);
+    rows_left -= waiting_views_.back().num_tokens - waiting_views_.back().prefix_length;
+  }
+  view_.groups = groups_;
+  view_.running = running_views_;
+  view_.waiting = waiting_views_;
+  return view_;
+}
+
+const Hash128* StepView::next_block(const Sequence& sequence, int64_t num_computed) const {
+  const auto block = static_cast<size_t>(num_computed / cache_.block_size());
+  return block < sequence.hashes.size() ? &sequence.hashes[block] : nullptr;
+}
+
+void StepView::add_running(const Sequence& sequence) {
+  const size_t begin = blocks_.size();
+  for (int g = 0; g < cache_.num_groups(); ++g) {
+    const int64_t length = sequence.blocks.length(g);
+    blocks_.push_back(
+        {.table = sequence.blocks.table(g),
+         .length = length,
+         .copies_last = cache_.copies_last_block(sequence.blocks, g, length + 1)});
+  }
+  running_views_.push_back({.arrival_id = sequence.arrival_id,
+                            .priority = sequence.request().priority,
+                            .num_tokens = sequence.num_wanted(),
+                            .num_computed = sequence.num_computed,
+                            .num_output = sequence.num_output(),
+                            .groups = std::span(blocks_).subspan(begin)});
+  const bool decodes = sequence.num_wanted() - sequence.num_computed == 1;
+  num_decodes_ += decodes ? 1 : 0;
+  if (decodes || sequence.request().prefix.write == PrefixUse::Write::none) return;
+  if (const Hash128* hash = next_block(sequence, sequence.num_computed)) coming_.push_back(*hash);
+}
+
+void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
+                              const SchedLimits& limits) {
+  waiting_.clear();
+  if (waiting.empty() || room <= 0) return;
+  const auto count = std::min(waiting.size(), static_cast<size_t>(room));
+  if (waiting.front()->request().priority == waiting.back()->request().priority) {
+    for (size_t i = 0; i < count; ++i) waiting_.push_back(i);
+    return;
+  }
+  candidates_.clear();
+  for (const auto& sequence : waiting) {
+    candidates_.push_back({.arrival_id = sequence->arrival_id,
+                           .priority = sequence->request().priority,
+                           .waiting_since = sequence->waiting_since});
+  }
+  order_waiting(candidates_, view_.step, limits.aging_steps, order_);
+  for (size_t i = 0; i < count; ++i) waiting_.push_back(static_cast<size_t>(order_[i]));
+  std::sort(waiting_.begin(), waiting_.end());  // the view is in the order of the queue
+}
+
+void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {
+  const GenerateRequest& request = sequence.request();
+  PrefixHit& hit = sequence.hit;
+  hit.length = 0;
+  hit.revived.assign(static_cast<size_t>(cache_.num_groups()), 0);
+  bool is_coming = false;
+  if (prefix_cache && request.prefix.read) {
+    // The last wanted row is computed in any case, and so is every row that scores a token.
+    const bool scores = request.score_from && sequence.next_scored < sequence.prompt_length;
+    const int64_t limit = scores ? std::min(sequence.num_wanted() - 1, sequence.next_scored - 1)
+                                 : sequence.num_wanted() - 1;
+    cache_.find_prefix(sequence.hashes, sequence.tokens, limit, hit);
+    const Hash128* next =
+        hit.length + cache_.block_size() <= limit ? next_block(sequence, hit.length) : nullptr;
+    is_coming =
+        next != nullptr && std::find(coming_.begin(), coming_.end(), *next) != coming_.end();
+    const bool writes = request.prefix.write != PrefixUse::Write::none;
+    if (next != nullptr && writes && !is_coming) coming_.push_back(*next);
+  }
+  waiting_views_.push_back({.arrival_id = sequence.arrival_id,
+                            .priority = request.priority,
+                            .waiting_since = sequence.waiting_since,
+                            .num_tokens = sequence.num_wanted(),
+                            .prefix_length = hit.length,
+                            .prefix_revived = hit.revived,
+                            .prefix_is_coming = is_coming});
+}
+
+}  // namespace paceline

@@ -1,0 +1,51 @@
+// StepView shows the engine's sequences and blocks to the policy, in buffers it reuses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/sequence.h"
+#include "kv/kv_cache.h"
+#include "sched/plan_step.h"
+
+namespace paceline {
+
+class StepView {
+ public:
+  explicit StepView(const KvCache& cache) : cache_(cache) {}
+
+  // Of the waiting sequences at most `room`, and no more than fill a step, whose prefixes are
+  // looked up.
+  const SchedView& build(std::span<const std::unique_ptr<Sequence>> running,
+                         std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
+                         int64_t step, const SchedLimits& limits, bool prefix_cache);
+
+  // The view's waiting sequences as indices in the engine's.
+  size_t waiting_index(int32_t in_view) const { return waiting_[static_cast<size_t>(in_view)]; }
+  // Sequences of the view that are computing one row.
+  int64_t num_decodes() const { return num_decodes_; }
+
+ private:
+  void add_running(const Sequence& sequence);
+  void choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
+                      const SchedLimits& limits);
+  void add_waiting(Sequence& sequence, bool prefix_cache);
+  // The hash of the first block that the sequence hasn't in the cache, if others could use it.
+  const Hash128* next_block(const Sequence& sequence, int64_t num_computed) const;
+
+  const KvCache& cache_;
+  SchedView view_;
+  std::vector<SchedGroup> groups_;
+  std::vector<SchedBlocks> blocks_;  // [running, groups]
+  std::vector<SchedRunning> running_views_;
+  std::vector<SchedWaiting> waiting_views_;
+  std::vector<size_t> waiting_;
+  std::vector<SchedWaiting> candidates_;
+  std::vector<int32_t> order_;
+  std::vector<Hash128> coming_;  // blocks that are being computed
+  int64_t num_decodes_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,140 @@
+// The facade's calls on many items at once.
+#include <algorithm>
+
+#include "base/error.h"
+#include "llm/llm_state.h"
+#include "llm/request_pool.h"
+
+namespace paceline {
+namespace {
+
+// The value of a pool's only request, or its Error.
+template <class T>
+T only_result(RequestPool& pool) {
+  auto done = pool.next();
+  PL_CHECK(done.has_value(), "a request that was begun ends");
+  if (const auto* error = std::get_if<ErrorInfo>(&done->result)) {
+    throw Error(error->code, error->message);
+  }
+  return std::move(std::get<T>(done->result));
+}
+
+// Begins all, then collects: results[i] is what begin(pool, i) led to.
+template <class T, class Begin>
+std::vector<ItemResult<T>> run_all(RequestPool& pool, size_t count, const Begin& begin) {
+  std::vector<ItemResult<T>> results(count);
+  for (size_t i = 0; i < count; ++i) {
+    try {
+      begin(static_cast<int64_t>(i));
+    } catch (const Error& error) {
+      results[i] = ErrorInfo{.code = error.code(), .message = error.what()};
+    }
+  }
+  while (auto done = pool.next()) {
+    auto& result = results[static_cast<size_t>(done->tag)];
+    if (auto* error = std::get_if<ErrorInfo>(&done->result)) {
+      result = std::move(*error);
+    } else if constexpr (std::is_same_v<T, Completion>) {
+      result = std::move(std::get<std::vector<Completion>>(done->result).front());
+    } else {
+      result = std::move(std::get<T>(done->result));
+    }
+  }
+  return results;
+}
+
+size_t common_prefix(const std::vector<std::vector<TokenId>>& prompts) {
+  size_t length = prompts.front().size();
+  for (const auto& prompt : prompts) {
+    const auto end = std::min(length, prompt.size());
+    length = static_cast<size_t>(std::mismatch(prompt.begin(),
+                                               prompt.begin() + static_cast<std::ptrdiff_t>(end),
+                                               prompts.front().begin())
+                                     .first -
+                                 prompt.begin());
+  }
+  return length;
+}
+
+// Holds the beginning that all prompts of a call share, as long as it lives.
+class SharedPrefix {
+ public:
+  SharedPrefix(const LoadedModel& model, const std::vector<std::vector<TokenId>>& prompts,
+               const ClassifyOptions& options)
+      : engine_(*model.engine) {
+    if (prompts.size() < 2) return;
+    const auto block = static_cast<size_t>(engine_.cache().block_size());
+    const size_t length = common_prefix(prompts) / block * block;
+    if (length == 0) return;
+    GenerateRequest request{
+        .prompt = {prompts[0].begin(), prompts[0].begin() + static_cast<std::ptrdiff_t>(length)},
+        .max_tokens = 0};
+    request.prefix = {.scope = prefix_scope(model, options.sampling),
+                      .write = PrefixUse::Write::while_held,
+                      .hold = true};
+    request.cancelled = options.sampling.cancelled;
+    try {
+      id_ = engine_.submit(std::move(request), std::make_shared<Channel>());
+    } catch (const Error&) {  // the prompts' own requests will say what is wrong with them
+    }
+  }
+  ~SharedPrefix() {
+    if (id_) engine_.release(*id_);
+  }
+  SharedPrefix(const SharedPrefix&) = delete;
+  SharedPrefix& operator=(const SharedPrefix&) = delete;
+
+ private:
+  Engine& engine_;
+  std::optional<RequestId> id_;
+};
+
+}  // namespace
+
+std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request> requests) {
+  open_state();
+  RequestPool pool(*this);
+  return run_all<Completion>(pool, requests.size(), [&](int64_t i) {
+    const Request& request = requests[static_cast<size_t>(i)];
+    pool.generate(i, request.prompt, request.options);
+  });
+}
+
+std::vector<Completion> LLM::generate_choices(const Prompt& prompt, const GenerateOptions& options,
+                                              int32_t n) {
+  RequestPool pool(*this);
+  pool.generate(0, prompt, options, n);
+  return only_result<std::vector<Completion>>(pool);
+}
+
+Classification LLM::classify(const Prompt& prompt, const ClassifyOptions& options) {
+  RequestPool pool(*this);
+  pool.classify(0, prompt, options);
+  return only_result<Classification>(pool);
+}
+
+std::vector<ItemResult<Classification>> LLM::classify(std::span<const Prompt> prompts,
+                                                      const ClassifyOptions& options) {
+  const LoadedModel& model = *open_state().model;
+  std::vector<std::vector<TokenId>> ids;
+  for (const Prompt& prompt : prompts) {
+    ids.push_back(encode_prompt(model, prompt, options.sampling.add_special_tokens));
+  }
+  ClassifyOptions named = options;
+  if (named.sampling.prompt_name.empty() && !prompts.empty()) {
+    named.sampling.prompt_name = prompt_name(prompts.front(), {});
+  }
+  RequestPool pool(*this);
+  const SharedPrefix shared(model, ids, options);
+  return run_all<Classification>(pool, ids.size(), [&](int64_t i) {
+    pool.classify(i, std::move(ids[static_cast<size_t>(i)]), named);
+  });
+}
+
+std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& options) {
+  RequestPool pool(*this);
+  pool.score(0, prompt, options);
+  return only_result<std::vector<Logprob>>(pool);
+}
+
+}  // namespace paceline

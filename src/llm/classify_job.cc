@@ -1,0 +1,152 @@
+#include "llm/classify_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// The labels' softmax, in double and in their order.
+std::vector<float> normalised(const std::vector<float>& logprobs) {
+  const float largest = *std::max_element(logprobs.begin(), logprobs.end());
+  std::vector<double> weights;
+  double total = 0;
+  for (const float logprob : logprobs) {
+    weights.push_back(std::exp(static_cast<double>(logprob) - static_cast<double>(largest)));
+    total += weights.back();
+  }
+  std::vector<float> scores;
+  for (const double weight : weights) scores.push_back(static_cast<float>(weight / total));
+  return scores;
+}
+
+void check_labels(const std::vector<std::vector<TokenId>>& labels, int64_t vocab_size) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const std::string field = fmt::format("labels[{}]", i);
+    if (labels[i].empty()) {
+      throw Error(ErrorCode::invalid, field + ": empty, expected at least one token");
+    }
+    check_token_ids(labels[i], vocab_size, field);
+  }
+}
+
+}  // namespace
+
+ClassifyJob::ClassifyJob(const LoadedModel& model, const Prompt& prompt,
+                         const ClassifyOptions& options)
+    : model_(model),
+      options_(options),
+      sampling_(make_sampling(model, options.sampling)),
+      prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
+  const std::vector<TokenId> ids =
+      encode_prompt(model, prompt, options.sampling.add_special_tokens);
+  prompt_tokens_ = static_cast<int64_t>(ids.size());
+  std::vector<std::vector<TokenId>> labels;
+  for (const std::string& label : options.labels) {
+    labels.push_back(encode_prompt(model, label, false));
+  }
+  check_labels(labels, model.engine->vocab_size());
+  const bool one_token_each =
+      std::all_of(labels.begin(), labels.end(), [](const auto& one) { return one.size() == 1; });
+  label_logprobs_.assign(labels.size(), 0.0f);
+
+  GenerateRequest row = request_for(ids);
+  row.max_tokens = options.want_token_id ? 1 : 0;
+  row.want_row = options.with_logits;
+  if (one_token_each) {
+    for (const auto& label : labels) row.columns.push_back(label[0]);
+  } else {
+    add_label_requests(ids, labels);
+  }
+  if (row.needs_last_row()) {
+    row_index_ = requests_.size();
+    requests_.push_back(std::move(row));
+    label_of_request_.emplace_back();
+  }
+  for (GenerateRequest& request : requests_) {
+    check_request(request, model.engine->limits(), model.engine->vocab_size());
+  }
+  num_open_ = requests_.size();
+}
+
+GenerateRequest ClassifyJob::request_for(std::vector<TokenId> prompt) const {
+  GenerateRequest request{.prompt = std::move(prompt),
+                          .prompt_name = prompt_name_,
+                          .max_tokens = 0,
+                          .sampling = sampling_,
+                          .ignore_eos = true,
+                          .cancelled = options_.sampling.cancelled};
+  request.sampling.num_top_logprobs = 0;
+  request.prefix = {.scope = prefix_scope(model_, options_.sampling),
+                    .read = true,
+                    .write = PrefixUse::Write::none};
+  return request;
+}
+
+void ClassifyJob::add_label_requests(const std::vector<TokenId>& prompt,
+                                     const std::vector<std::vector<TokenId>>& labels) {
+  GenerateRequest held = request_for(prompt);
+  held.prefix.write = PrefixUse::Write::while_held;
+  held.prefix.hold = true;
+  hold_index_ = 0;
+  requests_.push_back(std::move(held));
+  label_of_request_.emplace_back();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    std::vector<TokenId> whole = prompt;
+    whole.insert(whole.end(), labels[i].begin(), labels[i].end());
+    GenerateRequest scored = request_for(std::move(whole));
+    scored.prompt_name = fmt::format("{} and labels[{}]", prompt_name_, i);
+    scored.score_from = static_cast<int64_t>(prompt.size());
+    requests_.push_back(std::move(scored));
+    label_of_request_.emplace_back(i);
+  }
+}
+
+void ClassifyJob::add(size_t request_index, TokenEvent& event) {
+  if (event.token) token_ = event.token->id;
+  if (event.prompt) {
+    if (const auto label = label_of_request_[request_index]) {
+      double total = 0;
+      for (const ScoredToken& token : event.prompt->scored) {
+        total += static_cast<double>(*token.logprob);
+      }
+      label_logprobs_[*label] = static_cast<float>(total);
+    } else {
+      if (!event.prompt->column_logits.empty()) {
+        label_logprobs_ = std::move(event.prompt->column_logits);
+      }
+      row_ = std::move(event.prompt->row);
+    }
+  }
+  if (!event.ending) return;
+  --num_open_;
+  if (error_) return;
+  if (event.ending->error) {
+    error_ = ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
+  } else if (event.ending->finish.reason == FinishReason::cancelled) {
+    error_ = ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
+  }
+}
+
+Classification ClassifyJob::result() const {
+  Classification result;
+  result.token_id = token_;
+  if (token_) result.token = token_string(model_, *token_);
+  result.logits = row_;
+  if (options_.labels.empty()) return result;
+  for (const float logprob : label_logprobs_) {
+    if (std::isnan(logprob)) {
+      throw Error(ErrorCode::numerical, "the logits of the labels hold a NaN");
+    }
+  }
+  result.scores = normalised(label_logprobs_);
+  const auto best = std::max_element(result.scores.begin(), result.scores.end());
+  result.label = options_.labels[static_cast<size_t>(best - result.scores.begin())];
+  return result;
+}
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// ClassifyJob is one classification as the engine requests it takes, and what they answer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/event.h"
+#include "llm/llm_state.h"
+
+namespace paceline {
+
+// With labels of one token each, or none: one request for the prompt's last row. With longer labels
+// one more per label, behind a prompt whose keys and values are held until all of them are done.
+class ClassifyJob {
+ public:
+  // Throws Error invalid naming the field at fault.
+  ClassifyJob(const LoadedModel& model, const Prompt& prompt, const ClassifyOptions& options);
+
+  // To be submitted in this order; the events of the k-th are told apart by it.
+  std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
+
+  void add(size_t request_index, TokenEvent& event);
+  bool finished() const { return num_open_ == 0; }
+  const std::optional<ErrorInfo>& error() const { return error_; }
+  // Throws Error numerical when the labels can't be compared.
+  Classification result() const;
+  int64_t prompt_tokens() const { return prompt_tokens_; }
+  // The request that holds the prompt, if there is one, to be released at the end.
+  std::optional<size_t> hold_index() const { return hold_index_; }
+
+ private:
+  GenerateRequest request_for(std::vector<TokenId> prompt) const;
+  void add_label_requests(const std::vector<TokenId>& prompt,
+                          const std::vector<std::vector<TokenId>>& label_tokens);
+
+  const LoadedModel& model_;
+  ClassifyOptions options_;
+  SamplingOptions sampling_;
+  std::string prompt_name_;
+  int64_t prompt_tokens_ = 0;
+  std::vector<GenerateRequest> requests_;
+  std::optional<size_t> hold_index_;
+  std::optional<size_t> row_index_;  // the request whose last row is wanted
+  std::vector<std::optional<size_t>> label_of_request_;
+  size_t num_open_ = 0;
+
+  std::optional<TokenId> token_;
+  std::vector<float> row_;
+  std::vector<float>
+      label_logprobs_;  // summed over a label's tokens, or logits of one-token labels
+  std::optional<ErrorInfo> error_;
+};
+
+}  // namespace paceline

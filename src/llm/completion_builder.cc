@@ -1,0 +1,55 @@
+#include "llm/completion_builder.h"
+
+#include "llm/llm_state.h"
+
+namespace paceline {
+
+CompletionShape completion_shape(const GenerateRequest& request) {
+  return {.want_logprobs = request.want_logprobs,
+          .want_prompt_logprobs = request.score_from.has_value(),
+          .stop_strings = request.stop_strings,
+          .seed = request.sampling.seed};
+}
+
+CompletionBuilder::CompletionBuilder(const LoadedModel& model, CompletionShape shape)
+    : model_(model), shape_(std::move(shape)) {
+  completion_.seed = shape_.seed;
+  if (model.tokenizer) completion_.text.emplace();
+}
+
+std::string_view CompletionBuilder::add(TokenEvent& event) {
+  if (event.token) {
+    const TokenId id = event.token->id;
+    completion_.token_ids.push_back(id);
+    if (shape_.want_logprobs) {
+      completion_.logprobs.push_back({.id = id,
+                                      .token = token_string(model_, id),
+                                      .logprob = event.token->logprob,
+                                      .top = describe_top(model_, event.top_logprobs)});
+    }
+    text_.push(model_.engine->token_bytes(id));
+  }
+  if (event.prompt && shape_.want_prompt_logprobs) {
+    completion_.prompt_logprobs = describe(model_, event.prompt->scored);
+  }
+  piece_ = event.ending ? text_.finish(event.releasable_bytes) : text_.take(event.releasable_bytes);
+  if (completion_.text) *completion_.text += piece_;
+  if (event.ending) finish(*event.ending);
+  return piece_;
+}
+
+void CompletionBuilder::finish(const Ending& ending) {
+  finished_ = true;
+  stats_ = ending.stats;
+  completion_.finish_reason = finish_reason_name(ending.finish.reason);
+  if (ending.finish.stop_token) completion_.stop_reason = *ending.finish.stop_token;
+  if (ending.finish.stop_string) {
+    completion_.stop_reason = shape_.stop_strings[static_cast<size_t>(*ending.finish.stop_string)];
+  }
+  completion_.usage = {.prompt_tokens = stats_.prompt_tokens,
+                       .completion_tokens = stats_.output_tokens,
+                       .cached_tokens = stats_.cached_tokens};
+  if (ending.error) error_ = ErrorInfo{.code = *ending.error, .message = ending.message};
+}
+
+}  // namespace paceline

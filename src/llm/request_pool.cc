@@ -1,0 +1,219 @@
+#include "llm/request_pool.h"
+
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "llm/classify_job.h"
+#include "llm/completion_builder.h"
+#include "llm/llm_state.h"
+
+namespace paceline {
+namespace {
+
+// One request of the pool: a completion per choice, a classification, or a score.
+struct Job {
+  int64_t tag = 0;
+  std::vector<CompletionBuilder> choices;
+  std::optional<ClassifyJob> classification;
+  std::optional<std::vector<Logprob>> scored;
+  std::optional<ErrorInfo> error;
+  std::vector<RequestId> ids;  // of its engine requests, as they were submitted
+  size_t num_unsubmitted = 0;
+  int64_t prompt_tokens = 0;
+};
+
+}  // namespace
+
+struct RequestPool::State {
+  explicit State(LLM::State& owner) : llm(owner), model(*owner.model) {}
+
+  struct Waiting {
+    int64_t ticket = 0;
+    GenerateRequest request;
+  };
+
+  int64_t add(Job job, std::vector<GenerateRequest> requests);
+  void submit_waiting();
+  void take(TokenEvent& event);
+  bool is_finished(const Job& job) const;
+  Done finish(int64_t ticket);
+
+  LLM::State& llm;
+  const LoadedModel& model;
+  std::shared_ptr<Channel> channel = std::make_shared<Channel>();
+  std::unordered_map<int64_t, Job> jobs;  // by ticket, the engine's tag
+  int64_t next_ticket = 0;
+  std::deque<Waiting> waiting;  // for room in the engine's queue
+  int64_t num_open = 0;         // engine requests that have begun and not ended
+  std::deque<int64_t> finished;
+  EngineClock::time_point begin;  // of the busy time that the metrics are about
+  GenerationStats totals;
+  std::vector<TokenEvent> events;
+};
+
+int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) {
+  for (GenerateRequest& request : requests) {
+    model.engine->check(request);  // nothing of a request that can't run is begun
+  }
+  if (jobs.empty()) {
+    begin = EngineClock::now();
+    totals = {};
+  }
+  const int64_t ticket = next_ticket++;
+  job.num_unsubmitted = requests.size();
+  jobs.emplace(ticket, std::move(job));
+  for (GenerateRequest& request : requests) waiting.push_back({ticket, std::move(request)});
+  submit_waiting();
+  return ticket;
+}
+
+void RequestPool::State::submit_waiting() {
+  while (!waiting.empty()) {
+    Waiting& next = waiting.front();
+    Job& job = jobs.at(next.ticket);
+    const auto id = model.engine->submit(next.request, channel, next.ticket);
+    if (!id) return;
+    job.ids.push_back(*id);
+    --job.num_unsubmitted;
+    num_open += next.request.n;
+    waiting.pop_front();
+  }
+}
+
+bool RequestPool::State::is_finished(const Job& job) const {
+  if (job.num_unsubmitted > 0) return false;
+  if (job.classification) return job.classification->finished();
+  if (job.scored) return !job.scored->empty() || job.error;
+  for (const CompletionBuilder& choice : job.choices) {
+    if (!choice.finished()) return false;
+  }
+  return true;
+}
+
+void RequestPool::State::take(TokenEvent& event) {
+  Job& job = jobs.at(event.tag);
+  if (event.ending) --num_open;
+  if (job.classification) {
+    size_t index = 0;
+    while (job.ids[index] != event.request) ++index;
+    job.classification->add(index, event);
+  } else if (job.scored) {
+    if (event.prompt) *job.scored = describe(model, event.prompt->scored);
+    if (event.ending && event.ending->error) {
+      job.error = ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
+    } else if (event.ending && event.ending->finish.reason == FinishReason::cancelled) {
+      job.error = ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
+    }
+  } else {
+    CompletionBuilder& choice = job.choices[static_cast<size_t>(event.choice)];
+    choice.add(event);
+    if (choice.finished() && choice.error() && !job.error) job.error = choice.error();
+  }
+  if (event.ending && is_finished(job)) finished.push_back(event.tag);
+}
+
+RequestPool::Done RequestPool::State::finish(int64_t ticket) {
+  auto node = jobs.extract(ticket);
+  Job& job = node.mapped();
+  Done done{.tag = job.tag, .result = ErrorInfo{}};
+  totals.prompt_tokens += job.prompt_tokens;
+  if (job.classification) {
+    ClassifyJob& classification = *job.classification;
+    if (classification.hold_index()) model.engine->release(job.ids[*classification.hold_index()]);
+    job.error = classification.error();
+    try {
+      if (!job.error) done.result = classification.result();
+    } catch (const Error& error) {
+      job.error = ErrorInfo{.code = error.code(), .message = error.what()};
+    }
+  } else if (job.scored) {
+    done.result = std::move(*job.scored);
+  } else {
+    std::vector<Completion> completions;
+    for (CompletionBuilder& choice : job.choices) {
+      completions.push_back(choice.take());
+      completions.back().prompt_logprobs = completions.front().prompt_logprobs;
+      totals.output_tokens += choice.stats().output_tokens;
+    }
+    done.result = std::move(completions);
+  }
+  if (job.error) done.result = *job.error;
+  llm.record_together(totals, begin);
+  return done;
+}
+
+RequestPool::RequestPool(LLM& llm) : state_(std::make_unique<State>(llm.open_state())) {}
+
+RequestPool::~RequestPool() {
+  if (state_->llm.model == nullptr) return;
+  for (const auto& [ticket, job] : state_->jobs) {
+    for (const RequestId id : job.ids) {
+      state_->model.engine->cancel(id);
+      state_->model.engine->release(id);
+    }
+  }
+}
+
+void RequestPool::generate(int64_t tag, const Prompt& prompt, const GenerateOptions& options,
+                           int32_t n) {
+  GenerateRequest request = make_request(state_->model, prompt, options);
+  request.n = n;
+  Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(request.prompt.size())};
+  for (int32_t k = 0; k < n; ++k) {
+    CompletionShape shape = completion_shape(request);
+    shape.seed += static_cast<uint64_t>(k);
+    job.choices.emplace_back(state_->model, std::move(shape));
+  }
+  std::vector<GenerateRequest> requests;
+  requests.push_back(std::move(request));
+  state_->add(std::move(job), std::move(requests));
+}
+
+void RequestPool::chat(int64_t tag, const ChatInput& input, const GenerateOptions& options,
+                       int32_t n) {
+  GenerateOptions of_chat = options;
+  const std::vector<TokenId> ids = encode_chat(state_->model, input, of_chat);
+  generate(tag, ids, of_chat, n);
+}
+
+void RequestPool::classify(int64_t tag, const Prompt& prompt, const ClassifyOptions& options) {
+  Job job{.tag = tag};
+  job.classification.emplace(state_->model, prompt, options);
+  job.prompt_tokens = job.classification->prompt_tokens();
+  auto requests = job.classification->take_requests();
+  state_->add(std::move(job), std::move(requests));
+}
+
+void RequestPool::score(int64_t tag, const Prompt& prompt, const ScoreOptions& options) {
+  std::vector<GenerateRequest> requests;
+  requests.push_back(make_score_request(state_->model, prompt, options));
+  Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(requests[0].prompt.size())};
+  job.scored.emplace();
+  state_->add(std::move(job), std::move(requests));
+}
+
+std::optional<RequestPool::Done> RequestPool::next() {
+  State& state = *state_;
+  while (state.finished.empty()) {
+    if (state.jobs.empty()) return std::nullopt;
+    if (state.num_open == 0) {  // the engine's queue is full of others' requests
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      state.submit_waiting();
+      continue;
+    }
+    if (!state.channel->wait(state.events)) return std::nullopt;
+    for (TokenEvent& event : state.events) state.take(event);
+    state.submit_waiting();
+  }
+  const int64_t ticket = state.finished.front();
+  state.finished.pop_front();
+  return state.finish(ticket);
+}
+
+int64_t RequestPool::in_flight() const { return static_cast<int64_t>(state_->jobs.size()); }
+
+}  // namespace paceline

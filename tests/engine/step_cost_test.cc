@@ -1,0 +1,79 @@
+// A step of decoding sequences takes no memory: everything it needs is there from the steps before.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/engine/engine_fixture.h"
+
+namespace {
+std::atomic<int64_t> num_allocations = 0;
+}
+
+void* operator new(size_t bytes) {
+  num_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* const block = std::malloc(bytes)) return block;
+  throw std::bad_alloc();
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, size_t) noexcept { std::free(block); }
+
+namespace paceline::testing {
+namespace {
+
+// Computes nothing and takes nothing.
+class QuietRunner : public Runner {
+ public:
+  int64_t vocab_size() const override { return kVocab; }
+  int64_t max_logits_rows() const override { return 64; }
+  void run(const Batch& batch) override {
+    finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
+  }
+  std::span<const uint8_t> finite_rows() const override { return finite_; }
+  Tensor logits(int64_t, int64_t count) override {
+    return Tensor(rows_.data(), DType::f32, {count, kVocab});
+  }
+  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t>) override {
+    return logits(first, count);
+  }
+
+ private:
+  std::vector<uint8_t> finite_;
+  std::vector<float> rows_ = std::vector<float>(64 * kVocab, 0.0f);
+};
+
+TEST(StepCost, a_step_allocates_nothing_after_warm_up) {
+  QuietRunner runner;
+  Memory memory;
+  const auto backend = make_reference_backend();
+  const std::vector<CacheGroup> groups = {{.num_blocks = 4096}, {.window = 24, .num_blocks = 4096}};
+  KvCache cache(16, groups);
+  Engine engine(runner, *backend, memory, cache, {.max_model_len = 600, .max_batched_tokens = 256},
+                letters());
+  const auto channel = std::make_shared<Channel>();
+  for (int i = 0; i < 256; ++i) {
+    GenerateRequest request = greedy({1, i % 8, 3}, 400);
+    if (i % 2 == 0) request.sampling.temperature = 1;
+    request.stop_strings = {"xyzzy"};
+    request.ignore_eos = true;
+    ASSERT_TRUE(engine.submit(std::move(request), channel).has_value());
+  }
+  std::vector<TokenEvent> events;
+  events.reserve(4096);
+  for (int i = 0; i < 40; ++i) {
+    engine.step();
+    channel->poll(events);
+  }
+  ASSERT_EQ(engine.num_running(), 256);
+  const int64_t before = num_allocations.load();
+  for (int i = 0; i < 200; ++i) {
+    engine.step();
+    channel->poll(events);
+  }
+  EXPECT_EQ(num_allocations.load() - before, 0);
+  EXPECT_EQ(engine.num_running(), 256);
+}
+
+}  // namespace
+}  // namespace paceline::testing
