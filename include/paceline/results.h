@@ -63,7 +63,8 @@ struct Classification {
 struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  int64_t cached_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompts, found in the prefix cache
+  int64_t preemptions = 0;    // how often a sequence gave its blocks to others and resumed
   double prefill_tokens_per_second = 0;
   double decode_tokens_per_second = 0;
   double time_to_first_token_seconds = 0;

@@ -137,6 +137,8 @@ RequestPool::Done RequestPool::State::finish(int64_t ticket) {
     for (CompletionBuilder& choice : job.choices) {
       completions.push_back(choice.take());
       completions.back().prompt_logprobs = completions.front().prompt_logprobs;
+      totals.cached_tokens += choice.stats().cached_tokens;
+      totals.preemptions += choice.stats().preemptions;
       totals.output_tokens += choice.stats().output_tokens;
     }
     done.result = std::move(completions);

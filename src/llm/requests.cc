@@ -157,6 +157,7 @@ void LLM::State::record(const GenerationStats& stats) {
   metrics = {.prompt_tokens = stats.prompt_tokens,
              .completion_tokens = stats.output_tokens,
              .cached_tokens = stats.cached_tokens,
+             .preemptions = stats.preemptions,
              .prefill_tokens_per_second = rate(prefilled, stats.prefill_seconds),
              .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
              .time_to_first_token_seconds = stats.time_to_first_token_seconds,
@@ -170,6 +171,8 @@ void LLM::State::record_together(const GenerationStats& totals, EngineClock::tim
   };
   metrics = {.prompt_tokens = totals.prompt_tokens,
              .completion_tokens = totals.output_tokens,
+             .cached_tokens = totals.cached_tokens,
+             .preemptions = totals.preemptions,
              .prefill_tokens_per_second = rate(totals.prompt_tokens),
              .decode_tokens_per_second = rate(totals.output_tokens),
              .peak_memory_bytes = model->memory.stats().peak_bytes};

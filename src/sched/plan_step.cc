@@ -26,6 +26,7 @@ class Planner {
     return view_.groups[group].window == 0 ? num_tokens : slice_end;
   }
 
+  SchedBlocks held_by(const SchedRunning& one, size_t group) const;
   void reset_free();
   bool schedule_running();
   int64_t prefill_budget(int64_t num_decodes) const;
@@ -49,6 +50,17 @@ void Planner::reset_free() {
   for (const SchedGroup& group : view_.groups) scratch_.num_free.push_back(group.num_free);
 }
 
+// What it holds when the victims chosen so far have let go: a last block that only they shared
+// needs no copy any more.
+SchedBlocks Planner::held_by(const SchedRunning& one, size_t group) const {
+  SchedBlocks held = one.groups[group];
+  if (!held.copies_last || plan_.preempted.empty()) return held;
+  const auto last = static_cast<size_t>(held.table.back());
+  held.copies_last =
+      view_.groups[group].reference_counts[last] == 1 || scratch_.reference_counts[group][last] > 1;
+  return held;
+}
+
 // Rows that prefills may have in this step.
 int64_t Planner::prefill_budget(int64_t num_decodes) const {
   if (num_decodes == 0) return limits_.max_rows;
@@ -61,7 +73,7 @@ int64_t Planner::prefill_budget(int64_t num_decodes) const {
 int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     const int64_t available = scratch_.num_free[g];
-    const SchedBlocks& held = one.groups[g];
+    const SchedBlocks held = held_by(one, g);
     const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
     if (blocks_to_grow(held, length, limits_.block_size) <= available) continue;
     if (view_.groups[g].window == 0) return 0;
@@ -77,7 +89,7 @@ int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
 void Planner::take_blocks(const SchedRunning& one, int64_t count) {
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
-    scratch_.num_free[g] -= blocks_to_grow(one.groups[g], length, limits_.block_size);
+    scratch_.num_free[g] -= blocks_to_grow(held_by(one, g), length, limits_.block_size);
   }
 }
 

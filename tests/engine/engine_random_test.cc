@@ -1,0 +1,176 @@
+// Random requests on random engines: each gets what it gets alone, to the last bit, whatever else
+// there is, and every block comes back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "tests/engine/engine_fixture.h"
+#include "tests/test_scale.h"
+
+namespace paceline::testing {
+namespace {
+
+// Logits that depend on token and position in every column, so that a wrong row shows.
+void scatter(int32_t token, int32_t position, std::span<float> logits) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const auto mixed = (static_cast<uint32_t>(token) * 2654435761u) ^
+                       (static_cast<uint32_t>(position) * 40503u) ^
+                       (static_cast<uint32_t>(i) * 97u);
+    logits[i] = static_cast<float>((mixed * 2246822519u) >> 20) / 600.0f;
+  }
+}
+
+class RandomEngine : public EngineTest {
+ protected:
+  RandomEngine() : EngineTest(scatter) {}
+
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound));
+  }
+
+  Shape random_shape() {
+    const int64_t pools[] = {6, 9, 20, 60};
+    Shape shape{.block_size = 1 + below(4)};
+    shape.limits = {.max_model_len = 48,
+                    .max_batched_tokens = 2 + below(30),
+                    .max_chunk = below(3) == 0 ? 1 + below(7) : 0,
+                    .max_num_seqs = 1 + below(6),
+                    .prefix_cache = below(4) != 0};
+    if (below(4) != 0) shape.groups.push_back({.num_blocks = pools[below(4)]});
+    if (shape.groups.empty() || below(3) == 0) {
+      shape.groups.push_back({.window = 1 + below(9), .num_blocks = 14 + pools[below(4)]});
+    }
+    return shape;
+  }
+
+  GenerateRequest random_request() {
+    // Few beginnings, so that prefixes are shared.
+    std::vector<TokenId> prompt;
+    const auto first = static_cast<TokenId>(below(2));
+    const int64_t shared = below(18), own = 1 + below(8);
+    for (int64_t i = 0; i < shared; ++i) {
+      prompt.push_back(static_cast<TokenId>((first * 7 + i * 3) % kVocab));
+    }
+    for (int64_t i = 0; i < own; ++i) prompt.push_back(static_cast<TokenId>(below(kVocab)));
+    GenerateRequest request{.prompt = prompt, .max_tokens = below(12)};
+    request.sampling.temperature = below(2) == 0 ? 0.0f : 0.8f;
+    request.sampling.seed = static_cast<uint64_t>(below(1000));
+    if (below(3) == 0) request.sampling.repetition_penalty = 1.2f;
+    if (below(4) == 0) request.sampling.presence_penalty = 0.5f;
+    if (below(4) == 0) request.sampling.top_k = 5;
+    if (below(3) == 0) request.eos_tokens = {static_cast<TokenId>(below(kVocab))};
+    if (below(4) == 0) request.stop_strings = {"a", "bc"};
+    request.want_logprobs = below(2) == 0;
+    if (below(4) == 0) request.score_from = below(static_cast<int64_t>(prompt.size()));
+    if (below(5) == 0) request.columns = {3, 5, 30};
+    if (below(8) == 0) request.want_row = true;
+    if (request.max_tokens > 0 && below(4) == 0) request.n = 1 + static_cast<int32_t>(below(4));
+    request.priority = static_cast<int32_t>(below(3) == 0 ? below(2) : 0);
+    const PrefixUse::Write writes[] = {PrefixUse::Write::keep, PrefixUse::Write::keep,
+                                       PrefixUse::Write::while_held, PrefixUse::Write::none};
+    request.prefix.write = writes[below(4)];
+    request.prefix.read = below(6) != 0;
+    if (below(5) == 0) request.prefix.scope.salt.low = 1;
+    request.prefix.hold = below(12) == 0;
+    return request;
+  }
+
+  static void expect_same(const Answer& found, const Answer& alone) {
+    ASSERT_NE(found.ending, nullptr);
+    EXPECT_EQ(found.tokens, alone.tokens);
+    EXPECT_EQ(found.logprobs, alone.logprobs);
+    EXPECT_EQ(found.releasable, alone.releasable);
+    EXPECT_EQ(found.ending->finish.reason, alone.ending->finish.reason) << found.ending->message;
+    EXPECT_EQ(found.ending->finish.stop_string, alone.ending->finish.stop_string);
+    EXPECT_EQ(found.ending->stats.output_tokens, alone.ending->stats.output_tokens);
+    ASSERT_EQ(found.prompt == nullptr, alone.prompt == nullptr);
+    if (found.prompt == nullptr) return;
+    EXPECT_EQ(found.prompt->column_logits, alone.prompt->column_logits);
+    EXPECT_EQ(found.prompt->row, alone.prompt->row);
+    ASSERT_EQ(found.prompt->scored.size(), alone.prompt->scored.size());
+    for (size_t i = 0; i < found.prompt->scored.size(); ++i) {
+      EXPECT_EQ(found.prompt->scored[i].id, alone.prompt->scored[i].id);
+      EXPECT_EQ(found.prompt->scored[i].logprob, alone.prompt->scored[i].logprob);
+    }
+  }
+
+  void play(uint32_t seed);
+  void compare_with_alone();
+
+  std::mt19937 random_;
+  std::map<RequestId, GenerateRequest> requests_;
+  std::set<RequestId> cancelled_;
+};
+
+void RandomEngine::play(uint32_t seed) {
+  random_.seed(seed);
+  requests_.clear();
+  cancelled_.clear();
+  answers_.clear();
+  engine(random_shape());
+  int64_t to_come = 1 + below(9);
+  bool more = true;
+  int64_t num_steps = 0;
+  while (more || to_come > 0) {
+    while (to_come > 0 && below(3) != 0) {
+      --to_come;
+      GenerateRequest request = random_request();
+      try {
+        const auto id = engine_->submit(request, channel_);
+        requests_.emplace(id.value(), std::move(request));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::exhausted) << error.what();
+      }
+    }
+    if (!requests_.empty() && below(25) == 0) {
+      const RequestId id = requests_.begin()->first;
+      engine_->cancel(id);
+      cancelled_.insert(id);
+    }
+    more = step();
+    ASSERT_LT(++num_steps, 4000) << "seed " << seed;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+void RandomEngine::compare_with_alone() {
+  const auto together = std::move(answers_);
+  for (const auto& [id, request] : requests_) {
+    if (cancelled_.contains(id)) continue;
+    for (int32_t k = 0; k < request.n; ++k) {
+      ASSERT_TRUE(together.contains({id, k})) << "an answer is missing";
+      engine({.num_blocks = 200, .limits = {.max_model_len = 48, .max_batched_tokens = 200}});
+      answers_.clear();
+      GenerateRequest alone = request;
+      alone.n = 1;
+      alone.sampling.seed += static_cast<uint64_t>(k);
+      alone.prefix = {};
+      if (k > 0) {
+        alone.score_from.reset();
+        alone.columns.clear();
+        alone.want_row = false;
+      }
+      SCOPED_TRACE(::testing::Message() << "request " << id << " choice " << k);
+      expect_same(together.at({id, k}), run(alone));
+    }
+  }
+}
+
+TEST_F(RandomEngine, everybody_gets_what_they_get_alone) {
+  const int count = scaled(400, 20000);
+  for (int seed = 0; seed < count; ++seed) {
+    SCOPED_TRACE(seed);
+    play(static_cast<uint32_t>(seed));
+    if (HasFailure()) return;
+    engine_->check_integrity();
+    EXPECT_EQ(engine_->num_running() + engine_->num_waiting(), 0);
+    compare_with_alone();
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::testing

@@ -1,0 +1,250 @@
+// However requests are run - alone, batched, in chunks, preempted, on a warm cache, as choices of
+// one prompt - each gets the same bits.
+#include "tests/llm/equalities.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "engine/run_alone.h"
+#include "llm/llm_state.h"
+
+namespace paceline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& source() {
+  static const fs::path path = PACELINE_SOURCE_DIR;
+  return path;
+}
+
+std::vector<std::string> golden_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(source() / "tests/goldens/models")) {
+    if (fs::exists(entry.path() / "config.json")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Ways to run a batch; each must not show.
+const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
+  static const std::map<std::string, std::function<void(LoadOptions&)>> all = {
+      {"as_it_comes", [](LoadOptions&) {}},
+      {"two_threads", [](LoadOptions& o) { o.num_threads = 2; }},
+      {"chunks_of_1", [](LoadOptions& o) { o.max_chunk = 1; }},
+      {"chunks_of_7", [](LoadOptions& o) { o.max_chunk = 7; }},
+      {"chunks_of_64",
+       [](LoadOptions& o) {
+         o.max_chunk = 64;
+         o.max_num_batched_tokens = 64;
+       }},
+      {"three_at_a_time", [](LoadOptions& o) { o.max_num_seqs = 3; }},
+      {"nothing_cached", [](LoadOptions& o) { o.prefix_caching = false; }},
+      {"small_blocks", [](LoadOptions& o) { o.block_size = 3; }},
+      {"a_tight_cache",
+       [](LoadOptions& o) {
+         o.block_size = 2;
+         o.max_model_len = 160;
+         o.batch_timeout_ms = 10000;
+         o.batch_size = 8;  // all of them
+       }},
+  };
+  return all;
+}
+
+// A cache in which the requests preempt each other: a fraction of what all of them would take.
+size_t tight_cache_bytes(const LoadOptions& model) {
+  LoadOptions one = model;
+  one.max_num_seqs = 1;
+  one.max_model_len = 160;
+  return LLM::load(one).model_info().kv_cache_bytes * 3 / 2;
+}
+
+class Equalities : public ::testing::TestWithParam<std::string> {
+ protected:
+  LoadOptions model() const {
+    return {.model = (source() / "tests/goldens/models" / GetParam()).string(),
+            .max_model_len = 160,
+            .num_threads = 1};
+  }
+};
+
+TEST_P(Equalities, batched_or_alone) {
+  const auto requests = mixed_requests(256, 20);
+  const auto expected = alone(model(), requests);
+  for (const auto& [name, change] : executions()) {
+    SCOPED_TRACE(name);
+    LoadOptions options = model();
+    change(options);
+    if (name == "a_tight_cache") options.kv_cache_memory_bytes = tight_cache_bytes(options);
+    LLM llm = LLM::load(options);
+    for (const char* cache : {"cold", "warm"}) {
+      SCOPED_TRACE(cache);
+      const auto results = llm.batch_generate(requests);
+      for (size_t i = 0; i < results.size(); ++i) {
+        SCOPED_TRACE(i);
+        const auto* completion = std::get_if<Completion>(&results[i]);
+        ASSERT_NE(completion, nullptr) << std::get<ErrorInfo>(results[i]).message;
+        expect_same_completion(*completion, expected[i]);
+      }
+      // A cache of nothing but windows is never so tight.
+      if (name == "a_tight_cache" && GetParam() != "mistral_window") {
+        EXPECT_GT(llm.metrics().preemptions, 0);
+      }
+    }
+  }
+}
+
+TEST_P(Equalities, four_choices_or_four_requests) {
+  LLM llm = LLM::load(model());
+  for (LLM::Request request : mixed_requests(256, 16)) {
+    const auto choices = llm.generate_choices(request.prompt, request.options, 4);
+    ASSERT_EQ(choices.size(), 4u);
+    const uint64_t seed = *request.options.seed;
+    for (uint64_t k = 0; k < 4; ++k) {
+      request.options.seed = seed + k;
+      expect_same_completion(choices[k], alone(model(), {request}).front());
+    }
+  }
+}
+
+TEST_P(Equalities, classify_and_score_too) {
+  std::vector<Prompt> prompts;
+  for (const LLM::Request& request : mixed_requests(256, 1)) prompts.push_back(request.prompt);
+  LoadOptions one = model();
+  one.max_num_seqs = 1;
+  one.prefix_caching = false;
+  LLM single = LLM::load(one);
+  LoadOptions many = model();
+  many.num_threads = 2;
+  LLM batch = LLM::load(many);
+  ClassifyOptions options{.with_logits = true};
+  options.sampling.seed = 5;
+  const auto results = batch.classify(prompts, options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const Classification expected = single.classify(prompts[i], options);
+    const auto& found = std::get<Classification>(results[i]);
+    EXPECT_EQ(found.token_id, expected.token_id);
+    EXPECT_EQ(found.logits, expected.logits);
+    const auto scored = batch.score(prompts[i], {.num_top_logprobs = 2});
+    const auto expected_scores = single.score(prompts[i], {.num_top_logprobs = 2});
+    ASSERT_EQ(scored.size(), expected_scores.size());
+    for (size_t t = 0; t < scored.size(); ++t) {
+      EXPECT_EQ(scored[t].logprob, expected_scores[t].logprob);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, Equalities, ::testing::ValuesIn(golden_models()),
+                         [](const auto& golden) { return golden.param; });
+
+// Notes how far each victim had come.
+class PreemptionWatch : public StepObserver {
+ public:
+  void on_submitted(const Sequence&, int64_t) override {}
+  void on_cancelled(RequestId, int64_t) override {}
+  void on_step(const StepRecord& record) override {
+    for (const auto& token : record.tokens) ++drawn_[token.id];
+    // Preemption comes before the step's draws, and a victim draws nothing in it.
+    for (const int64_t id : record.preempted) preempted_at.insert(drawn_[id]);
+  }
+  std::set<int64_t> preempted_at;
+
+ private:
+  std::map<int64_t, int64_t> drawn_;
+};
+
+// Two requests on pools of every size that holds one of them: the younger is preempted after every
+// number of tokens that it can have drawn.
+TEST(EqualitiesPreempted, at_every_possible_step) {
+  constexpr int64_t kOutput = 12;
+  LoadOptions options{.model = (source() / "tests/goldens/models/qwen3_tied").string(),
+                      .max_model_len = 64,
+                      .block_size = 1,
+                      .num_threads = 1};
+  const auto requests = mixed_requests(256, kOutput);
+  std::vector<LLM::Request> pair = {requests[1], requests[3]};
+  for (size_t i = 0; i < pair.size(); ++i) {
+    auto ids = std::get<std::vector<int32_t>>(requests[4].prompt);
+    ids.resize(20 - i);
+    ids.front() = static_cast<int32_t>(i);  // nothing is shared
+    pair[i].prompt = ids;
+    pair[i].options.max_tokens = kOutput;
+    pair[i].options.ignore_eos = true;
+  }
+  const auto expected = alone(options, pair);
+  LoadOptions one = options;
+  one.max_num_seqs = 1;
+  const size_t context_bytes = LLM::load(one).model_info().kv_cache_bytes;
+  std::set<int64_t> preempted_at;
+  for (int64_t blocks = 32; blocks <= 64; ++blocks) {
+    LoadOptions tight = options;
+    tight.max_model_len = 32;
+    tight.kv_cache_memory_bytes = context_bytes / 64 * static_cast<size_t>(blocks);
+    const auto model = load_model(tight);
+    PreemptionWatch watch;
+    model->engine->set_observer(&watch);
+    std::vector<CompletionBuilder> builders;
+    const auto channel = std::make_shared<Channel>();
+    for (size_t i = 0; i < pair.size(); ++i) {
+      GenerateRequest request = make_request(*model, pair[i].prompt, pair[i].options);
+      builders.emplace_back(*model, completion_shape(request));
+      model->engine->submit(std::move(request), channel, static_cast<int64_t>(i));
+    }
+    std::vector<TokenEvent> events;
+    while (model->engine->step()) {
+      model->engine->check_integrity();
+      channel->poll(events);
+      for (TokenEvent& event : events) builders[static_cast<size_t>(event.tag)].add(event);
+    }
+    channel->poll(events);
+    for (TokenEvent& event : events) builders[static_cast<size_t>(event.tag)].add(event);
+    for (size_t i = 0; i < builders.size(); ++i) {
+      SCOPED_TRACE(::testing::Message() << blocks << " blocks, request " << i);
+      expect_same_completion(builders[i].completion(), expected[i]);
+    }
+    preempted_at.insert(watch.preempted_at.begin(), watch.preempted_at.end());
+  }
+  // With every token drawn there is nothing left to preempt.
+  for (int64_t drawn = 1; drawn < kOutput; ++drawn) {
+    EXPECT_TRUE(preempted_at.contains(drawn))
+        << drawn << " of " << ::testing::PrintToString(preempted_at);
+  }
+}
+
+// Text and stop strings, on the bundled model.
+TEST(EqualitiesText, batched_or_alone_with_stop_strings) {
+  const fs::path path = source() / "models/paceline-10m";
+  if (!fs::exists(path / "model.safetensors")) GTEST_SKIP() << "the bundled model isn't here";
+  const LoadOptions model{.model = path.string(), .max_model_len = 256, .num_threads = 1};
+  std::vector<LLM::Request> requests = mixed_requests(4096, 24);
+  const char* const texts[] = {"It was a dark and stormy night, and the old man",
+                               "It was a dark and stormy night, and the young lady"};
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (i % 2 == 0) requests[i].prompt = texts[i / 2 % 2];
+    requests[i].options.stop = {" the ", "\n\n", "qz"};
+  }
+  const auto expected = alone(model, requests);
+  for (const auto& [name, change] : executions()) {
+    SCOPED_TRACE(name);
+    LoadOptions options = model;
+    change(options);
+    LLM llm = LLM::load(options);
+    for (int round = 0; round < 2; ++round) {
+      const auto results = llm.batch_generate(requests);
+      for (size_t i = 0; i < results.size(); ++i) {
+        SCOPED_TRACE(i);
+        expect_same_completion(std::get<Completion>(results[i]), expected[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::testing
