@@ -2,7 +2,7 @@
 // kernels [--isa=NAME|all] [--threads=N] [--benchmark_filter=matmul] ...
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
+#include <charconv>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +41,13 @@ struct Options {
   int num_threads = 0;
 };
 
+// False when `text` is anything but a count.
+bool read_count(std::string_view text, int& count) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, count);
+  return read.ec == std::errc() && read.ptr == end && count >= 0;
+}
+
 // Takes what it knows off the arguments; false when one of them makes no sense.
 bool take_options(int& argc, char** argv, Options& options) {
   int kept = 1;
@@ -54,7 +61,7 @@ bool take_options(int& argc, char** argv, Options& options) {
         if (isa_name(isa) == argument.substr(6)) options.isas.push_back(isa);
       }
     } else if (argument.starts_with("--threads=")) {
-      options.num_threads = std::atoi(argv[i] + 10);
+      if (!read_count(argument.substr(10), options.num_threads)) return false;
     } else {
       argv[kept++] = argv[i];
     }

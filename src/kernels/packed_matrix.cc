@@ -36,8 +36,8 @@ To convert(From value) {
 
 template <class T>
 int64_t index_in_panel(int64_t k, int64_t column) {
-  constexpr int64_t interleave = interleave_of(dtype_of<T>());
-  return (k / interleave * kPanelWidth + column) * interleave + k % interleave;
+  constexpr int64_t kInterleave = interleave_of(dtype_of<T>());
+  return (k / kInterleave * kPanelWidth + column) * kInterleave + k % kInterleave;
 }
 
 template <class T>

@@ -81,7 +81,7 @@ fs::path find_model_directory(const std::string& model) {
         ErrorCode::not_found,
         fmt::format("model {}: there is no such directory, and it isn't an org/name", model));
   }
-  const fs::path snapshot = snapshot_directory(model);
+  fs::path snapshot = snapshot_directory(model);
   if (snapshot.empty()) {
     throw Error(ErrorCode::not_found,
                 fmt::format("model {}: no such directory, and not in the local Hugging Face cache "

@@ -33,7 +33,7 @@ Json text_config_of(const Json& json, std::string_view where) {
 }
 
 std::string family_name(const HfConfig& config, const WeightReader& weights) {
-  const std::string name = config.string("model_type", "");
+  std::string name = config.string("model_type", "");
   if (!name.empty()) return name;
   return weights.contains("layers.0.self_attn.q_norm.weight") ? "qwen3" : "qwen2";
 }

@@ -37,6 +37,7 @@ uint64_t split_mix(uint64_t key, uint64_t index) {
 // A nearly normal value is the sum of four uniform bytes (Irwin-Hall), centred and scaled: 1,021
 // different values, none beyond 3.46 standard deviations. A table holds them rounded to T.
 constexpr size_t kNumSums = 4 * 255 + 1;
+constexpr size_t kMiddleSum = kNumSums / 2;
 constexpr float kSumDeviation = 147.80054f;  // sqrt(4 * (2^16 - 1) / 12)
 
 // The sums of the lower and of the upper four bytes.
@@ -62,7 +63,7 @@ template <class T>
 void fill_normal(T* elements, uint64_t count, uint64_t key) {
   std::array<T, kNumSums> values;
   for (size_t sum = 0; sum < kNumSums; ++sum) {
-    const auto centred = static_cast<float>(sum) - static_cast<float>(kNumSums / 2);
+    const auto centred = static_cast<float>(sum) - static_cast<float>(kMiddleSum);
     values[sum] = rounded<T>(centred * (kStandardDeviation / kSumDeviation));
   }
   uint64_t i = 0;

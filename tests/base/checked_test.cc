@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/test_scale.h"
+
 namespace paceline {
 namespace {
 
@@ -20,14 +22,15 @@ std::optional<uint64_t> narrowed(Wide value) {
 TEST(Checked, AgreesWithWideArithmetic) {
   std::mt19937_64 random(3);
   int overflows = 0;
-  for (int i = 0; i < 100'000; ++i) {
+  const int num_rounds = scaled(100'000, 10'000'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const uint64_t a = random() >> (random() % 64), b = random() >> (random() % 64);
     ASSERT_EQ(checked_add(a, b), narrowed(Wide{a} + b));
     ASSERT_EQ(checked_mul(a, b), narrowed(Wide{a} * b));
     overflows += checked_mul(a, b) ? 0 : 1;
   }
-  EXPECT_GT(overflows, 1000);
-  EXPECT_LT(overflows, 99'000);
+  EXPECT_GT(overflows, num_rounds / 100);
+  EXPECT_LT(overflows, num_rounds / 100 * 99);
 }
 
 TEST(Checked, Limits) {

@@ -24,7 +24,7 @@ std::string refusal(Body&& body) {
 }
 
 std::string parse_refusal(std::string_view text) {
-  const std::string message = refusal([&] { parse_json(text, "config.json"); });
+  std::string message = refusal([&] { parse_json(text, "config.json"); });
   EXPECT_TRUE(message.starts_with("config.json: ")) << message << " for " << text;
   return message;
 }

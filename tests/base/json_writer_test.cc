@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -84,7 +85,8 @@ TEST(JsonWriter, IllFormedUtf8IsReplaced) {
 
 TEST(JsonWriter, AnyBytesBecomeAStringThatReadsBack) {
   std::mt19937 random(5);
-  for (int round = 0; round < 5000; ++round) {
+  const int num_rounds = scaled(5000, 500'000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::string text;
     for (size_t length = random() % 20; text.size() < length;) {
       text += static_cast<char>(random() % (random() % 2 == 0 ? 256 : 0x30));
@@ -95,7 +97,8 @@ TEST(JsonWriter, AnyBytesBecomeAStringThatReadsBack) {
 
 TEST(JsonWriter, DoublesReadBackToTheSameBits) {
   std::mt19937_64 random(6);
-  for (int round = 0; round < 20'000; ++round) {
+  const int num_rounds = scaled(20'000, 2'000'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const auto value = std::bit_cast<double>(random());
     const std::string text = number_text(value);
     if (!std::isfinite(value)) {
@@ -110,7 +113,8 @@ TEST(JsonWriter, DoublesReadBackToTheSameBits) {
 
 TEST(JsonWriter, FloatsReadBackToTheSameBits) {
   std::mt19937 random(7);
-  for (int round = 0; round < 20'000; ++round) {
+  const int num_rounds = scaled(20'000, 2'000'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const auto value = std::bit_cast<float>(static_cast<uint32_t>(random()));
     const std::string text = number_text(value);
     if (!std::isfinite(value)) {
@@ -208,7 +212,8 @@ void expect_equal(const Json& actual, const Json& expected) {
 
 TEST(JsonWriter, RandomTreesReadBack) {
   std::mt19937 random(8);
-  for (int round = 0; round < 2000; ++round) {
+  const int num_rounds = scaled(2000, 200'000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::string text;
     JsonWriter writer(text);
     const Json written = write_random(random, writer, 6);

@@ -27,7 +27,7 @@ class MappedFileTest : public testing::Test {
   ~MappedFileTest() override { fs::remove_all(directory_); }
 
   fs::path write(const std::string& name, const std::string& content) const {
-    const fs::path path = directory_ / name;
+    fs::path path = directory_ / name;
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
@@ -97,7 +97,7 @@ TEST_F(MappedFileTest, ReleasedPagesReadTheSame) {
 }
 
 TEST_F(MappedFileTest, ReadTextFile) {
-  const std::string content = "line\r\n\xC3\xA9\0end";
+  const std::string content("line\r\n\xC3\xA9\0end", 12);
   const fs::path path = write("text", content);
   EXPECT_EQ(read_text_file(path, content.size()), content);
   EXPECT_EQ(read_text_file(write("none", ""), 0), "");

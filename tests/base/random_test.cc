@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "tests/test_scale.h"
+
 namespace paceline {
 namespace {
 
@@ -50,7 +52,8 @@ TEST(Philox, KnownAnswers) {
 TEST(Philox, AgreesWithTheDefinition) {
   std::mt19937 random(7);
   const auto word = [&] { return static_cast<uint32_t>(random()); };
-  for (int i = 0; i < 20'000; ++i) {
+  const int num_rounds = scaled(20'000, 2'000'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const Words counter = {word(), word(), word(), word()};
     const uint32_t key0 = word(), key1 = word();
     ASSERT_EQ(philox(counter, key0, key1), philox_oracle(counter, key0, key1));
@@ -71,8 +74,8 @@ TEST(Philox, EveryArgumentMatters) {
 TEST(UniformDraw, IsTheTop53BitsOfTheFirstTwoWords) {
   for (uint64_t i = 0; i < 1000; ++i) {
     const Words words = philox4x32(42, i);
-    const double scaled = uniform_draw(42, i) * 0x1p53;
-    ASSERT_EQ(scaled, static_cast<double>(joined(words[1], words[0]) >> 11));
+    const double numerator = uniform_draw(42, i) * 0x1p53;
+    ASSERT_EQ(numerator, static_cast<double>(joined(words[1], words[0]) >> 11));
   }
 }
 

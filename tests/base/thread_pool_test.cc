@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tests/test_scale.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -45,13 +46,14 @@ void expect_every_index_once(ThreadPool& pool, int64_t count, int64_t grain) {
 
 TEST(ThreadPool, ParallelForVisitsEveryIndexExactlyOnce) {
   std::mt19937_64 random(1);
+  const int num_rounds = scaled(60, 6000);
   for (int num_threads = 1; num_threads <= 8; ++num_threads) {
     ThreadPool pool(num_threads);
     ASSERT_EQ(pool.num_threads(), num_threads);
     for (int64_t count : {0, 1, 2, 7, 8, 9, 63, 64, 65}) {
       for (int64_t grain : {1, 2, 8, 64}) expect_every_index_once(pool, count, grain);
     }
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < num_rounds; ++round) {
       const auto count = static_cast<int64_t>(random() % 5000);
       const auto grain = static_cast<int64_t>(1 + random() % (round % 2 == 0 ? 16 : 3000));
       expect_every_index_once(pool, count, grain);

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
-#include <vector>
+
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -16,9 +18,9 @@ namespace {
 std::string encode_oracle(uint32_t code_point) {
   std::string bits;
   for (int i = 20; i >= 0; --i) bits += (code_point >> i) & 1 ? '1' : '0';
-  static const char* const kPatterns[] = {"0xxxxxxx", "110xxxxx10xxxxxx",
-                                          "1110xxxx10xxxxxx10xxxxxx",
-                                          "11110xxx10xxxxxx10xxxxxx10xxxxxx"};
+  static constexpr const char* kPatterns[] = {"0xxxxxxx", "110xxxxx10xxxxxx",
+                                              "1110xxxx10xxxxxx10xxxxxx",
+                                              "11110xxx10xxxxxx10xxxxxx10xxxxxx"};
   const size_t length = code_point < 0x80      ? 1
                         : code_point < 0x800   ? 2
                         : code_point < 0x10000 ? 3
@@ -88,9 +90,9 @@ DecodedCodePoint decode_oracle(std::string_view text) {
 
 // Random bytes that are often almost well formed.
 std::string random_bytes(std::mt19937& random) {
-  static const std::vector<uint8_t> kEdges = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
-                                              0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE,
-                                              0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xF8, 0xFF};
+  static constexpr uint8_t kEdges[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
+                                       0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE,
+                                       0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xF8, 0xFF};
   std::string text;
   const size_t length = 1 + random() % 12;
   while (text.size() < length) {
@@ -99,7 +101,7 @@ std::string random_bytes(std::mt19937& random) {
         text += static_cast<char>(random() % 256);
         break;
       case 1:
-        text += static_cast<char>(kEdges[random() % kEdges.size()]);
+        text += static_cast<char>(kEdges[random() % std::size(kEdges)]);
         break;
       case 2:
         text += static_cast<char>(0x80 + random() % 0x40);
@@ -146,7 +148,8 @@ TEST(Utf8, DecodesTwoBytesAsTheOracle) {
 TEST(Utf8, DecodesRandomBytesAsTheOracle) {
   std::mt19937 random(11);
   int num_valid = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  const int num_rounds = scaled(20'000, 2'000'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const std::string text = random_bytes(random);
     std::string replaced;
     bool valid = true;
@@ -162,13 +165,14 @@ TEST(Utf8, DecodesRandomBytesAsTheOracle) {
     ASSERT_TRUE(is_valid_utf8(replaced));
     num_valid += valid ? 1 : 0;
   }
-  EXPECT_GT(num_valid, 500);
+  EXPECT_GT(num_valid, num_rounds / 40);
 }
 
 TEST(Utf8, IncompleteSuffixAsTheOracle) {
   std::mt19937 random(12);
   int num_incomplete = 0;
-  for (int round = 0; round < 30'000; ++round) {
+  const int num_rounds = scaled(30'000, 3'000'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const std::string text = random_bytes(random);
     size_t expected = 0;
     for (size_t length = 1; length <= 3 && length <= text.size(); ++length) {
@@ -177,13 +181,14 @@ TEST(Utf8, IncompleteSuffixAsTheOracle) {
     ASSERT_EQ(incomplete_utf8_suffix(text), expected);
     num_incomplete += expected > 0 ? 1 : 0;
   }
-  EXPECT_GT(num_incomplete, 1000);
+  EXPECT_GT(num_incomplete, num_rounds / 30);
 }
 
 // A streaming reader holds back the suffix and gets the same text as one who sees all at once.
 TEST(Utf8, HoldingBackTheSuffixLosesNothing) {
   std::mt19937 random(13);
-  for (int round = 0; round < 2000; ++round) {
+  const int num_rounds = scaled(2000, 200'000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::string text;
     while (text.size() < 30) text += random_bytes(random);
     std::string out, held;

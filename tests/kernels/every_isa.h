@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,7 +51,7 @@ inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
 inline std::string first_difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return "sizes differ";
   for (size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) == 0) continue;
+    if (std::bit_cast<uint32_t>(a[i]) == std::bit_cast<uint32_t>(b[i])) continue;
     return "element " + std::to_string(i) + ": " + std::to_string(a[i]) + " and " +
            std::to_string(b[i]);
   }

@@ -60,7 +60,7 @@ struct AttentionShape {
 // look at point far outside. What is stored depends on the shapes and seed alone, not on
 // block_size.
 struct AttentionInputs {
-  AttentionInputs(const AttentionShape& shape, uint64_t seed, uint64_t placement_seed,
+  AttentionInputs(const AttentionShape& wanted, uint64_t seed, uint64_t placement_seed,
                   Memory& memory);
 
   AttentionShape shape;

@@ -12,7 +12,6 @@
 namespace paceline {
 namespace {
 
-using testing::Each;
 using testing::ElementsAre;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "base/utf8.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -12,7 +13,8 @@ TEST(TextStream, pieces_are_well_formed_and_add_up_to_the_text) {
   const std::string text =
       "a\u00e9\u20ac\U0001F600 \xff\xe2\x82z\xf0\x9f";  // the end is incomplete
   uint64_t counter = 0;
-  for (int round = 0; round < 500; ++round) {
+  const int num_rounds = scaled(500, 50'000);
+  for (int round = 0; round < num_rounds; ++round) {
     TextStream stream;
     std::string shown;
     size_t pushed = 0;

@@ -52,7 +52,7 @@ TEST_P(ModelEquality, a_ragged_batch_computes_each_sequence_as_if_alone) {
     SCOPED_TRACE(std::string(model.backend().name()));
     // Three sequences of different lengths advance by random amounts in shared batches.
     std::vector<std::vector<int32_t>> prompts;
-    for (const size_t length : {64, 41, 7}) {
+    for (const std::ptrdiff_t length : {64, 41, 7}) {
       std::vector<int32_t> prompt(golden.prompt_ids.begin(), golden.prompt_ids.begin() + length);
       if (length < 64) std::ranges::reverse(prompt);
       prompts.push_back(std::move(prompt));

@@ -126,7 +126,6 @@ MaskedReference::Mask MaskedReference::mask_of(int64_t padded_length, int64_t le
 MaskedReference::Rows MaskedReference::attention(const Rows& x, int64_t layer,
                                                  const Mask& mask) const {
   const std::string name = in_layer(layer, "self_attn");
-  const auto head_dim = static_cast<size_t>(config_.head_dim);
   const RopeConfig& rope =
       config_.ropes[static_cast<size_t>(config_.layers[static_cast<size_t>(layer)].rope_index)];
   Rows q, k, v;
@@ -141,32 +140,39 @@ MaskedReference::Rows MaskedReference::attention(const Rows& x, int64_t layer,
     rotate(q[t], static_cast<int64_t>(t), rope);
     rotate(k[t], static_cast<int64_t>(t), rope);
   }
-  const auto group = static_cast<size_t>(config_.num_heads / config_.num_kv_heads);
   Rows out;
   for (size_t t = 0; t < x.size(); ++t) {
-    Row row(q[t].size(), 0.0);
-    for (size_t h = 0; h < static_cast<size_t>(config_.num_heads); ++h) {
-      const size_t query = h * head_dim, key = h / group * head_dim;
-      Row scores(x.size());
-      for (size_t s = 0; s < x.size(); ++s) {
-        double dot = 0;
-        for (size_t d = 0; d < head_dim; ++d) dot += q[t][query + d] * k[s][key + d];
-        dot *= static_cast<double>(config_.attention_scale);
-        const auto cap = static_cast<double>(config_.attention_soft_cap);
-        if (cap > 0) dot = cap * std::tanh(dot / cap);
-        scores[s] = dot + mask[t][s];
-      }
-      const double largest = *std::ranges::max_element(scores);
-      if (largest == kNever) continue;  // a row of padding that sees nothing
-      double total = 0;
-      for (double& score : scores) total += score = std::exp(score - largest);
-      for (size_t s = 0; s < x.size(); ++s) {
-        for (size_t d = 0; d < head_dim; ++d) {
-          row[query + d] += scores[s] / total * v[s][key + d];
-        }
+    out.push_back(linear(attend(q[t], k, v, mask[t]), name + ".o_proj", config_.hidden_size));
+  }
+  return out;
+}
+
+MaskedReference::Row MaskedReference::attend(const Row& query, const Rows& keys, const Rows& values,
+                                             const Row& mask) const {
+  const auto head_dim = static_cast<size_t>(config_.head_dim);
+  const auto cap = static_cast<double>(config_.attention_soft_cap);
+  Row out(query.size(), 0.0);
+  for (int64_t head = 0; head < config_.num_heads; ++head) {
+    const size_t first = static_cast<size_t>(head) * head_dim;
+    const int64_t kv_head = head * config_.num_kv_heads / config_.num_heads;
+    const size_t kv_first = static_cast<size_t>(kv_head) * head_dim;
+    Row scores(keys.size());
+    for (size_t s = 0; s < keys.size(); ++s) {
+      double dot = 0;
+      for (size_t d = 0; d < head_dim; ++d) dot += query[first + d] * keys[s][kv_first + d];
+      dot *= static_cast<double>(config_.attention_scale);
+      if (cap > 0) dot = cap * std::tanh(dot / cap);
+      scores[s] = dot + mask[s];
+    }
+    const double largest = *std::ranges::max_element(scores);
+    if (largest == kNever) continue;  // a row of padding that sees nothing
+    double total = 0;
+    for (double& score : scores) total += score = std::exp(score - largest);
+    for (size_t s = 0; s < keys.size(); ++s) {
+      for (size_t d = 0; d < head_dim; ++d) {
+        out[first + d] += scores[s] / total * values[s][kv_first + d];
       }
     }
-    out.push_back(linear(row, name + ".o_proj", config_.hidden_size));
   }
   return out;
 }

@@ -40,6 +40,8 @@ class MaskedReference {
   void rotate(Row& heads, int64_t position, const RopeConfig& rope) const;
   void norm_heads(Row& heads, const std::string& name) const;
   Rows attention(const Rows& x, int64_t layer, const Mask& mask) const;
+  // What one query [heads * head_dim] takes of the values, for all its heads; mask [L].
+  Row attend(const Row& query, const Rows& keys, const Rows& values, const Row& mask) const;
   Row mlp(const Row& x, int64_t layer) const;
   Mask mask_of(int64_t padded_length, int64_t length, int64_t window) const;
 

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-TokenHistory history(std::vector<int32_t> prompt, std::vector<int32_t> output) {
+TokenHistory history(const std::vector<int32_t>& prompt, const std::vector<int32_t>& output) {
   TokenHistory history;
   history.add_prompt(prompt);
   for (int32_t id : output) history.add_output(id);

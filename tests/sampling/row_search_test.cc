@@ -12,6 +12,7 @@
 #include "sampling/draw.h"
 #include "sampling/ranking.h"
 #include "sampling/weights.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -112,7 +113,8 @@ TEST(Weights, EndureEveryFiniteLogitAndTheLeastTemperature) {
 TEST(Weights, CutoffMissesNothingThatReachesTheFraction) {
   std::mt19937_64 random(4);
   std::uniform_real_distribution<float> uniform(0.0f, 1.0f);
-  for (int round = 0; round < 2000; ++round) {
+  const int num_rounds = scaled(2000, 200'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const float max = 100.0f * (uniform(random) - 0.5f);
     const float temperature = std::pow(10.0f, -4.0f * uniform(random));
     const Weigher weigher(max, temperature);
@@ -139,7 +141,8 @@ TEST(Ranking, KeysOrderByLogitThenByLowerId) {
 
 TEST(Ranking, APrefixEndsWhereASortWouldEndIt) {
   std::mt19937_64 random(5);
-  for (int round = 0; round < 600; ++round) {
+  const int num_rounds = scaled(600, 60'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const size_t count = 1 + random() % (round % 20 == 0 ? 20000 : 400);
     const uint64_t distinct = round % 3 == 0 ? 3 : 1u << 20;
     std::vector<RankedWeight> entries(count);
@@ -184,6 +187,7 @@ TEST(Draw, FromARowEqualsFromAllItsElementsAsCandidates) {
   std::mt19937_64 random(6);
   std::uniform_real_distribution<double> uniform(0.0, 1.0);
   Memory memory;
+  const int num_draws = scaled(300, 30'000);
   for (size_t width : {1, 5, 64, 100, 1000}) {
     const std::vector<float> row = random_row(random, width);
     BlockedRow blocked(static_cast<int64_t>(width));
@@ -193,7 +197,7 @@ TEST(Draw, FromARowEqualsFromAllItsElementsAsCandidates) {
     candidates.collect(blocked, -kInfinity);
     candidates.weigh(weigher);
     std::vector<uint64_t> sums(width / 64 + 1);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < num_draws; ++i) {
       const double u = i == 0 ? 0.0 : i == 1 ? 0x1.fffffffffffffp-1 : uniform(random);
       const int32_t id = draw_from_row(blocked, weigher, u, sums);
       ASSERT_EQ(draw_candidate(candidates, u), id);

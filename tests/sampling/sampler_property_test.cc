@@ -1,11 +1,13 @@
 // The sampler against the rules as they read, over random rows and options.
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "base/random.h"
 #include "tests/sampling/naive_sampler.h"
 #include "tests/sampling/sampler_fixture.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -77,10 +79,10 @@ class RandomCase {
 class SamplerPropertyTest : public SamplerFixture {};
 
 TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
-  constexpr int kNumCases = 6000;
+  const int num_cases = scaled(6000, 600'000);
   constexpr double kDecided = 1e-5;  // what float rounding can't overturn
   int num_compared = 0;
-  for (uint64_t seed = 0; seed < kNumCases; ++seed) {
+  for (uint64_t seed = 0; seed < static_cast<uint64_t>(num_cases); ++seed) {
     const RandomCase c(seed);
     NaiveChoice expected = NaiveSampler(c.logits, c.options, c.history).choose();
     if (expected.margin < kDecided) continue;
@@ -104,13 +106,14 @@ TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
           << "seed " << seed << ", position " << position;
     }
   }
-  EXPECT_GT(num_compared, kNumCases * 9 / 10);
+  EXPECT_GT(num_compared, num_cases / 10 * 9);
 }
 
 TEST_F(SamplerPropertyTest, TopLogprobsEqualThoseOfAFullSort) {
-  for (uint64_t seed = 0; seed < 500; ++seed) {
+  const auto num_cases = static_cast<uint64_t>(scaled(500, 50'000));
+  for (uint64_t seed = 0; seed < num_cases; ++seed) {
     const RandomCase c(seed);
-    double max = -kInf, sum = 0;
+    double max = -std::numeric_limits<double>::infinity(), sum = 0;
     for (float x : c.logits) max = std::max(max, double{x});
     for (float x : c.logits) sum += std::exp(double{x} - max);
     std::vector<int32_t> order(c.logits.size());

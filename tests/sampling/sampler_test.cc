@@ -254,7 +254,7 @@ TEST_F(SamplerTest, TheRowIsLeftAsItIs) {
 
 TEST_F(SamplerTest, AVocabularyBeyondTheExactSumsIsRefused) {
   try {
-    Sampler(*backend_, memory_, kMaxWeights + 1);
+    sampler(static_cast<size_t>(kMaxWeights) + 1);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);

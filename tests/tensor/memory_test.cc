@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "tensor/buffer.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -204,7 +205,8 @@ TEST(Memory, RandomAllocationsAgreeWithTheBooks) {
   std::mt19937 random(4);
   std::map<unsigned char*, Held> held;
   size_t asked = 0, num_refused = 0;
-  for (int step = 0; step < 1500; ++step) {
+  const int num_steps = scaled(1500, 150'000);
+  for (int step = 0; step < num_steps; ++step) {
     if (random() % 2 == 0 || held.empty()) {
       const size_t bytes = random() % (random() % 8 == 0 ? 5 * kMiB : 100'000);
       unsigned char* block = nullptr;
@@ -248,10 +250,11 @@ TEST(Memory, ManyThreadsAtOnce) {
   Memory memory;
   std::vector<std::thread> threads;
   std::atomic<int> num_wrong{0};
+  const int num_rounds = scaled(500, 50'000);
   for (unsigned seed = 0; seed < 4; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937 random(seed);
-      for (int i = 0; i < 500; ++i) {
+      for (int i = 0; i < num_rounds; ++i) {
         const size_t bytes = 1 + random() % (i % 50 == 0 ? 3 * kMiB : 20'000);
         Buffer buffer(memory, bytes);
         if (!all_zero(buffer.get(), bytes)) ++num_wrong;
@@ -268,14 +271,12 @@ TEST(Memory, ManyThreadsAtOnce) {
 
 // VmLck of this process in bytes.
 size_t locked_bytes_of_process() {
-  std::FILE* file = std::fopen("/proc/self/status", "r");
-  if (file == nullptr) return 0;
-  char line[256];
-  size_t kib = 0;
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    if (std::sscanf(line, "VmLck: %zu kB", &kib) == 1) break;
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word && word != "VmLck:") {
   }
-  std::fclose(file);
+  size_t kib = 0;
+  status >> kib;
   return kib * 1024;
 }
 

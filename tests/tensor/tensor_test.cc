@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -143,6 +144,7 @@ std::vector<float> awkward_values() {
 // with the conversion of its own.
 template <class From, class To>
 void expect_copies_convert() {
+  using Bits = std::conditional_t<sizeof(To) == 4, uint32_t, uint16_t>;
   const std::vector<float> values = awkward_values();
   for (const bool from_transposed : {false, true}) {
     for (const bool to_transposed : {false, true}) {
@@ -165,7 +167,8 @@ void expect_copies_convert() {
           const From original = from.elements<From>()[at(from)];
           const To copied = to.elements<To>()[at(to)];
           const To expected = from_float<To>(to_float(original));
-          ASSERT_EQ(std::memcmp(&copied, &expected, sizeof(To)), 0) << row << ", " << column;
+          ASSERT_EQ(std::bit_cast<Bits>(copied), std::bit_cast<Bits>(expected))
+              << row << ", " << column;
         }
       }
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tensor/tensor.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -209,7 +210,8 @@ class Views {
 
 TEST(TensorViews, RandomChainsAgreeWithTheModel) {
   int num_strided = 0, num_empty = 0;
-  for (unsigned seed = 0; seed < 3000; ++seed) {
+  const auto num_seeds = static_cast<unsigned>(scaled(3000, 300'000));
+  for (unsigned seed = 0; seed < num_seeds; ++seed) {
     Views views(seed);
     views.expect_same();
     for (int i = 0; i < 8; ++i) {
@@ -227,7 +229,8 @@ TEST(TensorViews, RandomChainsAgreeWithTheModel) {
 TEST(TensorViews, ContiguousGivesTheElementsInOrder) {
   Memory memory;
   int num_copied = 0;
-  for (unsigned seed = 0; seed < 1000; ++seed) {
+  const auto num_seeds = static_cast<unsigned>(scaled(1000, 100'000));
+  for (unsigned seed = 0; seed < num_seeds; ++seed) {
     Views views(seed);
     for (int i = 0; i < 5; ++i) views.step();
     Buffer storage;
@@ -249,7 +252,8 @@ TEST(TensorViews, ContiguousGivesTheElementsInOrder) {
 // Into a view whose elements are distinct: a transposed slice of a larger array.
 TEST(TensorViews, CopyWritesExactlyTheElementsOfTheTarget) {
   std::mt19937 random(9);
-  for (unsigned seed = 0; seed < 1000; ++seed) {
+  const auto num_seeds = static_cast<unsigned>(scaled(1000, 100'000));
+  for (unsigned seed = 0; seed < num_seeds; ++seed) {
     Views views(seed);
     for (int i = 0; i < 4; ++i) views.step();
     const Tensor& from = views.view();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 #include "tokenizer/unicode_normalizer.h"
 
@@ -87,7 +88,8 @@ std::optional<StringMatcher::Match> naive_find(const std::vector<std::string_vie
 TEST(StringMatcher, EqualsTheDefinition) {
   RandomText random(5);
   size_t num_matches = 0;
-  for (int round = 0; round < 2000; ++round) {
+  const int num_rounds = scaled(2000, 200'000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::vector<std::string> owned(random.below(8));
     for (auto& string : owned) {
       string.resize(1 + random.below(6));

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 #include "tokenizer/vocabulary.h"
 
@@ -66,7 +67,8 @@ std::vector<TokenId> naive_merge(const MergeTable& merges, std::vector<TokenId> 
 TEST(BpeMerger, BothWaysEqualTheDefinition) {
   RandomText random(1);
   size_t merged = 0;
-  for (int round = 0; round < 300; ++round) {
+  const int num_rounds = scaled(300, 30'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const RandomModel model(random);
     BpeMerger merger(model.merges);
     for (int piece = 0; piece < 10; ++piece) {
@@ -109,7 +111,8 @@ TEST(MergeTable, ALaterMergeOfTheSamePairWins) {
 // Out of order on purpose: positions that come back from the right.
 TEST(RankQueue, GivesTheLowestRankAndTheLeftmostPosition) {
   RandomText random(2);
-  for (int round = 0; round < 200; ++round) {
+  const int num_rounds = scaled(200, 20'000);
+  for (int round = 0; round < num_rounds; ++round) {
     RankQueue queue;
     std::multimap<uint64_t, bool> expected;
     for (int step = 0; step < 300; ++step) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 #include "tokenizer/unicode_class.h"
 #include "tokenizer/vocabulary.h"
@@ -31,7 +32,8 @@ TEST(ByteLevel, OtherCharactersStandForThemselves) {
 
 TEST(ByteLevel, RoundTrip) {
   RandomText random(12);
-  for (int i = 0; i < 1000; ++i) {
+  const int num_rounds = scaled(1000, 100'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const std::string bytes = random.bytes(50);
     const std::string text = to_byte_level(bytes);
     ASSERT_TRUE(is_valid_utf8(text));

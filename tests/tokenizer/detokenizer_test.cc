@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "paceline/tokenizer.h"
+#include "tests/test_scale.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
 
@@ -34,7 +35,8 @@ TEST_P(DetokenizerOf, EqualsTheFullDecodeOnEveryPrefix) {
   const Tokenizer tokenizer = Tokenizer::load(golden_tokenizers() / GetParam());
   RandomText random(11);
   const auto bound = static_cast<size_t>(tokenizer.vocab_size());
-  for (int i = 0; i < 200; ++i) {
+  const int num_rounds = scaled(200, 20'000);
+  for (int i = 0; i < num_rounds; ++i) {
     std::vector<TokenId> ids(random.below(40));
     for (TokenId& id : ids) {
       id = static_cast<TokenId>(

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/test_scale.h"
+
 namespace paceline {
 namespace {
 
@@ -32,7 +34,8 @@ size_t longest_search(const std::vector<uint64_t>& hashes) {
 // them: few ids, near each other.
 TEST(HashInteger, NoKeyIsABadOne) {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 400; ++round) {
+  const int num_keys = scaled(400, 40'000);
+  for (int round = 0; round < num_keys; ++round) {
     const uint64_t key = random();
     std::vector<uint64_t> hashes;
     for (uint64_t left = 0; left < kNumLefts; ++left) {
@@ -46,7 +49,8 @@ TEST(HashInteger, NoKeyIsABadOne) {
 
 TEST(HashBytes, NoKeyIsABadOne) {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 100; ++round) {
+  const int num_keys = scaled(100, 10'000);
+  for (int round = 0; round < num_keys; ++round) {
     const uint64_t key = round == 0 ? 0 : random();
     std::vector<uint64_t> hashes;
     for (uint32_t i = 0; i < kNumLefts * kNumRights; ++i) {

@@ -1,7 +1,7 @@
 // Texts that are one long piece: merging is O(n log n), whatever they consist of.
 #include <gtest/gtest.h>
-#include <time.h>
 
+#include <ctime>
 #include <string>
 #include <vector>
 

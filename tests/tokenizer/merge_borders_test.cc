@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "paceline/tokenizer.h"
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 
 namespace paceline {
@@ -62,7 +63,7 @@ class RandomFile {
     for (int byte = 0; byte < 256; ++byte) {
       char name[8];
       std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
-      if (all_bytes || random_.below(8) != 0) fallback_.push_back(name);
+      if (all_bytes || random_.below(8) != 0) fallback_.emplace_back(name);
     }
     const bool odd_tokens_merge = random_.below(4) == 0;
     if (odd_tokens_merge) {
@@ -133,7 +134,8 @@ class RandomFile {
 TEST(MergeBorders, CuttingChangesNoResult) {
   RandomText random(4);
   size_t merged = 0;
-  for (int round = 0; round < 400; ++round) {
+  const int num_rounds = scaled(400, 40'000);
+  for (int round = 0; round < num_rounds; ++round) {
     const RandomFile file(random);
     const std::string json = file.json();
     const Tokenizer tokenizer = Tokenizer::from_json(json, "random.json");

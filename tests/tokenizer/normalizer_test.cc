@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 #include "tokenizer/text_normalizers.h"
 
@@ -40,7 +41,8 @@ TEST(NfcNormalizer, ReturnsTheTextItselfWhenNothingChanges) {
 
 TEST(NfcNormalizer, IsIdempotentAndKeepsBoundaries) {
   RandomText random(4);
-  for (int i = 0; i < 5000; ++i) {
+  const int num_rounds = scaled(5000, 500'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const std::string text = random.text(20);
     const std::string once = nfc(text);
     ASSERT_TRUE(is_valid_utf8(once));
@@ -78,7 +80,8 @@ TEST(UnicodeNormalizer, OtherForms) {
 TEST(UnicodeNormalizer, ComposingWhatIsDecomposedIsNfc) {
   const UnicodeNormalizer composed(UnicodeForm::nfc), decomposed(UnicodeForm::nfd);
   RandomText random(14);
-  for (int i = 0; i < 3000; ++i) {
+  const int num_rounds = scaled(3000, 300'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const std::string text = random.text(12);
     ASSERT_EQ(nfc(normalized(decomposed, text)), nfc(text)) << text;
   }

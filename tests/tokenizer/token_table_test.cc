@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
 
@@ -17,7 +18,8 @@ class LongDecode : public testing::TestWithParam<const char*> {};
 TEST_P(LongDecode, EqualsTheDetokenizer) {
   const Tokenizer tokenizer = Tokenizer::load(golden_tokenizers() / GetParam());
   RandomText random(8);
-  for (int round = 0; round < 60; ++round) {
+  const int num_rounds = scaled(60, 6000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::vector<TokenId> ids(random.below(6000));
     for (TokenId& id : ids) {
       id = static_cast<TokenId>(random.below(static_cast<size_t>(tokenizer.vocab_size())));

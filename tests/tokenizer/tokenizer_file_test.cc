@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 #include "tests/tokenizer/small_tokenizer.h"
 
@@ -194,7 +195,8 @@ TEST(TokenizerFile, AnyDamageIsSafe) {
   }
   RandomText random(6);
   size_t refused = 0;
-  for (int i = 0; i < 3000; ++i) {
+  const int num_rounds = scaled(3000, 300'000);
+  for (int i = 0; i < num_rounds; ++i) {
     std::string damaged = whole;
     damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
     const std::string error = refusal(damaged);

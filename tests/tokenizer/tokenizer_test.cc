@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
 #include "tests/tokenizer/small_tokenizer.h"
@@ -70,7 +71,8 @@ TEST(Tokenizer, AHoleAmongTheIdsIsNoToken) {
 TEST(Tokenizer, IllFormedTextIsRepairedFirst) {
   const auto tokenizer = Tokenizer::load(golden_tokenizers() / "unknown_pattern");
   RandomText random(7);
-  for (int i = 0; i < 2000; ++i) {
+  const int num_rounds = scaled(2000, 200'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const std::string bytes = random.bytes(40);
     const std::string repaired = replace_invalid_utf8(bytes);
     const Ids ids = tokenizer.encode(bytes);
@@ -90,7 +92,8 @@ TEST(Tokenizer, DecodeInvertsEncode) {
   json.replace(json.find(none), none.size(), R"("normalizer":{"type":"NFC"})");
   const auto normalizing = Tokenizer::from_json(json, "t.json");
   RandomText random(8);
-  for (int i = 0; i < 3000; ++i) {
+  const int num_rounds = scaled(3000, 300'000);
+  for (int i = 0; i < num_rounds; ++i) {
     const std::string text = random.text(20);
     TextStore store(text);
     ASSERT_EQ(plain.decode(plain.encode(text)), text);
@@ -102,7 +105,8 @@ TEST(Tokenizer, DecodeInvertsEncode) {
 TEST(Tokenizer, TokenBytesAddUpToTheDecodedText) {
   const auto tokenizer = Tokenizer::load(golden_tokenizers() / "odd_flags");
   RandomText random(9);
-  for (int i = 0; i < 1000; ++i) {
+  const int num_rounds = scaled(1000, 100'000);
+  for (int i = 0; i < num_rounds; ++i) {
     Ids ids(random.below(30));
     for (TokenId& id : ids)
       id = static_cast<TokenId>(random.below(static_cast<size_t>(tokenizer.vocab_size())));
@@ -118,7 +122,8 @@ TEST(Tokenizer, TheCacheChangesNothing) {
   RandomText random(10);
   std::string text;
   Ids expected;
-  for (int i = 0; i < 4000; ++i) {
+  const int num_words = scaled(4000, 400'000);
+  for (int i = 0; i < num_words; ++i) {
     const std::string word =
         random.text(3) + "<longer>";  // an added token: what follows is on its own
     text += word;
@@ -268,9 +273,10 @@ TEST(TokenizerSpans, CountTheBytesOfTheTextAsItWasGiven) {
 // of one character, and are those of whole characters.
 TEST(TokenizerSpans, StayInTheText) {
   RandomText random(21);
+  const int num_rounds = scaled(200, 20'000);
   for (const char* name : kGoldenTokenizers) {
     const Tokenizer tokenizer = Tokenizer::load(golden_tokenizers() / name);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < num_rounds; ++i) {
       const std::string text = random.text(12);
       const Encoding encoding = tokenizer.encode_with_spans(text);
       ASSERT_EQ(encoding.ids, tokenizer.encode(text)) << name << ": " << text;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/test_scale.h"
 #include "tests/tokenizer/random_text.h"
 #include "tokenizer/word_cache_pool.h"
 
@@ -20,7 +21,8 @@ TEST(WordCache, HoldsWhatWasPutLast) {
   std::map<std::string, Ids> expected;
   size_t hits = 0;
   size_t misses = 0;
-  for (int step = 0; step < 200'000; ++step) {
+  const int num_steps = scaled(200'000, 20'000'000);
+  for (int step = 0; step < num_steps; ++step) {
     // More words than there is room for, many of them alike up to zeros at the end.
     std::string word = std::to_string(random.below(WordCache::kNumEntries / 4));
     word.append(random.below(3), '\0');

@@ -82,7 +82,7 @@ TEST(Safetensors, HeaderLengthIsChecked) {
                  [&] { parse_safetensors_header(as_bytes_of(file), kFile); });
   };
   refused("", {kFile, "header length", "ends after 0 of 8 bytes"});
-  refused("\x02\0\0\0\0\0\0", {kFile, "header length"});
+  refused(std::string("\x02\0\0\0\0\0\0", 7), {kFile, "header length", "ends after 7 of 8 bytes"});
   std::string file = safetensors_file("{}");
   file[0] = 3;
   refused(file, {kFile, "header length: 3 bytes, but only 2 follow", "truncated"});

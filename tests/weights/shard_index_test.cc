@@ -1,6 +1,7 @@
 #include "weights/shard_index.h"
 
 #include "base/random.h"
+#include "tests/test_scale.h"
 #include "tests/weights/written_files.h"
 
 namespace paceline {
@@ -66,10 +67,11 @@ TEST(ShardIndex, DamageAnywhereReadsOrIsRefused) {
     return true;
   };
   for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(reads(whole.substr(0, size)));
-  for (uint64_t i = 0; i < 3'000; ++i) {
+  const auto num_cases = static_cast<uint64_t>(scaled(3'000, 300'000));
+  for (uint64_t i = 0; i < num_cases; ++i) {
     const auto draw = philox4x32(5, i);
     std::string changed = whole;
-    changed[draw[0] % changed.size()] ^= static_cast<char>(1 + draw[1] % 255);
+    change_byte(changed, draw[0] % changed.size(), draw[1]);
     reads(changed);
   }
 }

@@ -102,8 +102,8 @@ TEST(WeightReader, LeftOverTensorsAreNamedUpToEight) {
                                              testing::EndsWith("\"model.extra.7\"")));
   }
 
-  names.push_back("model.extra.8");
-  names.push_back("model.extra.9");
+  names.emplace_back("model.extra.8");
+  names.emplace_back("model.extra.9");
   NamedCheckpoint ten(names);
   WeightReader reader_of_ten(*ten);
   reader_of_ten.read("embed_tokens.weight", {1});

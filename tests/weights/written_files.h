@@ -2,10 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -60,6 +60,11 @@ inline std::string safetensors_file(const std::vector<WrittenTensor>& tensors, s
 
 inline std::span<const std::byte> as_bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+// Changes one byte to another value, of which `draw` chooses one.
+inline void change_byte(std::string& content, size_t at, uint32_t draw) {
+  content[at] = static_cast<char>(content[at] ^ static_cast<char>(1 + draw % 255));
 }
 
 class TemporaryDirectory {

@@ -6,7 +6,6 @@
 #include "kernels/cpu/vec_math.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
-namespace {
 
 constexpr int kTilePairs = 6;
 constexpr int kTileVectors = kAccumulators / kTilePairs;
@@ -25,7 +24,7 @@ struct SmallProduct {
 enum class Start { zero, out };
 
 template <Start kStart, int kPairs, int kVectors>
-void multiply_tile(const SmallProduct& product) {
+static void multiply_tile(const SmallProduct& product) {
   const float* a = product.a;
   const float* b = product.b;
   const int64_t a_stride = product.a_stride;
@@ -62,7 +61,7 @@ void multiply_tile(const SmallProduct& product) {
 }
 
 template <Start kStart, int kVectors, int kPairs = kTilePairs>
-void multiply_pairs(int64_t pairs, const SmallProduct& product) {
+static void multiply_pairs(int64_t pairs, const SmallProduct& product) {
   if constexpr (kPairs > 0) {
     if (pairs == kPairs) {
       multiply_tile<kStart, kPairs, kVectors>(product);
@@ -73,7 +72,7 @@ void multiply_pairs(int64_t pairs, const SmallProduct& product) {
 }
 
 template <Start kStart, int kVectors = kTileVectors>
-void multiply_upto(int64_t vectors, int64_t pairs, const SmallProduct& product) {
+static void multiply_upto(int64_t vectors, int64_t pairs, const SmallProduct& product) {
   if constexpr (kVectors > 0) {
     if (vectors == kVectors) {
       multiply_pairs<kStart, kVectors>(pairs, product);
@@ -85,7 +84,7 @@ void multiply_upto(int64_t vectors, int64_t pairs, const SmallProduct& product) 
 
 // All columns of at most kTilePairs pairs.
 template <Start kStart>
-void multiply_small(int64_t num_vectors, int64_t pairs, SmallProduct product) {
+static void multiply_small(int64_t num_vectors, int64_t pairs, SmallProduct product) {
   while (num_vectors > 0) {
     const int64_t vectors = min_of(num_vectors, kTileVectors);
     multiply_upto<kStart>(vectors, pairs, product);
@@ -203,14 +202,14 @@ PL_INLINE PairRange find_visible(const AttentionTask& task, const TileBuffers& b
   return pairs;
 }
 
-void score_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs) {
+static void score_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs) {
   for (int64_t pair = pairs.begin; pair < pairs.end; pair += kTilePairs) {
     score_pairs(task, buffers, pair, min_of(kTilePairs, pairs.end - pair));
   }
 }
 
-void exponentiate_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs,
-                        const Partial& partial) {
+static void exponentiate_chunk(const AttentionTask& task, const TileBuffers& buffers,
+                               PairRange pairs, const Partial& partial) {
   for (int64_t pair = pairs.begin; pair < pairs.end; ++pair) {
     const MaxAndSum result =
         exponentiate(task, buffers.visible[pair], buffers.scores + pair * kChunkLength);
@@ -219,8 +218,8 @@ void exponentiate_chunk(const AttentionTask& task, const TileBuffers& buffers, P
   }
 }
 
-void weigh_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs,
-                 const Partial& partial) {
+static void weigh_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs,
+                        const Partial& partial) {
   const int64_t padded = padded_head_dim(task.head_dim);
   for (int64_t i = pairs.begin * padded; i < pairs.end * padded; i += kLanes) {
     store(partial.values + i, Vec{});
@@ -230,5 +229,4 @@ void weigh_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRang
   }
 }
 
-}  // namespace
 }  // namespace paceline::PACELINE_ISA_NAMESPACE
