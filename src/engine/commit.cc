@@ -61,7 +61,9 @@ void Engine::commit_rows() {
   const int64_t num_outputs = builder_.num_whole_outputs();
   for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
     const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
+    const auto began = EngineClock::now();
     const Tensor logits = runner_.logits(begin, count);
+    record_.forward_seconds += seconds_between(began, EngineClock::now());
     for (int64_t i = 0; i < count; ++i) {
       const BatchOutput& output = builder_.outputs()[static_cast<size_t>(begin + i)];
       if (output.sequence->finished) continue;  // it failed

@@ -26,7 +26,6 @@ Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
 Engine::~Engine() { end_all(); }
 
 bool Engine::step() {
-  record_.clear();
   record_.begin = EngineClock::now();
   take_in();
   decide();
@@ -179,7 +178,12 @@ void Engine::record_step() {
   record_.step = counters_.steps;
   record_.total_seconds = std::chrono::duration<double>(EngineClock::now() - record_.begin).count();
   budget_.record(record_.num_rows, view_.num_decodes(), record_.total_seconds);
-  if (observer_ == nullptr) return;
+  if (observer_ != nullptr) show_record();
+  record_.clear();
+}
+
+// What ended without a step of its own stands in the next one's record.
+void Engine::show_record() {
   record_.num_waiting = static_cast<int64_t>(waiting_.size());
   for (int g = 0; g < cache_.num_groups(); ++g) {
     record_.free_blocks.push_back(cache_.pool(g).num_free());

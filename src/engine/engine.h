@@ -123,6 +123,7 @@ class Engine {
   void publish();
   void remove_finished();
   void record_step();
+  void show_record();
 
   Runner& runner_;
   KvCache& cache_;
@@ -150,7 +151,7 @@ class Engine {
   BatchBuilder builder_;
   StepBudget budget_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
-  EngineClock::time_point computed_at_;  // when the step's forward ended
+  EngineClock::time_point computed_at_;            // when the step's forward ended
   StepRecord record_;
   StepObserver* observer_ = nullptr;
   EngineCounters counters_;

@@ -44,10 +44,9 @@ void StepView::add_running(const Sequence& sequence) {
   const size_t begin = blocks_.size();
   for (int g = 0; g < cache_.num_groups(); ++g) {
     const int64_t length = sequence.blocks.length(g);
-    blocks_.push_back(
-        {.table = sequence.blocks.table(g),
-         .length = length,
-         .copies_last = cache_.copies_last_block(sequence.blocks, g, length + 1)});
+    blocks_.push_back({.table = sequence.blocks.table(g),
+                       .length = length,
+                       .copies_last = cache_.copies_last_block(sequence.blocks, g, length + 1)});
   }
   running_views_.push_back({.arrival_id = sequence.arrival_id,
                             .priority = sequence.request().priority,

@@ -39,6 +39,11 @@ LLM::~LLM() = default;
 LLM LLM::load(const LoadOptions& options) {
   auto state = std::make_unique<State>();
   state->model = load_model(options);
+  if (!options.trace_file.empty()) {
+    state->trace = std::make_unique<TraceWriter>(
+        options.trace_file, state->model->directory.string(), *state->model->engine);
+    state->model->engine->set_observer(state->trace.get());
+  }
   state->thread = std::make_unique<EngineThread>(
       *state->model->engine,
       AdmissionWindow{.timeout = std::chrono::milliseconds(options.batch_timeout_ms),
@@ -56,6 +61,7 @@ LLM::State& LLM::open_state() const {
 void LLM::close() {
   if (state_ == nullptr) return;
   state_->thread.reset();
+  state_->trace.reset();
   state_->model.reset();
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "engine/engine_thread.h"
+#include "engine/trace_writer.h"
 #include "llm/completion_builder.h"
 #include "load/loaded_model.h"
 #include "paceline/llm.h"
@@ -17,6 +18,7 @@ namespace paceline {
 
 struct LLM::State {
   std::unique_ptr<LoadedModel> model;
+  std::unique_ptr<TraceWriter> trace;    // watches model->engine
   std::unique_ptr<EngineThread> thread;  // steps model->engine
   Metrics metrics;
 

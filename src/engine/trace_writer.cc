@@ -1,0 +1,131 @@
+#include "engine/trace_writer.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+int64_t microseconds(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
+
+template <class Numbers>
+void write_numbers(JsonWriter& writer, std::string_view key, const Numbers& numbers) {
+  writer.key(key).begin_array();
+  for (const auto number : numbers) writer.integer(number);
+  writer.end_array();
+}
+
+void write_counts(JsonWriter& writer, std::string_view key,
+                  const std::vector<StepRecord::IdAndCount>& counts) {
+  writer.key(key).begin_array();
+  for (const auto& [id, count] : counts) {
+    writer.begin_array().integer(id).integer(count).end_array();
+  }
+  writer.end_array();
+}
+
+void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t choice) {
+  writer.member("temperature", sampling.temperature).member("top_p", sampling.top_p);
+  writer.member("top_k", sampling.top_k).member("min_p", sampling.min_p);
+  writer.member("repetition_penalty", sampling.repetition_penalty);
+  writer.member("frequency_penalty", sampling.frequency_penalty);
+  writer.member("presence_penalty", sampling.presence_penalty);
+  writer.key("logit_bias").begin_array();
+  for (const auto& [id, bias] : sampling.logit_bias) {
+    writer.begin_array().integer(id).number(bias).end_array();
+  }
+  writer.end_array().member("seed", sampling.seed + static_cast<uint64_t>(choice));
+}
+
+}  // namespace
+
+TraceWriter::TraceWriter(const std::string& path, std::string_view model, const Engine& engine)
+    : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+  if (file_ == nullptr) {
+    throw Error(ErrorCode::invalid, fmt::format("--trace {}: {}", path, std::strerror(errno)));
+  }
+  const KvCache& cache = engine.cache();
+  JsonWriter writer(line_);
+  writer.begin_object().member("type", "start").member("model", model);
+  writer.member("block_size", cache.block_size()).key("groups").begin_array();
+  for (int g = 0; g < cache.num_groups(); ++g) {
+    writer.begin_object().member("window", cache.group(g).window);
+    writer.member("blocks", cache.pool(g).num_blocks()).end_object();
+  }
+  writer.end_array().member("max_num_seqs", engine.limits().max_num_seqs);
+  writer.member("max_batched_tokens", engine.limits().max_batched_tokens).end_object();
+  write_line();
+}
+
+TraceWriter::~TraceWriter() = default;
+
+void TraceWriter::write_line() {
+  line_.push_back('\n');
+  if (file_ != nullptr && std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size()) {
+    file_.reset();
+  }
+  line_.clear();
+}
+
+// A line for each of its choices.
+void TraceWriter::on_submitted(const Sequence& sequence, int64_t step) {
+  const GenerateRequest& request = sequence.request();
+  for (int32_t choice = 0; choice < request.n; ++choice) {
+    JsonWriter writer(line_);
+    writer.begin_object().member("type", "request").member("id", sequence.shared->id + choice);
+    writer.member("step", step);
+    write_numbers(writer, "prompt_ids", request.prompt);
+    writer.member("prompt_tokens", sequence.prompt_length);
+    writer.member("max_tokens", request.max_tokens);
+    write_sampling(writer, request.sampling, choice);
+    write_numbers(writer, "stop_token_ids", request.stop_token_ids);
+    writer.key("stop").begin_array();
+    for (const std::string& stop : request.stop_strings) writer.string(stop);
+    writer.end_array();
+    write_numbers(writer, "eos_token_ids", request.eos_tokens);
+    writer.member("ignore_eos", request.ignore_eos).member("priority", request.priority);
+    writer.end_object();
+    write_line();
+  }
+}
+
+void TraceWriter::on_cancelled(RequestId id, int64_t step) {
+  JsonWriter writer(line_);
+  writer.begin_object().member("type", "cancel").member("id", id).member("step", step);
+  writer.end_object();
+  write_line();
+}
+
+void TraceWriter::on_step(const StepRecord& record) {
+  JsonWriter writer(line_);
+  const double at = std::chrono::duration<double>(record.begin - begin_).count();
+  writer.begin_object().member("type", "step").member("step", record.step);
+  writer.member("at_us", microseconds(at)).member("plan_us", microseconds(record.plan_seconds));
+  writer.member("forward_us", microseconds(record.forward_seconds));
+  writer.member("total_us", microseconds(record.total_seconds));
+  writer.member("rows", record.num_rows).member("waiting", record.num_waiting);
+  write_numbers(writer, "free", record.free_blocks);
+  write_numbers(writer, "cached", record.cached_blocks);
+  write_counts(writer, "admitted", record.admitted);
+  write_numbers(writer, "preempted", record.preempted);
+  writer.key("slices").begin_array();
+  for (const StepRecord::Slice& slice : record.slices) {
+    writer.begin_array().integer(slice.id).integer(slice.first).integer(slice.count).end_array();
+  }
+  writer.end_array();
+  write_counts(writer, "blocks", record.blocks);
+  write_counts(writer, "tokens", record.tokens);
+  writer.key("finished").begin_array();
+  for (const StepRecord::IdAndReason& one : record.finished) {
+    writer.begin_array().integer(one.id).string(finish_reason_name(one.reason)).end_array();
+  }
+  writer.end_array().end_object();
+  write_line();
+}
+
+}  // namespace paceline
