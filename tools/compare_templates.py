@@ -2,12 +2,12 @@
 """Compares our chat templates with Jinja over random templates: the text must be equal, or both must fail.
 
     python tools/compare_templates.py [--count N] [--seed S] [--binary build/release/paceline]
-    python tools/compare_templates.py --write-goldens FILE --count N        # for tests/goldens/chat
+    python tools/compare_templates.py --write-goldens tests/goldens/chat/random_templates.jsonl --count 800 --seed 5
 
 Jinja runs as transformers sets it up (the packages of tools/goldens/requirements.txt). Left out, because templates
 don't need them or Python's answer is an accident: integers beyond 64 bits; what prints a Python object (a generator, a
 method, a dict's view); our budgets; unknown filters and tests, and words such as `if` behind a test, which Jinja
-refuses when it reads the template and we when we come to them; a constant sliced that can't be.
+refuses when it reads the template and we when we come to them. What is not made at all: template_generator.py.
 """
 
 import argparse
@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BATCH = 2000
 PYTHON_OBJECTS = ("generator object", "built-in method", "bound method", "<function", "<Macro", "dict_", "object at 0x", "reversed",
                   "<filter", "Undefined", "range(", "LoopContext", "<class", "<method")
-READ_EARLIER = ("expected token", "No filter named", "No test named", "'dict_")
-REFUSED = ("64 bits", "by a slice", 'found "not"', 'found "in"', 'found "is"')
+READ_EARLIER = ("expected token", "No filter named", "No test named", "dict_")
+REFUSED = ("64 bits", 'found "not"', 'found "in"', 'found "is"')
 
 
 def render_in_python(template):
@@ -51,8 +51,12 @@ def render_in_ours(templates, binary):
     return answers
 
 
+def prints_an_object(text):
+    return any(part.lower() in text.lower() for part in PYTHON_OBJECTS)  # a filter may have changed the case
+
+
 def is_excluded(outcome, expected, answer):
-    if outcome == "ok" and any(text in expected for text in PYTHON_OBJECTS):
+    if outcome == "ok" and prints_an_object(expected):
         return True
     if outcome == "error" and any(text in expected for text in READ_EARLIER):
         return True
@@ -89,8 +93,8 @@ def write_goldens(arguments):
         while written < arguments.count:
             template = generator.template()
             outcome, expected = render_in_python(template)
-            sliced_constant = re.search(r"\)\[[^\]]*:", template)
-            unfit = sliced_constant or any(text in expected for text in PYTHON_OBJECTS + READ_EARLIER)
+            is_beyond_64_bits = re.search(r"\d{19}", expected)
+            unfit = is_beyond_64_bits or prints_an_object(expected) or any(text in expected for text in READ_EARLIER)
             if unfit or len(template) > 400 or len(expected) > 400 or (outcome == "error" and written % 5 != 0):
                 continue
             row = {"template": template, "rendered": expected} if outcome == "ok" else {"template": template, "fails": True}

@@ -13,14 +13,9 @@ namespace paceline {
 std::string format_percent(TemplateRuntime& runtime, std::string_view format,
                            const TemplateValue& values);
 
-// Fields by order, number or name, with a format specification; attributes and items of fields are
-// refused.
+// Fields by order, number or name, their attributes and items, and a format specification. Must
+// agree with string.Formatter, which Jinja's sandbox puts in the place of str.format.
 std::string format_braces(TemplateRuntime& runtime, std::string_view format,
                           const TemplateArguments& arguments);
-
-enum class Alignment { left, right, center };
-// Padded to `width` characters; charged for.
-std::string padded(TemplateRuntime& runtime, std::string_view text, int64_t width,
-                   std::string_view fill, Alignment alignment);
 
 }  // namespace paceline

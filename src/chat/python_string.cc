@@ -1,7 +1,5 @@
 #include "chat/python_string.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 
 #include "base/utf8.h"
@@ -16,64 +14,17 @@ bool is_line_end(char32_t c) {
          c == 0x2029;
 }
 
-utf8proc_category_t category(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
-
-bool is_upper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }
-bool is_lower(char32_t c) { return utf8proc_islower(static_cast<utf8proc_int32_t>(c)) != 0; }
-bool is_title(char32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
-bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
-
-char32_t with(utf8proc_int32_t (*map)(utf8proc_int32_t), char32_t c) {
-  return static_cast<char32_t>(map(static_cast<utf8proc_int32_t>(c)));
-}
-
-// The few characters whose capital is more than one are those people meet: sharp s and ligatures.
-void append_upper(std::string& out, char32_t c, bool only_first) {
-  switch (c) {
-    case 0xDF:
-      out += only_first ? "Ss" : "SS";
-      return;
-    case 0xFB01:
-      out += only_first ? "Fi" : "FI";
-      return;
-    case 0xFB02:
-      out += only_first ? "Fl" : "FL";
-      return;
-    default:
-      append_utf8(out, with(only_first ? utf8proc_totitle : utf8proc_toupper, c));
-  }
-}
-
-void append_lower(std::string& out, char32_t c) {
-  if (c == 0x130) {
-    out += "i\xCC\x87";
-  } else {
-    append_utf8(out, with(utf8proc_tolower, c));
-  }
-}
-
-template <class Body>
-void for_each_code_point(std::string_view text, Body&& body) {
-  while (!text.empty()) {
-    const DecodedCodePoint here = decode_utf8(text);
-    body(here.code_point, text.substr(0, here.size));
-    text.remove_prefix(here.size);
-  }
-}
-
 bool has_character(std::string_view set, std::string_view character) {
   return set.find(character) != std::string_view::npos;
 }
+
+}  // namespace
 
 std::string_view last_character(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
   return text.substr(begin);
 }
-
-}  // namespace
 
 int64_t length_of(std::string_view text) {
   return std::count_if(text.begin(), text.end(),
@@ -181,128 +132,6 @@ std::string_view stripped_of(std::string_view text, std::string_view set, Ends e
     text.remove_suffix(last.size());
   }
   return text;
-}
-
-std::string upper_case(std::string_view text) {
-  std::string out;
-  for_each_code_point(text, [&](char32_t c, std::string_view) { append_upper(out, c, false); });
-  return out;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string out;
-  bool follows_cased = false;
-  for (size_t i = 0; i < text.size();) {
-    const DecodedCodePoint here = decode_utf8(text.substr(i));
-    i += here.size;
-    // The sigma at the end of a word has a form of its own.
-    const bool ends_word = i >= text.size() || !is_cased(decode_utf8(text.substr(i)).code_point);
-    if (here.code_point == 0x3A3 && follows_cased && ends_word) {
-      append_utf8(out, 0x3C2);
-    } else {
-      append_lower(out, here.code_point);
-    }
-    follows_cased = is_cased(here.code_point);
-  }
-  return out;
-}
-
-std::string capitalized(std::string_view text) {
-  if (text.empty()) return {};
-  const DecodedCodePoint first = decode_utf8(text);
-  std::string out;
-  append_upper(out, first.code_point, true);
-  return out + lower_case(text.substr(first.size));
-}
-
-std::string title_case(std::string_view text) {
-  std::string out;
-  bool follows_cased = false;
-  for_each_code_point(text, [&](char32_t c, std::string_view) {
-    follows_cased ? append_lower(out, c) : append_upper(out, c, true);
-    follows_cased = is_cased(c);
-  });
-  return out;
-}
-
-std::string swapped_case(std::string_view text) {
-  std::string out;
-  for_each_code_point(text, [&](char32_t c, std::string_view bytes) {
-    if (is_upper(c)) {
-      append_lower(out, c);
-    } else if (is_lower(c)) {
-      append_upper(out, c, false);
-    } else {
-      out += bytes;
-    }
-  });
-  return out;
-}
-
-bool all_characters(std::string_view text, const std::function<bool(char32_t)>& is) {
-  bool all = !text.empty();
-  for_each_code_point(text, [&](char32_t c, std::string_view) { all = all && is(c); });
-  return all;
-}
-
-bool is_alpha(char32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
-
-bool is_digit(char32_t c) {
-  const bool is_super_or_subscript = c == 0xB2 || c == 0xB3 || c == 0xB9 || c == 0x2070 ||
-                                     (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089);
-  return is_decimal(c) || is_super_or_subscript || (c >= 0x2460 && c <= 0x2468);
-}
-
-bool is_numeric(char32_t c) {
-  const auto kind = category(c);
-  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL ||
-         kind == UTF8PROC_CATEGORY_NO;
-}
-
-bool is_upper_text(std::string_view text) {
-  bool cased = false;
-  bool upper = true;
-  for_each_code_point(text, [&](char32_t c, std::string_view) {
-    upper = upper && !is_lower(c) && !is_title(c);
-    cased = cased || is_upper(c);
-  });
-  return cased && upper;
-}
-
-bool is_lower_text(std::string_view text) {
-  bool cased = false;
-  bool lower = true;
-  for_each_code_point(text, [&](char32_t c, std::string_view) {
-    lower = lower && !is_upper(c) && !is_title(c);
-    cased = cased || is_lower(c);
-  });
-  return cased && lower;
-}
-
-bool is_title_text(std::string_view text) {
-  bool cased = false;
-  bool fits = true;
-  bool follows_cased = false;
-  for_each_code_point(text, [&](char32_t c, std::string_view) {
-    if (is_upper(c) || is_title(c)) fits = fits && !follows_cased;
-    if (is_lower(c)) fits = fits && follows_cased;
-    follows_cased = is_cased(c);
-    cased = cased || follows_cased;
-  });
-  return cased && fits;
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,

@@ -3,14 +3,28 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace paceline {
 
 int64_t length_of(std::string_view text);
+
+// body(code point, its bytes) for each.
+template <class Body>
+void for_each_code_point(std::string_view text, Body&& body) {
+  while (!text.empty()) {
+    const DecodedCodePoint here = decode_utf8(text);
+    body(here.code_point, text.substr(0, here.size));
+    text.remove_prefix(here.size);
+  }
+}
+
+// The last code point of `text`, which isn't empty.
+std::string_view last_character(std::string_view text);
 
 // The code points of `text`, each as a view.
 std::vector<std::string_view> characters_of(std::string_view text);
@@ -31,22 +45,6 @@ enum class Ends { left, right, both };
 std::string_view stripped(std::string_view text, Ends ends);
 // Of any of the characters in `set`.
 std::string_view stripped_of(std::string_view text, std::string_view set, Ends ends);
-
-std::string upper_case(std::string_view text);
-std::string lower_case(std::string_view text);
-std::string capitalized(std::string_view text);
-std::string title_case(std::string_view text);
-std::string swapped_case(std::string_view text);
-
-// Letters, digits... as str.isalpha() and the like ask of every character; false for "".
-bool all_characters(std::string_view text, const std::function<bool(char32_t)>& is);
-bool is_alpha(char32_t c);
-bool is_digit(char32_t c);
-bool is_decimal(char32_t c);
-bool is_numeric(char32_t c);
-bool is_upper_text(std::string_view text);  // str.isupper()
-bool is_lower_text(std::string_view text);
-bool is_title_text(std::string_view text);
 
 // At most `limit` bytes, or TemplateError exhausted.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,

@@ -1,36 +1,19 @@
 #include "chat/python_text.h"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
 
 #include "base/utf8.h"
+#include "chat/python_character.h"
+#include "chat/python_string.h"
 #include "chat/template_error.h"
 #include "chat/template_object.h"
 
 namespace paceline {
 namespace {
-
-// str.isprintable: everything but the categories of Python's documentation, and the space.
-bool is_printable(char32_t code_point) {
-  if (code_point == U' ') return true;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
-      return false;
-    default:
-      return true;
-  }
-}
 
 void append_escaped(std::string& out, char32_t code_point) {
   const auto number = static_cast<uint32_t>(code_point);
@@ -135,6 +118,15 @@ void append_repr(std::string& out, const TemplateValue& value, size_t limit) {
   } else {
     append_str(out, value, limit);
   }
+}
+
+void append_ascii(std::string& out, const TemplateValue& value, size_t limit) {
+  std::string text;
+  append_repr(text, value, limit);
+  for_each_code_point(text, [&](char32_t c, std::string_view bytes) {
+    c < 0x80 ? void(out += bytes) : append_escaped(out, c);
+    check_limit(out, limit);
+  });
 }
 
 void append_str(std::string& out, const TemplateValue& value, size_t limit) {

@@ -70,7 +70,8 @@ Value integers(Op op, int64_t a, int64_t b) {
       return result;
     case Op::divide:
       if (b == 0) throw TemplateError("division by zero");
-      return static_cast<double>(a) / static_cast<double>(b);
+      // Exact integers, though they be beyond 2^53.
+      return static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b));
     case Op::floor_divide:
       return floor_quotient(a, b);
     case Op::modulo:
@@ -83,11 +84,23 @@ Value integers(Op op, int64_t a, int64_t b) {
   }
 }
 
-// The remainder has the sign of b.
-double real_modulo(double a, double b) {
-  const double rest = std::fmod(a, b);
-  if (rest == 0) return std::copysign(0.0, b);
-  return (rest < 0) != (b < 0) ? rest + b : rest;
+// As divmod() does: the quotient is rounded down, and the remainder has the sign of b.
+struct RealDivision {
+  double quotient;
+  double remainder;
+};
+RealDivision divide_down(double a, double b) {
+  double remainder = std::fmod(a, b);
+  double quotient = (a - remainder) / b;
+  if (remainder == 0) {
+    remainder = std::copysign(0.0, b);
+  } else if ((remainder < 0) != (b < 0)) {
+    remainder += b;
+    quotient -= 1;
+  }
+  if (quotient == 0) return {std::copysign(0.0, a / b), remainder};
+  const double floor = std::floor(quotient);
+  return {quotient - floor > 0.5 ? floor + 1 : floor, remainder};
 }
 
 Value reals(Op op, double a, double b) {
@@ -101,15 +114,12 @@ Value reals(Op op, double a, double b) {
     case Op::divide:
       if (b == 0) throw TemplateError("float division by zero");
       return a / b;
-    case Op::floor_divide: {
+    case Op::floor_divide:
       if (b == 0) throw TemplateError("float floor division by zero");
-      const double whole = (a - real_modulo(a, b)) / b;
-      const double floor = std::floor(whole);
-      return whole - floor > 0.5 ? floor + 1 : floor;
-    }
+      return divide_down(a, b).quotient;
     case Op::modulo:
       if (b == 0) throw TemplateError("float modulo");
-      return real_modulo(a, b);
+      return divide_down(a, b).remainder;
     default:
       if (a == 0 && b < 0) throw TemplateError("0.0 cannot be raised to a negative power");
       if (a < 0 && std::isfinite(b) && b != std::floor(b)) {

@@ -30,10 +30,6 @@ TemplateValue attribute_of(TemplateRuntime& runtime, const TemplateValue& value,
 TemplateValue item_of(TemplateRuntime& runtime, const TemplateValue& value,
                       const TemplateValue& key);
 
-// int(text) and float(text); nothing where Python raises ValueError.
-std::optional<int64_t> parse_int(std::string_view text, int base);
-std::optional<double> parse_float(std::string_view text);
-
 // &, <, >, ' and " as markupsafe escapes them.
 std::string html_escaped(std::string_view text);
 

@@ -11,17 +11,11 @@
 #include "chat/template_globals.h"
 #include "chat/template_interpreter.h"
 #include "chat/template_methods.h"
+#include "chat/template_overloaded.h"
 #include "chat/template_tests.h"
 
 namespace paceline {
 namespace {
-
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;
 
 bool compare(CompareOperator op, const TemplateValue& a, const TemplateValue& b) {
   switch (op) {
@@ -89,10 +83,11 @@ TemplateValue TemplateInterpreter::evaluate(const TemplateExpression& expression
             },
             [&](const CompareNode& node) { return evaluate_comparison(node); },
             [&](const LogicalNode& node) {
+              const bool goes_on_with = node.op == LogicalOperator::logical_and;
               TemplateValue value;
               for (const auto& operand : node.operands) {
                 value = evaluate(*operand);
-                if (value.truth() != node.is_and) break;
+                if (value.truth() != goes_on_with) break;
               }
               return value;
             },

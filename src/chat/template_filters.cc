@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include "chat/python_character.h"
+#include "chat/python_number.h"
 #include "chat/python_string.h"
 #include "chat/template_convert.h"
+#include "chat/template_table.h"
 
 namespace paceline {
 namespace {
 
 const FilterDefinition* find_filter(std::string_view name) {
-  for (const auto find :
-       {find_text_filter, find_number_filter, find_sequence_filter, find_order_filter}) {
-    if (const FilterDefinition* found = find(name)) return found;
+  for (const auto filters :
+       {text_filters(), number_filters(), sequence_filters(), order_filters()}) {
+    if (const FilterDefinition* found = find_named(filters, name)) return found;
   }
   return nullptr;
 }

@@ -1,7 +1,7 @@
 // The filters of chat templates: those of Jinja, and transformers' tojson.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string_view>
 
 #include "chat/template_arguments.h"
@@ -23,11 +23,11 @@ struct FilterDefinition {
   FilterFunction apply;
 };
 
-// The parts of the table, each in a file of its own; null when it has no such filter.
-const FilterDefinition* find_text_filter(std::string_view name);
-const FilterDefinition* find_number_filter(std::string_view name);
-const FilterDefinition* find_sequence_filter(std::string_view name);
-const FilterDefinition* find_order_filter(std::string_view name);
+// The parts of the table, each in a file of its own.
+std::span<const FilterDefinition> text_filters();
+std::span<const FilterDefinition> number_filters();
+std::span<const FilterDefinition> sequence_filters();
+std::span<const FilterDefinition> order_filters();
 
 // What the argument `attribute` of map, sort and others picks: a.b.0, or the value itself when
 // there is none.

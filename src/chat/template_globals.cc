@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "chat/template_convert.h"
+#include "chat/template_table.h"
 
 namespace paceline {
 namespace {
@@ -201,10 +201,8 @@ void NamespaceObject::set(std::string name, TemplateValue value) {
 }
 
 std::optional<TemplateValue> find_global(TemplateRuntime& runtime, std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kGlobals), std::end(kGlobals),
-                   [&](const Definition& definition) { return definition.name == name; });
-  if (found == std::end(kGlobals)) return std::nullopt;
+  const Definition* found = find_named(kGlobals, name);
+  if (found == nullptr) return std::nullopt;
   return Value(runtime.make<GlobalFunction>(runtime, *found));
 }
 

@@ -22,11 +22,18 @@ TemplateInterpreter::TemplateInterpreter(const Variables& variables, TemplateRun
 
 TemplateInterpreter::~TemplateInterpreter() = default;
 
-std::string TemplateInterpreter::run(const TemplateBody& body) {
+std::string TemplateInterpreter::run(const ScopedBody& body) {
   std::string text;
   const Capture capture(*this, text);
-  run_body(body);
+  hide_names(body);
+  run_body(body.statements);
   return text;
+}
+
+void TemplateInterpreter::hide_names(const ScopedBody& body) {
+  for (const std::string& name : body.hidden_names) {
+    scope_->set(name, TemplateValue::undefined(fmt::format("'{}' is undefined", name)));
+  }
 }
 
 void TemplateInterpreter::write(std::string_view text) {
@@ -76,12 +83,10 @@ TemplateInterpreter::Flow TemplateInterpreter::run_statement(const TemplateState
     } else if (const auto* filter = std::get_if<FilterStatement>(&what)) {
       run_filter_block(*filter);
     } else if (const auto* with = std::get_if<WithStatement>(&what)) {
-      const NewScope scope(*this);
-      for (const auto& [target, value] : with->assignments) assign(target, evaluate(*value));
-      return run_body(with->body);
+      return run_with(*with);
     } else if (const auto* scoped = std::get_if<ScopeStatement>(&what)) {
-      const NewScope scope(*this);
-      return run_body(scoped->body);
+      const NewScope scope(*this, scoped->body);
+      return run_body(scoped->body.statements);
     } else if (std::holds_alternative<BreakStatement>(what)) {
       return Flow::break_loop;
     } else {
@@ -101,6 +106,27 @@ TemplateInterpreter::Flow TemplateInterpreter::run_if(const IfStatement& stateme
   return run_body(statement.otherwise);
 }
 
+// The values are all of the scope around.
+TemplateInterpreter::Flow TemplateInterpreter::run_with(const WithStatement& statement) {
+  TemplateValues values;
+  for (const auto& assignment : statement.assignments) {
+    values.push_back(evaluate(*assignment.second));
+  }
+  const NewScope scope(*this, statement.body);
+  for (size_t i = 0; i < values.size(); ++i) {
+    assign(statement.assignments[i].first, std::move(values[i]));
+  }
+  return run_body(statement.body.statements);
+}
+
+// What the target holds; of several a tuple, whatever it was that gave them their values.
+TemplateValue TemplateInterpreter::value_of(const TemplateTarget& target) {
+  if (target.parts.empty()) return evaluate_name(target.name);
+  TemplateValues parts;
+  for (const TemplateTarget& part : target.parts) parts.push_back(value_of(part));
+  return TemplateValue::tuple(std::move(parts));
+}
+
 TemplateValues TemplateInterpreter::filtered(const ForStatement& loop, TemplateValues items) {
   if (loop.condition == nullptr) return items;
   TemplateValues kept;
@@ -108,7 +134,7 @@ TemplateValues TemplateInterpreter::filtered(const ForStatement& loop, TemplateV
     runtime_.step();
     const NewScope scope(*this);
     assign(loop.target, item);
-    if (evaluate(*loop.condition).truth()) kept.push_back(std::move(item));
+    if (evaluate(*loop.condition).truth()) kept.push_back(value_of(loop.target));
   }
   return kept;
 }
@@ -116,8 +142,8 @@ TemplateValues TemplateInterpreter::filtered(const ForStatement& loop, TemplateV
 void TemplateInterpreter::run_for(const ForStatement& loop, TemplateValue iterable, int64_t depth) {
   const TemplateValues items = filtered(loop, to_items(runtime_, iterable));
   if (items.empty()) {
-    const NewScope scope(*this);
-    run_body(loop.otherwise);
+    const NewScope scope(*this, loop.otherwise);
+    run_body(loop.otherwise.statements);
     return;
   }
   if (loop.is_recursive) scope_->keep();
@@ -126,10 +152,10 @@ void TemplateInterpreter::run_for(const ForStatement& loop, TemplateValue iterab
   for (size_t i = 0; i < items.size(); ++i) {
     runtime_.step();
     state->set_index(i);
-    const NewScope scope(*this);
+    const NewScope scope(*this, loop.body);
     scope_->set("loop", TemplateValue(state));
     assign(loop.target, items[i]);
-    if (run_body(loop.body) == Flow::break_loop) break;
+    if (run_body(loop.body.statements) == Flow::break_loop) break;
   }
 }
 
@@ -163,11 +189,11 @@ void TemplateInterpreter::assign(const TemplateTarget& target, TemplateValue val
   space->set(target.attribute, std::move(value));
 }
 
-std::string TemplateInterpreter::captured(const TemplateBody& body) {
+std::string TemplateInterpreter::captured(const ScopedBody& body) {
   std::string text;
   const Capture capture(*this, text);
-  const NewScope scope(*this);
-  run_body(body);
+  const NewScope scope(*this, body);
+  run_body(body.statements);
   return text;
 }
 
@@ -191,64 +217,6 @@ void TemplateInterpreter::run_call(const CallStatement& statement) {
   extra.named.emplace_back(
       "caller", TemplateValue(runtime_.make<MacroObject>(*this, statement.caller, *scope_)));
   print(evaluate_suffixes(node, &extra));
-}
-
-std::string TemplateInterpreter::call_macro(const MacroDefinition& macro, TemplateScope& defined_in,
-                                            TemplateArguments arguments) {
-  const TemplateRuntime::Depth call_depth(runtime_);
-  std::string text;
-  const Capture capture(*this, text);
-  const InScope in_scope(scope_, defined_in);
-  const NewScope scope(*this);
-  const size_t first_default = macro.parameters.size() - macro.defaults.size();
-  const auto take_named = [&](std::string_view name) -> std::optional<TemplateValue> {
-    for (auto at = arguments.named.begin(); at != arguments.named.end(); ++at) {
-      if (at->first != name) continue;
-      TemplateValue value = std::move(at->second);
-      arguments.named.erase(at);
-      return value;
-    }
-    return std::nullopt;
-  };
-  for (size_t i = 0; i < macro.parameters.size(); ++i) {
-    const std::string& name = macro.parameters[i];
-    auto named = take_named(name);
-    if (i < arguments.positional.size()) {
-      if (named) throw TemplateError(fmt::format("macro '{}' got {} twice", macro.name, name));
-      scope_->set(name, std::move(arguments.positional[i]));
-    } else if (named) {
-      scope_->set(name, std::move(*named));
-    } else if (i >= first_default) {
-      scope_->set(name, evaluate(*macro.defaults[i - first_default]));
-    } else {
-      scope_->set(name,
-                  TemplateValue::undefined(fmt::format("parameter '{}' was not provided", name)));
-    }
-  }
-  if (macro.uses_caller) {
-    scope_->set("caller",
-                take_named("caller").value_or(TemplateValue::undefined("No caller defined")));
-  }
-  TemplateValues rest;
-  for (size_t i = macro.parameters.size(); i < arguments.positional.size(); ++i) {
-    rest.push_back(std::move(arguments.positional[i]));
-  }
-  if (macro.uses_varargs) {
-    scope_->set("varargs", TemplateValue::tuple(std::move(rest)));
-  } else if (!rest.empty()) {
-    throw TemplateError(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name,
-                                    macro.parameters.size()));
-  }
-  if (macro.uses_kwargs) {
-    TemplateMapping named;
-    for (auto& [name, value] : arguments.named) named.set(TemplateValue(name), std::move(value));
-    scope_->set("kwargs", TemplateValue::mapping(std::move(named)));
-  } else if (!arguments.named.empty()) {
-    throw TemplateError(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name,
-                                    arguments.named[0].first));
-  }
-  run_body(macro.body);
-  return text;
 }
 
 }  // namespace paceline

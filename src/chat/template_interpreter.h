@@ -21,7 +21,7 @@ class TemplateInterpreter {
   ~TemplateInterpreter();
 
   // Throws TemplateError with the position, or RaisedByTemplate.
-  std::string run(const TemplateBody& body);
+  std::string run(const ScopedBody& body);
 
   // For the objects that templates call back: macros, and loops that recurse.
   TemplateRuntime& runtime() { return runtime_; }
@@ -41,13 +41,18 @@ class TemplateInterpreter {
   void print(const TemplateValue& value);
   void write(std::string_view text);
   Flow run_if(const IfStatement& statement);
+  Flow run_with(const WithStatement& statement);
   void run_for(const ForStatement& loop, TemplateValue items, int64_t depth);
+  TemplateValue value_of(const TemplateTarget& target);
   TemplateValues filtered(const ForStatement& loop, TemplateValues items);
   void assign(const TemplateTarget& target, TemplateValue value);
-  std::string captured(const TemplateBody& body);
+  std::string captured(const ScopedBody& body);
+  void hide_names(const ScopedBody& body);
   void run_set_block(const SetBlockStatement& statement);
   void run_filter_block(const FilterStatement& statement);
   void run_call(const CallStatement& statement);
+  void bind_parameters(const MacroDefinition& macro, TemplateArguments& arguments);
+  void bind_rest(const MacroDefinition& macro, TemplateArguments& arguments);
 
   // Expressions.
   TemplateValue evaluate(const TemplateExpression& expression);

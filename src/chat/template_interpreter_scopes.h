@@ -5,9 +5,13 @@
 
 namespace paceline {
 
-// A scope inside the current one. It lives on if a macro was defined in it.
+// A scope inside the current one, of a body or of what belongs to none. It lives on if a macro was
+// defined in it.
 class TemplateInterpreter::NewScope {
  public:
+  NewScope(TemplateInterpreter& interpreter, const ScopedBody& body) : NewScope(interpreter) {
+    interpreter.hide_names(body);
+  }
   explicit NewScope(TemplateInterpreter& interpreter)
       : interpreter_(interpreter), outer_(interpreter.scope_) {
     interpreter.runtime_.charge(sizeof(TemplateScope));

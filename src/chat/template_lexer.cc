@@ -7,7 +7,10 @@
 #include <optional>
 
 #include "base/utf8.h"
+#include "chat/python_character.h"
 #include "chat/python_space.h"
+#include "chat/template_number_literal.h"
+#include "chat/template_source.h"
 #include "chat/template_string_literal.h"
 
 namespace paceline {
@@ -15,82 +18,41 @@ namespace {
 
 using Kind = TemplateToken::Kind;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool begins_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         static_cast<uint8_t>(c) >= 0x80;
-}
-
-// \r\n and \r become \n; one newline at the end goes.
-std::string normalized(std::string_view source) {
-  std::string text;
-  text.reserve(source.size());
-  for (size_t i = 0; i < source.size(); ++i) {
-    if (source[i] == '\r') {
-      text.push_back('\n');
-      if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
-    } else {
-      text.push_back(source[i]);
-    }
-  }
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : source_(normalized(source)) {
-    for (size_t i = 0; i < source_.size(); ++i) {
-      if (source_[i] == '\n') lines_.push_back(i + 1);
-    }
-  }
+  explicit Lexer(std::string_view source) : source_(source) {}
 
   std::vector<TemplateToken> run() {
-    while (at_ < source_.size()) {
+    while (at_ < text_.size()) {
       const size_t tag = find_tag();
       if (tag == std::string::npos) {
-        add(Kind::text, at_, source_.substr(at_));
+        add(Kind::text, at_, text_.substr(at_));
         break;
       }
       add_text_before(tag);
       at_ = tag;
       read_tag();
     }
-    add(Kind::end, source_.size(), "");
+    add(Kind::end, text_.size(), "");
     return std::move(tokens_);
   }
 
  private:
-  std::string_view rest() const { return std::string_view(source_).substr(at_); }
-
-  // Goes on from the last one asked for: positions are asked for in order, and lines may be long.
-  TemplatePosition position(size_t offset) const {
-    const auto line = std::upper_bound(lines_.begin(), lines_.end(), offset) - lines_.begin();
-    const size_t begin = lines_[static_cast<size_t>(line) - 1];
-    if (known_offset_ < begin || known_offset_ > offset) {
-      known_offset_ = begin;
-      known_column_ = 1;
-    }
-    for (; known_offset_ < std::min(offset, source_.size()); ++known_offset_) {
-      known_column_ += (static_cast<uint8_t>(source_[known_offset_]) & 0xC0) != 0x80 ? 1 : 0;
-    }
-    return {static_cast<uint32_t>(line), known_column_};
-  }
+  std::string_view rest() const { return std::string_view(text_).substr(at_); }
 
   template <class... T>
   [[noreturn]] void fail(size_t offset, fmt::format_string<T...> format, T&&... values) const {
-    throw TemplateError(position(offset), fmt::format(format, std::forward<T>(values)...));
+    throw TemplateError(source_.position(offset), fmt::format(format, std::forward<T>(values)...));
   }
 
   void add(Kind kind, size_t offset, std::string text) {
     if (kind == Kind::text && text.empty()) return;
-    tokens_.push_back({kind, std::move(text), position(offset)});
+    tokens_.push_back({kind, std::move(text), source_.position(offset)});
   }
 
   size_t find_tag() const {
-    for (size_t i = at_; i + 1 < source_.size(); ++i) {
-      if (source_[i] == '{' &&
-          std::string_view("{%#").find(source_[i + 1]) != std::string_view::npos)
+    for (size_t i = at_; i + 1 < text_.size(); ++i) {
+      if (text_[i] == '{' && std::string_view("{%#").find(text_[i + 1]) != std::string_view::npos)
         return i;
     }
     return std::string::npos;
@@ -98,16 +60,16 @@ class Lexer {
 
   // The sign behind the two characters that open a tag: '-', '+' or none.
   char sign_at(size_t tag) const {
-    const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
+    const char sign = tag + 2 < text_.size() ? text_[tag + 2] : '\0';
     return sign == '-' || sign == '+' ? sign : '\0';
   }
 
   void add_text_before(size_t tag) {
-    std::string text = source_.substr(at_, tag - at_);
+    std::string text = text_.substr(at_, tag - at_);
     const char sign = sign_at(tag);
     if (sign == '-') {
       text.resize(begin_of_last_spaces(text));
-    } else if (sign != '+' && source_[tag + 1] != '{') {
+    } else if (sign != '+' && text_[tag + 1] != '{') {
       // lstrip_blocks: only blanks between the line's beginning and the tag.
       const size_t newline = text.rfind('\n');
       const bool begins_line = newline != std::string::npos || starts_line_;
@@ -119,7 +81,7 @@ class Lexer {
   }
 
   void read_tag() {
-    const char kind = source_[at_ + 1];
+    const char kind = text_[at_ + 1];
     if (kind == '#') return read_comment();
     if (kind == '%' && read_raw()) return;
     const size_t begin = at_;
@@ -130,13 +92,13 @@ class Lexer {
     std::string open;  // brackets
     while (true) {
       skip_white_space();
-      if (at_ >= source_.size()) fail(begin, "{} is not closed", is_print ? "{{" : "{%");
+      if (at_ >= text_.size()) fail(begin, "{} is not closed", is_print ? "{{" : "{%");
       if (open.empty() && read_end(is_print)) return;
       read_token(open);
     }
   }
 
-  void skip_white_space() { at_ = end_of_spaces(source_, at_); }
+  void skip_white_space() { at_ = end_of_spaces(text_, at_); }
 
   // What stands behind a tag's end is stripped as its sign says.
   void strip_behind(char sign, bool trims) {
@@ -144,8 +106,8 @@ class Lexer {
     if (sign == '-') {
       const size_t begin = at_;
       skip_white_space();
-      starts_line_ = at_ > begin && source_[at_ - 1] == '\n';
-    } else if (trims && sign != '+' && at_ < source_.size() && source_[at_] == '\n') {
+      starts_line_ = at_ > begin && text_[at_ - 1] == '\n';
+    } else if (trims && sign != '+' && at_ < text_.size() && text_[at_] == '\n') {
       ++at_;
       starts_line_ = true;
     }
@@ -170,11 +132,10 @@ class Lexer {
   }
 
   void read_comment() {
-    const size_t end = source_.find("#}", at_ + 2);
+    const size_t end = text_.find("#}", at_ + 2);
     if (end == std::string::npos) fail(at_, "{{# is not closed");
-    const char sign = end > at_ + 2 && (source_[end - 1] == '-' || source_[end - 1] == '+')
-                          ? source_[end - 1]
-                          : '\0';
+    const char sign =
+        end > at_ + 2 && (text_[end - 1] == '-' || text_[end - 1] == '+') ? text_[end - 1] : '\0';
     at_ = end + 2;
     strip_behind(sign, true);
   }
@@ -187,13 +148,13 @@ class Lexer {
   std::optional<Bare> bare_tag(size_t tag, std::string_view word) const {
     size_t i = tag + 2;
     if (sign_at(tag) != '\0') ++i;
-    i = end_of_spaces(source_, i);
-    if (source_.compare(std::min(i, source_.size()), word.size(), word) != 0) return std::nullopt;
-    i = end_of_spaces(source_, i + word.size());
-    if (i >= source_.size()) return std::nullopt;
+    i = end_of_spaces(text_, i);
+    if (text_.compare(std::min(i, text_.size()), word.size(), word) != 0) return std::nullopt;
+    i = end_of_spaces(text_, i + word.size());
+    if (i >= text_.size()) return std::nullopt;
     char sign = '\0';
-    if (source_[i] == '-' || source_[i] == '+') sign = source_[i++];
-    if (source_.compare(i, 2, "%}") != 0) return std::nullopt;
+    if (text_[i] == '-' || text_[i] == '+') sign = text_[i++];
+    if (text_.compare(i, 2, "%}") != 0) return std::nullopt;
     return Bare{i + 2, sign};
   }
 
@@ -203,7 +164,7 @@ class Lexer {
     const size_t tag = at_;
     at_ = begin->end;
     strip_behind(begin->sign, false);
-    for (size_t i = at_; (i = source_.find("{%", i)) != std::string::npos; ++i) {
+    for (size_t i = at_; (i = text_.find("{%", i)) != std::string::npos; ++i) {
       const auto end = bare_tag(i, "endraw");
       if (!end) continue;
       add_text_before(i);
@@ -216,11 +177,11 @@ class Lexer {
 
   void read_token(std::string& open) {
     const size_t begin = at_;
-    const char c = source_[at_];
-    if (is_digit(c)) return read_number();
-    if (begins_name(c)) {
-      while (at_ < source_.size() && (begins_name(source_[at_]) || is_digit(source_[at_]))) ++at_;
-      return add(Kind::name, begin, source_.substr(begin, at_ - begin));
+    const char c = text_[at_];
+    if (c >= '0' && c <= '9') return read_number();
+    if (const size_t end = end_of_name(at_); end > at_) {
+      at_ = end;
+      return add(Kind::name, begin, text_.substr(begin, end - begin));
     }
     if (c == '"' || c == '\'') return read_string(c);
     static constexpr std::array<std::string_view, 26> kOperators = {
@@ -233,6 +194,16 @@ class Lexer {
       return add(Kind::op, begin, std::string(op));
     }
     fail(begin, "unexpected character \"{}\"", rest().substr(0, decode_utf8(rest()).size));
+  }
+
+  // Letters, digits and underscores of any script.
+  size_t end_of_name(size_t at) const {
+    while (at < text_.size()) {
+      const DecodedCodePoint here = decode_utf8(std::string_view(text_).substr(at));
+      if (!here.valid || !(here.code_point == U'_' || is_alnum(here.code_point))) break;
+      at += here.size;
+    }
+    return at;
   }
 
   void balance(char c, std::string& open) const {
@@ -248,91 +219,30 @@ class Lexer {
   // A quote ends it unless a backslash stands before.
   void read_string(char quote) {
     const size_t begin = at_;
-    for (++at_; at_ < source_.size() && source_[at_] != quote; ++at_) {
-      if (source_[at_] == '\\') ++at_;
+    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
+      if (text_[at_] == '\\') ++at_;
     }
-    if (at_ >= source_.size()) fail(begin, "a string is not closed");
+    if (at_ >= text_.size()) fail(begin, "a string is not closed");
     ++at_;
     try {
       add(Kind::string, begin,
-          unescape_string(std::string_view(source_).substr(begin + 1, at_ - begin - 2)));
+          unescape_string(std::string_view(text_).substr(begin + 1, at_ - begin - 2)));
     } catch (TemplateError& error) {
-      error.set_position(position(begin));
+      error.set_position(source_.position(begin));
       throw;
     }
   }
 
-  // Digits of a base with single underscores between them, from `i` on; where they end.
-  size_t end_of_digits(size_t i, bool (*is_one)(char)) const {
-    while (i < source_.size()) {
-      if (is_one(source_[i])) {
-        ++i;
-      } else if (source_[i] == '_' && i + 1 < source_.size() && is_one(source_[i + 1])) {
-        i += 2;
-      } else {
-        break;
-      }
-    }
-    return i;
-  }
-
-  bool read_based_integer() {
-    const char mark = at_ + 1 < source_.size() ? source_[at_ + 1] : '\0';
-    bool (*is_one)(char) = nullptr;
-    if (mark == 'x' || mark == 'X') {
-      is_one = [](char c) {
-        return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-      };
-    } else if (mark == 'o' || mark == 'O') {
-      is_one = [](char c) { return c >= '0' && c <= '7'; };
-    } else if (mark == 'b' || mark == 'B') {
-      is_one = [](char c) { return c == '0' || c == '1'; };
-    }
-    if (source_[at_] != '0' || is_one == nullptr) return false;
-    const size_t end = end_of_digits(at_ + 2, is_one);
-    if (end == at_ + 2) return false;
-    add_number(Kind::integer, end);
-    return true;
-  }
-
-  void add_number(Kind kind, size_t end) {
-    std::string text = source_.substr(at_, end - at_);
-    std::erase(text, '_');
-    add(kind, at_, std::move(text));
-    at_ = end;
-  }
-
   void read_number() {
-    if (read_based_integer()) return;
-    size_t end = end_of_digits(at_, is_digit);
-    bool is_float = false;
-    // Not behind a dot: a.0.1 are two subscripts.
-    const bool may_be_float = at_ == 0 || source_[at_ - 1] != '.';
-    if (may_be_float && end + 1 < source_.size() && source_[end] == '.' &&
-        is_digit(source_[end + 1])) {
-      end = end_of_digits(end + 1, is_digit);
-      is_float = true;
-    }
-    if (may_be_float && end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
-      size_t digits = end + 1;
-      if (digits < source_.size() && (source_[digits] == '+' || source_[digits] == '-')) ++digits;
-      if (digits < source_.size() && is_digit(source_[digits])) {
-        end = end_of_digits(digits, is_digit);
-        is_float = true;
-      }
-    }
-    if (!is_float && source_[at_] == '0') {  // 007 is three integers
-      size_t zeros = at_ + 1;
-      while (zeros < end && (source_[zeros] == '0' || source_[zeros] == '_')) ++zeros;
-      end = zeros;
-    }
-    add_number(is_float ? Kind::floating : Kind::integer, end);
+    const NumberLiteral number = scan_number(text_, at_);
+    std::string text = text_.substr(at_, number.end - at_);
+    std::erase(text, '_');
+    add(number.is_float ? Kind::floating : Kind::integer, at_, std::move(text));
+    at_ = number.end;
   }
 
-  std::string source_;
-  std::vector<size_t> lines_ = {0};  // where each begins
-  mutable size_t known_offset_ = 0;
-  mutable uint32_t known_column_ = 1;
+  TemplateSource source_;
+  const std::string& text_ = source_.text();
   size_t at_ = 0;
   bool starts_line_ = true;  // what follows is the beginning of a line
   std::vector<TemplateToken> tokens_;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "chat/python_number.h"
 #include "chat/template_arithmetic.h"
 #include "chat/template_convert.h"
 #include "chat/template_filters.h"
@@ -54,18 +55,41 @@ Value to_float(Runtime&, const Value& value, Arguments& arguments) {
   return real ? Value(*real) : otherwise;
 }
 
+double read_double(const std::string& text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 // Half to even on the exact decimal value, as Python's round().
 double rounded(double value, int64_t digits) {
-  if (!std::isfinite(value) || digits > 300) return value;
-  if (digits < -300) return std::copysign(0.0, value);
-  if (digits >= 0) {
-    const std::string text = fmt::format("{:.{}f}", value, digits);
-    double result = 0;
-    std::from_chars(text.data(), text.data() + text.size(), result);
-    return result;
+  if (!std::isfinite(value) || value == 0 || digits > 300) return value;
+  if (digits >= 0) return read_double(fmt::format("{:.{}f}", value, digits));
+  const std::string written = fmt::format("{:e}", value);
+  const int64_t exponent = std::stoi(written.substr(written.find('e') + 1));
+  const int64_t significant = exponent + 1 + std::max<int64_t>(digits, -400);
+  if (significant > 0) return read_double(fmt::format("{:.{}e}", value, significant - 1));
+  // A unit is more than the value: only more than its half is rounded up.
+  const bool goes_up =
+      significant == 0 && std::fabs(value) > read_double(fmt::format("5e{}", exponent));
+  return std::copysign(goes_up ? read_double(fmt::format("1e{}", exponent + 1)) : 0.0, value);
+}
+
+// To a multiple of a power of ten, half to even.
+Value rounded(int64_t value, int64_t digits) {
+  if (digits >= 0) return value;
+  if (digits < -18) return int64_t{0};
+  int64_t unit = 1;
+  for (int64_t i = digits; i < 0; ++i) unit *= 10;
+  const int64_t rest = value % unit;
+  const int64_t twice = 2 * (rest < 0 ? -rest : rest) - unit;  // by its sign: below half, above
+  const bool goes_up = twice > 0 || (twice == 0 && value / unit % 2 != 0);
+  int64_t result = value - rest;
+  const int64_t step = value < 0 ? -unit : unit;
+  if (goes_up && __builtin_add_overflow(result, step, &result)) {
+    throw TemplateError("an integer beyond 64 bits");
   }
-  const double power = std::pow(10.0, static_cast<double>(-digits));
-  return std::nearbyint(value / power) * power;
+  return result;
 }
 
 Value round_filter(Runtime&, const Value& value, Arguments& arguments) {
@@ -79,15 +103,14 @@ Value round_filter(Runtime&, const Value& value, Arguments& arguments) {
     throw TemplateError(fmt::format("type {} doesn't define __round__ method", value.type_name()));
   }
   if (method == "common") {
-    if (value.is_integral()) {
-      if (precision >= 0) return value.integer();
-      return truncated(rounded(value.real(), precision));
-    }
+    if (value.is_integral()) return rounded(value.integer(), precision);
     return rounded(value.real(), precision);
   }
+  if (value.is_integral() && precision >= 0) return value.real();
   const double power = std::pow(10.0, static_cast<double>(precision));
   const double scaled = value.real() * power;
-  return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / power;
+  // Of integers, as Python's ceil and floor give them: there is no -0.
+  return ((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0) / power;
 }
 
 Value sum(Runtime& runtime, const Value& value, Arguments& arguments) {
@@ -121,11 +144,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-const FilterDefinition* find_number_filter(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kFilters), std::end(kFilters),
-                   [&](const FilterDefinition& filter) { return filter.name == name; });
-  return found == std::end(kFilters) ? nullptr : found;
-}
+std::span<const FilterDefinition> number_filters() { return kFilters; }
 
 }  // namespace paceline

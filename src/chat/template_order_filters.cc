@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "chat/python_case.h"
 #include "chat/python_string.h"
 #include "chat/template_compare.h"
 #include "chat/template_convert.h"
@@ -193,11 +194,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-const FilterDefinition* find_order_filter(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kFilters), std::end(kFilters),
-                   [&](const FilterDefinition& filter) { return filter.name == name; });
-  return found == std::end(kFilters) ? nullptr : found;
-}
+std::span<const FilterDefinition> order_filters() { return kFilters; }
 
 }  // namespace paceline

@@ -6,7 +6,9 @@
 #include <initializer_list>
 
 #include "chat/template_expression_parser.h"
+#include "chat/template_hidden_names.h"
 #include "chat/template_lexer.h"
+#include "chat/template_target_parser.h"
 
 namespace paceline {
 namespace {
@@ -18,9 +20,9 @@ class StatementParser {
  public:
   explicit StatementParser(std::vector<TemplateToken> tokens) : in_(std::move(tokens)) {}
 
-  TemplateBody run() {
-    TemplateBody body = body_until({});
-    if (in_.peek().kind != Kind::end) {
+  ScopedBody run() {
+    ScopedBody body{.statements = body_until({})};
+    if (!in_.at(Kind::end)) {
       const TemplateToken tag = in_.peek(1);
       in_.fail(tag.position, fmt::format("\"{}\" closes nothing that is open", tag.text));
     }
@@ -47,7 +49,7 @@ class StatementParser {
         case Kind::print_begin:
           in_.take();
           body.push_back(make(position, PrintStatement{in_.tuple(Parser::Conditional::allowed)}));
-          if (in_.peek().kind != Kind::print_end) in_.unexpected("}}");
+          if (!in_.at(Kind::print_end)) in_.unexpected("}}");
           in_.take();
           break;
         default:
@@ -73,14 +75,14 @@ class StatementParser {
   }
 
   void end_of_block() {
-    if (in_.peek().kind != Kind::block_end) in_.unexpected("%}");
+    if (!in_.at(Kind::block_end)) in_.unexpected("%}");
     in_.take();
   }
 
   // "{% NAME %}"
   void closing(std::string_view name) {
     in_.take();
-    if (!in_.take_name(name)) in_.unexpected(name);
+    in_.expect_name(name);
     end_of_block();
   }
 
@@ -107,9 +109,9 @@ class StatementParser {
     in_.fail(position, fmt::format("{{% {} %}} is no statement", name));
   }
 
-  TemplateBody closed_body(std::string_view end) {
+  ScopedBody closed_body(std::string_view end) {
     end_of_block();
-    TemplateBody body = body_until({end});
+    ScopedBody body{.statements = body_until({end})};
     closing(end);
     return body;
   }
@@ -127,7 +129,7 @@ class StatementParser {
         node.otherwise = body_until({"endif"});
         in_.take();
       }
-      if (!in_.take_name("endif")) in_.unexpected("endif");
+      in_.expect_name("endif");
       end_of_block();
       return node;
     }
@@ -135,22 +137,22 @@ class StatementParser {
 
   ForStatement for_statement() {
     ForStatement node;
-    node.target = in_.target(Parser::Namespaces::not_allowed);
-    if (!in_.take_name("in")) in_.unexpected("\"in\"");
+    node.target = parse_target(in_, NamespaceTargets::not_allowed);
+    in_.expect_name("in");
     node.items = in_.tuple(Parser::Conditional::not_allowed);
     if (in_.take_name("if")) node.condition = in_.expression();
     node.is_recursive = in_.take_name("recursive");
     end_of_block();
     ++loops_;
-    node.body = body_until({"endfor", "else"});
+    node.body.statements = body_until({"endfor", "else"});
     --loops_;
     in_.take();
     if (in_.take_name("else")) {
       end_of_block();
-      node.otherwise = body_until({"endfor"});
+      node.otherwise.statements = body_until({"endfor"});
       in_.take();
     }
-    if (!in_.take_name("endfor")) in_.unexpected("endfor");
+    in_.expect_name("endfor");
     end_of_block();
     return node;
   }
@@ -164,7 +166,7 @@ class StatementParser {
   }
 
   std::unique_ptr<TemplateStatement> set_statement(TemplatePosition position) {
-    TemplateTarget target = in_.target(Parser::Namespaces::allowed);
+    TemplateTarget target = parse_target(in_, NamespaceTargets::allowed);
     if (in_.take_op("=")) {
       SetStatement node{std::move(target), in_.tuple(Parser::Conditional::allowed)};
       end_of_block();
@@ -181,9 +183,8 @@ class StatementParser {
     in_.expect_op("(");
     while (!in_.at_op(")")) {
       if (!macro.parameters.empty()) in_.expect_op(",");
-      if (in_.at_op(")")) break;
       const TemplatePosition position = in_.peek().position;
-      macro.parameters.push_back(in_.expect_identifier());
+      macro.parameters.push_back(parse_assigned_name(in_));
       if (in_.take_op("=")) {
         macro.defaults.push_back(in_.expression());
       } else if (!macro.defaults.empty()) {
@@ -211,7 +212,7 @@ class StatementParser {
 
   MacroStatement macro_statement() {
     MacroStatement node;
-    node.macro.name = in_.expect_identifier();
+    node.macro.name = parse_assigned_name(in_);
     signature(node.macro);
     macro_body(node.macro, "endmacro");
     return node;
@@ -241,9 +242,9 @@ class StatementParser {
 
   WithStatement with_statement() {
     WithStatement node;
-    while (in_.peek().kind != Kind::block_end) {
+    while (!in_.at(Kind::block_end)) {
       if (!node.assignments.empty()) in_.expect_op(",");
-      TemplateTarget target = in_.single_target(Parser::Namespaces::not_allowed);
+      TemplateTarget target = parse_single_target(in_, NamespaceTargets::not_allowed);
       in_.expect_op("=");
       node.assignments.emplace_back(std::move(target), in_.expression());
     }
@@ -257,8 +258,10 @@ class StatementParser {
 
 }  // namespace
 
-TemplateBody parse_template(std::string_view source) {
-  return StatementParser(lex_template(source)).run();
+ScopedBody parse_template(std::string_view source) {
+  ScopedBody root = StatementParser(lex_template(source)).run();
+  find_hidden_names(root);
+  return root;
 }
 
 }  // namespace paceline

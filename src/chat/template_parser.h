@@ -7,10 +7,7 @@
 
 namespace paceline {
 
-// Blocks, brackets and conditionals may be nested so deep.
-inline constexpr int kMaxTemplateNesting = 64;
-
 // Throws TemplateError with the position of what is wrong.
-TemplateBody parse_template(std::string_view source);
+ScopedBody parse_template(std::string_view source);
 
 }  // namespace paceline

@@ -29,7 +29,7 @@ class TemplateRenderer {
 
  private:
   std::string name_;
-  TemplateBody body_;
+  ScopedBody body_;
 };
 
 }  // namespace paceline

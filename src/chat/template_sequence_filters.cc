@@ -174,11 +174,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-const FilterDefinition* find_sequence_filter(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kFilters), std::end(kFilters),
-                   [&](const FilterDefinition& filter) { return filter.name == name; });
-  return found == std::end(kFilters) ? nullptr : found;
-}
+std::span<const FilterDefinition> sequence_filters() { return kFilters; }
 
 }  // namespace paceline

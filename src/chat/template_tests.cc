@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
-#include "chat/python_string.h"
+#include "chat/python_case.h"
 #include "chat/template_arithmetic.h"
 #include "chat/template_compare.h"
 #include "chat/template_convert.h"
 #include "chat/template_filters.h"
+#include "chat/template_table.h"
 
 namespace paceline {
 namespace {
@@ -30,6 +31,32 @@ bool is_same(const Value& a, const Value& b) {
 bool is_iterable(const Value& value) {
   return value.is_string() || value.is_sequence() || value.is_mapping() || value.is_stream() ||
          value.is_undefined();
+}
+
+bool is_equal(Runtime&, const Value& value, Arguments& arguments) {
+  return equal(value, arguments.required("other"));
+}
+
+bool is_unequal(Runtime& runtime, const Value& value, Arguments& arguments) {
+  return !is_equal(runtime, value, arguments);
+}
+
+bool is_less(Runtime&, const Value& value, Arguments& arguments) {
+  return less(value, arguments.required("other"));
+}
+
+bool is_greater(Runtime&, const Value& value, Arguments& arguments) {
+  return less(arguments.required("other"), value);
+}
+
+bool is_at_most(Runtime&, const Value& value, Arguments& arguments) {
+  const Value other = arguments.required("other");
+  return less(value, other) || equal(value, other);
+}
+
+bool is_at_least(Runtime&, const Value& value, Arguments& arguments) {
+  const Value other = arguments.required("other");
+  return less(other, value) || equal(value, other);
 }
 
 struct Definition {
@@ -61,47 +88,27 @@ constexpr Definition kTests[] = {
     {"upper", [](Runtime& r, const Value& v, Arguments&) { return is_upper_text(to_text(r, v)); }},
     {"odd",
      [](Runtime& r, const Value& v, Arguments&) {
-       return !is_divisible(r, v, Value(int64_t{2})) &&
-              equal(arithmetic(r, BinaryOperator::modulo, v, Value(int64_t{2})), Value(int64_t{1}));
+       return equal(arithmetic(r, BinaryOperator::modulo, v, Value(int64_t{2})), Value(int64_t{1}));
      }},
     {"even",
      [](Runtime& r, const Value& v, Arguments&) { return is_divisible(r, v, Value(int64_t{2})); }},
     {"divisibleby", [](Runtime& r, const Value& v,
                        Arguments& a) { return is_divisible(r, v, a.required("num")); }},
-    {"eq", [](Runtime&, const Value& v, Arguments& a) { return equal(v, a.required("other")); }},
-    {"equalto",
-     [](Runtime&, const Value& v, Arguments& a) { return equal(v, a.required("other")); }},
-    {"==", [](Runtime&, const Value& v, Arguments& a) { return equal(v, a.required("other")); }},
-    {"ne", [](Runtime&, const Value& v, Arguments& a) { return !equal(v, a.required("other")); }},
-    {"!=", [](Runtime&, const Value& v, Arguments& a) { return !equal(v, a.required("other")); }},
-    {"lt", [](Runtime&, const Value& v, Arguments& a) { return less(v, a.required("other")); }},
-    {"lessthan",
-     [](Runtime&, const Value& v, Arguments& a) { return less(v, a.required("other")); }},
-    {"<", [](Runtime&, const Value& v, Arguments& a) { return less(v, a.required("other")); }},
-    {"gt", [](Runtime&, const Value& v, Arguments& a) { return less(a.required("other"), v); }},
-    {"greaterthan",
-     [](Runtime&, const Value& v, Arguments& a) { return less(a.required("other"), v); }},
-    {">", [](Runtime&, const Value& v, Arguments& a) { return less(a.required("other"), v); }},
-    {"le",
-     [](Runtime&, const Value& v, Arguments& a) {
-       const Value o = a.required("other");
-       return less(v, o) || equal(v, o);
-     }},
-    {"<=",
-     [](Runtime&, const Value& v, Arguments& a) {
-       const Value o = a.required("other");
-       return less(v, o) || equal(v, o);
-     }},
-    {"ge",
-     [](Runtime&, const Value& v, Arguments& a) {
-       const Value o = a.required("other");
-       return less(o, v) || equal(v, o);
-     }},
-    {">=",
-     [](Runtime&, const Value& v, Arguments& a) {
-       const Value o = a.required("other");
-       return less(o, v) || equal(v, o);
-     }},
+    {"eq", is_equal},
+    {"equalto", is_equal},
+    {"==", is_equal},
+    {"ne", is_unequal},
+    {"!=", is_unequal},
+    {"lt", is_less},
+    {"lessthan", is_less},
+    {"<", is_less},
+    {"gt", is_greater},
+    {"greaterthan", is_greater},
+    {">", is_greater},
+    {"le", is_at_most},
+    {"<=", is_at_most},
+    {"ge", is_at_least},
+    {">=", is_at_least},
     {"in", [](Runtime&, const Value& v, Arguments& a) { return contains(a.required("seq"), v); }},
     {"sameas",
      [](Runtime&, const Value& v, Arguments& a) { return is_same(v, a.required("other")); }},
@@ -111,21 +118,14 @@ constexpr Definition kTests[] = {
      [](Runtime&, const Value& v, Arguments&) { return v.is_string() && is_test(v.text()); }},
 };
 
-const Definition* find_test(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kTests), std::end(kTests),
-                   [&](const Definition& definition) { return definition.name == name; });
-  return found == std::end(kTests) ? nullptr : found;
-}
-
 }  // namespace
 
-bool is_test(std::string_view name) { return find_test(name) != nullptr; }
+bool is_test(std::string_view name) { return find_named(kTests, name) != nullptr; }
 
 bool apply_test(TemplateRuntime& runtime, std::string_view name, const TemplateValue& value,
                 TemplateArguments arguments) {
   runtime.step();
-  const Definition* test = find_test(name);
+  const Definition* test = find_named(kTests, name);
   if (test == nullptr) throw TemplateError(fmt::format("No test named '{}'", name));
   ArgumentReader reader(name, std::move(arguments));
   const bool result = test->test(runtime, value, reader);

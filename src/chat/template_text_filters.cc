@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "chat/python_case.h"
+#include "chat/python_character.h"
 #include "chat/python_format.h"
 #include "chat/python_json.h"
+#include "chat/python_padding.h"
 #include "chat/python_string.h"
 #include "chat/template_convert.h"
 #include "chat/template_filters.h"
@@ -60,7 +63,7 @@ Value replace(Runtime& runtime, const Value& value, Arguments& arguments) {
 
 Value center(Runtime& runtime, const Value& value, Arguments& arguments) {
   const int64_t width = arguments.integer("width", 80);
-  return runtime.text(padded(runtime, to_text(runtime, value), width, " ", Alignment::center));
+  return runtime.text(padded(runtime, to_text(runtime, value), width, " ", Alignment::str_center));
 }
 
 Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
@@ -196,9 +199,7 @@ Value word_count(Runtime& runtime, const Value& value, Arguments&) {
   bool in_word = false;
   const std::string text = to_text(runtime, value);
   for (const std::string_view character : characters_of(text)) {
-    const bool is_word = character == "_" || all_characters(character, [](char32_t c) {
-                           return is_alpha(c) || is_numeric(c);
-                         });
+    const bool is_word = character == "_" || all_characters(character, is_alnum);
     words += is_word && !in_word ? 1 : 0;
     in_word = is_word;
   }
@@ -241,11 +242,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-const FilterDefinition* find_text_filter(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kFilters), std::end(kFilters),
-                   [&](const FilterDefinition& filter) { return filter.name == name; });
-  return found == std::end(kFilters) ? nullptr : found;
-}
+std::span<const FilterDefinition> text_filters() { return kFilters; }
 
 }  // namespace paceline

@@ -57,8 +57,9 @@ struct CompareNode {  // a < b < c: each operand is computed once
   ExpressionPtr first;
   std::vector<std::pair<CompareOperator, ExpressionPtr>> rest;
 };
-struct LogicalNode {
-  bool is_and;
+enum class LogicalOperator : uint8_t { logical_or, logical_and };
+struct LogicalNode {  // a or b or c
+  LogicalOperator op;
   std::vector<ExpressionPtr> operands;
 };
 struct ConditionalNode {
@@ -122,11 +123,18 @@ struct TemplateTarget {
 struct TemplateStatement;
 using TemplateBody = std::vector<std::unique_ptr<TemplateStatement>>;
 
+// A body with variables of its own.
+struct ScopedBody {
+  TemplateBody statements = {};
+  // Undefined until the body sets them, whatever they are outside; see template_hidden_names.h.
+  std::vector<std::string> hidden_names = {};
+};
+
 struct MacroDefinition {
   std::string name;
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  // of the last parameters
-  TemplateBody body;
+  ScopedBody body;
   bool uses_caller = false;
   bool uses_varargs = false;
   bool uses_kwargs = false;
@@ -146,8 +154,8 @@ struct ForStatement {
   TemplateTarget target;
   ExpressionPtr items;
   ExpressionPtr condition;  // may be null
-  TemplateBody body;
-  TemplateBody otherwise;
+  ScopedBody body;
+  ScopedBody otherwise;
   bool is_recursive = false;
 };
 struct SetStatement {
@@ -157,7 +165,7 @@ struct SetStatement {
 struct SetBlockStatement {
   TemplateTarget target;
   std::vector<TemplateSuffix> filters;
-  TemplateBody body;
+  ScopedBody body;
 };
 struct MacroStatement {
   MacroDefinition macro;
@@ -168,14 +176,14 @@ struct CallStatement {
 };
 struct FilterStatement {
   std::vector<TemplateSuffix> filters;
-  TemplateBody body;
+  ScopedBody body;
 };
 struct WithStatement {
   std::vector<std::pair<TemplateTarget, ExpressionPtr>> assignments;
-  TemplateBody body;
+  ScopedBody body;
 };
 struct ScopeStatement {  // {% generation %}
-  TemplateBody body;
+  ScopedBody body;
 };
 struct BreakStatement {};
 struct ContinueStatement {};

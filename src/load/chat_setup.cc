@@ -42,8 +42,7 @@ ChatTemplate wanted_template(const fs::path& directory, const std::string& wante
                           wanted, why));
 }
 
-// "<|im_start|>", "<start_of_turn>", "[INST]": what looks like a marker and is written as one
-// piece.
+// "<|im_start|>", "<start_of_turn>": what is written to be one token.
 std::vector<std::string> markers_of(std::string_view text) {
   constexpr size_t kMaxMarkerBytes = 64;
   std::vector<std::string> markers;
@@ -85,8 +84,7 @@ std::optional<std::string> check_end_of_turn(const std::string& rendered, std::s
   }
   return fmt::format(
       "the chat template ends a turn with {}, in which no token is a stop token: answers may run "
-      "on "
-      "(--stop or --stop-token-ids ends them)",
+      "on (--stop or --stop-token-ids ends them)",
       between.empty() ? "nothing" : fmt::format("\"{}\"", between.substr(0, 40)));
 }
 

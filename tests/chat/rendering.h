@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -22,6 +24,20 @@ inline std::string render(std::string_view source, std::string_view variables_js
   for (const auto& [name, value] : json.as_object("variables")) variables.emplace_back(name, value);
   const CivilTime noon{.year = 2026, .month = 3, .day = 7, .hour = 12};
   return TemplateRenderer(source, "test").render(variables, noon, limits);
+}
+
+inline std::string printed(std::string_view expression) {
+  return "{{ " + std::string(expression) + " }}";
+}
+
+// Expressions and what they print.
+inline void expect_values(std::initializer_list<std::pair<const char*, const char*>> cases) {
+  for (const auto& [expression, expected] : cases) {
+    SCOPED_TRACE(expression);
+    std::string found;
+    EXPECT_NO_THROW(found = render(printed(expression)));
+    EXPECT_EQ(found, expected);
+  }
 }
 
 inline std::vector<std::string> lines_of_file(const std::filesystem::path& path) {
