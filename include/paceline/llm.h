@@ -75,6 +75,13 @@ class LLM {
   // The prompt that chat() makes of it.
   std::string render(const ChatInput& input) const;
 
+  // Computes now what every conversation begins with whose system message is `text`, and keeps it
+  // until another one comes, close(), or a request that finds no other room: such chats then begin
+  // behind it. How many tokens that are; 0 for an empty text, one shorter than a cache block, or
+  // without prefix caching. Chats with a cache_salt don't share it. Throws Error when the chat
+  // template refuses system messages or leaves them out.
+  int64_t preload_system_prompt(std::string_view text, const std::string& kwargs_json = {});
+
   // Results in input order; an item that fails fails alone.
   struct Request {
     Prompt prompt;

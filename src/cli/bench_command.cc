@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/json_writer.h"
+#include "cli/batch_bench.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_shapes.h"
 #include "cli/command.h"
@@ -129,6 +130,43 @@ std::string bench_json(const std::vector<ModelBench>& benches) {
   return json + "\n";
 }
 
+// Batches of one model, on an engine that this thread steps.
+void bench_batches(const Settings& settings, const std::string& shape, Session& session) {
+  Settings of_model = settings;
+  std::optional<ShapeDirectory> directory;
+  if (!shape.empty()) {
+    directory.emplace(shape);
+    of_model.load.model = directory->path();
+    of_model.load.load_format = LoadFormat::dummy;
+  }
+  const std::filesystem::path path = model_directory(of_model);
+  const DecoderConfig config = read_model_config(path, of_model.load.load_format);
+  // Room for the long prompt, where the model has it.
+  constexpr int64_t kContext = 4160;
+  if (!of_model.load.max_model_len) {
+    of_model.load.max_model_len = std::min(kContext, config.max_position);
+  }
+  of_model.load.model = path;
+  const auto model = load_model(of_model.load);
+  const BatchBench bench = measure_batches(*model, {.repetitions = settings.repetitions});
+  const std::string name = shape.empty() ? path.filename().string() : shape;
+  if (settings.json) {
+    std::string json;
+    JsonWriter writer(json);
+    writer.begin_object().member("model", name);
+    writer.member("instruction_set", isa_name(model->isa));
+    writer.member("threads", model->threads->num_threads());
+    write_batch_members(bench, writer);
+    writer.end_object();
+    session.out().write(json + "\n");
+  } else {
+    session.out().write(fmt::format("{}, {}, {}, {} threads\n\n{}\n", name,
+                                    dtype_name(model->weight_dtype), isa_name(model->isa),
+                                    model->threads->num_threads(), batch_table(bench)));
+  }
+  session.out().flush();
+}
+
 }  // namespace
 
 int run_bench(const Settings& settings, Session& session) {
@@ -139,8 +177,13 @@ int run_bench(const Settings& settings, Session& session) {
     if (session.stderr_is_terminal() && !settings.quiet) {
       session.say(fmt::format("measuring {} ...", shape.empty() ? "the model" : shape));
     }
-    benches.push_back(bench_one(settings, shape, session));
+    if (settings.bench_batch) {
+      bench_batches(settings, shape, session);
+    } else {
+      benches.push_back(bench_one(settings, shape, session));
+    }
   }
+  if (settings.bench_batch) return 0;
   session.out().write(settings.json ? bench_json(benches) : bench_table(benches));
   session.out().flush();
   return 0;

@@ -10,6 +10,7 @@
 #include "cli/line_fields.h"
 #include "cli/line_reader.h"
 #include "cli/model_opening.h"
+#include "cli/system_prompt.h"
 
 namespace paceline {
 namespace {
@@ -88,11 +89,12 @@ int run_piped_turns(LLM& llm, const Settings& settings, Session& session) {
 
 }  // namespace
 
-int run_chat(const Settings& settings, Session& session) {
-  LLM llm = open_model(settings, session);
-  if (!settings.quiet) {
+int run_chat(const Settings& given, Session& session) {
+  LLM llm = open_model(given, session);
+  if (!given.quiet) {
     for (const std::string& note : llm.model_info().notes) session.say("note: " + note);
   }
+  const Settings settings = with_system_prompt(given, llm, session);
   if (settings.jsonl) return run_chat_lines(llm, settings, session);
   if (!settings.prompts.empty() || settings.file) return run_single_turns(llm, settings, session);
   if (session.stdin_is_terminal() && session.stdout_is_terminal()) {

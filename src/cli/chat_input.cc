@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "cli/system_prompt.h"
 
 namespace paceline {
 namespace {
@@ -32,6 +33,7 @@ ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
   input.documents_json = json_of(line, "documents");
   input.kwargs_json = json_of(line, kwargs_field);
   if (input.kwargs_json.empty()) input.kwargs_json = settings.chat_template_kwargs;
+  add_system_message(settings.system, input);
   return input;
 }
 

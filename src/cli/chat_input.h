@@ -14,8 +14,8 @@ namespace paceline {
 ChatInput chat_input(const Conversation& conversation, const Settings& settings);
 
 // The fields messages, tools and documents of a line, and `kwargs_field`, which
-// --chat-template-kwargs stands in for. Throws Error invalid naming the field that is missing or
-// wrong.
+// --chat-template-kwargs stands in for, as --system does for a system message. Throws Error invalid
+// naming the field that is missing or wrong.
 ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
                           const Settings& settings);
 

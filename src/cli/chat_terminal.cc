@@ -100,6 +100,7 @@ class TerminalChat {
         return save(command.text);
       case SlashCommand::Kind::load:
         conversation_.read_json(read_whole_file(command.text), command.text);
+        if (conversation_.system().empty()) conversation_.set_system(settings_.system);
         return session_.say(
             fmt::format("{}: {} messages", command.text, conversation_.messages().size()));
       case SlashCommand::Kind::stats:

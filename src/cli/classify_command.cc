@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/json_writer.h"
 #include "cli/command.h"
@@ -78,30 +79,44 @@ std::string label_table(const Classification& result, const std::vector<std::str
   return table;
 }
 
+void write_table(const Classification& result, const std::vector<std::string>& labels,
+                 Session& session) {
+  if (result.label) session.out().write(label_table(result, labels));
+  if (result.token_id) {
+    session.out().write(fmt::format("{}\n", result.token.empty() ? std::to_string(*result.token_id)
+                                                                 : json_quote(result.token)));
+  }
+  session.out().flush();
+}
+
 }  // namespace
 
 int run_classify(const Settings& settings, Session& session) {
   ItemSource items(settings);
   LLM llm = open_model(settings, session);
   bool is_first = true;
-  return for_each_item(items, settings, session, [&](const Item& item) {
-    const ClassifyCall call = read_call(item, settings, session);
-    const Classification result = llm.classify(call.prompt, call.options);
-    if (settings.jsonl) {
-      write_json_line(session, classification_json(result, settings.with_logits));
-    } else {
-      if (!is_first && result.label) session.out().write("\n");
-      is_first = false;
-      if (result.label) session.out().write(label_table(result, call.options.labels));
-      if (result.token_id) {
-        session.out().write(fmt::format("{}\n", result.token.empty()
-                                                    ? std::to_string(*result.token_id)
-                                                    : json_quote(result.token)));
-      }
-      session.out().flush();
-    }
-    if (settings.verbose) say_metrics(llm.metrics(), session, "");
-  });
+  std::unordered_map<int64_t, std::vector<std::string>> labels;  // of items in flight
+  const PooledWork work{.begin =
+                            [&](const Item& item, int64_t tag, RequestPool& pool) {
+                              ClassifyCall call = read_call(item, settings, session);
+                              pool.classify(tag, call.prompt, call.options);
+                              labels.emplace(tag, std::move(call.options.labels));
+                            },
+                        .write =
+                            [&](int64_t tag, RequestPool::Done&& done) {
+                              const auto& result = std::get<Classification>(done.result);
+                              const auto own_labels = labels.extract(tag);
+                              if (settings.jsonl) {
+                                write_json_line(session,
+                                                classification_json(result, settings.with_logits));
+                              } else {
+                                if (!is_first && result.label) session.out().write("\n");
+                                is_first = false;
+                                write_table(result, own_labels.mapped(), session);
+                              }
+                              if (settings.verbose) say_metrics(llm.metrics(), session, "");
+                            }};
+  return for_each_item_pooled(items, settings, session, llm, work);
 }
 
 }  // namespace paceline

@@ -62,6 +62,27 @@ constexpr CommandDef kCommands[] = {
          "Lines of --jsonl have text or ids. Answers have ids and logprobs, the first of which is "
          "null.",
      .run = run_score},
+    {.id = CommandId::batch,
+     .name = "batch",
+     .summary = "Work through a file of API requests, many at once",
+     .examples = "paceline batch -i requests.jsonl -o results.jsonl\n"
+                 "paceline batch -m Qwen/Qwen3-0.6B -i requests.jsonl -o results.jsonl "
+                 "--max-num-seqs 32",
+     .notes =
+         "Both files are those of OpenAI's Batch API. A line of the input has custom_id (unique), "
+         "method (POST), url (/v1/completions, /v1/chat/completions or /v1/classify) and body, the "
+         "request. Results come in the order in which they are done; a line has id, custom_id, "
+         "response with status_code, request_id and body, and error.\n\n"
+         "A request that fails has its error in response.body with a status_code other than 200. A "
+         "line that is no request (no JSON, a custom_id that stands twice, a wrong url) gives "
+         "response null and error with code, message and line. Neither stops the run nor changes "
+         "its exit code; the summary counts them. The exit code is 1 when the run itself fails: "
+         "input unreadable, disk full.\n\n"
+         "A result is in the file as soon as it is done, and durable (fdatasync) 100 ms later. "
+         "After a crash or an interruption the same command does the rest: what the output holds "
+         "of a last line is cut off, what it has a result for, be it an error, is not done again. "
+         "A line that was wrong counts as new once it is mended.",
+     .run = run_batch},
     {.id = CommandId::render,
      .name = "render",
      .summary = "Show the prompt that a chat template makes",
@@ -119,6 +140,17 @@ constexpr CommandDef kCommands[] = {
          "machine's rate; decode counts the weights read per token, against the read bandwidth. "
          "Both limits are measured beside each run, in the same process.",
      .run = run_bench},
+    {.id = CommandId::trace,
+     .name = "trace",
+     .summary = "Draw what a batch did over time",
+     .examples = "paceline trace batch.jsonl -o batch.svg\n"
+                 "paceline trace batch.jsonl --json",
+     .notes = "FILE is what --trace wrote. The picture is an SVG that a browser shows: every "
+              "sequence from its arrival to its end (waiting, prefilled, decoded, preempted, taken "
+              "from the prefix cache), under it the rows of each step and who held the blocks of "
+              "the cache. With --json the totals are printed instead, or beside a picture that "
+              "--output names.",
+     .run = run_trace},
 };
 
 }  // namespace

@@ -31,7 +31,9 @@ std::vector<ParsedOption> declare_options(CLI::App& app, CommandId command) {
     if (!takes_value(option)) {
       parsed = app.add_flag(joined_flags(option));
     } else {
-      parsed = app.add_option(joined_flags(option), keep);
+      const bool may_be_bare = contains(option.bare_in, command);
+      parsed = app.add_option(
+          joined_flags(option) + (may_be_bare ? fmt::format(",{}", option.name) : ""), keep);
       parsed->expected(option.bare_value.empty() ? 1 : 0, 1)->allow_extra_args(false);
     }
     parsed->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "cli/command.h"
 #include "cli/completion_json.h"
 #include "cli/items.h"
@@ -58,6 +60,27 @@ std::string how_it_ended(const Completion& completion) {
   return text + fmt::format(" (\"{}\")", std::get<std::string>(*completion.stop_reason));
 }
 
+// Lines of JSON don't stream, so they run together.
+int generate_lines(ItemSource& items, const Settings& settings, Session& session, LLM& llm) {
+  std::unordered_map<int64_t, bool> wants_logprobs;  // of items in flight
+  const PooledWork work{.begin =
+                            [&](const Item& item, int64_t tag, RequestPool& pool) {
+                              const LLM::Request request = read_request(item, settings, session);
+                              pool.generate(tag, request.prompt, request.options);
+                              wants_logprobs.emplace(tag, request.options.logprobs.has_value());
+                            },
+                        .write =
+                            [&](int64_t tag, RequestPool::Done&& done) {
+                              const Completion& completion =
+                                  std::get<std::vector<Completion>>(done.result).front();
+                              const bool with_logprobs = wants_logprobs.extract(tag).mapped();
+                              write_json_line(session, completion_json(completion, with_logprobs));
+                              if (settings.verbose)
+                                say_metrics(llm.metrics(), session, how_it_ended(completion));
+                            }};
+  return for_each_item_pooled(items, settings, session, llm, work);
+}
+
 }  // namespace
 
 int run_generate(const Settings& settings, Session& session) {
@@ -67,19 +90,15 @@ int run_generate(const Settings& settings, Session& session) {
     session.say(
         "note: the text is continued as it stands; the model's chat template is not applied");
   }
+  if (settings.jsonl) return generate_lines(items, settings, session, llm);
   bool is_first = true;
   return for_each_item(items, settings, session, [&](const Item& item) {
     const LLM::Request request = read_request(item, settings, session);
     GenerationStream stream = llm.generate(request.prompt, request.options);
-    if (settings.jsonl) {
-      const Completion& completion = stream.completion();
-      write_json_line(session, completion_json(completion, request.options.logprobs.has_value()));
-    } else {
-      if (!is_first) session.out().write("\n");
-      is_first = false;
-      show_prompt(request.prompt, session);
-      stream_text(stream, session);
-    }
+    if (!is_first) session.out().write("\n");
+    is_first = false;
+    show_prompt(request.prompt, session);
+    stream_text(stream, session);
     if (settings.verbose) say_metrics(llm.metrics(), session, how_it_ended(stream.completion()));
   });
 }

@@ -21,7 +21,8 @@ constexpr Heading kHeadings[] = {
     {OptionGroup::input, "Input"},         {OptionGroup::output, "Output"},
     {OptionGroup::sampling, "Sampling"},   {OptionGroup::stopping, "Stopping"},
     {OptionGroup::measuring, "Measuring"}, {OptionGroup::model, "Model"},
-    {OptionGroup::memory, "Memory"},       {OptionGroup::general, "General"},
+    {OptionGroup::memory, "Memory"},       {OptionGroup::batching, "Batching"},
+    {OptionGroup::general, "General"},
 };
 
 // The paragraph broken into lines of kWidth columns, each after the first indented.
@@ -66,6 +67,15 @@ std::string option_help(const OptionDef& option) {
   std::string help(option.help);
   if (!option.default_text.empty()) help += fmt::format(" [{}]", option.default_text);
   return text + wrapped(help, kHelpColumn, kHelpColumn) + "\n";
+}
+
+// " [FILE]" for what may stand without its flag.
+std::string bare_arguments(const CommandDef& command) {
+  std::string text;
+  for (const OptionDef& option : option_table()) {
+    if (contains(option.bare_in, command.id)) text += fmt::format(" [{}]", option.placeholder);
+  }
+  return text;
 }
 
 std::string indented(std::string_view lines) {
@@ -132,8 +142,9 @@ std::string program_help() {
 std::string command_help(const CommandDef& command) {
   const std::string alias =
       command.alias.empty() ? "" : fmt::format("       paceline {} is the same\n", command.alias);
-  std::string text = fmt::format("{}.\n\nUsage: paceline {} [OPTION...]\n{}\n{}\n", command.summary,
-                                 command.name, alias, indented(command.examples));
+  std::string text =
+      fmt::format("{}.\n\nUsage: paceline {}{} [OPTION...]\n{}\n{}\n", command.summary,
+                  command.name, bare_arguments(command), alias, indented(command.examples));
   text += paragraphs(command.notes);
   for (const Heading& heading : kHeadings) {
     std::string options;

@@ -4,18 +4,17 @@
 #include <unistd.h>
 
 #include "base/json_writer.h"
-#include "cli/progress.h"
 #include "cli/text_file.h"
 #include "cli/usage_error.h"
 #include "paceline/error.h"
 
 namespace paceline {
-namespace {
+namespace {}  // namespace
 
-void write_error(const Error& error, const Item& item, const Settings& settings, Session& session) {
+void write_item_error(const Error& error, const std::string& name, const Settings& settings,
+                      Session& session) {
   if (!settings.jsonl) {
-    session.say_error(item.name.empty() ? error.what()
-                                        : fmt::format("{}: {}", item.name, error.what()));
+    session.say_error(name.empty() ? error.what() : fmt::format("{}: {}", name, error.what()));
     return;
   }
   std::string json;
@@ -26,6 +25,8 @@ void write_error(const Error& error, const Item& item, const Settings& settings,
   writer.end_object().end_object();
   write_json_line(session, std::move(json));
 }
+
+namespace {
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t") == std::string_view::npos;
@@ -78,6 +79,10 @@ bool ItemSource::has_next() {
   return true;
 }
 
+bool ItemSource::is_ready() {
+  return next_known_ < known_.size() || lines_ == nullptr || pending_ || lines_->is_ready();
+}
+
 Item ItemSource::next() {
   if (next_known_ < known_.size()) return known_[next_known_++];
   const Line line = std::move(*pending_);
@@ -89,30 +94,6 @@ int64_t ItemSource::estimated_total(int64_t done) const {
   if (lines_ == nullptr) return static_cast<int64_t>(known_.size());
   const double share = lines_->share_read();
   return share > 0 ? static_cast<int64_t>(static_cast<double>(done) / share) : 0;
-}
-
-int for_each_item(ItemSource& items, const Settings& settings, Session& session,
-                  const std::function<void(const Item& item)>& work) {
-  bool all_done = true;
-  int64_t num_done = 0;
-  // Answers on the same terminal are progress enough.
-  const bool shows_progress = session.shows_progress(settings) && !session.stdout_is_terminal() &&
-                              settings.jsonl && !settings.verbose;
-  ProgressBar progress(shows_progress, "items", 0);
-  while (!session.interrupted() && items.has_next()) {
-    Item item;
-    try {
-      item = items.next();
-      const Interrupt::Graceful graceful(session.interrupt());
-      work(item);
-    } catch (const Error& error) {
-      all_done = false;
-      write_error(error, item, settings, session);
-    }
-    ++num_done;
-    progress.update(num_done, items.estimated_total(num_done));
-  }
-  return session.exit_code(all_done ? 0 : 1);
 }
 
 void write_json_line(Session& session, std::string json) {

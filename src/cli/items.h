@@ -12,6 +12,7 @@
 #include "cli/line_reader.h"
 #include "cli/session.h"
 #include "cli/settings.h"
+#include "llm/request_pool.h"
 
 namespace paceline {
 
@@ -32,6 +33,8 @@ class ItemSource {
   explicit ItemSource(const Settings& settings);
 
   bool has_next();
+  // Whether has_next() and next() would not have to wait for whoever writes the pipe.
+  bool is_ready();
   // Throws Error for this item alone: a line that is too long or no JSON object.
   Item next();
   // How many items there seem to be when `done` have been taken; 0: there is no telling.
@@ -48,6 +51,19 @@ class ItemSource {
 // after an interruption. Returns the command's exit code.
 int for_each_item(ItemSource& items, const Settings& settings, Session& session,
                   const std::function<void(const Item& item)>& work);
+
+// Likewise with many items at once: `begin` asks the pool for an item under the tag it is given,
+// and `write` answers it, in the order of the items.
+struct PooledWork {
+  std::function<void(const Item& item, int64_t tag, RequestPool& pool)> begin;
+  std::function<void(int64_t tag, RequestPool::Done&& done)> write;
+};
+int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
+                         const PooledWork& work);
+
+// An item's failure as its answer: a line of JSON, or a sentence on standard error.
+void write_item_error(const Error& error, const std::string& name, const Settings& settings,
+                      Session& session);
 
 // One line of JSON on standard output, at once.
 void write_json_line(Session& session, std::string json);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,16 @@ bool LineReader::fill() {
     throw Error(ErrorCode::invalid, fmt::format("{}: {}", name_, std::strerror(errno)));
   bytes_read_ += count;
   return count > 0;
+}
+
+bool LineReader::is_ready() {
+  while (!at_end_ && buffer_.find('\n', begin_) == std::string::npos &&
+         buffer_.size() - begin_ <= kMaxLineBytes) {
+    pollfd readable{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (poll(&readable, 1, 0) <= 0) return false;
+    if (!fill()) at_end_ = true;
+  }
+  return true;
 }
 
 double LineReader::share_read() const {

@@ -27,6 +27,8 @@ enum class CommandId : uint8_t {
   perplexity,
   inspect,
   bench,
+  trace,
+  batch,
 };
 
 using CommandSet = uint32_t;
@@ -50,6 +52,7 @@ enum class OptionGroup : uint8_t {
   measuring,
   model,
   memory,
+  batching,
   general
 };
 
@@ -89,6 +92,7 @@ struct OptionDef {
   std::string_view help;               // one sentence
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
+  CommandSet bare_in = 0;                                       // may stand there without its flag
   bool flag_only = false;                                       // no variable, no config key
   void (*apply)(Settings& settings, const OptionValue& value);  // the value is of the kind's type
 };

@@ -65,19 +65,25 @@ int run_score(const Settings& settings, Session& session) {
   ItemSource items(settings);
   LLM llm = open_model(settings, session);
   bool is_first = true;
-  return for_each_item(items, settings, session, [&](const Item& item) {
-    const ScoreCall call = read_call(item, settings, session);
-    const std::vector<Logprob> tokens = llm.score(call.prompt, call.options);
-    if (settings.jsonl) {
-      write_json_line(session, score_json(tokens));
-    } else {
-      if (!is_first) session.out().write("\n");
-      is_first = false;
-      session.out().write(score_table(tokens));
-      session.out().flush();
-    }
-    if (settings.verbose) say_metrics(llm.metrics(), session, "");
-  });
+  const PooledWork work{.begin =
+                            [&](const Item& item, int64_t tag, RequestPool& pool) {
+                              const ScoreCall call = read_call(item, settings, session);
+                              pool.score(tag, call.prompt, call.options);
+                            },
+                        .write =
+                            [&](int64_t, RequestPool::Done&& done) {
+                              const auto& tokens = std::get<std::vector<Logprob>>(done.result);
+                              if (settings.jsonl) {
+                                write_json_line(session, score_json(tokens));
+                              } else {
+                                if (!is_first) session.out().write("\n");
+                                is_first = false;
+                                session.out().write(score_table(tokens));
+                                session.out().flush();
+                              }
+                              if (settings.verbose) say_metrics(llm.metrics(), session, "");
+                            }};
+  return for_each_item_pooled(items, settings, session, llm, work);
 }
 
 }  // namespace paceline

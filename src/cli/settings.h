@@ -20,8 +20,9 @@ struct Settings {
   std::optional<std::string> file;  // "-" is standard input
   bool jsonl = false;
 
-  // chat
+  // chat, batch
   std::string system;
+  std::string system_prompt_file;
   std::string chat_template_kwargs;  // a JSON object, or empty
 
   // render
@@ -49,6 +50,17 @@ struct Settings {
   int64_t prompt_tokens = 512;
   int64_t output_tokens = 64;
   int64_t repetitions = 3;
+  bool bench_batch = false;
+
+  // batch
+  std::string input;
+  std::vector<std::string> served_model_names;
+
+  // trace
+  bool replay = false;
+
+  // trace, batch
+  std::string output;  // empty: standard output
 
   bool json = false;
   bool verbose = false;

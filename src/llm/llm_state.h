@@ -21,6 +21,7 @@ struct LLM::State {
   std::unique_ptr<TraceWriter> trace;    // watches model->engine
   std::unique_ptr<EngineThread> thread;  // steps model->engine
   Metrics metrics;
+  std::optional<RequestId> system_prompt;  // holds the preloaded one
 
   // Keeps the rates of a finished call, and the memory's peak.
   void record(const GenerationStats& stats);

@@ -148,7 +148,8 @@ RequestPool::Done RequestPool::State::finish(int64_t ticket) {
   return done;
 }
 
-RequestPool::RequestPool(LLM& llm) : state_(std::make_unique<State>(llm.open_state())) {}
+RequestPool::RequestPool(LLM& llm) : RequestPool(llm.open_state()) {}
+RequestPool::RequestPool(LLM::State& llm) : state_(std::make_unique<State>(llm)) {}
 
 RequestPool::~RequestPool() {
   if (state_->llm.model == nullptr) return;

@@ -18,6 +18,8 @@ class RequestPool {
   struct State;  // what stands behind it
 
   explicit RequestPool(LLM& llm);
+  // Of a model whose engine has no thread: who steps it calls next() when the step loop is over.
+  explicit RequestPool(LLM::State& llm);
   ~RequestPool();
   RequestPool(const RequestPool&) = delete;
   RequestPool& operator=(const RequestPool&) = delete;

@@ -20,19 +20,20 @@ class ResolveTest : public testing::Test {
  protected:
   ~ResolveTest() override { std::filesystem::remove(config_); }
 
-  ResolvedSettings resolve(std::string_view command, std::vector<std::string> arguments,
+  ResolvedSettings resolve(std::string_view command, const std::vector<std::string>& arguments,
                            const Environment& environment = {}) {
     return resolve_settings(find_command(command), arguments, environment);
   }
 
-  Settings generate(std::vector<std::string> arguments, const Environment& environment = {}) {
-    return resolve("generate", std::move(arguments), environment).settings;
+  Settings generate(const std::vector<std::string>& arguments,
+                    const Environment& environment = {}) {
+    return resolve("generate", arguments, environment).settings;
   }
 
-  std::string error_of(std::string_view command, std::vector<std::string> arguments,
+  std::string error_of(std::string_view command, const std::vector<std::string>& arguments,
                        const Environment& environment = {}) {
     try {
-      resolve(command, std::move(arguments), environment);
+      resolve(command, arguments, environment);
     } catch (const UsageError& error) {
       return error.what();
     }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "paceline/error.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -110,7 +111,8 @@ TEST(Toml, SurvivesMutations) {
       "}\n";
   std::mt19937 random(7);
   int parsed = 0;
-  for (int round = 0; round < 20000; ++round) {
+  const int num_rounds = scaled(20'000, 2'000'000);
+  for (int round = 0; round < num_rounds; ++round) {
     std::string text = seed_text;
     for (int edits = 1 + static_cast<int>(random() % 3); edits > 0; --edits) {
       const size_t at = random() % text.size();

@@ -47,6 +47,32 @@ class ChatTest(ProgramTest):
             answers[name] = done.stderr.split("prefill: ")[1].split(" tokens")[0]
         self.assertEqual(len(set(answers.values())), 3, answers)
 
+    def test_a_system_prompt_is_the_system_message_of_those_that_bring_none(self):
+        text = "Answer as the keeper of the lighthouse would, in one sentence. Be kind and brief."
+        file = self.write("system.txt", text + "\n")
+        own, user = {"role": "system", "content": "Be loud."}, {"role": "user", "content": "The old house"}
+        given = self.succeed("chat", "-m", BUNDLED, "-p", "The old house", "-v", *GREEDY, "--system-prompt", file)
+        self.assertRegex(given.stderr, r"system prompt: (16|32|48) tokens kept")
+        self.assertEqual(given.stdout, self.chat("-p", "The old house", "--system", text, *GREEDY).stdout)
+        self.assertEqual(self.chat("-p", "The old house", "--system", "Be loud.", *GREEDY).stdout,
+                         self.chat("-p", "The old house", "--system", "Be loud.", *GREEDY, "--system-prompt", file).stdout)
+        brings_none, brings_one = ({"messages": [user]}, {"messages": [own, user]})
+        answers = self.answers("chat", "-m", BUNDLED, *GREEDY, "--system-prompt", file,
+                               stdin=lines(brings_none, brings_one))
+        expected = self.answers("chat", "-m", BUNDLED, *GREEDY, stdin=lines(
+            {"messages": [{"role": "system", "content": text}, user]}, brings_one))
+        self.assertEqual([a["token_ids"] for a in answers], [a["token_ids"] for a in expected])
+
+    def test_a_system_prompt_that_cannot_be(self):
+        error = self.fail_with(1, "chat", "-m", BUNDLED, "-p", "x", "--system-prompt", self.directory / "none.txt")
+        self.assertIn("none.txt", error)
+        template = self.write("t.jinja", "{% if messages[0].role == 'system' %}{{ raise_exception('no such role') }}"
+                                         "{% endif %}{{ messages[0].content }}")
+        error = self.fail_with(1, "chat", "-m", BUNDLED, "-p", "x", "--chat-template", template,
+                               "--system-prompt", self.write("system.txt", "Be kind."))
+        self.assertIn("--system-prompt", error)
+        self.assertIn("no such role", error)
+
     def test_lines_fail_alone(self):
         user = [{"role": "user", "content": "Hi"}]
         good, unknown, none, not_a_list, bad_kwargs = self.answers(

@@ -159,7 +159,20 @@ class GenerateTest(ProgramTest):
         answers += [json.loads(line) for line in child.stdout.read().splitlines()]
         child.stdout.close()
         self.assertEqual(child.wait(program.TIMEOUT), 130)
-        self.assertEqual([a["finish_reason"] for a in answers], ["length", "cancelled"])
+        self.assertEqual([a["finish_reason"] for a in answers], ["length", "cancelled", "cancelled"])
+
+    def test_who_waits_for_an_answer_before_asking_again_gets_it(self):
+        command = [BINARY, "generate", "-m", BUNDLED, "--jsonl", "-q"]
+        child = subprocess.Popen(list(map(str, command)), env=program.environment(), stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        for size in (1, 3):
+            child.stdin.write(lines({"prompt": PROMPT, "max_tokens": size, "ignore_eos": True}))
+            child.stdin.flush()
+            self.assertEqual(len(json.loads(child.stdout.readline())["token_ids"]), size)
+        child.stdin.close()
+        self.assertEqual(child.stdout.read(), b"")
+        child.stdout.close()
+        self.assertEqual(child.wait(program.TIMEOUT), 0)
 
     def test_a_reader_that_goes_away_ends_it_quietly(self):
         child = self.start("-p", PROMPT, "--ignore-eos", "--max-kv-size", "64", "-n", "1000000", "-q",

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/batch_run.h"
+#include "cli/command.h"
+#include "cli/model_opening.h"
+#include "cli/system_prompt.h"
+#include "cli/usage_error.h"
+
+namespace paceline {
+namespace {
+
+struct stat status_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    throw Error(ErrorCode::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  return status;
+}
+
+void check_options(const Settings& settings) {
+  if (settings.input.empty()) throw UsageError("nothing to work on: give --input FILE");
+  if (settings.output.empty()) throw UsageError("nowhere to write to: give --output FILE");
+}
+
+// A file, because it is read again when the run is taken up.
+struct stat checked_input(const std::string& path) {
+  const struct stat status = status_of(path);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: not a regular file, and a batch that goes on after a crash reads "
+                            "its input again",
+                            path));
+  }
+  return status;
+}
+
+void check_different(const struct stat& input, const std::string& output) {
+  struct stat status {};
+  if (stat(output.c_str(), &status) != 0) return;
+  if (status.st_dev == input.st_dev && status.st_ino == input.st_ino) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: the input and the output", output));
+  }
+}
+
+FinishedRequests take_up(BatchResults& results) {
+  if (!results.is_file()) return {};
+  FinishedRequests finished = read_finished_requests(results.descriptor(), results.path());
+  results.cut(finished.valid_bytes());
+  return finished;
+}
+
+// What requests may call the model: the names given, else its path and the last part of that.
+std::vector<std::string> model_names(const Settings& settings) {
+  if (!settings.served_model_names.empty()) return settings.served_model_names;
+  const std::string path =
+      settings.load.model.empty() ? model_directory(settings).string() : settings.load.model;
+  std::filesystem::path last = std::filesystem::path(path).lexically_normal();
+  if (!last.has_filename()) last = last.parent_path();
+  std::vector<std::string> names = {last.filename().string()};
+  if (names[0] != path) names.push_back(path);
+  return names;
+}
+
+std::string grouped_count(int64_t count) {
+  constexpr int64_t kFractionsShown = 100;  // grouped_number() shows them below
+  return count < kFractionsShown ? std::to_string(count)
+                                 : grouped_number(static_cast<double>(count));
+}
+
+std::string summary(const BatchCounts& counts, double seconds) {
+  std::string text = fmt::format("batch: {} answered, {} failed", grouped_count(counts.answered),
+                                 grouped_count(counts.failed));
+  if (counts.bad_lines > 0) {
+    text += fmt::format(", {} {} wrong", grouped_count(counts.bad_lines),
+                        counts.bad_lines == 1 ? "line" : "lines");
+  }
+  if (counts.done_before > 0) {
+    text += fmt::format(", {} done before", grouped_count(counts.done_before));
+  }
+  const int64_t tokens = counts.prompt_tokens + counts.completion_tokens;
+  const double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  text += fmt::format("\ntokens: {} of prompts ({} cached), {} of answers",
+                      grouped_count(counts.prompt_tokens), grouped_count(counts.cached_tokens),
+                      grouped_count(counts.completion_tokens));
+  return text + fmt::format(" in {:.1f} s, {} tok/s", seconds, grouped_number(rate));
+}
+
+}  // namespace
+
+int run_batch(const Settings& settings, Session& session) {
+  check_options(settings);
+  check_different(checked_input(settings.input), settings.output);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
+  BatchResults results(settings.output);
+  FinishedRequests finished = take_up(results);
+  LineReader input(settings.input);
+  LLM llm = open_model(settings, session);
+
+  const auto start = std::chrono::steady_clock::now();
+  BatchCounts counts;
+  {
+    const Interrupt::Graceful graceful(session.interrupt());
+    const Settings complete = with_system_prompt(settings, llm, session);
+    BatchRun run(llm, complete, session, model_names(settings));
+    counts = run.run(input, finished, results);
+    results.finish();
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (!settings.quiet) {
+    session.say(summary(counts, took.count()));
+    if (session.interrupted()) session.say("interrupted; the same command does the rest");
+  }
+  return session.exit_code(0);
+}
+
+}  // namespace paceline

@@ -1,0 +1,114 @@
+#include "cli/batch_finished.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include "base/json.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+// What is looked at of a line: an error's line is shorter, an answer's begins with what is needed.
+constexpr size_t kMaxHeadBytes = 1 << 16;
+constexpr size_t kChunkBytes = 1 << 18;
+
+struct ScannedLine {
+  int64_t number = 0;
+  std::string head;  // without its end
+  int64_t end = 0;   // the offset behind its end
+  bool has_zeros = false;
+};
+
+// Calls `take` for every line that has an end, until it says false.
+void scan_lines(int descriptor, const std::string& name,
+                const std::function<bool(const ScannedLine& line)>& take) {
+  std::string chunk(kChunkBytes, '\0');
+  ScannedLine line{.number = 1, .head = {}};
+  while (true) {
+    const ssize_t count = pread(descriptor, chunk.data(), chunk.size(), line.end);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      throw Error(ErrorCode::invalid, fmt::format("{}: {}", name, std::strerror(errno)));
+    }
+    if (count == 0) return;
+    std::string_view rest(chunk.data(), static_cast<size_t>(count));
+    while (!rest.empty()) {
+      const size_t size = std::min(rest.find('\n'), rest.size());
+      const std::string_view part = rest.substr(0, size);
+      line.head += part.substr(0, kMaxHeadBytes - std::min(line.head.size(), kMaxHeadBytes));
+      line.has_zeros = line.has_zeros || part.find('\0') != std::string_view::npos;
+      const bool is_whole = size < rest.size();
+      rest.remove_prefix(size + (is_whole ? 1 : 0));
+      line.end += static_cast<int64_t>(size) + (is_whole ? 1 : 0);
+      if (!is_whole) continue;
+      if (!take(line)) return;
+      line = {.number = line.number + 1, .head = {}, .end = line.end};
+    }
+  }
+}
+
+// id and custom_id, and behind them "response" with an answer's first byte or an error in full. A
+// quote inside a JSON string is escaped, so the mark stands nowhere else.
+Json parse_head(const std::string& head, const std::string& where) {
+  constexpr std::string_view kMark = ",\"response\":{";
+  const size_t mark = head.find(kMark);
+  if (mark == std::string::npos) return parse_json(head, where);
+  return parse_json(head.substr(0, mark + kMark.size()) + "},\"error\":null}", where);
+}
+
+}  // namespace
+
+bool FinishedRequests::note_seen(const std::string& custom_id) {
+  Marks& marks = requests_[custom_id];
+  const bool is_new = !marks.is_seen;
+  marks.is_seen = true;
+  return is_new;
+}
+
+bool FinishedRequests::is_done(const std::string& custom_id) const {
+  const auto found = requests_.find(custom_id);
+  return found != requests_.end() && found->second.is_done;
+}
+
+void FinishedRequests::note_line(const std::string& head, const std::string& where) {
+  const Json record = parse_head(head, where);
+  const Json* response = record.find_value("response");
+  const Json* custom_id = record.find_value("custom_id");
+  if (response != nullptr && custom_id != nullptr && custom_id->is_string()) {
+    requests_[custom_id->as_string(where)].is_done = true;
+    return;
+  }
+  const Json* error = record.find_value("error");
+  const Json* line = error == nullptr ? nullptr : error->find_value("line");
+  if (response != nullptr || line == nullptr) {
+    throw Error(ErrorCode::invalid, where + ": neither an answer nor an error");
+  }
+  reported_lines_.insert(line->as_int(where));
+}
+
+FinishedRequests read_finished_requests(int descriptor, const std::string& name) {
+  FinishedRequests finished;
+  scan_lines(descriptor, name, [&](const ScannedLine& line) {
+    if (line.has_zeros) return false;
+    const std::string where = fmt::format("line {}", line.number);
+    try {
+      finished.note_line(line.head, where);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{}: not the output of a batch, so nothing is added to it: {}", name,
+                              error.what()));
+    }
+    finished.valid_bytes_ = line.end;
+    return true;
+  });
+  return finished;
+}
+
+}  // namespace paceline

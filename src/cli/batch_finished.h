@@ -1,0 +1,40 @@
+// FinishedRequests is what the output of an earlier run says is done already.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace paceline {
+
+class FinishedRequests {
+ public:
+  // Notes a request of the input. False when one of this name was there before.
+  bool note_seen(const std::string& custom_id);
+  bool is_done(const std::string& custom_id) const;
+  // The line was reported as wrong.
+  bool is_reported(int64_t line) const { return reported_lines_.contains(line); }
+
+  // Of the output's first bytes, those that are whole lines of results.
+  int64_t valid_bytes() const { return valid_bytes_; }
+
+ private:
+  friend FinishedRequests read_finished_requests(int descriptor, const std::string& name);
+  void note_line(const std::string& head, const std::string& where);
+
+  struct Marks {
+    bool is_done = false;
+    bool is_seen = false;
+  };
+  std::unordered_map<std::string, Marks> requests_;
+  std::unordered_set<int64_t> reported_lines_;
+  int64_t valid_bytes_ = 0;
+};
+
+// Reads an output file from its beginning. What a crash left of a line, or wrote as zeros, ends
+// what is valid. Throws Error invalid "NAME: line N ..." when a line isn't a result of a batch:
+// such a file is not to be touched.
+FinishedRequests read_finished_requests(int descriptor, const std::string& name);
+
+}  // namespace paceline

@@ -1,0 +1,123 @@
+#include "cli/batch_line.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/json_writer.h"
+#include "paceline/error.h"
+#include "protocol/answer.h"
+#include "protocol/api_error.h"
+#include "protocol/request_reader.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kMaxCustomIdBytes = 512;
+constexpr std::array<std::pair<std::string_view, BatchUrl>, 3> kUrls = {{
+    {"/v1/completions", BatchUrl::completions},
+    {"/v1/chat/completions", BatchUrl::chat_completions},
+    {"/v1/classify", BatchUrl::classify},
+}};
+
+void read_custom_id(const FieldValue& value, BatchLine& line) {
+  if (value.text().empty() || value.text().size() > kMaxCustomIdBytes) {
+    value.refuse("1 to 512 bytes");
+  }
+  line.custom_id = value.text();
+}
+
+void read_method(const FieldValue& value, BatchLine&) {
+  if (value.text() == "POST") return;
+  throw RequestError("method", "invalid_method",
+                     fmt::format("method: found {}, expected POST", json_quote(value.text())));
+}
+
+void read_url(const FieldValue& value, BatchLine& line) {
+  for (const auto& [text, url] : kUrls) {
+    if (value.text() == text) {
+      line.url = url;
+      return;
+    }
+  }
+  throw RequestError("url", "invalid_url",
+                     fmt::format("url: found {}, expected /v1/completions, /v1/chat/completions or "
+                                 "/v1/classify",
+                                 json_quote(value.text())));
+}
+
+constexpr FieldDef<BatchLine> kFields[] = {
+    {.name = "custom_id",
+     .help = "The request's name, unique in the file.",
+     .read = read_custom_id},
+    {.name = "method", .help = "POST.", .read = read_method},
+    {.name = "url", .help = "The endpoint.", .read = read_url},
+    {.name = "body",
+     .help = "The request.",
+     .read =
+         [](const FieldValue& v, BatchLine& t) {
+           v.object();
+           t.body = v.json();
+         }},
+};
+
+void read_fields(const Line& text, const std::string& where, BatchLine& line) {
+  if (text.is_too_long) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
+  }
+  const Json json = parse_json(text.text, where);
+  RequestReader reader(FieldValue(json, ""));
+  reader.read<BatchLine>(kFields, line);
+  reader.finish();
+  for (const FieldDef<BatchLine>& field : kFields) reader.require(field.name);
+}
+
+void begin_record(JsonWriter& writer, const std::string& custom_id) {
+  writer.begin_object().member("id", random_id("batch_req_")).key("custom_id");
+  custom_id.empty() ? writer.null() : writer.string(custom_id);
+  writer.key("response");
+}
+
+}  // namespace
+
+BatchLine read_batch_line(const Line& line) {
+  BatchLine read{.number = line.number};
+  const std::string where = fmt::format("line {}", line.number);
+  try {
+    read_fields(line, where, read);
+  } catch (const RequestError& error) {
+    set_line_error(read, error.api_code(), error.what());
+  } catch (const Error& error) {
+    read.error = BatchLineError{.code = "invalid_json_line", .message = error.what()};
+  }
+  return read;
+}
+
+void set_line_error(BatchLine& line, std::string code, const std::string& message) {
+  line.error = BatchLineError{.code = std::move(code),
+                              .message = fmt::format("line {}: {}", line.number, message)};
+}
+
+std::string batch_answer_record(const std::string& custom_id, int status, std::string_view body) {
+  std::string json;
+  JsonWriter writer(json);
+  begin_record(writer, custom_id);
+  writer.begin_object().member("status_code", status).member("request_id", random_id("req_"));
+  writer.key("body").raw(body).end_object();
+  writer.key("error").null().end_object();
+  return json + "\n";
+}
+
+std::string batch_error_record(const BatchLine& line) {
+  std::string json;
+  JsonWriter writer(json);
+  begin_record(writer, line.custom_id);
+  writer.null().key("error").begin_object();
+  writer.member("code", line.error->code).member("message", line.error->message);
+  writer.member("line", line.number).end_object().end_object();
+  return json + "\n";
+}
+
+}  // namespace paceline

@@ -1,0 +1,39 @@
+// A line of a batch's input: {"custom_id", "method", "url", "body"}, as in OpenAI's batch files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "cli/line_reader.h"
+
+namespace paceline {
+
+enum class BatchUrl : uint8_t { completions, chat_completions, classify };
+
+// What is wrong with a line itself, whatever its request.
+struct BatchLineError {
+  std::string code;     // "invalid_json_line", "invalid_url", ...
+  std::string message;  // with the line's number
+};
+
+struct BatchLine {
+  int64_t number = 0;
+  std::string custom_id;  // empty when it couldn't be read
+  BatchUrl url = BatchUrl::completions;
+  Json body;
+  std::optional<BatchLineError> error;
+};
+
+BatchLine read_batch_line(const Line& line);
+
+// The error "line N: MESSAGE" in place of whatever the line says.
+void set_line_error(BatchLine& line, std::string code, const std::string& message);
+
+// A line of the output: the answer to a request ...
+std::string batch_answer_record(const std::string& custom_id, int status, std::string_view body);
+// ... or what is wrong with the line, whose number is in the error, too.
+std::string batch_error_record(const BatchLine& line);
+
+}  // namespace paceline

@@ -1,0 +1,206 @@
+#include "cli/batch_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/system_prompt.h"
+
+namespace paceline {
+namespace {
+
+// Enough that the engine always finds work, and a bound for what a file of long prompts may take.
+constexpr int64_t kInFlightPerSequence = 4;
+constexpr size_t kMaxBytesInFlight = 64 << 20;
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t") == std::string_view::npos;
+}
+
+// An interruption ended some of it: there is no answer yet.
+bool was_cancelled(const BatchJob& job) {
+  return std::any_of(job.parts.begin(), job.parts.end(), [](const BatchPart& part) {
+    return std::any_of(part.choices.begin(), part.choices.end(), [](const Completion& completion) {
+      return completion.finish_reason == "cancelled";
+    });
+  });
+}
+
+}  // namespace
+
+BatchRun::BatchRun(LLM& llm, const Settings& settings, Session& session,
+                   std::vector<std::string> model_names)
+    : llm_(llm),
+      settings_(settings),
+      session_(session),
+      model_names_(std::move(model_names)),
+      names_(settings),
+      progress_(session.shows_progress(settings), "requests", 0),
+      pool_(llm) {}
+
+BatchRun::~BatchRun() {
+  for (auto& [id, running] : jobs_) running->job.stop.request_stop();
+}
+
+BatchCounts BatchRun::run(LineReader& input, FinishedRequests& finished, BatchResults& results) {
+  Files files{input, finished, results};
+  while (true) {
+    feed(files);
+    auto done = pool_.next();
+    if (!done) break;
+    collect(std::move(*done), files);
+    show_progress(files);
+  }
+  return counts_;
+}
+
+void BatchRun::feed(Files& files) {
+  const int64_t most = kInFlightPerSequence * settings_.load.max_num_seqs;
+  while (!session_.interrupted() && pool_.in_flight() < most) {
+    if (!unsubmitted_.empty()) {
+      submit_next_part(files);
+      continue;
+    }
+    if (at_end_ || bytes_in_flight_ > kMaxBytesInFlight) return;
+    const auto line = files.input.next();
+    if (!line) {
+      at_end_ = true;
+    } else if (!is_blank(line->text) || line->is_too_long) {
+      take_line(*line, files);
+    }
+  }
+}
+
+void BatchRun::take_line(const Line& text, Files& files) {
+  ++lines_taken_;
+  BatchLine line = read_batch_line(text);
+  if (!line.error && !files.finished.note_seen(line.custom_id)) {
+    set_line_error(line, "duplicate_custom_id",
+                   fmt::format("custom_id: {} stands in an earlier line, too", line.custom_id));
+  }
+  if (line.error) {
+    write_line_error(line, files);
+  } else if (files.finished.is_done(line.custom_id)) {
+    ++counts_.done_before;
+  } else {
+    start(line, text.text.size(), files);
+  }
+}
+
+void BatchRun::check_model(const ApiRequest& request) const {
+  const auto& model = common_fields_of(request).model;
+  if (!model || std::find(model_names_.begin(), model_names_.end(), *model) != model_names_.end()) {
+    return;
+  }
+  throw RequestError("model", "model_not_found",
+                     fmt::format("model: found {}, the loaded model is called {} "
+                                 "(--served-model-name gives it other names)",
+                                 *model, fmt::join(model_names_, " or ")));
+}
+
+void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
+  try {
+    ApiRequest request = parse_api_request(line.url, line.body);
+    check_model(request);
+    if (auto* chat = std::get_if<ChatRequest>(&request)) {
+      add_system_message(settings_.system, chat->input);
+    }
+    const size_t parts = num_parts(request);
+    BatchJob job{.custom_id = line.custom_id,
+                 .num_bytes = num_bytes,
+                 .request = std::move(request),
+                 .parts = std::vector<BatchPart>(parts),
+                 .error = {},
+                 .stop = {}};
+    const StopJob stop_job{job.stop};
+    const int64_t id = next_id_++;
+    jobs_.emplace(id, new Running{.job = std::move(job),
+                                  .on_interruption = std::stop_callback<StopJob>(
+                                      session_.stop_token(), stop_job)});
+    bytes_in_flight_ += num_bytes;
+    unsubmitted_.push_back(id);
+  } catch (const Error& error) {
+    write_failure(line.custom_id, api_error(error), files);
+  }
+}
+
+void BatchRun::submit_next_part(Files& files) {
+  const int64_t job_id = unsubmitted_.front();
+  BatchJob& job = jobs_.at(job_id)->job;
+  const size_t index = job.next_part++;
+  try {
+    const int64_t tag = next_id_++;
+    submit_part(pool_, llm_, tag, job, index, settings_.generate.seed);
+    parts_.emplace(tag, Part{.job_id = job_id, .index = index});
+    ++job.num_in_flight;
+  } catch (const Error& error) {
+    if (!job.error) job.error = api_error(error);
+    job.stop.request_stop();
+  }
+  if (job.error || job.next_part == job.parts.size()) unsubmitted_.pop_front();
+  close_if_over(job_id, files);
+}
+
+void BatchRun::collect(RequestPool::Done done, Files& files) {
+  const auto found = parts_.find(done.tag);
+  const Part part = found->second;
+  parts_.erase(found);
+  BatchJob& job = jobs_.at(part.job_id)->job;
+  --job.num_in_flight;
+  if (auto* choices = std::get_if<std::vector<Completion>>(&done.result)) {
+    job.parts[part.index].choices = std::move(*choices);
+  } else if (auto* classification = std::get_if<Classification>(&done.result)) {
+    job.parts[part.index].classification = std::move(*classification);
+  } else if (!job.error) {
+    const ErrorInfo& error = std::get<ErrorInfo>(done.result);
+    job.error = api_error(error.code, error.message);
+    job.stop.request_stop();
+    std::erase(unsubmitted_, part.job_id);
+  }
+  close_if_over(part.job_id, files);
+}
+
+void BatchRun::close_if_over(int64_t job_id, Files& files) {
+  const BatchJob& job = jobs_.at(job_id)->job;
+  if (!job.is_over()) return;
+  const bool is_left_over = session_.interrupted() &&
+                            (was_cancelled(job) || (job.error && job.error->code == "cancelled"));
+  if (!is_left_over) write_answer(job, files);
+  bytes_in_flight_ -= job.num_bytes;
+  jobs_.erase(job_id);
+}
+
+void BatchRun::write_answer(const BatchJob& job, Files& files) {
+  if (job.error) return write_failure(job.custom_id, *job.error, files);
+  const auto& model = common_fields_of(job.request).model;
+  const BatchAnswer answer = answer_job(job, llm_, model.value_or(model_names_.front()), names_);
+  constexpr int kOk = 200;
+  files.results.append(batch_answer_record(job.custom_id, kOk, answer.body));
+  ++counts_.answered;
+  counts_.prompt_tokens += answer.usage.prompt_tokens;
+  counts_.cached_tokens += answer.usage.cached_tokens.value_or(0);
+  counts_.completion_tokens += answer.usage.completion_tokens;
+}
+
+void BatchRun::write_failure(const std::string& custom_id, const ApiError& error, Files& files) {
+  files.results.append(batch_answer_record(custom_id, error.status, error_json(error)));
+  ++counts_.failed;
+}
+
+void BatchRun::write_line_error(const BatchLine& line, Files& files) {
+  if (files.finished.is_reported(line.number)) {
+    ++counts_.done_before;
+    return;
+  }
+  files.results.append(batch_error_record(line));
+  ++counts_.bad_lines;
+}
+
+void BatchRun::show_progress(const Files& files) {
+  const double share = files.input.share_read();
+  const auto total =
+      share > 0 ? static_cast<int64_t>(static_cast<double>(lines_taken_) / share) : 0;
+  progress_.update(counts_.finished(), std::max<int64_t>(total - counts_.done_before, 0));
+}
+
+}  // namespace paceline

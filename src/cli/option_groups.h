@@ -1,0 +1,38 @@
+// The definitions of options, a file for each subject; option_table() is all of them in this order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "cli/option.h"
+
+namespace paceline {
+
+std::span<const OptionDef> input_options();       // groups input and output
+std::span<const OptionDef> generation_options();  // sampling and stopping
+std::span<const OptionDef> measuring_options();   // measuring
+std::span<const OptionDef> model_options();       // model and memory
+std::span<const OptionDef> batching_options();    // batching
+std::span<const OptionDef> general_options();     // general
+
+// What several of the files speak of: sets of commands, and the largest count of tokens.
+constexpr CommandSet kLoading =
+    set_of({CommandId::generate, CommandId::chat, CommandId::classify, CommandId::score,
+            CommandId::perplexity, CommandId::bench, CommandId::batch});
+constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
+constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});
+constexpr double kMaxTokens = 2147483647;
+
+// The stored value of a kind, as the type of a setting.
+inline bool as_flag(const OptionValue& value) { return std::get<bool>(value); }
+inline int64_t as_integer(const OptionValue& value) { return std::get<int64_t>(value); }
+inline float as_real(const OptionValue& value) {
+  return static_cast<float>(std::get<double>(value));
+}
+inline size_t as_bytes(const OptionValue& value) { return std::get<uint64_t>(value); }
+inline const std::string& as_text(const OptionValue& value) { return std::get<std::string>(value); }
+
+}  // namespace paceline

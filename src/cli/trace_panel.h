@@ -1,0 +1,55 @@
+// What the panels of a drawn trace share: the time axis, the frame, headings and legends.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/svg_writer.h"
+
+namespace paceline {
+
+// Where a time lies on the x axis of every panel.
+class TimeScale {
+ public:
+  TimeScale(double left, double width, int64_t duration_us)
+      : left_(left), width_(width), duration_us_(duration_us) {}
+
+  double x(int64_t time_us) const;
+  double left() const { return left_; }
+  double right() const { return left_ + width_; }
+  int64_t duration_us() const { return duration_us_; }
+  // Round times at a readable distance, the first 0.
+  std::vector<int64_t> ticks_us() const;
+
+ private:
+  double left_;
+  double width_;
+  int64_t duration_us_;
+};
+
+struct LegendEntry {
+  std::string_view css_class;
+  std::string_view label;
+};
+
+// The background of a panel with a line at each tick.
+void draw_frame(SvgWriter& svg, const SvgBox& box, const TimeScale& scale);
+
+// The name of a panel above it, what it means, and its legend on the right.
+struct PanelHeading {
+  std::string_view name;
+  std::string note;
+  std::span<const LegendEntry> legend;
+};
+void draw_heading(SvgWriter& svg, const SvgBox& box, const PanelHeading& heading);
+
+// Times in ms, centred at the ticks, with their baseline at `y`.
+void draw_times(SvgWriter& svg, const TimeScale& scale, double y);
+
+// How wide a text will be at most: the reader's font is not known here.
+double text_width(std::string_view text, double font_size);
+
+}  // namespace paceline

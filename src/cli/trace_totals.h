@@ -1,0 +1,49 @@
+// TraceTotals is what a whole trace adds up to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/trace_file.h"
+#include "cli/trace_timeline.h"
+
+namespace paceline {
+
+struct TraceTotals {
+  std::string model;
+  int64_t requests = 0;
+  std::vector<std::pair<std::string, int64_t>> finished;  // by reason, in order of appearance
+  int64_t steps = 0;
+  double seconds = 0;          // from the first step's begin to the last one's end
+  double forward_seconds = 0;  // of them in the model
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;    // taken from the prefix cache
+  int64_t computed_tokens = 0;  // rows of all steps
+  int64_t recomputed_tokens = 0;
+  int64_t output_tokens = 0;
+  int64_t preemptions = 0;
+  int64_t max_running = 0;                      // sequences in one step
+  std::vector<int64_t> max_held;                // blocks of each group that sequences held at once
+  std::optional<double> median_first_token_ms;  // from arrival
+  double mean_overhead_us = 0;                  // of a step, outside the forward
+  int64_t max_plan_us = 0;
+
+  // Tokens drawn per second; 0 without time.
+  double tokens_per_second() const;
+};
+
+TraceTotals add_up(const Trace& trace, const Timeline& timeline);
+
+// One JSON object, without a line end.
+std::string totals_json(const TraceTotals& totals);
+
+// "12 requests · 1,234 tokens · ...".
+std::string totals_text(const TraceTotals& totals);
+
+// "1,234,567".
+std::string grouped_digits(int64_t value);
+
+}  // namespace paceline

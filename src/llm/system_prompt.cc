@@ -1,0 +1,83 @@
+// The facade's system prompt: what all conversations with it begin with, computed once and held.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/run_alone.h"
+#include "llm/llm_state.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kName = "system prompt (--system-prompt)";
+
+ChatInput conversation(std::string_view system, std::string_view question,
+                       const std::string& kwargs_json) {
+  return {.messages = {{"system", std::string(system)}, {"user", std::string(question)}},
+          .kwargs_json = kwargs_json};
+}
+
+std::vector<TokenId> encode(const LoadedModel& model, const ChatInput& input) {
+  GenerateOptions ignored;
+  try {
+    return encode_chat(model, input, ignored);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: the chat template fails on a system message: {}",
+                                          kName, error.what()));
+  }
+}
+
+// The tokens before any question, as far as no question changes them.
+std::vector<TokenId> encode_beginning(const LoadedModel& model, std::string_view text,
+                                      const std::string& kwargs_json) {
+  std::vector<TokenId> ids = encode(model, conversation(text, "a", kwargs_json));
+  const std::string longer = std::string(text) + " b";
+  if (encode(model, conversation(longer, "a", kwargs_json)) == ids) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: the chat template ({}) leaves system messages out", kName,
+                            model.chat.chat_template->name()));
+  }
+  const auto other = encode(model, conversation(text, "b", kwargs_json));
+  ids.erase(std::mismatch(ids.begin(), ids.end(), other.begin(), other.end()).first, ids.end());
+  return ids;
+}
+
+// Computes the prompt; its blocks stay held under the id.
+RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt) {
+  GenerateRequest request{
+      .prompt = std::move(prompt), .prompt_name = std::string(kName), .max_tokens = 0};
+  request.prefix.hold = true;
+  const auto channel = std::make_shared<Channel>();
+  const auto id = state.model->engine->submit(std::move(request), channel);
+  if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
+  std::vector<TokenEvent> events;
+  while (channel->wait(events)) {
+    const auto last = std::find_if(events.begin(), events.end(),
+                                   [](const TokenEvent& event) { return event.ending != nullptr; });
+    if (last == events.end()) continue;
+    throw_if_failed(*last->ending);
+    state.record(last->ending->stats);
+    break;
+  }
+  return *id;
+}
+
+}  // namespace
+
+int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwargs_json) {
+  State& state = open_state();
+  Engine& engine = *state.model->engine;
+  std::vector<TokenId> ids;
+  if (!text.empty()) ids = encode_beginning(*state.model, text, kwargs_json);
+  const auto block = static_cast<size_t>(engine.cache().block_size());
+  ids.resize(engine.limits().prefix_cache ? ids.size() / block * block : 0);
+  const auto num_kept = static_cast<int64_t>(ids.size());
+  const auto previous = state.system_prompt;
+  state.system_prompt.reset();
+  if (num_kept > 0) state.system_prompt = compute_and_hold(state, std::move(ids));
+  if (previous) engine.release(*previous);
+  return num_kept;
+}
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+#include "protocol/answer.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "base/random.h"
+#include "protocol/logprobs_json.h"
+
+namespace paceline {
+
+void write_head(JsonWriter& writer, const AnswerHead& head, std::string_view object) {
+  writer.member("id", head.id).member("object", object);
+  writer.member("created", head.created).member("model", head.model);
+  if (!head.system_fingerprint.empty()) {
+    writer.member("system_fingerprint", head.system_fingerprint);
+  }
+}
+
+void write_usage(JsonWriter& writer, const AnswerUsage& usage) {
+  writer.key("usage").begin_object();
+  writer.member("prompt_tokens", usage.prompt_tokens);
+  writer.member("completion_tokens", usage.completion_tokens);
+  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  if (usage.cached_tokens) {
+    writer.key("prompt_tokens_details").begin_object();
+    writer.member("cached_tokens", *usage.cached_tokens).end_object();
+  }
+  writer.end_object();
+}
+
+void write_choice_end(JsonWriter& writer, const AnswerChoice& choice) {
+  writer.member("finish_reason", choice.finish_reason).key("stop_reason");
+  if (!choice.stop_reason) {
+    writer.null();
+  } else if (const auto* id = std::get_if<int32_t>(&*choice.stop_reason)) {
+    writer.integer(*id);
+  } else {
+    writer.string(std::get<std::string>(*choice.stop_reason));
+  }
+  if (choice.prompt_logprobs) {
+    writer.key("prompt_logprobs");
+    write_prompt_logprobs(writer, *choice.prompt_logprobs);
+  }
+  if (choice.token_ids) {
+    writer.key("token_ids").begin_array();
+    for (const int32_t id : *choice.token_ids) writer.integer(id);
+    writer.end_array();
+  }
+  writer.member("seed", choice.seed);
+}
+
+std::string random_id(std::string_view prefix) {
+  static thread_local const uint64_t key = [] {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }();
+  static thread_local uint64_t counter = 0;
+  const auto words = philox4x32(key, counter++);
+  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, words[0], words[1], words[2]);
+}
+
+}  // namespace paceline

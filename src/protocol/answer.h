@@ -1,0 +1,72 @@
+// What the answers of every endpoint are made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json_writer.h"
+
+namespace paceline {
+
+struct AnswerHead {
+  std::string id;
+  int64_t created = 0;  // seconds since 1970
+  std::string model;
+  std::string system_fingerprint;  // empty: not told
+};
+
+struct AnswerUsage {
+  int64_t prompt_tokens = 0;             // of each prompt once, whatever n is
+  int64_t completion_tokens = 0;         // of all choices
+  std::optional<int64_t> cached_tokens;  // of the prompts, taken from the cache; nothing: not known
+};
+
+struct NamedToken {
+  int32_t id = 0;
+  std::optional<std::string> bytes;  // what it stands for inside a text; nothing: not known
+};
+
+struct RankedToken {
+  NamedToken token;
+  float logprob = 0;
+};
+
+// A token of a prompt or an answer with its log-probability.
+struct ReportedToken {
+  NamedToken token;
+  std::optional<float> logprob;  // nothing for the first token of a prompt
+  std::vector<RankedToken> top;  // the likeliest first
+  size_t text_bytes = 0;         // so much of the choice's text is this token's
+};
+
+using StopReason = std::optional<std::variant<int32_t, std::string>>;
+
+// What the choices of completions and chats have in common.
+struct AnswerChoice {
+  int64_t index = 0;
+  std::optional<std::string> text;  // well-formed UTF-8; nothing without a tokenizer
+  std::string finish_reason;
+  StopReason stop_reason;
+  std::optional<std::vector<ReportedToken>> logprobs;
+  std::optional<std::vector<ReportedToken>> prompt_logprobs;
+  std::optional<std::vector<int32_t>> token_ids;
+  uint64_t seed = 0;  // the one used
+};
+
+// How tokens are written where log-probabilities name them.
+enum class TokenNaming : uint8_t { text, id };
+
+void write_head(JsonWriter& writer, const AnswerHead& head, std::string_view object);
+// The member "usage".
+void write_usage(JsonWriter& writer, const AnswerUsage& usage);
+// The members finish_reason, stop_reason, prompt_logprobs and token_ids (when there are some),
+// seed.
+void write_choice_end(JsonWriter& writer, const AnswerChoice& choice);
+
+// "cmpl-" and 24 random hexadecimal digits, for the prefix "cmpl-".
+std::string random_id(std::string_view prefix);
+
+}  // namespace paceline

@@ -1,0 +1,16 @@
+// The messages of a chat request, as a template is given them.
+#pragma once
+
+#include <vector>
+
+#include "paceline/chat_template.h"
+#include "protocol/field_value.h"
+
+namespace paceline {
+
+// Content in parts becomes one text, a line break between its parts, and missing content an empty
+// one; the arguments of a call in the history become the object that they are the JSON of; the role
+// developer becomes system. That is what the templates of open models are written for.
+std::vector<ChatMessage> read_messages(const FieldValue& value);
+
+}  // namespace paceline

@@ -1,0 +1,30 @@
+// ChatRequest is the body of POST /v1/chat/completions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "paceline/chat_template.h"
+#include "protocol/request_fields.h"
+
+namespace paceline {
+
+struct ChatRequest {
+  CommonFields common;
+  SamplingFields sampling;
+  GenerationFields generation;
+
+  // What the template is given: messages in the form that templates expect (content in parts as one
+  // text, a call's arguments as an object), tools, documents and further variables.
+  ChatInput input;
+  int64_t max_tokens = kDefaultChatTokens;
+  bool logprobs = false;
+  int32_t top_logprobs = 0;  // alternatives beside each token, 0 to 20
+};
+
+// Throws RequestError naming the first field that is wrong, unknown or not supported.
+ChatRequest parse_chat_request(const Json& body);
+
+std::vector<FieldInfo> chat_request_fields();
+
+}  // namespace paceline

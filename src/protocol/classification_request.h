@@ -1,0 +1,28 @@
+// ClassificationRequest is the body of POST /v1/classify, Paceline's own: one token, or one of
+// labels.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "protocol/request_fields.h"
+
+namespace paceline {
+
+struct ClassificationRequest {
+  CommonFields common;
+  SamplingFields sampling;
+
+  PromptList input;
+  std::vector<std::string> labels;  // encoded as written; none: a token is drawn
+  bool with_token_id = false;       // with labels: draw a token too
+  bool with_logits = false;         // of the whole vocabulary
+  bool add_special_tokens = true;   // to a text
+};
+
+// Throws RequestError naming the first field that is wrong, unknown or not supported.
+ClassificationRequest parse_classification_request(const Json& body);
+
+std::vector<FieldInfo> classification_request_fields();
+
+}  // namespace paceline

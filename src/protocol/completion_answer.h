@@ -1,0 +1,20 @@
+// CompletionAnswer is what POST /v1/completions answers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "protocol/answer.h"
+
+namespace paceline {
+
+struct CompletionAnswer {
+  AnswerHead head;
+  std::vector<AnswerChoice> choices;  // by prompt, then by k: index = prompt * n + k
+  AnswerUsage usage;
+  TokenNaming naming = TokenNaming::text;
+};
+
+std::string completion_answer_json(const CompletionAnswer& answer);
+
+}  // namespace paceline

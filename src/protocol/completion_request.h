@@ -1,0 +1,28 @@
+// CompletionRequest is the body of POST /v1/completions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "protocol/request_fields.h"
+
+namespace paceline {
+
+struct CompletionRequest {
+  CommonFields common;
+  SamplingFields sampling;
+  GenerationFields generation;
+
+  PromptList prompt;
+  int64_t max_tokens = kDefaultCompletionTokens;
+  std::optional<int32_t> logprobs;  // alternatives beside each token, 0 to 20
+  bool echo = false;                // the prompt stands before the text, in log-probabilities too
+  bool add_special_tokens = true;   // to a text prompt
+};
+
+// Throws RequestError naming the first field that is wrong, unknown or not supported.
+CompletionRequest parse_completion_request(const Json& body);
+
+std::vector<FieldInfo> completion_request_fields();
+
+}  // namespace paceline

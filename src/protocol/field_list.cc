@@ -1,0 +1,25 @@
+#include "protocol/field_list.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "protocol/chat_request.h"
+#include "protocol/classification_request.h"
+#include "protocol/completion_request.h"
+
+namespace paceline {
+
+bool is_request_field(std::string_view name) {
+  static const std::vector<FieldInfo> all_fields = [] {
+    std::vector<FieldInfo> all;
+    for (const auto& fields :
+         {completion_request_fields(), chat_request_fields(), classification_request_fields()}) {
+      all.insert(all.end(), fields.begin(), fields.end());
+    }
+    return all;
+  }();
+  return std::any_of(all_fields.begin(), all_fields.end(),
+                     [&](const auto& field) { return field.name == name; });
+}
+
+}  // namespace paceline

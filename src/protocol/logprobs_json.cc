@@ -1,0 +1,166 @@
+#include "protocol/logprobs_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/utf8.h"
+
+namespace paceline {
+namespace {
+
+// The API's number for "very unlikely"; JSON has no infinity.
+constexpr float kVeryUnlikely = -9999.0f;
+
+void write_logprob(JsonWriter& writer, float logprob) {
+  writer.number(std::isfinite(logprob) ? std::max(logprob, kVeryUnlikely) : kVeryUnlikely);
+}
+
+std::string id_name(int32_t id) { return fmt::format("token_id:{}", id); }
+
+// The text where it is one, U+FFFD in place of what isn't.
+std::string chat_name(const NamedToken& token, TokenNaming naming) {
+  if (naming == TokenNaming::id || !token.bytes) return id_name(token.id);
+  return replace_invalid_utf8(*token.bytes);
+}
+
+// Different tokens keep different names: they are an object's keys.
+std::string completion_name(const NamedToken& token, TokenNaming naming) {
+  if (naming == TokenNaming::id || !token.bytes) return id_name(token.id);
+  if (is_valid_utf8(*token.bytes)) return *token.bytes;
+  std::string name = "bytes:";
+  for (const char byte : *token.bytes) {
+    name += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+  }
+  return name;
+}
+
+int64_t count_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) {
+    constexpr unsigned kContinuationMask = 0xC0, kContinuation = 0x80;
+    return (static_cast<unsigned char>(byte) & kContinuationMask) != kContinuation;
+  });
+}
+
+// One object of alternatives; of two tokens with one name the likelier stays.
+void write_alternatives(JsonWriter& writer, const ReportedToken& reported, TokenNaming naming) {
+  if (!reported.logprob) {
+    writer.null();
+    return;
+  }
+  std::vector<std::string> names;
+  const auto write_one = [&](const NamedToken& token, float logprob) {
+    std::string name = completion_name(token, naming);
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    writer.key(name);
+    write_logprob(writer, logprob);
+    names.push_back(std::move(name));
+  };
+  writer.begin_object();
+  for (const RankedToken& ranked : reported.top) write_one(ranked.token, ranked.logprob);
+  write_one(reported.token, *reported.logprob);
+  writer.end_object();
+}
+
+void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                   std::string_view text) {
+  int64_t offset = 0;
+  writer.key("text_offset").begin_array();
+  for (const ReportedToken& reported : tokens) {
+    writer.integer(offset);
+    const size_t size = std::min(reported.text_bytes, text.size());
+    offset += count_characters(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  writer.end_array();
+}
+
+void write_chat_token(JsonWriter& writer, const NamedToken& token, float logprob,
+                      TokenNaming naming) {
+  writer.member("token", chat_name(token, naming)).key("logprob");
+  write_logprob(writer, logprob);
+  writer.key("bytes");
+  if (!token.bytes) {
+    writer.null();
+    return;
+  }
+  writer.begin_array();
+  for (const char byte : *token.bytes) writer.integer(static_cast<unsigned char>(byte));
+  writer.end_array();
+}
+
+void write_prompt_entry(JsonWriter& writer, const RankedToken& entry, std::optional<int64_t> rank) {
+  writer.key(std::to_string(entry.token.id)).begin_object().key("logprob");
+  write_logprob(writer, entry.logprob);
+  writer.key("rank");
+  rank ? writer.integer(*rank) : writer.null();
+  writer.key("decoded_token");
+  entry.token.bytes ? writer.string(*entry.token.bytes) : writer.null();
+  writer.end_object();
+}
+
+}  // namespace
+
+void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                               std::string_view text, TokenNaming naming) {
+  writer.begin_object().key("tokens").begin_array();
+  for (const ReportedToken& reported : tokens) {
+    writer.string(completion_name(reported.token, naming));
+  }
+  writer.end_array().key("token_logprobs").begin_array();
+  for (const ReportedToken& reported : tokens) {
+    if (reported.logprob) {
+      write_logprob(writer, *reported.logprob);
+    } else {
+      writer.null();
+    }
+  }
+  writer.end_array().key("top_logprobs").begin_array();
+  for (const ReportedToken& reported : tokens) write_alternatives(writer, reported, naming);
+  writer.end_array();
+  write_offsets(writer, tokens, text);
+  writer.end_object();
+}
+
+void write_chat_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                         TokenNaming naming) {
+  writer.begin_array();
+  for (const ReportedToken& reported : tokens) {
+    writer.begin_object();
+    write_chat_token(writer, reported.token, reported.logprob.value_or(kVeryUnlikely), naming);
+    writer.key("top_logprobs").begin_array();
+    for (const RankedToken& ranked : reported.top) {
+      writer.begin_object();
+      write_chat_token(writer, ranked.token, ranked.logprob, naming);
+      writer.end_object();
+    }
+    writer.end_array().end_object();
+  }
+  writer.end_array();
+}
+
+void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens) {
+  writer.begin_array();
+  for (const ReportedToken& reported : tokens) {
+    if (!reported.logprob) {
+      writer.null();
+      continue;
+    }
+    writer.begin_object();
+    bool has_own = false;
+    int64_t rank = 0;
+    for (const RankedToken& ranked : reported.top) {
+      write_prompt_entry(writer, ranked, ++rank);
+      has_own = has_own || ranked.token.id == reported.token.id;
+    }
+    if (!has_own) {
+      write_prompt_entry(writer, {reported.token, *reported.logprob}, std::nullopt);
+    }
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+// Log-probabilities in the three shapes that clients read.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "protocol/answer.h"
+
+namespace paceline {
+
+// Completions: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}. A token's alternatives
+// are an object, its own log-probability among them; a token that is no text by itself is written
+// "bytes:\xe2\x80". Offsets count characters of `text` (the choice's).
+void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                               std::string_view text, TokenNaming naming);
+
+// Chats: an array of {"token", "logprob", "bytes", "top_logprobs"}.
+void write_chat_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                         TokenNaming naming);
+
+// vLLM's prompt_logprobs: an array of null (the first) and of objects from token ids to
+// {"logprob", "rank", "decoded_token"}; the rank is null for a token that is not among the
+// likeliest reported.
+void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens);
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+#include "protocol/token_names.h"
+
+#include <algorithm>
+#include <string>
+
+namespace paceline {
+
+NamedToken TokenNames::named(int32_t id) const {
+  if (!knows(id)) return {.id = id, .bytes = {}};
+  return {.id = id, .bytes = std::string(tokenizer_->token_bytes(id))};
+}
+
+size_t TokenNames::bytes_in_answer(int32_t id) const {
+  return knows(id) && !tokenizer_->is_special(id) ? tokenizer_->token_bytes(id).size() : 0;
+}
+
+std::vector<size_t> TokenNames::bytes_in_prompt(std::string_view text,
+                                                bool add_special_tokens) const {
+  std::vector<size_t> sizes;
+  if (tokenizer_ == nullptr) return sizes;
+  size_t covered = 0;  // the tokens of one character all span the whole of it
+  for (const TextSpan& span :
+       tokenizer_->encode_with_spans(text, {.add_special = add_special_tokens}).spans) {
+    const size_t end = std::max(span.end, covered);
+    sizes.push_back(end - covered);
+    covered = end;
+  }
+  return sizes;
+}
+
+}  // namespace paceline

@@ -1,0 +1,30 @@
+// TokenNames says what tokens stand for, as answers tell it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "paceline/tokenizer.h"
+#include "protocol/answer.h"
+
+namespace paceline {
+
+class TokenNames {
+ public:
+  // nullptr: the model has no tokenizer. It must outlive this.
+  explicit TokenNames(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+
+  NamedToken named(int32_t id) const;
+  // The bytes that a token adds to an answer's text: none for a special one.
+  size_t bytes_in_answer(int32_t id) const;
+  // The bytes that each token of a prompt has of the prompt's text: none for added ones.
+  std::vector<size_t> bytes_in_prompt(std::string_view text, bool add_special_tokens) const;
+
+ private:
+  bool knows(int32_t id) const { return tokenizer_ != nullptr && id < tokenizer_->vocab_size(); }
+
+  const Tokenizer* tokenizer_;
+};
+
+}  // namespace paceline

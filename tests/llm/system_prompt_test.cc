@@ -1,0 +1,162 @@
+// A preloaded system prompt: computed once, kept, and worth it.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <tuple>
+
+#include "paceline/llm.h"
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+std::string source(const std::string& path) {
+  return std::string(PACELINE_SOURCE_DIR) + "/" + path;
+}
+
+LoadOptions bundled(int64_t max_model_len = 256) {
+  return {.model = source("models/paceline-10m"), .max_model_len = max_model_len, .num_threads = 2};
+}
+
+// So many tokens and some, others for another `first` word.
+std::string long_prompt(const LLM& llm, const std::string& first, size_t num_tokens = 200) {
+  std::string text = first;
+  for (int i = 0; llm.tokenize(text).size() < num_tokens; ++i) {
+    text += " The keeper wrote the number " + std::to_string(i) + " into the book and went on.";
+  }
+  return text;
+}
+
+ChatInput chat(const std::string& system, const std::string& question) {
+  return {.messages = {{"system", system}, {"user", question}}};
+}
+
+GenerateOptions greedy(int64_t max_tokens) {
+  return {.max_tokens = max_tokens, .temperature = 0.0f};
+}
+
+double seconds_to_first_token(LLM& llm, const ChatInput& input) {
+  llm.chat(input, greedy(1)).completion();
+  return llm.metrics().time_to_first_token_seconds;
+}
+
+TEST(SystemPrompt, is_computed_once_and_changes_nothing) {
+  LLM plain = LLM::load(bundled());
+  LLM llm = LLM::load(bundled());
+  const std::string system = long_prompt(plain, "Be brief.");
+  const int64_t kept = llm.preload_system_prompt(system);
+  EXPECT_GT(kept, 190);
+  for (const char* question : {"The old house", "\nA dog", "a"}) {
+    const Completion expected = plain.chat(chat(system, question), greedy(8)).completion();
+    const Completion found = llm.chat(chat(system, question), greedy(8)).completion();
+    EXPECT_EQ(found.token_ids, expected.token_ids);
+    EXPECT_EQ(found.usage.cached_tokens, kept) << question;
+    EXPECT_EQ(found.usage.prompt_tokens, expected.usage.prompt_tokens);
+  }
+  GenerateOptions salted = greedy(1);
+  salted.cache_salt = "mine";
+  EXPECT_EQ(llm.chat(chat(system, "a"), salted).completion().usage.cached_tokens, 0);
+}
+
+TEST(SystemPrompt, stays_when_others_need_the_room) {
+  LoadOptions options = bundled();
+  options.max_num_seqs = 1;
+  const size_t context_bytes = LLM::load(options).model_info().kv_cache_bytes;
+  options.max_num_seqs = 4;
+  options.kv_cache_memory_bytes = 2 * context_bytes;
+  LLM llm = LLM::load(options);
+  const std::string system = long_prompt(llm, "Be brief.");
+  const std::string passing = long_prompt(llm, "Take your time.");
+  llm.chat(chat(passing, "a"), greedy(1)).completion();
+  EXPECT_GT(llm.chat(chat(passing, "b"), greedy(1)).completion().usage.cached_tokens, 190);
+  const int64_t kept = llm.preload_system_prompt(system);
+  for (int i = 0; i < 4; ++i) {
+    llm.chat(chat(long_prompt(llm, "Other " + std::to_string(i)), "a"), greedy(1)).completion();
+  }
+  EXPECT_EQ(llm.chat(chat(system, "b"), greedy(1)).completion().usage.cached_tokens, kept);
+  // What nobody holds went to make room.
+  EXPECT_LT(llm.chat(chat(passing, "a"), greedy(1)).completion().usage.cached_tokens, 16);
+}
+
+TEST(SystemPrompt, goes_when_another_comes) {
+  LoadOptions options = bundled();
+  options.max_num_seqs = 1;
+  LLM llm = LLM::load(options);  // room for one of them at a time
+  const std::string first = long_prompt(llm, "Be brief."), second = long_prompt(llm, "Be kind.");
+  llm.preload_system_prompt(first);
+  const int64_t kept = llm.preload_system_prompt(second);
+  EXPECT_EQ(llm.chat(chat(second, "b"), greedy(1)).completion().usage.cached_tokens, kept);
+  EXPECT_EQ(llm.preload_system_prompt(""), 0);
+  EXPECT_GT(llm.chat(chat(first, "b"), greedy(1)).completion().usage.prompt_tokens, 190);
+  llm.close();
+  expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.preload_system_prompt(first); });
+}
+
+TEST(SystemPrompt, needs_a_prefix_cache_and_a_whole_block) {
+  LoadOptions options = bundled();
+  LLM llm = LLM::load(options);
+  options.prefix_caching = false;
+  LLM uncached = LLM::load(options);
+  EXPECT_EQ(uncached.preload_system_prompt(long_prompt(llm, "Be brief.")), 0);
+  options = bundled();
+  options.block_size = 512;
+  EXPECT_EQ(LLM::load(options).preload_system_prompt("Be brief."), 0);
+}
+
+// A template in a file of its own, as long as it lives.
+class TemplateFile {
+ public:
+  explicit TemplateFile(std::string_view text)
+      : path_(std::filesystem::temp_directory_path() /
+              ("paceline_template_" + std::to_string(::getpid()) + ".jinja")) {
+    std::ofstream(path_) << text;
+  }
+  ~TemplateFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(SystemPrompt, the_option_is_named_when_it_cannot_be) {
+  LoadOptions options = bundled();
+  LLM llm = LLM::load(options);
+  const std::string text = long_prompt(llm, "Be brief.");
+  expect_error(ErrorCode::invalid, {"--system-prompt", "256"},
+               [&] { llm.preload_system_prompt(text + text); });
+  for (const auto& [template_text, code, words] :
+       {std::tuple{"{% if messages[0].role == 'system' %}{{ raise_exception('no such role') }}"
+                   "{% endif %}{{ messages[0].content }}",
+                   ErrorCode::invalid, "no such role"},
+        std::tuple{"{{ messages[-1].content }}", ErrorCode::unsupported, "leaves"}}) {
+    const TemplateFile file(template_text);
+    options.chat_template = file.path();
+    LLM refusing = LLM::load(options);
+    expect_error(code, {"--system-prompt", words}, [&] { refusing.preload_system_prompt(text); });
+  }
+  LLM tokens_only = LLM::load({.model = source("tests/goldens/models/llama_plain")});
+  expect_error(ErrorCode::not_found, {"--system-prompt", "tokenizer.json"},
+               [&] { tokens_only.preload_system_prompt(text); });
+}
+
+// Measured some 50 times; asserted with room for a busy machine.
+TEST(SystemPrompt, brings_the_first_token_sooner) {
+  LLM llm = LLM::load(bundled(1024));
+  double cold = 1e9, warm = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const std::string system = long_prompt(llm, "Be brief, number " + std::to_string(i) + ".", 970);
+    cold = std::min(cold, seconds_to_first_token(llm, chat(system, "The old house")));
+    llm.preload_system_prompt(system);
+    warm = std::min(warm, seconds_to_first_token(llm, chat(system, "A dog")));
+  }
+  EXPECT_GE(cold / warm, 3) << cold << " s cold, " << warm << " s warm";
+  RecordProperty("cold_ms", std::to_string(1e3 * cold));
+  RecordProperty("warm_ms", std::to_string(1e3 * warm));
+}
+
+}  // namespace
+}  // namespace paceline

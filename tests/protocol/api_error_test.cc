@@ -1,0 +1,61 @@
+#include "protocol/api_error.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+TEST(ApiError, TheObjectHasFourKeys) {
+  EXPECT_EQ(error_json(api_error(RequestError("n", "invalid_value", "n: found \"x\""))),
+            R"({"error":{"message":"n: found \"x\"","type":"invalid_request_error","param":"n",)"
+            R"("code":"invalid_value"}})");
+  EXPECT_EQ(
+      error_json({.status = 500, .message = "m", .type = "server_error", .param = {}, .code = {}}),
+      R"({"error":{"message":"m","type":"server_error","param":null,"code":null}})");
+}
+
+TEST(ApiError, TheParameterIsThePathThatAMessageBeginsWith) {
+  const auto param = [](const std::string& message) {
+    return api_error(ErrorCode::invalid, message).param;
+  };
+  EXPECT_EQ(param("prompt: empty, expected at least one token"), "prompt");
+  EXPECT_EQ(param("prompt[1][3]: the token id 9 is outside"), "prompt[1][3]");
+  EXPECT_EQ(param("messages[0].tool_calls[1].function: x"), "messages[0].tool_calls[1].function");
+  EXPECT_EQ(param("position 12: the logits hold a NaN"), std::nullopt);
+  EXPECT_EQ(param("Conversation: roles must alternate"), std::nullopt);
+  EXPECT_EQ(param("chat_template.jinja:3:5: x"), std::nullopt);
+  EXPECT_EQ(param("prompt[1: x"), std::nullopt);
+  EXPECT_EQ(param("prompt"), std::nullopt);
+  EXPECT_EQ(param(""), std::nullopt);
+}
+
+TEST(ApiError, EveryCodeHasAStatus) {
+  const struct {
+    ErrorCode code;
+    int status;
+    const char* type;
+  } kCases[] = {{ErrorCode::invalid, 400, "invalid_request_error"},
+                {ErrorCode::not_found, 404, "invalid_request_error"},
+                {ErrorCode::unsupported, 501, "not_supported_error"},
+                {ErrorCode::exhausted, 503, "server_error"},
+                {ErrorCode::corrupt, 500, "server_error"},
+                {ErrorCode::numerical, 500, "server_error"},
+                {ErrorCode::cancelled, 499, "server_error"},
+                {ErrorCode::internal, 500, "server_error"}};
+  for (const auto& [code, status, type] : kCases) {
+    const ApiError error = api_error(Error(code, "m"));
+    EXPECT_EQ(error.status, status);
+    EXPECT_EQ(error.type, type);
+    EXPECT_EQ(error.message, "m");
+  }
+  EXPECT_EQ(api_error(RequestError("model", "model_not_found", "m")).status, 404);
+}
+
+TEST(ApiError, APromptThatDoesNotFitHasTheCodeThatClientsAskFor) {
+  EXPECT_EQ(
+      api_error(ErrorCode::invalid, "prompt: 9 tokens, the context (--max-model-len) holds 8").code,
+      "context_length_exceeded");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,197 @@
+#include <gmock/gmock.h>
+
+#include "tests/protocol/requests.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+// The second message of message_body().
+ChatMessage message(std::string_view text) { return chat(message_body(text)).input.messages.at(1); }
+
+TEST(ChatRequest, DefaultsAndMessages) {
+  const ChatRequest request = chat(R"({"messages": [
+      {"role": "developer", "content": "Be brief"}, {"role": "user", "content": "Hi"}]})");
+  ASSERT_EQ(request.input.messages.size(), 2u);
+  EXPECT_EQ(request.input.messages[0].role, "system");
+  EXPECT_EQ(request.input.messages[0].content, "Be brief");
+  EXPECT_EQ(request.input.messages[1].role, "user");
+  EXPECT_TRUE(request.input.messages[1].json.empty());
+  EXPECT_TRUE(request.input.add_generation_prompt);
+  EXPECT_EQ(request.max_tokens, 4096);
+  EXPECT_FALSE(request.logprobs);
+}
+
+TEST(ChatRequest, ReadsItsFields) {
+  const ChatRequest request = chat(chat_body(R"(
+      "max_completion_tokens": 9, "max_tokens": 9, "logprobs": true, "top_logprobs": 20,
+      "chat_template_kwargs": {"enable_thinking": false}, "documents": [{"title": "t"}],
+      "add_generation_prompt": false, "n": 2, "temperature": 0, "response_format": {"type": "text"},
+      "verbosity": "low", "parallel_tool_calls": true, "modalities": ["text"], "seed": 1)"));
+  EXPECT_EQ(request.max_tokens, 9);
+  EXPECT_TRUE(request.logprobs);
+  EXPECT_EQ(request.top_logprobs, 20);
+  EXPECT_EQ(request.input.kwargs_json, R"({"enable_thinking":false})");
+  EXPECT_EQ(request.input.documents_json, R"([{"title":"t"}])");
+  EXPECT_FALSE(request.input.add_generation_prompt);
+  EXPECT_EQ(request.generation.n, 2);
+  EXPECT_EQ(request.sampling.temperature, 0.0f);
+  EXPECT_EQ(chat(chat_body(R"("max_tokens": 3)")).max_tokens, 3);
+}
+
+TEST(ChatRequest, PartsOfTextAreOneContent) {
+  EXPECT_EQ(message(R"({"role": "user", "content": [{"type": "text", "text": "a"},
+                        {"type": "text", "text": "b"}]})")
+                .content,
+            "a\nb");
+  EXPECT_EQ(message(R"({"role": "user", "content": []})").content, "");
+}
+
+TEST(ChatRequest, CallsAndTheirAnswersAreAsTemplatesExpect) {
+  EXPECT_EQ(message(R"({"role": "assistant", "content": null, "tool_calls": [{"id": "c1",
+                "type": "function", "function": {"name": "f", "arguments": "{\"x\": [1, 2.0]}"}}]})")
+                .json,
+            R"({"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function",)"
+            R"("function":{"name":"f","arguments":{"x":[1,2.0]}}}]})");
+  EXPECT_EQ(message(R"({"role": "tool", "tool_call_id": "c1", "content": "5"})").json,
+            R"({"role":"tool","content":"5","tool_call_id":"c1"})");
+  EXPECT_EQ(message(R"({"role": "user", "content": "x", "name": "Ann"})").json,
+            R"({"role":"user","content":"x","name":"Ann"})");
+  EXPECT_EQ(message(R"({"role": "assistant", "content": "x", "reasoning_content": "hm"})").json,
+            R"({"role":"assistant","content":"x","reasoning_content":"hm"})");
+  EXPECT_EQ(message(R"({"role": "assistant", "content": "x", "tool_calls": [], "refusal": null})")
+                .content,
+            "x");
+}
+
+TEST(ChatRequest, AWrongMessageIsNamed) {
+  const struct {
+    const char* message;
+    const char* param;
+    const char* text;
+  } kCases[] = {
+      {"5", "messages[1]", "found 5, expected an object"},
+      {R"({"content": "x"})", "messages[1].role", "missing"},
+      {R"({"role": "usr", "content": "x"})", "messages[1].role", "found \"usr\", expected one of"},
+      {R"({"role": "user"})", "messages[1].content", "missing"},
+      {R"({"role": "user", "content": null})", "messages[1].content", "missing"},
+      {R"({"role": "user", "content": 5})", "messages[1].content", "a string or an array of parts"},
+      {R"({"role": "user", "content": ["x"]})", "messages[1].content[0]", "expected an object"},
+      {R"({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]})",
+       "messages[1].content[0].type", "only \"text\" is supported"},
+      {R"({"role": "user", "content": [{"type": "text"}]})", "messages[1].content[0].text",
+       "missing"},
+      {R"({"role": "user", "content": [{"text": "x"}]})", "messages[1].content[0].type", "missing"},
+      {R"({"role": "user", "content": "x", "nam": "y"})", "messages[1].nam",
+       "unknown field messages[1].nam; did you mean name?"},
+      {R"({"role": "tool", "content": "x"})", "messages[1].tool_call_id", "missing"},
+      {R"({"role": "user", "content": "x", "tool_call_id": "y"})", "messages[1].tool_call_id",
+       "not allowed"},
+      {R"({"role": "user", "content": "x", "reasoning_content": "y"})",
+       "messages[1].reasoning_content", "not allowed"},
+      {R"({"role": "user", "content": "x", "tool_calls": [{"function": {"name": "f"}}]})",
+       "messages[1].tool_calls", "only the assistant"},
+      {R"({"role": "assistant", "tool_calls": [{"id": "x"}]})",
+       "messages[1].tool_calls[0].function", "missing"},
+      {R"({"role": "assistant", "tool_calls": [{"type": "custom"}]})",
+       "messages[1].tool_calls[0].type", "only \"function\""},
+      {R"({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]})",
+       "messages[1].tool_calls[0].function.arguments", "not valid JSON"},
+      {R"({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "5"}}]})",
+       "messages[1].tool_calls[0].function.arguments", "expected the JSON of an object"},
+      {R"({"role": "assistant", "content": "x", "audio": {"id": "y"}})", "messages[1].audio",
+       "not supported"},
+      {R"({"role": "assistant", "content": "x", "function_call": {}})", "messages[1].function_call",
+       "use tool_calls"},
+  };
+  for (const auto& [text, param, part] : kCases) {
+    const ApiError error = refusal(chat, message_body(text));
+    EXPECT_EQ(error.param, param) << text;
+    EXPECT_THAT(error.message, HasSubstr(part));
+  }
+}
+
+TEST(ChatRequest, ThereMustBeMessagesButNotTooMany) {
+  EXPECT_EQ(refusal(chat, "{}").code, "missing_required_parameter");
+  EXPECT_EQ(refusal(chat, R"({"messages": []})").message,
+            "messages: found an array, expected at least one message");
+  std::string many = R"({"messages": [)";
+  for (size_t i = 0; i < kMaxMessages; ++i) many += R"({"role": "user", "content": ""}, )";
+  EXPECT_EQ(refusal(chat, many + R"({"role": "user", "content": ""}]})").param, "messages");
+}
+
+TEST(ChatRequest, FieldsThatNeedOneAnother) {
+  EXPECT_EQ(refusal(chat, chat_body(R"("top_logprobs": 2)")).param, "top_logprobs");
+  EXPECT_NO_THROW(chat(chat_body(R"("top_logprobs": 0)")));
+  EXPECT_EQ(refusal(chat, chat_body(R"("max_tokens": 1, "max_completion_tokens": 2)")).param,
+            "max_tokens");
+}
+
+TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
+  constexpr std::string_view kTool =
+      R"([{"type": "function", "function": {"name": "get_weather", "description": "d",)"
+      R"( "parameters": {"type": "object", "properties": {}}}}])";
+  const auto with = [&](std::string_view rest) {
+    return chat(chat_body("\"tools\": " + std::string(kTool) + std::string(rest)));
+  };
+  EXPECT_EQ(with("").input.tools_json,
+            R"([{"type":"function","function":{"name":"get_weather","description":"d",)"
+            R"("parameters":{"type":"object","properties":{}}}}])");
+  EXPECT_FALSE(with(R"(, "tool_choice": "auto")").input.tools_json.empty());
+  EXPECT_TRUE(with(R"(, "tool_choice": "none")").input.tools_json.empty());
+  EXPECT_TRUE(chat(chat_body(R"("tools": [])")).input.tools_json.empty());
+  const struct {
+    const char* members;
+    const char* param;
+    const char* code;
+  } kCases[] = {
+      {R"("tools": [{"type": "function"}])", "tools[0].function", "missing_required_parameter"},
+      {R"("tools": [{"function": {"name": "f"}}])", "tools[0].type", "missing_required_parameter"},
+      {R"("tools": [{"type": "web_search", "function": {"name": "f"}}])", "tools[0].type",
+       "unsupported_parameter"},
+      {R"("tools": [{"type": "function", "function": {"name": "a b"}}])", "tools[0].function.name",
+       "invalid_value"},
+      {R"("tools": [{"type": "function", "function": {"name": "f", "strict": true}}])",
+       "tools[0].function.strict", "unsupported_parameter"},
+      {R"("tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}])",
+       "tools[0].function.parameters", "invalid_value"},
+      {R"("tool_choice": "required")", "tool_choice", "unsupported_parameter"},
+      {R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice",
+       "unsupported_parameter"},
+      {R"("tool_choice": "sometimes")", "tool_choice", "invalid_value"},
+      {R"("parallel_tool_calls": false)", "parallel_tool_calls", "unsupported_parameter"},
+  };
+  for (const auto& [members, param, code] : kCases) {
+    const ApiError error = refusal(chat, chat_body(members));
+    EXPECT_EQ(error.param, param) << members;
+    EXPECT_EQ(error.code, code) << members;
+  }
+}
+
+TEST(ChatRequest, ToolsHaveASizeLimit) {
+  const std::string description(kMaxToolBytes, 'x');
+  const ApiError error = refusal(
+      chat,
+      chat_body(R"("tools": [{"type": "function", "function": {"name": "f", "description": ")" +
+                description + "\"}}]"));
+  EXPECT_EQ(error.param, "tools");
+  EXPECT_THAT(error.message, HasSubstr("expected at most 262144"));
+}
+
+TEST(ChatRequest, TheTemplateIsNotTheCallers) {
+  for (const char* name : {"messages", "tools", "tokenize", "chat_template", "documents"}) {
+    const ApiError error =
+        refusal(chat, chat_body("\"chat_template_kwargs\": {\"" + std::string(name) + "\": true}"));
+    EXPECT_EQ(error.param, "chat_template_kwargs." + std::string(name));
+  }
+  EXPECT_EQ(refusal(chat, chat_body(R"("chat_template": "{{ x }}")")).code,
+            "unsupported_parameter");
+  EXPECT_EQ(refusal(chat, chat_body(R"("continue_final_message": true)")).code,
+            "unsupported_parameter");
+  EXPECT_EQ(refusal(chat, chat_body(R"("response_format": {"type": "json_object"})")).param,
+            "response_format.type");
+}
+
+}  // namespace
+}  // namespace paceline

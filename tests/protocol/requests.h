@@ -1,0 +1,55 @@
+// Requests written as text, and what parsing says about wrong ones.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "protocol/api_error.h"
+#include "protocol/chat_request.h"
+#include "protocol/classification_request.h"
+#include "protocol/completion_request.h"
+
+namespace paceline {
+
+inline CompletionRequest completion(std::string_view body) {
+  return parse_completion_request(parse_json(body, "body"));
+}
+inline ChatRequest chat(std::string_view body) {
+  return parse_chat_request(parse_json(body, "body"));
+}
+inline ClassificationRequest classification(std::string_view body) {
+  return parse_classification_request(parse_json(body, "body"));
+}
+
+// The required fields, and `members` behind them.
+inline std::string completion_body(std::string_view members) {
+  return R"({"prompt": "x", )" + std::string(members) + "}";
+}
+inline std::string chat_body(std::string_view members) {
+  return R"({"messages": [{"role": "user", "content": "x"}], )" + std::string(members) + "}";
+}
+inline std::string classification_body(std::string_view members) {
+  return R"({"input": "x", )" + std::string(members) + "}";
+}
+// One message.
+inline std::string message_body(std::string_view message) {
+  return R"({"messages": [{"role": "user", "content": "x"}, )" + std::string(message) + "]}";
+}
+
+// What the client is told; a failure when nothing is thrown.
+template <class Parse>
+ApiError refusal(Parse&& parse, const std::string& body) {
+  try {
+    parse(body);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid) << error.what();
+    return api_error(error);
+  }
+  ADD_FAILURE() << "accepted: " << body;
+  return {};
+}
+
+}  // namespace paceline
