@@ -36,7 +36,7 @@ struct LoadOptions {
   int64_t max_tokens_per_sequence = 0;  // share of the cache; 0: all of it
   bool prefix_caching = true;           // equal beginnings are computed once
   std::string trace_file;        // every step is written there, for `paceline trace`; empty: no
-  int64_t batch_timeout_ms = 0;         // an idle engine waits so long for batch_size requests
+  int64_t batch_timeout_ms = 0;  // an idle engine waits so long for batch_size requests
   int64_t batch_size = 1;
   std::optional<size_t> kv_cache_memory_bytes;  // default: a quarter of free memory
   int num_threads = 0;                          // 0: one per usable core

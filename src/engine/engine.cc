@@ -27,29 +27,33 @@ Engine::~Engine() { end_all(); }
 
 bool Engine::step() {
   record_.begin = EngineClock::now();
-  take_in();
-  decide();
-  apply();
-  const bool has_work = !plan_.empty();
-  if (has_work) {  // an empty plan: nobody is here, or blocks must first be given up
-    build_batch();
-    compute();
-  }
-  publish();
-  return has_work || !running_.empty() || !waiting_.empty();
+  take_in();      // new requests and cancellations
+  decide();       // changes nothing
+  apply();        // the only place where blocks change hands
+  build_batch();  // flat arrays
+  compute();      // the only place that runs the model; commits what it found
+  publish();      // the events go to their readers
+  return !running_.empty() || !waiting_.empty();
 }
 
 // What goes wrong here ends the sequences of this step and no others.
 void Engine::compute() {
+  if (plan_.empty()) return;  // nobody is here, or blocks must first be given up
   try {
     const auto begin = EngineClock::now();
     runner_.run(builder_.batch());
-    record_.forward_seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
+    record_.forward_seconds += std::chrono::duration<double>(EngineClock::now() - begin).count();
     commit();
   } catch (const Error& error) {
-    for (const BatchSlice& slice : builder_.slices()) {
-      if (!slice.sequence->finished) fail(*slice.sequence, error.code(), error.what());
-    }
+    fail_batch(error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail_batch(ErrorCode::internal, error.what());
+  }
+}
+
+void Engine::fail_batch(ErrorCode code, const std::string& message) {
+  for (const BatchSlice& slice : builder_.slices()) {
+    if (!slice.sequence->finished) fail(*slice.sequence, code, message);
   }
 }
 

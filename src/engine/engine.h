@@ -104,6 +104,7 @@ class Engine {
 
   void build_batch();
   void compute();
+  void fail_batch(ErrorCode code, const std::string& message);
 
   void commit();
   void commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows);

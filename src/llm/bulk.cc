@@ -1,6 +1,4 @@
 // The facade's calls on many items at once.
-#include <algorithm>
-
 #include "base/error.h"
 #include "llm/llm_state.h"
 #include "llm/request_pool.h"
@@ -43,52 +41,6 @@ std::vector<ItemResult<T>> run_all(RequestPool& pool, size_t count, const Begin&
   return results;
 }
 
-size_t common_prefix(const std::vector<std::vector<TokenId>>& prompts) {
-  size_t length = prompts.front().size();
-  for (const auto& prompt : prompts) {
-    const auto end = std::min(length, prompt.size());
-    length = static_cast<size_t>(std::mismatch(prompt.begin(),
-                                               prompt.begin() + static_cast<std::ptrdiff_t>(end),
-                                               prompts.front().begin())
-                                     .first -
-                                 prompt.begin());
-  }
-  return length;
-}
-
-// Holds the beginning that all prompts of a call share, as long as it lives.
-class SharedPrefix {
- public:
-  SharedPrefix(const LoadedModel& model, const std::vector<std::vector<TokenId>>& prompts,
-               const ClassifyOptions& options)
-      : engine_(*model.engine) {
-    if (prompts.size() < 2) return;
-    const auto block = static_cast<size_t>(engine_.cache().block_size());
-    const size_t length = common_prefix(prompts) / block * block;
-    if (length == 0) return;
-    GenerateRequest request{
-        .prompt = {prompts[0].begin(), prompts[0].begin() + static_cast<std::ptrdiff_t>(length)},
-        .max_tokens = 0};
-    request.prefix = {.scope = prefix_scope(model, options.sampling),
-                      .write = PrefixUse::Write::while_held,
-                      .hold = true};
-    request.cancelled = options.sampling.cancelled;
-    try {
-      id_ = engine_.submit(std::move(request), std::make_shared<Channel>());
-    } catch (const Error&) {  // the prompts' own requests will say what is wrong with them
-    }
-  }
-  ~SharedPrefix() {
-    if (id_) engine_.release(*id_);
-  }
-  SharedPrefix(const SharedPrefix&) = delete;
-  SharedPrefix& operator=(const SharedPrefix&) = delete;
-
- private:
-  Engine& engine_;
-  std::optional<RequestId> id_;
-};
-
 }  // namespace
 
 std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request> requests) {
@@ -115,19 +67,9 @@ Classification LLM::classify(const Prompt& prompt, const ClassifyOptions& option
 
 std::vector<ItemResult<Classification>> LLM::classify(std::span<const Prompt> prompts,
                                                       const ClassifyOptions& options) {
-  const LoadedModel& model = *open_state().model;
-  std::vector<std::vector<TokenId>> ids;
-  for (const Prompt& prompt : prompts) {
-    ids.push_back(encode_prompt(model, prompt, options.sampling.add_special_tokens));
-  }
-  ClassifyOptions named = options;
-  if (named.sampling.prompt_name.empty() && !prompts.empty()) {
-    named.sampling.prompt_name = prompt_name(prompts.front(), {});
-  }
   RequestPool pool(*this);
-  const SharedPrefix shared(model, ids, options);
-  return run_all<Classification>(pool, ids.size(), [&](int64_t i) {
-    pool.classify(i, std::move(ids[static_cast<size_t>(i)]), named);
+  return run_all<Classification>(pool, prompts.size(), [&](int64_t i) {
+    pool.classify(i, prompts[static_cast<size_t>(i)], options);
   });
 }
 

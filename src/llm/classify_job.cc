@@ -42,9 +42,7 @@ ClassifyJob::ClassifyJob(const LoadedModel& model, const Prompt& prompt,
       options_(options),
       sampling_(make_sampling(model, options.sampling)),
       prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
-  const std::vector<TokenId> ids =
-      encode_prompt(model, prompt, options.sampling.add_special_tokens);
-  prompt_tokens_ = static_cast<int64_t>(ids.size());
+  prompt_ = encode_prompt(model, prompt, options.sampling.add_special_tokens);
   std::vector<std::vector<TokenId>> labels;
   for (const std::string& label : options.labels) {
     labels.push_back(encode_prompt(model, label, false));
@@ -54,13 +52,13 @@ ClassifyJob::ClassifyJob(const LoadedModel& model, const Prompt& prompt,
       std::all_of(labels.begin(), labels.end(), [](const auto& one) { return one.size() == 1; });
   label_logprobs_.assign(labels.size(), 0.0f);
 
-  GenerateRequest row = request_for(ids);
+  GenerateRequest row = request_for(prompt_);
   row.max_tokens = options.want_token_id ? 1 : 0;
   row.want_row = options.with_logits;
   if (one_token_each) {
     for (const auto& label : labels) row.columns.push_back(label[0]);
   } else {
-    add_label_requests(ids, labels);
+    add_label_requests(labels);
   }
   if (row.needs_last_row()) {
     row_index_ = requests_.size();
@@ -87,20 +85,19 @@ GenerateRequest ClassifyJob::request_for(std::vector<TokenId> prompt) const {
   return request;
 }
 
-void ClassifyJob::add_label_requests(const std::vector<TokenId>& prompt,
-                                     const std::vector<std::vector<TokenId>>& labels) {
-  GenerateRequest held = request_for(prompt);
+void ClassifyJob::add_label_requests(const std::vector<std::vector<TokenId>>& labels) {
+  GenerateRequest held = request_for(prompt_);
   held.prefix.write = PrefixUse::Write::while_held;
   held.prefix.hold = true;
   hold_index_ = 0;
   requests_.push_back(std::move(held));
   label_of_request_.emplace_back();
   for (size_t i = 0; i < labels.size(); ++i) {
-    std::vector<TokenId> whole = prompt;
+    std::vector<TokenId> whole = prompt_;
     whole.insert(whole.end(), labels[i].begin(), labels[i].end());
     GenerateRequest scored = request_for(std::move(whole));
     scored.prompt_name = fmt::format("{} and labels[{}]", prompt_name_, i);
-    scored.score_from = static_cast<int64_t>(prompt.size());
+    scored.score_from = static_cast<int64_t>(prompt_.size());
     requests_.push_back(std::move(scored));
     label_of_request_.emplace_back(i);
   }

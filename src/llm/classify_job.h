@@ -26,20 +26,20 @@ class ClassifyJob {
   const std::optional<ErrorInfo>& error() const { return error_; }
   // Throws Error numerical when the labels can't be compared.
   Classification result() const;
-  int64_t prompt_tokens() const { return prompt_tokens_; }
+  const std::vector<TokenId>& prompt() const { return prompt_; }
+  int64_t prompt_tokens() const { return static_cast<int64_t>(prompt_.size()); }
   // The request that holds the prompt, if there is one, to be released at the end.
   std::optional<size_t> hold_index() const { return hold_index_; }
 
  private:
   GenerateRequest request_for(std::vector<TokenId> prompt) const;
-  void add_label_requests(const std::vector<TokenId>& prompt,
-                          const std::vector<std::vector<TokenId>>& label_tokens);
+  void add_label_requests(const std::vector<std::vector<TokenId>>& label_tokens);
 
   const LoadedModel& model_;
   ClassifyOptions options_;
   SamplingOptions sampling_;
   std::string prompt_name_;
-  int64_t prompt_tokens_ = 0;
+  std::vector<TokenId> prompt_;
   std::vector<GenerateRequest> requests_;
   std::optional<size_t> hold_index_;
   std::optional<size_t> row_index_;  // the request whose last row is wanted

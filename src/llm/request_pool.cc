@@ -10,6 +10,7 @@
 #include "llm/classify_job.h"
 #include "llm/completion_builder.h"
 #include "llm/llm_state.h"
+#include "llm/shared_prefix.h"
 
 namespace paceline {
 namespace {
@@ -29,7 +30,8 @@ struct Job {
 }  // namespace
 
 struct RequestPool::State {
-  explicit State(LLM::State& owner) : llm(owner), model(*owner.model) {}
+  explicit State(LLM::State& owner)
+      : llm(owner), model(*owner.model), shared_prefix(*model.engine) {}
 
   struct Waiting {
     int64_t ticket = 0;
@@ -53,6 +55,7 @@ struct RequestPool::State {
   EngineClock::time_point begin;  // of the busy time that the metrics are about
   GenerationStats totals;
   std::vector<TokenEvent> events;
+  SharedPrefix shared_prefix;  // of classifications
 };
 
 int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) {
@@ -187,6 +190,8 @@ void RequestPool::classify(int64_t tag, const Prompt& prompt, const ClassifyOpti
   Job job{.tag = tag};
   job.classification.emplace(state_->model, prompt, options);
   job.prompt_tokens = job.classification->prompt_tokens();
+  state_->shared_prefix.see(job.classification->prompt(),
+                            prefix_scope(state_->model, options.sampling));
   auto requests = job.classification->take_requests();
   state_->add(std::move(job), std::move(requests));
 }

@@ -59,6 +59,13 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
       {"chunks_of_1", [](LoadOptions& o) { o.max_num_batched_tokens = 1; }},
       {"chunks_of_7", [](LoadOptions& o) { o.max_num_batched_tokens = 7; }},
       {"blocks_of_5", [](LoadOptions& o) { o.block_size = 5; }},
+      {"preempted",
+       [](LoadOptions& o) {
+         o.block_size = 1;
+         o.max_model_len = 64;
+         // What one sequence takes, for sixteen.
+         o.kv_cache_memory_bytes = LLM::load(o).model_info().kv_cache_bytes;
+       }},
       {"all_together",
        [](LoadOptions& o) {
          o.num_threads = 3;
@@ -92,34 +99,74 @@ void expect_same(const Completion& a, const Completion& b) {
   expect_same_logprobs(a.prompt_logprobs, b.prompt_logprobs);
 }
 
-// Completions of all pairs, in the map's order.
-std::vector<Completion> all_pairs(LLM& llm, const Prompt& prompt, const GenerateOptions& start) {
-  std::vector<Completion> completions;
+// Requests of all pairs, in the map's order.
+std::vector<LLM::Request> all_pairs(const Prompt& prompt, const GenerateOptions& start) {
+  std::vector<LLM::Request> requests;
   for (auto first = features().begin(); first != features().end(); ++first) {
     for (auto second = first; second != features().end(); ++second) {
       GenerateOptions options = start;
       first->second(options);
       second->second(options);
-      completions.push_back(llm.generate(prompt, options).completion());
+      requests.push_back({prompt, options});
     }
+  }
+  return requests;
+}
+
+std::vector<Completion> one_by_one(LLM& llm, const std::vector<LLM::Request>& requests) {
+  std::vector<Completion> completions;
+  for (const LLM::Request& request : requests) {
+    completions.push_back(llm.generate(request.prompt, request.options).completion());
   }
   return completions;
 }
 
+// Each as the third of four choices of the request with a seed two lower.
+std::vector<Completion> as_choices(LLM& llm, std::vector<LLM::Request> requests) {
+  std::vector<Completion> completions;
+  for (LLM::Request& request : requests) {
+    *request.options.seed -= 2;
+    completions.push_back(llm.generate_choices(request.prompt, request.options, 4)[2]);
+  }
+  return completions;
+}
+
+std::vector<Completion> together(LLM& llm, const std::vector<LLM::Request>& requests) {
+  std::vector<Completion> completions;
+  for (auto& result : llm.batch_generate(requests)) {
+    completions.push_back(std::get<Completion>(std::move(result)));
+  }
+  return completions;
+}
+
+void expect_all_same(const std::vector<Completion>& found,
+                     const std::vector<Completion>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    SCOPED_TRACE(i);
+    expect_same(found[i], expected[i]);
+  }
+}
+
 void cross_all(const LoadOptions& base, const Prompt& prompt, const GenerateOptions& start) {
+  const std::vector<LLM::Request> requests = all_pairs(prompt, start);
   LLM plain = LLM::load(base);
-  const std::vector<Completion> expected = all_pairs(plain, prompt, start);
+  const std::vector<Completion> expected = one_by_one(plain, requests);
   for (const auto& [name, change] : executions()) {
     SCOPED_TRACE(name);
     LoadOptions options = base;
     change(options);
     LLM llm = LLM::load(options);
-    const std::vector<Completion> found = all_pairs(llm, prompt, start);
-    ASSERT_EQ(found.size(), expected.size());
-    for (size_t i = 0; i < found.size(); ++i) {
-      SCOPED_TRACE(i);
-      expect_same(found[i], expected[i]);
+    expect_all_same(one_by_one(llm, requests), expected);
+    options.max_num_seqs = 16;
+    LLM many = LLM::load(options);
+    {
+      SCOPED_TRACE("together, then again with what the first left in the cache");
+      expect_all_same(together(many, requests), expected);
+      expect_all_same(together(many, requests), expected);
     }
+    SCOPED_TRACE("as choices");
+    expect_all_same(as_choices(many, requests), expected);
   }
 }
 

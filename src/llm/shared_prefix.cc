@@ -1,0 +1,66 @@
+#include "llm/shared_prefix.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kWorthHolding = 32;  // tokens
+
+bool begins_with(const std::vector<TokenId>& ids, const std::vector<TokenId>& prefix) {
+  return ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
+}
+
+bool same(const PrefixScope& a, const PrefixScope& b) {
+  return a.adapter == b.adapter && a.salt == b.salt;
+}
+
+}  // namespace
+
+SharedPrefix::~SharedPrefix() { let_go(); }
+
+void SharedPrefix::let_go() {
+  if (id_) engine_.release(*id_);
+  id_.reset();
+  held_.clear();
+}
+
+void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& scope) {
+  if (!same(scope, scope_)) {
+    let_go();
+    scope_ = scope;
+    last_ = prompt;
+    return;
+  }
+  const bool finds_it = id_.has_value() && begins_with(prompt, held_);
+  if (!finds_it) {
+    const auto block = static_cast<size_t>(engine_.cache().block_size());
+    const size_t most = std::min(prompt.size(), last_.size());
+    const auto end = prompt.begin() + static_cast<std::ptrdiff_t>(most);
+    const auto common =
+        static_cast<size_t>(std::mismatch(prompt.begin(), end, last_.begin()).first -
+                            prompt.begin()) /
+        block * block;
+    if (common >= std::max(kWorthHolding, block)) {
+      hold({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(common)}, scope);
+    }
+  }
+  last_ = prompt;
+}
+
+void SharedPrefix::hold(std::vector<TokenId> prefix, const PrefixScope& scope) {
+  GenerateRequest request{.prompt = prefix, .max_tokens = 0};
+  request.prefix = {.scope = scope, .write = PrefixUse::Write::while_held, .hold = true};
+  try {
+    const auto id = engine_.submit(std::move(request), std::make_shared<Channel>());
+    if (!id) return;  // a full queue: the prompts are computed each by itself
+    let_go();
+    id_ = id;
+    held_ = std::move(prefix);
+  } catch (const Error&) {  // the prompt's own request says what is wrong with it
+  }
+}
+
+}  // namespace paceline

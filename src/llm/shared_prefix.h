@@ -1,0 +1,36 @@
+// SharedPrefix keeps what the prompts of many classifications begin with, while they run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace paceline {
+
+// Prompts come one by one. When one begins as the one before it did, that beginning (whole blocks,
+// and enough of them to be worth a request) is computed once and held; later prompts find it, and
+// it gives way to a shorter one when they only share that. Nothing is left in the cache afterwards.
+class SharedPrefix {
+ public:
+  // The engine must outlive it.
+  explicit SharedPrefix(Engine& engine) : engine_(engine) {}
+  ~SharedPrefix();
+  SharedPrefix(const SharedPrefix&) = delete;
+  SharedPrefix& operator=(const SharedPrefix&) = delete;
+
+  // Before a request with this prompt is submitted.
+  void see(const std::vector<TokenId>& prompt, const PrefixScope& scope);
+
+ private:
+  void hold(std::vector<TokenId> prefix, const PrefixScope& scope);
+  void let_go();
+
+  Engine& engine_;
+  std::vector<TokenId> last_;  // the prompt before
+  std::vector<TokenId> held_;
+  PrefixScope scope_;
+  std::optional<RequestId> id_;  // of the request that holds it
+};
+
+}  // namespace paceline

@@ -1,0 +1,227 @@
+#include "tests/llm/random_case.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace paceline::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = RandomRequest::Kind;
+
+constexpr int64_t kContext = 96;
+constexpr int32_t kVocab = 256;  // of the tiny checkpoints; the bundled model has these ids too
+// Longer than most prompts, so that it is they that are cut and put together.
+constexpr int64_t kSharedTokens = 40;
+constexpr int64_t kOwnTokens = 24;
+constexpr int64_t kOutputTokens = 28;
+
+const fs::path kSource = PACELINE_SOURCE_DIR;
+
+const std::vector<std::string>& tiny_models() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> paths;
+    for (const auto& entry : fs::directory_iterator(kSource / "tests/goldens/models")) {
+      if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path().string());
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }();
+  return all;
+}
+
+bool has_bundled_model() {
+  static const bool is_here = fs::exists(kSource / "models/paceline-10m/model.safetensors");
+  return is_here;
+}
+
+Subject draw_subject(Dice& dice, Isa isa) {
+  Subject subject{.isa = isa};
+  subject.has_text = has_bundled_model() && dice.one_in(20);
+  const auto& tiny = tiny_models();
+  const auto index = static_cast<size_t>(dice.below(static_cast<int64_t>(tiny.size())));
+  subject.load.model = subject.has_text ? (kSource / "models/paceline-10m").string() : tiny[index];
+  subject.load.max_model_len = kContext;
+  if (dice.one_in(3)) subject.load.dtype = dice.one_of({"bfloat16", "float32"});
+  if (dice.one_in(4)) subject.load.kv_cache_dtype = dice.one_of({"bfloat16", "float32", "float16"});
+  if (dice.one_in(6)) subject.load.max_kv_size = 1 + dice.below(40);
+  return subject;
+}
+
+void draw_engine(Dice& dice, RandomCase& drawn) {
+  LoadOptions& engine = drawn.engine = drawn.subject.load;
+  engine.num_threads = static_cast<int>(1 + dice.below(2));
+  engine.block_size = dice.one_of<int64_t>({1, 2, 3, 4, 8, 16, 16, 32});
+  engine.max_chunk = dice.one_of<int64_t>({0, 0, 1, 7, 64});
+  engine.max_num_batched_tokens = dice.one_of<int64_t>({1, 3, 8, 17, 64, 512, 512});
+  engine.max_num_seqs = dice.one_of<int64_t>({1, 2, 3, 8, 256, 256});
+  engine.prefix_caching = !dice.one_in(4);
+  drawn.contexts = dice.one_of({1.0, 1.0, 1.0, 1.3, 1.7, 2.5, 4.0, 16.0});
+  drawn.on_thread = dice.one_in(2);
+  if (drawn.on_thread && dice.one_in(3)) {
+    engine.batch_timeout_ms = 1 + dice.below(8);
+    engine.batch_size = 2 + dice.below(7);
+  }
+}
+
+// Few beginnings, so that prefixes are shared.
+std::vector<int32_t> draw_ids(Dice& dice) {
+  const int64_t beginning = dice.below(2), num_shared = dice.below(kSharedTokens + 1);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < num_shared; ++i) {
+    ids.push_back(static_cast<int32_t>((beginning * 101 + 3 + i * 29) % kVocab));
+  }
+  const int64_t num_own = 1 + dice.below(kOwnTokens);
+  for (int64_t i = 0; i < num_own; ++i) ids.push_back(static_cast<int32_t>(dice.below(kVocab)));
+  return ids;
+}
+
+std::string draw_text(Dice& dice) {
+  constexpr std::string_view kBeginnings[] = {
+      "", "It was a dark and stormy night, and the old man",
+      "It was a dark and stormy night, and the young lady had not slept at all"};
+  constexpr std::string_view kWords[] = {" sea",       " and",     " said", ".\n\n",
+                                         " caf\u00e9", " \u2014 ", " upon", "qz",
+                                         " 17",        "\"",       " Mr.",  " the"};
+  std::string text(kBeginnings[dice.below(std::size(kBeginnings))]);
+  const int64_t num_words = 1 + dice.below(8);
+  for (int64_t i = 0; i < num_words; ++i) text += kWords[dice.below(std::size(kWords))];
+  return text;
+}
+
+void draw_sampling(Dice& dice, GenerateOptions& options) {
+  options.seed = static_cast<uint64_t>(dice.below(1000));
+  options.temperature = dice.one_of({0.0f, 0.7f, 1.0f, 1.7f});
+  if (dice.one_in(3)) options.top_p = dice.one_of({0.3f, 0.9f, 0.99f});
+  if (dice.one_in(3)) options.top_k = static_cast<int32_t>(1 + dice.below(60));
+  if (dice.one_in(4)) options.min_p = 0.05f;
+  if (dice.one_in(3)) options.repetition_penalty = dice.one_of({0.8f, 1.3f});
+  if (dice.one_in(4)) options.frequency_penalty = dice.one_of({-0.5f, 0.4f});
+  if (dice.one_in(4)) options.presence_penalty = 0.6f;
+  if (dice.one_in(4)) {
+    for (int64_t i = 0; i < 3; ++i) {
+      options.logit_bias.emplace_back(static_cast<int32_t>(dice.below(80) + 80 * i),
+                                      dice.one_of({-100.0f, -1.0f, 2.5f}));
+    }
+  }
+  options.mlx_sampler_order = dice.one_in(5);
+}
+
+void draw_generation(Dice& dice, bool has_text, RandomRequest& request) {
+  GenerateOptions& options = request.options;
+  options.max_tokens = dice.one_in(12) ? dice.below(2) : 1 + dice.below(kOutputTokens);
+  if (*options.max_tokens > 0 && dice.one_in(5)) {
+    request.n = static_cast<int32_t>(2 + dice.below(3));
+  }
+  if (dice.one_in(2)) options.logprobs = static_cast<int32_t>(dice.below(4));
+  options.prompt_logprobs = dice.one_in(3);
+  options.ignore_eos = dice.one_in(3);
+  if (dice.one_in(4)) {
+    for (int64_t i = 0; i < 12; ++i) {
+      options.stop_token_ids.push_back(static_cast<int32_t>(dice.below(kVocab)));
+    }
+  }
+  if (has_text && dice.one_in(2)) options.stop = {" the", "\n\n", ", and", "e"};
+  if (has_text && dice.one_in(2)) options.stop = {" and the ", "zq"};
+}
+
+RandomRequest draw_request(Dice& dice, bool has_text) {
+  RandomRequest request;
+  const int64_t kind = dice.below(10);
+  request.kind = kind == 0 ? Kind::classify : kind == 1 ? Kind::score : Kind::generate;
+  if (has_text && !dice.one_in(4)) {
+    request.prompt = draw_text(dice);
+  } else {
+    request.prompt = draw_ids(dice);
+  }
+  draw_sampling(dice, request.options);
+  if (dice.one_in(6)) request.options.cache_salt = "other";
+  if (dice.one_in(3)) request.options.priority = static_cast<int32_t>(dice.below(3) - 1);
+  request.is_cancelled = dice.one_in(9);
+  if (request.kind == Kind::generate) draw_generation(dice, has_text, request);
+  if (request.kind == Kind::score) request.num_top_logprobs = static_cast<int32_t>(dice.below(3));
+  if (request.kind != Kind::classify) return request;
+  request.with_logits = dice.one_in(2);
+  if (has_text && !dice.one_in(3)) {
+    request.labels = {" the", " and"};
+    if (dice.one_in(2)) request.labels.emplace_back(" upon the old lighthouse");
+    request.want_token_id = dice.one_in(2);
+  }
+  return request;
+}
+
+std::string kind_name(Kind kind) {
+  return kind == Kind::classify ? "classify" : kind == Kind::score ? "score" : "generate";
+}
+
+}  // namespace
+
+std::string Subject::name() const {
+  return fmt::format("{} on {}, dtype {}, kv_cache_dtype {}, max_kv_size {}",
+                     fs::path(load.model).filename().string(), isa_name(isa), load.dtype,
+                     load.kv_cache_dtype, load.max_kv_size.value_or(0));
+}
+
+std::string RandomRequest::text() const {
+  const auto* const ids = std::get_if<std::vector<int32_t>>(&prompt);
+  std::string text = kind_name(kind) + " of ";
+  text += ids == nullptr ? fmt::format("\"{}\"", std::get<std::string>(prompt))
+                         : fmt::format("[{}]", fmt::join(*ids, ", "));
+  const auto add = [&text](std::string_view name, const auto& value) {
+    text += fmt::format(", {} {}", name, value);
+  };
+  const GenerateOptions& o = options;
+  if (o.max_tokens) add("max_tokens", *o.max_tokens);
+  if (n > 1) add("n", n);
+  add("seed", *o.seed);
+  add("temperature", *o.temperature);
+  if (o.top_p) add("top_p", *o.top_p);
+  if (o.top_k) add("top_k", *o.top_k);
+  if (o.min_p) add("min_p", *o.min_p);
+  if (o.repetition_penalty) add("repetition_penalty", *o.repetition_penalty);
+  if (o.frequency_penalty != 0) add("frequency_penalty", o.frequency_penalty);
+  if (o.presence_penalty != 0) add("presence_penalty", o.presence_penalty);
+  for (const auto& [id, bias] : o.logit_bias) add("logit_bias", fmt::format("{}={}", id, bias));
+  if (o.mlx_sampler_order) text += ", mlx_sampler_order";
+  if (o.logprobs) add("logprobs", *o.logprobs);
+  if (o.prompt_logprobs) text += ", prompt_logprobs";
+  if (o.ignore_eos) text += ", ignore_eos";
+  if (!o.stop_token_ids.empty()) add("stop_token_ids", fmt::format("{}", o.stop_token_ids));
+  if (!o.stop.empty()) add("stop", fmt::format("{}", o.stop));
+  if (!o.cache_salt.empty()) add("cache_salt", o.cache_salt);
+  if (o.priority != 0) add("priority", o.priority);
+  if (!labels.empty()) add("labels", fmt::format("{}", labels));
+  if (!want_token_id) text += ", no token_id";
+  if (with_logits) text += ", with_logits";
+  if (num_top_logprobs > 0) add("num_top_logprobs", num_top_logprobs);
+  if (is_cancelled) text += ", cancelled";
+  return text;
+}
+
+std::string RandomCase::text() const {
+  std::string text = fmt::format(
+      "{}\n{} thread(s), block_size {}, max_chunk {}, max_num_batched_tokens {}, max_num_seqs {}, "
+      "prefix_caching {}, room for {} contexts, {}, batch_timeout_ms {}, batch_size {}",
+      subject.name(), engine.num_threads, engine.block_size, engine.max_chunk,
+      engine.max_num_batched_tokens, engine.max_num_seqs, engine.prefix_caching, contexts,
+      on_thread ? "on a thread" : "stepped", engine.batch_timeout_ms, engine.batch_size);
+  for (const RandomRequest& request : requests) text += "\n- " + request.text();
+  return text;
+}
+
+RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas) {
+  Dice dice(seed);
+  RandomCase drawn;
+  drawn.subject = draw_subject(dice, isas[seed % isas.size()]);
+  draw_engine(dice, drawn);
+  const int64_t num_requests = 1 + dice.below(8);
+  for (int64_t i = 0; i < num_requests; ++i) {
+    drawn.requests.push_back(draw_request(dice, drawn.subject.has_text));
+  }
+  return drawn;
+}
+
+}  // namespace paceline::testing

@@ -1,0 +1,421 @@
+// Random models, engines and requests: together, cold and warm, each request gets what it gets
+// alone, to the last bit. `make equalities` runs 10,000 of them from a seed of its own.
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "llm/llm_state.h"
+#include "llm/request_pool.h"
+#include "load/cache_sizing.h"
+#include "tests/llm/equalities.h"
+#include "tests/llm/random_case.h"
+#include "tests/test_scale.h"
+
+namespace paceline::testing {
+namespace {
+
+using Kind = RandomRequest::Kind;
+using Answer = decltype(RequestPool::Done::result);
+
+// PACELINE_ISA, which loading looks at, as long as it lives.
+class ChosenIsa {
+ public:
+  explicit ChosenIsa(Isa isa) {
+    if (const char* before = std::getenv("PACELINE_ISA")) before_ = before;
+    ::setenv("PACELINE_ISA", std::string(isa_name(isa)).c_str(), 1);
+  }
+  ~ChosenIsa() {
+    if (before_) {
+      ::setenv("PACELINE_ISA", before_->c_str(), 1);
+    } else {
+      ::unsetenv("PACELINE_ISA");
+    }
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+// Ends the program, and says why, when the case it watches takes too long.
+class Watchdog {
+ public:
+  explicit Watchdog(std::string last_words)
+      : last_words_(std::move(last_words)), thread_([this] { watch(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    ended_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void watch() {
+    constexpr std::chrono::minutes kPatience(5);
+    std::unique_lock lock(mutex_);
+    if (ended_.wait_for(lock, kPatience, [this] { return over_; })) return;
+    std::fprintf(stderr, "hangs: %s\n", last_words_.c_str());
+    std::abort();
+  }
+
+  std::string last_words_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+void submit(RequestPool& pool, int64_t tag, const RandomRequest& request, std::stop_token stop) {
+  GenerateOptions options = request.options;
+  options.cancelled = stop;
+  if (request.kind == Kind::generate) {
+    pool.generate(tag, request.prompt, options, request.n);
+  } else if (request.kind == Kind::classify) {
+    pool.classify(tag, request.prompt,
+                  {.labels = request.labels,
+                   .want_token_id = request.want_token_id,
+                   .with_logits = request.with_logits,
+                   .sampling = options});
+  } else {
+    pool.score(tag, request.prompt,
+               {.num_top_logprobs = request.num_top_logprobs, .cancelled = stop});
+  }
+}
+
+// A model for one sequence, one thread, nothing cached; each choice is a request of its own.
+class Alone {
+ public:
+  explicit Alone(const Subject& subject) {
+    LoadOptions options = subject.load;
+    options.num_threads = 1;
+    options.max_num_seqs = 1;
+    options.prefix_caching = false;
+    const ChosenIsa chosen(subject.isa);
+    state_.model = load_model(options);
+  }
+
+  Answer answer(const RandomRequest& request) {
+    if (request.kind != Kind::generate) return run(request);
+    std::vector<Completion> choices;
+    RandomRequest choice = request;
+    choice.n = 1;
+    for (int32_t k = 0; k < request.n; ++k) {
+      Answer answer = run(choice);
+      if (std::holds_alternative<ErrorInfo>(answer)) return answer;
+      choices.push_back(std::move(std::get<std::vector<Completion>>(answer).front()));
+      choice.options.seed = *choice.options.seed + 1;
+    }
+    return choices;
+  }
+
+  const LoadedModel& model() const { return *state_.model; }
+
+ private:
+  Answer run(const RandomRequest& request) {
+    RequestPool pool(state_);
+    submit(pool, 0, request, {});
+    while (state_.model->engine->step()) {
+    }
+    return std::move(pool.next()->result);
+  }
+
+  LLM::State state_;
+};
+
+// The case's engine: loaded for it, stepped here or by its thread.
+class Together {
+ public:
+  Together(const RandomCase& drawn, const Alone& alone, uint64_t seed) : case_(drawn), dice_(seed) {
+    load(alone.model());
+    if (!drawn.on_thread) return;
+    const AdmissionWindow window{
+        .timeout = std::chrono::milliseconds(drawn.engine.batch_timeout_ms),
+        .num_requests = drawn.engine.batch_size};
+    state_.thread = std::make_unique<EngineThread>(engine(), window);
+  }
+
+  std::vector<Answer> run() {
+    RequestPool pool(state_);
+    answers_.assign(case_.requests.size(), ErrorInfo{});
+    stops_ = std::vector<std::stop_source>(case_.requests.size());  // copies would share one state
+    num_submitted_ = 0;
+    state_.thread ? run_on_thread(pool) : run_stepped(pool);
+    while (auto done = pool.next()) {
+      answers_[static_cast<size_t>(done->tag)] = std::move(done->result);
+    }
+    return std::move(answers_);
+  }
+
+  // Everything comes back.
+  EngineCounters finish() {
+    state_.thread.reset();
+    engine().step();  // takes in what was released last
+    engine().check_integrity();
+    const KvCache& cache = engine().cache();
+    for (int g = 0; g < cache.num_groups(); ++g) {
+      EXPECT_EQ(cache.pool(g).num_free(), cache.pool(g).num_blocks()) << "blocks are lost";
+    }
+    return engine().counters();
+  }
+
+ private:
+  Engine& engine() { return *state_.model->engine; }
+
+  // With a cache for so many contexts as the case says, or a little more where blocks and windows
+  // take it.
+  void load(const LoadedModel& model) {
+    LoadOptions options = case_.engine;
+    const CacheSize one = size_cache(model.decoder->config(),
+                                     {.block_size = options.block_size,
+                                      .max_batched_tokens = options.max_num_batched_tokens,
+                                      .max_num_seqs = 1,
+                                      .max_model_len = options.max_model_len,
+                                      .dtype = model.kv_dtype},
+                                     free_memory_bytes());
+    const ChosenIsa chosen(case_.subject.isa);
+    for (double bytes = static_cast<double>(one.bytes) * case_.contexts;; bytes *= 1.25) {
+      options.kv_cache_memory_bytes = static_cast<size_t>(bytes);
+      try {
+        state_.model = load_model(options);
+        return;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::exhausted) throw;
+      }
+    }
+  }
+
+  void submit_next(RequestPool& pool) {
+    const size_t i = num_submitted_++;
+    submit(pool, static_cast<int64_t>(i), case_.requests[i], stops_[i].get_token());
+  }
+
+  void cancel_some(int64_t one_in) {
+    for (size_t i = 0; i < stops_.size(); ++i) {
+      if (case_.requests[i].is_cancelled && dice_.one_in(one_in)) stops_[i].request_stop();
+    }
+  }
+
+  void run_stepped(RequestPool& pool) {
+    constexpr int64_t kManySteps = 1'000'000;
+    bool more = true;
+    int64_t num_steps = 0;
+    while (more || num_submitted_ < stops_.size()) {
+      while (num_submitted_ < stops_.size() && !dice_.one_in(3)) submit_next(pool);
+      cancel_some(8);
+      more = engine().step();
+      engine().check_integrity();
+      PL_CHECK(++num_steps < kManySteps, "requests don't end");
+    }
+  }
+
+  void run_on_thread(RequestPool& pool) {
+    const auto pause = [this](int64_t most_us) {
+      std::this_thread::sleep_for(std::chrono::microseconds(dice_.below(most_us)));
+    };
+    while (num_submitted_ < stops_.size()) {
+      submit_next(pool);
+      if (dice_.one_in(2)) pause(400);
+      cancel_some(8);
+    }
+    pause(2000);
+    cancel_some(1);
+  }
+
+  const RandomCase& case_;
+  Dice dice_;
+  LLM::State state_;
+  std::vector<std::stop_source> stops_;
+  std::vector<Answer> answers_;
+  size_t num_submitted_ = 0;
+};
+
+// A choice that was cancelled has the beginning of its completion.
+void expect_beginning(const Completion& found, const Completion& whole) {
+  ASSERT_LE(found.token_ids.size(), whole.token_ids.size());
+  Completion expected = whole;
+  expected.token_ids.resize(found.token_ids.size());
+  EXPECT_EQ(found.token_ids, expected.token_ids);
+  for (size_t i = 0; i < found.logprobs.size(); ++i) {
+    EXPECT_EQ(found.logprobs[i].logprob, whole.logprobs[i].logprob);
+  }
+}
+
+void expect_same(const std::vector<Completion>& found, const std::vector<Completion>& expected,
+                 bool may_be_cancelled) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t k = 0; k < found.size(); ++k) {
+    SCOPED_TRACE(::testing::Message() << "choice " << k);
+    if (may_be_cancelled && found[k].finish_reason == "cancelled") {
+      expect_beginning(found[k], expected[k]);
+    } else {
+      expect_same_completion(found[k], expected[k]);
+    }
+  }
+}
+
+void expect_same(const Classification& found, const Classification& expected) {
+  EXPECT_EQ(found.token_id, expected.token_id);
+  EXPECT_EQ(found.token, expected.token);
+  EXPECT_EQ(found.label, expected.label);
+  EXPECT_EQ(found.scores, expected.scores);
+  EXPECT_EQ(found.logits, expected.logits);
+}
+
+void expect_same(const std::vector<Logprob>& found, const std::vector<Logprob>& expected) {
+  Completion left, right;
+  left.prompt_logprobs = found;
+  right.prompt_logprobs = expected;
+  expect_same_completion(left, right);
+}
+
+void expect_same_answer(const Answer& found, const Answer& expected, bool may_be_cancelled) {
+  const auto* const error = std::get_if<ErrorInfo>(&found);
+  if (error != nullptr && may_be_cancelled && error->code == ErrorCode::cancelled) return;
+  ASSERT_EQ(found.index(), expected.index()) << (error == nullptr ? "" : error->message);
+  if (error != nullptr) {
+    EXPECT_EQ(error->message, std::get<ErrorInfo>(expected).message);
+  } else if (const auto* const choices = std::get_if<std::vector<Completion>>(&found)) {
+    expect_same(*choices, std::get<std::vector<Completion>>(expected), may_be_cancelled);
+  } else if (const auto* const classification = std::get_if<Classification>(&found)) {
+    expect_same(*classification, std::get<Classification>(expected));
+  } else {
+    expect_same(std::get<std::vector<Logprob>>(found), std::get<std::vector<Logprob>>(expected));
+  }
+}
+
+// What the cases had to do with, lest they become tame.
+struct Coverage {
+  int64_t answers = 0;
+  int64_t choices = 0;
+  int64_t preemptions = 0;
+  int64_t cached_tokens = 0;
+  int64_t cancelled = 0;
+  int64_t errors = 0;
+
+  void count(const Answer& answer) {
+    ++answers;
+    if (const auto* const error = std::get_if<ErrorInfo>(&answer)) {
+      ++(error->code == ErrorCode::cancelled ? cancelled : errors);
+    }
+    if (!std::holds_alternative<std::vector<Completion>>(answer)) return;
+    for (const Completion& choice : std::get<std::vector<Completion>>(answer)) {
+      ++choices;
+      cached_tokens += choice.usage.cached_tokens;
+      cancelled += choice.finish_reason == "cancelled" ? 1 : 0;
+    }
+  }
+};
+
+class RandomEqualities : public ::testing::Test {
+ protected:
+  Alone& alone(const Subject& subject) {
+    constexpr size_t kMostLoaded = 24;
+    if (alone_.size() >= kMostLoaded) alone_.clear();
+    auto& found = alone_[subject.name()];
+    if (found == nullptr) found = std::make_unique<Alone>(subject);
+    return *found;
+  }
+
+  void play(uint64_t seed, const RandomCase& drawn) {
+    Alone& by_itself = alone(drawn.subject);
+    std::vector<Answer> expected;
+    for (const RandomRequest& request : drawn.requests) {
+      expected.push_back(by_itself.answer(request));
+    }
+    Together together(drawn, by_itself, seed);
+    for (const char* const cache : {"cold", "warm"}) {
+      SCOPED_TRACE(cache);
+      const std::vector<Answer> found = together.run();
+      for (size_t i = 0; i < found.size(); ++i) {
+        SCOPED_TRACE(drawn.requests[i].text());
+        expect_same_answer(found[i], expected[i], drawn.requests[i].is_cancelled);
+        coverage_.count(found[i]);
+      }
+    }
+    coverage_.preemptions += together.finish().preemptions;
+  }
+
+  std::map<std::string, std::unique_ptr<Alone>> alone_;
+  Coverage coverage_;
+};
+
+// The sets to run: all that this machine has, or the one that was asked for.
+std::vector<Isa> isas_to_run() {
+  const char* const asked = std::getenv("PACELINE_ISA");
+  if (asked != nullptr && *asked != '\0') return {choose_isa()};
+  return {available_isas().begin(), available_isas().end()};
+}
+
+// The usual short run is the same every time, a long one begins where none did before.
+uint64_t first_seed(bool is_long) {
+  const char* const asked = std::getenv("PACELINE_SEED");
+  if (asked != nullptr && *asked != '\0') return std::strtoull(asked, nullptr, 10);
+  constexpr uint64_t kMillion = 1'000'000;
+  const auto now = std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1);
+  return is_long ? static_cast<uint64_t>(now) * kMillion : kMillion;
+}
+
+TEST_F(RandomEqualities, together_as_alone) {
+  constexpr int kUsual = 200, kProgress = 500;
+  const int count = scaled(kUsual, 10000);
+  const uint64_t first = first_seed(count > kUsual);
+  const std::vector<Isa> isas = isas_to_run();
+  std::cout << count << " random combinations from PACELINE_SEED=" << first << std::endl;
+  for (int i = 0; i < count; ++i) {
+    const uint64_t seed = first + static_cast<uint64_t>(i);
+    const RandomCase drawn = draw_case(seed, isas);
+    const std::string name =
+        "PACELINE_SEED=" + std::to_string(seed) + " begins with it: " + drawn.text();
+    SCOPED_TRACE(name);
+    const Watchdog watchdog(name);
+    play(seed, drawn);
+    if (HasFailure()) return;
+    if (count > kUsual && (i + 1) % kProgress == 0) std::cout << i + 1 << " done" << std::endl;
+  }
+  std::cout << coverage_.answers << " answers, " << coverage_.choices << " completions, "
+            << coverage_.cancelled << " cancelled, " << coverage_.errors << " errors, "
+            << coverage_.preemptions << " preemptions, " << coverage_.cached_tokens
+            << " cached tokens" << std::endl;
+  EXPECT_GT(coverage_.choices, 5 * count);
+  EXPECT_GT(coverage_.preemptions, count / 10);
+  EXPECT_GT(coverage_.cached_tokens, 10 * count);
+  EXPECT_GT(coverage_.cancelled, count / 10);
+  EXPECT_EQ(coverage_.errors, 0);
+}
+
+// A comparison that sees nothing would let everything pass.
+TEST_F(RandomEqualities, another_seed_shows) {
+  int64_t num_different = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    RandomCase drawn = draw_case(seed, {available_isas().front()});
+    RandomRequest& request = drawn.requests.front();
+    request.options.temperature = 1.5f;
+    request.options.max_tokens = 20;
+    if (drawn.subject.has_text || request.kind != Kind::generate) continue;
+    const Answer answer = alone(drawn.subject).answer(request);
+    request.options.seed = *request.options.seed + 100;
+    const Answer other = alone(drawn.subject).answer(request);
+    ::testing::TestPartResultArray failures;
+    {
+      const ::testing::ScopedFakeTestPartResultReporter reporter(
+          ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
+      expect_same_answer(other, answer, false);
+    }
+    num_different += failures.size() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(num_different, 10);
+}
+
+}  // namespace
+}  // namespace paceline::testing
