@@ -1,23 +1,8 @@
 // A step of decoding sequences takes no memory: everything it needs is there from the steps before.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "tests/engine/allocation_count.h"
 #include "tests/engine/engine_fixture.h"
-
-namespace {
-std::atomic<int64_t> num_allocations = 0;
-}
-
-void* operator new(size_t bytes) {
-  num_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* const block = std::malloc(bytes)) return block;
-  throw std::bad_alloc();
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
 
 namespace paceline::testing {
 namespace {
@@ -66,12 +51,12 @@ TEST(StepCost, a_step_allocates_nothing_after_warm_up) {
     channel->poll(events);
   }
   ASSERT_EQ(engine.num_running(), 256);
-  const int64_t before = num_allocations.load();
+  const int64_t before = num_allocations();
   for (int i = 0; i < 200; ++i) {
     engine.step();
     channel->poll(events);
   }
-  EXPECT_EQ(num_allocations.load() - before, 0);
+  EXPECT_EQ(num_allocations() - before, 0);
   EXPECT_EQ(engine.num_running(), 256);
 }
 
