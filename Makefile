@@ -13,7 +13,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check test-release asan tsan fuzz bench lint format nightly install clean
+.PHONY: help run build test check test-release asan tsan equalities fuzz bench lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ tsan: ## The tests under ThreadSanitizer
 	$(CONFIGURE) tsan -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=7200
 	$(BUILD) tsan
 	$(CTEST) tsan
+
+equalities: ## 10,000 random engines: each answer bit for bit as alone, on every instruction set (PACELINE_SEED=N: again)
+	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
+	$(BUILD) release --target test_llm
+	PACELINE_TEST_SCALE=full build/release/tests/test_llm --gtest_filter='RandomEqualities.*'
 
 fuzz: ## Every fuzz target for FUZZ_SECONDS (default 60)
 	$(DEPS) build fuzz

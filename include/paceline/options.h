@@ -34,7 +34,10 @@ struct LoadOptions {
   int64_t max_num_seqs = 256;           // sequences computed at once
   int64_t max_queued = 1024;            // requests that wait for their turn
   int64_t max_tokens_per_sequence = 0;  // share of the cache; 0: all of it
-  bool prefix_caching = true;           // equal beginnings are computed once
+  // How much longer a step may take because a prompt is computed beside running answers, as a
+  // factor; 0: any, which is best for throughput.
+  double max_step_slowdown = 0;
+  bool prefix_caching = true;    // equal beginnings are computed once
   std::string trace_file;        // every step is written there, for `paceline trace`; empty: no
   int64_t batch_timeout_ms = 0;  // an idle engine waits so long for batch_size requests
   int64_t batch_size = 1;

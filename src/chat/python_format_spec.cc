@@ -37,8 +37,7 @@ std::string aligned(TemplateRuntime& runtime, std::string_view text, const Forma
 // Separators between groups of digits. Zeros that fill a width are grouped too.
 std::string grouped(std::string digits, const FormatSpec& spec, int64_t least_width) {
   if (least_width > kMaxPadding) throw TemplateError("too wide a number", ErrorCode::exhausted);
-  const bool is_decimal = std::string_view("xXob").find(spec.type) == std::string_view::npos;
-  const int64_t group = is_decimal ? 3 : 4;
+  const int64_t group = is_one_of(spec.type, "xXob") ? 4 : 3;
   auto count = static_cast<int64_t>(digits.size());
   while (count + (count - 1) / group < least_width) ++count;
   digits.insert(0, static_cast<size_t>(count) - digits.size(), '0');
@@ -162,9 +161,7 @@ std::string format_integer(TemplateRuntime& runtime, int64_t value, const Format
   const auto bits = static_cast<uint64_t>(value);
   NumberParts parts{.is_negative = value < 0,
                     .digits = digits_of(value < 0 ? ~bits + 1 : bits, spec.type)};
-  const bool has_base =
-      spec.type == 'x' || spec.type == 'X' || spec.type == 'o' || spec.type == 'b';
-  if (spec.is_alternate && has_base) parts.prefix = {'0', spec.type};
+  if (spec.is_alternate && is_one_of(spec.type, "xXob")) parts.prefix = {'0', spec.type};
   const auto least = static_cast<size_t>(precision_of(spec, 0));
   if (parts.digits.size() < least) parts.digits.insert(0, least - parts.digits.size(), '0');
   return number(runtime, std::move(parts), spec);
@@ -173,7 +170,7 @@ std::string format_integer(TemplateRuntime& runtime, int64_t value, const Format
 std::string format_real(TemplateRuntime& runtime, double value, const FormatSpec& spec) {
   const double magnitude = std::fabs(spec.type == '%' ? value * 100 : value);
   std::string text = real_digits(magnitude, spec);
-  if (spec.type == 'E' || spec.type == 'F' || spec.type == 'G') text = upper_case(text);
+  if (is_one_of(spec.type, "EFG")) text = upper_case(text);
   const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   return number(runtime,
                 {.is_negative = std::signbit(value) && !std::isnan(value),

@@ -22,6 +22,10 @@ struct FormatSpec {
   char type = '\0';
 };
 
+inline bool is_one_of(char type, std::string_view types) {
+  return types.find(type) != std::string_view::npos;
+}
+
 // A precision of text is its greatest length; one of a number beyond 1000, and a width far beyond
 // the value, are a TemplateError exhausted.
 std::string format_text(TemplateRuntime& runtime, std::string_view text, const FormatSpec& spec);

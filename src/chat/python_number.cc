@@ -102,4 +102,10 @@ std::optional<double> parse_float(std::string_view text) {
   return sign * value;
 }
 
+int64_t truncated(double value) {
+  constexpr double kBeyond = 9.2e18;
+  if (!(std::fabs(value) < kBeyond)) throw TemplateError("an integer beyond 64 bits");
+  return static_cast<int64_t>(value);
+}
+
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Numbers in strings, as Python's int() and float() read them.
+// Numbers as Python's int() and float() make them.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,12 @@
 
 namespace paceline {
 
-// Nothing where Python raises ValueError. Throws TemplateError beyond 64 bits.
+// Of a string: nothing where Python raises ValueError. parse_int throws TemplateError beyond 64
+// bits.
 std::optional<int64_t> parse_int(std::string_view text, int base);
 std::optional<double> parse_float(std::string_view text);
+
+// int(value), towards zero. Throws TemplateError beyond 64 bits.
+int64_t truncated(double value);
 
 }  // namespace paceline

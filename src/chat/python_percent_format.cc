@@ -1,22 +1,18 @@
 // "%s" % x, as the documentation of Python's printf-style formatting has it.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <optional>
 
 #include "chat/format_cursor.h"
 #include "chat/python_format.h"
 #include "chat/python_format_spec.h"
+#include "chat/python_number.h"
 #include "chat/python_string.h"
 #include "chat/python_text.h"
 #include "chat/template_convert.h"
 
 namespace paceline {
 namespace {
-
-bool is_one_of(char type, std::string_view types) {
-  return types.find(type) != std::string_view::npos;
-}
 
 // The values of a format, in order or by name.
 class Values {
@@ -160,13 +156,8 @@ class PercentFormat {
                                       value.type_name()));
     }
     if (is_one_of(type, "eEfFgG")) return format_real(runtime_, value.real(), spec);
-    return format_integer(runtime_, value.is_float() ? whole(value.real()) : value.integer(), spec);
-  }
-
-  static int64_t whole(double value) {
-    constexpr double kBeyond = 9.2e18;
-    if (!(std::fabs(value) < kBeyond)) throw TemplateError("an integer beyond 64 bits");
-    return static_cast<int64_t>(value);
+    return format_integer(runtime_, value.is_float() ? truncated(value.real()) : value.integer(),
+                          spec);
   }
 
   TemplateRuntime& runtime_;

@@ -12,10 +12,6 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& message) { throw TemplateError(message); }
 
-bool is_one_of(char type, std::string_view types) {
-  return type != '\0' && types.find(type) != std::string_view::npos;
-}
-
 bool is_alignment(std::string_view character) {
   return character.size() == 1 && is_one_of(character[0], "<>^=");
 }

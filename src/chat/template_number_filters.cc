@@ -26,12 +26,6 @@ Value absolute(Runtime&, const Value& value, Arguments&) {
   return value.integer() < 0 ? negated(value) : Value(value.integer());
 }
 
-Value truncated(double real) {
-  constexpr double kBeyond = 9.2e18;
-  if (!(std::fabs(real) < kBeyond)) throw TemplateError("an integer beyond 64 bits");
-  return static_cast<int64_t>(real);
-}
-
 Value to_int(Runtime&, const Value& value, Arguments& arguments) {
   const Value otherwise = arguments.optional("default").value_or(Value(int64_t{0}));
   const int64_t base = arguments.integer("base", 10);

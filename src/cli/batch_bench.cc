@@ -25,7 +25,7 @@ double median(std::vector<double> values) {
 // Steps a model's engine by itself; no two prompts begin alike.
 class Driver {
  public:
-  explicit Driver(LoadedModel& model) : engine_(*model.engine) {}
+  explicit Driver(Engine& engine) : engine_(engine) {}
 
   GenerateRequest request(int64_t prompt_tokens, int64_t output_tokens) {
     GenerateRequest request{.prompt = random_ids(prompt_tokens), .max_tokens = output_tokens};
@@ -157,7 +157,13 @@ void measure_first_token(Driver& driver, int64_t longest, int64_t repetitions, B
   bench.first_token_warm_s = median(warm);
 }
 
-PrefillBeside measure_beside(Driver& driver, int64_t prompt_tokens) {
+// On an engine that keeps its steps short, as a server for streams does.
+PrefillBeside measure_beside(LoadedModel& model, int64_t prompt_tokens) {
+  constexpr double kSlowdown = 2.5;
+  EngineLimits limits = model.engine->limits();
+  limits.max_step_slowdown = kSlowdown;
+  Engine engine(*model.runner, *model.backend, model.memory, *model.cache, limits, {});
+  Driver driver(engine);
   constexpr int64_t kSteps = 24;
   PrefillBeside result{.prompt_tokens = prompt_tokens};
   result.alone_s = time_to_first_token(driver, driver.request(prompt_tokens, 1));
@@ -209,7 +215,7 @@ void measure_memory(Driver& driver, int64_t prompt_tokens, BatchBench& bench) {
 }  // namespace
 
 BatchBench measure_batches(LoadedModel& model, const BatchBenchSizes& sizes) {
-  Driver driver(model);
+  Driver driver(*model.engine);
   BatchBench bench;
   driver.submit(driver.request(sizes.prompt_tokens, 8));
   driver.run_out();  // warm
@@ -222,7 +228,7 @@ BatchBench measure_batches(LoadedModel& model, const BatchBenchSizes& sizes) {
   const int64_t longest = driver.engine().limits().max_model_len;
   measure_first_token(driver, longest, sizes.repetitions, bench);
   constexpr int64_t kLongPrompt = 4000;
-  if (longest > kLongPrompt + 64) bench.beside = measure_beside(driver, kLongPrompt);
+  if (longest > kLongPrompt + 64) bench.beside = measure_beside(model, kLongPrompt);
   int64_t tokens = 0;
   for (int g = 0; g < model.cache->num_groups(); ++g) tokens += model.cache->pool(g).num_blocks();
   bench.kv_bytes_per_token =

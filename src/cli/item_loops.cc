@@ -35,6 +35,7 @@ class OrderedAnswers {
     pending_.at(tag).done = std::move(done);
     flush();
   }
+  int64_t num_read() const { return next_tag_; }
   int64_t num_written() const { return num_written_; }
   bool all_fine() const { return all_fine_; }
   // Those that wait here are not in flight any more, but they take memory too.
@@ -108,7 +109,7 @@ int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& s
   const auto take_one = [&] {
     auto done = pool.next();
     if (done) answers.finish(std::move(*done));
-    progress.update(answers.num_written(), items.estimated_total(answers.num_written()));
+    progress.update(answers.num_written(), items.estimated_total(answers.num_read()));
     return done.has_value();
   };
   while (!session.interrupted()) {

@@ -90,10 +90,10 @@ Item ItemSource::next() {
   return parse_line(line);
 }
 
-int64_t ItemSource::estimated_total(int64_t done) const {
+int64_t ItemSource::estimated_total(int64_t num_read) const {
   if (lines_ == nullptr) return static_cast<int64_t>(known_.size());
   const double share = lines_->share_read();
-  return share > 0 ? static_cast<int64_t>(static_cast<double>(done) / share) : 0;
+  return share > 0 ? static_cast<int64_t>(static_cast<double>(num_read) / share) : 0;
 }
 
 void write_json_line(Session& session, std::string json) {

@@ -37,8 +37,8 @@ class ItemSource {
   bool is_ready();
   // Throws Error for this item alone: a line that is too long or no JSON object.
   Item next();
-  // How many items there seem to be when `done` have been taken; 0: there is no telling.
-  int64_t estimated_total(int64_t done) const;
+  // How many items there seem to be when `num_read` have been taken; 0: there is no telling.
+  int64_t estimated_total(int64_t num_read) const;
 
  private:
   std::vector<Item> known_;

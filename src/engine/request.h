@@ -65,8 +65,9 @@ struct EngineLimits {
   int64_t max_queued = 1024;            // requests that wait, or more are refused
   int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it
   bool prefix_cache = true;
-  // A step beside decoding sequences takes at most so many times one that only decodes.
-  double max_step_slowdown = 2.5;
+  // A step with a prompt in it takes about so many times one that only decodes, at most; 0: prompts
+  // come as fast as they can, which is best for throughput.
+  double max_step_slowdown = 0;
 };
 
 // Throws Error invalid naming the field at fault, the value found and what was expected; clamps

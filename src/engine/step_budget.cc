@@ -6,32 +6,38 @@ namespace paceline {
 namespace {
 
 constexpr double kNewest = 0.25;       // the newest time's weight in the running mean
-constexpr int64_t kManyRows = 16;      // below that a step's time is not in its rows
+constexpr double kFirstRows = 8;       // few enough for any machine
+constexpr double kWellBelow = 0.85;    // of the limit
+constexpr double kGrowth = 1.25;       // from there it stays below 1.07 times the limit
 constexpr int64_t kMeasureEvery = 64;  // steps
-
-void average(double& mean, double newest) {
-  mean = mean == 0 ? newest : mean + kNewest * (newest - mean);
-}
 
 }  // namespace
 
+StepBudget::StepBudget(double slowdown, int64_t max_rows)
+    : slowdown_(slowdown), max_rows_(max_rows), prefill_rows_(kFirstRows) {}
+
 void StepBudget::record(int64_t rows, int64_t num_decodes, double seconds) {
-  if (rows == 0) return;
+  if (slowdown_ == 0 || num_decodes == 0 || rows == 0) return;
   if (rows == num_decodes) {
-    average(decode_seconds_, seconds);
+    decode_seconds_ =
+        decode_seconds_ == 0 ? seconds : decode_seconds_ + kNewest * (seconds - decode_seconds_);
     steps_since_decode_ = 0;
     return;
   }
   ++steps_since_decode_;
-  if (rows >= kManyRows) average(seconds_per_row_, seconds / static_cast<double>(rows));
+  const double limit = slowdown_ * decode_seconds_;
+  const auto prefilled = static_cast<double>(rows - num_decodes);
+  if (seconds > limit) {
+    prefill_rows_ = std::max(1.0, std::min(prefill_rows_, prefilled) * limit / seconds);
+  } else if (seconds < kWellBelow * limit && prefilled >= prefill_rows_ - 1) {
+    prefill_rows_ = std::min(prefill_rows_ * kGrowth + 1, static_cast<double>(max_rows_));
+  }
 }
 
 int64_t StepBudget::rows_beside(int64_t num_decodes) const {
+  if (slowdown_ == 0) return max_rows_;
   if (decode_seconds_ == 0 || steps_since_decode_ >= kMeasureEvery) return num_decodes;
-  if (seconds_per_row_ == 0) return std::min(max_rows_, num_decodes + kManyRows);
-  const double rows = slowdown_ * decode_seconds_ / seconds_per_row_;
-  if (rows >= static_cast<double>(max_rows_)) return max_rows_;
-  return std::max(static_cast<int64_t>(rows), num_decodes + 1);
+  return std::min(max_rows_, num_decodes + static_cast<int64_t>(prefill_rows_));
 }
 
 }  // namespace paceline

@@ -6,11 +6,13 @@
 namespace paceline {
 
 // Keeps a step with a prefill beside decoding sequences under `slowdown` times a step that only
-// decodes. What either costs is measured as it happens: a step that only decodes is wanted first,
-// and again every so often, since contexts grow.
+// decodes; 0: no such limit. It is a controller, not a model of the machine: the prefill's share
+// grows while steps stay well below the limit and shrinks in proportion when one is above it. The
+// time of a step that only decodes is measured as it happens, first and again every so often, since
+// contexts grow.
 class StepBudget {
  public:
-  StepBudget(double slowdown, int64_t max_rows) : slowdown_(slowdown), max_rows_(max_rows) {}
+  StepBudget(double slowdown, int64_t max_rows);
 
   // After a step: `rows` in all, of which `num_decodes` were single rows of decoding sequences.
   void record(int64_t rows, int64_t num_decodes, double seconds);
@@ -20,13 +22,12 @@ class StepBudget {
   int64_t rows_beside(int64_t num_decodes) const;
 
   double decode_seconds() const { return decode_seconds_; }
-  double seconds_per_row() const { return seconds_per_row_; }
 
  private:
   double slowdown_;
   int64_t max_rows_;
-  double decode_seconds_ = 0;   // of a step that only decodes; 0: not known
-  double seconds_per_row_ = 0;  // of a step of many rows; 0: not known
+  double decode_seconds_ = 0;  // of a step that only decodes; 0: not known
+  double prefill_rows_;        // beside decodes
   int64_t steps_since_decode_ = 0;
 };
 

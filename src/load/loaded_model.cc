@@ -203,7 +203,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_num_seqs = options.max_num_seqs,
                             .max_queued = options.max_queued,
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
-                            .prefix_cache = options.prefix_caching};
+                            .prefix_cache = options.prefix_caching,
+                            .max_step_slowdown = options.max_step_slowdown};
   model.engine =
       std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache, limits,
                                token_bytes_of(model.tokenizer, config.vocab_size));

@@ -115,10 +115,10 @@ class ItemsTest(ProgramTest):
         self.assertIn("nowhere.jsonl", self.fail_with(1, "tokenize", "-m", BUNDLED, "--jsonl", "-f", "nowhere.jsonl"))
 
     def test_progress_is_for_terminals(self):
-        path = self.write("items.jsonl", lines(*[{"text": "a night"}] * 400))
+        path = self.write("items.jsonl", lines(*[{"text": "a night"}] * 4000))
         code, output, shown = run_on_terminal("score", "-m", BUNDLED, "--jsonl", "-f", path)
         self.assertEqual(code, 0)
-        self.assertEqual(len(output.splitlines()), 400)
+        self.assertEqual(len(output.splitlines()), 4000)
         self.assertIn(" items/s ", shown)
         self.assertIn(" left", shown)
 
