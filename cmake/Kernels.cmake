@@ -5,6 +5,7 @@ set(PACELINE_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(PACELINE_ISA_FLAGS_avx512 ${PACELINE_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl
     -mprefer-vector-width=512)
 set(PACELINE_ISA_FLAGS_avx512bf16 ${PACELINE_ISA_FLAGS_avx512} -mavx512bf16 -mavx512vnni)
+set(PACELINE_ISA_FLAGS_amx ${PACELINE_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
 
 # Adds the objects of every instruction set to paceline_kernels; PACELINE_ISA_TARGETS names their targets.
 function(paceline_add_isa_kernels)
@@ -14,7 +15,7 @@ function(paceline_add_isa_kernels)
   endif()
   set(isas baseline)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
-    list(APPEND isas avx2 avx512 avx512bf16)
+    list(APPEND isas avx2 avx512 avx512bf16 amx)
   endif()
   set(targets "")
   foreach(isa IN LISTS isas)

@@ -137,7 +137,7 @@ class Backend {
 // The readable definition of every op in plain loops; slow. Accumulates in double.
 std::unique_ptr<Backend> make_reference_backend();
 
-enum class Isa : uint8_t { baseline, avx2, avx512, avx512bf16 };
+enum class Isa : uint8_t { baseline, avx2, avx512, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);
 // The fastest set of this machine, or the one PACELINE_ISA names. Throws Error invalid when that is

@@ -11,19 +11,24 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 namespace paceline {
 namespace {
 
-constexpr std::array kAllIsas = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512bf16};
+constexpr std::array kAllIsas = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx};
 
 #if defined(__x86_64__)
 
 constexpr uint32_t bit(int index) { return uint32_t{1} << index; }
 
-// The registers that the operating system saves: XMM and YMM, then the opmasks and ZMM too.
-constexpr uint64_t kYmmState = 0x06, kZmmState = 0xE6;
+// The registers that the operating system saves: XMM and YMM, then the opmasks and ZMM too, and
+// those of tiles.
+constexpr uint64_t kYmmState = 0x06, kZmmState = 0xE6, kTileState = 0x60000;
 
 uint64_t saved_states() {
   uint32_t low = 0, high = 0;
@@ -33,7 +38,7 @@ uint64_t saved_states() {
 
 // The feature registers of CPUID (Intel SDM, volume 2A, CPUID).
 struct Features {
-  uint32_t leaf1_c = 0, leaf7_b = 0, leaf7_1_a = 0;
+  uint32_t leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, leaf7_d = 0, leaf7_1_a = 0;
   uint64_t states = 0;
 
   bool have_avx2() const {
@@ -46,8 +51,12 @@ struct Features {
     constexpr uint32_t kLeaf7 = bit(16) | bit(17) | bit(30) | bit(31);  // F, DQ, BW, VL
     return have_avx2() && (leaf7_b & kLeaf7) == kLeaf7 && (states & kZmmState) == kZmmState;
   }
-  bool have_avx512bf16(uint32_t leaf7_c) const {
+  bool have_avx512bf16() const {
     return have_avx512() && (leaf7_c & bit(11)) != 0 && (leaf7_1_a & bit(5)) != 0;  // VNNI, BF16
+  }
+  bool have_amx() const {
+    constexpr uint32_t kLeaf7 = bit(22) | bit(24);  // AMX-BF16, AMX-TILE
+    return have_avx512bf16() && (leaf7_d & kLeaf7) == kLeaf7 && (states & kTileState) == kTileState;
   }
 };
 
@@ -59,14 +68,25 @@ bool has_slow_bf16_products() {
   return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == signature_INTEL_ebx;
 }
 
+// Linux gives tile registers to a process that asks (Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 bool machine_runs(Isa isa) {
-  uint32_t a = 0, b = 0, c = 0, d = 0, leaf7_c = 0;
+  uint32_t a = 0, b = 0, c = 0, d = 0;
   Features features;
   if (__get_cpuid(1, &a, &b, &c, &d) != 0) features.leaf1_c = c;
   if ((features.leaf1_c & bit(27)) != 0) features.states = saved_states();  // OSXSAVE
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
     features.leaf7_b = b;
-    leaf7_c = c;
+    features.leaf7_c = c;
+    features.leaf7_d = d;
   }
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d) != 0) features.leaf7_1_a = a;
   switch (isa) {
@@ -77,7 +97,9 @@ bool machine_runs(Isa isa) {
     case Isa::avx512:
       return features.have_avx512();
     case Isa::avx512bf16:
-      return features.have_avx512bf16(leaf7_c);
+      return features.have_avx512bf16();
+    case Isa::amx:
+      return features.have_amx() && may_use_tiles();
   }
   return false;
 }
@@ -92,20 +114,15 @@ KernelTable make_table(Isa isa) {
       return avx512::make_kernel_table();
     case Isa::avx512bf16:
       return avx512bf16::make_kernel_table();
+    case Isa::amx:
+      return amx::make_kernel_table();
   }
   return baseline::make_kernel_table();
 }
 
 #else
 
-// Intel's vdpbf16ps starts every other cycle, a quarter as often as its float32 multiply-adds, so
-// that two of those per pair are twice as fast (measured on Sapphire Rapids). AMD's runs at their
-// rate.
-bool has_slow_bf16_products() {
-  uint32_t a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == signature_INTEL_ebx;
-}
-
+bool has_slow_bf16_products() { return false; }
 bool machine_runs(Isa isa) { return isa == Isa::baseline; }
 KernelTable make_table(Isa) { return baseline::make_kernel_table(); }
 
@@ -151,6 +168,8 @@ std::string_view isa_name(Isa isa) {
       return "avx512";
     case Isa::avx512bf16:
       return "avx512bf16";
+    case Isa::amx:
+      return "amx";
   }
   return "";
 }

@@ -15,5 +15,7 @@ void add_attention_kernels(KernelTable& table);
 void add_elementwise_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);
+// In place of others, where the instruction set has tile registers.
+void add_tile_kernels(KernelTable& table);
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

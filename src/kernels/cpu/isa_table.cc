@@ -15,6 +15,7 @@ KernelTable make_kernel_table() {
   add_elementwise_kernels(table);
   add_softmax_kernels(table);
   add_roofline_kernels(table);
+  add_tile_kernels(table);
   return table;
 }
 

@@ -17,5 +17,8 @@ KernelTable make_kernel_table();
 namespace avx512bf16 {
 KernelTable make_kernel_table();
 }
+namespace amx {
+KernelTable make_kernel_table();
+}
 
 }  // namespace paceline

@@ -6,7 +6,7 @@
 // newer processor must never be the one copy that the linker keeps for all.
 #define PL_INLINE static inline __attribute__((always_inline))
 
-#if defined(PACELINE_ISA_AVX512) || defined(PACELINE_ISA_AVX512BF16)
+#if defined(PACELINE_ISA_AVX512) || defined(PACELINE_ISA_AVX512BF16) || defined(PACELINE_ISA_AMX)
 #include "kernels/cpu/vec_avx512.h"
 #elif defined(PACELINE_ISA_AVX2)
 #include "kernels/cpu/vec_avx2.h"

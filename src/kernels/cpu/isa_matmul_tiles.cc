@@ -1,0 +1,415 @@
+// Products of bfloat16 in the tile registers of AMX (Intel SDM, volume 1, chapter 18). One order
+// of sums for any number of rows: per element and 32 values of K, the even and the odd products are
+// summed from zero in ascending order, fused, denormals as zeros; then their sum is added.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/packed_layout.h"
+
+#if defined(PACELINE_ISA_AMX)
+
+#include "kernels/cpu/tile_row.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+// A tile register: 16 rows of 64 bytes.
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileColumns = 16;
+constexpr int64_t kTileDepth = 32;  // values of K in a row of inputs
+constexpr int64_t kRowBytes = 64;
+
+// The panels that a group of rows meets before the next one does: they stay in the second-level
+// cache.
+constexpr int64_t kGroupPanels = 4;
+constexpr int64_t kBlockRows = 2 * kTileRows;
+// A step's weights lie side by side: 16 pairs of K for 32 columns.
+constexpr int64_t kStepWeights = kTileDepth * kPanelWidth;
+constexpr int64_t kPairBytes = kPanelWidth * 2 * static_cast<int64_t>(sizeof(Bf16));
+constexpr int64_t kTileElements = kTileRows * kTileColumns;  // of sums
+// Of few rows so many panels are read side by side, so many steps at a time.
+constexpr int64_t kLowPanels = 8;
+constexpr int64_t kStepsAtOnce = 4;
+
+// GCC 12 doesn't know that loading a tile reads memory: what was written before must stand there.
+PL_INLINE void finish_stores() { __asm__ volatile("" ::: "memory"); }
+
+// Tiles 0 to 3 are sums, 4 and 5 inputs (or 5 further weights), 6 and 7 weights.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+
+  void set(int tile, int64_t num_rows) {
+    row_bytes[tile] = num_rows == 0 ? 0 : static_cast<uint16_t>(kRowBytes);
+    rows[tile] = static_cast<uint8_t>(num_rows);
+  }
+};
+
+// For blocks of up to 16 rows, then 16 more.
+void configure(int64_t upper_rows, int64_t lower_rows) {
+  TileConfig config;
+  const bool is_low = lower_rows == 0;
+  config.set(0, upper_rows);
+  config.set(1, upper_rows);
+  config.set(2, is_low ? upper_rows : lower_rows);
+  config.set(3, is_low ? upper_rows : lower_rows);
+  config.set(4, upper_rows);
+  config.set(5, is_low ? kTileRows : lower_rows);
+  config.set(6, kTileRows);
+  config.set(7, kTileRows);
+  finish_stores();
+  _tile_loadconfig(&config);
+}
+
+// Rows of a block times one panel (or up to 8, of a low block), to one segment of K.
+struct Block {
+  const Bf16* inputs;
+  int64_t input_stride;  // bytes
+  int64_t num_rows;
+  const Bf16* weights;
+  int64_t panel_elements;
+  int64_t num_steps;
+  int64_t tail;  // values of K behind the last whole step
+};
+
+// The pairs of K behind the last whole step, and zeros up to a whole one: inputs have zeros there,
+// but what follows a panel is no number.
+struct alignas(64) TailWeights {
+  Bf16 values[kStepWeights];
+
+  TailWeights(const Bf16* from, int64_t tail) {
+    const int64_t count = tail * kPanelWidth;
+    __builtin_memcpy(values, from, static_cast<size_t>(count) * sizeof(Bf16));
+    for (int64_t i = count; i < kStepWeights; ++i) values[i] = {0};
+    finish_stores();
+  }
+};
+
+// Up to 32 rows by 32 columns: each tile that is loaded takes part in two products.
+PL_INLINE void add_high_step(const Bf16* inputs, int64_t input_stride, const Bf16* weights) {
+  const auto* const lower = reinterpret_cast<const char*>(inputs) + kTileRows * input_stride;
+  _tile_loadd(6, weights, kPairBytes);
+  _tile_loadd(4, inputs, input_stride);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(5, lower, input_stride);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_loadd(7, weights + 2 * kTileColumns, kPairBytes);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+void multiply_high(const Block& block) {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  const Bf16* inputs = block.inputs;
+  const Bf16* weights = block.weights;
+  for (int64_t step = 0; step < block.num_steps; ++step) {
+    add_high_step(inputs, block.input_stride, weights);
+    inputs += kTileDepth;
+    weights += kStepWeights;
+  }
+  if (block.tail > 0) {
+    const TailWeights tail(weights, block.tail);
+    add_high_step(inputs, block.input_stride, tail.values);
+  }
+}
+
+// Up to 16 rows by 64 columns, two panels.
+template <int kPanels>
+PL_INLINE void add_low_step(const Bf16* inputs, int64_t input_stride, const Bf16* first,
+                            const Bf16* second) {
+  _tile_loadd(4, inputs, input_stride);
+  _tile_loadd(5, first, kPairBytes);
+  _tile_dpbf16ps(0, 4, 5);
+  _tile_loadd(6, first + 2 * kTileColumns, kPairBytes);
+  _tile_dpbf16ps(1, 4, 6);
+  if constexpr (kPanels == 2) {
+    _tile_loadd(7, second, kPairBytes);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_loadd(5, second + 2 * kTileColumns, kPairBytes);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+}
+
+// Sums of up to 16 rows and two panels that go on, or begin, as tiles in memory.
+template <int kPanels>
+PL_INLINE void load_low(const float* sums) {
+  _tile_loadd(0, sums, kRowBytes);
+  _tile_loadd(1, sums + kTileElements, kRowBytes);
+  if constexpr (kPanels == 2) {
+    _tile_loadd(2, sums + 2 * kTileElements, kRowBytes);
+    _tile_loadd(3, sums + 3 * kTileElements, kRowBytes);
+  }
+}
+
+template <int kPanels>
+PL_INLINE void keep_low(float* sums) {
+  _tile_stored(0, sums, kRowBytes);
+  _tile_stored(1, sums + kTileElements, kRowBytes);
+  if constexpr (kPanels == 2) {
+    _tile_stored(2, sums + 2 * kTileElements, kRowBytes);
+    _tile_stored(3, sums + 3 * kTileElements, kRowBytes);
+  }
+}
+
+// Steps [first, last) of one or two panels; the tail behind the last.
+template <int kPanels>
+void add_low_steps(const Block& block, int64_t first, int64_t last, float* sums) {
+  if (first == 0) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    load_low<kPanels>(sums);
+  }
+  const int64_t to_second = (kPanels - 1) * block.panel_elements;
+  const Bf16* inputs = block.inputs + first * kTileDepth;
+  const Bf16* weights = block.weights + first * kStepWeights;
+  for (int64_t step = first; step < last; ++step) {
+    add_low_step<kPanels>(inputs, block.input_stride, weights, weights + to_second);
+    inputs += kTileDepth;
+    weights += kStepWeights;
+  }
+  if (last == block.num_steps && block.tail > 0) {
+    const TailWeights upper(weights, block.tail), lower(weights + to_second, block.tail);
+    add_low_step<kPanels>(inputs, block.input_stride, upper.values, lower.values);
+  }
+  keep_low<kPanels>(sums);
+}
+
+// Up to 16 rows times up to 8 panels, a few steps of two panels at a time: so many streams keep the
+// memory busy.
+void multiply_low(Block block, int64_t num_panels, float* sums) {
+  const Bf16* const weights = block.weights;
+  int64_t first = 0;
+  do {
+    const int64_t last = min_of(first + kStepsAtOnce, block.num_steps);
+    for (int64_t panel = 0; panel < num_panels; panel += 2) {
+      block.weights = weights + panel * block.panel_elements;
+      float* const panel_sums = sums + panel * 2 * kTileElements;
+      if (panel + 1 < num_panels) {
+        add_low_steps<2>(block, first, last, panel_sums);
+      } else {
+        add_low_steps<1>(block, first, last, panel_sums);
+      }
+    }
+    first = last;
+  } while (first < block.num_steps);
+}
+
+// One row times `kPanels` panels; the sums as multiply_low leaves them.
+template <int kPanels>
+void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
+  const Bf16* panels[kPanels];
+  for (int panel = 0; panel < kPanels; ++panel) {
+    panels[panel] = weights + panel * block.panel_elements;
+  }
+  Vec totals[2 * kPanels] = {};
+  for (int64_t step = 0; step < block.num_steps; ++step) {
+    add_row_step<kPanels>(block.inputs + step * kTileDepth, panels, totals);
+    for (const Bf16*& panel : panels) panel += kStepWeights;
+  }
+  if (block.tail > 0) {
+    for (int panel = 0; panel < kPanels; ++panel) {
+      const TailWeights tail(panels[panel], block.tail);
+      Vec of_panel[2] = {totals[2 * panel], totals[2 * panel + 1]};
+      add_row_step<1>(block.inputs + block.num_steps * kTileDepth, {tail.values}, of_panel);
+      totals[2 * panel] = of_panel[0];
+      totals[2 * panel + 1] = of_panel[1];
+    }
+  }
+  for (int v = 0; v < 2 * kPanels; ++v) store(sums + v * kTileElements, totals[v]);
+}
+
+void multiply_row(const Block& block, int64_t num_panels, float* sums) {
+  const DenormalsAreZeros denormals;
+  int64_t panel = 0;
+  for (; panel + kRowPanels <= num_panels; panel += kRowPanels) {
+    multiply_row_panels<kRowPanels>(block, block.weights + panel * block.panel_elements,
+                                    sums + panel * 2 * kTileElements);
+  }
+  for (; panel < num_panels; ++panel) {
+    multiply_row_panels<1>(block, block.weights + panel * block.panel_elements,
+                           sums + panel * 2 * kTileElements);
+  }
+}
+
+// Where a block's sums go.
+struct Target {
+  float* out;
+  int64_t out_stride;
+  int64_t num_columns;  // of the matrix, from the block's first on
+  const float* bias;    // at the block's first column, in the last segment; or nullptr
+  bool is_first_segment;
+};
+
+// Rows of 16 sums, `stride` elements apart.
+void add_sums(const float* sums, int64_t stride, int64_t num_rows, const Target& target) {
+  const int64_t count = min_of(target.num_columns, kTileColumns);
+  if (count <= 0) return;
+  const Vec bias = target.bias == nullptr ? Vec{} : load_upto(target.bias, count);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    float* const out = target.out + row * target.out_stride;
+    Vec value = load(sums + row * stride);
+    if (!target.is_first_segment) value = load_upto(out, count) + value;
+    if (target.bias != nullptr) value = value + bias;
+    store_upto(out, value, count);
+  }
+}
+
+Target behind(const Target& target, int64_t columns) {
+  Target next = target;
+  next.out += columns;
+  next.num_columns -= columns;
+  if (next.bias != nullptr) next.bias += columns;
+  return next;
+}
+
+void store_high(int64_t num_rows, const Target& target) {
+  alignas(64) float sums[kBlockRows * kPanelWidth];
+  // Straight to where they belong, if nothing is to be added to them.
+  const bool is_straight =
+      target.is_first_segment && target.bias == nullptr && target.num_columns >= kPanelWidth;
+  float* const to = is_straight ? target.out : sums;
+  const int64_t stride = is_straight ? target.out_stride : kPanelWidth;
+  const auto stride_bytes = static_cast<size_t>(stride) * sizeof(float);
+  _tile_stored(0, to, stride_bytes);
+  _tile_stored(1, to + kTileColumns, stride_bytes);
+  _tile_stored(2, to + kTileRows * stride, stride_bytes);
+  _tile_stored(3, to + kTileRows * stride + kTileColumns, stride_bytes);
+  if (is_straight) return;
+  add_sums(sums, kPanelWidth, num_rows, target);
+  add_sums(sums + kTileColumns, kPanelWidth, num_rows, behind(target, kTileColumns));
+}
+
+void multiply_and_store(const Block& block, const Target& target, int64_t num_panels) {
+  if (block.num_rows > kTileRows) {
+    multiply_high(block);
+    return store_high(block.num_rows, target);
+  }
+  alignas(64) float sums[kLowPanels * 2 * kTileElements];
+  if (block.num_rows == 1) {
+    multiply_row(block, num_panels, sums);
+  } else {
+    multiply_low(block, num_panels, sums);
+  }
+  for (int64_t tile = 0; tile < 2 * num_panels; ++tile) {
+    add_sums(sums + tile * kTileElements, kTileColumns, block.num_rows,
+             behind(target, tile * kTileColumns));
+  }
+}
+
+// A block of rows times panels [first, last), of the segment that begins at first_k.
+void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64_t num_rows,
+                     int64_t first, int64_t last) {
+  const int64_t length = min_of(first_k + kSegmentLength, task.padded_k) - first_k;
+  const bool has_bias = first_k + length == task.padded_k && task.bias != nullptr;
+  const auto* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride +
+                             first_k * static_cast<int64_t>(sizeof(Bf16));
+  const int64_t panels_at_once = num_rows > kTileRows ? 1 : kLowPanels;
+  for (int64_t panel = first; panel < last; panel += panels_at_once) {
+    const int64_t column = panel * kPanelWidth;
+    multiply_and_store({.inputs = reinterpret_cast<const Bf16*>(inputs),
+                        .input_stride = task.input_stride,
+                        .num_rows = num_rows,
+                        .weights = static_cast<const Bf16*>(task.panels) +
+                                   panel * task.panel_elements + first_k * kPanelWidth,
+                        .panel_elements = task.panel_elements,
+                        .num_steps = length / kTileDepth,
+                        .tail = length % kTileDepth},
+                       {.out = task.out + row * task.out_stride + column,
+                        .out_stride = task.out_stride,
+                        .num_columns = task.n - column,
+                        .bias = has_bias ? task.bias + column : nullptr,
+                        .is_first_segment = first_k == 0},
+                       min_of(panels_at_once, last - panel));
+  }
+}
+
+// Rows [first, first + count) of the task, in blocks of equal height but for the last.
+void multiply_rows(const MatmulTask& task, int64_t first_row, int64_t count, int64_t block_rows) {
+  configure(min_of(block_rows, kTileRows), max_of(block_rows - kTileRows, 0));
+  const int64_t group = block_rows > kTileRows ? kGroupPanels : kLowPanels;
+  for (int64_t panel = task.first_panel; panel < task.last_panel; panel += group) {
+    const int64_t last = min_of(panel + group, task.last_panel);
+    for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
+      for (int64_t row = first_row; row < first_row + count; row += block_rows) {
+        multiply_panels(task, k, row, block_rows, panel, last);
+      }
+    }
+  }
+}
+
+void matmul_tiles(const MatmulTask& task) {
+  const int64_t whole = task.num_rows / kBlockRows * kBlockRows;
+  const int64_t rest = task.num_rows - whole;
+  if (whole > 0) multiply_rows(task, 0, whole, kBlockRows);
+  if (rest > 0) multiply_rows(task, whole, rest, rest);
+  _tile_release();
+}
+
+// Rounded to bfloat16, zeros up to a whole step: rows have room for it.
+void round_row(const float* x, int64_t k, int64_t padded_k, void* input) {
+  auto* const to = static_cast<Bf16*>(input);
+  for_each_vector(
+      k, [&](int64_t i, int64_t count) { store_upto(to + i, load_upto(x + i, count), count); });
+  for (int64_t i = k; i < round_up(padded_k, kTileDepth); ++i) to[i] = {0};
+}
+
+constexpr int64_t kRunProducts = 4;
+
+// For the roofline: products that depend on each other only every fourth time.
+float run_tiles(int64_t iterations, float seed) {
+  alignas(64) float values[kTileRows * kTileColumns];
+  for (float& value : values) value = seed;
+  configure(kTileRows, 0);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_loadd(4, values, kRowBytes);
+  _tile_loadd(6, values, kRowBytes);
+  for (int64_t i = 0; i < iterations; ++i) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 6);
+    _tile_dpbf16ps(2, 4, 6);
+    _tile_dpbf16ps(3, 4, 6);
+  }
+  float total = 0;
+  _tile_stored(0, values, kRowBytes);
+  total += values[0];
+  _tile_stored(1, values, kRowBytes);
+  total += values[0];
+  _tile_stored(2, values, kRowBytes);
+  total += values[0];
+  _tile_stored(3, values, kRowBytes);
+  total += values[0];
+  _tile_release();
+  return total;
+}
+
+}  // namespace
+
+void add_tile_kernels(KernelTable& table) {
+  table.matmul[2] = matmul_tiles;
+  table.prepare_row[2] = round_row;
+  table.input_bytes[2] = sizeof(Bf16);
+  table.run_bf16 = run_tiles;
+  table.run_bf16_flops = kRunProducts * 2 * kTileRows * kTileColumns * kTileDepth;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE
+
+#else
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+void add_tile_kernels(KernelTable&) {}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE
+
+#endif
