@@ -1,5 +1,6 @@
 #include "cli/batch_bench.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -72,50 +73,66 @@ class Driver {
   uint64_t next_prompt_ = 0;
 };
 
-// Tokens per second once every prompt has been computed, over as many steps as outputs have tokens.
-double decode_rate(Driver& driver, int64_t num_sequences, const BatchBenchSizes& sizes) {
-  const int64_t longest = driver.engine().limits().max_model_len - sizes.prompt_tokens;
-  std::vector<RequestId> ids;
-  for (int64_t i = 0; i < num_sequences; ++i) {
-    ids.push_back(driver.submit(driver.request(sizes.prompt_tokens, longest)));
-  }
-  while (driver.step() < num_sequences) {
-  }
-  int64_t num_drawn = 0;
-  const auto begin = Clock::now();
-  for (int64_t i = 0; i < sizes.output_tokens; ++i) num_drawn += driver.step();
-  const double seconds = seconds_since(begin);
-  for (const RequestId id : ids) driver.engine().cancel(id);
-  driver.run_out();
-  return static_cast<double>(num_drawn) / seconds;
-}
+// Repeats what takes a moment for medians, and not what takes minutes.
+class Repetitions {
+ public:
+  explicit Repetitions(int64_t most) : left_(most) {}
+  bool another() { return left_-- > 0 && (first_ || seconds_since(begin_) < kEnough) && started(); }
 
-double total_rate(Driver& driver, int64_t num_sequences, const BatchBenchSizes& sizes) {
+ private:
+  static constexpr double kEnough = 10;  // seconds
+  bool started() {
+    first_ = false;
+    return true;
+  }
+
+  int64_t left_;
+  bool first_ = true;
+  Clock::time_point begin_ = Clock::now();
+};
+
+// A batch from its first step to its last. Steps that draw a token for every sequence and compute
+// no prompt count as decoding.
+BatchRate run_batch(Driver& driver, int64_t num_sequences, const BatchBenchSizes& sizes) {
   for (int64_t i = 0; i < num_sequences; ++i) {
     driver.submit(driver.request(sizes.prompt_tokens, sizes.output_tokens));
   }
+  int64_t num_drawn = 0;
+  double decode_seconds = 0;
+  bool prompts_are_done = false;
   const auto begin = Clock::now();
-  driver.run_out();
+  do {
+    const auto step_begin = Clock::now();
+    const int64_t drawn = driver.step();
+    if (drawn == num_sequences && prompts_are_done) {
+      num_drawn += drawn;
+      decode_seconds += seconds_since(step_begin);
+    }
+    prompts_are_done = prompts_are_done || drawn == num_sequences;
+  } while (driver.is_busy());
   const int64_t tokens = num_sequences * (sizes.prompt_tokens + sizes.output_tokens);
-  return static_cast<double>(tokens) / seconds_since(begin);
+  return {.num_sequences = num_sequences,
+          .decode_tokens_per_s = static_cast<double>(num_drawn) / decode_seconds,
+          .total_tokens_per_s = static_cast<double>(tokens) / seconds_since(begin)};
 }
 
 BatchRate measure_rate(Driver& driver, int64_t num_sequences, const BatchBenchSizes& sizes) {
   std::vector<double> decode_rates, total_rates;
-  for (int64_t r = 0; r < sizes.repetitions; ++r) {
-    decode_rates.push_back(decode_rate(driver, num_sequences, sizes));
-    total_rates.push_back(total_rate(driver, num_sequences, sizes));
+  for (Repetitions repetitions(sizes.repetitions); repetitions.another();) {
+    const BatchRate rate = run_batch(driver, num_sequences, sizes);
+    decode_rates.push_back(rate.decode_tokens_per_s);
+    total_rates.push_back(rate.total_tokens_per_s);
   }
   return {.num_sequences = num_sequences,
           .decode_tokens_per_s = median(decode_rates),
           .total_tokens_per_s = median(total_rates)};
 }
 
-ClassifyRate measure_classify(Driver& driver, int64_t num_prompts, int64_t repetitions) {
+ClassifyRate measure_classify(Driver& driver, int64_t num_prompts, int64_t most_repetitions) {
   constexpr int64_t kPromptTokens = 20;
   constexpr int64_t kCalls = 4;
   std::vector<double> rates;
-  for (int64_t r = 0; r < repetitions; ++r) {
+  for (Repetitions repetitions(most_repetitions); repetitions.another();) {
     const auto begin = Clock::now();
     for (int64_t call = 0; call < kCalls; ++call) {
       for (int64_t i = 0; i < num_prompts; ++i) {
@@ -139,10 +156,11 @@ double time_to_first_token(Driver& driver, GenerateRequest request) {
   return seconds_since(begin);
 }
 
-void measure_first_token(Driver& driver, int64_t longest, int64_t repetitions, BatchBench& bench) {
+void measure_first_token(Driver& driver, int64_t longest, int64_t most_repetitions,
+                         BatchBench& bench) {
   bench.first_token_prompt = std::min<int64_t>(1000, longest - 2);
   std::vector<double> cold, warm;
-  for (int64_t r = 0; r < repetitions; ++r) {
+  for (Repetitions repetitions(most_repetitions); repetitions.another();) {
     const GenerateRequest first = driver.request(bench.first_token_prompt, 1);
     GenerateRequest second = first;
     // Another question behind the same beginning.
@@ -214,21 +232,28 @@ void measure_memory(Driver& driver, int64_t prompt_tokens, BatchBench& bench) {
 
 }  // namespace
 
-BatchBench measure_batches(LoadedModel& model, const BatchBenchSizes& sizes) {
+BatchBench measure_batches(LoadedModel& model, const BatchBenchSizes& sizes,
+                           const BatchBenchNotice& notice) {
   Driver driver(*model.engine);
   BatchBench bench;
   driver.submit(driver.request(sizes.prompt_tokens, 8));
   driver.run_out();  // warm
   for (const int64_t count : {1, 8, 16, 32}) {
+    notice(fmt::format("{} sequences", count));
     bench.generate.push_back(measure_rate(driver, count, sizes));
   }
   for (const int64_t count : {1, 8, 32}) {
+    notice(fmt::format("classify, {} prompts a call", count));
     bench.classify.push_back(measure_classify(driver, count, sizes.repetitions));
   }
   const int64_t longest = driver.engine().limits().max_model_len;
+  notice("the first token of a long prompt");
   measure_first_token(driver, longest, sizes.repetitions, bench);
   constexpr int64_t kLongPrompt = 4000;
-  if (longest > kLongPrompt + 64) bench.beside = measure_beside(model, kLongPrompt);
+  if (longest > kLongPrompt + 64) {
+    notice(fmt::format("a stream beside a prompt of {} tokens", kLongPrompt));
+    bench.beside = measure_beside(model, kLongPrompt);
+  }
   int64_t tokens = 0;
   for (int g = 0; g < model.cache->num_groups(); ++g) tokens += model.cache->pool(g).num_blocks();
   bench.kv_bytes_per_token =

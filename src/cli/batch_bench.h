@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,11 +47,16 @@ struct BatchBench {
 struct BatchBenchSizes {
   int64_t prompt_tokens = 128;
   int64_t output_tokens = 64;
-  int64_t repetitions = 3;
+  int64_t repetitions = 3;  // at most
 };
 
-// Medians over the repetitions. The model's engine belongs to no thread.
-BatchBench measure_batches(LoadedModel& model, const BatchBenchSizes& sizes);
+// Told what is measured next.
+using BatchBenchNotice = std::function<void(const std::string& what)>;
+
+// Medians over the repetitions, fewer where one takes long. The model's engine belongs to no
+// thread.
+BatchBench measure_batches(LoadedModel& model, const BatchBenchSizes& sizes,
+                           const BatchBenchNotice& notice);
 
 // For people, and as the members of a JSON object.
 std::string batch_table(const BatchBench& bench);

@@ -7,13 +7,14 @@
 namespace paceline {
 
 std::string batch_table(const BatchBench& bench) {
-  std::string table = fmt::format("{:<24} {:>14} {:>8} {:>14}\n", "sequences", "decode tok/s",
-                                  "of one", "all tok/s");
-  const double one = bench.generate.front().decode_tokens_per_s;
+  std::string table = fmt::format("{:<24} {:>14} {:>8} {:>14} {:>8}\n", "sequences", "decode tok/s",
+                                  "of one", "all tok/s", "of one");
+  const BatchRate& one = bench.generate.front();
   for (const BatchRate& rate : bench.generate) {
-    table += fmt::format("{:<24} {:>14.1f} {:>7.2f}x {:>14.1f}\n", rate.num_sequences,
-                         rate.decode_tokens_per_s, rate.decode_tokens_per_s / one,
-                         rate.total_tokens_per_s);
+    table +=
+        fmt::format("{:<24} {:>14.1f} {:>7.2f}x {:>14.1f} {:>7.2f}x\n", rate.num_sequences,
+                    rate.decode_tokens_per_s, rate.decode_tokens_per_s / one.decode_tokens_per_s,
+                    rate.total_tokens_per_s, rate.total_tokens_per_s / one.total_tokens_per_s);
   }
   table += fmt::format("\n{:<24} {:>14}\n", "classify, prompts a call", "prompts/s");
   for (const ClassifyRate& rate : bench.classify) {

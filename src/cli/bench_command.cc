@@ -148,7 +148,10 @@ void bench_batches(const Settings& settings, const std::string& shape, Session& 
   }
   of_model.load.model = path;
   const auto model = load_model(of_model.load);
-  const BatchBench bench = measure_batches(*model, {.repetitions = settings.repetitions});
+  const BatchBench bench =
+      measure_batches(*model, {.repetitions = settings.repetitions}, [&](const std::string& what) {
+        if (!settings.quiet) session.say("measuring " + what);
+      });
   const std::string name = shape.empty() ? path.filename().string() : shape;
   if (settings.json) {
     std::string json;
