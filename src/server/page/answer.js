@@ -1,0 +1,118 @@
+// What the page shows of one answer: its choices, how it ended, its usage and times.
+import { button, element, setText } from "./dom.js";
+import { count, counted, duration, rate } from "./format.js";
+import { TokenList, tokenLegend } from "./tokens.js";
+import { sequenceChip } from "./sequence_chip.js";
+import { errorBox } from "./errors.js";
+
+const ENDINGS = {
+  stop: "ended by itself", length: "cut at its limit of tokens", content_filter: "withheld", stopped: "stopped",
+};
+
+/** The view of one answer; `lead` is text that it continues. */
+export class Answer {
+  #choices = [];
+  #chosen = 0;
+  #lead;
+  #waiting = element("p", { className: "muted waiting" }, "Waiting for the first token …");
+  #choiceList = element("div");
+  #meta = element("ul", { className: "meta", "aria-label": "Usage and times" });
+  #after = element("div");
+
+  constructor(lead = "") {
+    this.#lead = lead;
+    this.node = element("div", { className: "answer", "aria-busy": "true" },
+      this.#choiceList, this.#waiting, this.#meta, this.#after);
+  }
+
+  /** The text of the choice that the conversation goes on from. */
+  get text() {
+    return this.#choices[this.#chosen]?.text ?? "";
+  }
+
+  /** Adds a piece of a choice. */
+  add({ index, text, tokens, finish, seed }) {
+    const choice = this.#choice(index);
+    if (text !== "" || tokens.length > 0) this.#waiting.remove();
+    if (tokens.length > 0 && !choice.tokens) {
+      choice.tokens = new TokenList();
+      choice.output.replaceChildren(choice.tokens.node);
+    }
+    choice.tokens?.append(tokens);
+    choice.text += text;
+    if (!choice.tokens) choice.plain.appendData(text);
+    choice.finish = finish ?? choice.finish;
+    choice.seed = seed ?? choice.seed;
+  }
+
+  /** Shows usage and times as far as they are known. */
+  showProgress(generation) {
+    const { usage, firstMs, tokensPerSecond } = generation;
+    const facts = [];
+    if (generation.numTokens > 0) facts.push(counted(generation.numTokens, "token"));
+    if (firstMs !== null) facts.push(`first after ${duration(firstMs)}`);
+    if (tokensPerSecond !== null) facts.push(`${rate(tokensPerSecond)} tokens/s`);
+    if (usage) facts.push(promptFact(usage));
+    facts.push(...this.#endings());
+    while (this.#meta.children.length < facts.length + 1) this.#meta.append(element("li"));
+    const [chip, ...items] = this.#meta.children;
+    if (generation.id && !chip.firstChild) chip.append(sequenceChip(generation.id));
+    items.forEach((item, i) => setText(item, facts[i] ?? ""));
+  }
+
+  /** Ends the view: "stopped", an error, or nothing for an answer that is whole. */
+  finish(generation, outcome, retry) {
+    this.#waiting.remove();
+    this.node.removeAttribute("aria-busy");
+    for (const choice of this.#choices) {
+      choice.tokens?.finish(choice.text);
+      if (outcome === "stopped") choice.finish ??= "stopped";
+    }
+    if (this.#choices.some((choice) => choice.tokens)) this.#after.append(tokenLegend());
+    this.showProgress(generation);
+    if (outcome instanceof Error) this.#after.append(errorBox(outcome, retry));
+    else if (this.#choices.length === 0) {
+      this.#after.append(element("p", { className: "muted" }, "Stopped before the first token."));
+    }
+  }
+
+  #choice(index) {
+    while (this.#choices.length <= index) {
+      const plain = new Text();
+      const output = element("span", {}, plain);
+      const body = element("div", { className: "text" }, element("span", { className: "given" }, this.#lead), output);
+      const node = element("div", { className: "choice" }, body);
+      this.#choices.push({ node, output, plain, text: "", tokens: null, finish: null, seed: null });
+      this.#choiceList.append(node);
+      if (this.#choices.length > 1) this.#nameChoices();
+    }
+    return this.#choices[index];
+  }
+
+  #nameChoices() {
+    this.#choices.forEach(({ node }, i) => {
+      node.querySelector(".choice-head")?.remove();
+      node.prepend(element("div", { className: "choice-head" },
+        button(`Answer ${i + 1}`, () => this.#choose(i),
+          { "aria-pressed": String(i === this.#chosen), title: "Go on from this answer" })));
+    });
+  }
+
+  #choose(index) {
+    this.#chosen = index;
+    this.#choices.forEach(({ node }, i) => {
+      node.querySelector("button").setAttribute("aria-pressed", String(i === index));
+    });
+  }
+
+  #endings() {
+    const endings = new Set(this.#choices.map(({ finish }) => ENDINGS[finish] ?? finish).filter(Boolean));
+    const seeds = this.#choices.map(({ seed }) => seed).filter((seed) => seed !== null);
+    return [...endings, ...(seeds.length ? [`seed ${seeds.join(", ")}`] : [])];
+  }
+}
+
+function promptFact(usage) {
+  const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
+  return `prompt ${count(usage.prompt_tokens)}${cached > 0 ? `, ${count(cached)} from the cache` : ""}`;
+}

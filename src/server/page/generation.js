@@ -1,0 +1,62 @@
+// One streamed answer of the server, from the request to its usage and times.
+import { events, request } from "./api.js";
+import { tokensOf } from "./logprobs.js";
+
+const PATHS = { chat: "/v1/chat/completions", completion: "/v1/completions" };
+
+/** A request that streams; what is known of it can be read at any time. */
+export class Generation {
+  id = null;
+  usage = null;
+  numPieces = 0;
+  firstMs = null;
+  lastMs = null;
+
+  constructor(kind, body) {
+    this.kind = kind;
+    this.body = { ...body, stream: true, stream_options: { include_usage: true } };
+  }
+
+  /** Sends it and gives each piece { index, text, tokens, finish, seed } to `onPiece` until the answer is whole. */
+  async run(signal, onPiece) {
+    let sentAt = 0;
+    const onSend = () => { sentAt = performance.now(); };
+    const response = await request(PATHS[this.kind], { body: this.body, signal, onSend });
+    for await (const event of events(response)) {
+      this.id ??= event.id;
+      this.usage = event.usage ?? this.usage;
+      for (const choice of event.choices) {
+        const piece = pieceOf(choice);
+        if (piece.text !== "" || piece.tokens.length > 0) this.#time(performance.now() - sentAt);
+        onPiece(piece);
+      }
+    }
+  }
+
+  /** How many tokens came: as the server says, else as many as pieces of text. */
+  get numTokens() {
+    return this.usage?.completion_tokens ?? this.numPieces;
+  }
+
+  /** Tokens per second after the first one, or null while there is none. */
+  get tokensPerSecond() {
+    const tokens = this.numTokens - 1;
+    return tokens > 0 && this.lastMs > this.firstMs ? (1000 * tokens) / (this.lastMs - this.firstMs) : null;
+  }
+
+  #time(ms) {
+    this.firstMs ??= ms;
+    this.lastMs = ms;
+    this.numPieces += 1;
+  }
+}
+
+function pieceOf(choice) {
+  return {
+    index: choice.index,
+    text: choice.delta ? (choice.delta.content ?? "") : (choice.text ?? ""),
+    tokens: tokensOf(choice.logprobs),
+    finish: choice.finish_reason ?? null,
+    seed: choice.seed ?? null,
+  };
+}

@@ -1,0 +1,84 @@
+// The sampling controls, and the request fields they stand for.
+import { byId, setText } from "./dom.js";
+
+const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "n",
+  "presence_penalty", "frequency_penalty", "repetition_penalty"];
+const MOST_COMPLETION_ALTERNATIVES = 5;
+
+const controls = () => byId("composer").elements;
+
+/** Prepares the controls; `onTint` is told whether tokens are coloured by probability. */
+export function setUpSettings(onTint) {
+  const settings = byId("settings");
+  const update = () => {
+    setText(byId("settings-brief"), brief());
+    onTint(controls().tint.checked);
+  };
+  settings.addEventListener("input", update);
+  byId("settings-reset").addEventListener("click", () => {
+    for (const control of settings.querySelectorAll("input, textarea")) {
+      control.value = control.defaultValue;
+      control.checked = control.defaultChecked;
+    }
+    update();
+  });
+  byId("composer").noValidate = true;
+  update();
+}
+
+/** Opens or closes the controls. */
+export function toggleSettings() {
+  const settings = byId("settings");
+  settings.open = !settings.open;
+  settings.querySelector("summary").focus();
+}
+
+/** Whether every number is in its range; shows the first that isn't. */
+export function settingsAreValid() {
+  for (const name of [...NUMBERS, "alternatives"]) {
+    const { validity } = controls()[name];
+    if (!validity.badInput && !validity.rangeUnderflow && !validity.rangeOverflow) continue;
+    byId("settings").open = true;
+    controls()[name].reportValidity();
+    return false;
+  }
+  return true;
+}
+
+/** The system prompt, or nothing. */
+export const systemPrompt = () => controls().system.value.trim();
+
+/** The sampling fields of a request; `kind` is "chat" or "completion". */
+export function requestFields(kind) {
+  const fields = {};
+  for (const name of NUMBERS) {
+    const { value } = controls()[name];
+    if (value !== "") fields[name] = Number(value);
+  }
+  if (kind === "chat" && "max_tokens" in fields) {
+    fields.max_completion_tokens = fields.max_tokens;
+    delete fields.max_tokens;
+  }
+  const stop = controls().stop.value.split("\n").filter((line) => line !== "");
+  if (stop.length) fields.stop = stop.map((line) => line.replaceAll("\\n", "\n"));
+  if (controls().logprobs.checked) Object.assign(fields, logprobFields(kind));
+  return fields;
+}
+
+function logprobFields(kind) {
+  const alternatives = Number(controls().alternatives.value);
+  if (kind === "chat") return { logprobs: true, top_logprobs: alternatives };
+  return { logprobs: Math.min(alternatives, MOST_COMPLETION_ALTERNATIVES) };
+}
+
+function brief() {
+  const { temperature, top_p: topP, max_tokens: most, n, seed, logprobs } = controls();
+  const parts = [];
+  if (temperature.value !== "") parts.push(`temperature ${temperature.value}`);
+  if (topP.value !== "") parts.push(`top-p ${topP.value}`);
+  if (most.value !== "") parts.push(`${most.value} tokens`);
+  if (seed.value !== "") parts.push(`seed ${seed.value}`);
+  if (Number(n.value) > 1) parts.push(`${n.value} answers`);
+  if (logprobs.checked) parts.push("log-probabilities");
+  return parts.join(" · ");
+}
