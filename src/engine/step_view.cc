@@ -77,7 +77,6 @@ void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting
   }
   order_waiting(candidates_, view_.step, limits.aging_steps, order_);
   for (size_t i = 0; i < count; ++i) waiting_.push_back(static_cast<size_t>(order_[i]));
-  std::sort(waiting_.begin(), waiting_.end());  // the view is in the order of the queue
 }
 
 void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {

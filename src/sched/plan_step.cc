@@ -187,18 +187,19 @@ int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
 void Planner::admit() {
   auto num_running = static_cast<int64_t>(scratch_.candidates.size());
   if (view_.waiting.empty() || num_running >= limits_.max_sequences || rows_left_ <= 0) return;
-  order_waiting(view_.waiting, view_.step, limits_.aging_steps, scratch_.order);
-  for (const int32_t index : scratch_.order) {
+  for (size_t i = 0; i < view_.waiting.size(); ++i) {
     if (num_running >= limits_.max_sequences || rows_left_ <= 0) return;
-    const SchedWaiting& one = view_.waiting[static_cast<size_t>(index)];
-    if (one.prefix_is_coming) return;
+    const SchedWaiting& one = view_.waiting[i];
+    // Only from one that computes can it come.
+    if (one.prefix_is_coming && num_running > 0) return;
     const int64_t count = admissible_count(one, rows_left_);
     if (count == 0) {
       plan_.starved = num_running == 0;
       return;
     }
     const auto slot = static_cast<int32_t>(view_.running.size() + plan_.admitted.size());
-    plan_.admitted.push_back({.waiting = index, .prefix_length = one.prefix_length});
+    plan_.admitted.push_back(
+        {.waiting = static_cast<int32_t>(i), .prefix_length = one.prefix_length});
     plan_.slices.push_back({.sequence = slot, .first = one.prefix_length, .count = count});
     rows_left_ -= count;
     ++num_running;
@@ -237,8 +238,9 @@ void order_waiting(std::span<const SchedWaiting> waiting, int64_t step, int64_t 
   order.clear();
   for (size_t i = 0; i < waiting.size(); ++i) order.push_back(static_cast<int32_t>(i));
   if (waiting.empty() || waiting.front().priority == waiting.back().priority) return;
+  const int64_t first_class = waiting.front().priority;
   const auto rank = [&](const SchedWaiting& one) {
-    return std::max<int64_t>(0, one.priority - (step - one.waiting_since) / aging_steps);
+    return std::max(first_class, one.priority - (step - one.waiting_since) / aging_steps);
   };
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     const SchedWaiting& first = waiting[static_cast<size_t>(a)];

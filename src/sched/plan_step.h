@@ -37,7 +37,8 @@ struct SchedWaiting {
   int64_t num_tokens = 0;
   int64_t prefix_length = 0;                // tokens it would find in the cache, below num_tokens
   std::span<const int64_t> prefix_revived;  // per group: their blocks that count as free now
-  // A running sequence is computing more of its prefix than the cache has: it is better to wait.
+  // One that runs or is served before it computes more of its prefix than the cache has: it is
+  // better to wait.
   bool prefix_is_coming = false;
 };
 
@@ -51,7 +52,8 @@ struct SchedLimits {
   int64_t aging_steps = 1000;             // waiting so long raises by one class
 };
 
-// `running` is in the order (priority, arrival id), `waiting` too.
+// `running` is in the order (priority, arrival id), `waiting` as it is served (order_waiting),
+// which is also the order in which a prefix of one may come to be another's.
 struct SchedView {
   int64_t step = 0;
   std::span<const SchedGroup> groups;
@@ -91,7 +93,6 @@ struct StepPlan {
 struct PlanScratch {
   std::vector<int64_t> num_free;                       // per group
   std::vector<int32_t> candidates;                     // running sequences still in
-  std::vector<int32_t> order;                          // waiting sequences, as they are served
   std::vector<std::vector<int32_t>> reference_counts;  // per group, copied when one is preempted
 };
 
@@ -104,8 +105,8 @@ struct PlanScratch {
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
                StepPlan& plan);
 
-// The order in which waiting sequences are served, as indices: (class risen with waiting, arrival
-// id). `waiting` is in the order (priority, arrival id).
+// The order in which waiting sequences are served, as indices: (class risen with waiting up to the
+// first one present, arrival id). `waiting` is in the order (priority, arrival id).
 void order_waiting(std::span<const SchedWaiting> waiting, int64_t step, int64_t aging_steps,
                    std::vector<int32_t>& order);
 

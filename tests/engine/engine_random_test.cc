@@ -68,7 +68,7 @@ class RandomEngine : public EngineTest {
     if (below(5) == 0) request.columns = {3, 5, 30};
     if (below(8) == 0) request.want_row = true;
     if (request.max_tokens > 0 && below(4) == 0) request.n = 1 + static_cast<int32_t>(below(4));
-    request.priority = static_cast<int32_t>(below(3) == 0 ? below(2) : 0);
+    request.priority = static_cast<int32_t>(below(3) == 0 ? below(3) - 1 : 0);
     const PrefixUse::Write writes[] = {PrefixUse::Write::keep, PrefixUse::Write::keep,
                                        PrefixUse::Write::while_held, PrefixUse::Write::none};
     request.prefix.write = writes[below(4)];

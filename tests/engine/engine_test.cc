@@ -223,6 +223,19 @@ TEST_F(EngineTest, columns_are_the_row_s) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
+TEST_F(EngineTest, equal_prompts_of_different_classes_wait_in_the_order_in_which_they_are_served) {
+  engine();
+  const RequestId first = submit(greedy({1, 2, 3, 4, 5}, 2));
+  GenerateRequest urgent = greedy({1, 2, 3, 4, 5}, 2);
+  urgent.priority = -1;
+  const RequestId second = submit(std::move(urgent));
+  for (int i = 0; i < 20; ++i) step();
+  EXPECT_EQ(answer(second).tokens, (Ids{6, 7}));
+  EXPECT_EQ(answer(first).tokens, (Ids{6, 7}));
+  EXPECT_EQ(answer(first).ending->stats.cached_tokens, 4);
+  EXPECT_EQ(answer(second).ending->stats.cached_tokens, 0);
+}
+
 TEST_F(EngineTest, choices_share_their_prompt_and_the_writer_takes_a_copy) {
   engine({.block_size = 4});
   GenerateRequest request = greedy({1, 2, 3, 4, 5, 6}, 6);

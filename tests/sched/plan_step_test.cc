@@ -206,6 +206,30 @@ TEST(PlanStep, a_prefix_that_is_being_computed_is_waited_for) {
   EXPECT_EQ(plan.admitted, (std::vector<PlannedAdmission>{{.waiting = 0, .prefix_length = 0}}));
 }
 
+TEST(PlanStep, nobody_waits_for_a_prefix_that_nobody_computes) {
+  const std::vector<int64_t> revived = {0};
+  const SchedGroup group{.num_free = 10};
+  const std::vector<SchedWaiting> waiting = {
+      {.num_tokens = 20, .prefix_revived = revived, .prefix_is_coming = true}};
+  const SchedView view{.groups = {&group, 1}, .waiting = waiting};
+  PlanScratch scratch;
+  StepPlan plan;
+  plan_step(view, {}, scratch, plan);
+  EXPECT_EQ(plan.admitted, (std::vector<PlannedAdmission>{{.waiting = 0, .prefix_length = 0}}));
+}
+
+TEST(PlanStep, classes_below_zero_keep_their_order) {
+  const std::vector<SchedWaiting> waiting = {
+      {.arrival_id = 9, .priority = -2}, {.arrival_id = 5, .priority = -1}, {.arrival_id = 1}};
+  std::vector<int32_t> order;
+  order_waiting(waiting, 0, 10, order);
+  EXPECT_EQ(order, (std::vector<int32_t>{0, 1, 2}));
+  order_waiting(waiting, 10, 10, order);  // the second is as high as the first now, and older
+  EXPECT_EQ(order, (std::vector<int32_t>{1, 0, 2}));
+  order_waiting(waiting, 1000, 10, order);  // and so is the third; nobody rises higher
+  EXPECT_EQ(order, (std::vector<int32_t>{2, 1, 0}));
+}
+
 TEST(PlanStep, work_without_blocks_is_said_to_starve) {
   const std::vector<int64_t> revived = {0};
   const SchedGroup group{.num_free = 1};

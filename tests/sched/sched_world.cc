@@ -96,6 +96,7 @@ void SchedWorld::build_view() {
                               .num_output = one.drawn,
                               .groups = std::span(block_views_).subspan(begin, groups_.size())});
   }
+  order_queue();
   for (const Sequence& one : waiting_) {
     waiting_views_.push_back({.arrival_id = one.request.arrival_id,
                               .priority = one.request.priority,
@@ -105,6 +106,25 @@ void SchedWorld::build_view() {
   }
   view_ = {
       .step = step_, .groups = group_views_, .running = running_views_, .waiting = waiting_views_};
+}
+
+// As it is served; from the order (priority, arrival id).
+void SchedWorld::order_queue() {
+  std::sort(waiting_.begin(), waiting_.end(), [](const Sequence& a, const Sequence& b) {
+    return std::pair(a.request.priority, a.request.arrival_id) <
+           std::pair(b.request.priority, b.request.arrival_id);
+  });
+  std::vector<SchedWaiting> queue;
+  for (const Sequence& one : waiting_) {
+    queue.push_back({.arrival_id = one.request.arrival_id,
+                     .priority = one.request.priority,
+                     .waiting_since = one.waiting_since});
+  }
+  std::vector<int32_t> order;
+  order_waiting(queue, step_, limits_.aging_steps, order);
+  std::vector<Sequence> served;
+  for (const int32_t index : order) served.push_back(waiting_[static_cast<size_t>(index)]);
+  waiting_ = std::move(served);
 }
 
 void SchedWorld::check_plan() const {

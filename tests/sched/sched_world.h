@@ -61,6 +61,7 @@ class SchedWorld {
   };
 
   void build_view();
+  void order_queue();
   void check_plan() const;
   void give_back(Sequence& sequence);
   void grow(Held& held, size_t group, int64_t length);
