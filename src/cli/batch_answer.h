@@ -7,7 +7,6 @@
 
 #include "cli/batch_job.h"
 #include "cli/settings.h"
-#include "paceline/llm.h"
 #include "paceline/tokenizer.h"
 #include "protocol/answer.h"
 #include "protocol/token_names.h"
@@ -33,7 +32,6 @@ struct BatchAnswer {
 };
 
 // Of a job whose parts all came. `model` is what the answer calls it.
-BatchAnswer answer_job(const BatchJob& job, const LLM& llm, const std::string& model,
-                       BatchTokenNames& names);
+BatchAnswer answer_job(const BatchJob& job, const std::string& model, BatchTokenNames& names);
 
 }  // namespace paceline

@@ -6,39 +6,24 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cli/batch_line.h"
 #include "llm/request_pool.h"
-#include "paceline/results.h"
 #include "protocol/api_error.h"
-#include "protocol/chat_request.h"
-#include "protocol/classification_request.h"
-#include "protocol/completion_request.h"
+#include "protocol/api_request.h"
+#include "protocol/completed_answers.h"
 
 namespace paceline {
 
-using ApiRequest = std::variant<CompletionRequest, ChatRequest, ClassificationRequest>;
-
 // The body as the URL's request. Throws RequestError, for `stream` too: a file has no listener.
 ApiRequest parse_api_request(BatchUrl url, const Json& body);
-
-const CommonFields& common_fields_of(const ApiRequest& request);
-// Prompts that become requests of their own.
-size_t num_parts(const ApiRequest& request);
-
-struct BatchPart {
-  std::vector<Completion> choices;
-  Classification classification;
-  int64_t prompt_tokens = 0;  // of a classification
-};
 
 struct BatchJob {
   std::string custom_id;
   size_t num_bytes = 0;  // of its line
   ApiRequest request;
-  std::vector<BatchPart> parts;
+  std::vector<CompletedPart> parts;
   size_t next_part = 0;           // the first that the pool hasn't got yet
   size_t num_in_flight = 0;       // parts
   std::optional<ApiError> error;  // of the first part that failed

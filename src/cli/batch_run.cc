@@ -19,7 +19,7 @@ bool is_blank(std::string_view text) {
 
 // An interruption ended some of it: there is no answer yet.
 bool was_cancelled(const BatchJob& job) {
-  return std::any_of(job.parts.begin(), job.parts.end(), [](const BatchPart& part) {
+  return std::any_of(job.parts.begin(), job.parts.end(), [](const CompletedPart& part) {
     return std::any_of(part.choices.begin(), part.choices.end(), [](const Completion& completion) {
       return completion.finish_reason == "cancelled";
     });
@@ -109,7 +109,7 @@ void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
     BatchJob job{.custom_id = line.custom_id,
                  .num_bytes = num_bytes,
                  .request = std::move(request),
-                 .parts = std::vector<BatchPart>(parts),
+                 .parts = std::vector<CompletedPart>(parts),
                  .error = {},
                  .stop = {}};
     const StopJob stop_job{job.stop};
@@ -173,7 +173,7 @@ void BatchRun::close_if_over(int64_t job_id, Files& files) {
 void BatchRun::write_answer(const BatchJob& job, Files& files) {
   if (job.error) return write_failure(job.custom_id, *job.error, files);
   const auto& model = common_fields_of(job.request).model;
-  const BatchAnswer answer = answer_job(job, llm_, model.value_or(model_names_.front()), names_);
+  const BatchAnswer answer = answer_job(job, model.value_or(model_names_.front()), names_);
   constexpr int kOk = 200;
   files.results.append(batch_answer_record(job.custom_id, kOk, answer.body));
   ++counts_.answered;

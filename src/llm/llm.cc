@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "llm/llm_state.h"
 #include "load/cache_sizing.h"
+#include "text/make_request.h"
 
 namespace paceline {
 namespace {
@@ -38,7 +39,7 @@ LLM::~LLM() = default;
 
 LLM LLM::load(const LoadOptions& options) {
   auto state = std::make_unique<State>();
-  state->model = load_model(options);
+  state->open(load_model(options));
   if (!options.trace_file.empty()) {
     state->trace = std::make_unique<TraceWriter>(
         options.trace_file, state->model->directory.string(), *state->model->engine);
@@ -62,12 +63,13 @@ void LLM::close() {
   if (state_ == nullptr) return;
   state_->thread.reset();
   state_->trace.reset();
+  state_->text.reset();
   state_->model.reset();
 }
 
 GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options) {
   State& state = open_state();
-  GenerateRequest request = make_request(*state.model, prompt, options);
+  GenerateRequest request = make_request(*state.text, prompt, options);
   CompletionShape shape = completion_shape(request);
   auto channel = std::make_shared<Channel>();
   const auto id = state.model->engine->submit(std::move(request), channel);
@@ -76,7 +78,7 @@ GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& opti
       new GenerationStream::State{.llm = &state,
                                   .channel = std::move(channel),
                                   .id = *id,
-                                  .builder = {*state.model, std::move(shape)}}));
+                                  .builder = {*state.text, std::move(shape)}}));
 }
 
 std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,

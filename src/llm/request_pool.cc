@@ -7,10 +7,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "llm/classify_job.h"
-#include "llm/completion_builder.h"
 #include "llm/llm_state.h"
 #include "llm/shared_prefix.h"
+#include "text/chat_prompt.h"
+#include "text/classify_job.h"
+#include "text/completion_builder.h"
+#include "text/describe.h"
+#include "text/make_request.h"
 
 namespace paceline {
 namespace {
@@ -30,8 +33,7 @@ struct Job {
 }  // namespace
 
 struct RequestPool::State {
-  explicit State(LLM::State& owner)
-      : llm(owner), model(*owner.model), shared_prefix(*model.engine) {}
+  explicit State(LLM::State& owner) : llm(owner), model(*owner.text), shared_prefix(model.engine) {}
 
   struct Waiting {
     int64_t ticket = 0;
@@ -45,7 +47,7 @@ struct RequestPool::State {
   Done finish(int64_t ticket);
 
   LLM::State& llm;
-  const LoadedModel& model;
+  const TextModel& model;
   std::shared_ptr<Channel> channel = std::make_shared<Channel>();
   std::unordered_map<int64_t, Job> jobs;  // by ticket, the engine's tag
   int64_t next_ticket = 0;
@@ -60,7 +62,7 @@ struct RequestPool::State {
 
 int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) {
   for (GenerateRequest& request : requests) {
-    model.engine->check(request);  // nothing of a request that can't run is begun
+    model.engine.check(request);  // nothing of a request that can't run is begun
   }
   if (jobs.empty()) {
     begin = EngineClock::now();
@@ -78,7 +80,7 @@ void RequestPool::State::submit_waiting() {
   while (!waiting.empty()) {
     Waiting& next = waiting.front();
     Job& job = jobs.at(next.ticket);
-    const auto id = model.engine->submit(next.request, channel, next.ticket);
+    const auto id = model.engine.submit(next.request, channel, next.ticket);
     if (!id) return;
     job.ids.push_back(*id);
     --job.num_unsubmitted;
@@ -126,7 +128,7 @@ RequestPool::Done RequestPool::State::finish(int64_t ticket) {
   totals.prompt_tokens += job.prompt_tokens;
   if (job.classification) {
     ClassifyJob& classification = *job.classification;
-    if (classification.hold_index()) model.engine->release(job.ids[*classification.hold_index()]);
+    if (classification.hold_index()) model.engine.release(job.ids[*classification.hold_index()]);
     job.error = classification.error();
     try {
       if (!job.error) done.result = classification.result();
@@ -158,8 +160,8 @@ RequestPool::~RequestPool() {
   if (state_->llm.model == nullptr) return;
   for (const auto& [ticket, job] : state_->jobs) {
     for (const RequestId id : job.ids) {
-      state_->model.engine->cancel(id);
-      state_->model.engine->release(id);
+      state_->model.engine.cancel(id);
+      state_->model.engine.release(id);
     }
   }
 }

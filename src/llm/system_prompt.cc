@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/run_alone.h"
 #include "llm/llm_state.h"
+#include "text/chat_prompt.h"
 
 namespace paceline {
 namespace {
@@ -18,7 +19,7 @@ ChatInput conversation(std::string_view system, std::string_view question,
           .kwargs_json = kwargs_json};
 }
 
-std::vector<TokenId> encode(const LoadedModel& model, const ChatInput& input) {
+std::vector<TokenId> encode(const TextModel& model, const ChatInput& input) {
   GenerateOptions ignored;
   try {
     return encode_chat(model, input, ignored);
@@ -29,14 +30,14 @@ std::vector<TokenId> encode(const LoadedModel& model, const ChatInput& input) {
 }
 
 // The tokens before any question, as far as no question changes them.
-std::vector<TokenId> encode_beginning(const LoadedModel& model, std::string_view text,
+std::vector<TokenId> encode_beginning(const TextModel& model, std::string_view text,
                                       const std::string& kwargs_json) {
   std::vector<TokenId> ids = encode(model, conversation(text, "a", kwargs_json));
   const std::string longer = std::string(text) + " b";
   if (encode(model, conversation(longer, "a", kwargs_json)) == ids) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: the chat template ({}) leaves system messages out", kName,
-                            model.chat.chat_template->name()));
+                            model.chat_template->name()));
   }
   const auto other = encode(model, conversation(text, "b", kwargs_json));
   ids.erase(std::mismatch(ids.begin(), ids.end(), other.begin(), other.end()).first, ids.end());
@@ -69,7 +70,7 @@ int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwa
   State& state = open_state();
   Engine& engine = *state.model->engine;
   std::vector<TokenId> ids;
-  if (!text.empty()) ids = encode_beginning(*state.model, text, kwargs_json);
+  if (!text.empty()) ids = encode_beginning(*state.text, text, kwargs_json);
   const auto block = static_cast<size_t>(engine.cache().block_size());
   ids.resize(engine.limits().prefix_cache ? ids.size() / block * block : 0);
   const auto num_kept = static_cast<int64_t>(ids.size());

@@ -1,23 +1,12 @@
-// GenerationConfig is what generation_config.json (and config.json) say about stops and sampling.
+// Reads a model's GenerationConfig from generation_config.json and config.json.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
-#include <vector>
+
+#include "text/generation_config.h"
 
 namespace paceline {
-
-struct GenerationConfig {
-  std::vector<int32_t> eos_tokens;  // load_model adds those that the tokenizer knows
-  std::optional<int32_t> bos_token;
-  std::optional<int64_t> max_new_tokens;
-  std::optional<float> temperature;  // 0 when do_sample is false and nothing else is said
-  std::optional<float> top_p;
-  std::optional<int32_t> top_k;
-  std::optional<float> min_p;
-  std::optional<float> repetition_penalty;
-};
 
 // Reads generation_config.json and, for what it leaves out, the eos and bos ids of config.json;
 // both may be absent. Throws Error invalid naming file and field; ids must lie in [0, vocab_size).

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "load/cache_sizing.h"
+#include "load/generation_config.h"
 #include "load/model_path.h"
 #include "models/family.h"
 #include "weights/checkpoint.h"
@@ -233,6 +234,18 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   build_engine(*model, options);
   if (options.lock_memory) model->memory.lock_all();
   return model;
+}
+
+TextModel text_model(const LoadedModel& model) {
+  const auto& chat_template = model.chat.chat_template;
+  return {.name = model.directory.string(),
+          .engine = *model.engine,
+          .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr,
+          .chat_template = chat_template ? &*chat_template : nullptr,
+          .chat_problem = model.chat.problem,
+          .generation = model.generation,
+          .max_position = model.decoder->config().max_position,
+          .salt_key = model.salt_key};
 }
 
 DecoderConfig read_model_config(const fs::path& directory, LoadFormat format) {

@@ -13,10 +13,10 @@
 #include "engine/model_runner.h"
 #include "kernels/backend.h"
 #include "load/chat_setup.h"
-#include "load/generation_config.h"
 #include "models/decoder.h"
 #include "paceline/options.h"
 #include "paceline/tokenizer.h"
+#include "text/text_model.h"
 
 namespace paceline {
 
@@ -44,6 +44,9 @@ struct LoadedModel {
 
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
+
+// Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
+TextModel text_model(const LoadedModel& model);
 
 // The decoder's config as the files of `directory` say, without loading weights.
 DecoderConfig read_model_config(const std::filesystem::path& directory, LoadFormat format);

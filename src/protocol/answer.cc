@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <random>
 
 #include "base/random.h"
@@ -48,6 +49,14 @@ void write_choice_end(JsonWriter& writer, const AnswerChoice& choice) {
     writer.end_array();
   }
   writer.member("seed", choice.seed);
+}
+
+AnswerHead new_head(std::string_view id_prefix, std::string model) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = random_id(id_prefix),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .model = std::move(model),
+          .system_fingerprint = {}};
 }
 
 std::string random_id(std::string_view prefix) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -65,6 +66,9 @@ void write_usage(JsonWriter& writer, const AnswerUsage& usage);
 // The members finish_reason, stop_reason, prompt_logprobs and token_ids (when there are some),
 // seed.
 void write_choice_end(JsonWriter& writer, const AnswerChoice& choice);
+
+// A head with a random id and the time of now.
+AnswerHead new_head(std::string_view id_prefix, std::string model);
 
 // "cmpl-" and 24 random hexadecimal digits, for the prefix "cmpl-".
 std::string random_id(std::string_view prefix);

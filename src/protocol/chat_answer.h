@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/answer.h"
 
 namespace paceline {
+
+constexpr std::string_view kChatIdPrefix = "chatcmpl-";
 
 struct ChatAnswer {
   AnswerHead head;

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/answer.h"
 
 namespace paceline {
+
+constexpr std::string_view kClassificationIdPrefix = "classify-";
 
 struct ClassifiedInput {
   std::optional<NamedToken> token;   // the one drawn

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/answer.h"
 
 namespace paceline {
+
+constexpr std::string_view kCompletionIdPrefix = "cmpl-";
 
 struct CompletionAnswer {
   AnswerHead head;

@@ -1,5 +1,7 @@
 #include "protocol/completion_request.h"
 
+#include "engine/request.h"
+
 namespace paceline {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/request.h"
 #include "protocol/api_error.h"
 
 namespace paceline {

@@ -13,10 +13,9 @@
 
 namespace paceline {
 
-// What no request may exceed; a server may ask for less.
-constexpr int64_t kMaxChoices = 128;  // n
-constexpr size_t kMaxPrompts = 128;   // of a completion
-constexpr size_t kMaxInputs = 2048;   // of a classification
+// What no request may exceed (and n the engine's kMaxChoices); a server may ask for less.
+constexpr size_t kMaxPrompts = 128;  // of a completion
+constexpr size_t kMaxInputs = 2048;  // of a classification
 constexpr size_t kMaxLabels = 1024;
 constexpr int64_t kMaxTopLogprobs = 20;
 constexpr size_t kMaxStops = 4;

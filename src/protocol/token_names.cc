@@ -1,7 +1,6 @@
 #include "protocol/token_names.h"
 
 #include <algorithm>
-#include <string>
 
 namespace paceline {
 
@@ -12,6 +11,10 @@ NamedToken TokenNames::named(int32_t id) const {
 
 size_t TokenNames::bytes_in_answer(int32_t id) const {
   return knows(id) && !tokenizer_->is_special(id) ? tokenizer_->token_bytes(id).size() : 0;
+}
+
+std::string TokenNames::decode(std::span<const int32_t> ids) const {
+  return tokenizer_ == nullptr ? std::string() : tokenizer_->decode(ids);
 }
 
 std::vector<size_t> TokenNames::bytes_in_prompt(std::string_view text,

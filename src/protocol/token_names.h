@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,9 @@ class TokenNames {
   NamedToken named(int32_t id) const;
   // The bytes that a token adds to an answer's text: none for a special one.
   size_t bytes_in_answer(int32_t id) const;
+  // The text of a prompt given as ids; empty without a tokenizer. Throws Error invalid for an id
+  // that the tokenizer doesn't have.
+  std::string decode(std::span<const int32_t> ids) const;
   // The bytes that each token of a prompt has of the prompt's text: none for added ones.
   std::vector<size_t> bytes_in_prompt(std::string_view text, bool add_special_tokens) const;
 

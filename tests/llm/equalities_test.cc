@@ -11,7 +11,9 @@
 #include <string>
 
 #include "engine/run_alone.h"
-#include "llm/llm_state.h"
+#include "load/loaded_model.h"
+#include "text/completion_builder.h"
+#include "text/make_request.h"
 
 namespace paceline::testing {
 namespace {
@@ -188,13 +190,14 @@ TEST(EqualitiesPreempted, at_every_possible_step) {
     tight.max_model_len = 32;
     tight.kv_cache_memory_bytes = context_bytes / 64 * static_cast<size_t>(blocks);
     const auto model = load_model(tight);
+    const TextModel text = text_model(*model);
     PreemptionWatch watch;
     model->engine->set_observer(&watch);
     std::vector<CompletionBuilder> builders;
     const auto channel = std::make_shared<Channel>();
     for (size_t i = 0; i < pair.size(); ++i) {
-      GenerateRequest request = make_request(*model, pair[i].prompt, pair[i].options);
-      builders.emplace_back(*model, completion_shape(request));
+      GenerateRequest request = make_request(text, pair[i].prompt, pair[i].options);
+      builders.emplace_back(text, completion_shape(request));
       model->engine->submit(std::move(request), channel, static_cast<int64_t>(i));
     }
     std::vector<TokenEvent> events;

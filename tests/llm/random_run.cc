@@ -58,7 +58,7 @@ Alone::Alone(const Subject& subject) {
   options.max_num_seqs = 1;
   options.prefix_caching = false;
   const ChosenIsa chosen(subject.isa);
-  state_.model = load_model(options);
+  state_.open(load_model(options));
 }
 
 RandomAnswer Alone::answer(const RandomRequest& request) {
@@ -107,7 +107,7 @@ void Together::load(const LoadedModel& model) {
   for (double bytes = static_cast<double>(one.bytes) * case_.contexts;; bytes *= 1.25) {
     options.kv_cache_memory_bytes = static_cast<size_t>(bytes);
     try {
-      state_.model = load_model(options);
+      state_.open(load_model(options));
       return;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::exhausted) throw;

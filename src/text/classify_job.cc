@@ -1,4 +1,4 @@
-#include "llm/classify_job.h"
+#include "text/classify_job.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "text/describe.h"
+#include "text/make_request.h"
 
 namespace paceline {
 namespace {
@@ -36,7 +39,7 @@ void check_labels(const std::vector<std::vector<TokenId>>& labels, int64_t vocab
 
 }  // namespace
 
-ClassifyJob::ClassifyJob(const LoadedModel& model, const Prompt& prompt,
+ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
                          const ClassifyOptions& options)
     : model_(model),
       options_(options),
@@ -47,7 +50,7 @@ ClassifyJob::ClassifyJob(const LoadedModel& model, const Prompt& prompt,
   for (const std::string& label : options.labels) {
     labels.push_back(encode_prompt(model, label, false));
   }
-  check_labels(labels, model.engine->vocab_size());
+  check_labels(labels, model.engine.vocab_size());
   const bool one_token_each =
       std::all_of(labels.begin(), labels.end(), [](const auto& one) { return one.size() == 1; });
   label_logprobs_.assign(labels.size(), 0.0f);
@@ -66,7 +69,7 @@ ClassifyJob::ClassifyJob(const LoadedModel& model, const Prompt& prompt,
     label_of_request_.emplace_back();
   }
   for (GenerateRequest& request : requests_) {
-    check_request(request, model.engine->limits(), model.engine->vocab_size());
+    check_request(request, model.engine.limits(), model.engine.vocab_size());
   }
   num_open_ = requests_.size();
 }

@@ -1,4 +1,4 @@
-#include "llm/text_stream.h"
+#include "text/text_stream.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
-#include "llm/completion_builder.h"
+#include "text/completion_builder.h"
 
-#include "llm/llm_state.h"
+#include "engine/engine.h"
+#include "text/describe.h"
 
 namespace paceline {
 
@@ -11,10 +12,10 @@ CompletionShape completion_shape(const GenerateRequest& request) {
           .seed = request.sampling.seed};
 }
 
-CompletionBuilder::CompletionBuilder(const LoadedModel& model, CompletionShape shape)
+CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape shape)
     : model_(model), shape_(std::move(shape)) {
   completion_.seed = shape_.seed;
-  if (model.tokenizer) completion_.text.emplace();
+  if (model.tokenizer != nullptr) completion_.text.emplace();
 }
 
 std::string_view CompletionBuilder::add(TokenEvent& event) {
@@ -27,7 +28,7 @@ std::string_view CompletionBuilder::add(TokenEvent& event) {
                                       .logprob = event.token->logprob,
                                       .top = describe_top(model_, event.top_logprobs)});
     }
-    text_.push(model_.engine->token_bytes(id));
+    text_.push(model_.engine.token_bytes(id));
   }
   if (event.prompt && shape_.want_prompt_logprobs) {
     completion_.prompt_logprobs = describe(model_, event.prompt->scored);

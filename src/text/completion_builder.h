@@ -4,11 +4,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/event.h"
-#include "llm/text_stream.h"
-#include "load/loaded_model.h"
 #include "paceline/results.h"
+#include "text/text_model.h"
+#include "text/text_stream.h"
 
 namespace paceline {
 
@@ -25,7 +26,7 @@ CompletionShape completion_shape(const GenerateRequest& request);
 class CompletionBuilder {
  public:
   // `model` must outlive it.
-  CompletionBuilder(const LoadedModel& model, CompletionShape shape);
+  CompletionBuilder(const TextModel& model, CompletionShape shape);
 
   // The text that may be shown now, valid until the next call; often empty.
   std::string_view add(TokenEvent& event);
@@ -40,7 +41,7 @@ class CompletionBuilder {
  private:
   void finish(const Ending& ending);
 
-  const LoadedModel& model_;
+  const TextModel& model_;
   CompletionShape shape_;
   TextStream text_;
   std::string piece_;

@@ -1,11 +1,11 @@
+#include "text/make_request.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <random>
 
 #include "base/error.h"
-#include "base/utf8.h"
-#include "llm/llm_state.h"
 
 namespace paceline {
 namespace {
@@ -44,13 +44,13 @@ void check_stops(const GenerateOptions& options, bool has_tokenizer) {
 
 }  // namespace
 
-std::vector<TokenId> encode_prompt(const LoadedModel& model, const Prompt& prompt,
+std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    bool add_special_tokens) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
-  if (!model.tokenizer) {
+  if (model.tokenizer == nullptr) {
     throw Error(ErrorCode::not_found,
                 fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
-                            model.directory.string()));
+                            model.name));
   }
   return model.tokenizer->encode(std::get<std::string>(prompt),
                                  {.add_special = add_special_tokens});
@@ -61,7 +61,7 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked) {
   return std::holds_alternative<std::string>(prompt) ? "prompt" : "prompt_ids";
 }
 
-SamplingOptions make_sampling(const LoadedModel& model, const GenerateOptions& options) {
+SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options) {
   const GenerationConfig& defaults = model.generation;
   SamplingOptions sampling;
   sampling.temperature = options.temperature.value_or(defaults.temperature.value_or(1.0f));
@@ -79,9 +79,9 @@ SamplingOptions make_sampling(const LoadedModel& model, const GenerateOptions& o
   return sampling;
 }
 
-GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
+GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& options) {
-  check_stops(options, model.tokenizer.has_value());
+  check_stops(options, model.tokenizer != nullptr);
   return {.prompt = encode_prompt(model, prompt, options.add_special_tokens),
           .prompt_name = prompt_name(prompt, options.prompt_name),
           .max_tokens = options.max_tokens.value_or(
@@ -98,7 +98,7 @@ GenerateRequest make_request(const LoadedModel& model, const Prompt& prompt,
           .cancelled = options.cancelled};
 }
 
-GenerateRequest make_score_request(const LoadedModel& model, const Prompt& prompt,
+GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                                    const ScoreOptions& options) {
   GenerateRequest request{.prompt = encode_prompt(model, prompt, options.add_special_tokens),
                           .prompt_name = prompt_name(prompt, options.prompt_name),
@@ -110,7 +110,7 @@ GenerateRequest make_score_request(const LoadedModel& model, const Prompt& promp
   return request;
 }
 
-PrefixScope prefix_scope(const LoadedModel& model, const GenerateOptions& options) {
+PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options) {
   if (options.cache_salt.empty()) return {};
   std::vector<uint64_t> words = {options.cache_salt.size()};
   for (size_t i = 0; i < options.cache_salt.size(); ++i) {
@@ -118,64 +118,6 @@ PrefixScope prefix_scope(const LoadedModel& model, const GenerateOptions& option
     words.back() = (words.back() << 8) | static_cast<uint8_t>(options.cache_salt[i]);
   }
   return {.salt = siphash128(model.salt_key, words)};
-}
-
-std::string token_string(const LoadedModel& model, TokenId id) {
-  if (!model.tokenizer || id >= model.tokenizer->vocab_size()) return {};
-  return replace_invalid_utf8(model.tokenizer->token_bytes(id));
-}
-
-std::vector<TopLogprob> describe_top(const LoadedModel& model,
-                                     const std::vector<TokenLogprob>& top) {
-  std::vector<TopLogprob> described;
-  for (const TokenLogprob& one : top) {
-    described.push_back(
-        {.id = one.id, .token = token_string(model, one.id), .logprob = one.logprob});
-  }
-  return described;
-}
-
-std::vector<Logprob> describe(const LoadedModel& model, const std::vector<ScoredToken>& tokens) {
-  std::vector<Logprob> described;
-  described.reserve(tokens.size());
-  for (const ScoredToken& token : tokens) {
-    described.push_back({.id = token.id,
-                         .token = token_string(model, token.id),
-                         .logprob = token.logprob,
-                         .top = describe_top(model, token.top_logprobs)});
-  }
-  return described;
-}
-
-void LLM::State::record(const GenerationStats& stats) {
-  const auto rate = [](int64_t tokens, double seconds) {
-    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
-  };
-  // The first output token comes out of the prefill.
-  const int64_t decoded = std::max<int64_t>(stats.output_tokens - 1, 0);
-  const int64_t prefilled = stats.prompt_tokens - stats.cached_tokens;
-  metrics = {.prompt_tokens = stats.prompt_tokens,
-             .completion_tokens = stats.output_tokens,
-             .cached_tokens = stats.cached_tokens,
-             .preemptions = stats.preemptions,
-             .prefill_tokens_per_second = rate(prefilled, stats.prefill_seconds),
-             .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
-             .time_to_first_token_seconds = stats.time_to_first_token_seconds,
-             .peak_memory_bytes = model->memory.stats().peak_bytes};
-}
-
-void LLM::State::record_together(const GenerationStats& totals, EngineClock::time_point begin) {
-  const double seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
-  const auto rate = [seconds](int64_t tokens) {
-    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
-  };
-  metrics = {.prompt_tokens = totals.prompt_tokens,
-             .completion_tokens = totals.output_tokens,
-             .cached_tokens = totals.cached_tokens,
-             .preemptions = totals.preemptions,
-             .prefill_tokens_per_second = rate(totals.prompt_tokens),
-             .decode_tokens_per_second = rate(totals.output_tokens),
-             .peak_memory_bytes = model->memory.stats().peak_bytes};
 }
 
 }  // namespace paceline

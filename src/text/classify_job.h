@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/event.h"
-#include "llm/llm_state.h"
+#include "paceline/options.h"
+#include "paceline/results.h"
+#include "text/text_model.h"
 
 namespace paceline {
 
@@ -15,8 +18,8 @@ namespace paceline {
 // one more per label, behind a prompt whose keys and values are held until all of them are done.
 class ClassifyJob {
  public:
-  // Throws Error invalid naming the field at fault.
-  ClassifyJob(const LoadedModel& model, const Prompt& prompt, const ClassifyOptions& options);
+  // `model` must outlive it. Throws Error invalid naming the field at fault.
+  ClassifyJob(const TextModel& model, const Prompt& prompt, const ClassifyOptions& options);
 
   // To be submitted in this order; the events of the k-th are told apart by it.
   std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
@@ -35,7 +38,7 @@ class ClassifyJob {
   GenerateRequest request_for(std::vector<TokenId> prompt) const;
   void add_label_requests(const std::vector<std::vector<TokenId>>& label_tokens);
 
-  const LoadedModel& model_;
+  const TextModel& model_;
   ClassifyOptions options_;
   SamplingOptions sampling_;
   std::string prompt_name_;

@@ -1,0 +1,17 @@
+#include "protocol/api_request.h"
+
+namespace paceline {
+
+const CommonFields& common_fields_of(const ApiRequest& request) {
+  return std::visit([](const auto& r) -> const CommonFields& { return r.common; }, request);
+}
+
+size_t num_parts(const ApiRequest& request) {
+  if (const auto* completion = std::get_if<CompletionRequest>(&request)) {
+    return completion->prompt.prompts.size();
+  }
+  const auto* classification = std::get_if<ClassificationRequest>(&request);
+  return classification == nullptr ? 1 : classification->input.prompts.size();
+}
+
+}  // namespace paceline

@@ -1,0 +1,20 @@
+// ApiRequest is a request to any of the endpoints that compute.
+#pragma once
+
+#include <cstddef>
+#include <variant>
+
+#include "protocol/chat_request.h"
+#include "protocol/classification_request.h"
+#include "protocol/completion_request.h"
+
+namespace paceline {
+
+using ApiRequest = std::variant<CompletionRequest, ChatRequest, ClassificationRequest>;
+
+const CommonFields& common_fields_of(const ApiRequest& request);
+
+// Prompts that become requests of their own; a conversation is one.
+size_t num_parts(const ApiRequest& request);
+
+}  // namespace paceline

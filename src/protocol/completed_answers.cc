@@ -1,0 +1,132 @@
+#include "protocol/completed_answers.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "protocol/reported_tokens.h"
+
+namespace paceline {
+namespace {
+
+// A choice without the log-probabilities of its text, which each kind of request asks for in its
+// own way.
+AnswerChoice make_choice(const Completion& completion, const GenerationFields& fields,
+                         const TokenNames& names) {
+  AnswerChoice choice{.text = completion.text,
+                      .finish_reason = completion.finish_reason,
+                      .stop_reason = completion.stop_reason,
+                      .logprobs = {},
+                      .prompt_logprobs = {},
+                      .token_ids = {},
+                      .seed = completion.seed};
+  if (fields.prompt_logprobs) {
+    choice.prompt_logprobs =
+        report_prompt(completion.prompt_logprobs, *fields.prompt_logprobs, names);
+  }
+  if (fields.return_token_ids || !completion.text) choice.token_ids = completion.token_ids;
+  return choice;
+}
+
+// The prompt's text and tokens in front of the answer's.
+void add_echo(const CompletionRequest& request, const PromptText& prompt,
+              const Completion& completion, const TokenNames& names, AnswerChoice& choice) {
+  if (choice.text) {
+    const auto* text = std::get_if<std::string>(&prompt);
+    choice.text->insert(
+        0, text != nullptr ? *text : names.decode(std::get<std::vector<int32_t>>(prompt)));
+  }
+  if (!choice.logprobs) return;
+  auto tokens = report_echo(completion.prompt_logprobs, *request.logprobs, prompt,
+                            request.add_special_tokens, names);
+  choice.logprobs->insert(choice.logprobs->begin(), std::make_move_iterator(tokens.begin()),
+                          std::make_move_iterator(tokens.end()));
+}
+
+// Every choice of a part has the same prompt, which counts once.
+void add_usage(const CompletedPart& part, AnswerUsage& usage) {
+  const Usage& of_first = part.choices.front().usage;
+  usage.prompt_tokens += of_first.prompt_tokens;
+  usage.cached_tokens = usage.cached_tokens.value_or(0) + of_first.cached_tokens;
+  for (const Completion& completion : part.choices) {
+    usage.completion_tokens += completion.usage.completion_tokens;
+  }
+}
+
+TokenNaming naming_of(const GenerationFields& fields) {
+  return fields.return_tokens_as_token_ids ? TokenNaming::id : TokenNaming::text;
+}
+
+bool has_token_ids(const PromptList& list) {
+  return std::any_of(list.prompts.begin(), list.prompts.end(), [](const PromptText& prompt) {
+    return std::holds_alternative<std::vector<int32_t>>(prompt);
+  });
+}
+
+}  // namespace
+
+bool names_tokens(const ApiRequest& request) {
+  if (const auto* completion = std::get_if<CompletionRequest>(&request)) {
+    return completion->logprobs || completion->generation.prompt_logprobs ||
+           (completion->echo && has_token_ids(completion->prompt));
+  }
+  const auto* chat = std::get_if<ChatRequest>(&request);
+  return chat != nullptr && (chat->logprobs || chat->generation.prompt_logprobs);
+}
+
+CompletionAnswer completed_answer(const CompletionRequest& request,
+                                  std::span<const CompletedPart> parts, const TokenNames& names,
+                                  AnswerHead head) {
+  CompletionAnswer answer{
+      .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (const Completion& completion : parts[part].choices) {
+      AnswerChoice choice = make_choice(completion, request.generation, names);
+      choice.index = static_cast<int64_t>(answer.choices.size());
+      if (request.logprobs) {
+        choice.logprobs = report_output(completion.logprobs, *request.logprobs, names);
+      }
+      if (request.echo) {
+        add_echo(request, request.prompt.prompts[part], completion, names, choice);
+      }
+      answer.choices.push_back(std::move(choice));
+    }
+    add_usage(parts[part], answer.usage);
+  }
+  return answer;
+}
+
+ChatAnswer completed_answer(const ChatRequest& request, const CompletedPart& part,
+                            const TokenNames& names, AnswerHead head) {
+  ChatAnswer answer{
+      .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
+  for (const Completion& completion : part.choices) {
+    AnswerChoice choice = make_choice(completion, request.generation, names);
+    choice.index = static_cast<int64_t>(answer.choices.size());
+    if (request.logprobs) {
+      choice.logprobs = report_output(completion.logprobs, request.top_logprobs, names);
+    }
+    answer.choices.push_back(std::move(choice));
+  }
+  add_usage(part, answer.usage);
+  return answer;
+}
+
+ClassificationAnswer completed_answer(const ClassificationRequest& request,
+                                      std::span<const CompletedPart> parts, AnswerHead head) {
+  ClassificationAnswer answer{.head = std::move(head), .inputs = {}, .usage = {}};
+  for (const CompletedPart& part : parts) {
+    const Classification& result = part.classification;
+    ClassifiedInput input{
+        .token = {}, .label = result.label, .scores = result.scores, .logits = {}};
+    if (result.token_id) {
+      input.token = NamedToken{.id = *result.token_id, .bytes = {}};
+      if (!result.token.empty()) input.token->bytes = result.token;
+    }
+    if (request.with_logits) input.logits = result.logits;
+    answer.inputs.push_back(std::move(input));
+    answer.usage.prompt_tokens += part.prompt_tokens;
+  }
+  return answer;
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// The options that the requests of the API ask the library for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+
+#include "paceline/options.h"
+#include "protocol/chat_request.h"
+#include "protocol/classification_request.h"
+#include "protocol/completion_request.h"
+
+namespace paceline {
+
+// In all of them `default_seed` is that of a request without one, and messages call the prompt as
+// the request does. The n choices are not among the options.
+
+// Of prompt.prompts[index].
+GenerateOptions completion_options(const CompletionRequest& request, size_t index,
+                                   std::optional<uint64_t> default_seed,
+                                   const std::stop_token& cancelled);
+
+GenerateOptions chat_options(const ChatRequest& request, std::optional<uint64_t> default_seed,
+                             const std::stop_token& cancelled);
+
+// Of input.prompts[index].
+ClassifyOptions classification_options(const ClassificationRequest& request, size_t index,
+                                       std::optional<uint64_t> default_seed,
+                                       const std::stop_token& cancelled);
+
+}  // namespace paceline

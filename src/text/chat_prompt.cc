@@ -1,0 +1,46 @@
+#include "text/chat_prompt.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "text/make_request.h"
+
+namespace paceline {
+namespace {
+
+const ChatTemplate& template_of(const TextModel& model) {
+  if (model.chat_template != nullptr) return *model.chat_template;
+  throw Error(ErrorCode::not_found, model.chat_problem);
+}
+
+// A chat's answer may be as long as the context allows.
+int64_t room_behind(const TextModel& model, size_t prompt_tokens) {
+  const int64_t context =
+      std::min(model.engine.limits().max_model_len, std::max<int64_t>(model.max_position, 1));
+  return std::max<int64_t>(context - static_cast<int64_t>(prompt_tokens), 1);
+}
+
+}  // namespace
+
+std::string render_chat(const TextModel& model, const ChatInput& input) {
+  const ChatTemplate& chat_template = template_of(model);
+  if (!input.special_tokens.empty() || model.tokenizer == nullptr) {
+    return chat_template.render(input);
+  }
+  ChatInput with_tokens = input;
+  with_tokens.special_tokens = model.tokenizer->special_tokens();
+  return chat_template.render(with_tokens);
+}
+
+std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
+                                 GenerateOptions& options) {
+  std::vector<TokenId> ids = encode_prompt(model, render_chat(model, input), false);
+  if (options.prompt_name.empty()) options.prompt_name = "messages";
+  if (!options.max_tokens && !model.generation.max_new_tokens) {
+    options.max_tokens = room_behind(model, ids.size());
+  }
+  return ids;
+}
+
+}  // namespace paceline
