@@ -1,0 +1,265 @@
+// The only translation unit with Boost: Asio waits, Beast splits the head of a request.
+#if defined(__clang__)
+// Clang 14 can't emit a coroutine with -fsanitize=function ("difference across sections").
+#pragma clang attribute push(__attribute__((no_sanitize("function"))), apply_to = function)
+#endif
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <cerrno>
+#include <list>
+#include <optional>
+
+#include "server/http_connection.h"
+#include "server/http_connection_reading.h"
+#include "server/http_connection_writing.h"
+#include "server/http_head.h"
+
+namespace paceline {
+namespace {
+
+namespace beast = boost::beast;
+
+// Beast's parser, stopped at the end of the head.
+class HeadParser final : public beast::http::basic_parser<true> {
+ public:
+  explicit HeadParser(HttpHead& head) : head_(head) {}
+
+ private:
+  using Text = beast::string_view;
+  using ErrorCode = beast::error_code;
+
+  void on_request_impl(beast::http::verb /*method*/, Text method, Text target, int version,
+                       ErrorCode& /*error*/) override {
+    head_.method = method;
+    head_.target = target;
+    head_.version_minor = version % 10;
+  }
+  void on_field_impl(beast::http::field /*name*/, Text name, Text value,
+                     ErrorCode& /*error*/) override {
+    head_.fields.push_back({std::string(name), std::string(value)});
+  }
+  void on_response_impl(int, Text, int, ErrorCode&) override {}
+  void on_header_impl(ErrorCode&) override {}
+  void on_body_init_impl(const boost::optional<uint64_t>&, ErrorCode&) override {}
+  size_t on_body_impl(Text body, ErrorCode&) override { return body.size(); }
+  void on_chunk_header_impl(uint64_t, Text, ErrorCode&) override {}
+  size_t on_chunk_body_impl(uint64_t, Text body, ErrorCode&) override { return body.size(); }
+  void on_finish_impl(ErrorCode&) override {}
+
+  HttpHead& head_;
+};
+
+}  // namespace
+
+HttpHead parse_http_head(std::string_view head) {
+  HttpHead result;
+  HeadParser parser(result);
+  parser.header_limit(static_cast<std::uint32_t>(head.size()) + 1);
+  parser.body_limit(boost::none);
+  beast::error_code error;
+  parser.put(boost::asio::const_buffer(head.data(), head.size()), error);
+  if (error || !parser.is_header_done()) {
+    throw HttpRefusal(400, "the header isn't well-formed: " + error.message());
+  }
+  return result;
+}
+
+namespace {
+
+// Over these, connections are turned away without a word.
+constexpr size_t kMaxTurnedAway = 256;
+constexpr std::chrono::milliseconds kAcceptPause{50};
+constexpr size_t kAcceptsAtOnce = 64;
+
+struct Listener {
+  Listener(asio::io_context& context, OwnedDescriptor socket)
+      : descriptor(context, socket.get()), pause(context) {
+    socket.release();
+  }
+
+  HttpDescriptor descriptor;
+  HttpTimer pause;
+  bool lacks_descriptors = false;
+};
+
+class AsioHttpServer final : public HttpServer {
+ public:
+  AsioHttpServer(const HttpAddress& address, const HttpLimits& limits, HttpHandler handler);
+
+  uint16_t port() const override { return port_; }
+  void run() override { hub_.context.run(); }
+  void post(std::function<void()> work) override;
+  void after(std::chrono::milliseconds delay, std::function<void()> work) override;
+  void close_listeners() override;
+  void stop() override;
+  HttpCounters counters() const override;
+
+ private:
+  Awaitable<void> listen(Listener& listener);
+  void accept_some(Listener& listener);
+  void admit(OwnedDescriptor socket, HttpPeer peer);
+  bool is_over_limit(const HttpPeer& peer) const;
+  void shut_listeners();
+  void stop_now();
+
+  HttpHub hub_;
+  std::optional<TlsContext> tls_;
+  uint16_t port_ = 0;
+  SocketFile file_;
+  std::atomic<bool> is_stopped_{false};
+  std::list<Listener> listeners_;
+  std::list<HttpTimer> delays_;
+  asio::executor_work_guard<HttpExecutor> work_;
+};
+
+// Accepting stops at 95 % of the descriptors that this process may have.
+int descriptor_mark() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30) * 95 / 100);
+}
+
+// The system gives out the lowest free number.
+bool has_free_descriptors(int any_descriptor) {
+  const OwnedDescriptor probe(::fcntl(any_descriptor, F_DUPFD_CLOEXEC, 0));
+  return probe.get() >= 0 && probe.get() < descriptor_mark();
+}
+
+bool is_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+AsioHttpServer::AsioHttpServer(const HttpAddress& address, const HttpLimits& limits,
+                               HttpHandler handler)
+    : hub_(limits, std::move(handler)), work_(hub_.context.get_executor()) {
+  if (!address.tls_certificate.empty() || !address.tls_key.empty()) {
+    tls_.emplace(address.tls_certificate, address.tls_key);
+  }
+  HttpListeners opened = open_http_listeners(address);
+  port_ = opened.port;
+  file_ = std::move(opened.file);
+  for (OwnedDescriptor& socket : opened.sockets) {
+    Listener& listener = listeners_.emplace_back(hub_.context, std::move(socket));
+    asio::co_spawn(
+        hub_.context, [this, &listener] { return listen(listener); }, asio::detached);
+  }
+}
+
+Awaitable<void> AsioHttpServer::listen(Listener& listener) {
+  boost::system::error_code error;
+  while (listener.descriptor.is_open()) {
+    if (listener.lacks_descriptors && !has_free_descriptors(listener.descriptor.native_handle())) {
+      listener.pause.expires_after(kAcceptPause);
+      co_await listener.pause.async_wait(asio::redirect_error(kAwait, error));
+      continue;
+    }
+    co_await listener.descriptor.async_wait(HttpDescriptor::wait_read,
+                                            asio::redirect_error(kAwait, error));
+    if (!error) accept_some(listener);
+  }
+}
+
+void AsioHttpServer::accept_some(Listener& listener) {
+  listener.lacks_descriptors = false;
+  for (size_t i = 0; i < kAcceptsAtOnce && !listener.lacks_descriptors; ++i) {
+    try {
+      AcceptedSocket accepted = accept_http(listener.descriptor.native_handle());
+      if (accepted.error == EAGAIN) return;
+      listener.lacks_descriptors = is_shortage(accepted.error);
+      if (accepted.error != 0) continue;  // as a rule the client has gone already
+      listener.lacks_descriptors = accepted.descriptor >= descriptor_mark();
+      admit(OwnedDescriptor(accepted.descriptor), std::move(accepted.peer));
+    } catch (const std::exception&) {  // no memory, or no room in epoll: without this client
+      listener.lacks_descriptors = true;
+    }
+  }
+}
+
+void AsioHttpServer::admit(OwnedDescriptor socket, HttpPeer peer) {
+  ++hub_.num_accepted;
+  const bool is_over = is_over_limit(peer);
+  if (is_over && (tls_ || hub_.num_turned_away >= kMaxTurnedAway)) return;
+  TlsSession session = tls_ ? tls_->new_session(socket.get()) : TlsSession();
+  std::make_shared<HttpConnection>(hub_, std::move(socket), std::move(session), std::move(peer),
+                                   is_over ? HttpAdmission::turned_away : HttpAdmission::served)
+      ->start();
+}
+
+bool AsioHttpServer::is_over_limit(const HttpPeer& peer) const {
+  if (hub_.num_connections >= static_cast<int64_t>(hub_.limits.max_connections)) return true;
+  const auto count = hub_.connections_by_address.find(peer.counted_as);
+  return !peer.is_loopback && count != hub_.connections_by_address.end() &&
+         count->second >= hub_.limits.max_connections_per_address;
+}
+
+void AsioHttpServer::post(std::function<void()> work) {
+  if (!is_stopped_) asio::post(hub_.context, std::move(work));
+}
+
+void AsioHttpServer::after(std::chrono::milliseconds delay, std::function<void()> work) {
+  if (is_stopped_) return;
+  const auto timer = delays_.emplace(delays_.end(), hub_.context, delay);
+  timer->async_wait([this, timer, work = std::move(work)](const boost::system::error_code& error) {
+    delays_.erase(timer);
+    if (!error) work();
+  });
+}
+
+void AsioHttpServer::close_listeners() {
+  // Who has connected already is served still.
+  for (Listener& listener : listeners_) {
+    if (listener.descriptor.is_open()) accept_some(listener);
+  }
+  shut_listeners();
+  hub_.is_draining = true;
+  for (HttpConnection* const connection : hub_.connections) connection->finish_if_idle();
+}
+
+void AsioHttpServer::shut_listeners() {
+  boost::system::error_code ignored;
+  for (Listener& listener : listeners_) {
+    listener.descriptor.close(ignored);
+    listener.pause.cancel();
+  }
+  file_.remove();
+}
+
+void AsioHttpServer::stop() {
+  if (!is_stopped_.exchange(true)) asio::post(hub_.context, [this] { stop_now(); });
+}
+
+void AsioHttpServer::stop_now() {
+  shut_listeners();
+  hub_.is_draining = true;
+  for (HttpTimer& timer : delays_) timer.cancel();
+  for (HttpConnection* const connection : hub_.connections) connection->cut();
+  work_.reset();  // run() returns when the connections have ended
+}
+
+HttpCounters AsioHttpServer::counters() const {
+  return {.connections = hub_.num_connections,
+          .accepted = hub_.num_accepted,
+          .requests = hub_.num_requests,
+          .malformed = hub_.num_malformed,
+          .stalled = hub_.num_stalled};
+}
+
+}  // namespace
+
+std::unique_ptr<HttpServer> make_http_server(const HttpAddress& address, const HttpLimits& limits,
+                                             HttpHandler handler) {
+  return std::make_unique<AsioHttpServer>(address, limits, std::move(handler));
+}
+
+}  // namespace paceline
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif

@@ -1,0 +1,83 @@
+#include "server/http_target.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+#include "server/http_field.h"
+#include "server/http_refusal.h"
+
+namespace paceline {
+namespace {
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    if (high < 0 || low < 0) {
+      throw HttpRefusal(400, "the path has a % that isn't followed by two hexadecimal digits");
+    }
+    decoded += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return decoded;
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+// "http://host" goes; what it names is the Host header's business.
+std::string_view without_authority(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kSecureScheme = "https://";
+  size_t authority = 0;
+  if (same_http_token(target.substr(0, kScheme.size()), kScheme)) authority = kScheme.size();
+  if (same_http_token(target.substr(0, kSecureScheme.size()), kSecureScheme)) {
+    authority = kSecureScheme.size();
+  }
+  if (authority == 0) return target;
+  const size_t path = target.find_first_of("/?", authority);
+  return path == std::string_view::npos ? "/" : target.substr(path);
+}
+
+}  // namespace
+
+HttpTarget parse_http_target(std::string_view target) {
+  const auto is_printable = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (!std::all_of(target.begin(), target.end(), is_printable)) {
+    throw HttpRefusal(400, "the request target holds a character that must be percent-encoded");
+  }
+  if (target == "*") return {.path = "*", .query = ""};
+  const std::string_view rest = without_authority(target);
+  const size_t question = rest.find('?');
+  const std::string_view path = rest.substr(0, question);
+  if (!path.starts_with('/') && (rest.data() == target.data() || !path.empty())) {
+    throw HttpRefusal(400, "the request target must begin with /");
+  }
+  if (target.find('#') != std::string_view::npos) {
+    throw HttpRefusal(400, "the request target has a fragment (#), which is never sent");
+  }
+  HttpTarget result{.path = path.empty() ? "/" : percent_decoded(path), .query = ""};
+  if (question != std::string_view::npos) result.query = rest.substr(question + 1);
+  if (!is_valid_utf8(result.path)) throw HttpRefusal(400, "the path isn't UTF-8");
+  if (std::any_of(result.path.begin(), result.path.end(), is_control)) {
+    throw HttpRefusal(400, "the path holds a control character");
+  }
+  return result;
+}
+
+}  // namespace paceline
