@@ -8,7 +8,7 @@ namespace {
 constexpr double kNewest = 0.25;       // the newest time's weight in the running mean
 constexpr double kFirstRows = 8;       // few enough for any machine
 constexpr double kWellBelow = 0.85;    // of the limit
-constexpr double kGrowth = 1.25;       // from there it stays below 1.07 times the limit
+constexpr double kGrowth = 1.15;       // from there it stays below the limit
 constexpr int64_t kMeasureEvery = 64;  // steps
 
 }  // namespace

@@ -278,6 +278,7 @@ void add_matmul_cases(std::vector<OpCase>& cases) {
     }
   }
   cases.push_back(matmul_case(DType::bf16, 1, 128256, 2048, CaseSize::large));
+  cases.push_back(matmul_case(DType::bf16, 8, 128256, 2048, CaseSize::large));
   for (const DType dtype : {DType::f32, DType::f16}) {
     cases.push_back(matmul_case(dtype, 512, 2048, 2048, CaseSize::large));
     cases.push_back(matmul_case(dtype, 1, 16384, 2048, CaseSize::large));

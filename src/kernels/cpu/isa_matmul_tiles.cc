@@ -27,7 +27,8 @@ constexpr int64_t kPairBytes = kPanelWidth * 2 * static_cast<int64_t>(sizeof(Bf1
 constexpr int64_t kTileElements = kTileRows * kTileColumns;  // of sums
 // Of few rows so many panels are read side by side, so many steps at a time.
 constexpr int64_t kLowPanels = 8;
-constexpr int64_t kStepsAtOnce = 4;
+constexpr int64_t kStepsAtOnce = 1;
+constexpr uintptr_t kPrefetchBytes = kStepsAtOnce * kStepWeights * sizeof(Bf16);
 
 // GCC 12 doesn't know that loading a tile reads memory: what was written before must stand there.
 PL_INLINE void finish_stores() { __asm__ volatile("" ::: "memory"); }
@@ -117,18 +118,31 @@ void multiply_high(const Block& block) {
   }
 }
 
+// Half of what the panel's next turn needs.
+PL_INLINE void prefetch_half(const Bf16* weights) {
+  const auto from = reinterpret_cast<uintptr_t>(weights) + kPrefetchBytes;
+#pragma GCC unroll 16
+  for (int64_t line = 0; line < kStepWeights; line += kRowBytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(from + static_cast<uintptr_t>(line)));
+  }
+}
+
 // Up to 16 rows by 64 columns, two panels.
 template <int kPanels>
 PL_INLINE void add_low_step(const Bf16* inputs, int64_t input_stride, const Bf16* first,
                             const Bf16* second) {
   _tile_loadd(4, inputs, input_stride);
+  prefetch_half(first);
   _tile_loadd(5, first, kPairBytes);
   _tile_dpbf16ps(0, 4, 5);
+  prefetch_half(first + kStepWeights / 2);
   _tile_loadd(6, first + 2 * kTileColumns, kPairBytes);
   _tile_dpbf16ps(1, 4, 6);
   if constexpr (kPanels == 2) {
+    prefetch_half(second);
     _tile_loadd(7, second, kPairBytes);
     _tile_dpbf16ps(2, 4, 7);
+    prefetch_half(second + kStepWeights / 2);
     _tile_loadd(5, second + 2 * kTileColumns, kPairBytes);
     _tile_dpbf16ps(3, 4, 5);
   }
