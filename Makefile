@@ -13,7 +13,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check test-release asan tsan equalities fuzz bench lint format nightly install clean
+.PHONY: help run build test check test-release asan tsan equalities fuzz bench bench-batch lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,13 @@ bench: ## Speed against the roofline, then the kernel benchmarks
 	build/release/paceline bench
 	@for bench in build/release/bench/paceline_bench_*; do echo "$$bench"; "$$bench" || exit 1; done
 
+bench-batch: ## Batches: tokens per second by size, cached prefixes, gaps beside a prefill, memory
+	$(DEPS) build
+	$(CONFIGURE) release
+	$(BUILD) release --target paceline
+	build/release/paceline bench --batch -m models/paceline-10m
+	build/release/paceline bench --batch --shape llama-3.2-1b
+
 lint: ## clang-tidy over what changed since SINCE (default HEAD; SINCE=all: everything)
 	$(DEPS) build lint
 	tools/lint.sh $(SINCE)
@@ -78,11 +85,12 @@ format: ## Lay out the sources as .clang-format says
 	$(DEPS) build test
 	tools/check_format.sh --fix
 
-nightly: check ## The long runs: full random tests, the second compiler, ThreadSanitizer, ten minutes of each fuzz target
+nightly: check ## The long runs: full random tests, equalities, the second compiler, ThreadSanitizer, ten minutes of each fuzz target
 	$(DEPS) build test lint fuzz
 	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=7200
 	$(BUILD) release
 	PACELINE_TEST_SCALE=full $(CTEST) release
+	$(MAKE) equalities
 	$(CONFIGURE) lint
 	$(BUILD) lint
 	$(MAKE) tsan

@@ -1,0 +1,116 @@
+#include "engine/engine_thread.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "tests/engine/engine_fixture.h"
+
+namespace paceline::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Lets the script's rows come only while it is open.
+class Barrier {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    reached_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void wait_until_reached() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return reached_; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+  bool reached_ = false;
+};
+
+class EngineThreadTest : public EngineTest {
+ protected:
+  EngineThreadTest()
+      : EngineTest([this](int32_t token, int32_t position, std::span<float> logits) {
+          if (position == 3) barrier_.pass();
+          count_up(token, position, logits);
+        }) {}
+
+  // Waits for the end of so many requests.
+  void collect(size_t count) {
+    std::vector<TokenEvent> events;
+    while (count > 0 && channel_->wait(events)) {
+      for (TokenEvent& event : events) {
+        Answer& answer = answers_[{event.request, event.choice}];
+        if (event.token) answer.tokens.push_back(event.token->id);
+        if (!event.ending) continue;
+        answer.ending = std::move(event.ending);
+        --count;
+      }
+    }
+  }
+
+  Barrier barrier_;
+};
+
+TEST_F(EngineThreadTest, a_step_that_hangs_grows_old_and_an_idle_engine_has_no_age) {
+  engine();
+  EngineThread thread(*engine_, {});
+  EXPECT_EQ(thread.age_of_last_step().count(), 0);
+  const RequestId id = submit(greedy({1, 2, 3, 4}, 3));
+  barrier_.wait_until_reached();
+  const auto age = thread.age_of_last_step();
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_GE(thread.age_of_last_step(), age + milliseconds(19));
+  barrier_.open();
+  collect(1);
+  EXPECT_EQ(answer(id).tokens, (std::vector<TokenId>{5, 6, 7}));
+  while (thread.age_of_last_step().count() > 0) std::this_thread::yield();
+}
+
+TEST_F(EngineThreadTest, its_end_cancels_what_still_runs) {
+  engine();
+  auto thread = std::make_unique<EngineThread>(*engine_, AdmissionWindow{});
+  const RequestId running = submit(greedy({1, 2, 3, 4}, 20));
+  barrier_.wait_until_reached();
+  const RequestId waiting = submit(greedy({5}, 20));
+  std::jthread opener([this] {
+    std::this_thread::sleep_for(milliseconds(5));  // meanwhile the thread is told to stop
+    barrier_.open();
+  });
+  thread.reset();
+  collect(2);
+  EXPECT_EQ(answer(running).ending->finish.reason, FinishReason::cancelled);
+  EXPECT_EQ(answer(waiting).ending->finish.reason, FinishReason::cancelled);
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(EngineThreadTest, an_idle_engine_waits_for_a_batch_or_a_moment) {
+  engine();
+  barrier_.open();
+  auto thread = std::make_unique<EngineThread>(
+      *engine_, AdmissionWindow{.timeout = std::chrono::hours(1), .num_requests = 2});
+  const RequestId first = submit(greedy({1}, 1));
+  std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(engine_->num_running() + engine_->num_waiting(), 0) << "one request is no batch";
+  const RequestId second = submit(greedy({2}, 1));
+  collect(2);
+  thread.reset();
+  EXPECT_EQ(answer(first).tokens, (std::vector<TokenId>{2}));
+  EXPECT_EQ(answer(second).tokens, (std::vector<TokenId>{3}));
+  EXPECT_EQ(runner_.num_runs, 1);
+}
+
+}  // namespace
+}  // namespace paceline::testing
