@@ -27,7 +27,7 @@ Value absolute(Runtime&, const Value& value, Arguments&) {
 }
 
 Value to_int(Runtime&, const Value& value, Arguments& arguments) {
-  const Value otherwise = arguments.optional("default").value_or(Value(int64_t{0}));
+  Value otherwise = arguments.optional("default").value_or(Value(int64_t{0}));
   const int64_t base = arguments.integer("base", 10);
   require_defined(value);
   if (value.is_integral()) return value.integer();
@@ -41,7 +41,7 @@ Value to_int(Runtime&, const Value& value, Arguments& arguments) {
 }
 
 Value to_float(Runtime&, const Value& value, Arguments& arguments) {
-  const Value otherwise = arguments.optional("default").value_or(Value(0.0));
+  Value otherwise = arguments.optional("default").value_or(Value(0.0));
   require_defined(value);
   if (value.is_number()) return value.real();
   if (!value.is_string()) return otherwise;

@@ -21,6 +21,8 @@ class TemplateObject {
 
   virtual std::string_view type_name() const = 0;
   virtual bool is_callable() const { return false; }
+  // Takes them, since overriders take them apart.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual TemplateValue call(TemplateArguments /*arguments*/) {
     throw TemplateError("'" + std::string(type_name()) + "' object is not callable");
   }

@@ -45,8 +45,8 @@ const TokenNames& BatchTokenNames::get() {
 }
 
 BatchAnswer answer_job(const BatchJob& job, const std::string& model, BatchTokenNames& names) {
-  static const TokenNames kNoNames(nullptr);
-  const TokenNames& of_tokens = names_tokens(job.request) ? names.get() : kNoNames;
+  static const TokenNames no_names(nullptr);
+  const TokenNames& of_tokens = names_tokens(job.request) ? names.get() : no_names;
   return std::visit(Answering{job, model, of_tokens}, job.request);
 }
 

@@ -37,7 +37,7 @@ struct RequestState {
 
 struct Sequence {
   // Throws nothing that check_request would not have found.
-  Sequence(std::shared_ptr<const RequestState> state, int32_t choice, KvCache& cache);
+  Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvCache& cache);
 
   const GenerateRequest& request() const { return shared->request; }
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }

@@ -36,7 +36,7 @@ class ClassifyJob {
 
  private:
   GenerateRequest request_for(std::vector<TokenId> prompt) const;
-  void add_label_requests(const std::vector<std::vector<TokenId>>& label_tokens);
+  void add_label_requests(const std::vector<std::vector<TokenId>>& labels);
 
   const TextModel& model_;
   ClassifyOptions options_;
