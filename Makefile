@@ -13,13 +13,16 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check test-release asan tsan equalities fuzz bench bench-batch lint format nightly install clean
+.PHONY: help run serve build test check test-release asan tsan equalities fuzz bench bench-batch lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## Build, then stream text from the bundled model (PROMPT="...")
 	build/release/paceline generate -p "$(PROMPT)" --max-tokens 200
+
+serve: build ## Build, then answer OpenAI's API with the bundled model at http://127.0.0.1:8080
+	build/release/paceline serve
 
 build: ## The optimised binary, build/release/paceline
 	$(DEPS) build

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 
 #include "cli/batch_run.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
+#include "cli/served_names.h"
 #include "cli/system_prompt.h"
 #include "cli/usage_error.h"
 
@@ -56,18 +56,6 @@ FinishedRequests take_up(BatchResults& results) {
   return finished;
 }
 
-// What requests may call the model: the names given, else its path and the last part of that.
-std::vector<std::string> model_names(const Settings& settings) {
-  if (!settings.served_model_names.empty()) return settings.served_model_names;
-  const std::string path =
-      settings.load.model.empty() ? model_directory(settings).string() : settings.load.model;
-  std::filesystem::path last = std::filesystem::path(path).lexically_normal();
-  if (!last.has_filename()) last = last.parent_path();
-  std::vector<std::string> names = {last.filename().string()};
-  if (names[0] != path) names.push_back(path);
-  return names;
-}
-
 std::string grouped_count(int64_t count) {
   constexpr int64_t kFractionsShown = 100;  // grouped_number() shows them below
   return count < kFractionsShown ? std::to_string(count)
@@ -108,7 +96,7 @@ int run_batch(const Settings& settings, Session& session) {
   {
     const Interrupt::Graceful graceful(session.interrupt());
     const Settings complete = with_system_prompt(settings, llm, session);
-    BatchRun run(llm, complete, session, model_names(settings));
+    BatchRun run(llm, complete, session, served_names(settings));
     counts = run.run(input, finished, results);
     results.finish();
   }

@@ -8,7 +8,7 @@ using enum CommandId;
 
 constexpr CommandSet kOnModel = kLoading | set_of({inspect});
 // Commands that have many requests.
-constexpr CommandSet kMany = set_of({generate, classify, score, batch});
+constexpr CommandSet kMany = set_of({generate, classify, score, batch, serve});
 
 constexpr OptionDef kBatchingOptions[] = {
     {.name = "max-num-batched-tokens",
@@ -86,12 +86,15 @@ constexpr OptionDef kBatchingOptions[] = {
      .placeholder = "X",
      .kind = OptionKind::number,
      .limits = {0, 1000},
-     .default_text = "0, no limit",
+     .default_text = "2.5 for serve, else 0: no limit",
      .help = "Let a step with a prompt in it take at most X times one that only continues answers.",
      .group = OptionGroup::batching,
      .commands = kLoading,
-     .apply = [](Settings& s,
-                 const OptionValue& v) { s.load.max_step_slowdown = std::get<double>(v); }},
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.load.max_step_slowdown = std::get<double>(v);
+           s.max_step_slowdown = std::get<double>(v);
+         }},
     {.name = "no-prefix-caching",
      .help = "Compute every prompt from its first token, though another one began alike.",
      .group = OptionGroup::batching,

@@ -83,6 +83,22 @@ constexpr CommandDef kCommands[] = {
          "of a last line is cut off, what it has a result for, be it an error, is not done again. "
          "A line that was wrong counts as new once it is mended.",
      .run = run_batch},
+    {.id = CommandId::serve,
+     .name = "serve",
+     .summary = "Answer OpenAI's API over HTTP, with a page to try it",
+     .examples = "paceline serve\n"
+                 "paceline serve -m Qwen/Qwen3-0.6B --port 9000 --api-key \"$(cat key)\"\n"
+                 "paceline serve --unix-socket /run/paceline.sock",
+     .notes =
+         "When it is ready it says `listening on http://HOST:PORT` on standard error; the page is "
+         "there. Clients of OpenAI's API use http://HOST:PORT/v1 as their base URL.\n\n"
+         "Requests that compute need the media type application/json. Without a key only requests "
+         "that name the loopback (or --allowed-host) in their Host header are answered, and other "
+         "addresses are refused as long as --insecure doesn't say otherwise.\n\n"
+         "SIGTERM or Ctrl-C lets running answers come to their end, for at most --drain-timeout; a "
+         "second signal doesn't. Exit codes: 0 after a drain, 130 after a second signal, 70 when "
+         "the engine has failed.",
+     .run = run_serve},
     {.id = CommandId::render,
      .name = "render",
      .summary = "Show the prompt that a chat template makes",

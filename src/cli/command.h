@@ -35,6 +35,7 @@ int run_perplexity(const Settings& settings, Session& session);
 int run_inspect(const Settings& settings, Session& session);
 int run_bench(const Settings& settings, Session& session);
 int run_batch(const Settings& settings, Session& session);
+int run_serve(const Settings& settings, Session& session);
 int run_trace(const Settings& settings, Session& session);
 
 }  // namespace paceline

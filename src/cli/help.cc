@@ -22,7 +22,7 @@ constexpr Heading kHeadings[] = {
     {OptionGroup::sampling, "Sampling"},   {OptionGroup::stopping, "Stopping"},
     {OptionGroup::measuring, "Measuring"}, {OptionGroup::model, "Model"},
     {OptionGroup::memory, "Memory"},       {OptionGroup::batching, "Batching"},
-    {OptionGroup::general, "General"},
+    {OptionGroup::serving, "Serving"},     {OptionGroup::general, "General"},
 };
 
 // The paragraph broken into lines of kWidth columns, each after the first indented.

@@ -48,7 +48,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "the model's own",
      .help = "Chat template: a file, the name of one of the model's, or chatml, gemma or llama3.",
      .group = OptionGroup::model,
-     .commands = kChatting | set_of({batch}),
+     .commands = kChatting | set_of({batch, serve}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.chat_template = as_text(v); }},
     {.name = "served-model-name",
      .placeholder = "NAME",
@@ -56,7 +56,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "the model's path and its last part",
      .help = "What requests may call the model; repeat it for several, answers have the first.",
      .group = OptionGroup::model,
-     .commands = set_of({batch}),
+     .commands = set_of({batch, serve}),
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.served_model_names = std::get<std::vector<std::string>>(v);

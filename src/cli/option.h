@@ -29,6 +29,7 @@ enum class CommandId : uint8_t {
   bench,
   trace,
   batch,
+  serve,
 };
 
 using CommandSet = uint32_t;
@@ -53,6 +54,7 @@ enum class OptionGroup : uint8_t {
   model,
   memory,
   batching,
+  serving,
   general
 };
 

@@ -16,12 +16,13 @@ std::span<const OptionDef> generation_options();  // sampling and stopping
 std::span<const OptionDef> measuring_options();   // measuring
 std::span<const OptionDef> model_options();       // model and memory
 std::span<const OptionDef> batching_options();    // batching
+std::span<const OptionDef> serving_options();     // serving
 std::span<const OptionDef> general_options();     // general
 
 // What several of the files speak of: sets of commands, and the largest count of tokens.
 constexpr CommandSet kLoading =
     set_of({CommandId::generate, CommandId::chat, CommandId::classify, CommandId::score,
-            CommandId::perplexity, CommandId::bench, CommandId::batch});
+            CommandId::perplexity, CommandId::bench, CommandId::batch, CommandId::serve});
 constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
 constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});
 constexpr double kMaxTokens = 2147483647;

@@ -56,6 +56,23 @@ struct Settings {
   std::string input;
   std::vector<std::string> served_model_names;
 
+  // serve
+  std::optional<double> max_step_slowdown;  // load.max_step_slowdown when it was given
+  std::string host = "127.0.0.1";
+  int64_t port = 8080;
+  std::string unix_socket;
+  std::vector<std::string> api_keys;
+  std::vector<std::string> allowed_hosts;
+  bool insecure = false;
+  std::string tls_certificate;
+  std::string tls_key;
+  double drain_timeout_s = 30;
+  double drain_delay_s = 0;
+  int64_t max_connections = 16384;
+  int64_t max_requests = 0;
+  bool log_json = false;
+  bool log_requests = true;
+
   // trace
   bool replay = false;
 

@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-Channel::Channel() {
+Channel::Channel(std::function<void()> listener) : listener_(std::move(listener)) {
   constexpr size_t kUsual = 16;  // so that a reader who keeps up costs no allocation
   events_.reserve(kUsual);
 }
@@ -14,7 +14,13 @@ void Channel::push(TokenEvent&& event) {
   events_.push_back(std::move(event));
 }
 
-void Channel::notify() { came_.notify_all(); }
+void Channel::notify() {
+  if (listener_) {
+    listener_();
+  } else {
+    came_.notify_all();
+  }
+}
 
 bool Channel::wait(std::vector<TokenEvent>& out) {
   out.clear();

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -13,7 +14,9 @@ namespace paceline {
 // Any number of requests may share one. All members may be called from any thread.
 class Channel {
  public:
-  Channel();
+  // `listener`, if there is one, is called by notify() on the engine's thread in place of waking
+  // who waits: for a reader that has a loop of its own and polls. It must not block.
+  explicit Channel(std::function<void()> listener = nullptr);
 
   // Adds an event; who waits learns of it at the next notify().
   void push(TokenEvent&& event);
@@ -29,6 +32,7 @@ class Channel {
   void end();
 
  private:
+  const std::function<void()> listener_;
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<TokenEvent> events_;

@@ -54,6 +54,10 @@ class Engine {
   // Any thread. Lets go of what a request with `hold` holds.
   void release(RequestId id);
 
+  // Any thread. Calls `look` on the engine's thread before the next step; it must neither block nor
+  // throw.
+  void inspect(EngineInspection look);
+
   // One step: false when nothing is left to do.
   bool step();
   // Waits for mail at most so long; how many requests came.
@@ -79,6 +83,8 @@ class Engine {
 
   // The engine's thread.
   const KvCache& cache() const { return cache_; }
+  std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
+  std::span<const std::unique_ptr<Sequence>> waiting() const { return waiting_; }
   const EngineCounters& counters() const { return counters_; }
   const StepBudget& budget() const { return budget_; }
   void set_observer(StepObserver* observer) { observer_ = observer; }

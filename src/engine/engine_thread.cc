@@ -1,5 +1,8 @@
 #include "engine/engine_thread.h"
 
+#include <exception>
+#include <utility>
+
 namespace paceline {
 namespace {
 
@@ -10,8 +13,12 @@ int64_t now_ns() {
 
 }  // namespace
 
-EngineThread::EngineThread(Engine& engine, AdmissionWindow window)
-    : engine_(engine), window_(window), thread_([this] { run(); }) {}
+EngineThread::EngineThread(Engine& engine, AdmissionWindow window,
+                           std::function<void(const std::string& message)> on_failure)
+    : engine_(engine),
+      window_(window),
+      on_failure_(std::move(on_failure)),
+      thread_([this] { run(); }) {}
 
 EngineThread::~EngineThread() {
   stopping_.store(true);
@@ -20,6 +27,15 @@ EngineThread::~EngineThread() {
 }
 
 void EngineThread::run() {
+  if (!on_failure_) return step_until_stopped();
+  try {
+    step_until_stopped();
+  } catch (const std::exception& error) {
+    on_failure_(error.what());
+  }
+}
+
+void EngineThread::step_until_stopped() {
   constexpr std::chrono::milliseconds kForEver = std::chrono::hours(1);
   while (!stopping_.load()) {
     engine_.wait_for_mail(kForEver);

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <thread>
 
 #include "engine/engine.h"
@@ -19,7 +21,10 @@ struct AdmissionWindow {
 class EngineThread {
  public:
   // The engine must outlive it; from here on this thread alone steps it.
-  EngineThread(Engine& engine, AdmissionWindow window);
+  // `on_failure` is called on this thread with what a step threw outside any request, which is the
+  // engine's end; without it that ends the process.
+  EngineThread(Engine& engine, AdmissionWindow window,
+               std::function<void(const std::string& message)> on_failure = nullptr);
   // Ends what still runs, as cancelled.
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
@@ -30,9 +35,11 @@ class EngineThread {
 
  private:
   void run();
+  void step_until_stopped();
 
   Engine& engine_;
   AdmissionWindow window_;
+  std::function<void(const std::string& message)> on_failure_;
   std::atomic<bool> stopping_ = false;
   std::atomic<int64_t> busy_since_ns_ = 0;  // of the steady clock; 0: idle
   std::thread thread_;

@@ -47,6 +47,8 @@ void Engine::check(GenerateRequest& request) const {
 void Engine::cancel(RequestId id) { mailbox_.cancel(id); }
 void Engine::release(RequestId id) { mailbox_.release(id); }
 
+void Engine::inspect(EngineInspection look) { mailbox_.inspect(std::move(look)); }
+
 void Engine::take_in() {
   mailbox_.take(mail_);
   for (SequencePtr& sequence : mail_.submitted) {
@@ -60,6 +62,7 @@ void Engine::take_in() {
     std::erase_if(holds_, [id](const auto& hold) { return hold.first == id; });
   }
   end_cancelled();
+  for (const EngineInspection& look : mail_.inspections) look(*this);
 }
 
 // In the order (priority, arrival id): a preempted sequence stands before fresh ones of its class.

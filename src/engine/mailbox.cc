@@ -8,6 +8,7 @@ void Mail::clear() {
   submitted.clear();
   cancelled.clear();
   released.clear();
+  inspections.clear();
 }
 
 void Mailbox::submit(std::unique_ptr<Sequence> sequence) {
@@ -30,6 +31,14 @@ void Mailbox::release(RequestId id) {
   {
     const std::lock_guard lock(mutex_);
     mail_.released.push_back(id);
+  }
+  came_.notify_one();
+}
+
+void Mailbox::inspect(EngineInspection look) {
+  {
+    const std::lock_guard lock(mutex_);
+    mail_.inspections.push_back(std::move(look));
   }
   came_.notify_one();
 }

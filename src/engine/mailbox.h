@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,13 +12,20 @@
 
 namespace paceline {
 
+class Engine;
+
+using EngineInspection = std::function<void(const Engine&)>;
+
 // What has come since the last look, in order of arrival.
 struct Mail {
   std::vector<std::unique_ptr<Sequence>> submitted;  // the first choice of each request
   std::vector<RequestId> cancelled;
   std::vector<RequestId> released;  // whose held prefix may go
+  std::vector<EngineInspection> inspections;
 
-  bool empty() const { return submitted.empty() && cancelled.empty() && released.empty(); }
+  bool empty() const {
+    return submitted.empty() && cancelled.empty() && released.empty() && inspections.empty();
+  }
   void clear();
 };
 
@@ -27,6 +35,7 @@ class Mailbox {
   void submit(std::unique_ptr<Sequence> sequence);
   void cancel(RequestId id);
   void release(RequestId id);
+  void inspect(EngineInspection look);
 
   // Exchanges what has come for the cleared `mail`.
   void take(Mail& mail);

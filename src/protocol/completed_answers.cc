@@ -8,10 +8,27 @@
 namespace paceline {
 namespace {
 
-// A choice without the log-probabilities of its text, which each kind of request asks for in its
-// own way.
-AnswerChoice make_choice(const Completion& completion, const GenerationFields& fields,
-                         const TokenNames& names) {
+// The prompt's text and tokens in front of the answer's.
+void add_echo(const CompletionRequest& request, const PromptText& prompt,
+              const Completion& completion, const TokenNames& names, AnswerChoice& choice) {
+  if (choice.text) choice.text->insert(0, echoed_text(prompt, names));
+  if (!choice.logprobs) return;
+  auto tokens = report_echo(completion.prompt_logprobs, *request.logprobs, prompt,
+                            request.add_special_tokens, names);
+  choice.logprobs->insert(choice.logprobs->begin(), std::make_move_iterator(tokens.begin()),
+                          std::make_move_iterator(tokens.end()));
+}
+
+bool has_token_ids(const PromptList& list) {
+  return std::any_of(list.prompts.begin(), list.prompts.end(), [](const PromptText& prompt) {
+    return std::holds_alternative<std::vector<int32_t>>(prompt);
+  });
+}
+
+}  // namespace
+
+AnswerChoice answer_choice(const Completion& completion, const GenerationFields& fields,
+                           const TokenNames& names) {
   AnswerChoice choice{.text = completion.text,
                       .finish_reason = completion.finish_reason,
                       .stop_reason = completion.stop_reason,
@@ -27,42 +44,23 @@ AnswerChoice make_choice(const Completion& completion, const GenerationFields& f
   return choice;
 }
 
-// The prompt's text and tokens in front of the answer's.
-void add_echo(const CompletionRequest& request, const PromptText& prompt,
-              const Completion& completion, const TokenNames& names, AnswerChoice& choice) {
-  if (choice.text) {
-    const auto* text = std::get_if<std::string>(&prompt);
-    choice.text->insert(
-        0, text != nullptr ? *text : names.decode(std::get<std::vector<int32_t>>(prompt)));
-  }
-  if (!choice.logprobs) return;
-  auto tokens = report_echo(completion.prompt_logprobs, *request.logprobs, prompt,
-                            request.add_special_tokens, names);
-  choice.logprobs->insert(choice.logprobs->begin(), std::make_move_iterator(tokens.begin()),
-                          std::make_move_iterator(tokens.end()));
-}
-
-// Every choice of a part has the same prompt, which counts once.
-void add_usage(const CompletedPart& part, AnswerUsage& usage) {
-  const Usage& of_first = part.choices.front().usage;
+void add_usage(std::span<const Completion> choices, AnswerUsage& usage) {
+  const Usage& of_first = choices.front().usage;
   usage.prompt_tokens += of_first.prompt_tokens;
   usage.cached_tokens = usage.cached_tokens.value_or(0) + of_first.cached_tokens;
-  for (const Completion& completion : part.choices) {
+  for (const Completion& completion : choices) {
     usage.completion_tokens += completion.usage.completion_tokens;
   }
+}
+
+std::string echoed_text(const PromptText& prompt, const TokenNames& names) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return names.decode(std::get<std::vector<int32_t>>(prompt));
 }
 
 TokenNaming naming_of(const GenerationFields& fields) {
   return fields.return_tokens_as_token_ids ? TokenNaming::id : TokenNaming::text;
 }
-
-bool has_token_ids(const PromptList& list) {
-  return std::any_of(list.prompts.begin(), list.prompts.end(), [](const PromptText& prompt) {
-    return std::holds_alternative<std::vector<int32_t>>(prompt);
-  });
-}
-
-}  // namespace
 
 bool names_tokens(const ApiRequest& request) {
   if (const auto* completion = std::get_if<CompletionRequest>(&request)) {
@@ -80,7 +78,7 @@ CompletionAnswer completed_answer(const CompletionRequest& request,
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const Completion& completion : parts[part].choices) {
-      AnswerChoice choice = make_choice(completion, request.generation, names);
+      AnswerChoice choice = answer_choice(completion, request.generation, names);
       choice.index = static_cast<int64_t>(answer.choices.size());
       if (request.logprobs) {
         choice.logprobs = report_output(completion.logprobs, *request.logprobs, names);
@@ -90,7 +88,7 @@ CompletionAnswer completed_answer(const CompletionRequest& request,
       }
       answer.choices.push_back(std::move(choice));
     }
-    add_usage(parts[part], answer.usage);
+    add_usage(parts[part].choices, answer.usage);
   }
   return answer;
 }
@@ -100,14 +98,14 @@ ChatAnswer completed_answer(const ChatRequest& request, const CompletedPart& par
   ChatAnswer answer{
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (const Completion& completion : part.choices) {
-    AnswerChoice choice = make_choice(completion, request.generation, names);
+    AnswerChoice choice = answer_choice(completion, request.generation, names);
     choice.index = static_cast<int64_t>(answer.choices.size());
     if (request.logprobs) {
       choice.logprobs = report_output(completion.logprobs, request.top_logprobs, names);
     }
     answer.choices.push_back(std::move(choice));
   }
-  add_usage(part, answer.usage);
+  add_usage(part.choices, answer.usage);
   return answer;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "paceline/results.h"
@@ -20,6 +21,18 @@ struct CompletedPart {
   Classification classification;
   int64_t prompt_tokens = 0;  // of a classification
 };
+
+// A choice without its index and the log-probabilities of its text.
+AnswerChoice answer_choice(const Completion& completion, const GenerationFields& fields,
+                           const TokenNames& names);
+// What `choices`, of one prompt, add to an answer's usage: the prompt counts once.
+void add_usage(std::span<const Completion> choices, AnswerUsage& usage);
+
+// The prompt as an answer with `echo` begins with it.
+std::string echoed_text(const PromptText& prompt, const TokenNames& names);
+
+// How the answers to a request write tokens.
+TokenNaming naming_of(const GenerationFields& fields);
 
 // Whether the answer tells what tokens stand for; TokenNames of no tokenizer do for others.
 bool names_tokens(const ApiRequest& request);

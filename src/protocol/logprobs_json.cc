@@ -64,9 +64,8 @@ void write_alternatives(JsonWriter& writer, const ReportedToken& reported, Token
   writer.end_object();
 }
 
-void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens,
-                   std::string_view text) {
-  int64_t offset = 0;
+void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens, std::string_view text,
+                   int64_t offset) {
   writer.key("text_offset").begin_array();
   for (const ReportedToken& reported : tokens) {
     writer.integer(offset);
@@ -104,7 +103,7 @@ void write_prompt_entry(JsonWriter& writer, const RankedToken& entry, std::optio
 }  // namespace
 
 void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
-                               std::string_view text, TokenNaming naming) {
+                               std::string_view text, TokenNaming naming, int64_t first_offset) {
   writer.begin_object().key("tokens").begin_array();
   for (const ReportedToken& reported : tokens) {
     writer.string(completion_name(reported.token, naming));
@@ -120,7 +119,7 @@ void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken
   writer.end_array().key("top_logprobs").begin_array();
   for (const ReportedToken& reported : tokens) write_alternatives(writer, reported, naming);
   writer.end_array();
-  write_offsets(writer, tokens, text);
+  write_offsets(writer, tokens, text, first_offset);
   writer.end_object();
 }
 

@@ -1,0 +1,161 @@
+// Options of the server: where it listens, who may use it, how it ends.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "cli/option_groups.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr CommandSet kServing = set_of({CommandId::serve});
+constexpr double kMostPort = 65535;
+constexpr double kMostSeconds = 86400;
+
+// "HOST:PORT", "[::1]:PORT", or a part of it.
+void set_address(Settings& settings, const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && text.find(']', colon) == std::string::npos;
+  std::string host = has_port ? text.substr(0, colon) : text;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (!host.empty()) settings.host = host;
+  if (!has_port) return;
+  const char* end = text.data() + text.size();
+  int64_t port = -1;
+  const auto read = std::from_chars(text.data() + colon + 1, end, port);
+  if (read.ec != std::errc() || read.ptr != end || port < 0 ||
+      static_cast<double>(port) > kMostPort) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--addr: found \"{}\", expected HOST:PORT, e.g. 127.0.0.1:8080", text));
+  }
+  settings.port = port;
+}
+
+constexpr OptionDef kServingOptions[] = {
+    {.name = "addr",
+     .placeholder = "HOST:PORT",
+     .kind = OptionKind::text,
+     .default_text = "127.0.0.1:8080",
+     .help = "Where to listen; --host and --port say the same in two.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { set_address(s, as_text(v)); }},
+    {.name = "host",
+     .placeholder = "HOST",
+     .kind = OptionKind::text,
+     .default_text = "127.0.0.1",
+     .help = "Address or name to listen on; other than the loopback it needs --api-key.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.host = as_text(v); }},
+    {.name = "port",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {0, kMostPort},
+     .default_text = "8080",
+     .help = "Port to listen on; 0 is any free one.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.port = as_integer(v); }},
+    {.name = "unix-socket",
+     .placeholder = "PATH",
+     .kind = OptionKind::text,
+     .help = "Listen on a Unix socket instead of host and port.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.unix_socket = as_text(v); }},
+    {.name = "api-key",
+     .placeholder = "KEY",
+     .kind = OptionKind::texts,
+     .help = "Key that requests must bring; repeat it for several (better in PACELINE_API_KEY).",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s,
+                 const OptionValue& v) { s.api_keys = std::get<std::vector<std::string>>(v); }},
+    {.name = "insecure",
+     .help = "Listen on other addresses than the loopback though there is no key.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.insecure = as_flag(v); }},
+    {.name = "allowed-host",
+     .placeholder = "NAME",
+     .kind = OptionKind::texts,
+     .default_text = "the loopback's names",
+     .help = "Name that the Host header may have where no key protects the loopback.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.allowed_hosts = std::get<std::vector<std::string>>(v);
+         }},
+    {.name = "tls-cert",
+     .placeholder = "FILE",
+     .kind = OptionKind::text,
+     .help = "Certificate chain (PEM) for HTTPS.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.tls_certificate = as_text(v); }},
+    {.name = "tls-key",
+     .placeholder = "FILE",
+     .kind = OptionKind::text,
+     .help = "Key (PEM) of --tls-cert.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.tls_key = as_text(v); }},
+    {.name = "max-requests",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 16777216},
+     .default_text = "--max-num-seqs and --max-num-queued-reqs together",
+     .help = "Requests that may be here at once; more get 429.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.max_requests = as_integer(v); }},
+    {.name = "max-connections",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 1000000},
+     .default_text = "16384",
+     .help = "Connections that may be open at once.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.max_connections = as_integer(v); }},
+    {.name = "drain-timeout",
+     .placeholder = "S",
+     .kind = OptionKind::number,
+     .limits = {0, kMostSeconds},
+     .default_text = "30",
+     .help = "Seconds that running answers get after SIGTERM.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.drain_timeout_s = std::get<double>(v); }},
+    {.name = "drain-delay",
+     .placeholder = "S",
+     .kind = OptionKind::number,
+     .limits = {0, kMostSeconds},
+     .default_text = "0",
+     .help = "Seconds after SIGTERM in which requests are still taken, though /ready says no.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.drain_delay_s = std::get<double>(v); }},
+    {.name = "log-format",
+     .placeholder = "FORMAT",
+     .kind = OptionKind::choice,
+     .choices = "text json off",
+     .default_text = "text",
+     .help = "How a request's line on standard error is written: text, json or off.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.log_json = as_text(v) == "json";
+           s.log_requests = as_text(v) != "off";
+         }},
+};
+
+}  // namespace
+
+std::span<const OptionDef> serving_options() { return kServingOptions; }
+
+}  // namespace paceline

@@ -1,0 +1,91 @@
+#include "protocol/answer_chunk.h"
+
+#include "protocol/logprobs_json.h"
+
+namespace paceline {
+namespace {
+
+void write_ids(JsonWriter& writer, const AnswerChunk& chunk) {
+  if (!chunk.token_ids) return;
+  writer.key("token_ids").begin_array();
+  for (const int32_t id : *chunk.token_ids) writer.integer(id);
+  writer.end_array();
+}
+
+void write_end(JsonWriter& writer, const AnswerChunk& chunk) {
+  if (chunk.ending == nullptr) {
+    writer.key("finish_reason").null();
+    write_ids(writer, chunk);
+    return;
+  }
+  AnswerChoice ending = *chunk.ending;
+  ending.token_ids = chunk.token_ids;
+  write_choice_end(writer, ending);
+}
+
+void finish_chunk(JsonWriter& writer, const ChunkStyle& style) {
+  writer.end_object().end_array();
+  if (style.has_usage) writer.key("usage").null();
+  writer.end_object();
+}
+
+}  // namespace
+
+std::string completion_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
+                                  const ChunkStyle& style) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, kCompletionChunkObject);
+  writer.key("choices").begin_array().begin_object().member("index", chunk.index).key("text");
+  chunk.text ? writer.string(*chunk.text) : writer.null();
+  writer.key("logprobs");
+  if (chunk.logprobs) {
+    write_completion_logprobs(writer, *chunk.logprobs, chunk.named_text, style.naming,
+                              chunk.text_offset);
+  } else {
+    writer.null();
+  }
+  write_end(writer, chunk);
+  finish_chunk(writer, style);
+  return json;
+}
+
+std::string chat_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
+                            const ChunkStyle& style) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, kChatChunkObject);
+  writer.key("choices").begin_array().begin_object().member("index", chunk.index);
+  writer.key("delta").begin_object();
+  if (chunk.has_role) writer.member("role", "assistant");
+  if (chunk.text && (chunk.has_role || !chunk.text->empty())) {
+    writer.member("content", *chunk.text);
+  }
+  writer.end_object().key("logprobs");
+  if (chunk.logprobs) {
+    writer.begin_object().key("content");
+    write_chat_logprobs(writer, *chunk.logprobs, style.naming);
+    writer.key("refusal").null().end_object();
+  } else {
+    writer.null();
+  }
+  write_end(writer, chunk);
+  finish_chunk(writer, style);
+  return json;
+}
+
+std::string usage_chunk_json(const AnswerHead& head, std::string_view object,
+                             const AnswerUsage& usage) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, object);
+  writer.key("choices").begin_array().end_array();
+  write_usage(writer, usage);
+  writer.end_object();
+  return json;
+}
+
+}  // namespace paceline

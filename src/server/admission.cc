@@ -1,0 +1,114 @@
+#include "server/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "server/host_check.h"
+
+namespace paceline {
+namespace {
+
+std::optional<ApiError> check_host(const ServerContext& context, const HttpRequest& head) {
+  const HttpAddress& address = context.options.address;
+  const bool is_local = address.unix_socket.empty() && is_loopback_name(address.host);
+  const std::string* host = head.header("host");
+  if (!is_local || !context.keys.empty() || host == nullptr) return std::nullopt;
+  if (is_allowed_host(*host, context.options.allowed_hosts)) return std::nullopt;
+  return ApiError{.status = 403,
+                  .message = fmt::format("Host: found \"{}\", this server is on the loopback "
+                                         "(--allowed-host gives it other names)",
+                                         *host),
+                  .type = "permission_error",
+                  .param = {},
+                  .code = "host_not_allowed"};
+}
+
+std::optional<ApiError> check_key(const ServerContext& context, const HttpRequest& head,
+                                  const Route& route) {
+  if (route.access == RouteAccess::open) return std::nullopt;
+  const std::string* authorization = head.header("authorization");
+  if (context.keys.allows(authorization)) return std::nullopt;
+  return ApiError{.status = 401,
+                  .message = authorization == nullptr
+                                 ? "no API key; send it as \"Authorization: Bearer KEY\""
+                                 : "the API key is wrong",
+                  .type = "invalid_request_error",
+                  .param = {},
+                  .code = "invalid_api_key"};
+}
+
+// A page of another site can send a form or plain text without being asked, but no JSON.
+std::optional<ApiError> check_media_type(const HttpRequest& head) {
+  const std::string* type = head.header("content-type");
+  std::string found = type == nullptr ? "" : type->substr(0, type->find(';'));
+  std::transform(found.begin(), found.end(), found.begin(),
+                 [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+  while (found.ends_with(' ')) found.pop_back();
+  if (found == "application/json") return std::nullopt;
+  return ApiError{.status = 415,
+                  .message = fmt::format("Content-Type: found \"{}\", expected application/json",
+                                         type == nullptr ? "" : *type),
+                  .type = "invalid_request_error",
+                  .param = {},
+                  .code = "unsupported_media_type"};
+}
+
+std::optional<ApiError> check_head(const ServerContext& context, const HttpRequest& head,
+                                   const Route& route) {
+  if (auto error = check_host(context, head)) return error;
+  if (auto error = check_key(context, head, route)) return error;
+  if (!route.computes) return std::nullopt;
+  if (auto error = check_media_type(head)) return error;
+  if (!context.refusing) return std::nullopt;
+  return ApiError{.status = 503,
+                  .message = "the server is shutting down",
+                  .type = "server_error",
+                  .param = {},
+                  .code = "draining"};
+}
+
+HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError& error,
+                const std::string& allow = "") {
+  context.metrics.count_error(error);
+  HttpResponse response = error_response(context, error);
+  const std::string id = request_id_of(head);
+  response.headers.push_back({"x-request-id", id});
+  write_log(context, {.request_id = id,
+                      .route = head.method + " " + head.path,
+                      .peer = head.peer,
+                      .status = error.status,
+                      .usage = {},
+                      .error_code = error.code.value_or(error.type)});
+  if (!allow.empty()) response.headers.push_back({"Allow", allow});
+  return {.refusal = std::move(response), .held = nullptr};
+}
+
+}  // namespace
+
+HttpGate admit(ServerContext& context, const HttpRequest& head) {
+  std::string allow;
+  const auto found = find_route(head.method, head.path, allow);
+  if (const auto* error = std::get_if<ApiError>(&found))
+    return refuse(context, head, *error, allow);
+  const Route* route = std::get<const Route*>(found);
+  if (const auto error = check_head(context, head, *route)) return refuse(context, head, *error);
+  auto admitted = std::make_shared<Admitted>(Admitted{.route = route, .ticket = nullptr});
+  if (route->computes) {
+    admitted->ticket = context.tickets.take();
+    if (admitted->ticket == nullptr) {
+      return refuse(context, head,
+                    {.status = 429,
+                     .message = fmt::format("{} requests are here already; try again later",
+                                            context.tickets.num_taken()),
+                     .type = "rate_limit_error",
+                     .param = {},
+                     .code = "queue_full"});
+    }
+  }
+  return {.refusal = std::nullopt, .held = std::move(admitted)};
+}
+
+}  // namespace paceline

@@ -1,0 +1,132 @@
+#include "server/api_call.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+bool is_id_character(char byte) {
+  return std::isalnum(static_cast<unsigned char>(byte)) != 0 ||
+         std::string_view("-_.:").find(byte) != std::string_view::npos;
+}
+
+std::string now_text() {
+  const auto now = std::chrono::system_clock::now();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+}
+
+}  // namespace
+
+std::string request_id_of(const HttpRequest& request) {
+  constexpr size_t kMaxBytes = 128;
+  const std::string* asked = request.header("x-request-id");
+  if (asked != nullptr && !asked->empty() && asked->size() <= kMaxBytes &&
+      std::all_of(asked->begin(), asked->end(), is_id_character)) {
+    return *asked;
+  }
+  return random_id("req_");
+}
+
+HttpResponse error_response(const ServerContext& context, const ApiError& error) {
+  constexpr int kUnauthorized = 401, kTooMany = 429, kUnavailable = 503;
+  HttpResponse response{.status = error.status, .body = error_json(error)};
+  if (error.status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
+  if (error.status == kTooMany || error.status == kUnavailable) {
+    const double wait = context.metrics.seconds_until_room(context.link);
+    response.headers.push_back({"Retry-After", fmt::format("{:.0f}", std::ceil(wait))});
+    response.headers.push_back({"retry-after-ms", fmt::format("{:.0f}", 1e3 * wait)});
+  }
+  // What a second try wouldn't change.
+  if (error.code == "numerical_error") response.headers.push_back({"x-should-retry", "false"});
+  if (context.refusing) response.close = true;
+  return response;
+}
+
+ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
+                 std::shared_ptr<void> held)
+    : context_(context),
+      exchange_(std::move(exchange)),
+      held_(std::move(held)),
+      entry_{.request_id = request_id_of(exchange_->request()),
+             .route = exchange_->request().method + " " + exchange_->request().path,
+             .peer = exchange_->request().peer,
+             .usage = {},
+             .error_code = {}} {}
+
+double ApiCall::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+void ApiCall::add_headers(HttpResponse& response) const {
+  response.headers.push_back({"x-request-id", entry_.request_id});
+  response.headers.push_back({"openai-processing-ms", fmt::format("{:.0f}", 1e3 * seconds())});
+}
+
+void ApiCall::respond(HttpResponse response) {
+  add_headers(response);
+  const int status = response.status;
+  exchange_->respond(std::move(response));
+  log(status);
+}
+
+void ApiCall::respond_json(std::string body) { respond({.body = std::move(body)}); }
+
+void ApiCall::fail(const ApiError& error) {
+  entry_.error_code = error.code.value_or(error.type);
+  context_.metrics.count_error(error);
+  respond(error_response(context_, error));
+}
+
+void ApiCall::begin_events() {
+  HttpResponse response{.content_type = "text/event-stream",
+                        .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
+  add_headers(response);
+  exchange_->begin(std::move(response));
+}
+
+void ApiCall::end_stream(int status, const std::string& error_code) {
+  entry_.error_code = error_code;
+  log(status);
+}
+
+void ApiCall::log(int status) {
+  if (std::exchange(is_logged_, true)) return;
+  entry_.status = status;
+  entry_.seconds = seconds();
+  write_log(context_, entry_);
+}
+
+void write_log(const ServerContext& context, const LogEntry& entry) {
+  if (!context.options.log) return;
+  std::string line;
+  if (context.options.log_json) {
+    JsonWriter writer(line);
+    writer.begin_object().member("time", now_text()).member("request_id", entry.request_id);
+    writer.member("peer", entry.peer).member("request", entry.route);
+    writer.member("status", entry.status).member("ms", 1e3 * entry.seconds);
+    writer.member("prompt_tokens", entry.usage.prompt_tokens);
+    writer.member("completion_tokens", entry.usage.completion_tokens);
+    if (!entry.error_code.empty()) writer.member("error", entry.error_code);
+    writer.end_object();
+  } else {
+    line = fmt::format("{} {} {} {} {} {:.1f} ms", now_text(), entry.request_id, entry.peer,
+                       json_quote(entry.route), entry.status, 1e3 * entry.seconds);
+    if (entry.usage.prompt_tokens > 0) {
+      line +=
+          fmt::format(" {}+{} tokens", entry.usage.prompt_tokens, entry.usage.completion_tokens);
+    }
+    if (!entry.error_code.empty()) line += " " + entry.error_code;
+  }
+  context.options.log(line);
+}
+
+}  // namespace paceline

@@ -1,0 +1,30 @@
+// ApiKeys knows which keys a request may bring, as digests only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+class ApiKeys {
+ public:
+  explicit ApiKeys(std::span<const std::string> keys);
+
+  bool empty() const { return digests_.empty(); }
+  // Takes as long for a wrong key as for a right one.
+  bool contains(std::string_view key) const;
+  // The value of an Authorization header: "Bearer KEY".
+  bool allows(const std::string* authorization) const;
+
+ private:
+  using Digest = std::array<uint8_t, 32>;
+  static Digest digest_of(std::string_view key);
+
+  std::vector<Digest> digests_;  // SHA-256
+};
+
+}  // namespace paceline

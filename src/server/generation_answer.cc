@@ -1,0 +1,257 @@
+#include "server/generation_answer.h"
+
+#include <utility>
+
+#include "protocol/completed_answers.h"
+#include "protocol/reported_tokens.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kClientClosedRequest = 499;  // as nginx logs it
+
+std::optional<int32_t> top_logprobs_of(const ApiRequest& request) {
+  if (const auto* chat = std::get_if<ChatRequest>(&request)) {
+    return chat->logprobs ? std::optional(chat->top_logprobs) : std::nullopt;
+  }
+  return std::get<CompletionRequest>(request).logprobs;
+}
+
+ApiError queue_full() {
+  return {.status = 429,
+          .message = "the queue is full; try again later",
+          .type = "rate_limit_error",
+          .param = {},
+          .code = "queue_full"};
+}
+
+ApiError ended_by_server() {
+  return {.status = 503,
+          .message = "the server is shutting down",
+          .type = "server_error",
+          .param = {},
+          .code = "draining"};
+}
+
+}  // namespace
+
+GenerationAnswer::GenerationAnswer(std::shared_ptr<ApiCall> call, PreparedRequest prepared)
+    : call_(std::move(call)), prepared_(std::move(prepared)) {
+  const ServerOptions& options = call_->context().options;
+  head_ = new_head(is_chat() ? kChatIdPrefix : kCompletionIdPrefix, options.model_names[0]);
+  head_.system_fingerprint = options.system_fingerprint;
+  style_ = {.naming = naming_of(fields()), .has_usage = fields().streaming.include_usage};
+  num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
+  echoed_.assign(prepared_.parts.size(), false);
+}
+
+const GenerationFields& GenerationAnswer::fields() const {
+  if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) return chat->generation;
+  return std::get<CompletionRequest>(prepared_.request).generation;
+}
+
+void GenerationAnswer::start() {
+  EngineLink& link = call_->context().link;
+  for (size_t part = 0; part < prepared_.parts.size(); ++part) {
+    const auto id = link.submit(shared_from_this(), {.part = part, .index = 0},
+                                std::move(prepared_.parts[part].requests[0]));
+    if (!id) return fail(queue_full());
+    ids_.push_back(*id);
+  }
+  is_accepted_ = true;
+  ++call_->context().metrics.accepted;
+  call_->exchange().on_close([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->client_gone();
+  });
+  if (is_streamed()) begin_stream();
+}
+
+void GenerationAnswer::client_gone() {
+  if (is_over_) return;
+  is_over_ = true;
+  ++call_->context().metrics.cancelled;
+  cancel_parts();
+  call_->end_stream(kClientClosedRequest, "client_gone");
+}
+
+void GenerationAnswer::cancel_parts() {
+  for (const RequestId id : ids_) call_->context().link.cancel(id);
+}
+
+void GenerationAnswer::fail(const ApiError& error) {
+  if (is_over_) return;
+  is_over_ = true;
+  cancel_parts();
+  ServerContext& context = call_->context();
+  if (is_accepted_) ++context.metrics.failed;
+  if (choices_.empty()) return call_->fail(error);
+  // A stream that breaks off says why and has no [DONE].
+  context.metrics.count_error(error);
+  write_event(error_json(error));
+  send();
+  call_->exchange().abort();
+  call_->end_stream(error.status, error.code.value_or(error.type));
+}
+
+void GenerationAnswer::take(AnswerPart which, TokenEvent& event) {
+  PreparedPart& part = prepared_.parts[which.part];
+  const auto k = static_cast<size_t>(event.choice);
+  CompletionBuilder& choice = part.choices[k];
+  const bool has_prompt = event.prompt != nullptr;
+  const std::string_view text = choice.add(event);
+  if (event.ending) {
+    call_->context().metrics.count_choice(*event.ending, k == 0);
+    --num_unfinished_;
+    const bool is_cancelled = event.ending->finish.reason == FinishReason::cancelled;
+    if (choice.error() && !error_)
+      error_ = api_error(choice.error()->code, choice.error()->message);
+    if (is_cancelled && !is_over_ && !error_) error_ = ended_by_server();
+  }
+  if (is_over_ || choices_.empty()) return;
+  if (has_prompt && !echoed_[which.part]) echo_prompt(which.part);
+  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text);
+}
+
+void GenerationAnswer::flush() {
+  if (is_over_) return;
+  if (error_) return fail(*error_);
+  if (choices_.empty()) {
+    if (num_unfinished_ == 0) answer_whole();
+    return;
+  }
+  const ServerOptions& options = call_->context().options;
+  HttpExchange& exchange = call_->exchange();
+  size_t unread = exchange.buffered_bytes();
+  for (const StreamedChoice& choice : choices_) unread += choice.pending_bytes();
+  if (unread > options.hard_buffer_bytes) {
+    ++call_->context().metrics.slow_readers;
+    is_over_ = true;
+    cancel_parts();
+    exchange.abort();
+    return call_->end_stream(kClientClosedRequest, "slow_reader");
+  }
+  const bool is_done = num_unfinished_ == 0;
+  if (exchange.buffered_bytes() > options.soft_buffer_bytes && !is_done) return;
+  const StreamTerms terms{.fields = fields(),
+                          .names = call_->context().names,
+                          .num_top_logprobs = top_logprobs_of(prepared_.request)};
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const auto per_part = static_cast<size_t>(n());
+    const CompletionBuilder& builder = prepared_.parts[i / per_part].choices[i % per_part];
+    choices_[i].tell(builder.completion(), builder.finished(), terms,
+                     [this](const AnswerChunk& chunk) { write_chunk(chunk); });
+  }
+  if (is_done) return finish_stream();
+  send();
+}
+
+void GenerationAnswer::tick() {
+  if (is_over_ || choices_.empty()) return;
+  const auto silent = std::chrono::steady_clock::now() - last_written_;
+  if (silent < call_->context().options.ping_time) return;
+  output_ += ": ping\n\n";
+  send();
+}
+
+void GenerationAnswer::begin_stream() {
+  const size_t num_choices = num_unfinished_;
+  choices_.reserve(num_choices);
+  for (size_t i = 0; i < num_choices; ++i) choices_.emplace_back(static_cast<int64_t>(i));
+  call_->begin_events();
+  if (is_chat()) {
+    for (size_t i = 0; i < num_choices; ++i) {
+      write_chunk({.index = static_cast<int64_t>(i), .has_role = true, .text = ""});
+    }
+  } else if (const auto& request = std::get<CompletionRequest>(prepared_.request);
+             request.echo && !request.logprobs) {
+    for (size_t part = 0; part < prepared_.parts.size(); ++part) echo_prompt(part);
+  }
+  send();
+}
+
+void GenerationAnswer::echo_prompt(size_t part) {
+  echoed_[part] = true;
+  const auto* request = std::get_if<CompletionRequest>(&prepared_.request);
+  if (request == nullptr || !request->echo) return;
+  const TokenNames& names = call_->context().names;
+  const PromptText& prompt = request->prompt.prompts[part];
+  const Completion& first = prepared_.parts[part].choices[0].completion();
+  std::string text;
+  if (first.text) text = echoed_text(prompt, names);
+  for (int64_t k = 0; k < n(); ++k) {
+    std::vector<ReportedToken> tokens;
+    if (request->logprobs) {
+      tokens = report_echo(first.prompt_logprobs, *request->logprobs, prompt,
+                           request->add_special_tokens, names);
+    }
+    choices_[static_cast<size_t>(first_choice(part) + k)].echo(text, std::move(tokens));
+  }
+}
+
+void GenerationAnswer::write_chunk(const AnswerChunk& chunk) {
+  write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
+                        : completion_chunk_json(head_, chunk, style_));
+}
+
+void GenerationAnswer::write_event(std::string_view json) {
+  output_ += "data: ";
+  output_ += json;
+  output_ += "\n\n";
+}
+
+void GenerationAnswer::send() {
+  if (output_.empty()) return;
+  call_->exchange().write(output_);
+  output_.clear();
+  last_written_ = std::chrono::steady_clock::now();
+}
+
+AnswerUsage GenerationAnswer::usage() {
+  AnswerUsage usage;
+  for (PreparedPart& part : prepared_.parts) {
+    std::vector<Completion> counted;
+    for (const CompletionBuilder& choice : part.choices) {
+      counted.emplace_back().usage = choice.completion().usage;
+    }
+    add_usage(counted, usage);
+  }
+  return usage;
+}
+
+void GenerationAnswer::finish_stream() {
+  is_over_ = true;
+  ++call_->context().metrics.completed;
+  call_->set_usage(usage());
+  if (style_.has_usage) {
+    write_event(
+        usage_chunk_json(head_, is_chat() ? kChatChunkObject : kCompletionChunkObject, usage()));
+  }
+  write_event("[DONE]");
+  send();
+  call_->exchange().end();
+  constexpr int kOk = 200;
+  call_->end_stream(kOk);
+}
+
+void GenerationAnswer::answer_whole() {
+  is_over_ = true;
+  ServerContext& context = call_->context();
+  ++context.metrics.completed;
+  call_->set_usage(usage());
+  std::vector<CompletedPart> parts;
+  for (PreparedPart& part : prepared_.parts) {
+    CompletedPart& completed = parts.emplace_back();
+    for (CompletionBuilder& choice : part.choices) {
+      completed.choices.push_back(choice.take());
+      completed.choices.back().prompt_logprobs = completed.choices.front().prompt_logprobs;
+    }
+  }
+  if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) {
+    return call_->respond_json(
+        chat_answer_json(completed_answer(*chat, parts[0], context.names, std::move(head_))));
+  }
+  call_->respond_json(completion_answer_json(completed_answer(
+      std::get<CompletionRequest>(prepared_.request), parts, context.names, std::move(head_))));
+}
+
+}  // namespace paceline

@@ -1,0 +1,64 @@
+// GenerationAnswer is a completion or chat on its way: whole at the end, or in pieces as it comes.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api_call.h"
+#include "server/prepared_request.h"
+#include "server/streamed_choice.h"
+
+namespace paceline {
+
+class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<GenerationAnswer> {
+ public:
+  GenerationAnswer(std::shared_ptr<ApiCall> call, PreparedRequest prepared);
+
+  // Gives all parts to the engine; an error answer when there is no room for all of them.
+  void start();
+
+  const std::string& id() const override { return head_.id; }
+  int64_t first_choice(size_t part) const override { return static_cast<int64_t>(part) * n(); }
+  void take(AnswerPart which, TokenEvent& event) override;
+  void flush() override;
+  void tick() override;
+  void fail(const ApiError& error) override;
+
+ private:
+  int64_t n() const { return fields().n; }
+  const GenerationFields& fields() const;
+  bool is_chat() const { return std::holds_alternative<ChatRequest>(prepared_.request); }
+  bool is_streamed() const { return fields().streaming.stream; }
+
+  void client_gone();
+  void cancel_parts();
+  void begin_stream();
+  void echo_prompt(size_t part);
+  void write_chunk(const AnswerChunk& chunk);
+  void write_event(std::string_view json);
+  void send();
+  void finish_stream();
+  void answer_whole();
+  AnswerUsage usage();
+
+  std::shared_ptr<ApiCall> call_;
+  PreparedRequest prepared_;
+  AnswerHead head_;
+  ChunkStyle style_;
+  std::vector<RequestId> ids_;
+  size_t num_unfinished_;
+  bool is_accepted_ = false;  // the engine has all parts
+  bool is_over_ = false;      // answered, failed, or nobody listens
+  std::optional<ApiError> error_;
+
+  // Of a stream.
+  std::vector<StreamedChoice> choices_;
+  std::vector<bool> echoed_;  // per part
+  std::string output_;        // events that haven't been written
+  std::chrono::steady_clock::time_point last_written_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,92 @@
+#include "server/prepared_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.h"
+#include "engine/engine.h"
+#include "protocol/api_error.h"
+#include "protocol/request_options.h"
+#include "text/chat_prompt.h"
+#include "text/make_request.h"
+
+namespace paceline {
+namespace {
+
+PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, int32_t n) {
+  request.n = n;
+  model.engine.check(request);
+  PreparedPart part;
+  part.choices.reserve(static_cast<size_t>(n));
+  for (int32_t k = 0; k < n; ++k) {
+    CompletionShape shape = completion_shape(request);
+    shape.seed += static_cast<uint64_t>(k);
+    part.choices.emplace_back(model, std::move(shape));
+  }
+  part.requests.push_back(std::move(request));
+  return part;
+}
+
+struct Preparing {
+  const TextModel& model;
+  std::vector<PreparedPart>& parts;
+
+  void operator()(const CompletionRequest& request) const {
+    for (size_t i = 0; i < request.prompt.prompts.size(); ++i) {
+      parts.push_back(
+          prepare_choices(model,
+                          make_request(model, request.prompt.prompts[i],
+                                       completion_options(request, i, std::nullopt, {})),
+                          request.generation.n));
+    }
+  }
+
+  void operator()(const ChatRequest& request) const {
+    GenerateOptions options = chat_options(request, std::nullopt, {});
+    const std::vector<TokenId> ids = encode_chat(model, request.input, options);
+    parts.push_back(
+        prepare_choices(model, make_request(model, ids, options), request.generation.n));
+  }
+
+  void operator()(const ClassificationRequest& request) const {
+    for (size_t i = 0; i < request.input.prompts.size(); ++i) {
+      PreparedPart part;
+      part.classification.emplace(model, request.input.prompts[i],
+                                  classification_options(request, i, std::nullopt, {}));
+      part.requests = part.classification->take_requests();
+      for (GenerateRequest& one : part.requests) model.engine.check(one);
+      parts.push_back(std::move(part));
+    }
+  }
+};
+
+void check_model_name(const CommonFields& common, const std::vector<std::string>& names) {
+  if (!common.model || std::find(names.begin(), names.end(), *common.model) != names.end()) return;
+  throw RequestError("model", "model_not_found",
+                     fmt::format("model: found \"{}\", this server has {}", *common.model,
+                                 fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+ApiRequest parse_api_request(ApiEndpoint endpoint, std::string_view body,
+                             const std::vector<std::string>& model_names) {
+  const Json json = parse_json(body, "the request");
+  ApiRequest request = [&]() -> ApiRequest {
+    if (endpoint == ApiEndpoint::classify) return parse_classification_request(json);
+    if (endpoint == ApiEndpoint::chat) return parse_chat_request(json);
+    return parse_completion_request(json);
+  }();
+  check_model_name(common_fields_of(request), model_names);
+  return request;
+}
+
+PreparedRequest prepare_request(const TextModel& model, ApiRequest request) {
+  PreparedRequest prepared{.request = std::move(request), .parts = {}};
+  std::visit(Preparing{model, prepared.parts}, prepared.request);
+  return prepared;
+}
+
+}  // namespace paceline

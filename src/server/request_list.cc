@@ -1,0 +1,108 @@
+// GET /v1/requests: running and waiting sequences, the last steps, and who holds which block.
+#include <memory>
+
+#include "base/json_writer.h"
+#include "engine/engine_thread.h"
+#include "server/engine_snapshot.h"
+#include "server/routes.h"
+
+namespace paceline {
+namespace {
+
+void write_optional(JsonWriter& writer, std::string_view name, std::optional<double> value) {
+  writer.key(name);
+  value ? writer.number(*value) : writer.null();
+}
+
+void write_engine(JsonWriter& writer, const ServerContext& context,
+                  const EngineSnapshot& snapshot) {
+  const EngineLimits& limits = context.model.engine.limits();
+  int64_t num_running = 0;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
+  const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
+  const EngineThread* thread = context.engine_thread;
+  writer.key("engine").begin_object();
+  writer.member("step", snapshot.num_steps).member("num_running", num_running);
+  writer.member("num_waiting", num_sequences - num_running);
+  writer.member("max_num_seqs", limits.max_num_seqs).member("max_queued", limits.max_queued);
+  writer.member("max_model_len", limits.max_model_len);
+  writer.member("tokens_per_second", context.steps.tokens_per_second());
+  write_optional(writer, "ttft_p50_s", context.metrics.time_to_first_token.quantile(0.5));
+  write_optional(writer, "ttft_p99_s", context.metrics.time_to_first_token.quantile(0.99));
+  writer.member("step_age_s", thread == nullptr ? 0.0 : thread->age_of_last_step().count());
+  writer.member("prefix_queries", context.metrics.prompt_tokens);
+  writer.member("prefix_hits", context.metrics.cached_tokens);
+  writer.member("preemptions", snapshot.preemptions).end_object();
+}
+
+void write_sequence(JsonWriter& writer, const ServerContext& context,
+                    const SequenceSnapshot& sequence) {
+  const EngineLink::Target* target = context.link.find(sequence.tag);
+  writer.begin_object().member("sequence", sequence.sequence);
+  writer.member("id", target == nullptr ? std::string() : target->answer->id());
+  const int64_t first = target == nullptr ? 0 : target->answer->first_choice(target->which.part);
+  writer.member("choice", first + sequence.choice);
+  writer.member("state", sequence.is_running ? "running" : "waiting");
+  writer.member("prompt_tokens", sequence.prompt_tokens);
+  writer.member("cached_tokens", sequence.cached_tokens);
+  writer.member("output_tokens", sequence.output_tokens);
+  writer.member("max_tokens", sequence.max_tokens).member("blocks", sequence.blocks);
+  writer.member("preemptions", sequence.preemptions);
+  writer.member("queue_s", sequence.queue_seconds).member("age_s", sequence.age_seconds);
+  writer.end_object();
+}
+
+void write_pool(JsonWriter& writer, const PoolSnapshot& pool) {
+  writer.begin_object().member("num_blocks", pool.num_blocks);
+  writer.member("block_size", pool.block_size).key("window");
+  pool.window == 0 ? writer.null() : writer.integer(pool.window);
+  writer.key("blocks").begin_array();
+  for (const auto& [holder, count] : pool.runs) {
+    writer.begin_array().integer(holder).integer(count).end_array();
+  }
+  writer.end_array().end_object();
+}
+
+void write_steps(JsonWriter& writer, const StepHistory& steps) {
+  writer.key("steps").begin_array();
+  for (const StepHistory::Step& step : steps.last_steps()) {
+    writer.begin_object().member("step", step.step).member("ms", 1e3 * step.seconds);
+    writer.key("slices").begin_array();
+    for (const auto& [sequence, rows] : step.slices) {
+      writer.begin_array().integer(sequence).integer(rows).end_array();
+    }
+    writer.end_array().end_object();
+  }
+  writer.end_array();
+}
+
+std::string requests_json(const ServerContext& context, const EngineSnapshot& snapshot) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("object", "list").key("data").begin_array();
+  for (const SequenceSnapshot& one : snapshot.sequences) write_sequence(writer, context, one);
+  writer.end_array();
+  write_engine(writer, context, snapshot);
+  writer.key("pools").begin_array();
+  for (const PoolSnapshot& pool : snapshot.pools) write_pool(writer, pool);
+  writer.end_array();
+  write_steps(writer, context.steps);
+  writer.end_object();
+  return json;
+}
+
+}  // namespace
+
+void show_requests(const CallPtr& call) {
+  HttpServer& http = call->context().http;
+  // The engine's thread only carries the call: it lives and dies on the I/O thread.
+  auto travelling = std::make_shared<CallPtr>(call);
+  call->context().model.engine.inspect([travelling, &http](const Engine& engine) {
+    auto snapshot = std::make_shared<EngineSnapshot>(snapshot_of(engine));
+    http.post([call = std::move(*travelling), snapshot] {
+      if (call->is_open()) call->respond_json(requests_json(call->context(), *snapshot));
+    });
+  });
+}
+
+}  // namespace paceline

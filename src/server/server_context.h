@@ -1,0 +1,40 @@
+// ServerContext is what all routes share; its members are used on the I/O thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "protocol/token_names.h"
+#include "server/api_keys.h"
+#include "server/engine_link.h"
+#include "server/http.h"
+#include "server/server_metrics.h"
+#include "server/server_options.h"
+#include "server/step_history.h"
+#include "server/tickets.h"
+#include "server/worker_pool.h"
+#include "text/text_model.h"
+
+namespace paceline {
+
+class EngineThread;
+
+struct ServerContext {
+  const TextModel& model;
+  const ServerOptions& options;
+  HttpServer& http;
+  TokenNames names;
+  ApiKeys keys;
+  EngineLink link;
+  Tickets tickets;
+  ServerMetrics metrics;
+  StepHistory& steps;
+  const EngineThread* engine_thread = nullptr;  // once the server runs
+  std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
+  bool draining = false;  // it is at its end: not ready any more
+  bool refusing = false;  // nobody is let in any more
+  WorkerPool workers;     // last, so that its jobs end before what they use
+};
+
+}  // namespace paceline

@@ -1,0 +1,47 @@
+// ServerMetrics counts what the server does, as /metrics tells it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "engine/event.h"
+#include "protocol/api_error.h"
+#include "server/histogram.h"
+
+namespace paceline {
+
+class EngineLink;
+
+// One thread.
+struct ServerMetrics {
+  int64_t accepted = 0;  // requests that the engine got
+  int64_t completed = 0;
+  int64_t cancelled = 0;  // by their clients
+  int64_t failed = 0;
+  int64_t slow_readers = 0;
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t generation_tokens = 0;
+  int64_t preemptions = 0;
+  std::map<std::string, int64_t> finished;      // choices, by their finish reason
+  std::map<std::string, int64_t> errors;        // answers, by the error's code
+  std::map<std::string, int64_t> cancelled_in;  // by phase: queue, prefill, decode
+
+  Histogram time_to_first_token{latency_bounds()};
+  Histogram inter_token_latency{short_latency_bounds()};
+  Histogram e2e_latency{latency_bounds()};
+  Histogram queue_time{latency_bounds()};
+  Histogram prefill_time{latency_bounds()};
+  Histogram decode_time{latency_bounds()};
+
+  void count_error(const ApiError& error);
+  // One choice that ended, and the first of its prompt.
+  void count_choice(const Ending& ending, bool is_first);
+  // What a client that finds no room is asked to wait, from 1 to 60.
+  double seconds_until_room(const EngineLink& link) const;
+};
+
+}  // namespace paceline

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/json_writer.h"
+#include "base/version.h"
+#include "engine/engine_thread.h"
+#include "server/page_files.h"
+#include "server/routes.h"
+
+namespace paceline {
+namespace {
+
+int64_t seconds_since_1970(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+void write_model(JsonWriter& writer, const ServerContext& context, std::string_view name) {
+  writer.begin_object().member("id", name).member("object", "model");
+  writer.member("created", seconds_since_1970(context.started)).member("owned_by", "paceline");
+  writer.member("root", context.options.model_names[0]);
+  writer.member("max_model_len", context.model.engine.limits().max_model_len);
+  writer.key("meta").begin_object().member("n_vocab", context.model.engine.vocab_size());
+  writer.member("n_ctx_train", context.model.max_position).end_object();
+  writer.end_object();
+}
+
+void answer_status(const CallPtr& call, std::string_view status) {
+  std::string json;
+  JsonWriter(json).begin_object().member("status", status).end_object();
+  call->respond_json(std::move(json));
+}
+
+ApiError unavailable(std::string_view code, std::string message) {
+  return {.status = 503,
+          .message = std::move(message),
+          .type = "server_error",
+          .param = {},
+          .code = std::string(code)};
+}
+
+}  // namespace
+
+void list_models(const CallPtr& call) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("object", "list").key("data").begin_array();
+  for (const std::string& name : call->context().options.model_names) {
+    write_model(writer, call->context(), name);
+  }
+  writer.end_array().end_object();
+  call->respond_json(std::move(json));
+}
+
+void show_model(const CallPtr& call) {
+  constexpr std::string_view kPrefix = "/v1/models/";
+  const std::string name = call->exchange().request().path.substr(kPrefix.size());
+  const auto& names = call->context().options.model_names;
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    return call->fail({.status = 404,
+                       .message = fmt::format("model: found \"{}\", this server has {}", name,
+                                              fmt::join(names, ", ")),
+                       .type = "invalid_request_error",
+                       .param = "model",
+                       .code = "model_not_found"});
+  }
+  std::string json;
+  JsonWriter writer(json);
+  write_model(writer, call->context(), name);
+  call->respond_json(std::move(json));
+}
+
+void show_version(const CallPtr& call) {
+  std::string json;
+  JsonWriter(json)
+      .begin_object()
+      .member("version", kVersion)
+      .member("commit", kGitDescribe)
+      .end_object();
+  call->respond_json(std::move(json));
+}
+
+void show_live(const CallPtr& call) { answer_status(call, "ok"); }
+
+// A step that lasts this long doesn't come back.
+void show_health(const CallPtr& call) {
+  constexpr double kLongestStep = 10;
+  const EngineThread* thread = call->context().engine_thread;
+  const double age = thread == nullptr ? 0 : thread->age_of_last_step().count();
+  if (age < kLongestStep) return answer_status(call, "ok");
+  call->fail(unavailable("engine_unhealthy",
+                         fmt::format("the engine's last step ended {:.0f} s ago", age)));
+}
+
+void show_ready(const CallPtr& call) {
+  if (!call->context().draining) return answer_status(call, "ok");
+  call->fail(unavailable("draining", "the server is shutting down"));
+}
+
+void show_page(const CallPtr& call) {
+  const std::string& path = call->exchange().request().path;
+  const PageFile* file = find_page_file(path == "/" ? "/page/index.html" : path);
+  if (file == nullptr) {
+    return call->fail({.status = 404,
+                       .message = path + ": no such file",
+                       .type = "invalid_request_error",
+                       .param = {},
+                       .code = "unknown_url"});
+  }
+  call->respond({.content_type = std::string(file->content_type),
+                 .body = std::string(file->content),
+                 .headers = {{"Cache-Control", "no-cache"},
+                             {"Content-Security-Policy",
+                              "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
+                              "base-uri 'none'; form-action 'none'"},
+                             {"Referrer-Policy", "no-referrer"},
+                             {"X-Content-Type-Options", "nosniff"}}});
+}
+
+}  // namespace paceline

@@ -1,0 +1,47 @@
+// StepHistory remembers the engine's last steps, for those who watch it at work.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engine/step_record.h"
+
+namespace paceline {
+
+// Written on the engine's thread, read from any.
+class StepHistory : public StepObserver {
+ public:
+  // `next`, if there is one, is told all of it too.
+  explicit StepHistory(StepObserver* next = nullptr) : next_(next) {}
+
+  struct Step {
+    int64_t step = 0;
+    double seconds = 0;
+    std::vector<std::pair<int64_t, int64_t>> slices;  // arrival id, rows
+  };
+  // At most the last 64, the oldest first.
+  std::vector<Step> last_steps() const;
+  // Tokens drawn per second over the last seconds.
+  double tokens_per_second() const;
+
+  void on_submitted(const Sequence& sequence, int64_t step) override;
+  void on_cancelled(RequestId id, int64_t step) override;
+  void on_step(const StepRecord& record) override;
+
+ private:
+  struct Drawn {
+    EngineClock::time_point at;
+    int64_t num_tokens = 0;
+  };
+
+  StepObserver* next_;
+  mutable std::mutex mutex_;
+  std::vector<Step> steps_;  // a ring, overwritten from the oldest on
+  size_t num_steps_ = 0;
+  std::vector<Drawn> drawn_;  // likewise, a second of steps may be a thousand
+  size_t num_drawn_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,81 @@
+#include "server/streamed_choice.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "protocol/completed_answers.h"
+#include "protocol/reported_tokens.h"
+
+namespace paceline {
+namespace {
+
+int64_t count_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char byte) {
+    constexpr unsigned kContinuationMask = 0xC0, kContinuation = 0x80;
+    return (static_cast<unsigned char>(byte) & kContinuationMask) != kContinuation;
+  });
+}
+
+}  // namespace
+
+void StreamedChoice::echo(std::string text, std::vector<ReportedToken> tokens) {
+  pending_.insert(0, text);
+  echoed_ = std::move(tokens);
+}
+
+bool StreamedChoice::take(const Completion& completion, bool is_finished, const StreamTerms& terms,
+                          AnswerChunk& chunk, AnswerChoice& ending) {
+  piece_ = std::exchange(pending_, {});
+  if (completion.text) chunk.text = piece_;
+  if (terms.num_top_logprobs) take_tokens(completion, is_finished, terms, chunk);
+  if (terms.fields.return_token_ids || !completion.text) {
+    const auto first = completion.token_ids.begin() + static_cast<ptrdiff_t>(num_ids_);
+    chunk.token_ids.emplace(first, completion.token_ids.end());
+    num_ids_ = completion.token_ids.size();
+  }
+  if (is_finished) {
+    ending = answer_choice(completion, terms.fields, terms.names);
+    chunk.ending = &ending;
+    has_ended_ = true;
+    return true;
+  }
+  const bool has_tokens = chunk.logprobs && !chunk.logprobs->empty();
+  if (chunk.logprobs && !has_tokens) chunk.logprobs.reset();
+  return !piece_.empty() || has_tokens || (chunk.token_ids && !chunk.token_ids->empty());
+}
+
+void StreamedChoice::take_tokens(const Completion& completion, bool is_finished,
+                                 const StreamTerms& terms, AnswerChunk& chunk) {
+  text_ += piece_;
+  const std::span<const Logprob> all(completion.logprobs);
+  size_t end = num_named_;
+  size_t bytes = named_bytes_;
+  for (const ReportedToken& token : echoed_) bytes += token.text_bytes;
+  while (end < all.size()) {
+    bytes += terms.names.bytes_in_answer(all[end].id);
+    if (bytes > text_.size() && !is_finished) break;
+    ++end;
+  }
+  std::vector<ReportedToken> tokens = std::exchange(echoed_, {});
+  auto drawn = report_output(all.subspan(num_named_, end - num_named_), *terms.num_top_logprobs,
+                             terms.names);
+  num_named_ = end;
+  std::move(drawn.begin(), drawn.end(), std::back_inserter(tokens));
+  chunk.text_offset = named_characters_;
+  chunk.named_text = std::string_view(text_).substr(std::min(named_bytes_, text_.size()));
+  count_named(tokens);
+  chunk.logprobs = std::move(tokens);
+}
+
+void StreamedChoice::count_named(const std::vector<ReportedToken>& tokens) {
+  for (const ReportedToken& token : tokens) {
+    const size_t begin = std::min(named_bytes_, text_.size());
+    const size_t size = std::min(token.text_bytes, text_.size() - begin);
+    named_characters_ += count_characters(std::string_view(text_).substr(begin, size));
+    named_bytes_ = begin + size;
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,68 @@
+// StreamedChoice is one choice of a streamed answer: what of it hasn't been told yet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/results.h"
+#include "protocol/answer_chunk.h"
+#include "protocol/request_fields.h"
+#include "protocol/token_names.h"
+
+namespace paceline {
+
+// What a stream's choices have in common; all of it outlives them.
+struct StreamTerms {
+  const GenerationFields& fields;
+  const TokenNames& names;
+  std::optional<int32_t> num_top_logprobs;  // log-probabilities are told, with so many alternatives
+};
+
+class StreamedChoice {
+ public:
+  explicit StreamedChoice(int64_t index) : index_(index) {}
+
+  // The prompt, in front of all else, and its tokens if log-probabilities are told.
+  void echo(std::string text, std::vector<ReportedToken> tokens);
+  void add(std::string_view text) { pending_ += text; }
+  size_t pending_bytes() const { return pending_.size(); }
+  bool has_ended() const { return has_ended_; }
+
+  // Calls `write` with the chunk that says all there is to say of `completion`, if there is
+  // something. A token is told with the piece that has the last of its text, and nothing is told
+  // behind an ending.
+  template <class Write>
+  void tell(const Completion& completion, bool is_finished, const StreamTerms& terms,
+            const Write& write) {
+    if (has_ended_) return;
+    AnswerChunk chunk{.index = index_};
+    AnswerChoice ending;
+    if (!take(completion, is_finished, terms, chunk, ending)) return;
+    write(chunk);
+  }
+
+ private:
+  bool take(const Completion& completion, bool is_finished, const StreamTerms& terms,
+            AnswerChunk& chunk, AnswerChoice& ending);
+  void take_tokens(const Completion& completion, bool is_finished, const StreamTerms& terms,
+                   AnswerChunk& chunk);
+  void count_named(const std::vector<ReportedToken>& tokens);
+
+  int64_t index_;
+  std::string pending_;  // text that hasn't been told
+  std::string piece_;    // what the last chunk tells
+  std::vector<ReportedToken> echoed_;
+  bool has_ended_ = false;
+  size_t num_ids_ = 0;  // told
+
+  // Of log-probabilities.
+  std::string text_;        // all of it, the echo too
+  size_t num_named_ = 0;    // tokens told
+  size_t named_bytes_ = 0;  // their text's
+  int64_t named_characters_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,27 @@
+// Tickets bound how many requests are between their first header and their last event.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace paceline {
+
+// One thread. When all are taken nobody gets one until a fifth is back, so that a full server
+// doesn't refuse and admit in turns.
+class Tickets {
+ public:
+  explicit Tickets(int64_t limit) : limit_(limit) {}
+
+  // Goes back when the last holder lets go; nullptr when there is none. May outlive this.
+  std::shared_ptr<void> take();
+
+  int64_t num_taken() const { return *num_taken_; }
+  int64_t limit() const { return limit_; }
+
+ private:
+  int64_t limit_;
+  bool shedding_ = false;
+  std::shared_ptr<int64_t> num_taken_ = std::make_shared<int64_t>(0);
+};
+
+}  // namespace paceline

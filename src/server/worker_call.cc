@@ -1,0 +1,60 @@
+#include "server/worker_call.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+ApiError as_api_error(const std::exception_ptr& problem) {
+  try {
+    std::rethrow_exception(problem);
+  } catch (const Error& error) {
+    return api_error(error);
+  } catch (const std::exception& error) {
+    return api_error(ErrorCode::internal, error.what());
+  }
+}
+
+ApiError workers_busy() {
+  return {.status = 429,
+          .message = "too many requests are being read; try again later",
+          .type = "rate_limit_error",
+          .param = {},
+          .code = "queue_full"};
+}
+
+}  // namespace
+
+void guarded(ApiCall& call, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    call.fail(as_api_error(std::current_exception()));
+  }
+}
+
+void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job) {
+  ServerContext& context = call->context();
+  HttpServer& http = context.http;
+  // The worker's own reference goes back with the result: the call dies on the I/O thread.
+  auto travelling = std::make_shared<std::shared_ptr<ApiCall>>(call);
+  const bool is_taken = context.workers.try_run([travelling, &http, job = std::move(job)] {
+    Continuation rest;
+    try {
+      rest = job();
+    } catch (...) {
+      rest = [error = as_api_error(std::current_exception())](const auto& failed) {
+        failed->fail(error);
+      };
+    }
+    http.post([call = std::move(*travelling), rest = std::move(rest)] {
+      if (call->is_open()) guarded(*call, [&] { rest(call); });
+    });
+  });
+  if (!is_taken) call->fail(workers_busy());
+}
+
+}  // namespace paceline
