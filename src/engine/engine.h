@@ -54,8 +54,8 @@ class Engine {
   // Any thread. Lets go of what a request with `hold` holds.
   void release(RequestId id);
 
-  // Any thread. Calls `look` on the engine's thread before the next step; it must neither block nor
-  // throw.
+  // Any thread. Calls `look` on the engine's thread before the next step, unless there is none; it
+  // must neither block nor throw.
   void inspect(EngineInspection look);
 
   // One step: false when nothing is left to do.

@@ -62,7 +62,6 @@ void Engine::take_in() {
     std::erase_if(holds_, [id](const auto& hold) { return hold.first == id; });
   }
   end_cancelled();
-  for (const EngineInspection& look : mail_.inspections) look(*this);
 }
 
 // In the order (priority, arrival id): a preempted sequence stands before fresh ones of its class.

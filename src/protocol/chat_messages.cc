@@ -13,6 +13,12 @@
 namespace paceline {
 namespace {
 
+// Names that a template takes from the request itself, or that would change how it is run.
+constexpr std::array<std::string_view, 9> kReservedVariables = {
+    "messages",       "tools",         "documents",
+    "tokenize",       "chat_template", "add_generation_prompt",
+    "return_tensors", "return_dict",   "continue_final_message"};
+
 constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "user",
                                                     "assistant", "tool",      "function"};
 
@@ -205,6 +211,18 @@ std::vector<ChatMessage> read_messages(const FieldValue& value) {
   for (const FieldValue& item : value.items(kMaxMessages)) messages.push_back(read_message(item));
   if (messages.empty()) value.refuse("at least one message");
   return messages;
+}
+
+std::string read_template_variables(const FieldValue& value) {
+  for (const auto& [name, unused] : value.object()) {
+    if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=
+        kReservedVariables.end()) {
+      const std::string path = fmt::format("{}.{}", value.path(), name);
+      throw RequestError(path, "invalid_value",
+                         fmt::format("{}: not a variable that a request may set", path));
+    }
+  }
+  return to_json(value.json());
 }
 
 }  // namespace paceline

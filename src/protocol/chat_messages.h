@@ -1,6 +1,7 @@
 // The messages of a chat request, as a template is given them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "paceline/chat_template.h"
@@ -12,5 +13,8 @@ namespace paceline {
 // one; the arguments of a call in the history become the object that they are the JSON of; the role
 // developer becomes system. That is what the templates of open models are written for.
 std::vector<ChatMessage> read_messages(const FieldValue& value);
+
+// Further variables of the template as JSON; those that the request itself sets are refused.
+std::string read_template_variables(const FieldValue& value);
 
 }  // namespace paceline

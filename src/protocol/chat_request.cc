@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/json_writer.h"
 #include "protocol/api_error.h"
@@ -21,24 +20,6 @@ struct Draft {
   std::optional<int32_t> top_logprobs;
   ToolChoice tool_choice = ToolChoice::automatic;
 };
-
-// Names that a template takes from the request itself, or that would change how it is run.
-constexpr std::array<std::string_view, 9> kReservedVariables = {
-    "messages",       "tools",         "documents",
-    "tokenize",       "chat_template", "add_generation_prompt",
-    "return_tensors", "return_dict",   "continue_final_message"};
-
-void read_template_variables(const FieldValue& value, Draft& draft) {
-  for (const auto& [name, unused] : value.object()) {
-    if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=
-        kReservedVariables.end()) {
-      const std::string path = fmt::format("{}.{}", value.path(), name);
-      throw RequestError(path, "invalid_value",
-                         fmt::format("{}: not a variable that a request may set", path));
-    }
-  }
-  draft.request.input.kwargs_json = to_json(value.json());
-}
 
 void read_documents(const FieldValue& value, Draft& draft) {
   for (const FieldValue& document : value.items(kMaxMessages)) document.object();
@@ -99,7 +80,8 @@ constexpr FieldDef<Draft> kFields[] = {
      .read = read_documents},
     {.name = "chat_template_kwargs",
      .help = "Further variables of the template.",
-     .read = read_template_variables},
+     .read = [](const FieldValue& v,
+                Draft& d) { d.request.input.kwargs_json = read_template_variables(v); }},
     {.name = "add_generation_prompt",
      .help = "End the prompt where the answer begins; true by default.",
      .read = [](const FieldValue& v,

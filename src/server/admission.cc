@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/host_check.h"
+#include "server/server_errors.h"
 
 namespace paceline {
 namespace {
@@ -63,11 +64,7 @@ std::optional<ApiError> check_head(const ServerContext& context, const HttpReque
   if (!route.computes) return std::nullopt;
   if (auto error = check_media_type(head)) return error;
   if (!context.refusing) return std::nullopt;
-  return ApiError{.status = 503,
-                  .message = "the server is shutting down",
-                  .type = "server_error",
-                  .param = {},
-                  .code = "draining"};
+  return unavailable("draining", "the server is shutting down");
 }
 
 HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError& error,
@@ -99,13 +96,9 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
   if (route->computes) {
     admitted->ticket = context.tickets.take();
     if (admitted->ticket == nullptr) {
-      return refuse(context, head,
-                    {.status = 429,
-                     .message = fmt::format("{} requests are here already; try again later",
-                                            context.tickets.num_taken()),
-                     .type = "rate_limit_error",
-                     .param = {},
-                     .code = "queue_full"});
+      return refuse(
+          context, head,
+          queue_full(fmt::format("{} requests are here already", context.tickets.num_taken())));
     }
   }
   return {.refusal = std::nullopt, .held = std::move(admitted)};

@@ -6,6 +6,7 @@
 
 #include "server/admission.h"
 #include "server/server_context.h"
+#include "server/server_errors.h"
 #include "server/worker_call.h"
 
 namespace paceline {
@@ -104,11 +105,7 @@ struct ApiServer::State {
     if (std::chrono::steady_clock::now() < drain_until) {
       return http->after(kDrainLook, [this] { look_drained(); });
     }
-    fail_all({.status = 503,
-              .message = "the server is shutting down and can't wait any longer",
-              .type = "server_error",
-              .param = {},
-              .code = "draining"});
+    fail_all(unavailable("draining", "the server is shutting down and can't wait any longer"));
     http->after(kLastWords, [this] { http->stop(); });
   }
 

@@ -4,33 +4,24 @@
 
 #include "protocol/completed_answers.h"
 #include "protocol/reported_tokens.h"
+#include "server/server_errors.h"
 
 namespace paceline {
 namespace {
 
 constexpr int kClientClosedRequest = 499;  // as nginx logs it
 
-std::optional<int32_t> top_logprobs_of(const ApiRequest& request) {
+std::optional<int32_t> top_logprobs_of(const GenerationRequest& request) {
   if (const auto* chat = std::get_if<ChatRequest>(&request)) {
     return chat->logprobs ? std::optional(chat->top_logprobs) : std::nullopt;
   }
   return std::get<CompletionRequest>(request).logprobs;
 }
 
-ApiError queue_full() {
-  return {.status = 429,
-          .message = "the queue is full; try again later",
-          .type = "rate_limit_error",
-          .param = {},
-          .code = "queue_full"};
-}
-
-ApiError ended_by_server() {
-  return {.status = 503,
-          .message = "the server is shutting down",
-          .type = "server_error",
-          .param = {},
-          .code = "draining"};
+// About what an event's log-probabilities become.
+size_t json_bytes(const TokenEvent& event) {
+  constexpr size_t kOneToken = 64;
+  return kOneToken * event.top_logprobs.size();
 }
 
 }  // namespace
@@ -54,7 +45,7 @@ void GenerationAnswer::start() {
   EngineLink& link = call_->context().link;
   for (size_t part = 0; part < prepared_.parts.size(); ++part) {
     const auto id = link.submit(shared_from_this(), {.part = part, .index = 0},
-                                std::move(prepared_.parts[part].requests[0]));
+                                std::move(prepared_.parts[part].request));
     if (!id) return fail(queue_full());
     ids_.push_back(*id);
   }
@@ -89,7 +80,7 @@ void GenerationAnswer::fail(const ApiError& error) {
   context.metrics.count_error(error);
   write_event(error_json(error));
   send();
-  call_->exchange().abort();
+  call_->exchange().end();
   call_->end_stream(error.status, error.code.value_or(error.type));
 }
 
@@ -98,7 +89,9 @@ void GenerationAnswer::take(AnswerPart which, TokenEvent& event) {
   const auto k = static_cast<size_t>(event.choice);
   CompletionBuilder& choice = part.choices[k];
   const bool has_prompt = event.prompt != nullptr;
+  pending_bytes_ += json_bytes(event);
   const std::string_view text = choice.add(event);
+  pending_bytes_ += text.size();
   if (event.ending) {
     call_->context().metrics.count_choice(*event.ending, k == 0);
     --num_unfinished_;
@@ -119,19 +112,28 @@ void GenerationAnswer::flush() {
     if (num_unfinished_ == 0) answer_whole();
     return;
   }
-  const ServerOptions& options = call_->context().options;
   HttpExchange& exchange = call_->exchange();
-  size_t unread = exchange.buffered_bytes();
-  for (const StreamedChoice& choice : choices_) unread += choice.pending_bytes();
-  if (unread > options.hard_buffer_bytes) {
-    ++call_->context().metrics.slow_readers;
-    is_over_ = true;
-    cancel_parts();
-    exchange.abort();
-    return call_->end_stream(kClientClosedRequest, "slow_reader");
+  const ServerOptions& options = call_->context().options;
+  if (exchange.buffered_bytes() + pending_bytes_ > options.hard_buffer_bytes + last_sent_bytes_) {
+    return cut_off();
   }
   const bool is_done = num_unfinished_ == 0;
   if (exchange.buffered_bytes() > options.soft_buffer_bytes && !is_done) return;
+  tell_choices();
+  if (is_done) return finish_stream();
+  send();
+}
+
+void GenerationAnswer::cut_off() {
+  is_over_ = true;
+  ++call_->context().metrics.slow_readers;
+  ++call_->context().metrics.cancelled;
+  cancel_parts();
+  call_->exchange().abort();
+  call_->end_stream(kClientClosedRequest, "slow_reader");
+}
+
+void GenerationAnswer::tell_choices() {
   const StreamTerms terms{.fields = fields(),
                           .names = call_->context().names,
                           .num_top_logprobs = top_logprobs_of(prepared_.request)};
@@ -141,8 +143,7 @@ void GenerationAnswer::flush() {
     choices_[i].tell(builder.completion(), builder.finished(), terms,
                      [this](const AnswerChunk& chunk) { write_chunk(chunk); });
   }
-  if (is_done) return finish_stream();
-  send();
+  pending_bytes_ = 0;
 }
 
 void GenerationAnswer::tick() {
@@ -202,6 +203,7 @@ void GenerationAnswer::write_event(std::string_view json) {
 void GenerationAnswer::send() {
   if (output_.empty()) return;
   call_->exchange().write(output_);
+  last_sent_bytes_ = output_.size();
   output_.clear();
   last_written_ = std::chrono::steady_clock::now();
 }

@@ -35,6 +35,8 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
 
   void client_gone();
   void cancel_parts();
+  void cut_off();
+  void tell_choices();
   void begin_stream();
   void echo_prompt(size_t part);
   void write_chunk(const AnswerChunk& chunk);
@@ -56,8 +58,10 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
 
   // Of a stream.
   std::vector<StreamedChoice> choices_;
-  std::vector<bool> echoed_;  // per part
-  std::string output_;        // events that haven't been written
+  std::vector<bool> echoed_;    // per part
+  std::string output_;          // events that haven't been written
+  size_t pending_bytes_ = 0;    // about what hasn't been told yet comes to
+  size_t last_sent_bytes_ = 0;  // one large piece makes no slow reader
   std::chrono::steady_clock::time_point last_written_;
 };
 

@@ -1,11 +1,15 @@
 #include <utility>
 
 #include "server/generation_answer.h"
+#include "server/item_answer.h"
 #include "server/routes.h"
 #include "server/worker_call.h"
 
 namespace paceline {
 namespace {
+
+using PrepareItems = PreparedItems (*)(const TextModel& model, std::string_view body,
+                                       const std::vector<std::string>& model_names);
 
 void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
   const TextModel& model = call->context().model;
@@ -13,9 +17,21 @@ void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
   on_worker(call, [&model, &options, endpoint, body]() -> Continuation {
     auto prepared = std::make_shared<PreparedRequest>(
-        prepare_request(model, parse_api_request(endpoint, *body, options.model_names)));
+        prepare_request(model, endpoint, *body, options.model_names));
     return [prepared](const CallPtr& ready) {
       std::make_shared<GenerationAnswer>(ready, std::move(*prepared))->start();
+    };
+  });
+}
+
+void answer_items(const CallPtr& call, PrepareItems prepare) {
+  const TextModel& model = call->context().model;
+  const ServerOptions& options = call->context().options;
+  auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
+  on_worker(call, [&model, &options, prepare, body]() -> Continuation {
+    auto prepared = std::make_shared<PreparedItems>(prepare(model, *body, options.model_names));
+    return [prepared](const CallPtr& ready) {
+      std::make_shared<ItemAnswer>(ready, std::move(*prepared))->start();
     };
   });
 }
@@ -24,5 +40,7 @@ void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
 
 void answer_chat(const CallPtr& call) { answer_generation(call, ApiEndpoint::chat); }
 void answer_completion(const CallPtr& call) { answer_generation(call, ApiEndpoint::completions); }
+void answer_classification(const CallPtr& call) { answer_items(call, prepare_classification); }
+void answer_score(const CallPtr& call) { answer_items(call, prepare_score); }
 
 }  // namespace paceline

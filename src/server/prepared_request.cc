@@ -18,14 +18,14 @@ namespace {
 PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, int32_t n) {
   request.n = n;
   model.engine.check(request);
-  PreparedPart part;
+  PreparedPart part{.request = {}, .choices = {}};
   part.choices.reserve(static_cast<size_t>(n));
   for (int32_t k = 0; k < n; ++k) {
     CompletionShape shape = completion_shape(request);
     shape.seed += static_cast<uint64_t>(k);
     part.choices.emplace_back(model, std::move(shape));
   }
-  part.requests.push_back(std::move(request));
+  part.request = std::move(request);
   return part;
 }
 
@@ -49,42 +49,29 @@ struct Preparing {
     parts.push_back(
         prepare_choices(model, make_request(model, ids, options), request.generation.n));
   }
-
-  void operator()(const ClassificationRequest& request) const {
-    for (size_t i = 0; i < request.input.prompts.size(); ++i) {
-      PreparedPart part;
-      part.classification.emplace(model, request.input.prompts[i],
-                                  classification_options(request, i, std::nullopt, {}));
-      part.requests = part.classification->take_requests();
-      for (GenerateRequest& one : part.requests) model.engine.check(one);
-      parts.push_back(std::move(part));
-    }
-  }
 };
 
-void check_model_name(const CommonFields& common, const std::vector<std::string>& names) {
-  if (!common.model || std::find(names.begin(), names.end(), *common.model) != names.end()) return;
-  throw RequestError("model", "model_not_found",
-                     fmt::format("model: found \"{}\", this server has {}", *common.model,
-                                 fmt::join(names, ", ")));
+GenerationRequest parse_request(ApiEndpoint endpoint, const Json& json) {
+  if (endpoint == ApiEndpoint::chat) return parse_chat_request(json);
+  return parse_completion_request(json);
 }
 
 }  // namespace
 
-ApiRequest parse_api_request(ApiEndpoint endpoint, std::string_view body,
-                             const std::vector<std::string>& model_names) {
-  const Json json = parse_json(body, "the request");
-  ApiRequest request = [&]() -> ApiRequest {
-    if (endpoint == ApiEndpoint::classify) return parse_classification_request(json);
-    if (endpoint == ApiEndpoint::chat) return parse_chat_request(json);
-    return parse_completion_request(json);
-  }();
-  check_model_name(common_fields_of(request), model_names);
-  return request;
+void check_model_name(const std::optional<std::string>& model,
+                      const std::vector<std::string>& names) {
+  if (!model || std::find(names.begin(), names.end(), *model) != names.end()) return;
+  throw RequestError(
+      "model", "model_not_found",
+      fmt::format("model: found \"{}\", this server has {}", *model, fmt::join(names, ", ")));
 }
 
-PreparedRequest prepare_request(const TextModel& model, ApiRequest request) {
-  PreparedRequest prepared{.request = std::move(request), .parts = {}};
+PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
+                                const std::vector<std::string>& model_names) {
+  PreparedRequest prepared{.request = parse_request(endpoint, parse_json(body, "the request")),
+                           .parts = {}};
+  std::visit([&](const auto& request) { check_model_name(request.common.model, model_names); },
+             prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
   return prepared;
 }

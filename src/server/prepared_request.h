@@ -6,11 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "engine/request.h"
-#include "protocol/api_request.h"
-#include "text/classify_job.h"
+#include "protocol/chat_request.h"
+#include "protocol/completion_request.h"
 #include "text/completion_builder.h"
 #include "text/text_model.h"
 
@@ -18,24 +19,26 @@ namespace paceline {
 
 // One prompt.
 struct PreparedPart {
-  std::vector<GenerateRequest> requests;      // one, or those of a classification
-  std::vector<CompletionBuilder> choices;     // n of them, or
-  std::optional<ClassifyJob> classification;  // this
+  GenerateRequest request;
+  std::vector<CompletionBuilder> choices;  // n of them
 };
 
+using GenerationRequest = std::variant<CompletionRequest, ChatRequest>;
+
 struct PreparedRequest {
-  ApiRequest request;
+  GenerationRequest request;
   std::vector<PreparedPart> parts;
 };
 
-enum class ApiEndpoint : uint8_t { completions, chat, classify };
+enum class ApiEndpoint : uint8_t { completions, chat };
 
-// The body as a request of that kind. Throws RequestError, for a model that isn't among `names`
-// too.
-ApiRequest parse_api_request(ApiEndpoint endpoint, std::string_view body,
-                             const std::vector<std::string>& model_names);
+// Throws RequestError unless the model is one of `names`, or left open.
+void check_model_name(const std::optional<std::string>& model,
+                      const std::vector<std::string>& names);
 
-// Any thread. Throws Error naming the field at fault for what can never run.
-PreparedRequest prepare_request(const TextModel& model, ApiRequest request);
+// Any thread. Throws RequestError for what is wrong with the body and Error, naming the field at
+// fault, for what can never run.
+PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
+                                const std::vector<std::string>& model_names);
 
 }  // namespace paceline

@@ -93,15 +93,22 @@ std::string requests_json(const ServerContext& context, const EngineSnapshot& sn
 
 }  // namespace
 
-void show_requests(const CallPtr& call) {
+void with_snapshot(const CallPtr& call,
+                   void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot)) {
   HttpServer& http = call->context().http;
   // The engine's thread only carries the call: it lives and dies on the I/O thread.
   auto travelling = std::make_shared<CallPtr>(call);
-  call->context().model.engine.inspect([travelling, &http](const Engine& engine) {
+  call->context().model.engine.inspect([travelling, &http, answer](const Engine& engine) {
     auto snapshot = std::make_shared<EngineSnapshot>(snapshot_of(engine));
-    http.post([call = std::move(*travelling), snapshot] {
-      if (call->is_open()) call->respond_json(requests_json(call->context(), *snapshot));
+    http.post([call = std::move(*travelling), snapshot, answer] {
+      if (call->is_open()) answer(call, *snapshot);
     });
+  });
+}
+
+void show_requests(const CallPtr& call) {
+  with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
+    ready->respond_json(requests_json(ready->context(), snapshot));
   });
 }
 

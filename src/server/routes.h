@@ -7,11 +7,20 @@
 
 namespace paceline {
 
+struct EngineSnapshot;
+
 using CallPtr = std::shared_ptr<ApiCall>;
 
 // Text out of the model.
 void answer_chat(const CallPtr& call);
 void answer_completion(const CallPtr& call);
+// Items in, numbers out.
+void answer_classification(const CallPtr& call);
+void answer_score(const CallPtr& call);
+// Text and tokens.
+void tokenize_text(const CallPtr& call);
+void detokenize_ids(const CallPtr& call);
+void apply_template(const CallPtr& call);
 
 // About the server.
 void list_models(const CallPtr& call);
@@ -21,6 +30,11 @@ void show_health(const CallPtr& call);
 void show_live(const CallPtr& call);
 void show_ready(const CallPtr& call);
 void show_requests(const CallPtr& call);
+void show_metrics(const CallPtr& call);
 void show_page(const CallPtr& call);
+
+// Calls `answer` with what the engine holds after its current step.
+void with_snapshot(const CallPtr& call,
+                   void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot));
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include "engine/engine_thread.h"
 #include "server/page_files.h"
 #include "server/routes.h"
+#include "server/server_errors.h"
 
 namespace paceline {
 namespace {
@@ -30,14 +31,6 @@ void answer_status(const CallPtr& call, std::string_view status) {
   std::string json;
   JsonWriter(json).begin_object().member("status", status).end_object();
   call->respond_json(std::move(json));
-}
-
-ApiError unavailable(std::string_view code, std::string message) {
-  return {.status = 503,
-          .message = std::move(message),
-          .type = "server_error",
-          .param = {},
-          .code = std::string(code)};
 }
 
 }  // namespace

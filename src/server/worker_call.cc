@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "server/server_errors.h"
 
 namespace paceline {
 namespace {
@@ -16,14 +17,6 @@ ApiError as_api_error(const std::exception_ptr& problem) {
   } catch (const std::exception& error) {
     return api_error(ErrorCode::internal, error.what());
   }
-}
-
-ApiError workers_busy() {
-  return {.status = 429,
-          .message = "too many requests are being read; try again later",
-          .type = "rate_limit_error",
-          .param = {},
-          .code = "queue_full"};
 }
 
 }  // namespace
@@ -54,7 +47,7 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job)
       if (call->is_open()) guarded(*call, [&] { rest(call); });
     });
   });
-  if (!is_taken) call->fail(workers_busy());
+  if (!is_taken) call->fail(queue_full("too many requests are being read"));
 }
 
 }  // namespace paceline

@@ -1,0 +1,77 @@
+#include "protocol/score_request.h"
+
+#include "protocol/logprobs_json.h"
+#include "protocol/reported_tokens.h"
+
+namespace paceline {
+namespace {
+
+constexpr FieldDef<ScoreRequest> kFields[] = {
+    {.name = "input",
+     .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
+     .read = [](const FieldValue& v, ScoreRequest& t) { t.input = read_prompts(v, kMaxInputs); }},
+    {.name = "top_logprobs",
+     .help = "Alternatives reported beside each token, 0 to 20.",
+     .read =
+         [](const FieldValue& v, ScoreRequest& t) {
+           t.top_logprobs = static_cast<int32_t>(v.integer(0, kMaxTopLogprobs));
+         }},
+    {.name = "add_special_tokens",
+     .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
+     .read = [](const FieldValue& v, ScoreRequest& t) { t.add_special_tokens = v.boolean(); }},
+};
+
+void write_scored(JsonWriter& writer, const ScoreRequest& request, size_t index,
+                  const std::vector<Logprob>& tokens, const TokenNames& names) {
+  writer.begin_object().member("object", "score").member("index", index);
+  writer.key("token_ids").begin_array();
+  for (const Logprob& token : tokens) writer.integer(token.id);
+  writer.end_array().key("token_logprobs").begin_array();
+  double sum = 0;
+  for (const Logprob& token : tokens) {
+    token.logprob ? writer.number(*token.logprob) : writer.null();
+    sum += static_cast<double>(token.logprob.value_or(0.0f));
+  }
+  writer.end_array().member("logprob", sum);
+  if (request.top_logprobs > 0) {
+    writer.key("prompt_logprobs");
+    write_prompt_logprobs(writer, report_prompt(tokens, request.top_logprobs, names));
+  }
+  writer.end_object();
+}
+
+}  // namespace
+
+ScoreRequest parse_score_request(const Json& body) {
+  ScoreRequest request;
+  RequestReader reader(body);
+  reader.read(common_fields(), request.common);
+  reader.read<ScoreRequest>(kFields, request);
+  reader.finish();
+  reader.require("input");
+  return request;
+}
+
+std::vector<FieldInfo> score_request_fields() {
+  std::vector<FieldInfo> list;
+  append_fields(common_fields(), list);
+  append_fields<ScoreRequest>(kFields, list);
+  return list;
+}
+
+std::string score_answer_json(const ScoreRequest& request, const AnswerHead& head,
+                              const std::vector<std::vector<Logprob>>& scored,
+                              const TokenNames& names, const AnswerUsage& usage) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, "list");
+  writer.key("data").begin_array();
+  for (size_t i = 0; i < scored.size(); ++i) write_scored(writer, request, i, scored[i], names);
+  writer.end_array();
+  write_usage(writer, usage);
+  writer.end_object();
+  return json;
+}
+
+}  // namespace paceline

@@ -1,0 +1,36 @@
+// ScoreRequest is the body of POST /v1/score, Paceline's own: how likely each token of a text is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "paceline/results.h"
+#include "protocol/answer.h"
+#include "protocol/request_fields.h"
+#include "protocol/token_names.h"
+
+namespace paceline {
+
+struct ScoreRequest {
+  CommonFields common;
+  PromptList input;
+  int32_t top_logprobs = 0;        // alternatives beside each token, 0 to 20
+  bool add_special_tokens = true;  // to a text
+};
+
+// Throws RequestError naming the first field that is wrong, unknown or not supported.
+ScoreRequest parse_score_request(const Json& body);
+
+std::vector<FieldInfo> score_request_fields();
+
+constexpr std::string_view kScoreIdPrefix = "score-";
+
+// {"id", "object": "list", "created", "model", "data": [{"object": "score", "index", "token_ids",
+// "token_logprobs" (the first is null), "logprob" (their sum), "prompt_logprobs" (in vLLM's shape,
+// when alternatives were asked for)}], "usage"}
+std::string score_answer_json(const ScoreRequest& request, const AnswerHead& head,
+                              const std::vector<std::vector<Logprob>>& scored,
+                              const TokenNames& names, const AnswerUsage& usage);
+
+}  // namespace paceline

@@ -1,0 +1,136 @@
+#include "server/item_answer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "protocol/completed_answers.h"
+#include "server/server_errors.h"
+#include "text/describe.h"
+
+namespace paceline {
+
+ItemAnswer::ItemAnswer(std::shared_ptr<ApiCall> call, PreparedItems prepared)
+    : call_(std::move(call)), prepared_(std::move(prepared)) {
+  const bool is_score = std::holds_alternative<ScoreRequest>(prepared_.request);
+  const ServerOptions& options = call_->context().options;
+  head_ = new_head(is_score ? kScoreIdPrefix : kClassificationIdPrefix, options.model_names[0]);
+  head_.system_fingerprint = options.system_fingerprint;
+}
+
+void ItemAnswer::start() {
+  submit_more();
+  if (ids_.empty()) return fail(queue_full());
+  is_accepted_ = true;
+  ++call_->context().metrics.accepted;
+  call_->exchange().on_close([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->client_gone();
+  });
+}
+
+void ItemAnswer::submit_more() {
+  if (is_over_) return;
+  while (next_.part < prepared_.items.size() && submit_next()) {
+  }
+}
+
+bool ItemAnswer::submit_next() {
+  PreparedItem& item = prepared_.items[next_.part];
+  // Not moved from: it is tried again when the queue is full.
+  const auto id =
+      call_->context().link.submit(shared_from_this(), next_, item.requests[next_.index]);
+  if (!id) return false;
+  item.requests[next_.index] = {};
+  ids_.push_back(*id);
+  ++num_in_flight_;
+  if (++next_.index == item.requests.size()) next_ = {.part = next_.part + 1, .index = 0};
+  return true;
+}
+
+void ItemAnswer::take(AnswerPart which, TokenEvent& event) {
+  PreparedItem& item = prepared_.items[which.part];
+  if (item.job) {
+    item.job->add(which.index, event);
+  } else if (event.prompt) {
+    item.scored = describe(call_->context().model, event.prompt->scored);
+  }
+  if (!event.ending) return;
+  --num_in_flight_;
+  const Ending& ending = *event.ending;
+  call_->context().metrics.count_choice(ending, which.index == 0);
+  if (which.index == 0) item.cached_tokens = ending.stats.cached_tokens;
+  if (error_) return;
+  if (ending.error) {
+    error_ = api_error(*ending.error, ending.message);
+  } else if (ending.finish.reason == FinishReason::cancelled && !is_over_) {
+    error_ = ended_by_server();
+  }
+}
+
+void ItemAnswer::flush() {
+  if (is_over_) return;
+  if (error_) return fail(*error_);
+  submit_more();
+  if (num_in_flight_ == 0 && next_.part == prepared_.items.size()) answer();
+}
+
+void ItemAnswer::fail(const ApiError& error) {
+  if (std::exchange(is_over_, true)) return;
+  end_parts();
+  if (is_accepted_) ++call_->context().metrics.failed;
+  call_->fail(error);
+}
+
+void ItemAnswer::client_gone() {
+  if (std::exchange(is_over_, true)) return;
+  end_parts();
+  ++call_->context().metrics.cancelled;
+  constexpr int kClientClosedRequest = 499;
+  call_->end_stream(kClientClosedRequest, "client_gone");
+}
+
+// What has ended isn't minded by cancel, and what holds nothing isn't by release.
+void ItemAnswer::end_parts() {
+  for (const RequestId id : ids_) {
+    call_->context().link.cancel(id);
+    call_->context().link.release(id);
+  }
+}
+
+AnswerUsage ItemAnswer::usage() const {
+  AnswerUsage usage{.cached_tokens = 0};
+  for (const PreparedItem& item : prepared_.items) {
+    usage.prompt_tokens += item.prompt_tokens;
+    *usage.cached_tokens += item.cached_tokens;
+  }
+  return usage;
+}
+
+void ItemAnswer::answer() {
+  const TokenNames& names = call_->context().names;
+  std::string json;
+  try {
+    if (const auto* score = std::get_if<ScoreRequest>(&prepared_.request)) {
+      std::vector<std::vector<Logprob>> scored;
+      for (PreparedItem& item : prepared_.items) scored.push_back(std::move(item.scored));
+      json = score_answer_json(*score, head_, scored, names, usage());
+    } else {
+      std::vector<CompletedPart> parts;
+      for (const PreparedItem& item : prepared_.items) {
+        parts.push_back({.choices = {},
+                         .classification = item.job->result(),
+                         .prompt_tokens = item.prompt_tokens});
+      }
+      json = classification_answer_json(
+          completed_answer(std::get<ClassificationRequest>(prepared_.request), parts, head_));
+    }
+  } catch (const Error& error) {
+    return fail(api_error(error));
+  }
+  is_over_ = true;
+  end_parts();
+  ++call_->context().metrics.completed;
+  call_->set_usage(usage());
+  call_->respond_json(std::move(json));
+}
+
+}  // namespace paceline

@@ -1,0 +1,72 @@
+// ItemAnswer is a classification or a score of several inputs on its way.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "protocol/classification_request.h"
+#include "protocol/score_request.h"
+#include "server/api_call.h"
+#include "text/classify_job.h"
+
+namespace paceline {
+
+// One input.
+struct PreparedItem {
+  std::vector<GenerateRequest> requests;  // several with labels of several tokens
+  std::optional<ClassifyJob> job;         // of a classification
+  std::vector<Logprob> scored;            // of a score
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+};
+
+struct PreparedItems {
+  std::variant<ClassificationRequest, ScoreRequest> request;
+  std::vector<PreparedItem> items;
+};
+
+// Any thread. Each throws RequestError or Error naming the field at fault.
+PreparedItems prepare_classification(const TextModel& model, std::string_view body,
+                                     const std::vector<std::string>& model_names);
+PreparedItems prepare_score(const TextModel& model, std::string_view body,
+                            const std::vector<std::string>& model_names);
+
+class ItemAnswer : public OpenAnswer, public std::enable_shared_from_this<ItemAnswer> {
+ public:
+  ItemAnswer(std::shared_ptr<ApiCall> call, PreparedItems prepared);
+
+  // Gives the engine as many of its requests as there is room for; an error answer when there is
+  // none at all.
+  void start();
+
+  const std::string& id() const override { return head_.id; }
+  int64_t first_choice(size_t part) const override { return static_cast<int64_t>(part); }
+  void take(AnswerPart which, TokenEvent& event) override;
+  void flush() override;
+  void tick() override { submit_more(); }
+  void fail(const ApiError& error) override;
+
+ private:
+  void submit_more();
+  bool submit_next();
+  void end_parts();
+  void client_gone();
+  void answer();
+  AnswerUsage usage() const;
+
+  std::shared_ptr<ApiCall> call_;
+  PreparedItems prepared_;
+  AnswerHead head_;
+  std::vector<RequestId> ids_;
+  AnswerPart next_;  // the first that the engine hasn't got
+  size_t num_in_flight_ = 0;
+  bool is_accepted_ = false;
+  bool is_over_ = false;
+  std::optional<ApiError> error_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// What is done before the engine for classifications and scores.
+#include "base/json.h"
+#include "engine/engine.h"
+#include "protocol/request_options.h"
+#include "server/item_answer.h"
+#include "server/prepared_request.h"
+#include "text/make_request.h"
+
+namespace paceline {
+
+PreparedItems prepare_classification(const TextModel& model, std::string_view body,
+                                     const std::vector<std::string>& model_names) {
+  ClassificationRequest request = parse_classification_request(parse_json(body, "the request"));
+  check_model_name(request.common.model, model_names);
+  PreparedItems prepared{.request = {}, .items = {}};
+  prepared.items.reserve(request.input.prompts.size());
+  for (size_t i = 0; i < request.input.prompts.size(); ++i) {
+    PreparedItem& item = prepared.items.emplace_back();
+    item.job.emplace(model, request.input.prompts[i],
+                     classification_options(request, i, std::nullopt, {}));
+    item.prompt_tokens = item.job->prompt_tokens();
+    item.requests = item.job->take_requests();
+    for (GenerateRequest& one : item.requests) {
+      one.priority = request.common.priority;
+      model.engine.check(one);
+    }
+  }
+  prepared.request = std::move(request);
+  return prepared;
+}
+
+PreparedItems prepare_score(const TextModel& model, std::string_view body,
+                            const std::vector<std::string>& model_names) {
+  ScoreRequest request = parse_score_request(parse_json(body, "the request"));
+  check_model_name(request.common.model, model_names);
+  GenerateOptions sharing;
+  sharing.cache_salt = request.common.cache_salt;
+  PreparedItems prepared{.request = {}, .items = {}};
+  for (size_t i = 0; i < request.input.prompts.size(); ++i) {
+    GenerateRequest one = make_score_request(model, request.input.prompts[i],
+                                             {.num_top_logprobs = request.top_logprobs,
+                                              .add_special_tokens = request.add_special_tokens,
+                                              .prompt_name = request.input.name("input", i),
+                                              .cancelled = {}});
+    one.priority = request.common.priority;
+    one.prefix.scope = prefix_scope(model, sharing);
+    model.engine.check(one);
+    PreparedItem& item = prepared.items.emplace_back();
+    item.prompt_tokens = static_cast<int64_t>(one.prompt.size());
+    item.requests.push_back(std::move(one));
+  }
+  prepared.request = std::move(request);
+  return prepared;
+}
+
+}  // namespace paceline

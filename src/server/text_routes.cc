@@ -1,0 +1,101 @@
+// What needs the tokenizer and the template only: /tokenize, /detokenize, /apply-template.
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "base/utf8.h"
+#include "engine/engine.h"
+#include "protocol/text_requests.h"
+#include "server/prepared_request.h"
+#include "server/routes.h"
+#include "server/worker_call.h"
+#include "text/chat_prompt.h"
+
+namespace paceline {
+namespace {
+
+using TextJob = std::string (*)(const TextModel& model, const Json& body,
+                                const std::vector<std::string>& model_names);
+
+const Tokenizer& tokenizer_of(const TextModel& model) {
+  if (model.tokenizer != nullptr) return *model.tokenizer;
+  throw Error(ErrorCode::not_found, model.name + ": has no tokenizer.json");
+}
+
+std::string token_text(const Tokenizer& tokenizer, TokenId id) {
+  return replace_invalid_utf8(tokenizer.token_bytes(id));
+}
+
+std::string tokenized(const TextModel& model, const Json& body,
+                      const std::vector<std::string>& model_names) {
+  const TokenizeRequest request = parse_tokenize_request(body);
+  check_model_name(request.model, model_names);
+  const Tokenizer& tokenizer = tokenizer_of(model);
+  const std::string text = request.messages ? render_chat(model, *request.messages) : *request.text;
+  const std::vector<TokenId> ids =
+      tokenizer.encode(text, {.add_special = request.add_special_tokens && !request.messages,
+                              .specials_as_text = !request.parse_special});
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("count", ids.size());
+  writer.member("max_model_len", model.engine.limits().max_model_len);
+  writer.key("tokens").begin_array();
+  for (const TokenId id : ids) {
+    if (request.with_pieces) {
+      writer.begin_object().member("id", id).member("piece", token_text(tokenizer, id));
+      writer.end_object();
+    } else {
+      writer.integer(id);
+    }
+  }
+  writer.end_array();
+  if (request.return_token_strs) {
+    writer.key("token_strs").begin_array();
+    for (const TokenId id : ids) writer.string(token_text(tokenizer, id));
+    writer.end_array();
+  }
+  writer.end_object();
+  return json;
+}
+
+// Under vLLM's name and under llama.cpp's.
+std::string detokenized(const TextModel& model, const Json& body,
+                        const std::vector<std::string>& model_names) {
+  const DetokenizeRequest request = parse_detokenize_request(body);
+  check_model_name(request.model, model_names);
+  const Tokenizer& tokenizer = tokenizer_of(model);
+  check_token_ids(request.tokens, tokenizer.vocab_size(), "tokens");
+  const std::string text = tokenizer.decode(request.tokens);
+  std::string json;
+  JsonWriter(json).begin_object().member("prompt", text).member("content", text).end_object();
+  return json;
+}
+
+std::string templated(const TextModel& model, const Json& body,
+                      const std::vector<std::string>& model_names) {
+  const TemplateRequest request = parse_template_request(body);
+  check_model_name(request.model, model_names);
+  std::string json;
+  JsonWriter(json).begin_object().member("prompt", render_chat(model, request.input)).end_object();
+  return json;
+}
+
+void answer_text(const CallPtr& call, TextJob job) {
+  const TextModel& model = call->context().model;
+  const ServerOptions& options = call->context().options;
+  auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
+  on_worker(call, [&model, &options, job, body]() -> Continuation {
+    auto json = std::make_shared<std::string>(
+        job(model, parse_json(*body, "the request"), options.model_names));
+    return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
+  });
+}
+
+}  // namespace
+
+void tokenize_text(const CallPtr& call) { answer_text(call, tokenized); }
+void detokenize_ids(const CallPtr& call) { answer_text(call, detokenized); }
+void apply_template(const CallPtr& call) { answer_text(call, templated); }
+
+}  // namespace paceline

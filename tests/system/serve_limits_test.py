@@ -1,0 +1,177 @@
+"""`paceline serve` under clients that leave, crowds, wrong keys, foreign pages and signals."""
+import json
+import signal
+import socket
+import threading
+import time
+import unittest
+
+from program import BUNDLED, ProgramTest
+from serving import Client, Server, parse_events, until
+
+LONG = {"prompt": "The ship had been at sea for forty days when", "max_tokens": 900, "ignore_eos": True, "seed": 1}
+JSON = {"Content-Type": "application/json"}
+
+
+def live(client):
+    return client.get("/v1/requests").json
+
+
+def blocks_held(state):
+    return sum(count for pool in state["pools"] for holder, count in pool["blocks"] if holder not in (0, -1))
+
+
+class LimitsTest(ProgramTest):
+    def start(self, *options, **more):
+        server = Server(*options, **more)
+        self.addCleanup(server.stop)
+        return server
+
+    def open_stream(self, client, **fields):
+        response = client.open("POST", "/v1/completions", {**LONG, "stream": True, **fields})
+        self.addCleanup(response.connection.close)
+        return response
+
+    def test_a_client_that_leaves_ends_its_request(self):
+        client = Client(self.start().port)
+        for streamed in (True, False):
+            with self.subTest(streamed=streamed):
+                body = json.dumps({**LONG, "stream": streamed, "n": 4})
+                raw = socket.create_connection(("127.0.0.1", client.port))
+                raw.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                            f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+                self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 4))
+                raw.close()
+                before = time.monotonic()
+                self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 0, 5))
+                self.assertLess(time.monotonic() - before, 1)
+                self.assertEqual(blocks_held(live(client)), 0)
+
+    def test_more_requests_than_there_are_tickets(self):
+        server = self.start("--max-requests", "2")
+        client = Client(server.port)
+        held = [self.open_stream(client) for _ in range(2)]
+        answer = client.post("/v1/completions", LONG)
+        self.assertEqual((answer.status, answer.error["code"], answer.error["type"]),
+                         (429, "queue_full", "rate_limit_error"))
+        self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
+        self.assertGreaterEqual(int(answer.headers["retry-after-ms"]), 1000)
+        self.assertEqual(client.get("/health").status, 200)
+        for response in held:
+            response.close()
+            response.connection.close()
+        self.assertTrue(until(lambda: client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status == 200))
+
+    def test_a_full_queue_refuses_all_of_a_request(self):
+        server = self.start("--max-num-seqs", "1", "--max-num-queued-reqs", "2", "--max-requests", "50")
+        client = Client(server.port)
+        answer = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 40})
+        self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
+        self.assertTrue(until(lambda: live(client)["data"] == []))
+        self.assertEqual(client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status, 200)
+
+    def test_keys(self):
+        server = self.start(env={"PACELINE_API_KEY": "correct-horse"})
+        ask = {"prompt": "x", "max_tokens": 1}
+        self.assertEqual(Client(server.port, "correct-horse").post("/v1/completions", ask).status, 200)
+        for key in (None, "wrong", "correct-hors", "correct-horse2", ""):
+            client = Client(server.port, key)
+            for answer in (client.post("/v1/completions", ask), client.get("/v1/models"), client.get("/v1/requests"),
+                           client.get("/version"), client.get("/metrics")):
+                self.assertEqual((answer.status, answer.error["code"]), (401, "invalid_api_key"))
+                self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+            for path in ("/health", "/live", "/ready", "/", "/page/main.js"):
+                self.assertEqual(client.get(path).status, 200)
+        self.assertFalse(any("correct-horse" in line for line in server.lines))
+
+    def test_pages_of_other_sites(self):
+        server = self.start("--allowed-host", "models.example")
+        client = Client(server.port)
+        for host, status in [("evil.example", 403), (f"evil.example:{server.port}", 403), ("localhost.evil.example", 403),
+                             ("127.0.0.1.evil.example", 403), ("models.example", 200), ("LOCALHOST", 200), ("[::1]:1", 200)]:
+            self.assertEqual(client.get("/v1/models", headers={"Host": host}).status, status, host)
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
+            answer = client.post("/v1/completions", b'{"prompt": "x"}', headers={"Content-Type": kind})
+            self.assertEqual((answer.status, answer.error["code"]), (415, "unsupported_media_type"))
+        answer = client.get("/v1/models", headers={"Origin": "http://evil.example"})
+        self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
+        self.assertEqual(client.ask("OPTIONS", "/v1/completions").status, 405)
+
+    def test_a_drain_lets_answers_end(self):
+        server = self.start()
+        client = Client(server.port)
+        response = self.open_stream(client, max_tokens=400)
+        server.signal()
+        events, done = parse_events(response.read().decode())
+        self.assertTrue(done)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_drain_that_takes_too_long(self):
+        server = self.start("--drain-timeout", "0.2")
+        client = Client(server.port)
+        response = self.open_stream(client, n=32)
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(client.post("/v1/completions", {**LONG, "n": 32})))
+        waiting.start()
+        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 64))
+        server.signal()
+        events, done = parse_events(response.read().decode())
+        waiting.join()
+        self.assertFalse(done)
+        self.assertEqual(events[-1]["error"]["code"], "draining")
+        self.assertEqual((answers[0].status, answers[0].error["code"]), (503, "draining"))
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_drain_with_a_delay_still_takes_requests(self):
+        server = self.start("--drain-delay", "1.5")
+        client = Client(server.port)
+        server.signal(signal.SIGINT)
+        self.assertTrue(until(lambda: client.get("/ready").status == 503))
+        self.assertEqual(client.get("/ready").error["code"], "draining")
+        self.assertEqual(client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status, 200)
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        server = self.start()
+        response = self.open_stream(Client(server.port), n=64)
+        server.signal()
+        time.sleep(0.1)
+        server.signal(signal.SIGINT)
+        self.assertEqual(server.wait(5), 130)
+        response.close()
+
+    def test_a_slow_reader_is_cut_off(self):
+        server = self.start("--log-format", "json")
+        client = Client(server.port)
+        raw = socket.socket()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", client.port))
+        self.addCleanup(raw.close)
+        body = json.dumps({**LONG, "stream": True, "n": 48, "logprobs": 20})
+        raw.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        self.assertTrue(until(lambda: any('"slow_reader"' in line for line in server.lines), 60))
+        self.assertTrue(until(lambda: live(client)["data"] == []))
+        self.assertEqual(blocks_held(live(client)), 0)
+        entry = next(json.loads(line) for line in server.lines if '"slow_reader"' in line)
+        self.assertEqual((entry["status"], entry["request"]), (499, "POST /v1/completions"))
+
+    def test_where_it_listens(self):
+        message = self.fail_with(1, "serve", "-m", BUNDLED, "--host", "0.0.0.0", "--port", "0")
+        self.assertIn("--api-key", message)
+        server = self.start("--host", "0.0.0.0", "--insecure")
+        self.assertEqual(Client(server.port).get("/health").status, 200)
+        message = self.fail_with(1, "serve", "-m", BUNDLED, "--port", str(server.port))
+        self.assertIn(str(server.port), message)
+        path = self.directory / "socket"
+        unix = self.start("--unix-socket", path)
+        self.assertEqual(unix.url, f"unix:{path}")
+        with socket.socket(socket.AF_UNIX) as raw:
+            raw.connect(str(path))
+            raw.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            self.assertIn(b"200 OK", raw.makefile("rb").read())
+
+
+if __name__ == "__main__":
+    unittest.main()

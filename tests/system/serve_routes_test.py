@@ -1,0 +1,129 @@
+"""`paceline serve`: classify, score, tokens, templates, what the engine does, metrics."""
+import math
+import re
+import unittest
+
+from program import BUNDLED, run
+from serving import Client, Server, until
+
+TEXT = "It was a dark and stormy night"
+
+
+class RoutesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.stop)
+        cls.client = Client(cls.server.port)
+
+    def post(self, path, **body):
+        answer = self.client.post(path, body)
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json
+
+    def test_classify(self):
+        for labels in [[" night", " day"], [" a very long label", " day"]]:
+            answer = self.post("/v1/classify", input=[TEXT, "The sun rose on a bright"], labels=labels)
+            self.assertRegex(answer["id"], "^classify-")
+            for item in answer["data"]:
+                self.assertAlmostEqual(sum(item["scores"]), 1, places=5)
+                self.assertEqual(item["label"], labels[item["scores"].index(max(item["scores"]))])
+        answer = self.post("/v1/classify", input=TEXT, temperature=0)
+        drawn = self.post("/v1/completions", prompt=TEXT, temperature=0, max_tokens=1, return_token_ids=True)
+        self.assertEqual([answer["data"][0]["token_id"]], drawn["choices"][0]["token_ids"])
+        refused = self.client.post("/v1/classify", {"input": "x", "labels": []})
+        self.assertIn(refused.status, (200, 400))
+
+    def test_more_inputs_than_the_queue_holds(self):
+        server = Server("--max-num-queued-reqs", "3", "--max-num-seqs", "2")
+        self.addCleanup(server.stop)
+        texts = [f"{TEXT} {i}" for i in range(40)]
+        answer = Client(server.port).post("/v1/classify", {"input": texts, "labels": [" a", " the"]})
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual([item["index"] for item in answer.json["data"]], list(range(40)))
+
+    def test_score(self):
+        answer = self.post("/v1/score", input=[TEXT, "The sea"], top_logprobs=2)
+        echoed = self.post("/v1/completions", prompt=TEXT, max_tokens=0, echo=True, logprobs=1)
+        first = answer["data"][0]
+        self.assertEqual(first["token_logprobs"], echoed["choices"][0]["logprobs"]["token_logprobs"])
+        self.assertIsNone(first["token_logprobs"][0])
+        self.assertTrue(math.isclose(first["logprob"], sum(first["token_logprobs"][1:]), rel_tol=1e-5))
+        self.assertEqual(len(first["prompt_logprobs"]), len(first["token_ids"]))
+        self.assertEqual(answer["usage"]["prompt_tokens"], sum(len(item["token_ids"]) for item in answer["data"]))
+
+    def test_tokens(self):
+        expected = [int(word) for word in run("tokenize", "-m", BUNDLED, "-p", TEXT).stdout.split()]
+        vllm = self.post("/tokenize", prompt=TEXT, return_token_strs=True)
+        self.assertEqual((vllm["tokens"], vllm["count"]), (expected, len(expected)))
+        self.assertEqual("".join(vllm["token_strs"]), TEXT)
+        pieces = self.post("/tokenize", content=TEXT, with_pieces=True)["tokens"]
+        self.assertEqual([piece["id"] for piece in pieces], expected)
+        text = self.post("/detokenize", tokens=expected)
+        self.assertEqual((text["prompt"], text["content"]), (TEXT, TEXT))
+        for path, body, param in [("/detokenize", {"tokens": [10**9]}, "tokens[0]"), ("/tokenize", {}, "prompt"),
+                                  ("/tokenize", {"prompt": "x", "model": "no"}, "model")]:
+            answer = self.client.post(path, body)
+            self.assertIn(answer.status, (400, 404))
+            self.assertEqual(answer.error["param"], param)
+
+    def test_templates(self):
+        messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+        prompt = self.post("/apply-template", messages=messages)["prompt"]
+        rendered = run("render", "-m", BUNDLED, "--system", "Be brief.", "-p", "Hello").stdout
+        self.assertEqual(prompt.rstrip("\n"), rendered.rstrip("\n"))
+        count = self.post("/tokenize", messages=messages)["count"]
+        chat = self.post("/v1/chat/completions", messages=messages, max_tokens=1)
+        self.assertEqual(chat["usage"]["prompt_tokens"], count)
+        refused = self.client.post("/apply-template", {"messages": messages, "chat_template_kwargs": {"messages": []}})
+        self.assertEqual((refused.status, refused.error["param"]), (400, "chat_template_kwargs.messages"))
+
+    def test_what_the_engine_does(self):
+        response = self.client.open("POST", "/v1/completions", {
+            "prompt": [TEXT, "The sea"], "n": 2, "max_tokens": 900, "ignore_eos": True, "stream": True})
+        self.assertTrue(until(lambda: len(self.client.get("/v1/requests").json["data"]) == 4))
+        live = self.client.get("/v1/requests").json
+        self.assertEqual({entry["choice"] for entry in live["data"]}, {0, 1, 2, 3})
+        self.assertEqual(len({entry["id"] for entry in live["data"]}), 1)
+        self.assertEqual(len({entry["sequence"] for entry in live["data"]}), 4)
+        for entry in live["data"]:
+            self.assertEqual((entry["state"], entry["max_tokens"]), ("running", 900))
+            self.assertGreaterEqual(entry["age_s"], entry["queue_s"])
+        [pool] = live["pools"]
+        self.assertEqual(sum(length for _, length in pool["blocks"]), pool["num_blocks"])
+        holders = {holder for holder, _ in pool["blocks"] if holder > 0}
+        self.assertEqual(holders, {entry["sequence"] for entry in live["data"]})
+        numbers = [step["step"] for step in live["steps"]]
+        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + len(numbers))))
+        self.assertEqual(live["engine"]["num_running"], 4)
+        response.close()
+        response.connection.close()
+        self.assertTrue(until(lambda: self.client.get("/v1/requests").json["data"] == []))
+
+    def metrics(self):
+        """Sample by name and labels, the model's left out."""
+        text = self.client.get("/metrics").body.decode()
+        for line in text.splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) paceline:\w+ .+|paceline:\w+\{model_name="[^"]+"(,\w+="[^"]*")*\} \S+)$')
+        return {re.sub(r'model_name="[^"]*",?', "", name): float(value)
+                for name, value in (line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")}
+
+    def test_metrics(self):
+        before = self.metrics()
+        self.post("/v1/completions", prompt=TEXT, max_tokens=5, ignore_eos=True, n=2)
+        self.client.post("/v1/completions", {"prompt": 1})
+        after = self.metrics()
+        grown = lambda name: after.get(name, 0) - before.get(name, 0)
+        self.assertEqual(grown("paceline:generation_tokens_total{}"), 10)
+        self.assertEqual(grown('paceline:request_success_total{finished_reason="length"}'), 2)
+        self.assertEqual(grown('paceline:rejected_total{reason="invalid_value"}'), 1)
+        self.assertEqual(grown("paceline:time_to_first_token_seconds_count{}"), 2)
+        self.assertEqual(grown('paceline:time_to_first_token_seconds_bucket{le="+Inf"}'), 2)
+        self.assertEqual(after["paceline:requests_open{}"], 0)
+        self.assertEqual(after["paceline:kv_cache_usage_perc{}"], 0)
+        self.assertEqual(after["paceline:requests_accepted_total{}"], sum(
+            after[f"paceline:requests_{end}_total{{}}"] for end in ("completed", "cancelled", "failed")))
+
+
+if __name__ == "__main__":
+    unittest.main()
