@@ -1,0 +1,136 @@
+// What admission is made of: tickets, keys, hosts, routes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "server/api_keys.h"
+#include "server/host_check.h"
+#include "server/route_table.h"
+#include "server/tickets.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Tickets, come_back_when_the_last_holder_lets_go) {
+  Tickets tickets(2);
+  auto first = tickets.take();
+  auto copy = first;
+  EXPECT_EQ(tickets.num_taken(), 1);
+  first.reset();
+  EXPECT_EQ(tickets.num_taken(), 1);
+  copy.reset();
+  EXPECT_EQ(tickets.num_taken(), 0);
+}
+
+TEST(Tickets, are_refused_until_a_fifth_is_back) {
+  Tickets tickets(10);
+  std::vector<std::shared_ptr<void>> held;
+  for (int i = 0; i < 10; ++i) held.push_back(tickets.take());
+  EXPECT_EQ(tickets.take(), nullptr);
+  held.pop_back();
+  EXPECT_EQ(tickets.take(), nullptr) << "nine are still taken";
+  held.pop_back();
+  held.push_back(tickets.take());
+  EXPECT_NE(held.back(), nullptr);
+  held.push_back(tickets.take());
+  EXPECT_NE(held.back(), nullptr);
+  EXPECT_EQ(tickets.take(), nullptr);
+}
+
+TEST(Tickets, a_single_one_can_be_taken_again) {
+  Tickets tickets(1);
+  for (int i = 0; i < 3; ++i) {
+    const auto ticket = tickets.take();
+    EXPECT_NE(ticket, nullptr);
+    EXPECT_EQ(tickets.take(), nullptr);
+  }
+}
+
+TEST(Tickets, may_be_outlived) {
+  auto tickets = std::make_unique<Tickets>(1);
+  auto ticket = tickets->take();
+  tickets.reset();
+  ticket.reset();
+}
+
+TEST(ApiKeys, are_compared_whole) {
+  const std::vector<std::string> given = {"one", "two"};
+  const ApiKeys keys(given);
+  const auto allows = [&](const std::string& header) { return keys.allows(&header); };
+  EXPECT_TRUE(allows("Bearer one"));
+  EXPECT_TRUE(allows("bearer  two"));
+  for (const char* wrong : {"Bearer on", "Bearer onee", "Bearer One", "one", "Basic one", "Bearer",
+                            "Bearer ", "Bearer one two", ""}) {
+    EXPECT_FALSE(allows(wrong)) << wrong;
+  }
+  EXPECT_FALSE(keys.allows(nullptr));
+  EXPECT_TRUE(ApiKeys({}).allows(nullptr));
+}
+
+TEST(HostCheck, names_of_the_loopback) {
+  for (const char* good :
+       {"localhost", "LocalHost:80", "127.0.0.1:8080", "127.8.9.1", "[::1]", "[::1]:8080"}) {
+    EXPECT_TRUE(is_allowed_host(good, {})) << good;
+  }
+  for (const char* bad : {"", "example.com", "localhost.example.com", "127.0.0.1.example.com",
+                          "10.0.0.1", "[::2]:80", "0.0.0.0", "[", "localhost@example.com"}) {
+    EXPECT_FALSE(is_allowed_host(bad, {})) << bad;
+  }
+  const std::vector<std::string> names = {"models.lan"};
+  EXPECT_TRUE(is_allowed_host("MODELS.lan:80", names));
+}
+
+struct Found {
+  const Route* route = nullptr;
+  int status = 200;
+  std::string allow;
+};
+
+Found find(std::string_view method, std::string_view path) {
+  Found found;
+  const auto result = find_route(method, path, found.allow);
+  if (const auto* error = std::get_if<ApiError>(&result)) {
+    found.status = error->status;
+  } else {
+    found.route = std::get<const Route*>(result);
+  }
+  return found;
+}
+
+TEST(RouteTable, every_route_is_found) {
+  std::set<std::string> seen;
+  for (const Route& route : route_table()) {
+    const std::string path(route.path);
+    EXPECT_TRUE(seen.insert(std::string(route.method) + path).second) << path;
+    const std::string asked = path.ends_with('*') ? path.substr(0, path.size() - 1) + "x/y" : path;
+    EXPECT_EQ(find(route.method, asked).route, &route) << path;
+    EXPECT_EQ(find("PATCH", asked).status, 405) << path;
+    EXPECT_EQ(route.computes, route.method == "POST") << path;
+    EXPECT_TRUE(route.help.ends_with('.')) << path;
+  }
+}
+
+TEST(RouteTable, what_needs_no_key_is_health_and_the_page) {
+  for (const Route& route : route_table()) {
+    const bool is_open = route.access == RouteAccess::open;
+    const std::set<std::string_view> open = {"/health", "/live", "/ready", "/", "/page/*"};
+    EXPECT_EQ(is_open, open.contains(route.path)) << route.path;
+  }
+}
+
+TEST(RouteTable, what_is_not_there) {
+  EXPECT_EQ(find("GET", "/nothing").status, 404);
+  EXPECT_EQ(find("GET", "/v1/models/").status, 404);
+  EXPECT_EQ(find("GET", "/page/").status, 404);
+  EXPECT_EQ(find("GET", "/v1/completionsx").status, 404);
+  EXPECT_EQ(find("POST", "/v1/embeddings").status, 501);
+  EXPECT_EQ(find("POST", "/v1/responses/abc").status, 501);
+  EXPECT_EQ(find("POST", "/v1/responsesabc").status, 404);
+  EXPECT_EQ(find("DELETE", "/v1/models").allow, "GET, HEAD");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,87 @@
+// What watches the server: histograms, the history of steps, workers, the page's files.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "server/histogram.h"
+#include "server/page_files.h"
+#include "server/step_history.h"
+#include "server/worker_pool.h"
+
+namespace paceline {
+namespace {
+
+TEST(Histogram, counts_below_its_bounds) {
+  const std::vector<double> bounds = {1, 2, 4};
+  Histogram histogram(bounds);
+  EXPECT_FALSE(histogram.quantile(0.5).has_value());
+  for (const double value : {0.5, 1.0, 1.5, 3.0, 9.0}) histogram.observe(value);
+  EXPECT_EQ(std::vector<int64_t>(histogram.counts().begin(), histogram.counts().end()),
+            (std::vector<int64_t>{2, 1, 1, 1}));
+  EXPECT_EQ(histogram.count(), 5);
+  EXPECT_DOUBLE_EQ(histogram.sum(), 15);
+  EXPECT_DOUBLE_EQ(*histogram.quantile(0.2), 0.5);
+  EXPECT_DOUBLE_EQ(*histogram.quantile(0.4), 1);
+  EXPECT_DOUBLE_EQ(*histogram.quantile(0.8), 4);
+  EXPECT_DOUBLE_EQ(*histogram.quantile(1), 4) << "nothing is known of what lies above";
+}
+
+TEST(StepHistory, keeps_the_last_in_order) {
+  StepHistory history;
+  StepRecord record;
+  for (int64_t step = 0; step < 200; ++step) {
+    record.clear();
+    record.step = step;
+    record.slices.push_back({.id = step, .first = 3, .count = 2});
+    record.tokens.push_back({.id = step, .count = 4000});  // a token's id, not a count
+    history.on_step(record);
+  }
+  const auto steps = history.last_steps();
+  ASSERT_EQ(steps.size(), 64u);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].step, static_cast<int64_t>(136 + i));
+    EXPECT_EQ(steps[i].slices[0], (std::pair<int64_t, int64_t>(steps[i].step, 2)));
+  }
+  EXPECT_DOUBLE_EQ(history.tokens_per_second(), 100) << "two hundred in the last two seconds";
+}
+
+TEST(WorkerPool, runs_what_it_takes_and_refuses_more) {
+  std::promise<void> begun, go_on;
+  std::atomic<int> num_done = 0;
+  WorkerPool pool(1, 2);
+  ASSERT_TRUE(pool.try_run([&] {
+    begun.set_value();
+    go_on.get_future().wait();
+  }));
+  begun.get_future().wait();
+  EXPECT_TRUE(pool.try_run([&] { ++num_done; }));
+  std::promise<void> all;
+  EXPECT_TRUE(pool.try_run([&] {
+    ++num_done;
+    all.set_value();
+  }));
+  EXPECT_FALSE(pool.try_run([&] { ++num_done; }));
+  go_on.set_value();
+  all.get_future().wait();
+  EXPECT_EQ(num_done, 2);
+}
+
+TEST(PageFiles, have_an_index_that_names_what_is_there) {
+  const PageFile* index = find_page_file("/page/index.html");
+  ASSERT_NE(index, nullptr);
+  EXPECT_TRUE(index->content.starts_with("<!doctype html>"));
+  EXPECT_TRUE(index->content.ends_with("</html>\n"));
+  for (const PageFile& file : page_files()) {
+    EXPECT_FALSE(file.content.empty()) << file.path;
+    EXPECT_EQ(find_page_file(file.path), &file);
+  }
+  for (const char* path : {"/page/main.js", "/page/style.css"}) {
+    EXPECT_NE(index->content.find(path), std::string_view::npos);
+    EXPECT_NE(find_page_file(path), nullptr);
+  }
+  EXPECT_EQ(find_page_file("/page/main"), nullptr);
+}
+
+}  // namespace
+}  // namespace paceline
