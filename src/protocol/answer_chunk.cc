@@ -12,7 +12,15 @@ void write_ids(JsonWriter& writer, const AnswerChunk& chunk) {
   writer.end_array();
 }
 
-void write_end(JsonWriter& writer, const AnswerChunk& chunk) {
+void finish_chunk(JsonWriter& writer, const ChunkStyle& style) {
+  writer.end_object().end_array();
+  if (style.has_usage) writer.key("usage").null();
+  writer.end_object();
+}
+
+}  // namespace
+
+void write_chunk_end(JsonWriter& writer, const AnswerChunk& chunk) {
   if (chunk.ending == nullptr) {
     writer.key("finish_reason").null();
     write_ids(writer, chunk);
@@ -22,14 +30,6 @@ void write_end(JsonWriter& writer, const AnswerChunk& chunk) {
   ending.token_ids = chunk.token_ids;
   write_choice_end(writer, ending);
 }
-
-void finish_chunk(JsonWriter& writer, const ChunkStyle& style) {
-  writer.end_object().end_array();
-  if (style.has_usage) writer.key("usage").null();
-  writer.end_object();
-}
-
-}  // namespace
 
 std::string completion_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
                                   const ChunkStyle& style) {
@@ -46,7 +46,7 @@ std::string completion_chunk_json(const AnswerHead& head, const AnswerChunk& chu
   } else {
     writer.null();
   }
-  write_end(writer, chunk);
+  write_chunk_end(writer, chunk);
   finish_chunk(writer, style);
   return json;
 }
@@ -71,7 +71,7 @@ std::string chat_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
   } else {
     writer.null();
   }
-  write_end(writer, chunk);
+  write_chunk_end(writer, chunk);
   finish_chunk(writer, style);
   return json;
 }

@@ -37,6 +37,9 @@ std::string completion_chunk_json(const AnswerHead& head, const AnswerChunk& chu
 std::string chat_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
                             const ChunkStyle& style);
 
+// The members finish_reason and token_ids, of the last chunk stop_reason and the others too.
+void write_chunk_end(JsonWriter& writer, const AnswerChunk& chunk);
+
 // The chunk behind all others, without choices.
 std::string usage_chunk_json(const AnswerHead& head, std::string_view object,
                              const AnswerUsage& usage);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "protocol/completed_answers.h"
+#include "protocol/generate_answer.h"
 #include "protocol/reported_tokens.h"
 #include "server/server_errors.h"
 
@@ -18,6 +19,11 @@ std::optional<int32_t> top_logprobs_of(const GenerationRequest& request) {
   return std::get<CompletionRequest>(request).logprobs;
 }
 
+std::string_view id_prefix(ApiEndpoint endpoint) {
+  if (endpoint == ApiEndpoint::generate) return kGenerateIdPrefix;
+  return endpoint == ApiEndpoint::chat ? kChatIdPrefix : kCompletionIdPrefix;
+}
+
 // About what an event's log-probabilities become.
 size_t json_bytes(const TokenEvent& event) {
   constexpr size_t kOneToken = 64;
@@ -29,7 +35,7 @@ size_t json_bytes(const TokenEvent& event) {
 GenerationAnswer::GenerationAnswer(std::shared_ptr<ApiCall> call, PreparedRequest prepared)
     : call_(std::move(call)), prepared_(std::move(prepared)) {
   const ServerOptions& options = call_->context().options;
-  head_ = new_head(is_chat() ? kChatIdPrefix : kCompletionIdPrefix, options.model_names[0]);
+  head_ = new_head(id_prefix(prepared_.endpoint), options.model_names[0]);
   head_.system_fingerprint = options.system_fingerprint;
   style_ = {.naming = naming_of(fields()), .has_usage = fields().streaming.include_usage};
   num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
@@ -190,6 +196,7 @@ void GenerationAnswer::echo_prompt(size_t part) {
 }
 
 void GenerationAnswer::write_chunk(const AnswerChunk& chunk) {
+  if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_.naming));
   write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
                         : completion_chunk_json(head_, chunk, style_));
 }
@@ -252,8 +259,11 @@ void GenerationAnswer::answer_whole() {
     return call_->respond_json(
         chat_answer_json(completed_answer(*chat, parts[0], context.names, std::move(head_))));
   }
-  call_->respond_json(completion_answer_json(completed_answer(
-      std::get<CompletionRequest>(prepared_.request), parts, context.names, std::move(head_))));
+  const CompletionAnswer answer = completed_answer(std::get<CompletionRequest>(prepared_.request),
+                                                   parts, context.names, std::move(head_));
+  call_->respond_json(is_native() ? generate_answer_json(answer.head, answer.choices[0],
+                                                         answer.usage, answer.naming)
+                                  : completion_answer_json(answer));
 }
 
 }  // namespace paceline

@@ -31,6 +31,7 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   int64_t n() const { return fields().n; }
   const GenerationFields& fields() const;
   bool is_chat() const { return std::holds_alternative<ChatRequest>(prepared_.request); }
+  bool is_native() const { return prepared_.endpoint == ApiEndpoint::generate; }
   bool is_streamed() const { return fields().streaming.stream; }
 
   void client_gone();

@@ -40,6 +40,7 @@ void answer_items(const CallPtr& call, PrepareItems prepare) {
 
 void answer_chat(const CallPtr& call) { answer_generation(call, ApiEndpoint::chat); }
 void answer_completion(const CallPtr& call) { answer_generation(call, ApiEndpoint::completions); }
+void answer_native(const CallPtr& call) { answer_generation(call, ApiEndpoint::generate); }
 void answer_classification(const CallPtr& call) { answer_items(call, prepare_classification); }
 void answer_score(const CallPtr& call) { answer_items(call, prepare_score); }
 

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "engine/engine.h"
 #include "protocol/api_error.h"
+#include "protocol/generate_answer.h"
 #include "protocol/request_options.h"
 #include "text/chat_prompt.h"
 #include "text/make_request.h"
@@ -53,6 +54,7 @@ struct Preparing {
 
 GenerationRequest parse_request(ApiEndpoint endpoint, const Json& json) {
   if (endpoint == ApiEndpoint::chat) return parse_chat_request(json);
+  if (endpoint == ApiEndpoint::generate) return parse_generate_request(json);
   return parse_completion_request(json);
 }
 
@@ -68,7 +70,8 @@ void check_model_name(const std::optional<std::string>& model,
 
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
                                 const std::vector<std::string>& model_names) {
-  PreparedRequest prepared{.request = parse_request(endpoint, parse_json(body, "the request")),
+  PreparedRequest prepared{.endpoint = endpoint,
+                           .request = parse_request(endpoint, parse_json(body, "the request")),
                            .parts = {}};
   std::visit([&](const auto& request) { check_model_name(request.common.model, model_names); },
              prepared.request);

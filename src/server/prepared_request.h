@@ -23,14 +23,15 @@ struct PreparedPart {
   std::vector<CompletionBuilder> choices;  // n of them
 };
 
+enum class ApiEndpoint : uint8_t { completions, chat, generate };
+
 using GenerationRequest = std::variant<CompletionRequest, ChatRequest>;
 
 struct PreparedRequest {
+  ApiEndpoint endpoint = ApiEndpoint::completions;
   GenerationRequest request;
   std::vector<PreparedPart> parts;
 };
-
-enum class ApiEndpoint : uint8_t { completions, chat };
 
 // Throws RequestError unless the model is one of `names`, or left open.
 void check_model_name(const std::optional<std::string>& model,

@@ -13,6 +13,8 @@ namespace {
 constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions", RouteAccess::key, true, "Answer a conversation.", answer_chat},
     {"POST", "/v1/completions", RouteAccess::key, true, "Continue a text.", answer_completion},
+    {"POST", "/generate", RouteAccess::key, true, "Continue a text, Paceline's own shape.",
+     answer_native},
     {"POST", "/v1/classify", RouteAccess::key, true, "Draw a token or choose a label.",
      answer_classification},
     {"POST", "/v1/score", RouteAccess::key, true, "Tell how likely each token is.", answer_score},
@@ -23,6 +25,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/v1/models/*", RouteAccess::key, false, "Tell of the model.", show_model},
     {"GET", "/v1/requests", RouteAccess::key, false, "Show what the engine does.", show_requests},
     {"GET", "/metrics", RouteAccess::key, false, "Figures for Prometheus.", show_metrics},
+    {"GET", "/openapi.json", RouteAccess::key, false, "This API, as OpenAPI.", show_openapi},
     {"GET", "/version", RouteAccess::key, false, "Tell the version.", show_version},
     {"GET", "/health", RouteAccess::open, false, "200 while the engine steps.", show_health},
     {"GET", "/live", RouteAccess::open, false, "200 while the process runs.", show_live},

@@ -14,6 +14,7 @@ using CallPtr = std::shared_ptr<ApiCall>;
 // Text out of the model.
 void answer_chat(const CallPtr& call);
 void answer_completion(const CallPtr& call);
+void answer_native(const CallPtr& call);
 // Items in, numbers out.
 void answer_classification(const CallPtr& call);
 void answer_score(const CallPtr& call);
@@ -31,6 +32,7 @@ void show_live(const CallPtr& call);
 void show_ready(const CallPtr& call);
 void show_requests(const CallPtr& call);
 void show_metrics(const CallPtr& call);
+void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);
 
 // Calls `answer` with what the engine holds after its current step.

@@ -52,6 +52,36 @@ class RoutesTest(unittest.TestCase):
         self.assertEqual(len(first["prompt_logprobs"]), len(first["token_ids"]))
         self.assertEqual(answer["usage"]["prompt_tokens"], sum(len(item["token_ids"]) for item in answer["data"]))
 
+    def test_generate(self):
+        fields = {"prompt": TEXT, "max_tokens": 12, "seed": 4, "logprobs": 1, "ignore_eos": True}
+        whole = self.post("/generate", **fields)
+        choice = self.post("/v1/completions", **fields, return_token_ids=True)["choices"][0]
+        for name in ["text", "token_ids", "logprobs", "finish_reason", "stop_reason", "seed"]:
+            self.assertEqual(whole[name], choice[name])
+        events, done = self.client.stream("/generate", fields)
+        self.assertTrue(done)
+        self.assertEqual("".join(event["text"] for event in events), whole["text"])
+        self.assertEqual(sum((event["token_ids"] for event in events), []), whole["token_ids"])
+        self.assertEqual([event["finish_reason"] for event in events][-2:], [None, "length"])
+        for body, param in [({"prompt": ["a", "b"]}, "prompt"), ({"prompt": "a", "n": 2}, "n")]:
+            self.assertEqual(self.client.post("/generate", body).error["param"], param)
+
+    def test_openapi_says_what_there_is(self):
+        api = self.client.get("/openapi.json").json
+        self.assertEqual(api["openapi"], "3.1.0")
+        for path, methods in api["paths"].items():
+            [(method, operation)] = methods.items()
+            if method == "get" and "{" not in path:
+                self.assertEqual(self.client.get(path).status, 200, path)
+            if method == "post":
+                schema = operation["requestBody"]["content"]["application/json"]["schema"]
+                refused = self.client.post(path, {"no_such_field": 1})
+                self.assertEqual((refused.status, refused.error["param"]), (400, "no_such_field"), path)
+                for name in schema.get("required", []):
+                    self.assertIn(name, schema["properties"])
+        self.assertNotIn("audio", api["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
+                         ["application/json"]["schema"]["properties"])
+
     def test_tokens(self):
         expected = [int(word) for word in run("tokenize", "-m", BUNDLED, "-p", TEXT).stdout.split()]
         vllm = self.post("/tokenize", prompt=TEXT, return_token_strs=True)

@@ -1,0 +1,26 @@
+// What POST /generate answers, Paceline's own: one prompt, one text, without the API's wrapping.
+#pragma once
+
+#include <string>
+
+#include "protocol/answer.h"
+#include "protocol/answer_chunk.h"
+#include "protocol/completion_request.h"
+
+namespace paceline {
+
+constexpr std::string_view kGenerateIdPrefix = "gen-";
+
+// The fields of a completion, but for a list of prompts and n above 1; token ids are always told.
+CompletionRequest parse_generate_request(const Json& body);
+
+// {"id", "model", "text", "token_ids", "logprobs", "finish_reason", "stop_reason", "seed", "usage"}
+std::string generate_answer_json(const AnswerHead& head, const AnswerChoice& choice,
+                                 const AnswerUsage& usage, TokenNaming naming);
+
+// {"id", "text", "token_ids", "logprobs", "finish_reason"}, with stop_reason and seed in the last
+// one; "logprobs" when they were asked for.
+std::string generate_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
+                                TokenNaming naming);
+
+}  // namespace paceline
