@@ -49,6 +49,8 @@ ServerOptions serving(const Settings& settings, Session& session) {
                         .model_names = served_names(settings),
                         .api_keys = settings.api_keys,
                         .allowed_hosts = settings.allowed_hosts,
+                        .queue_timeout = milliseconds(settings.queue_timeout_s),
+                        .request_timeout = milliseconds(settings.request_timeout_s),
                         .drain_timeout = milliseconds(settings.drain_timeout_s),
                         .drain_delay = milliseconds(settings.drain_delay_s),
                         .max_requests = settings.max_requests,

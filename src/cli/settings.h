@@ -66,6 +66,8 @@ struct Settings {
   bool insecure = false;
   std::string tls_certificate;
   std::string tls_key;
+  double queue_timeout_s = 30;
+  double request_timeout_s = 600;
   double drain_timeout_s = 30;
   double drain_delay_s = 0;
   int64_t max_connections = 16384;

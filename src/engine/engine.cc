@@ -27,7 +27,7 @@ Engine::~Engine() { end_all(); }
 
 bool Engine::step() {
   record_.begin = EngineClock::now();
-  take_in();      // new requests and cancellations
+  take_in();  // new requests and cancellations
   for (const EngineInspection& look : mail_.inspections) look(*this);
   decide();       // changes nothing
   apply();        // the only place where blocks change hands

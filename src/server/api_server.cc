@@ -7,6 +7,7 @@
 #include "server/admission.h"
 #include "server/server_context.h"
 #include "server/server_errors.h"
+#include "server/time_limits.h"
 #include "server/worker_call.h"
 
 namespace paceline {
@@ -81,6 +82,7 @@ struct ApiServer::State {
 
   void tick() {
     for (const auto& answer : context->link.answers()) answer->tick();
+    enforce_time_limits(*context);
     http->after(kTick, [this] { tick(); });
   }
 

@@ -33,6 +33,14 @@ std::vector<std::shared_ptr<OpenAnswer>> EngineLink::answers() const {
   return all;
 }
 
+std::vector<int64_t> EngineLink::tags_of(const OpenAnswer& answer) const {
+  std::vector<int64_t> tags;
+  for (const auto& [tag, target] : targets_) {
+    if (target.answer.get() == &answer) tags.push_back(tag);
+  }
+  return tags;
+}
+
 void EngineLink::dispatch() {
   is_awake_.store(false);
   channel_->poll(events_);
@@ -44,6 +52,7 @@ void EngineLink::dispatch() {
     Target& target = found->second;
     if (seen.insert(target.answer.get()).second) touched.push_back(target.answer);
     const bool is_last = event.ending != nullptr && --target.num_open == 0;
+    target.answer->has_events = true;
     target.answer->take(target.which, event);
     if (is_last) targets_.erase(event.tag);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +39,12 @@ class OpenAnswer {
   virtual void tick() = 0;
   // Ends it with an error; what the engine still sends is not minded.
   virtual void fail(const ApiError& error) = 0;
+
+  std::chrono::duration<double> age() const { return std::chrono::steady_clock::now() - since_; }
+  bool has_events = false;  // the engine has told something of it
+
+ private:
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 // I/O thread. One wake-up brings the events of all requests of a step.
@@ -61,7 +68,8 @@ class EngineLink {
   const Target* find(int64_t tag) const;
   // Every open answer once.
   std::vector<std::shared_ptr<OpenAnswer>> answers() const;
-  bool is_idle() const { return targets_.empty(); }
+  // Of its requests that haven't ended.
+  std::vector<int64_t> tags_of(const OpenAnswer& answer) const;
   int64_t num_running() const { return engine_.num_running(); }
   int64_t num_waiting() const { return engine_.num_waiting(); }
   Engine& engine() { return engine_; }

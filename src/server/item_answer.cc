@@ -1,5 +1,6 @@
 #include "server/item_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -29,7 +30,11 @@ void ItemAnswer::start() {
 
 void ItemAnswer::submit_more() {
   if (is_over_) return;
-  while (next_.part < prepared_.items.size() && submit_next()) {
+  // A call of many items leaves room in the queue for others.
+  const EngineLimits& limits = call_->context().model.engine.limits();
+  const auto most = static_cast<size_t>(
+      std::max<int64_t>(std::min(limits.max_num_seqs, limits.max_queued / 4), 1));
+  while (next_.part < prepared_.items.size() && num_in_flight_ < most && submit_next()) {
   }
 }
 

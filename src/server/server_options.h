@@ -20,6 +20,8 @@ struct ServerOptions {
   std::vector<std::string> api_keys;       // none: no key is asked for
   std::vector<std::string> allowed_hosts;  // beside the loopback's names
   std::string system_fingerprint;          // of answers; empty: not told
+  std::chrono::milliseconds queue_timeout{30'000};     // without being begun
+  std::chrono::milliseconds request_timeout{600'000};  // in all
   std::chrono::milliseconds drain_timeout{30'000};
   std::chrono::milliseconds drain_delay{0};     // so long requests are still taken
   std::chrono::milliseconds ping_time{15'000};  // a stream that has said nothing gets a comment

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/engine/engine_fixture.h"
@@ -37,6 +39,13 @@ class Barrier {
   std::condition_variable changed_;
   bool open_ = false;
   bool reached_ = false;
+};
+
+class Thrower : public StepObserver {
+ public:
+  void on_submitted(const Sequence&, int64_t) override {}
+  void on_cancelled(RequestId, int64_t) override {}
+  void on_step(const StepRecord&) override { throw std::runtime_error("no more"); }
 };
 
 class EngineThreadTest : public EngineTest {
@@ -110,6 +119,29 @@ TEST_F(EngineThreadTest, an_idle_engine_waits_for_a_batch_or_a_moment) {
   EXPECT_EQ(answer(first).tokens, (std::vector<TokenId>{2}));
   EXPECT_EQ(answer(second).tokens, (std::vector<TokenId>{3}));
   EXPECT_EQ(runner_.num_runs, 1);
+}
+
+TEST_F(EngineThreadTest, a_failure_outside_any_request_is_told_once) {
+  Thrower observer;
+  engine().set_observer(&observer);
+  std::promise<std::string> told;
+  const EngineThread thread(*engine_, {},
+                            [&](const std::string& message) { told.set_value(message); });
+  submit(greedy({1}, 4));
+  auto message = told.get_future();
+  ASSERT_EQ(message.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(message.get(), "no more");
+  engine_->set_observer(nullptr);
+}
+
+TEST_F(EngineThreadTest, an_idle_engine_is_inspected) {
+  engine();
+  std::promise<int64_t> steps;
+  const EngineThread thread(*engine_, {});
+  engine_->inspect([&](const Engine& seen) { steps.set_value(seen.counters().steps); });
+  auto seen = steps.get_future();
+  ASSERT_EQ(seen.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(seen.get(), 0);
 }
 
 }  // namespace

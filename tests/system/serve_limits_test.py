@@ -97,6 +97,26 @@ class LimitsTest(ProgramTest):
         self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
         self.assertEqual(client.ask("OPTIONS", "/v1/completions").status, 405)
 
+    def test_a_request_that_waits_too_long(self):
+        client = Client(self.start("--max-num-seqs", "1", "--queue-timeout", "0.05").port)
+        running = self.open_stream(client, n=1)
+        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 1))
+        answer = client.post("/v1/completions", {"prompt": "x", "max_tokens": 1})
+        self.assertEqual((answer.status, answer.json.get("error", {}).get("code")), (503, "queue_timeout"))
+        self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
+        events, done = parse_events(running.read().decode())
+        self.assertTrue(done)
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
+
+    def test_a_request_that_takes_too_long(self):
+        client = Client(self.start("--request-timeout", "0.3").port)
+        events, done = parse_events(self.open_stream(client, n=64).read().decode())
+        self.assertFalse(done)
+        self.assertEqual(events[-1]["error"]["code"], "request_timeout")
+        answer = client.post("/v1/completions", {**LONG, "n": 64})
+        self.assertEqual((answer.status, answer.error["code"]), (504, "request_timeout"))
+        self.assertTrue(until(lambda: live(client)["data"] == []))
+
     def test_a_drain_lets_answers_end(self):
         server = self.start()
         client = Client(server.port)

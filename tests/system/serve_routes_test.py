@@ -1,6 +1,7 @@
 """`paceline serve`: classify, score, tokens, templates, what the engine does, metrics."""
 import math
 import re
+import threading
 import unittest
 
 from program import BUNDLED, run
@@ -41,6 +42,22 @@ class RoutesTest(unittest.TestCase):
         answer = Client(server.port).post("/v1/classify", {"input": texts, "labels": [" a", " the"]})
         self.assertEqual(answer.status, 200, answer.body)
         self.assertEqual([item["index"] for item in answer.json["data"]], list(range(40)))
+
+    def test_a_call_of_many_items_leaves_room_for_others(self):
+        server = Server("--max-num-queued-reqs", "8", "--max-num-seqs", "2")
+        self.addCleanup(server.stop)
+        client = Client(server.port)
+        labels = [" a very long label", " another very long label"]
+        inputs = [f"{i} {TEXT * 60}" for i in range(30)]
+        answers = []
+        waiting = threading.Thread(
+            target=lambda: answers.append(client.post("/v1/classify", {"input": inputs, "labels": labels})))
+        waiting.start()
+        self.assertTrue(until(lambda: client.get("/v1/requests").json["engine"]["num_running"] > 0))
+        self.assertEqual(client.post("/v1/completions", {"prompt": TEXT, "max_tokens": 2}).status, 200)
+        self.assertEqual(answers, [], "the call ended too soon to be in the way")
+        waiting.join()
+        self.assertEqual((answers[0].status, len(answers[0].json["data"])), (200, 30))
 
     def test_score(self):
         answer = self.post("/v1/score", input=[TEXT, "The sea"], top_logprobs=2)

@@ -8,7 +8,7 @@ import unittest
 import program
 from program import ProgramTest
 
-COMMANDS = ["generate", "chat", "classify", "score", "batch", "render", "tokenize", "detokenize", "perplexity", "inspect", "bench",
+COMMANDS = ["generate", "chat", "classify", "score", "batch", "serve", "render", "tokenize", "detokenize", "perplexity", "inspect", "bench",
             "trace"]
 
 

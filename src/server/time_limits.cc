@@ -1,0 +1,59 @@
+#include "server/time_limits.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_set>
+#include <vector>
+
+#include "server/server_errors.h"
+
+namespace paceline {
+namespace {
+
+ApiError took_too_long() {
+  return {.status = 504,
+          .message = "the request took too long (--request-timeout)",
+          .type = "server_error",
+          .param = {},
+          .code = "request_timeout"};
+}
+
+bool has_waited(const ServerContext& context, const OpenAnswer& answer) {
+  return !answer.has_events && answer.age() > context.options.queue_timeout;
+}
+
+// `waiting` are the tags of sequences that nothing has been computed of.
+void fail_waiting(ServerContext& context, const std::unordered_set<int64_t>& waiting) {
+  for (const auto& answer : context.link.answers()) {
+    if (!has_waited(context, *answer)) continue;
+    const std::vector<int64_t> tags = context.link.tags_of(*answer);
+    const bool none_began =
+        std::all_of(tags.begin(), tags.end(), [&](int64_t tag) { return waiting.contains(tag); });
+    if (!none_began) continue;
+    answer->fail(unavailable("queue_timeout", "the request waited too long for its turn"));
+  }
+}
+
+}  // namespace
+
+void enforce_time_limits(ServerContext& context) {
+  bool somebody_waits = false;
+  for (const auto& answer : context.link.answers()) {
+    if (answer->age() > context.options.request_timeout) {
+      answer->fail(took_too_long());
+    } else {
+      somebody_waits = somebody_waits || has_waited(context, *answer);
+    }
+  }
+  if (!somebody_waits) return;
+  // No event may as well mean a long prompt: the engine knows.
+  context.link.engine().inspect([&context](const Engine& engine) {
+    auto waiting = std::make_shared<std::unordered_set<int64_t>>();
+    for (const auto& sequence : engine.waiting()) {
+      if (!sequence->has_started) waiting->insert(sequence->shared->tag);
+    }
+    context.http.post([&context, waiting] { fail_waiting(context, *waiting); });
+  });
+}
+
+}  // namespace paceline
