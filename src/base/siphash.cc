@@ -1,6 +1,7 @@
 #include "base/siphash.h"
 
 #include <bit>
+#include <cstring>
 #include <random>
 
 namespace paceline {
@@ -31,6 +32,26 @@ struct SipState {
   }
 
   uint64_t folded() const { return v0 ^ v1 ^ v2 ^ v3; }
+
+  // The constants are the ASCII of "somepseudorandomlygeneratedbytes".
+  explicit SipState(const SipKey& key)
+      : v0(key.low ^ 0x736f6d6570736575),
+        v1(key.high ^ 0x646f72616e646f6d ^ 0xee),
+        v2(key.low ^ 0x6c7967656e657261),
+        v3(key.high ^ 0x7465646279746573) {}
+
+  // The last word has the bytes that are left over and, on top, the length modulo 256.
+  Hash128 finish(uint64_t left_over, size_t num_bytes) {
+    absorb(left_over | static_cast<uint64_t>(num_bytes) << 56);
+    v2 ^= 0xee;
+    rounds(4);
+    Hash128 hash;
+    hash.low = folded();
+    v1 ^= 0xdd;
+    rounds(4);
+    hash.high = folded();
+    return hash;
+  }
 };
 
 }  // namespace
@@ -42,20 +63,23 @@ SipKey random_sip_key() {
 }
 
 Hash128 siphash128(const SipKey& key, std::span<const uint64_t> words) {
-  // The constants are the ASCII of "somepseudorandomlygeneratedbytes".
-  SipState state{key.low ^ 0x736f6d6570736575, key.high ^ 0x646f72616e646f6d ^ 0xee,
-                 key.low ^ 0x6c7967656e657261, key.high ^ 0x7465646279746573};
+  SipState state(key);
   for (const uint64_t word : words) state.absorb(word);
-  // No bytes are left over; the last word carries the length modulo 256 in its top byte.
-  state.absorb(static_cast<uint64_t>(words.size() * sizeof(uint64_t)) << 56);
-  state.v2 ^= 0xee;
-  state.rounds(4);
-  Hash128 hash;
-  hash.low = state.folded();
-  state.v1 ^= 0xdd;
-  state.rounds(4);
-  hash.high = state.folded();
-  return hash;
+  return state.finish(0, words.size() * sizeof(uint64_t));
+}
+
+Hash128 siphash128_bytes(const SipKey& key, std::span<const std::byte> bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  SipState state(key);
+  size_t at = 0;
+  uint64_t word = 0;
+  for (; at + sizeof(word) <= bytes.size(); at += sizeof(word)) {
+    std::memcpy(&word, bytes.data() + at, sizeof(word));
+    state.absorb(word);
+  }
+  word = 0;
+  if (at < bytes.size()) std::memcpy(&word, bytes.data() + at, bytes.size() - at);
+  return state.finish(word, bytes.size());
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // SipHash-2-4 with a 128-bit result: a keyed hash that nobody without the key can make collide.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -23,5 +24,6 @@ SipKey random_sip_key();
 // Over the words' bytes, least significant first. Aumasson & Bernstein, "SipHash: a fast
 // short-input PRF" (2012); the 128-bit variant is that of the authors' reference (its `outlen` 16).
 Hash128 siphash128(const SipKey& key, std::span<const uint64_t> words);
+Hash128 siphash128_bytes(const SipKey& key, std::span<const std::byte> bytes);
 
 }  // namespace paceline

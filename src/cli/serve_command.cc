@@ -13,6 +13,7 @@
 #include "paceline/error.h"
 #include "server/api_server.h"
 #include "server/host_check.h"
+#include "server/server_door.h"
 
 namespace paceline {
 namespace {
@@ -37,6 +38,7 @@ void check_exposure(const Settings& settings) {
 LoadOptions loading(const Settings& settings) {
   LoadOptions options = load_options(settings);
   options.max_step_slowdown = settings.max_step_slowdown.value_or(kStepSlowdown);
+  options.fingerprint = true;
   return options;
 }
 
@@ -62,36 +64,48 @@ ServerOptions serving(const Settings& settings, Session& session) {
   return options;
 }
 
+// What a failure of the engine said, else nothing.
+std::string serve(const Settings& settings, Session& session, ServerDoor& door, LoadedModel& model,
+                  ServerOptions options) {
+  const TextModel text = text_model(model);
+  std::unique_ptr<TraceWriter> trace;
+  if (!settings.load.trace_file.empty()) {
+    trace = std::make_unique<TraceWriter>(settings.load.trace_file, model.directory.string(),
+                                          *model.engine);
+  }
+  StepHistory steps(trace.get());
+  model.engine->set_observer(&steps);
+  options.system_fingerprint = model.fingerprint;
+  ApiServer server(door, text, steps, options);
+  std::string failure;
+  {
+    const EngineThread thread(
+        *model.engine,
+        {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
+         .num_requests = settings.load.batch_size},
+        [&server](const std::string& message) { server.engine_failed(message); });
+    server.open(thread);
+    session.say("listening on " + door.url());
+    failure = server.wait();
+  }
+  model.engine->set_observer(nullptr);
+  return failure;
+}
+
 }  // namespace
 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
+  const ServerOptions options = serving(settings, session);
+  ServerDoor door(options.address, options.http);
+  std::atomic<int> num_signals = 0;
+  const Interrupt::Handler handler(session.interrupt(), [&](int) {
+    if (num_signals.fetch_add(1) > 0) _exit(kSecondSignal);
+    door.drain();
+  });
+  session.say("opened " + door.url() + ", loading the model");
   const auto model = load_model(loading(settings));
-  const TextModel text = text_model(*model);
-  std::unique_ptr<TraceWriter> trace;
-  if (!settings.load.trace_file.empty()) {
-    trace = std::make_unique<TraceWriter>(settings.load.trace_file, model->directory.string(),
-                                          *model->engine);
-  }
-  StepHistory steps(trace.get());
-  model->engine->set_observer(&steps);
-  ApiServer server(text, steps, serving(settings, session));
-  std::string failure;
-  {
-    const EngineThread thread(
-        *model->engine,
-        {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
-         .num_requests = settings.load.batch_size},
-        [&server](const std::string& message) { server.engine_failed(message); });
-    std::atomic<int> num_signals = 0;
-    const Interrupt::Handler handler(session.interrupt(), [&](int) {
-      if (num_signals.fetch_add(1) > 0) _exit(kSecondSignal);
-      server.drain();
-    });
-    session.say("listening on " + server.url());
-    failure = server.run(thread);
-  }
-  model->engine->set_observer(nullptr);
+  const std::string failure = serve(settings, session, door, *model, options);
   if (failure.empty()) return 0;
   session.say_error("the engine has failed: " + failure);
   return kEngineFailed;

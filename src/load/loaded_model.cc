@@ -9,10 +9,12 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "load/cache_sizing.h"
+#include "load/fingerprint.h"
 #include "load/generation_config.h"
 #include "load/model_path.h"
 #include "models/family.h"
 #include "weights/checkpoint.h"
+#include "weights/digested_checkpoint.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
@@ -143,10 +145,12 @@ void set_up_chats(LoadedModel& model, const std::string& wanted) {
   }
 }
 
-void load_decoder(LoadedModel& model, const LoadOptions& options) {
+// The weights' digest, when it was asked for.
+std::optional<Hash128> load_decoder(LoadedModel& model, const LoadOptions& options) {
   const Json config_json = read_config_json(model.directory);
   const auto checkpoint = open_weights(options, model.directory, config_json, model.memory);
-  WeightReader weights(*checkpoint);
+  DigestedCheckpoint digested(*checkpoint, *model.threads);
+  WeightReader weights(options.fingerprint ? static_cast<Checkpoint&>(digested) : *checkpoint);
   const std::string where = (model.directory / "config.json").string();
   DecoderConfig config = read_decoder_config(config_json, weights, where);
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
@@ -156,6 +160,7 @@ void load_decoder(LoadedModel& model, const LoadOptions& options) {
                             .threads = *model.threads,
                             .weight_dtype = model.weight_dtype};
   model.decoder = std::make_unique<Decoder>(context, std::move(config));
+  return options.fingerprint ? std::optional(digested.digest()) : std::nullopt;
 }
 
 // Positions the model was made for, scaled ropes included.
@@ -224,7 +229,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
   model->tokenizer = load_tokenizer_if_present(model->directory);
   model->has_chat_template = carries_chat_template(model->directory);
-  load_decoder(*model, options);
+  const auto weights = load_decoder(*model, options);
   model->weight_bytes = model->memory.stats().active_bytes;
   model->memory.clear_cache();
   const int64_t vocab_size = model->decoder->config().vocab_size;
@@ -232,6 +237,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
   set_up_chats(*model, options.chat_template);
   build_engine(*model, options);
+  if (weights) model->fingerprint = model_fingerprint(*model, options, *weights);
   if (options.lock_memory) model->memory.lock_all();
   return model;
 }

@@ -39,6 +39,7 @@ struct LoadedModel {
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<Engine> engine;
+  std::string fingerprint;             // of answers, when it was asked for; see fingerprint.h
   SipKey salt_key = random_sip_key();  // of cache salts
 };
 

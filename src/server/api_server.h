@@ -11,24 +11,23 @@
 namespace paceline {
 
 class EngineThread;
+class ServerDoor;
 
-// Order of life: model, history, server, engine's thread; the thread is the first to go.
+// Order of life: door, model, history, server, engine's thread; the thread is the first to go.
 class ApiServer {
  public:
-  // Listens from here on, but answers only while run() runs. `steps` observes the engine. Throws
-  // Error invalid as make_http_server does.
-  ApiServer(const TextModel& model, StepHistory& steps, const ServerOptions& options);
+  // `steps` observes the engine.
+  ApiServer(ServerDoor& door, const TextModel& model, StepHistory& steps,
+            const ServerOptions& options);
+  // Closes the door.
   ~ApiServer();
 
-  // "http://127.0.0.1:8080"
-  std::string url() const;
-
+  // From here on it answers what comes to the door.
+  void open(const EngineThread& engine_thread);
   // Until a drain or a failure has ended it; what a failure said, else nothing.
-  std::string run(const EngineThread& engine_thread);
+  std::string wait();
 
-  // Any thread. No further requests; those that run get their time, then run() returns.
-  void drain();
-  // Any thread. The engine is at its end: everybody gets an error, then run() returns.
+  // Any thread. The engine is at its end: everybody gets an error, then wait() returns.
   void engine_failed(const std::string& message);
 
  private:

@@ -43,9 +43,21 @@ std::span<const PageFile> page_files() {
 
 const PageFile* find_page_file(std::string_view path) {
   const auto files = page_files();
+  if (path == "/") path = "/page/index.html";
   const auto found = std::find_if(files.begin(), files.end(),
                                   [&](const PageFile& file) { return file.path == path; });
   return found == files.end() ? nullptr : &*found;
+}
+
+HttpResponse page_response(const PageFile& file) {
+  return {.content_type = std::string(file.content_type),
+          .body = std::string(file.content),
+          .headers = {{"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy",
+                       "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
+                       "base-uri 'none'; form-action 'none'"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"X-Content-Type-Options", "nosniff"}}};
 }
 
 }  // namespace paceline

@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "server/http.h"
+
 namespace paceline {
 
 struct PageFile {
@@ -13,7 +15,9 @@ struct PageFile {
 };
 
 std::span<const PageFile> page_files();
-// nullptr when there is none.
+// Of "/" the page itself; nullptr when there is none.
 const PageFile* find_page_file(std::string_view path);
+// May be shown nowhere but here, and load nothing from elsewhere.
+HttpResponse page_response(const PageFile& file);
 
 }  // namespace paceline

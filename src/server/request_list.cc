@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "base/json_writer.h"
-#include "engine/engine_thread.h"
 #include "server/engine_snapshot.h"
 #include "server/routes.h"
 
@@ -20,7 +19,6 @@ void write_engine(JsonWriter& writer, const ServerContext& context,
   int64_t num_running = 0;
   for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
   const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
-  const EngineThread* thread = context.engine_thread;
   writer.key("engine").begin_object();
   writer.member("step", snapshot.num_steps).member("num_running", num_running);
   writer.member("num_waiting", num_sequences - num_running);
@@ -29,7 +27,7 @@ void write_engine(JsonWriter& writer, const ServerContext& context,
   writer.member("tokens_per_second", context.steps.tokens_per_second());
   write_optional(writer, "ttft_p50_s", context.metrics.time_to_first_token.quantile(0.5));
   write_optional(writer, "ttft_p99_s", context.metrics.time_to_first_token.quantile(0.99));
-  writer.member("step_age_s", thread == nullptr ? 0.0 : thread->age_of_last_step().count());
+  writer.member("step_age_s", context.step_age());
   writer.member("prefix_queries", context.metrics.prompt_tokens);
   writer.member("prefix_hits", context.metrics.cached_tokens);
   writer.member("preemptions", snapshot.preemptions).end_object();

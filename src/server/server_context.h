@@ -11,6 +11,7 @@
 #include "server/http.h"
 #include "server/server_metrics.h"
 #include "server/server_options.h"
+#include "server/service_manager.h"
 #include "server/step_history.h"
 #include "server/tickets.h"
 #include "server/worker_pool.h"
@@ -32,9 +33,15 @@ struct ServerContext {
   StepHistory& steps;
   const EngineThread* engine_thread = nullptr;  // once the server runs
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
+  ServiceManager manager;
   bool draining = false;  // it is at its end: not ready any more
   bool refusing = false;  // nobody is let in any more
   WorkerPool workers;     // last, so that its jobs end before what they use
+
+  // Seconds since the engine's last step, 0 while it has nothing to do.
+  double step_age() const;
+  // A step that lasts 10 s doesn't come back.
+  bool is_engine_well() const;
 };
 
 }  // namespace paceline

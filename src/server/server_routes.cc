@@ -5,7 +5,6 @@
 
 #include "base/json_writer.h"
 #include "base/version.h"
-#include "engine/engine_thread.h"
 #include "server/page_files.h"
 #include "server/routes.h"
 #include "server/server_errors.h"
@@ -76,14 +75,12 @@ void show_version(const CallPtr& call) {
 
 void show_live(const CallPtr& call) { answer_status(call, "ok"); }
 
-// A step that lasts this long doesn't come back.
 void show_health(const CallPtr& call) {
-  constexpr double kLongestStep = 10;
-  const EngineThread* thread = call->context().engine_thread;
-  const double age = thread == nullptr ? 0 : thread->age_of_last_step().count();
-  if (age < kLongestStep) return answer_status(call, "ok");
-  call->fail(unavailable("engine_unhealthy",
-                         fmt::format("the engine's last step ended {:.0f} s ago", age)));
+  const ServerContext& context = call->context();
+  if (context.is_engine_well()) return answer_status(call, "ok");
+  call->fail(
+      unavailable("engine_unhealthy",
+                  fmt::format("the engine's last step ended {:.0f} s ago", context.step_age())));
 }
 
 void show_ready(const CallPtr& call) {
@@ -93,22 +90,13 @@ void show_ready(const CallPtr& call) {
 
 void show_page(const CallPtr& call) {
   const std::string& path = call->exchange().request().path;
-  const PageFile* file = find_page_file(path == "/" ? "/page/index.html" : path);
-  if (file == nullptr) {
-    return call->fail({.status = 404,
-                       .message = path + ": no such file",
-                       .type = "invalid_request_error",
-                       .param = {},
-                       .code = "unknown_url"});
-  }
-  call->respond({.content_type = std::string(file->content_type),
-                 .body = std::string(file->content),
-                 .headers = {{"Cache-Control", "no-cache"},
-                             {"Content-Security-Policy",
-                              "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
-                              "base-uri 'none'; form-action 'none'"},
-                             {"Referrer-Policy", "no-referrer"},
-                             {"X-Content-Type-Options", "nosniff"}}});
+  const PageFile* file = find_page_file(path);
+  if (file != nullptr) return call->respond(page_response(*file));
+  call->fail({.status = 404,
+              .message = path + ": no such file",
+              .type = "invalid_request_error",
+              .param = {},
+              .code = "unknown_url"});
 }
 
 }  // namespace paceline

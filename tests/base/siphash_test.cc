@@ -19,6 +19,25 @@ TEST(SipHash128, the_vectors_of_the_paper_s_authors) {
   EXPECT_EQ(eight.high, 0xb49714f364e2830fu);
 }
 
+// The authors' vectors again: the inputs 00 and 00 01 .. 0e.
+TEST(SipHash128, bytes_that_fill_no_word) {
+  const SipKey key{.low = 0x0706050403020100, .high = 0x0f0e0d0c0b0a0908};
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 15; ++i) bytes.push_back(std::byte(i));
+  const Hash128 one = siphash128_bytes(key, std::span(bytes).first(1));
+  EXPECT_EQ(one.low, 0x44af996bd8c187dau);
+  EXPECT_EQ(one.high, 0x45fc229b11597634u);
+  const Hash128 fifteen = siphash128_bytes(key, bytes);
+  EXPECT_EQ(fifteen.low, 0x11a8b03399e99354u);
+  EXPECT_EQ(fifteen.high, 0xd9c3cf970fec087eu);
+}
+
+TEST(SipHash128, words_are_their_bytes) {
+  const std::vector<uint64_t> words = {3, 1, 4, 1, 5};
+  EXPECT_EQ(siphash128_bytes({.low = 9, .high = 2}, std::as_bytes(std::span(words))),
+            siphash128({.low = 9, .high = 2}, words));
+}
+
 TEST(SipHash128, every_word_and_the_key_matter) {
   const SipKey key{.low = 1, .high = 2};
   const std::vector<uint64_t> words = {1, 2, 3};

@@ -1,7 +1,9 @@
 """`paceline serve` under clients that leave, crowds, wrong keys, foreign pages and signals."""
 import json
+import os
 import signal
 import socket
+import tempfile
 import threading
 import time
 import unittest
@@ -191,6 +193,23 @@ class LimitsTest(ProgramTest):
             raw.connect(str(path))
             raw.sendall(b"GET /health HTTP/1.0\r\n\r\n")
             self.assertIn(b"200 OK", raw.makefile("rb").read())
+
+
+class ServiceManagerTest(unittest.TestCase):
+    def test_the_service_manager_hears_when_it_is_ready_well_and_at_its_end(self):
+        with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            path = os.path.join(directory, "notify")
+            manager.bind(path)
+            manager.settimeout(20)
+            server = Server(env={"NOTIFY_SOCKET": path})
+            self.addCleanup(server.stop)
+            self.assertEqual([manager.recv(64) for _ in range(2)], [b"READY=1", b"WATCHDOG=1"])
+            server.signal()
+            heard = manager.recv(64)
+            while heard == b"WATCHDOG=1":
+                heard = manager.recv(64)
+            self.assertEqual(heard, b"STOPPING=1")
+            self.assertEqual(server.wait(), 0)
 
 
 if __name__ == "__main__":

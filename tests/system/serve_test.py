@@ -34,6 +34,7 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(answer["object"], "text_completion")
         self.assertRegex(answer["id"], "^cmpl-[0-9a-f]{24}$")
         self.assertEqual(answer["model"], BUNDLED.name)
+        self.assertRegex(answer["system_fingerprint"], "^fp_[0-9a-f]{16}$")
         [choice] = answer["choices"]
         self.assertEqual((choice["index"], choice["finish_reason"], choice["logprobs"]), (0, "length", None))
         self.assertEqual(answer["usage"]["completion_tokens"], 5)

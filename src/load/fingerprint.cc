@@ -1,0 +1,42 @@
+#include "load/fingerprint.h"
+
+#include <fmt/format.h>
+
+#include "base/mapped_file.h"
+#include "base/version.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr SipKey kNoSecret{};
+constexpr std::string_view kFiles[] = {
+    "config.json",           "generation_config.json",  "tokenizer.json",
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "chat_template.jinja",   "chat_template.json",
+};
+
+std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
+
+// Nothing of a file that isn't there.
+std::string digest_of(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return "-";
+  return hex(siphash128_bytes(kNoSecret, MappedFile(path).bytes()));
+}
+
+}  // namespace
+
+std::string model_fingerprint(const LoadedModel& model, const LoadOptions& options,
+                              Hash128 weights) {
+  std::string text = fmt::format("{} {} {}\n{} {} {} {}\n", kVersion, kGitDescribe, hex(weights),
+                                 isa_name(model.isa), dtype_name(model.weight_dtype),
+                                 dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
+  for (const std::string_view name : kFiles) text += digest_of(model.directory / name) + "\n";
+  text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
+  const Hash128 all = siphash128_bytes(kNoSecret, std::as_bytes(std::span(text)));
+  return fmt::format("fp_{:016x}", all.low);
+}
+
+}  // namespace paceline

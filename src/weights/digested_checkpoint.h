@@ -1,0 +1,41 @@
+// DigestedCheckpoint passes weights on and keeps a digest of what was read.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/siphash.h"
+#include "base/thread_pool.h"
+#include "weights/checkpoint.h"
+
+namespace paceline {
+
+class DigestedCheckpoint : public Checkpoint {
+ public:
+  // Both must outlive it.
+  DigestedCheckpoint(Checkpoint& source, ThreadPool& threads)
+      : source_(source), threads_(threads) {}
+
+  // Of the names, dtypes, shapes and bytes of the tensors read so far, in whatever order.
+  Hash128 digest() const;
+
+  std::string origin() const override { return source_.origin(); }
+  const std::vector<CheckpointEntry>& entries() const override { return source_.entries(); }
+  bool contains(std::string_view name) const override { return source_.contains(name); }
+  std::optional<Extents> shape_of(std::string_view name) const override {
+    return source_.shape_of(name);
+  }
+  Tensor read(std::string_view name, const Extents& shape) override;
+  void release(std::string_view name) override { source_.release(name); }
+
+ private:
+  Hash128 digest_of(const Tensor& tensor);
+
+  Checkpoint& source_;
+  ThreadPool& threads_;
+  std::map<std::string, Hash128, std::less<>> digests_;  // by name
+};
+
+}  // namespace paceline

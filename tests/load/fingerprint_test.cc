@@ -1,0 +1,77 @@
+#include "load/fingerprint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Fingerprint : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(testing::TempDir()) / "paceline_fingerprint";
+    fs::remove_all(directory_);
+    fs::copy(fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain", directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::string fingerprint(const std::function<void(LoadOptions&)>& change = [](LoadOptions&) {}) {
+    LoadOptions options{.model = directory_.string(),
+                        .kv_cache_memory_bytes = 1 << 20,
+                        .num_threads = 1,
+                        .fingerprint = true};
+    change(options);
+    return load_model(options)->fingerprint;
+  }
+
+  void append(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ / name, std::ios::app) << text;
+  }
+
+  fs::path directory_;
+};
+
+TEST_F(Fingerprint, is_one_name_for_what_gives_the_same_bits) {
+  const std::string usual = fingerprint();
+  EXPECT_THAT(usual, testing::MatchesRegex("fp_[0-9a-f]{16}"));
+  EXPECT_EQ(fingerprint(), usual);
+  EXPECT_EQ(fingerprint([](LoadOptions& options) {
+              options.num_threads = 2;
+              options.block_size = 8;
+              options.max_num_batched_tokens = 64;
+              options.prefix_caching = false;
+            }),
+            usual);
+}
+
+TEST_F(Fingerprint, is_another_for_what_may_not) {
+  const std::string usual = fingerprint();
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = "bfloat16"; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.max_kv_size = 8; }), usual);
+  const auto dummy = [&](uint64_t seed) {
+    return fingerprint([seed](LoadOptions& options) {
+      options.load_format = LoadFormat::dummy;
+      options.seed = seed;
+    });
+  };
+  EXPECT_NE(dummy(1), usual);
+  EXPECT_NE(dummy(1), dummy(2));
+  append("config.json", "\n");
+  const std::string other_config = fingerprint();
+  EXPECT_NE(other_config, usual);
+  append("chat_template.jinja", "{{ messages }}");
+  EXPECT_NE(fingerprint(), other_config);
+}
+
+TEST_F(Fingerprint, costs_nothing_unless_it_is_asked_for) {
+  EXPECT_EQ(fingerprint([](LoadOptions& options) { options.fingerprint = false; }), "");
+}
+
+}  // namespace
+}  // namespace paceline
