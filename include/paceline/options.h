@@ -33,6 +33,7 @@ struct LoadOptions {
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_num_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
   int64_t max_queued = 1024;            // requests that wait for their turn
+  int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // share of the cache; 0: all of it
   // How much longer a step may take because a prompt is computed beside running answers, as a
   // factor; 0: any, which is best for throughput.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -147,6 +148,7 @@ void bench_batches(const Settings& settings, const std::string& shape, Session& 
     of_model.load.max_model_len = std::min(kContext, config.max_position);
   }
   of_model.load.model = path;
+  of_model.load.max_queued_tokens = std::numeric_limits<int32_t>::max();  // nobody is refused
   const auto model = load_model(of_model.load);
   const BatchBench bench =
       measure_batches(*model, {.repetitions = settings.repetitions}, [&](const std::string& what) {

@@ -6,6 +6,16 @@
 
 namespace paceline {
 
+namespace {
+
+int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
+  constexpr int64_t kPools = 4;
+  return limits.max_queued_tokens > 0 ? limits.max_queued_tokens
+                                      : kPools * cache.capacity_tokens(1);
+}
+
+}  // namespace
+
 Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
                EngineLimits limits, TokenBytes token_bytes)
     : runner_(runner),
@@ -13,6 +23,7 @@ Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
       limits_(limits),
       token_bytes_(std::move(token_bytes)),
       sampler_(backend, memory, runner.vocab_size()),
+      queue_(limits.max_queued, most_queued_tokens(limits, cache)),
       view_(cache),
       builder_(cache),
       budget_(limits.max_step_slowdown, limits.max_batched_tokens) {
@@ -113,7 +124,7 @@ void Engine::admit(const PlannedAdmission& admission) {
   }
   record_.admitted.push_back({.id = sequence.arrival_id, .count = admission.prefix_length});
   admitted_.push_back(std::move(waiting));
-  num_queued_.fetch_sub(1, std::memory_order_relaxed);
+  queue_.remove(sequence.prompt_length);
 }
 
 void Engine::build_batch() {
@@ -173,10 +184,10 @@ void Engine::publish() {
 void Engine::remove_finished() {
   const auto gone = [](const SequencePtr& sequence) { return sequence->finished; };
   std::erase_if(running_, gone);
-  const size_t num_waiting = waiting_.size();
+  for (const auto& sequence : waiting_) {
+    if (gone(sequence)) queue_.remove(sequence->prompt_length);
+  }
   std::erase_if(waiting_, gone);
-  num_queued_.fetch_sub(static_cast<int64_t>(num_waiting - waiting_.size()),
-                        std::memory_order_relaxed);
 }
 
 void Engine::record_step() {

@@ -13,6 +13,7 @@
 
 #include "engine/batch_builder.h"
 #include "engine/mailbox.h"
+#include "engine/queue_limit.h"
 #include "engine/request.h"
 #include "engine/runner.h"
 #include "engine/sequence.h"
@@ -79,6 +80,7 @@ class Engine {
 
   // Any thread, as of the last step.
   int64_t num_running() const { return num_running_.load(std::memory_order_relaxed); }
+  const QueueLimit& queue() const { return queue_; }
   int64_t num_waiting() const { return num_waiting_.load(std::memory_order_relaxed); }
 
   // The engine's thread.
@@ -142,7 +144,7 @@ class Engine {
   std::atomic<RequestId> next_id_ = 1;
   std::atomic<int64_t> num_running_ = 0;
   std::atomic<int64_t> num_waiting_ = 0;
-  std::atomic<int64_t> num_queued_ = 0;  // submitted and not yet admitted
+  QueueLimit queue_;  // submitted and not yet admitted
 
   // What follows belongs to the thread that steps, and is reused from step to step.
   std::vector<SequencePtr> running_;                         // by (priority, arrival id)

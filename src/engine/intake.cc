@@ -26,10 +26,7 @@ void check_fits(const GenerateRequest& request, const KvCache& cache) {
 std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr<Channel> channel,
                                         int64_t tag) {
   check(request);
-  if (num_queued_.fetch_add(1, std::memory_order_relaxed) >= limits_.max_queued) {
-    num_queued_.fetch_sub(1, std::memory_order_relaxed);
-    return std::nullopt;
-  }
+  if (!queue_.try_add(static_cast<int64_t>(request.prompt.size()))) return std::nullopt;
   const RequestId id = next_id_.fetch_add(request.n, std::memory_order_relaxed);
   auto state =
       std::make_shared<const RequestState>(id, tag, std::move(request), std::move(channel));
@@ -54,8 +51,8 @@ void Engine::take_in() {
   for (SequencePtr& sequence : mail_.submitted) {
     sequence->waiting_since = counters_.steps;
     if (observer_ != nullptr) observer_->on_submitted(*sequence, counters_.steps);
+    queue_.remove(sequence->prompt_length);  // enqueue counts it anew
     enqueue(std::move(sequence));
-    num_queued_.fetch_sub(1, std::memory_order_relaxed);  // enqueue has counted it anew
   }
   for (const RequestId id : mail_.cancelled) cancel_request(id);
   for (const RequestId id : mail_.released) {
@@ -71,8 +68,8 @@ void Engine::enqueue(SequencePtr sequence) {
     return first != second ? first < second : a->arrival_id < b->arrival_id;
   };
   const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, before);
+  queue_.add(sequence->prompt_length);
   waiting_.insert(place, std::move(sequence));
-  num_queued_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Engine::cancel_request(RequestId id) {

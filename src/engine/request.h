@@ -63,6 +63,7 @@ struct EngineLimits {
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
   int64_t max_queued = 1024;            // requests that wait, or more are refused
+  int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it
   bool prefix_cache = true;
   // A step with a prompt in it takes about so many times one that only decodes, at most; 0: prompts

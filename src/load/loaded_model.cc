@@ -208,6 +208,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_chunk = options.max_chunk,
                             .max_num_seqs = options.max_num_seqs,
                             .max_queued = options.max_queued,
+                            .max_queued_tokens = options.max_queued_tokens,
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
                             .max_step_slowdown = options.max_step_slowdown};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 #include "server/host_check.h"
@@ -67,6 +68,16 @@ std::optional<ApiError> check_head(const ServerContext& context, const HttpReque
   return unavailable("draining", "the server is shutting down");
 }
 
+// Of a body in chunks the most that it may become.
+int64_t body_bytes(const HttpRequest& head, const HttpLimits& limits) {
+  const std::string* length = head.header("content-length");
+  auto num_bytes = static_cast<int64_t>(limits.max_body_bytes);
+  if (length != nullptr) {
+    std::from_chars(length->data(), length->data() + length->size(), num_bytes);
+  }
+  return num_bytes;
+}
+
 HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError& error,
                 const std::string& allow = "") {
   context.metrics.count_error(error);
@@ -92,13 +103,20 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
     return refuse(context, head, *error, allow);
   const Route* route = std::get<const Route*>(found);
   if (const auto error = check_head(context, head, *route)) return refuse(context, head, *error);
-  auto admitted = std::make_shared<Admitted>(Admitted{.route = route, .ticket = nullptr});
+  auto admitted =
+      std::make_shared<Admitted>(Admitted{.route = route, .ticket = nullptr, .bytes = nullptr});
   if (route->computes) {
     admitted->ticket = context.tickets.take();
     if (admitted->ticket == nullptr) {
       return refuse(
           context, head,
           queue_full(fmt::format("{} requests are here already", context.tickets.num_taken())));
+    }
+    admitted->bytes = context.body_bytes.take(body_bytes(head, context.options.http));
+    if (admitted->bytes == nullptr) {
+      return refuse(context, head,
+                    queue_full(fmt::format("{} bytes of requests are being read already",
+                                           context.body_bytes.num_taken())));
     }
   }
   return {.refusal = std::nullopt, .held = std::move(admitted)};

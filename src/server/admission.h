@@ -10,9 +10,10 @@ namespace paceline {
 struct Admitted {
   const Route* route = nullptr;
   std::shared_ptr<void> ticket;  // of a route that computes
+  std::shared_ptr<void> bytes;   // of its body, until that has been read
 };
 
-// In this order: route, Host, key, media type, draining, a ticket.
+// In this order: route, Host, key, media type, draining, a ticket, room for the body.
 HttpGate admit(ServerContext& context, const HttpRequest& head);
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "server/admission.h"
 
 namespace paceline {
 namespace {
@@ -77,6 +78,8 @@ void ApiCall::respond(HttpResponse response) {
   exchange_->respond(std::move(response));
   log(status);
 }
+
+void ApiCall::release_body() { std::static_pointer_cast<Admitted>(held_)->bytes = nullptr; }
 
 void ApiCall::respond_json(std::string body) { respond({.body = std::move(body)}); }
 

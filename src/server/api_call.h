@@ -51,6 +51,9 @@ class ApiCall {
   // The head of an answer in pieces.
   void begin_events();
 
+  // Its body has become something else: there is room for others.
+  void release_body();
+
   // For the log line.
   void set_usage(const AnswerUsage& usage) { entry_.usage = usage; }
 

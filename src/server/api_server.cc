@@ -38,6 +38,7 @@ struct ApiServer::State {
                           .keys = ApiKeys(options.api_keys),
                           .link = EngineLink(model.engine, http),
                           .tickets = Tickets(limit),
+                          .body_bytes = BodyBytes(options.max_body_bytes_held),
                           .metrics = {},
                           .steps = steps,
                           .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
@@ -112,9 +113,9 @@ void ApiServer::open(const EngineThread& engine_thread) {
   state_->door.open(state_->keeper());
   state_->http.post([state = state_.get(), &engine_thread] {
     state->context->engine_thread = &engine_thread;
+    state->context->manager.tell("READY=1");
     state->tick();
   });
-  state_->context->manager.tell("READY=1");
 }
 
 std::string ApiServer::wait() {

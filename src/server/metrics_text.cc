@@ -117,6 +117,12 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
   const HttpCounters counters = context.http.counters();
   out.gauge("requests_open", "Tickets that are taken.", context.tickets.num_taken());
   out.gauge("requests_open_limit", "Tickets that there are.", context.tickets.limit());
+  out.gauge("body_bytes", "Bytes of requests that are being read.", context.body_bytes.num_taken());
+  out.gauge("body_bytes_limit", "The most there may be.", context.body_bytes.limit());
+  out.gauge("queue_tokens", "Tokens of the prompts that wait.",
+            context.model.engine.queue().num_tokens());
+  out.gauge("queue_tokens_limit", "The most there may be.",
+            context.model.engine.queue().max_tokens());
   out.gauge("connections_open", "Connections.", counters.connections);
   out.gauge("connections_open_limit", "The most connections.",
             context.options.http.max_connections);

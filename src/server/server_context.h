@@ -29,6 +29,7 @@ struct ServerContext {
   ApiKeys keys;
   EngineLink link;
   Tickets tickets;
+  BodyBytes body_bytes;
   ServerMetrics metrics;
   StepHistory& steps;
   const EngineThread* engine_thread = nullptr;  // once the server runs

@@ -25,9 +25,10 @@ struct ServerOptions {
   std::chrono::milliseconds drain_timeout{30'000};
   std::chrono::milliseconds drain_delay{0};     // so long requests are still taken
   std::chrono::milliseconds ping_time{15'000};  // a stream that has said nothing gets a comment
-  size_t soft_buffer_bytes = 256 << 10;  // of a stream's unread bytes: pieces are put together
-  size_t hard_buffer_bytes = 1 << 20;    // the stream is cut off
-  int64_t max_requests = 0;              // at once; 0: as many as the engine runs and lets wait
+  size_t soft_buffer_bytes = 256 << 10;    // of a stream's unread bytes: pieces are put together
+  size_t hard_buffer_bytes = 1 << 20;      // the stream is cut off
+  int64_t max_requests = 0;                // at once; 0: as many as the engine runs and lets wait
+  int64_t max_body_bytes_held = 64 << 20;  // of all requests that are being read
   // One line per request; called on the I/O thread.
   std::function<void(std::string_view line)> log;
   bool log_json = false;

@@ -15,4 +15,11 @@ std::shared_ptr<void> Tickets::take() {
   return std::shared_ptr<void>(num_taken_.get(), [count = num_taken_](void*) { --*count; });
 }
 
+std::shared_ptr<void> BodyBytes::take(int64_t num_bytes) {
+  if (*num_taken_ > 0 && *num_taken_ + num_bytes > limit_) return nullptr;
+  *num_taken_ += num_bytes;
+  return std::shared_ptr<void>(num_taken_.get(),
+                               [count = num_taken_, num_bytes](void*) { *count -= num_bytes; });
+}
+
 }  // namespace paceline

@@ -24,4 +24,21 @@ class Tickets {
   std::shared_ptr<int64_t> num_taken_ = std::make_shared<int64_t>(0);
 };
 
+// BodyBytes bound what the bodies of requests take that haven't become prompts yet. One thread.
+class BodyBytes {
+ public:
+  explicit BodyBytes(int64_t limit) : limit_(limit) {}
+
+  // Given back when the last holder lets go; nullptr when there is no room. One body finds room
+  // whatever its size. May outlive this.
+  std::shared_ptr<void> take(int64_t num_bytes);
+
+  int64_t num_taken() const { return *num_taken_; }
+  int64_t limit() const { return limit_; }
+
+ private:
+  int64_t limit_;
+  std::shared_ptr<int64_t> num_taken_ = std::make_shared<int64_t>(0);
+};
+
 }  // namespace paceline

@@ -9,11 +9,22 @@
 namespace paceline {
 namespace {
 
+// Nothing runs yet: what is too much is the request's own, and no other server could answer it.
+ApiError fault_of_request(const Error& error) {
+  ApiError found = api_error(error);
+  if (error.code() != ErrorCode::exhausted) return found;
+  found.status = 400;
+  found.type = "invalid_request_error";
+  const bool is_cache = found.message.find("--kv-cache-memory") != std::string::npos;
+  found.code = is_cache ? "context_length_exceeded" : "request_too_complex";
+  return found;
+}
+
 ApiError as_api_error(const std::exception_ptr& problem) {
   try {
     std::rethrow_exception(problem);
   } catch (const Error& error) {
-    return api_error(error);
+    return fault_of_request(error);
   } catch (const std::exception& error) {
     return api_error(ErrorCode::internal, error.what());
   }
@@ -44,6 +55,7 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job)
       };
     }
     http.post([call = std::move(*travelling), rest = std::move(rest)] {
+      call->release_body();
       if (call->is_open()) guarded(*call, [&] { rest(call); });
     });
   });

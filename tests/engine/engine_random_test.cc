@@ -38,6 +38,7 @@ class RandomEngine : public EngineTest {
                     .max_batched_tokens = 2 + below(30),
                     .max_chunk = below(3) == 0 ? 1 + below(7) : 0,
                     .max_num_seqs = 1 + below(6),
+                    .max_queued_tokens = 1 << 20,  // nobody is to be refused
                     .prefix_cache = below(4) != 0};
     if (below(4) != 0) shape.groups.push_back({.num_blocks = pools[below(4)]});
     if (shape.groups.empty() || below(3) == 0) {

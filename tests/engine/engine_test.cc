@@ -172,6 +172,22 @@ TEST_F(EngineTest, a_full_queue_is_an_answer) {
   run_all();
 }
 
+TEST_F(EngineTest, a_queue_of_long_prompts_is_full_too) {
+  engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_queued_tokens = 5}});
+  const GenerateRequest three = greedy({1, 2, 3}, 2), two = greedy({1, 2}, 2);
+  const RequestId first = submit(three);
+  EXPECT_FALSE(engine_->submit(three, channel_).has_value());
+  submit(two);
+  EXPECT_FALSE(engine_->submit(two, channel_).has_value());
+  engine_->cancel(first);
+  run_all();
+  EXPECT_EQ(engine_->queue().num_tokens(), 0);
+  submit(greedy({1, 2, 3, 4, 5, 6, 7}, 2));  // alone it may be longer than all of it
+  EXPECT_FALSE(engine_->submit(greedy({1}, 2), channel_).has_value());
+  run_all();
+  EXPECT_EQ(engine_->queue().num_tokens(), 0);
+}
+
 TEST_F(EngineTest, prompt_logprobs_are_those_of_the_script) {
   engine();
   const Ids ids = {1, 2, 9, 10, 11, 3, 4, 5, 6};

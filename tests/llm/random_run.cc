@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 
 #include "base/error.h"
@@ -96,6 +97,7 @@ Together::Together(const RandomCase& drawn, const Alone& alone, uint64_t seed)
 // take it.
 void Together::load(const LoadedModel& model) {
   LoadOptions options = case_.engine;
+  options.max_queued_tokens = std::numeric_limits<int32_t>::max();  // all may wait in the engine
   const CacheSize one = size_cache(model.decoder->config(),
                                    {.block_size = options.block_size,
                                     .max_batched_tokens = options.max_num_batched_tokens,

@@ -56,6 +56,19 @@ TEST(Tickets, may_be_outlived) {
   ticket.reset();
 }
 
+TEST(BodyBytes, bound_all_bodies_together_but_none_alone) {
+  BodyBytes bytes(100);
+  auto first = bytes.take(60);
+  EXPECT_EQ(bytes.take(41), nullptr);
+  auto second = bytes.take(40);
+  EXPECT_EQ(bytes.num_taken(), 100);
+  first.reset();
+  second.reset();
+  EXPECT_EQ(bytes.num_taken(), 0);
+  EXPECT_NE(bytes.take(1000), nullptr);
+  EXPECT_EQ(bytes.num_taken(), 0);
+}
+
 TEST(ApiKeys, are_compared_whole) {
   const std::vector<std::string> given = {"one", "two"};
   const ApiKeys keys(given);

@@ -195,6 +195,39 @@ class LimitsTest(ProgramTest):
             self.assertIn(b"200 OK", raw.makefile("rb").read())
 
 
+class BodiesTest(unittest.TestCase):
+    MOST = 8 << 20  # of one body; eight of them are all that may be read at once
+
+    def open(self, framing):
+        connection = socket.create_connection(("127.0.0.1", self.server.port))
+        self.addCleanup(connection.close)
+        connection.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                           f"{framing}\r\n\r\n".encode())
+        return connection
+
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.stop)
+        self.client = Client(self.server.port)
+
+    def held(self):
+        text = self.client.get("/metrics").body.decode()
+        return int(next(line.split()[-1] for line in text.splitlines() if line.startswith("paceline:body_bytes{")))
+
+    def test_bodies_that_are_being_read_are_bounded_together(self):
+        for framing in [f"Content-Length: {self.MOST}", "Transfer-Encoding: chunked"]:
+            with self.subTest(framing):
+                held = [self.open(framing) for _ in range(8)]
+                self.assertTrue(until(lambda: self.held() == 8 * self.MOST))
+                refused = self.client.post("/v1/completions", {"prompt": "The"})
+                self.assertEqual((refused.status, refused.error["code"]), (429, "queue_full"))
+                self.assertIn("retry-after-ms", refused.headers)
+                for connection in held:
+                    connection.close()
+                self.assertTrue(until(lambda: self.held() == 0))
+                self.assertEqual(self.client.post("/v1/completions", {"prompt": "The", "max_tokens": 1}).status, 200)
+
+
 class ServiceManagerTest(unittest.TestCase):
     def test_the_service_manager_hears_when_it_is_ready_well_and_at_its_end(self):
         with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

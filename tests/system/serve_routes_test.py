@@ -125,6 +125,11 @@ class RoutesTest(unittest.TestCase):
         refused = self.client.post("/apply-template", {"messages": messages, "chat_template_kwargs": {"messages": []}})
         self.assertEqual((refused.status, refused.error["param"]), (400, "chat_template_kwargs.messages"))
 
+    def test_what_is_too_much_is_the_requests_fault(self):
+        answer = self.client.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x" * (5 << 20)}]})
+        self.assertEqual((answer.status, answer.error["code"]), (400, "request_too_complex"), answer.body[:300])
+        self.assertIn("4 MiB", answer.error["message"])
+
     def test_what_the_engine_does(self):
         response = self.client.open("POST", "/v1/completions", {
             "prompt": [TEXT, "The sea"], "n": 2, "max_tokens": 900, "ignore_eos": True, "stream": True})
