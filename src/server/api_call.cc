@@ -115,7 +115,7 @@ void write_log(const ServerContext& context, const LogEntry& entry) {
     JsonWriter writer(line);
     writer.begin_object().member("time", now_text()).member("request_id", entry.request_id);
     writer.member("peer", entry.peer).member("request", entry.route);
-    writer.member("status", entry.status).member("ms", 1e3 * entry.seconds);
+    writer.member("status", entry.status).member("ms", std::round(1e6 * entry.seconds) / 1e3);
     writer.member("prompt_tokens", entry.usage.prompt_tokens);
     writer.member("completion_tokens", entry.usage.completion_tokens);
     if (!entry.error_code.empty()) writer.member("error", entry.error_code);

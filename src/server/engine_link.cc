@@ -43,6 +43,7 @@ std::vector<int64_t> EngineLink::tags_of(const OpenAnswer& answer) const {
 
 void EngineLink::dispatch() {
   is_awake_.store(false);
+  woken_at_ = std::chrono::steady_clock::now();
   channel_->poll(events_);
   std::unordered_set<OpenAnswer*> seen;
   std::vector<std::shared_ptr<OpenAnswer>> touched;

@@ -70,6 +70,8 @@ class EngineLink {
   std::vector<std::shared_ptr<OpenAnswer>> answers() const;
   // Of its requests that haven't ended.
   std::vector<int64_t> tags_of(const OpenAnswer& answer) const;
+  // When the events came that answers are being told of.
+  std::chrono::steady_clock::time_point woken_at() const { return woken_at_; }
   int64_t num_running() const { return engine_.num_running(); }
   int64_t num_waiting() const { return engine_.num_waiting(); }
   Engine& engine() { return engine_; }
@@ -81,6 +83,7 @@ class EngineLink {
   HttpServer& http_;
   std::atomic<bool> is_awake_ = false;  // a dispatch is on its way
   std::shared_ptr<Channel> channel_;
+  std::chrono::steady_clock::time_point woken_at_;
   int64_t next_tag_ = 1;
   std::unordered_map<int64_t, Target> targets_;  // by tag
   std::vector<TokenEvent> events_;

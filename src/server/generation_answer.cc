@@ -1,11 +1,14 @@
 #include "server/generation_answer.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "protocol/completed_answers.h"
 #include "protocol/generate_answer.h"
 #include "protocol/reported_tokens.h"
 #include "server/server_errors.h"
+#include "server/worker_call.h"
 
 namespace paceline {
 namespace {
@@ -24,10 +27,42 @@ std::string_view id_prefix(ApiEndpoint endpoint) {
   return endpoint == ApiEndpoint::chat ? kChatIdPrefix : kCompletionIdPrefix;
 }
 
-// About what an event's log-probabilities become.
+// About what a token with its log-probability becomes in JSON.
+constexpr size_t kTokenBytes = 64;
+
 size_t json_bytes(const TokenEvent& event) {
-  constexpr size_t kOneToken = 64;
-  return kOneToken * event.top_logprobs.size();
+  size_t num_tokens = event.top_logprobs.size();
+  if (event.prompt) {
+    for (const ScoredToken& token : event.prompt->scored) {
+      num_tokens += 1 + token.top_logprobs.size();
+    }
+  }
+  return kTokenBytes * num_tokens;
+}
+
+// What there is of an answer, on its way to a thread that writes it.
+struct WholeAnswer {
+  PreparedRequest prepared;
+  AnswerHead head;
+};
+
+std::string whole_json(WholeAnswer& answer, const TokenNames& names) {
+  std::vector<CompletedPart> parts;
+  for (PreparedPart& part : answer.prepared.parts) {
+    CompletedPart& completed = parts.emplace_back();
+    for (CompletionBuilder& choice : part.choices) {
+      completed.choices.push_back(choice.take());
+      completed.choices.back().prompt_logprobs = completed.choices.front().prompt_logprobs;
+    }
+  }
+  if (const auto* chat = std::get_if<ChatRequest>(&answer.prepared.request)) {
+    return chat_answer_json(completed_answer(*chat, parts[0], names, std::move(answer.head)));
+  }
+  const CompletionAnswer whole = completed_answer(
+      std::get<CompletionRequest>(answer.prepared.request), parts, names, std::move(answer.head));
+  return answer.prepared.endpoint == ApiEndpoint::generate
+             ? generate_answer_json(whole.head, whole.choices[0], whole.usage, whole.naming)
+             : completion_answer_json(whole);
 }
 
 }  // namespace
@@ -40,6 +75,7 @@ GenerationAnswer::GenerationAnswer(std::shared_ptr<ApiCall> call, PreparedReques
   style_ = {.naming = naming_of(fields()), .has_usage = fields().streaming.include_usage};
   num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
   echoed_.assign(prepared_.parts.size(), false);
+  token_at_.resize(num_unfinished_);
 }
 
 const GenerationFields& GenerationAnswer::fields() const {
@@ -48,6 +84,9 @@ const GenerationFields& GenerationAnswer::fields() const {
 }
 
 void GenerationAnswer::start() {
+  if (is_streamed()) {
+    if (const auto error = too_much_to_stream()) return fail(*error);
+  }
   EngineLink& link = call_->context().link;
   for (size_t part = 0; part < prepared_.parts.size(); ++part) {
     const auto id = link.submit(shared_from_this(), {.part = part, .index = 0},
@@ -63,8 +102,27 @@ void GenerationAnswer::start() {
   if (is_streamed()) begin_stream();
 }
 
+// A prompt's log-probabilities come in one piece, and nobody else is served while it is written.
+std::optional<ApiError> GenerationAnswer::too_much_to_stream() const {
+  constexpr size_t kMostBytes = 16 << 20;
+  size_t num_bytes = 0;
+  for (const PreparedPart& part : prepared_.parts) {
+    if (!part.request.score_from) continue;
+    const auto per_token = static_cast<size_t>(1 + part.request.sampling.num_top_logprobs);
+    num_bytes += part.request.prompt.size() * per_token * kTokenBytes * part.choices.size();
+  }
+  if (num_bytes <= kMostBytes) return std::nullopt;
+  return ApiError{.status = 400,
+                  .message = fmt::format("stream: the prompt's log-probabilities come to about {} "
+                                         "MiB, a stream takes {}; ask without stream",
+                                         num_bytes >> 20, kMostBytes >> 20),
+                  .type = "invalid_request_error",
+                  .param = "stream",
+                  .code = "invalid_value"};
+}
+
 void GenerationAnswer::client_gone() {
-  if (is_over_) return;
+  if (is_over_) return call_->end_stream(kClientClosedRequest, "client_gone");
   is_over_ = true;
   ++call_->context().metrics.cancelled;
   cancel_parts();
@@ -98,6 +156,7 @@ void GenerationAnswer::take(AnswerPart which, TokenEvent& event) {
   pending_bytes_ += json_bytes(event);
   const std::string_view text = choice.add(event);
   pending_bytes_ += text.size();
+  if (event.token) count_token(static_cast<size_t>(first_choice(which.part)) + k);
   if (event.ending) {
     call_->context().metrics.count_choice(*event.ending, k == 0);
     --num_unfinished_;
@@ -109,6 +168,17 @@ void GenerationAnswer::take(AnswerPart which, TokenEvent& event) {
   if (is_over_ || choices_.empty()) return;
   if (has_prompt && !echoed_[which.part]) echo_prompt(which.part);
   choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text);
+}
+
+void GenerationAnswer::count_token(size_t choice) {
+  ServerMetrics& metrics = call_->context().metrics;
+  ++metrics.generation_tokens;
+  const auto now = call_->context().link.woken_at();
+  auto& last = token_at_[choice];
+  if (last.time_since_epoch().count() > 0) {
+    metrics.inter_token_latency.observe(std::chrono::duration<double>(now - last).count());
+  }
+  last = now;
 }
 
 void GenerationAnswer::flush() {
@@ -243,27 +313,20 @@ void GenerationAnswer::finish_stream() {
 }
 
 void GenerationAnswer::answer_whole() {
+  constexpr size_t kQuick = 64 << 10;
   is_over_ = true;
   ServerContext& context = call_->context();
   ++context.metrics.completed;
   call_->set_usage(usage());
-  std::vector<CompletedPart> parts;
-  for (PreparedPart& part : prepared_.parts) {
-    CompletedPart& completed = parts.emplace_back();
-    for (CompletionBuilder& choice : part.choices) {
-      completed.choices.push_back(choice.take());
-      completed.choices.back().prompt_logprobs = completed.choices.front().prompt_logprobs;
-    }
-  }
-  if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) {
-    return call_->respond_json(
-        chat_answer_json(completed_answer(*chat, parts[0], context.names, std::move(head_))));
-  }
-  const CompletionAnswer answer = completed_answer(std::get<CompletionRequest>(prepared_.request),
-                                                   parts, context.names, std::move(head_));
-  call_->respond_json(is_native() ? generate_answer_json(answer.head, answer.choices[0],
-                                                         answer.usage, answer.naming)
-                                  : completion_answer_json(answer));
+  const auto whole = std::make_shared<WholeAnswer>(
+      WholeAnswer{.prepared = std::move(prepared_), .head = std::move(head_)});
+  if (pending_bytes_ < kQuick) return call_->respond_json(whole_json(*whole, context.names));
+  // Others are served meanwhile.
+  on_worker(call_, [whole, &names = context.names]() -> Continuation {
+    return [json = std::make_shared<std::string>(whole_json(*whole, names))](const auto& call) {
+      call->respond_json(std::move(*json));
+    };
+  });
 }
 
 }  // namespace paceline

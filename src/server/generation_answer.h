@@ -37,6 +37,7 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   void client_gone();
   void cancel_parts();
   void cut_off();
+  void count_token(size_t choice);
   void tell_choices();
   void begin_stream();
   void echo_prompt(size_t part);
@@ -46,6 +47,7 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   void finish_stream();
   void answer_whole();
   AnswerUsage usage();
+  std::optional<ApiError> too_much_to_stream() const;
 
   std::shared_ptr<ApiCall> call_;
   PreparedRequest prepared_;
@@ -56,12 +58,13 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   bool is_accepted_ = false;  // the engine has all parts
   bool is_over_ = false;      // answered, failed, or nobody listens
   std::optional<ApiError> error_;
+  std::vector<std::chrono::steady_clock::time_point> token_at_;  // per choice, the last one
+  size_t pending_bytes_ = 0;  // about what hasn't been told yet comes to
 
   // Of a stream.
   std::vector<StreamedChoice> choices_;
   std::vector<bool> echoed_;    // per part
   std::string output_;          // events that haven't been written
-  size_t pending_bytes_ = 0;    // about what hasn't been told yet comes to
   size_t last_sent_bytes_ = 0;  // one large piece makes no slow reader
   std::chrono::steady_clock::time_point last_written_;
 };

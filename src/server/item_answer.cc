@@ -3,12 +3,37 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "protocol/completed_answers.h"
 #include "server/server_errors.h"
+#include "server/worker_call.h"
 #include "text/describe.h"
 
 namespace paceline {
+namespace {
+
+// What there is of an answer, on its way to a thread that writes it.
+struct WholeItems {
+  PreparedItems prepared;
+  AnswerHead head;
+  AnswerUsage usage;
+};
+
+std::string whole_json(WholeItems& answer, const TokenNames& names) {
+  if (const auto* score = std::get_if<ScoreRequest>(&answer.prepared.request)) {
+    std::vector<std::vector<Logprob>> scored;
+    for (PreparedItem& item : answer.prepared.items) scored.push_back(std::move(item.scored));
+    return score_answer_json(*score, answer.head, scored, names, answer.usage);
+  }
+  std::vector<CompletedPart> parts;
+  for (const PreparedItem& item : answer.prepared.items) {
+    parts.push_back(
+        {.choices = {}, .classification = item.job->result(), .prompt_tokens = item.prompt_tokens});
+  }
+  return classification_answer_json(completed_answer(
+      std::get<ClassificationRequest>(answer.prepared.request), parts, answer.head));
+}
+
+}  // namespace
 
 ItemAnswer::ItemAnswer(std::shared_ptr<ApiCall> call, PreparedItems prepared)
     : call_(std::move(call)), prepared_(std::move(prepared)) {
@@ -58,6 +83,7 @@ void ItemAnswer::take(AnswerPart which, TokenEvent& event) {
   } else if (event.prompt) {
     item.scored = describe(call_->context().model, event.prompt->scored);
   }
+  if (event.token) ++call_->context().metrics.generation_tokens;
   if (!event.ending) return;
   --num_in_flight_;
   const Ending& ending = *event.ending;
@@ -86,10 +112,11 @@ void ItemAnswer::fail(const ApiError& error) {
 }
 
 void ItemAnswer::client_gone() {
-  if (std::exchange(is_over_, true)) return;
-  end_parts();
-  ++call_->context().metrics.cancelled;
   constexpr int kClientClosedRequest = 499;
+  if (!std::exchange(is_over_, true)) {
+    end_parts();
+    ++call_->context().metrics.cancelled;
+  }
   call_->end_stream(kClientClosedRequest, "client_gone");
 }
 
@@ -110,32 +137,20 @@ AnswerUsage ItemAnswer::usage() const {
   return usage;
 }
 
+// On a worker: rows of logits and scored texts may be long.
 void ItemAnswer::answer() {
-  const TokenNames& names = call_->context().names;
-  std::string json;
-  try {
-    if (const auto* score = std::get_if<ScoreRequest>(&prepared_.request)) {
-      std::vector<std::vector<Logprob>> scored;
-      for (PreparedItem& item : prepared_.items) scored.push_back(std::move(item.scored));
-      json = score_answer_json(*score, head_, scored, names, usage());
-    } else {
-      std::vector<CompletedPart> parts;
-      for (const PreparedItem& item : prepared_.items) {
-        parts.push_back({.choices = {},
-                         .classification = item.job->result(),
-                         .prompt_tokens = item.prompt_tokens});
-      }
-      json = classification_answer_json(
-          completed_answer(std::get<ClassificationRequest>(prepared_.request), parts, head_));
-    }
-  } catch (const Error& error) {
-    return fail(api_error(error));
-  }
   is_over_ = true;
   end_parts();
   ++call_->context().metrics.completed;
-  call_->set_usage(usage());
-  call_->respond_json(std::move(json));
+  const AnswerUsage used = usage();
+  call_->set_usage(used);
+  const auto whole = std::make_shared<WholeItems>(
+      WholeItems{.prepared = std::move(prepared_), .head = head_, .usage = used});
+  on_worker(call_, [whole, &names = call_->context().names]() -> Continuation {
+    return [json = std::make_shared<std::string>(whole_json(*whole, names))](const auto& call) {
+      call->respond_json(std::move(*json));
+    };
+  });
 }
 
 }  // namespace paceline

@@ -84,6 +84,8 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   out.gauge("num_requests_waiting_limit", "The most requests that wait.", limits.max_queued);
   out.counter("num_preemptions_total", "Sequences that gave up their blocks and resumed.",
               snapshot.preemptions);
+  out.gauge("engine_step_age_seconds", "Since the last step ended; 0 without work.",
+            context.step_age());
   out.counter("engine_steps_total", "Steps of the engine.", snapshot.num_steps);
 }
 
@@ -103,7 +105,7 @@ void write_requests(MetricsWriter& out, const ServerMetrics& metrics) {
   out.counters("cancelled_total", "Choices that were cancelled.", "phase", metrics.cancelled_in);
   out.histogram("time_to_first_token_seconds", "From submission to the first token.",
                 metrics.time_to_first_token);
-  out.histogram("inter_token_latency_seconds", "Between tokens, a choice's mean.",
+  out.histogram("inter_token_latency_seconds", "Between a choice's tokens.",
                 metrics.inter_token_latency);
   out.histogram("e2e_request_latency_seconds", "From submission to the end of a choice.",
                 metrics.e2e_latency);

@@ -1,5 +1,7 @@
 // GET /v1/requests: running and waiting sequences, the last steps, and who holds which block.
+#include <chrono>
 #include <memory>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "server/engine_snapshot.h"
@@ -93,15 +95,26 @@ std::string requests_json(const ServerContext& context, const EngineSnapshot& sn
 
 void with_snapshot(const CallPtr& call,
                    void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot)) {
+  constexpr std::chrono::milliseconds kPatience{500};
   HttpServer& http = call->context().http;
-  // The engine's thread only carries the call: it lives and dies on the I/O thread.
-  auto travelling = std::make_shared<CallPtr>(call);
-  call->context().model.engine.inspect([travelling, &http, answer](const Engine& engine) {
-    auto snapshot = std::make_shared<EngineSnapshot>(snapshot_of(engine));
-    http.post([call = std::move(*travelling), snapshot, answer] {
-      if (call->is_open()) answer(call, *snapshot);
-    });
+  // Empty once it is answered. The engine's thread only carries it: the call lives and dies on the
+  // I/O thread.
+  auto waiting = std::make_shared<CallPtr>(call);
+  const auto answer_once = [answer](CallPtr& asked, const EngineSnapshot& snapshot) {
+    const CallPtr taken = std::exchange(asked, nullptr);
+    if (taken != nullptr && taken->is_open()) answer(taken, snapshot);
+  };
+  http.after(kPatience, [waiting, answer_once, &context = call->context()] {
+    answer_once(*waiting, context.last_snapshot);
   });
+  call->context().model.engine.inspect(
+      [waiting, answer_once, &http, &context = call->context()](const Engine& engine) mutable {
+        auto snapshot = std::make_shared<EngineSnapshot>(snapshot_of(engine));
+        http.post([waiting = std::move(waiting), snapshot, answer_once, &context] {
+          answer_once(*waiting, *snapshot);
+          context.last_snapshot = std::move(*snapshot);
+        });
+      });
 }
 
 void show_requests(const CallPtr& call) {

@@ -35,7 +35,8 @@ void show_metrics(const CallPtr& call);
 void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);
 
-// Calls `answer` with what the engine holds after its current step.
+// Calls `answer` with what the engine holds after its current step, or, if that one takes longer
+// than half a second, with what it held when somebody last looked.
 void with_snapshot(const CallPtr& call,
                    void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot));
 

@@ -8,6 +8,7 @@
 #include "protocol/token_names.h"
 #include "server/api_keys.h"
 #include "server/engine_link.h"
+#include "server/engine_snapshot.h"
 #include "server/http.h"
 #include "server/server_metrics.h"
 #include "server/server_options.h"
@@ -32,6 +33,7 @@ struct ServerContext {
   BodyBytes body_bytes;
   ServerMetrics metrics;
   StepHistory& steps;
+  EngineSnapshot last_snapshot;                 // what was last seen of it
   const EngineThread* engine_thread = nullptr;  // once the server runs
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   ServiceManager manager;

@@ -13,7 +13,6 @@ void ServerMetrics::count_error(const ApiError& error) {
 void ServerMetrics::count_choice(const Ending& ending, bool is_first) {
   const GenerationStats& stats = ending.stats;
   ++finished[std::string(finish_reason_name(ending.finish.reason))];
-  generation_tokens += stats.output_tokens;
   preemptions += stats.preemptions;
   if (is_first) {
     prompt_tokens += stats.prompt_tokens;
@@ -31,11 +30,7 @@ void ServerMetrics::count_choice(const Ending& ending, bool is_first) {
   prefill_time.observe(stats.prefill_seconds);
   e2e_latency.observe(stats.queue_seconds + stats.prefill_seconds + stats.decode_seconds);
   if (stats.output_tokens > 0) time_to_first_token.observe(stats.time_to_first_token_seconds);
-  if (stats.output_tokens > 1) {
-    decode_time.observe(stats.decode_seconds);
-    inter_token_latency.observe(stats.decode_seconds /
-                                static_cast<double>(stats.output_tokens - 1));
-  }
+  if (stats.output_tokens > 1) decode_time.observe(stats.decode_seconds);
 }
 
 double ServerMetrics::seconds_until_room(const EngineLink& link) const {

@@ -32,6 +32,11 @@ void answer_status(const CallPtr& call, std::string_view status) {
   call->respond_json(std::move(json));
 }
 
+ApiError engine_hangs(const ServerContext& context) {
+  return unavailable("engine_unhealthy",
+                     fmt::format("the engine's last step ended {:.0f} s ago", context.step_age()));
+}
+
 }  // namespace
 
 void list_models(const CallPtr& call) {
@@ -78,14 +83,17 @@ void show_live(const CallPtr& call) { answer_status(call, "ok"); }
 void show_health(const CallPtr& call) {
   const ServerContext& context = call->context();
   if (context.is_engine_well()) return answer_status(call, "ok");
-  call->fail(
-      unavailable("engine_unhealthy",
-                  fmt::format("the engine's last step ended {:.0f} s ago", context.step_age())));
+  call->fail(engine_hangs(context));
 }
 
 void show_ready(const CallPtr& call) {
-  if (!call->context().draining) return answer_status(call, "ok");
-  call->fail(unavailable("draining", "the server is shutting down"));
+  constexpr double kLongestFull = 10;
+  const ServerContext& context = call->context();
+  if (context.draining) return call->fail(unavailable("draining", "the server is shutting down"));
+  if (!context.is_engine_well()) return call->fail(engine_hangs(context));
+  const double full = context.tickets.full_for().count();
+  if (full < kLongestFull) return answer_status(call, "ok");
+  call->fail(unavailable("overloaded", fmt::format("all has been full for {:.0f} s", full)));
 }
 
 void show_page(const CallPtr& call) {

@@ -2,11 +2,21 @@
 
 namespace paceline {
 
-std::shared_ptr<void> Tickets::take() {
+bool Tickets::has_room_again() const {
   constexpr int64_t kLow = 4, kParts = 5;
+  return *num_taken_ < limit_ && *num_taken_ * kParts <= limit_ * kLow;
+}
+
+std::chrono::duration<double> Tickets::full_for() const {
+  if (!shedding_ || has_room_again()) return std::chrono::duration<double>(0);
+  return std::chrono::steady_clock::now() - full_since_;
+}
+
+std::shared_ptr<void> Tickets::take() {
   if (*num_taken_ >= limit_) {
+    if (full_for().count() == 0) full_since_ = std::chrono::steady_clock::now();
     shedding_ = true;
-  } else if (*num_taken_ * kParts <= limit_ * kLow) {
+  } else if (has_room_again()) {
     shedding_ = false;
   }
   if (shedding_) return nullptr;

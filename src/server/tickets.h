@@ -1,6 +1,7 @@
 // Tickets bound how many requests are between their first header and their last event.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -17,10 +18,15 @@ class Tickets {
 
   int64_t num_taken() const { return *num_taken_; }
   int64_t limit() const { return limit_; }
+  // For how long everybody has been refused; 0 while there is room.
+  std::chrono::duration<double> full_for() const;
 
  private:
+  bool has_room_again() const;
+
   int64_t limit_;
   bool shedding_ = false;
+  std::chrono::steady_clock::time_point full_since_;
   std::shared_ptr<int64_t> num_taken_ = std::make_shared<int64_t>(0);
 };
 

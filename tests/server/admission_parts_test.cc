@@ -40,6 +40,19 @@ TEST(Tickets, are_refused_until_a_fifth_is_back) {
   EXPECT_EQ(tickets.take(), nullptr);
 }
 
+TEST(Tickets, know_for_how_long_there_has_been_no_room) {
+  Tickets tickets(2);
+  auto one = tickets.take(), two = tickets.take();
+  EXPECT_EQ(tickets.full_for().count(), 0) << "nobody has been refused";
+  EXPECT_EQ(tickets.take(), nullptr);
+  const auto since = tickets.full_for();
+  EXPECT_GT(since.count(), 0);
+  EXPECT_EQ(tickets.take(), nullptr);
+  EXPECT_GT(tickets.full_for(), since);
+  one.reset();
+  EXPECT_EQ(tickets.full_for().count(), 0);
+}
+
 TEST(Tickets, a_single_one_can_be_taken_again) {
   Tickets tickets(1);
   for (int i = 0; i < 3; ++i) {
