@@ -103,7 +103,7 @@ ModelReport make_report(const Settings& settings) {
 // The configuration as (name, JSON value).
 std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderConfig& c) {
   static constexpr std::string_view kActivations[] = {"silu", "gelu_tanh", "gelu"};
-  static constexpr std::string_view kScalings[] = {"none", "linear", "llama3", "yarn"};
+  static constexpr std::string_view kScalings[] = {"none", "linear", "by_wavelength", "yarn"};
   const auto number = [](auto value) { return fmt::format("{}", value); };
   std::vector<int64_t> windows;
   for (const LayerConfig& layer : c.layers) windows.push_back(layer.window);

@@ -9,9 +9,9 @@ namespace {
 
 constexpr double kTwoPi = 2.0 * std::numbers::pi;
 
-// Llama 3.1: long wavelengths are divided by the factor, short ones kept, those between blended
-// (transformers' _compute_llama3_parameters).
-double scale_llama3(double inv_freq, const RopeConfig& config) {
+// Long wavelengths are divided by the factor, short ones kept, those between blended
+// (rope type "llama3": transformers' _compute_llama3_parameters).
+double scale_by_wavelength(double inv_freq, const RopeConfig& config) {
   const double wavelength = kTwoPi / inv_freq;
   const double longest_kept = config.original_max_position / config.high_freq_factor;
   const double shortest_scaled = config.original_max_position / config.low_freq_factor;
@@ -49,8 +49,8 @@ double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& conf
       return inv_freq;
     case RopeScaling::linear:
       return inv_freq / config.factor;
-    case RopeScaling::llama3:
-      return scale_llama3(inv_freq, config);
+    case RopeScaling::by_wavelength:
+      return scale_by_wavelength(inv_freq, config);
     case RopeScaling::yarn:
       return scale_yarn(inv_freq, index, rotary_dim, config);
   }

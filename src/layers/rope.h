@@ -11,15 +11,15 @@
 namespace paceline {
 
 // The scalings of transformers' modeling_rope_utils that change frequencies at load.
-enum class RopeScaling : uint8_t { none, linear, llama3, yarn };
+enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn };
 
 struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
-  double original_max_position = 0.0;  // llama3, yarn
-  double low_freq_factor = 1.0;        // llama3
-  double high_freq_factor = 4.0;       // llama3
+  double original_max_position = 0.0;  // by_wavelength, yarn
+  double low_freq_factor = 1.0;        // by_wavelength
+  double high_freq_factor = 4.0;       // by_wavelength
   double beta_fast = 32.0;             // yarn
   double beta_slow = 1.0;              // yarn
   double attention_factor = 1.0;       // multiplies cos and sin

@@ -46,7 +46,7 @@ RopeConfig read_scaling(const HfConfig& scaling, double theta, int64_t max_posit
   if (type == "linear") {
     rope.scaling = RopeScaling::linear;
   } else if (type == "llama3") {
-    rope.scaling = RopeScaling::llama3;
+    rope.scaling = RopeScaling::by_wavelength;
     rope.low_freq_factor = positive(scaling, "low_freq_factor", 1.0);
     rope.high_freq_factor = positive(scaling, "high_freq_factor", 4.0);
     if (rope.high_freq_factor == rope.low_freq_factor) {

@@ -64,8 +64,9 @@ std::optional<ApiError> check_head(const ServerContext& context, const HttpReque
   if (auto error = check_key(context, head, route)) return error;
   if (!route.computes) return std::nullopt;
   if (auto error = check_media_type(head)) return error;
-  if (!context.refusing) return std::nullopt;
-  return unavailable("draining", "the server is shutting down");
+  if (context.refusing) return unavailable("draining", "the server is shutting down");
+  if (!context.memory.is_full()) return std::nullopt;
+  return unavailable("overloaded", "the memory that the server may take is full");
 }
 
 // Of a body in chunks the most that it may become.

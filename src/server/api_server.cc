@@ -39,6 +39,7 @@ struct ApiServer::State {
                           .link = EngineLink(model.engine, http),
                           .tickets = Tickets(limit),
                           .body_bytes = BodyBytes(options.max_body_bytes_held),
+                          .memory = MemoryWatch(options.max_resident_bytes),
                           .metrics = {},
                           .steps = steps,
                           .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
@@ -59,6 +60,7 @@ struct ApiServer::State {
   void tick() {
     for (const auto& answer : context->link.answers()) answer->tick();
     enforce_time_limits(*context);
+    context->memory.look();
     tell_manager();
     http.after(kTick, [this] { tick(); });
   }

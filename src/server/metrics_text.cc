@@ -121,6 +121,8 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
   out.gauge("requests_open_limit", "Tickets that there are.", context.tickets.limit());
   out.gauge("body_bytes", "Bytes of requests that are being read.", context.body_bytes.num_taken());
   out.gauge("body_bytes_limit", "The most there may be.", context.body_bytes.limit());
+  out.gauge("memory_bytes", "Resident memory, mapped files aside.", context.memory.used());
+  out.gauge("memory_bytes_limit", "At 98 % of it requests are refused.", context.memory.limit());
   out.gauge("queue_tokens", "Tokens of the prompts that wait.",
             context.model.engine.queue().num_tokens());
   out.gauge("queue_tokens_limit", "The most there may be.",

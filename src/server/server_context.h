@@ -10,6 +10,7 @@
 #include "server/engine_link.h"
 #include "server/engine_snapshot.h"
 #include "server/http.h"
+#include "server/memory_watch.h"
 #include "server/server_metrics.h"
 #include "server/server_options.h"
 #include "server/service_manager.h"
@@ -31,6 +32,7 @@ struct ServerContext {
   EngineLink link;
   Tickets tickets;
   BodyBytes body_bytes;
+  MemoryWatch memory;
   ServerMetrics metrics;
   StepHistory& steps;
   EngineSnapshot last_snapshot;                 // what was last seen of it

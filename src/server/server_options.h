@@ -29,6 +29,7 @@ struct ServerOptions {
   size_t hard_buffer_bytes = 1 << 20;      // the stream is cut off
   int64_t max_requests = 0;                // at once; 0: as many as the engine runs and lets wait
   int64_t max_body_bytes_held = 64 << 20;  // of all requests that are being read
+  int64_t max_resident_bytes = 0;  // near it requests are refused; 0: the cgroup's or the machine's
   // One line per request; called on the I/O thread.
   std::function<void(std::string_view line)> log;
   bool log_json = false;

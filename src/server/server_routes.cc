@@ -91,6 +91,9 @@ void show_ready(const CallPtr& call) {
   const ServerContext& context = call->context();
   if (context.draining) return call->fail(unavailable("draining", "the server is shutting down"));
   if (!context.is_engine_well()) return call->fail(engine_hangs(context));
+  if (context.memory.is_full()) {
+    return call->fail(unavailable("overloaded", "the memory that the server may take is full"));
+  }
   const double full = context.tickets.full_for().count();
   if (full < kLongestFull) return answer_status(call, "ok");
   call->fail(unavailable("overloaded", fmt::format("all has been full for {:.0f} s", full)));
