@@ -29,6 +29,7 @@ build: ## The optimised binary, build/release/paceline
 	$(CONFIGURE) release
 	$(BUILD) release --target paceline
 
+test: export PACELINE_REQUIRE_CONTRACT := 1
 test: check test-release asan ## Everything that must pass: checks, all tests, then again under ASan and UBSan
 
 check: ## Layers and format

@@ -1,5 +1,6 @@
 // Requests of the OpenAI API: parsed by every endpoint, each either accepted or refused as invalid.
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -8,31 +9,49 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
+#include "protocol/generate_answer.h"
+#include "protocol/request_body.h"
+#include "protocol/score_request.h"
+#include "protocol/text_requests.h"
 
 namespace paceline {
 namespace {
 
+void check_refusal(const Error& error) {
+  const ApiError refusal = api_error(error);
+  PL_CHECK(refusal.status == 400, "a request that is refused is the caller's fault");
+  parse_json(error_json(refusal), "the error object");
+}
+
 template <class Parse>
-void try_parse(Parse&& parse, const Json& body) {
+void try_parse(Parse&& parse, const Json& body, const RequestTerms& terms) {
   try {
-    parse(body);
+    parse(body, terms);
   } catch (const Error& error) {
-    const ApiError refusal = api_error(error);
-    PL_CHECK(refusal.status == 400, "a request that is refused is the caller's fault");
-    parse_json(error_json(refusal), "the error object");
+    check_refusal(error);
   }
 }
 
 void try_every_endpoint(std::string_view text) {
   Json body;
   try {
-    body = parse_json(text, "body");
-  } catch (const Error&) {
+    body = parse_request_body(text);
+  } catch (const Error& error) {
+    check_refusal(error);
     return;
   }
-  try_parse(parse_completion_request, body);
-  try_parse(parse_chat_request, body);
-  try_parse(parse_classification_request, body);
+  const RequestTerms strict;
+  const RequestTerms lenient{.max_choices = 16, .on_unknown_field = [](const std::string&) {}};
+  for (const RequestTerms* terms : {&strict, &lenient}) {
+    try_parse(parse_completion_request, body, *terms);
+    try_parse(parse_chat_request, body, *terms);
+    try_parse(parse_generate_request, body, *terms);
+    try_parse(parse_classification_request, body, *terms);
+    try_parse(parse_score_request, body, *terms);
+    try_parse(parse_tokenize_request, body, *terms);
+    try_parse(parse_detokenize_request, body, *terms);
+    try_parse(parse_template_request, body, *terms);
+  }
 }
 
 }  // namespace

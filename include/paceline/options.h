@@ -69,7 +69,10 @@ struct GenerateOptions {
   std::optional<uint64_t> seed;         // random; the result says which
   std::vector<std::string> stop;        // at most 4 strings of at most 256 bytes
   std::vector<int32_t> stop_token_ids;  // at most 128
+  bool include_stop_in_output = false;  // the text ends behind the stop string, not before it
   bool ignore_eos = false;
+  int64_t min_tokens = 0;  // until then neither the end of sequence nor stop_token_ids are drawn
+  std::optional<int64_t> truncate_prompt_tokens;  // only so many tokens of the prompt, its last
   std::optional<int32_t> logprobs;  // top alternatives reported beside each token, 0 to 20
   bool prompt_logprobs = false;
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says

@@ -13,19 +13,12 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxCustomIdBytes = 512;
+constexpr uint64_t kMaxCustomIdBytes = 512;
 constexpr std::array<std::pair<std::string_view, BatchUrl>, 3> kUrls = {{
     {"/v1/completions", BatchUrl::completions},
     {"/v1/chat/completions", BatchUrl::chat_completions},
     {"/v1/classify", BatchUrl::classify},
 }};
-
-void read_custom_id(const FieldValue& value, BatchLine& line) {
-  if (value.text().empty() || value.text().size() > kMaxCustomIdBytes) {
-    value.refuse("1 to 512 bytes");
-  }
-  line.custom_id = value.text();
-}
 
 void read_method(const FieldValue& value, BatchLine&) {
   if (value.text() == "POST") return;
@@ -48,17 +41,21 @@ void read_url(const FieldValue& value, BatchLine& line) {
 
 constexpr FieldDef<BatchLine> kFields[] = {
     {.name = "custom_id",
+     .type = text_type(1, kMaxCustomIdBytes),
+     .is_required = true,
      .help = "The request's name, unique in the file.",
-     .read = read_custom_id},
-    {.name = "method", .help = "POST.", .read = read_method},
-    {.name = "url", .help = "The endpoint.", .read = read_url},
+     .read = [](const FieldValue& v, BatchLine& t) { t.custom_id = v.text(); }},
+    {.name = "method", .type = kAnyText, .is_required = true, .help = "POST.", .read = read_method},
+    {.name = "url",
+     .type = kAnyText,
+     .is_required = true,
+     .help = "The endpoint.",
+     .read = read_url},
     {.name = "body",
+     .type = kAnyObject,
+     .is_required = true,
      .help = "The request.",
-     .read =
-         [](const FieldValue& v, BatchLine& t) {
-           v.object();
-           t.body = v.json();
-         }},
+     .read = [](const FieldValue& v, BatchLine& t) { t.body = v.json(); }},
 };
 
 void read_fields(const Line& text, const std::string& where, BatchLine& line) {
@@ -68,10 +65,10 @@ void read_fields(const Line& text, const std::string& where, BatchLine& line) {
         fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
   }
   const Json json = parse_json(text.text, where);
-  RequestReader reader(FieldValue(json, ""));
+  const RequestTerms terms;
+  RequestReader reader(json, terms);
   reader.read<BatchLine>(kFields, line);
   reader.finish();
-  for (const FieldDef<BatchLine>& field : kFields) reader.require(field.name);
 }
 
 void begin_record(JsonWriter& writer, const std::string& custom_id) {

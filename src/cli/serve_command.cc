@@ -56,6 +56,8 @@ ServerOptions serving(const Settings& settings, Session& session) {
                         .drain_timeout = milliseconds(settings.drain_timeout_s),
                         .drain_delay = milliseconds(settings.drain_delay_s),
                         .max_requests = settings.max_requests,
+                        .max_choices = static_cast<uint64_t>(settings.max_choices),
+                        .ignore_unknown_fields = settings.ignore_unknown_fields,
                         .max_resident_bytes = static_cast<int64_t>(settings.max_resident_bytes),
                         .log_json = settings.log_json};
   options.http.max_connections = static_cast<size_t>(settings.max_connections);

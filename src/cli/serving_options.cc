@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "cli/option_groups.h"
+#include "engine/request.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -12,6 +13,7 @@ namespace {
 constexpr CommandSet kServing = set_of({CommandId::serve});
 constexpr double kMostPort = 65535;
 constexpr double kMostSeconds = 86400;
+constexpr double kMostChoices = kMaxChoices;
 
 // "HOST:PORT", "[::1]:PORT", or a part of it.
 void set_address(Settings& settings, const std::string& text) {
@@ -112,6 +114,20 @@ constexpr OptionDef kServingOptions[] = {
      .group = OptionGroup::serving,
      .commands = kServing,
      .apply = [](Settings& s, const OptionValue& v) { s.max_requests = as_integer(v); }},
+    {.name = "max-choices",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, kMostChoices},
+     .default_text = "16",
+     .help = "The most answers to one prompt that a request may ask for (n, best_of).",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.max_choices = as_integer(v); }},
+    {.name = "ignore-unknown-fields",
+     .help = "Count the fields of requests that nothing knows instead of refusing them.",
+     .group = OptionGroup::serving,
+     .commands = kServing,
+     .apply = [](Settings& s, const OptionValue& v) { s.ignore_unknown_fields = as_flag(v); }},
     {.name = "max-connections",
      .placeholder = "N",
      .kind = OptionKind::integer,

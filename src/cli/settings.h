@@ -72,6 +72,8 @@ struct Settings {
   double drain_delay_s = 0;
   int64_t max_connections = 16384;
   int64_t max_requests = 0;
+  int64_t max_choices = 16;
+  bool ignore_unknown_fields = false;
   size_t max_resident_bytes = 0;
   bool log_json = false;
   bool log_requests = true;

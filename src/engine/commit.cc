@@ -170,6 +170,7 @@ void Engine::draw(Sequence& sequence, std::span<const float> row) {
     stats.time_to_first_token_seconds = seconds_between(sequence.shared->submitted, now);
   }
   stats.decode_seconds = seconds_between(sequence.first_token, now);
+  if (stats.output_tokens == request.min_tokens) sequence.allow_ends();
   record_.tokens.push_back({.id = sequence.arrival_id, .count = sample.id});
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
     retire(sequence, {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
@@ -195,7 +196,10 @@ void Engine::accept(Sequence& sequence, TokenEvent& event) {
   if (sequence.prompt_outputs) event.prompt = std::move(sequence.prompt_outputs);
   event.choice = sequence.choice;
   if (match) {
-    event.releasable_bytes = match->begin;
+    const std::string& stop =
+        sequence.request().stop_strings[static_cast<size_t>(match->string_index)];
+    const bool includes_stop = sequence.request().includes_stop;
+    event.releasable_bytes = match->begin + (includes_stop ? std::ssize(stop) : 0);
     end(sequence, std::move(event),
         {.reason = FinishReason::stop, .stop_token = {}, .stop_string = match->string_index});
     return;

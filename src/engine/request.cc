@@ -52,6 +52,10 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
     throw Error(ErrorCode::invalid,
                 fmt::format("max_tokens: {}, expected 0 or more", request.max_tokens));
   }
+  if (request.min_tokens < 0 || request.min_tokens > request.max_tokens) {
+    throw Error(ErrorCode::invalid, fmt::format("min_tokens: {}, expected 0 to max_tokens ({})",
+                                                request.min_tokens, request.max_tokens));
+  }
   check_prompt(request, limits, vocab_size);
   check_sampling_options(request.sampling, vocab_size);
   check_token_ids(request.stop_token_ids, vocab_size, "stop_token_ids");

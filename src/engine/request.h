@@ -36,6 +36,8 @@ struct GenerateRequest {
   std::vector<TokenId> eos_tokens;      // end the output, not part of it
   std::vector<TokenId> stop_token_ids;  // likewise, and reported as the reason
   std::vector<std::string> stop_strings;
+  bool includes_stop = false;  // the text ends behind the stop string, not before it
+  int64_t min_tokens = 0;      // until then eos_tokens and stop_token_ids can't be drawn
   bool ignore_eos = false;
   bool want_logprobs = false;
   // Log-probabilities of the prompt's tokens from this position on; the first token has none.

@@ -1,6 +1,7 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <span>
 
 namespace paceline {
 namespace {
@@ -10,6 +11,22 @@ constexpr int64_t kOutputReserved = 1024;  // tokens; longer outputs grow their 
 bool reads_history(const SamplingOptions& options) {
   return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||
          options.presence_penalty != 0.0f;
+}
+
+// As good as -inf, and any sum with it is finite.
+constexpr float kNever = -1e9f;
+
+void forbid(std::span<const TokenId> ids, SamplingOptions& sampling) {
+  auto& biases = sampling.logit_bias;
+  for (const TokenId id : ids) {
+    const auto known = std::find_if(biases.begin(), biases.end(),
+                                    [id](const auto& bias) { return bias.first == id; });
+    if (known == biases.end()) {
+      biases.emplace_back(id, kNever);
+    } else {
+      known->second = kNever;
+    }
+  }
 }
 
 }  // namespace
@@ -31,6 +48,10 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
   blocks.reserve_tables(longest / cache.block_size() + 1);
   hit.revived.reserve(static_cast<size_t>(cache.num_groups()));
   sampling.seed += static_cast<uint64_t>(which);
+  if (asked.min_tokens > 0) {
+    forbid(asked.eos_tokens, sampling);
+    forbid(asked.stop_token_ids, sampling);
+  }
   if (keeps_history) history.add_prompt(tokens);
   stats.prompt_tokens = prompt_length;
   if (which > 0) {

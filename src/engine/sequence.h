@@ -50,6 +50,8 @@ struct Sequence {
   bool is_scored(int64_t position) const {
     return request().score_from.has_value() && position >= next_scored && position < prompt_length;
   }
+  // Ends may be drawn from now on: min_tokens are there.
+  void allow_ends() { sampling.logit_bias = request().sampling.logit_bias; }
   // Brings the chain of hashes up to the full blocks of the first `length` tokens.
   void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);
 
@@ -68,7 +70,7 @@ struct Sequence {
   PrefixHit hit;                // of the last search
   bool announces_prefix = false;
 
-  SamplingOptions sampling;  // the request's, with this choice's seed
+  SamplingOptions sampling;  // the request's, with this choice's seed and, at first, without ends
   bool keeps_history;        // penalties want it
   TokenHistory history;
   StopMatcher matcher;

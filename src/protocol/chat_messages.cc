@@ -8,7 +8,8 @@
 
 #include "base/json_writer.h"
 #include "protocol/api_error.h"
-#include "protocol/request_fields.h"
+#include "protocol/chat_tools.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {
@@ -36,28 +37,27 @@ struct Part {
 };
 
 constexpr FieldDef<Part> kPartFields[] = {
-    {.name = "type",
-     .help = "Only text.",
-     .read =
-         [](const FieldValue& v, Part&) {
-           if (v.text() != "text") v.refuse_unsupported("\"text\"");
-         }},
+    {.name = "type", .type = kOnlyTextWord, .is_required = true, .help = "Only text."},
     {.name = "text",
+     .type = kAnyText,
+     .is_required = true,
      .help = "The text.",
      .read = [](const FieldValue& v, Part& t) { t.text = v.text(); }},
 };
 
+FieldList part_fields() { return list_fields<Part>(kPartFields); }
+
+constexpr FieldType kPart = object_type(part_fields);
+constexpr FieldType kContentKinds[] = {kAnyText, array_type(kPart, 0, kMaxMessages)};
+
 std::string read_content(const FieldValue& value) {
   if (value.json().is_string()) return value.text();
-  if (!value.json().is_array()) value.refuse("a string or an array of parts");
   std::string content;
   bool is_first = true;
-  for (const FieldValue& item : value.items(kMaxMessages)) {
+  for (const FieldValue& item : value.items()) {
     Part part;
     RequestReader reader(item);
-    reader.require("type");
     reader.read<Part>(kPartFields, part);
-    reader.require("text");
     reader.finish();
     if (!is_first) content += '\n';
     is_first = false;
@@ -81,37 +81,45 @@ void read_arguments(const FieldValue& value, Call& call) {
 
 constexpr FieldDef<Call> kFunctionFields[] = {
     {.name = "name",
+     .type = kAnyText,
+     .is_required = true,
      .help = "The function.",
      .read = [](const FieldValue& v, Call& t) { t.name = v.text(); }},
-    {.name = "arguments", .help = "The JSON of an object.", .read = read_arguments},
+    {.name = "arguments",
+     .type = kAnyText,
+     .help = "The JSON of an object.",
+     .read = read_arguments},
 };
+
+FieldList function_fields() { return list_fields<Call>(kFunctionFields); }
+
+void read_function(const FieldValue& value, Call& call) {
+  RequestReader reader(value);
+  reader.read<Call>(kFunctionFields, call);
+  reader.finish();
+}
 
 constexpr FieldDef<Call> kCallFields[] = {
     {.name = "id",
+     .type = kAnyText,
      .help = "What the tool's message refers to.",
      .read = [](const FieldValue& v, Call& t) { t.id = v.text(); }},
-    {.name = "type",
-     .help = "Only function.",
-     .read =
-         [](const FieldValue& v, Call&) {
-           if (v.text() != "function") v.refuse_unsupported("\"function\"");
-         }},
+    {.name = "type", .type = kOnlyFunction, .help = "Only function."},
     {.name = "function",
+     .type = object_type(function_fields),
+     .is_required = true,
      .help = "Name and arguments.",
-     .read =
-         [](const FieldValue& v, Call& t) {
-           RequestReader reader(v);
-           reader.read<Call>(kFunctionFields, t);
-           reader.require("name");
-           reader.finish();
-         }},
+     .read = read_function},
 };
+
+FieldList call_fields() { return list_fields<Call>(kCallFields); }
+
+constexpr FieldType kCall = object_type(call_fields);
 
 Json read_call(const FieldValue& value) {
   Call call;
   RequestReader reader(value);
   reader.read<Call>(kCallFields, call);
-  reader.require("function");
   reader.finish();
   Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
   return Json(Json::Object{{"id", Json(call.id)},
@@ -119,38 +127,36 @@ Json read_call(const FieldValue& value) {
                            {"function", Json(std::move(function))}});
 }
 
-void read_role(const FieldValue& value, Message& message) {
-  const std::string& role = value.text();
-  if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
-    value.refuse(fmt::format("one of {}", fmt::join(kRoles, ", ")));
-  }
-  message.role = role == "developer" ? "system" : role;
-}
-
 constexpr FieldDef<Message> kMessageFields[] = {
     {.name = "role",
-     .help = "system, developer, user, assistant, tool or function.",
-     .read = read_role},
+     .type = word_type(kRoles),
+     .is_required = true,
+     .help = "Who speaks; developer is the same as system.",
+     .read = [](const FieldValue& v,
+                Message& t) { t.role = v.text() == "developer" ? "system" : v.text(); }},
     {.name = "content",
-     .help = "A string or an array of {\"type\": \"text\", \"text\": ...}.",
+     .type = one_of_type(kContentKinds, "a string or an array of parts"),
+     .help = "The text; only an assistant's message with tool_calls may be without.",
      .read = [](const FieldValue& v, Message& t) { t.content = read_content(v); }},
     {.name = "name",
-     .help = "Who speaks.",
+     .type = kAnyText,
+     .help = "The name of who speaks.",
      .read = [](const FieldValue& v, Message& t) { t.name = v.text(); }},
     {.name = "tool_call_id",
+     .type = kAnyText,
      .help = "The call that a tool answers.",
      .read = [](const FieldValue& v, Message& t) { t.tool_call_id = v.text(); }},
     {.name = "reasoning_content",
+     .type = kAnyText,
      .help = "What the assistant thought, for templates that show it.",
      .read = [](const FieldValue& v, Message& t) { t.reasoning_content = v.text(); }},
     {.name = "tool_calls",
+     .type = array_type(kCall, 0, kMaxTools),
      .help = "The calls that the assistant made.",
      .read =
          [](const FieldValue& v, Message& t) {
            t.tool_calls.emplace();
-           for (const FieldValue& item : v.items(kMaxTools)) {
-             t.tool_calls->push_back(read_call(item));
-           }
+           for (const FieldValue& item : v.items()) t.tool_calls->push_back(read_call(item));
          }},
     {.name = "refusal", .use = FieldUse::refused},
     {.name = "audio", .use = FieldUse::refused},
@@ -187,7 +193,6 @@ ChatMessage read_message(const FieldValue& value) {
   RequestReader reader(value);
   reader.read<Message>(kMessageFields, message);
   reader.finish();
-  reader.require("role");
   const bool is_assistant = message.role == "assistant";
   const bool has_calls = message.tool_calls && !message.tool_calls->empty();
   if (!has_calls) {
@@ -206,10 +211,11 @@ ChatMessage read_message(const FieldValue& value) {
 
 }  // namespace
 
+FieldList message_fields() { return list_fields<Message>(kMessageFields); }
+
 std::vector<ChatMessage> read_messages(const FieldValue& value) {
   std::vector<ChatMessage> messages;
-  for (const FieldValue& item : value.items(kMaxMessages)) messages.push_back(read_message(item));
-  if (messages.empty()) value.refuse("at least one message");
+  for (const FieldValue& item : value.items()) messages.push_back(read_message(item));
   return messages;
 }
 

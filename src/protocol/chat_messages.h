@@ -5,9 +5,16 @@
 #include <vector>
 
 #include "paceline/chat_template.h"
+#include "protocol/field_info.h"
 #include "protocol/field_value.h"
 
 namespace paceline {
+
+constexpr uint64_t kMaxMessages = 1024;
+
+FieldList message_fields();
+inline constexpr FieldType kMessage = object_type(message_fields);
+inline constexpr FieldType kMessages = array_type(kMessage, 1, kMaxMessages);
 
 // Content in parts becomes one text, a line break between its parts, and missing content an empty
 // one; the arguments of a call in the history become the object that they are the JSON of; the role

@@ -1,9 +1,5 @@
 #include "protocol/chat_request.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "base/json_writer.h"
 #include "protocol/api_error.h"
 #include "protocol/chat_messages.h"
@@ -18,86 +14,95 @@ struct Draft {
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
   std::optional<int32_t> top_logprobs;
-  ToolChoice tool_choice = ToolChoice::automatic;
+  bool hides_tools = false;
 };
 
-void read_documents(const FieldValue& value, Draft& draft) {
-  for (const FieldValue& document : value.items(kMaxMessages)) document.object();
-  draft.request.input.documents_json = to_json(value.json());
-}
+constexpr FieldType kObjects = array_type(kAnyObject, 0, kMaxMessages);
+constexpr FieldType kModalities = array_type(kOnlyTextWord, 0, kMaxMessages);
 
 struct ResponseFormat {};
 
+constexpr FieldDef<ResponseFormat> kFormatFields[] = {
+    {.name = "type", .type = kOnlyTextWord, .is_required = true, .help = "Only text."}};
+
+FieldList format_fields() { return list_fields<ResponseFormat>(kFormatFields); }
+
 void read_response_format(const FieldValue& value, Draft&) {
-  static constexpr FieldDef<ResponseFormat> kFormatFields[] = {
-      {.name = "type", .help = "Only text.", .read = [](const FieldValue& v, ResponseFormat&) {
-         if (v.text() != "text") v.refuse_unsupported("\"text\"");
-       }}};
   ResponseFormat format;
   RequestReader reader(value);
   reader.read<ResponseFormat>(kFormatFields, format);
-  reader.require("type");
   reader.finish();
-}
-
-void read_modalities(const FieldValue& value, Draft&) {
-  for (const FieldValue& item : value.items(kMaxMessages)) {
-    if (item.text() != "text") item.refuse_unsupported("\"text\"");
-  }
 }
 
 constexpr FieldDef<Draft> kFields[] = {
     {.name = "messages",
-     .help = "The conversation so far, 1 to 1024 messages; content is a string or parts of text.",
+     .type = kMessages,
+     .is_required = true,
+     .help = "The conversation so far; content is a string or parts of text.",
      .read = [](const FieldValue& v, Draft& t) { t.request.input.messages = read_messages(v); }},
     {.name = "max_completion_tokens",
-     .help = "Stop after so many tokens; 4096 or what the context has room for by default.",
-     .read = [](const FieldValue& v,
-                Draft& t) { t.max_completion_tokens = v.integer(0, kMaxOutputTokens); }},
+     .type = kOutputTokens,
+     .by_default = kDefaultChatTokens,
+     .help = "Stop after so many tokens, or when the context is full.",
+     .read = [](const FieldValue& v, Draft& t) { t.max_completion_tokens = v.integer(); }},
     {.name = "max_tokens",
-     .help = "The older name of max_completion_tokens.",
-     .read = [](const FieldValue& v, Draft& t) { t.max_tokens = v.integer(0, kMaxOutputTokens); }},
+     .type = kOutputTokens,
+     .alias_of = "max_completion_tokens",
+     .help = "The older name of it.",
+     .read = [](const FieldValue& v, Draft& t) { t.max_tokens = v.integer(); }},
     {.name = "logprobs",
+     .type = kBoolean,
+     .by_default = false,
      .help = "Report each token's log-probability.",
      .read = [](const FieldValue& v, Draft& t) { t.request.logprobs = v.boolean(); }},
     {.name = "top_logprobs",
-     .help = "With so many alternatives, 0 to 20; needs logprobs.",
-     .read =
-         [](const FieldValue& v, Draft& t) {
-           t.top_logprobs = static_cast<int32_t>(v.integer(0, kMaxTopLogprobs));
-         }},
+     .type = kNumTopLogprobs,
+     .help = "With so many alternatives; needs logprobs.",
+     .read = [](const FieldValue& v, Draft& t) { t.top_logprobs = v.small_integer(); }},
     {.name = "tools",
+     .type = kTools,
      .help = "Functions that the template shows to the model; a call comes as text.",
      .read = [](const FieldValue& v, Draft& t) { t.request.input.tools_json = read_tools(v); }},
     {.name = "tool_choice",
+     .type = kToolChoices,
+     .by_default = std::string_view("auto"),
      .help = "Only auto, and none, which hides the tools.",
-     .read = [](const FieldValue& v, Draft& t) { t.tool_choice = read_tool_choice(v); }},
-    {.name = "parallel_tool_calls",
-     .help = "Only true.",
-     .read = [](const FieldValue& v, Draft&) { v.only(true); }},
+     .read = [](const FieldValue& v, Draft& t) { t.hides_tools = v.text() == "none"; }},
+    {.name = "parallel_tool_calls", .type = kOnlyTrue, .by_default = true, .help = "Only true."},
     {.name = "documents",
+     .type = kObjects,
      .help = "Objects that the template shows to the model.",
-     .read = read_documents},
+     .read = [](const FieldValue& v,
+                Draft& t) { t.request.input.documents_json = to_json(v.json()); }},
     {.name = "chat_template_kwargs",
+     .type = kAnyObject,
      .help = "Further variables of the template.",
      .read = [](const FieldValue& v,
-                Draft& d) { d.request.input.kwargs_json = read_template_variables(v); }},
+                Draft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
     {.name = "add_generation_prompt",
-     .help = "End the prompt where the answer begins; true by default.",
+     .type = kBoolean,
+     .by_default = true,
+     .help = "End the prompt where the answer begins.",
      .read = [](const FieldValue& v,
                 Draft& t) { t.request.input.add_generation_prompt = v.boolean(); }},
     {.name = "continue_final_message",
-     .help = "Only false.",
-     .read = [](const FieldValue& v, Draft&) { v.only(false); }},
+     .type = kOnlyFalse,
+     .by_default = false,
+     .help = "Only false."},
     {.name = "add_special_tokens",
-     .help = "Only false: the template writes them.",
-     .read = [](const FieldValue& v, Draft&) { v.only(false); }},
-    {.name = "response_format", .help = "Only {\"type\": \"text\"}.", .read = read_response_format},
-    {.name = "modalities", .help = "Only [\"text\"].", .read = read_modalities},
+     .type = kOnlyFalse,
+     .by_default = false,
+     .help = "Only false: the template writes them."},
+    {.name = "response_format",
+     .type = object_type(format_fields),
+     .help = "Only {\"type\": \"text\"}.",
+     .read = read_response_format},
+    {.name = "modalities", .type = kModalities, .help = "Only [\"text\"]."},
     {.name = "verbosity",
+     .type = kAnyText,
      .use = FieldUse::accepted,
-     .help = "The model has one.",
-     .read = [](const FieldValue& v, Draft&) { v.text(); }},
+     .help = "The model has one."},
+    {.name = "echo", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
     {.name = "chat_template",
      .use = FieldUse::refused,
      .help = "templates come with the model or by --chat-template"},
@@ -124,27 +129,26 @@ void settle(Draft& draft) {
                        "top_logprobs: only allowed when logprobs is true");
   }
   request.top_logprobs = draft.top_logprobs.value_or(0);
-  if (draft.tool_choice == ToolChoice::none) request.input.tools_json.clear();
+  if (draft.hides_tools) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
 }
 
 }  // namespace
 
-ChatRequest parse_chat_request(const Json& body) {
+ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   Draft draft;
-  RequestReader reader(body);
+  RequestReader reader(body, terms);
   reader.read(common_fields(), draft.request.common);
   reader.read(sampling_fields(), draft.request.sampling);
   reader.read(generation_fields(), draft.request.generation);
   reader.read<Draft>(kFields, draft);
   reader.finish();
-  reader.require("messages");
   settle(draft);
   return std::move(draft.request);
 }
 
-std::vector<FieldInfo> chat_request_fields() {
-  std::vector<FieldInfo> list;
+FieldList chat_request_fields() {
+  FieldList list;
   append_fields(common_fields(), list);
   append_fields<Draft>(kFields, list);
   append_fields(generation_fields(), list);

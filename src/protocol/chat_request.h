@@ -23,8 +23,8 @@ struct ChatRequest {
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.
-ChatRequest parse_chat_request(const Json& body);
+ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms = {});
 
-std::vector<FieldInfo> chat_request_fields();
+FieldList chat_request_fields();
 
 }  // namespace paceline

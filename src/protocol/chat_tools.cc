@@ -7,12 +7,12 @@
 
 #include "base/json_writer.h"
 #include "protocol/api_error.h"
-#include "protocol/request_fields.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxNameBytes = 64;
+constexpr uint64_t kMaxNameBytes = 64;
 
 struct Tool {};
 
@@ -22,53 +22,49 @@ bool is_name_byte(char byte) {
 
 void read_name(const FieldValue& value, Tool&) {
   const std::string& name = value.text();
-  if (name.empty() || name.size() > kMaxNameBytes ||
-      !std::all_of(name.begin(), name.end(), is_name_byte)) {
+  if (!std::all_of(name.begin(), name.end(), is_name_byte)) {
     value.refuse("1 to 64 letters, digits, _ and -");
   }
 }
 
 constexpr FieldDef<Tool> kFunctionFields[] = {
-    {.name = "name", .help = "1 to 64 letters, digits, _ and -.", .read = read_name},
-    {.name = "description",
-     .help = "What it does.",
-     .read = [](const FieldValue& v, Tool&) { v.text(); }},
-    {.name = "parameters",
-     .help = "A JSON Schema.",
-     .read = [](const FieldValue& v, Tool&) { v.object(); }},
-    {.name = "strict",
-     .help = "Only false.",
-     .read = [](const FieldValue& v, Tool&) { v.only(false); }},
+    {.name = "name",
+     .type = text_type(1, kMaxNameBytes),
+     .is_required = true,
+     .help = "1 to 64 letters, digits, _ and -.",
+     .read = read_name},
+    {.name = "description", .type = kAnyText, .help = "What it does."},
+    {.name = "parameters", .type = kAnyObject, .help = "A JSON Schema."},
+    {.name = "strict", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
 };
 
+FieldList function_fields() { return list_fields<Tool>(kFunctionFields); }
+
+void read_function(const FieldValue& value, Tool& tool) {
+  RequestReader reader(value);
+  reader.read<Tool>(kFunctionFields, tool);
+  reader.finish();
+}
+
 constexpr FieldDef<Tool> kToolFields[] = {
-    {.name = "type",
-     .help = "Only function.",
-     .read =
-         [](const FieldValue& v, Tool&) {
-           if (v.text() != "function") v.refuse_unsupported("\"function\"");
-         }},
+    {.name = "type", .type = kOnlyFunction, .is_required = true, .help = "Only function."},
     {.name = "function",
+     .type = object_type(function_fields),
+     .is_required = true,
      .help = "Name, description and parameters.",
-     .read =
-         [](const FieldValue& v, Tool& t) {
-           RequestReader reader(v);
-           reader.read<Tool>(kFunctionFields, t);
-           reader.require("name");
-           reader.finish();
-         }},
+     .read = read_function},
 };
 
 }  // namespace
 
+FieldList tool_fields() { return list_fields<Tool>(kToolFields); }
+
 std::string read_tools(const FieldValue& value) {
-  const auto items = value.items(kMaxTools);
+  const auto items = value.items();
   for (const FieldValue& item : items) {
     Tool tool;
     RequestReader reader(item);
     reader.read<Tool>(kToolFields, tool);
-    reader.require("type");
-    reader.require("function");
     reader.finish();
   }
   if (items.empty()) return {};
@@ -79,15 +75,6 @@ std::string read_tools(const FieldValue& value) {
         fmt::format("{}: {} bytes, expected at most {}", value.path(), json.size(), kMaxToolBytes));
   }
   return json;
-}
-
-ToolChoice read_tool_choice(const FieldValue& value) {
-  if (value.json().is_string()) {
-    if (value.text() == "auto") return ToolChoice::automatic;
-    if (value.text() == "none") return ToolChoice::none;
-    if (value.text() != "required") value.refuse("\"none\" or \"auto\"");
-  }
-  value.refuse_unsupported("\"none\" or \"auto\"");
 }
 
 }  // namespace paceline

@@ -4,28 +4,32 @@ namespace paceline {
 namespace {
 
 void read_labels(const FieldValue& value, ClassificationRequest& target) {
-  for (const FieldValue& item : value.items(kMaxLabels)) {
-    if (item.text().empty()) item.refuse("some text");
-    target.labels.push_back(item.text());
-  }
+  for (const FieldValue& item : value.items()) target.labels.push_back(item.text());
 }
 
 constexpr FieldDef<ClassificationRequest> kFields[] = {
     {.name = "input",
+     .type = kInputs,
+     .is_required = true,
      .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v,
-                ClassificationRequest& t) { t.input = read_prompts(v, kMaxInputs); }},
+     .read = [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); }},
     {.name = "labels",
-     .help =
-         "Up to 1024 texts to choose from (mind leading blanks); without them a token is drawn.",
+     .type = array_type(kSomeText, 0, kMaxLabels),
+     .help = "Texts to choose from (mind leading blanks); without them a token is drawn.",
      .read = read_labels},
     {.name = "with_token_id",
+     .type = kBoolean,
+     .by_default = false,
      .help = "With labels, draw a token from the whole vocabulary too.",
      .read = [](const FieldValue& v, ClassificationRequest& t) { t.with_token_id = v.boolean(); }},
     {.name = "with_logits",
+     .type = kBoolean,
+     .by_default = false,
      .help = "Add the raw logits of the whole vocabulary.",
      .read = [](const FieldValue& v, ClassificationRequest& t) { t.with_logits = v.boolean(); }},
     {.name = "add_special_tokens",
+     .type = kBoolean,
+     .by_default = true,
      .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
      .read = [](const FieldValue& v,
                 ClassificationRequest& t) { t.add_special_tokens = v.boolean(); }},
@@ -33,19 +37,18 @@ constexpr FieldDef<ClassificationRequest> kFields[] = {
 
 }  // namespace
 
-ClassificationRequest parse_classification_request(const Json& body) {
+ClassificationRequest parse_classification_request(const Json& body, const RequestTerms& terms) {
   ClassificationRequest request;
-  RequestReader reader(body);
+  RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
   reader.read(sampling_fields(), request.sampling);
   reader.read<ClassificationRequest>(kFields, request);
   reader.finish();
-  reader.require("input");
   return request;
 }
 
-std::vector<FieldInfo> classification_request_fields() {
-  std::vector<FieldInfo> list;
+FieldList classification_request_fields() {
+  FieldList list;
   append_fields(common_fields(), list);
   append_fields<ClassificationRequest>(kFields, list);
   append_fields(sampling_fields(), list);

@@ -21,8 +21,9 @@ struct ClassificationRequest {
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.
-ClassificationRequest parse_classification_request(const Json& body);
+ClassificationRequest parse_classification_request(const Json& body,
+                                                   const RequestTerms& terms = {});
 
-std::vector<FieldInfo> classification_request_fields();
+FieldList classification_request_fields();
 
 }  // namespace paceline

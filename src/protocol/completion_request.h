@@ -21,8 +21,8 @@ struct CompletionRequest {
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.
-CompletionRequest parse_completion_request(const Json& body);
+CompletionRequest parse_completion_request(const Json& body, const RequestTerms& terms = {});
 
-std::vector<FieldInfo> completion_request_fields();
+FieldList completion_request_fields();
 
 }  // namespace paceline

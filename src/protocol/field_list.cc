@@ -12,8 +12,8 @@
 namespace paceline {
 
 bool is_request_field(std::string_view name) {
-  static const std::vector<FieldInfo> all_fields = [] {
-    std::vector<FieldInfo> all;
+  static const FieldList all_fields = [] {
+    FieldList all;
     for (const auto& fields :
          {completion_request_fields(), chat_request_fields(), classification_request_fields(),
           score_request_fields(), tokenize_request_fields(), detokenize_request_fields(),

@@ -3,30 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
-#include <optional>
 
 #include "base/json_writer.h"
 #include "protocol/api_error.h"
+#include "protocol/field_match.h"
 
 namespace paceline {
 namespace {
-
-constexpr auto kMaxInt64 = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-
-// An integer, or a double that is one exactly.
-std::optional<int64_t> whole_number(const Json& json) {
-  if (json.is_integer()) {
-    if (json.is_negative()) return json.as_int("");
-    const uint64_t value = json.as_uint("");
-    return value <= kMaxInt64 ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
-  }
-  constexpr double kExactLimit = 0x1p53;
-  if (!json.is_number()) return std::nullopt;
-  const double value = json.as_double("");
-  if (std::trunc(value) != value || std::abs(value) > kExactLimit) return std::nullopt;
-  return static_cast<int64_t>(value);
-}
 
 // Scalars as they stand, strings shortened, the rest by kind.
 std::string shown(const Json& json) {
@@ -50,91 +33,107 @@ void FieldValue::refuse_unsupported(std::string_view only) const {
                      fmt::format("{}: found {}, only {} is supported", path_, shown(*json_), only));
 }
 
-bool FieldValue::boolean() const {
-  if (!json_->is_bool()) refuse("true or false");
-  return json_->as_bool(path_);
+void FieldValue::check(const FieldType& type) const {
+  if (type.kind == FieldKind::one_of) return check_one_of(type);
+  if (!is_of_kind(*json_, type) || !is_in_range(*json_, type, terms_->max_choices)) {
+    const std::string expected = expected_words(type, terms_->max_choices);
+    type.is_part_of_api ? refuse_unsupported(expected) : refuse(expected);
+  }
+  switch (type.kind) {
+    case FieldKind::text:
+      return check_size(text().size(), type, "bytes");
+    case FieldKind::array:
+    case FieldKind::tuple:
+      return check_items(type);
+    case FieldKind::object:
+      return check_members(type);
+    default:
+      return;
+  }
 }
 
-int64_t FieldValue::integer(int64_t min, int64_t max) const {
-  const auto value = whole_number(*json_);
-  if (value && *value >= min && *value <= max) return *value;
-  refuse(fmt::format("an integer from {} to {}", min, max));
+void FieldValue::check_size(size_t size, const FieldType& type, std::string_view unit) const {
+  const auto min = static_cast<uint64_t>(type.min);
+  if (size >= min && size <= type.max) return;
+  if (type.is_part_of_api) refuse_unsupported("an empty one");
+  if (type.kind == FieldKind::tuple) refuse(type.said);
+  if (min == 1 && size == 0) refuse(unit == "bytes" ? "some text" : "at least one item");
+  throw RequestError(
+      path_, "invalid_value",
+      size < min ? fmt::format("{}: {} {}, expected {}", path_, size, unit, min)
+                 : fmt::format("{}: {} {}, expected at most {}", path_, size, unit, type.max));
 }
 
-double FieldValue::number(NumberRange range) const {
-  if (json_->is_number()) {
-    const double value = json_->as_double(path_);
-    const bool above = range.above_min ? value > range.min : value >= range.min;
-    if (above && value <= range.max) return value;
+void FieldValue::check_items(const FieldType& type) const {
+  const Json::Array& array = json_->as_array(path_);
+  check_size(array.size(), type, "items");
+  for (size_t i = 0; i < array.size(); ++i) {
+    const FieldType* wanted = type.kind == FieldKind::tuple ? &type.parts[i] : type.item;
+    // Paths of a million token ids are not made in vain.
+    if (wanted == nullptr || is_plain_match(array[i], *wanted)) continue;
+    item(i).check(*wanted);
   }
-  if (range.above_min) {
-    refuse(fmt::format("a number above {} and at most {}", range.min, range.max));
-  }
-  refuse(fmt::format("a number from {} to {}", range.min, range.max));
 }
+
+void FieldValue::check_members(const FieldType& type) const {
+  check_size(object().size(), type, "entries");
+  if (type.item == nullptr) return;
+  for (const auto& [key, value] : object()) {
+    const FieldValue member(value, path_ + "." + key, *terms_);
+    if (type.keys_are_ids && !is_token_id_text(key)) member.refuse("a token id as its key");
+    member.check(*type.item);
+  }
+}
+
+void FieldValue::check_one_of(const FieldType& type) const {
+  const FieldType* only_array = nullptr;
+  std::string items;  // of the array that it may be
+  for (const FieldType& part : type.parts) {
+    if (is_like(*json_, part)) return check(part);
+    if (part.kind != FieldKind::array) continue;
+    only_array = items.empty() ? &part : nullptr;
+    if (!items.empty()) items += " or ";
+    items += expected_words(*part.item, 0);
+  }
+  if (json_->is_array() && only_array != nullptr) return check(*only_array);
+  if (json_->is_array() && !items.empty()) item(0).refuse(items);
+  type.is_part_of_api ? refuse_unsupported(type.said) : refuse(type.said);
+}
+
+bool FieldValue::boolean() const { return json_->as_bool(path_); }
+
+int64_t FieldValue::integer() const { return static_cast<int64_t>(seed()); }
+
+float FieldValue::number() const { return static_cast<float>(json_->as_double(path_)); }
 
 uint64_t FieldValue::seed() const {
-  if (json_->is_integer() && !json_->is_negative()) return json_->as_uint(path_);
   const auto value = whole_number(*json_);
-  if (!value) refuse("an integer of 64 bits");
-  return static_cast<uint64_t>(*value);
+  if (!value) refuse("an integer");
+  return value->bits;
 }
 
-const std::string& FieldValue::text() const {
-  if (!json_->is_string()) refuse("a string");
-  return json_->as_string(path_);
+const std::string& FieldValue::text() const { return json_->as_string(path_); }
+
+const Json::Object& FieldValue::object() const { return json_->as_object(path_); }
+
+FieldValue FieldValue::item(size_t index) const {
+  return {json_->as_array(path_)[index], fmt::format("{}[{}]", path_, index), *terms_};
 }
 
-const Json::Object& FieldValue::object() const {
-  if (!json_->is_object()) refuse("an object");
-  return json_->as_object(path_);
-}
-
-std::vector<FieldValue> FieldValue::items(size_t max_items) const {
-  if (!json_->is_array()) refuse("an array");
-  const Json::Array& array = json_->as_array(path_);
-  if (array.size() > max_items) {
-    throw RequestError(
-        path_, "invalid_value",
-        fmt::format("{}: {} items, expected at most {}", path_, array.size(), max_items));
-  }
+std::vector<FieldValue> FieldValue::items() const {
+  const size_t size = json_->as_array(path_).size();
   std::vector<FieldValue> items;
-  items.reserve(array.size());
-  for (const Json& item : array) {
-    items.emplace_back(item, fmt::format("{}[{}]", path_, items.size()));
-  }
+  items.reserve(size);
+  for (size_t i = 0; i < size; ++i) items.push_back(item(i));
   return items;
 }
 
-std::vector<int32_t> FieldValue::token_ids(size_t max_ids) const {
+std::vector<int32_t> FieldValue::token_ids() const {
+  const Json::Array& array = json_->as_array(path_);
   std::vector<int32_t> ids;
-  for (const FieldValue& item : items(max_ids)) ids.push_back(item.token_id());
+  ids.reserve(array.size());
+  for (const Json& id : array) ids.push_back(static_cast<int32_t>(id.as_int(path_)));
   return ids;
-}
-
-int32_t FieldValue::token_id() const {
-  const auto value = whole_number(*json_);
-  if (value && *value >= 0 && *value <= std::numeric_limits<int32_t>::max()) {
-    return static_cast<int32_t>(*value);
-  }
-  refuse("a token id, an integer from 0 on");
-}
-
-void FieldValue::only(bool value) const {
-  if (boolean() != value) refuse_unsupported(value ? "true" : "false");
-}
-
-void FieldValue::only(int64_t value) const {
-  const auto found = whole_number(*json_);
-  if (!found) refuse("an integer");
-  if (*found != value) refuse_unsupported(std::to_string(value));
-}
-
-void FieldValue::only_empty() const {
-  if (!json_->is_array() && !json_->is_object()) refuse("an array or an object");
-  const bool is_empty =
-      json_->is_array() ? json_->as_array(path_).empty() : json_->as_object(path_).empty();
-  if (!is_empty) refuse_unsupported("an empty one");
 }
 
 }  // namespace paceline

@@ -5,16 +5,31 @@
 
 namespace paceline {
 
-CompletionRequest parse_generate_request(const Json& body) {
-  CompletionRequest request = parse_completion_request(body);
-  if (request.prompt.prompts.size() != 1) {
-    throw RequestError("prompt", "invalid_value", "prompt: found several, expected one");
-  }
-  if (request.generation.n != 1) {
-    throw RequestError("n", "invalid_value", "n: expected 1; /v1/completions has more");
+CompletionRequest parse_generate_request(const Json& body, const RequestTerms& terms) {
+  RequestTerms own = terms;
+  own.max_choices = 1;  // /v1/completions has more
+  CompletionRequest request = parse_completion_request(body, own);
+  if (request.prompt.is_array) {
+    throw RequestError(
+        "prompt", "invalid_value",
+        "prompt: found an array of prompts, expected " + std::string(kOnePrompt.said));
   }
   request.generation.return_token_ids = true;
   return request;
+}
+
+FieldList generate_request_fields() {
+  FieldList list = completion_request_fields();
+  for (FieldInfo& field : list) {
+    if (field.name == "prompt") {
+      field.type = kOnePrompt;
+      field.help = "A string or an array of token ids.";
+    }
+    if (field.type.counts_choices) field.type.max = 1;
+    if (field.name == "n") field.help = "Only 1; /v1/completions has more.";
+    if (field.name == "return_token_ids") field.by_default = true;
+  }
+  return list;
 }
 
 std::string generate_answer_json(const AnswerHead& head, const AnswerChoice& choice,

@@ -12,7 +12,9 @@ namespace paceline {
 constexpr std::string_view kGenerateIdPrefix = "gen-";
 
 // The fields of a completion, but for a list of prompts and n above 1; token ids are always told.
-CompletionRequest parse_generate_request(const Json& body);
+CompletionRequest parse_generate_request(const Json& body, const RequestTerms& terms = {});
+
+FieldList generate_request_fields();
 
 // {"id", "model", "text", "token_ids", "logprobs", "finish_reason", "stop_reason", "seed", "usage"}
 std::string generate_answer_json(const AnswerHead& head, const AnswerChoice& choice,

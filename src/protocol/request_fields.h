@@ -6,27 +6,26 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "protocol/prompt_list.h"
 #include "protocol/request_reader.h"
 
 namespace paceline {
 
-// What no request may exceed (and n the engine's kMaxChoices); a server may ask for less.
-constexpr size_t kMaxPrompts = 128;  // of a completion
-constexpr size_t kMaxInputs = 2048;  // of a classification
-constexpr size_t kMaxLabels = 1024;
-constexpr int64_t kMaxTopLogprobs = 20;
-constexpr size_t kMaxStops = 4;
-constexpr size_t kMaxStopBytes = 256;
-constexpr size_t kMaxStopTokenIds = 128;
-constexpr size_t kMaxBiasEntries = 1024;
-constexpr size_t kMaxMessages = 1024;
-constexpr size_t kMaxTools = 128;
-constexpr size_t kMaxToolBytes = 256 << 10;  // all of `tools`, as JSON
-constexpr size_t kMaxSaltBytes = 1024;
-constexpr int64_t kMaxOutputTokens = 2147483647;
+// What no request may exceed (and n the engine's kMaxChoices).
+constexpr uint64_t kMaxLabels = 1024;
+constexpr uint64_t kMaxTopLogprobs = 20;
+constexpr uint64_t kMaxStops = 4;
+constexpr uint64_t kMaxStopBytes = 256;
+constexpr uint64_t kMaxStopTokenIds = 128;
+constexpr uint64_t kMaxBiasEntries = 1024;
+constexpr uint64_t kMaxSaltBytes = 1024;
+constexpr uint64_t kMaxOutputTokens = 2147483647;
+
+// Of alternatives beside a token, and of max_tokens.
+inline constexpr FieldType kNumTopLogprobs = integer_type(0, kMaxTopLogprobs);
+inline constexpr FieldType kOutputTokens = integer_type(0, kMaxOutputTokens);
 
 // What max_tokens is when the request doesn't say; the context may end it sooner.
 constexpr int64_t kDefaultCompletionTokens = 16;
@@ -65,26 +64,15 @@ struct GenerationFields {
   int32_t n = 1;
   std::vector<std::string> stop;
   std::vector<int32_t> stop_token_ids;
+  bool includes_stop = false;  // the stop string is part of the text
   bool ignore_eos = false;
+  int64_t min_tokens = 0;
+  std::optional<int64_t> truncate_prompt_tokens;
   std::optional<int32_t> prompt_logprobs;  // alternatives beside each token of the prompt
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;  // tokens are written "token_id:N"
   StreamFields streaming;
 };
-
-// Text, or token ids taken as given.
-using PromptText = std::variant<std::string, std::vector<int32_t>>;
-
-struct PromptList {
-  std::vector<PromptText> prompts;
-  bool is_array = false;  // of prompts; then messages call them "prompt[0]", ...
-
-  // What messages call one of them; `field` is the request's.
-  std::string name(std::string_view field, size_t index) const;
-};
-
-// A string, an array of strings, of token ids, or of arrays of token ids.
-PromptList read_prompts(const FieldValue& value, size_t max_prompts);
 
 FieldTable<CommonFields> common_fields();
 FieldTable<SamplingFields> sampling_fields();

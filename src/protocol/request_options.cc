@@ -29,7 +29,10 @@ void set_ends(const GenerationFields& fields, int64_t max_tokens, GenerateOption
   options.max_tokens = max_tokens;
   options.stop = fields.stop;
   options.stop_token_ids = fields.stop_token_ids;
+  options.include_stop_in_output = fields.includes_stop;
   options.ignore_eos = fields.ignore_eos;
+  options.min_tokens = fields.min_tokens;
+  options.truncate_prompt_tokens = fields.truncate_prompt_tokens;
 }
 
 // Requests ask for alternatives of the answer and of the prompt; the engine reports as many of

@@ -10,16 +10,19 @@
 namespace paceline {
 
 RequestReader::RequestReader(const FieldValue& object)
-    : object_(object.json()), path_(object.path()) {
-  if (path_.empty() && !object_.is_object()) {
+    : object_(object.json()), terms_(object.terms()), path_(object.path()) {}
+
+RequestReader::RequestReader(const Json& body, const RequestTerms& terms)
+    : object_(body), terms_(terms) {
+  if (!body.is_object()) {
     throw RequestError("", "invalid_value",
-                       fmt::format("the request: found {}, expected an object", object_.kind()));
+                       fmt::format("the request: found {}, expected an object", body.kind()));
   }
-  object.object();
 }
 
-const Json* RequestReader::take(std::string_view name) {
+const Json* RequestReader::take(std::string_view name, bool is_required) {
   known_.push_back(name);
+  if (is_required) required_.push_back(name);
   return object_.find_value(name);
 }
 
@@ -35,12 +38,15 @@ void RequestReader::refuse_field(std::string_view name, std::string_view help) c
 
 void RequestReader::finish() const {
   for (const auto& [key, value] : object_.as_object(path_)) {
-    if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-      const std::string path = path_of(key);
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const std::string path = path_of(key);
+    if (terms_.on_unknown_field == nullptr) {
       throw RequestError(path, "unknown_parameter",
                          fmt::format("unknown field {}{}", path, did_you_mean(key, known_)));
     }
+    terms_.on_unknown_field(path);
   }
+  for (const std::string_view name : required_) require(name);
 }
 
 void RequestReader::require(std::string_view name) const {

@@ -1,36 +1,28 @@
 // RequestReader takes an object's members by tables that say what becomes of each field.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
+#include "protocol/field_info.h"
 #include "protocol/field_value.h"
 
 namespace paceline {
 
-enum class FieldUse : uint8_t {
-  implemented,
-  accepted,  // can't change the answer: checked and then left alone
-  refused,   // part of the API, not offered here
-};
-
-// What documentation needs to know of a field.
-struct FieldInfo {
-  std::string_view name;
-  FieldUse use = FieldUse::implemented;
-  std::string_view help = {};  // one sentence; of a refused field what to do instead, or nothing
-};
-
+// A FieldInfo, and what takes the value when it was found to be of the type.
 template <class T>
 struct FieldDef {
   std::string_view name;
+  FieldType type = kAnyValue;
   FieldUse use = FieldUse::implemented;
+  bool is_required = false;
+  FieldDefault by_default = {};
+  std::string_view alias_of = {};
   std::string_view help = {};
-  void (*read)(const FieldValue& value, T& target) = nullptr;  // none: any value will do
+  void (*read)(const FieldValue& value, T& target) = nullptr;  // none: it is enough to check it
 };
 
 template <class T>
@@ -39,41 +31,62 @@ using FieldTable = std::span<const FieldDef<T>>;
 // A null counts as absent.
 class RequestReader {
  public:
-  // `path` is the object's own, or empty for the body of a request. Throws RequestError when it is
-  // no object.
+  // Of a member of the request, which is an object.
   explicit RequestReader(const FieldValue& object);
-  explicit RequestReader(const Json& body) : RequestReader(FieldValue(body, "")) {}
+  // Of the body of a request. Throws RequestError when it is no object. Both must outlive it.
+  RequestReader(const Json& body, const RequestTerms& terms);
 
-  // Reads the members that the table has into `target`. Throws RequestError for a refused one.
+  // Reads the members that the table has into `target`. Throws RequestError for one that is refused
+  // or isn't what its type says.
   template <class T>
   void read(FieldTable<T> fields, T& target) {
     for (const FieldDef<T>& field : fields) {
-      const Json* value = take(field.name);
+      const Json* value = take(field.name, field.is_required);
       if (value == nullptr) continue;
       if (field.use == FieldUse::refused) refuse_field(field.name, field.help);
-      if (field.read != nullptr) field.read(FieldValue(*value, path_of(field.name)), target);
+      const FieldValue found(*value, path_of(field.name), terms_);
+      found.check(field.type);
+      if (field.read != nullptr) field.read(found, target);
     }
   }
 
-  // Throws RequestError, with a suggestion, for a member that no table read so far has.
+  // Throws RequestError, with a suggestion, for a member that no table read so far has, unless the
+  // terms say otherwise, and for a required one that is missing.
   void finish() const;
   // Throws RequestError for a member that must be there.
   void require(std::string_view name) const;
 
  private:
-  const Json* take(std::string_view name);
+  const Json* take(std::string_view name, bool is_required);
   std::string path_of(std::string_view name) const;
   [[noreturn]] void refuse_field(std::string_view name, std::string_view help) const;
 
   const Json& object_;
-  std::string path_;
+  const RequestTerms& terms_;
+  std::string path_;  // empty: the body
   std::vector<std::string_view> known_;
+  std::vector<std::string_view> required_;
 };
 
 // The table as documentation sees it, behind `list`.
 template <class T>
-void append_fields(FieldTable<T> fields, std::vector<FieldInfo>& list) {
-  for (const FieldDef<T>& field : fields) list.push_back({field.name, field.use, field.help});
+void append_fields(FieldTable<T> fields, FieldList& list) {
+  for (const FieldDef<T>& field : fields) {
+    list.push_back({.name = field.name,
+                    .type = field.type,
+                    .use = field.use,
+                    .is_required = field.is_required,
+                    .by_default = field.by_default,
+                    .alias_of = field.alias_of,
+                    .help = field.help});
+  }
+}
+
+template <class T>
+FieldList list_fields(FieldTable<T> fields) {
+  FieldList list;
+  append_fields(fields, list);
+  return list;
 }
 
 }  // namespace paceline

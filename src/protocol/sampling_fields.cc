@@ -1,4 +1,5 @@
 // The fields that say how a token is chosen.
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -7,97 +8,105 @@
 namespace paceline {
 namespace {
 
-constexpr NumberRange kBiasRange = {.min = -100, .max = 100};
-constexpr double kMaxFloat = static_cast<double>(std::numeric_limits<float>::max());
+constexpr FieldType kPenalty = number_type({.min = -2, .max = 2});
+// Beyond these the logits would leave the range of floats.
+constexpr FieldType kRepetitionPenalty = number_type({.min = 0.01, .max = 100});
+constexpr FieldType kShare = number_type({.min = 0, .max = 1});
 
-float real(const FieldValue& value, NumberRange range) {
-  return static_cast<float>(value.number(range));
-}
+constexpr FieldType kBias = number_type({.min = -100, .max = 100});
+constexpr FieldType kIdAndBias[] = {kTokenId, kBias};
+constexpr FieldType kBiasPair = {
+    .kind = FieldKind::tuple, .min = 2, .max = 2, .parts = kIdAndBias, .said = "[token id, bias]"};
+constexpr FieldType kBiasOfIds = {
+    .kind = FieldKind::object, .max = kMaxBiasEntries, .item = &kBias, .keys_are_ids = true};
+// OpenAI's, and llama.cpp's two.
+constexpr FieldType kBiasKinds[] = {kBiasOfIds,
+                                    array_type(kBiasPair, 0, kMaxBiasEntries),
+                                    {.kind = FieldKind::boolean, .booleans = Booleans::only_false}};
+
+constexpr std::string_view kSamplerOrders[] = {"default", "mlx"};
 
 void read_repetition_penalty(const FieldValue& value, SamplingFields& target) {
   if (target.repetition_penalty) {
     value.refuse("only one of repetition_penalty and repeat_penalty");
   }
-  target.repetition_penalty = real(value, {.min = 0, .max = kMaxFloat, .above_min = true});
+  target.repetition_penalty = value.number();
 }
 
-int32_t id_of_key(std::string_view key, const FieldValue& entry) {
-  int32_t id = -1;
-  const char* const end = key.data() + key.size();
-  const auto parsed = std::from_chars(key.data(), end, id);
-  if (parsed.ec != std::errc() || parsed.ptr != end || id < 0) {
-    entry.refuse("a token id as its key");
-  }
+int32_t id_of_key(std::string_view key) {
+  int32_t id = 0;
+  std::from_chars(key.data(), key.data() + key.size(), id);
   return id;
 }
 
-// {"ID": X}, or llama.cpp's [[ID, X]] and false.
 void read_logit_bias(const FieldValue& value, SamplingFields& target) {
-  if (value.json().is_bool() && !value.boolean()) return;
+  if (value.json().is_bool()) return;
   if (value.json().is_array()) {
-    for (const FieldValue& item : value.items(kMaxBiasEntries)) {
-      const auto pair = item.items(2);
-      if (pair.size() != 2) item.refuse("[token id, bias]");
-      target.logit_bias.emplace_back(pair[0].token_id(), real(pair[1], kBiasRange));
+    for (const FieldValue& item : value.items()) {
+      const auto pair = item.items();
+      target.logit_bias.emplace_back(pair[0].small_integer(), pair[1].number());
     }
     return;
   }
-  if (!value.json().is_object()) value.refuse("an object of token ids and biases");
-  if (value.object().size() > kMaxBiasEntries) value.refuse("at most 1024 entries");
   for (const auto& [key, bias] : value.object()) {
-    const FieldValue entry(bias, value.path() + "." + key);
-    target.logit_bias.emplace_back(id_of_key(key, entry), real(entry, kBiasRange));
+    target.logit_bias.emplace_back(id_of_key(key),
+                                   static_cast<float>(bias.as_double(value.path())));
   }
 }
 
 constexpr FieldDef<SamplingFields> kSamplingFields[] = {
     {.name = "temperature",
-     .help = "Randomness of the draw, 0 to 2; 0 always takes the likeliest token.",
-     .read = [](const FieldValue& v,
-                SamplingFields& t) { t.temperature = real(v, {.min = 0, .max = 2}); }},
+     .type = number_type({.min = 0, .max = 2}),
+     .help = "Randomness of the draw; 0 always takes the likeliest token.",
+     .read = [](const FieldValue& v, SamplingFields& t) { t.temperature = v.number(); }},
     {.name = "top_p",
+     .type = number_type({.min = 0, .max = 1, .above_min = true}),
      .help = "Draw from the likeliest tokens that together have this probability.",
-     .read = [](const FieldValue& v,
-                SamplingFields& t) { t.top_p = real(v, {.min = 0, .max = 1, .above_min = true}); }},
+     .read = [](const FieldValue& v, SamplingFields& t) { t.top_p = v.number(); }},
     {.name = "top_k",
+     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
      .help = "Draw from so many likeliest tokens; 0 or -1: from all.",
-     .read =
-         [](const FieldValue& v, SamplingFields& t) {
-           const int64_t k = v.integer(-1, std::numeric_limits<int32_t>::max());
-           t.top_k = k < 0 ? 0 : static_cast<int32_t>(k);
-         }},
-    {.name = "min_p",
-     .help = "Drop tokens less likely than this times the likeliest, 0 to 1.",
      .read = [](const FieldValue& v,
-                SamplingFields& t) { t.min_p = real(v, {.min = 0, .max = 1}); }},
+                SamplingFields& t) { t.top_k = std::max(v.small_integer(), 0); }},
+    {.name = "min_p",
+     .type = kShare,
+     .help = "Drop tokens less likely than this times the likeliest.",
+     .read = [](const FieldValue& v, SamplingFields& t) { t.min_p = v.number(); }},
     {.name = "repetition_penalty",
+     .type = kRepetitionPenalty,
      .help = "Above 1 makes every token of prompt and output less likely.",
      .read = read_repetition_penalty},
     {.name = "repeat_penalty",
-     .help = "The same as repetition_penalty.",
+     .type = kRepetitionPenalty,
+     .alias_of = "repetition_penalty",
+     .help = "llama.cpp's name of it.",
      .read = read_repetition_penalty},
     {.name = "frequency_penalty",
-     .help = "Subtracted from a token's logit for each time it is in the output, -2 to 2.",
-     .read = [](const FieldValue& v,
-                SamplingFields& t) { t.frequency_penalty = real(v, {.min = -2, .max = 2}); }},
+     .type = kPenalty,
+     .by_default = 0.0,
+     .help = "Subtracted from a token's logit for each time it is in the output.",
+     .read = [](const FieldValue& v, SamplingFields& t) { t.frequency_penalty = v.number(); }},
     {.name = "presence_penalty",
-     .help = "Subtracted from a token's logit when it is in the output at all, -2 to 2.",
-     .read = [](const FieldValue& v,
-                SamplingFields& t) { t.presence_penalty = real(v, {.min = -2, .max = 2}); }},
+     .type = kPenalty,
+     .by_default = 0.0,
+     .help = "Subtracted from a token's logit when it is in the output at all.",
+     .read = [](const FieldValue& v, SamplingFields& t) { t.presence_penalty = v.number(); }},
     {.name = "logit_bias",
-     .help = "Added to the logits of token ids: {\"ID\": X} with X from -100 to 100.",
+     .type = one_of_type(kBiasKinds, "an object of token ids and biases"),
+     .help = "Added to the logits of token ids: {\"ID\": X}; [[ID, X]] and false too.",
      .read = read_logit_bias},
     {.name = "sampler_order",
+     .type = word_type(kSamplerOrders),
+     .by_default = std::string_view("default"),
      .help =
          "default (temperature, min-p, top-k, top-p) or mlx (top-p, min-p, top-k, temperature).",
-     .read =
-         [](const FieldValue& v, SamplingFields& t) {
-           if (v.text() != "default" && v.text() != "mlx") v.refuse("\"default\" or \"mlx\"");
-           t.mlx_sampler_order = v.text() == "mlx";
-         }},
+     .read = [](const FieldValue& v,
+                SamplingFields& t) { t.mlx_sampler_order = v.text() == "mlx"; }},
     {.name = "seed",
+     .type = integer_type(std::numeric_limits<int64_t>::min(), kNoMaximum),
      .help = "The same seed gives the same answer; a random one is told in the answer.",
      .read = [](const FieldValue& v, SamplingFields& t) { t.seed = v.seed(); }},
+    {.name = "repeat_last_n", .use = FieldUse::refused, .help = "penalties see the whole text"},
 };
 
 }  // namespace

@@ -8,15 +8,18 @@ namespace {
 
 constexpr FieldDef<ScoreRequest> kFields[] = {
     {.name = "input",
+     .type = kInputs,
+     .is_required = true,
      .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v, ScoreRequest& t) { t.input = read_prompts(v, kMaxInputs); }},
+     .read = [](const FieldValue& v, ScoreRequest& t) { t.input = read_prompts(v); }},
     {.name = "top_logprobs",
-     .help = "Alternatives reported beside each token, 0 to 20.",
-     .read =
-         [](const FieldValue& v, ScoreRequest& t) {
-           t.top_logprobs = static_cast<int32_t>(v.integer(0, kMaxTopLogprobs));
-         }},
+     .type = kNumTopLogprobs,
+     .by_default = int64_t{0},
+     .help = "Alternatives reported beside each token.",
+     .read = [](const FieldValue& v, ScoreRequest& t) { t.top_logprobs = v.small_integer(); }},
     {.name = "add_special_tokens",
+     .type = kBoolean,
+     .by_default = true,
      .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
      .read = [](const FieldValue& v, ScoreRequest& t) { t.add_special_tokens = v.boolean(); }},
 };
@@ -42,18 +45,17 @@ void write_scored(JsonWriter& writer, const ScoreRequest& request, size_t index,
 
 }  // namespace
 
-ScoreRequest parse_score_request(const Json& body) {
+ScoreRequest parse_score_request(const Json& body, const RequestTerms& terms) {
   ScoreRequest request;
-  RequestReader reader(body);
+  RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
   reader.read<ScoreRequest>(kFields, request);
   reader.finish();
-  reader.require("input");
   return request;
 }
 
-std::vector<FieldInfo> score_request_fields() {
-  std::vector<FieldInfo> list;
+FieldList score_request_fields() {
+  FieldList list;
   append_fields(common_fields(), list);
   append_fields<ScoreRequest>(kFields, list);
   return list;

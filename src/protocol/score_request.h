@@ -20,9 +20,9 @@ struct ScoreRequest {
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.
-ScoreRequest parse_score_request(const Json& body);
+ScoreRequest parse_score_request(const Json& body, const RequestTerms& terms = {});
 
-std::vector<FieldInfo> score_request_fields();
+FieldList score_request_fields();
 
 constexpr std::string_view kScoreIdPrefix = "score-";
 

@@ -7,70 +7,90 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxTokens = 1 << 20;
-
 constexpr FieldDef<TokenizeRequest> kTokenizeFields[] = {
     {.name = "model",
+     .type = kAnyText,
      .help = "The model's name.",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.model = v.text(); }},
     {.name = "prompt",
-     .help = "The text (vLLM's name).",
+     .type = kAnyText,
+     .help = "The text (vLLM's name); one of prompt, content and messages must be there.",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.text = v.text(); }},
     {.name = "content",
+     .type = kAnyText,
+     .alias_of = "prompt",
      .help = "The text (llama.cpp's name).",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.text = v.text(); }},
     {.name = "add_special_tokens",
-     .help = "Add the special tokens (BOS) that the tokenizer adds; vLLM's default is true.",
+     .type = kBoolean,
+     .help = "Add the special tokens (BOS) that the tokenizer adds; true with prompt, else false.",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.add_special_tokens = v.boolean(); }},
     {.name = "add_special",
+     .type = kBoolean,
+     .alias_of = "add_special_tokens",
      .help = "The same (llama.cpp's name).",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.add_special_tokens = v.boolean(); }},
     {.name = "parse_special",
+     .type = kBoolean,
+     .by_default = true,
      .help = "Special tokens written in the text are recognised.",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.parse_special = v.boolean(); }},
     {.name = "return_token_strs",
+     .type = kBoolean,
+     .by_default = false,
      .help = "Add the tokens' texts as token_strs.",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.return_token_strs = v.boolean(); }},
     {.name = "with_pieces",
+     .type = kBoolean,
+     .by_default = false,
      .help = "Tokens become objects of id and piece.",
      .read = [](const FieldValue& v, TokenizeRequest& t) { t.with_pieces = v.boolean(); }},
 };
 
 constexpr FieldDef<DetokenizeRequest> kDetokenizeFields[] = {
     {.name = "model",
+     .type = kAnyText,
      .help = "The model's name.",
      .read = [](const FieldValue& v, DetokenizeRequest& t) { t.model = v.text(); }},
     {.name = "tokens",
+     .type = array_type(kTokenId, 0, kMaxTokenIds),
+     .is_required = true,
      .help = "The token ids.",
-     .read = [](const FieldValue& v, DetokenizeRequest& t) { t.tokens = v.token_ids(kMaxTokens); }},
+     .read = [](const FieldValue& v, DetokenizeRequest& t) { t.tokens = v.token_ids(); }},
 };
 
 constexpr FieldDef<ChatInput> kChatFields[] = {
     {.name = "messages",
+     .type = kMessages,
      .help = "The conversation.",
      .read = [](const FieldValue& v, ChatInput& t) { t.messages = read_messages(v); }},
     {.name = "tools",
+     .type = kTools,
      .help = "Tools for the template.",
      .read = [](const FieldValue& v, ChatInput& t) { t.tools_json = read_tools(v); }},
     {.name = "chat_template_kwargs",
+     .type = kAnyObject,
      .help = "Further variables of the template.",
      .read = [](const FieldValue& v, ChatInput& t) { t.kwargs_json = read_template_variables(v); }},
     {.name = "add_generation_prompt",
+     .type = kBoolean,
+     .by_default = true,
      .help = "End with the beginning of the answer.",
      .read = [](const FieldValue& v, ChatInput& t) { t.add_generation_prompt = v.boolean(); }},
 };
 
 constexpr FieldDef<TemplateRequest> kTemplateFields[] = {
     {.name = "model",
+     .type = kAnyText,
      .help = "The model's name.",
      .read = [](const FieldValue& v, TemplateRequest& t) { t.model = v.text(); }},
 };
 
 }  // namespace
 
-TokenizeRequest parse_tokenize_request(const Json& body) {
+TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& terms) {
   TokenizeRequest request;
-  RequestReader reader(body);
+  RequestReader reader(body, terms);
   // vLLM's body asks for special tokens unless it says otherwise, llama.cpp's doesn't.
   request.add_special_tokens = body.find_value("prompt") != nullptr;
   reader.read<TokenizeRequest>(kTokenizeFields, request);
@@ -85,18 +105,17 @@ TokenizeRequest parse_tokenize_request(const Json& body) {
   return request;
 }
 
-DetokenizeRequest parse_detokenize_request(const Json& body) {
+DetokenizeRequest parse_detokenize_request(const Json& body, const RequestTerms& terms) {
   DetokenizeRequest request;
-  RequestReader reader(body);
+  RequestReader reader(body, terms);
   reader.read<DetokenizeRequest>(kDetokenizeFields, request);
   reader.finish();
-  reader.require("tokens");
   return request;
 }
 
-TemplateRequest parse_template_request(const Json& body) {
+TemplateRequest parse_template_request(const Json& body, const RequestTerms& terms) {
   TemplateRequest request;
-  RequestReader reader(body);
+  RequestReader reader(body, terms);
   reader.read<TemplateRequest>(kTemplateFields, request);
   reader.read<ChatInput>(kChatFields, request.input);
   reader.finish();
@@ -104,23 +123,23 @@ TemplateRequest parse_template_request(const Json& body) {
   return request;
 }
 
-std::vector<FieldInfo> tokenize_request_fields() {
-  std::vector<FieldInfo> list;
+FieldList tokenize_request_fields() {
+  FieldList list;
   append_fields<TokenizeRequest>(kTokenizeFields, list);
   append_fields<ChatInput>(kChatFields, list);
   return list;
 }
 
-std::vector<FieldInfo> detokenize_request_fields() {
-  std::vector<FieldInfo> list;
+FieldList detokenize_request_fields() {
+  FieldList list;
   append_fields<DetokenizeRequest>(kDetokenizeFields, list);
   return list;
 }
 
-std::vector<FieldInfo> template_request_fields() {
-  std::vector<FieldInfo> list;
-  append_fields<TemplateRequest>(kTemplateFields, list);
+FieldList template_request_fields() {
+  FieldList list = list_fields<TemplateRequest>(kTemplateFields);
   append_fields<ChatInput>(kChatFields, list);
+  for (FieldInfo& field : list) field.is_required = field.name == "messages";
   return list;
 }
 

@@ -32,12 +32,12 @@ struct TemplateRequest {
 };
 
 // Each throws RequestError naming the first field that is wrong or unknown.
-TokenizeRequest parse_tokenize_request(const Json& body);
-DetokenizeRequest parse_detokenize_request(const Json& body);
-TemplateRequest parse_template_request(const Json& body);
+TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& terms = {});
+DetokenizeRequest parse_detokenize_request(const Json& body, const RequestTerms& terms = {});
+TemplateRequest parse_template_request(const Json& body, const RequestTerms& terms = {});
 
-std::vector<FieldInfo> tokenize_request_fields();
-std::vector<FieldInfo> detokenize_request_fields();
-std::vector<FieldInfo> template_request_fields();
+FieldList tokenize_request_fields();
+FieldList detokenize_request_fields();
+FieldList template_request_fields();
 
 }  // namespace paceline

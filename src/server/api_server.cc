@@ -38,11 +38,17 @@ struct ApiServer::State {
                           .keys = ApiKeys(options.api_keys),
                           .link = EngineLink(model.engine, http),
                           .tickets = Tickets(limit),
+                          .rules = {.model_names = options.model_names,
+                                    .terms = {.max_choices = options.max_choices}},
                           .body_bytes = BodyBytes(options.max_body_bytes_held),
                           .memory = MemoryWatch(options.max_resident_bytes),
                           .metrics = {},
                           .steps = steps,
                           .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
+    if (options.ignore_unknown_fields) {
+      context->rules.terms.on_unknown_field =
+          [count = &context->num_unknown_fields](const std::string&) { ++*count; };
+    }
   }
 
   DoorKeeper keeper() {

@@ -210,12 +210,15 @@ void GenerationAnswer::cut_off() {
 }
 
 void GenerationAnswer::tell_choices() {
-  const StreamTerms terms{.fields = fields(),
-                          .names = call_->context().names,
-                          .num_top_logprobs = top_logprobs_of(prepared_.request)};
+  StreamTerms terms{.fields = fields(),
+                    .names = call_->context().names,
+                    .num_top_logprobs = top_logprobs_of(prepared_.request),
+                    .prompt_logprobs = {}};
   for (size_t i = 0; i < choices_.size(); ++i) {
     const auto per_part = static_cast<size_t>(n());
-    const CompletionBuilder& builder = prepared_.parts[i / per_part].choices[i % per_part];
+    const PreparedPart& part = prepared_.parts[i / per_part];
+    const CompletionBuilder& builder = part.choices[i % per_part];
+    terms.prompt_logprobs = part.choices[0].completion().prompt_logprobs;
     choices_[i].tell(builder.completion(), builder.finished(), terms,
                      [this](const AnswerChunk& chunk) { write_chunk(chunk); });
   }

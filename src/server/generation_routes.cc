@@ -9,15 +9,15 @@ namespace paceline {
 namespace {
 
 using PrepareItems = PreparedItems (*)(const TextModel& model, std::string_view body,
-                                       const std::vector<std::string>& model_names);
+                                       const RequestRules& rules);
 
 void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
   const TextModel& model = call->context().model;
-  const ServerOptions& options = call->context().options;
+  const RequestRules& rules = call->context().rules;
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [&model, &options, endpoint, body]() -> Continuation {
-    auto prepared = std::make_shared<PreparedRequest>(
-        prepare_request(model, endpoint, *body, options.model_names));
+  on_worker(call, [&model, &rules, endpoint, body]() -> Continuation {
+    auto prepared =
+        std::make_shared<PreparedRequest>(prepare_request(model, endpoint, *body, rules));
     return [prepared](const CallPtr& ready) {
       std::make_shared<GenerationAnswer>(ready, std::move(*prepared))->start();
     };
@@ -26,10 +26,10 @@ void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
 
 void answer_items(const CallPtr& call, PrepareItems prepare) {
   const TextModel& model = call->context().model;
-  const ServerOptions& options = call->context().options;
+  const RequestRules& rules = call->context().rules;
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [&model, &options, prepare, body]() -> Continuation {
-    auto prepared = std::make_shared<PreparedItems>(prepare(model, *body, options.model_names));
+  on_worker(call, [&model, &rules, prepare, body]() -> Continuation {
+    auto prepared = std::make_shared<PreparedItems>(prepare(model, *body, rules));
     return [prepared](const CallPtr& ready) {
       std::make_shared<ItemAnswer>(ready, std::move(*prepared))->start();
     };

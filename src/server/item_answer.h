@@ -11,6 +11,7 @@
 #include "protocol/classification_request.h"
 #include "protocol/score_request.h"
 #include "server/api_call.h"
+#include "server/request_rules.h"
 #include "text/classify_job.h"
 
 namespace paceline {
@@ -31,9 +32,9 @@ struct PreparedItems {
 
 // Any thread. Each throws RequestError or Error naming the field at fault.
 PreparedItems prepare_classification(const TextModel& model, std::string_view body,
-                                     const std::vector<std::string>& model_names);
+                                     const RequestRules& rules);
 PreparedItems prepare_score(const TextModel& model, std::string_view body,
-                            const std::vector<std::string>& model_names);
+                            const RequestRules& rules);
 
 class ItemAnswer : public OpenAnswer, public std::enable_shared_from_this<ItemAnswer> {
  public:

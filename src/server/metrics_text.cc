@@ -133,6 +133,8 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
   out.counter("connections_total", "Connections so far.", counters.accepted);
   out.counter("http_requests_total", "Requests that were handed on or refused.", counters.requests);
   out.counter("http_malformed_total", "Requests that were none.", counters.malformed);
+  out.counter("unknown_fields_total", "Fields that were left alone (--ignore-unknown-fields).",
+              context.num_unknown_fields);
   out.counter("http_stalled_total", "Connections closed because the client took nothing.",
               counters.stalled);
 }

@@ -1,6 +1,7 @@
 // What is done before the engine for classifications and scores.
-#include "base/json.h"
+
 #include "engine/engine.h"
+#include "protocol/request_body.h"
 #include "protocol/request_options.h"
 #include "server/item_answer.h"
 #include "server/prepared_request.h"
@@ -9,9 +10,10 @@
 namespace paceline {
 
 PreparedItems prepare_classification(const TextModel& model, std::string_view body,
-                                     const std::vector<std::string>& model_names) {
-  ClassificationRequest request = parse_classification_request(parse_json(body, "the request"));
-  check_model_name(request.common.model, model_names);
+                                     const RequestRules& rules) {
+  ClassificationRequest request =
+      parse_classification_request(parse_request_body(body), rules.terms);
+  check_model_name(request.common.model, rules.model_names);
   PreparedItems prepared{.request = {}, .items = {}};
   prepared.items.reserve(request.input.prompts.size());
   for (size_t i = 0; i < request.input.prompts.size(); ++i) {
@@ -30,9 +32,9 @@ PreparedItems prepare_classification(const TextModel& model, std::string_view bo
 }
 
 PreparedItems prepare_score(const TextModel& model, std::string_view body,
-                            const std::vector<std::string>& model_names) {
-  ScoreRequest request = parse_score_request(parse_json(body, "the request"));
-  check_model_name(request.common.model, model_names);
+                            const RequestRules& rules) {
+  ScoreRequest request = parse_score_request(parse_request_body(body), rules.terms);
+  check_model_name(request.common.model, rules.model_names);
   GenerateOptions sharing;
   sharing.cache_salt = request.common.cache_salt;
   PreparedItems prepared{.request = {}, .items = {}};

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/json.h"
 #include "engine/engine.h"
 #include "protocol/api_error.h"
 #include "protocol/generate_answer.h"
+#include "protocol/request_body.h"
 #include "protocol/request_options.h"
 #include "text/chat_prompt.h"
 #include "text/make_request.h"
@@ -52,10 +52,10 @@ struct Preparing {
   }
 };
 
-GenerationRequest parse_request(ApiEndpoint endpoint, const Json& json) {
-  if (endpoint == ApiEndpoint::chat) return parse_chat_request(json);
-  if (endpoint == ApiEndpoint::generate) return parse_generate_request(json);
-  return parse_completion_request(json);
+GenerationRequest parse_request(ApiEndpoint endpoint, const Json& json, const RequestTerms& terms) {
+  if (endpoint == ApiEndpoint::chat) return parse_chat_request(json, terms);
+  if (endpoint == ApiEndpoint::generate) return parse_generate_request(json, terms);
+  return parse_completion_request(json, terms);
 }
 
 }  // namespace
@@ -69,12 +69,14 @@ void check_model_name(const std::optional<std::string>& model,
 }
 
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
-                                const std::vector<std::string>& model_names) {
-  PreparedRequest prepared{.endpoint = endpoint,
-                           .request = parse_request(endpoint, parse_json(body, "the request")),
-                           .parts = {}};
-  std::visit([&](const auto& request) { check_model_name(request.common.model, model_names); },
-             prepared.request);
+                                const RequestRules& rules) {
+  PreparedRequest prepared{
+      .endpoint = endpoint,
+      .request = parse_request(endpoint, parse_request_body(body), rules.terms),
+      .parts = {}};
+  std::visit(
+      [&](const auto& request) { check_model_name(request.common.model, rules.model_names); },
+      prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
   return prepared;
 }

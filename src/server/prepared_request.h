@@ -12,6 +12,7 @@
 #include "engine/request.h"
 #include "protocol/chat_request.h"
 #include "protocol/completion_request.h"
+#include "server/request_rules.h"
 #include "text/completion_builder.h"
 #include "text/text_model.h"
 
@@ -40,6 +41,6 @@ void check_model_name(const std::optional<std::string>& model,
 // Any thread. Throws RequestError for what is wrong with the body and Error, naming the field at
 // fault, for what can never run.
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
-                                const std::vector<std::string>& model_names);
+                                const RequestRules& rules);
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // ServerContext is what all routes share; its members are used on the I/O thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -11,6 +12,7 @@
 #include "server/engine_snapshot.h"
 #include "server/http.h"
 #include "server/memory_watch.h"
+#include "server/request_rules.h"
 #include "server/server_metrics.h"
 #include "server/server_options.h"
 #include "server/service_manager.h"
@@ -31,6 +33,7 @@ struct ServerContext {
   ApiKeys keys;
   EngineLink link;
   Tickets tickets;
+  RequestRules rules;  // read on any thread
   BodyBytes body_bytes;
   MemoryWatch memory;
   ServerMetrics metrics;
@@ -39,6 +42,7 @@ struct ServerContext {
   const EngineThread* engine_thread = nullptr;  // once the server runs
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   ServiceManager manager;
+  std::atomic<int64_t> num_unknown_fields{0};
   bool draining = false;  // it is at its end: not ready any more
   bool refusing = false;  // nobody is let in any more
   WorkerPool workers;     // last, so that its jobs end before what they use

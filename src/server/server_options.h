@@ -28,6 +28,8 @@ struct ServerOptions {
   size_t soft_buffer_bytes = 256 << 10;    // of a stream's unread bytes: pieces are put together
   size_t hard_buffer_bytes = 1 << 20;      // the stream is cut off
   int64_t max_requests = 0;                // at once; 0: as many as the engine runs and lets wait
+  uint64_t max_choices = 16;               // the greatest n
+  bool ignore_unknown_fields = false;      // of requests: they are counted instead of refused
   int64_t max_body_bytes_held = 64 << 20;  // of all requests that are being read
   int64_t max_resident_bytes = 0;  // near it requests are refused; 0: the cgroup's or the machine's
   // One line per request; called on the I/O thread.

@@ -37,6 +37,10 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
   }
   if (is_finished) {
     ending = answer_choice(completion, terms.fields, terms.names);
+    if (terms.fields.prompt_logprobs && completion.prompt_logprobs.empty()) {
+      ending.prompt_logprobs =
+          report_prompt(terms.prompt_logprobs, *terms.fields.prompt_logprobs, terms.names);
+    }
     chunk.ending = &ending;
     has_ended_ = true;
     return true;

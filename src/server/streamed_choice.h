@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct StreamTerms {
   const GenerationFields& fields;
   const TokenNames& names;
   std::optional<int32_t> num_top_logprobs;  // log-probabilities are told, with so many alternatives
+  std::span<const Logprob> prompt_logprobs;  // of the prompt's first choice, which has them
 };
 
 class StreamedChoice {

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
+#include "protocol/request_body.h"
 #include "protocol/text_requests.h"
 #include "server/prepared_request.h"
 #include "server/routes.h"
@@ -16,7 +17,7 @@ namespace paceline {
 namespace {
 
 using TextJob = std::string (*)(const TextModel& model, const Json& body,
-                                const std::vector<std::string>& model_names);
+                                const RequestRules& rules);
 
 const Tokenizer& tokenizer_of(const TextModel& model) {
   if (model.tokenizer != nullptr) return *model.tokenizer;
@@ -27,10 +28,9 @@ std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   return replace_invalid_utf8(tokenizer.token_bytes(id));
 }
 
-std::string tokenized(const TextModel& model, const Json& body,
-                      const std::vector<std::string>& model_names) {
-  const TokenizeRequest request = parse_tokenize_request(body);
-  check_model_name(request.model, model_names);
+std::string tokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
+  const TokenizeRequest request = parse_tokenize_request(body, rules.terms);
+  check_model_name(request.model, rules.model_names);
   const Tokenizer& tokenizer = tokenizer_of(model);
   const std::string text = request.messages ? render_chat(model, *request.messages) : *request.text;
   const std::vector<TokenId> ids =
@@ -60,10 +60,9 @@ std::string tokenized(const TextModel& model, const Json& body,
 }
 
 // Under vLLM's name and under llama.cpp's.
-std::string detokenized(const TextModel& model, const Json& body,
-                        const std::vector<std::string>& model_names) {
-  const DetokenizeRequest request = parse_detokenize_request(body);
-  check_model_name(request.model, model_names);
+std::string detokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
+  const DetokenizeRequest request = parse_detokenize_request(body, rules.terms);
+  check_model_name(request.model, rules.model_names);
   const Tokenizer& tokenizer = tokenizer_of(model);
   check_token_ids(request.tokens, tokenizer.vocab_size(), "tokens");
   const std::string text = tokenizer.decode(request.tokens);
@@ -72,10 +71,9 @@ std::string detokenized(const TextModel& model, const Json& body,
   return json;
 }
 
-std::string templated(const TextModel& model, const Json& body,
-                      const std::vector<std::string>& model_names) {
-  const TemplateRequest request = parse_template_request(body);
-  check_model_name(request.model, model_names);
+std::string templated(const TextModel& model, const Json& body, const RequestRules& rules) {
+  const TemplateRequest request = parse_template_request(body, rules.terms);
+  check_model_name(request.model, rules.model_names);
   std::string json;
   JsonWriter(json).begin_object().member("prompt", render_chat(model, request.input)).end_object();
   return json;
@@ -83,11 +81,10 @@ std::string templated(const TextModel& model, const Json& body,
 
 void answer_text(const CallPtr& call, TextJob job) {
   const TextModel& model = call->context().model;
-  const ServerOptions& options = call->context().options;
+  const RequestRules& rules = call->context().rules;
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [&model, &options, job, body]() -> Continuation {
-    auto json = std::make_shared<std::string>(
-        job(model, parse_json(*body, "the request"), options.model_names));
+  on_worker(call, [&model, &rules, job, body]() -> Continuation {
+    auto json = std::make_shared<std::string>(job(model, parse_request_body(*body), rules));
     return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
   });
 }

@@ -82,7 +82,11 @@ SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& opt
 GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& options) {
   check_stops(options, model.tokenizer != nullptr);
-  return {.prompt = encode_prompt(model, prompt, options.add_special_tokens),
+  std::vector<TokenId> ids = encode_prompt(model, prompt, options.add_special_tokens);
+  const int64_t surplus =
+      std::ssize(ids) - options.truncate_prompt_tokens.value_or(std::ssize(ids));
+  if (surplus > 0) ids.erase(ids.begin(), ids.begin() + surplus);
+  return {.prompt = std::move(ids),
           .prompt_name = prompt_name(prompt, options.prompt_name),
           .max_tokens = options.max_tokens.value_or(
               model.generation.max_new_tokens.value_or(kDefaultMaxTokens)),
@@ -90,6 +94,8 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .eos_tokens = model.generation.eos_tokens,
           .stop_token_ids = options.stop_token_ids,
           .stop_strings = options.stop,
+          .includes_stop = options.include_stop_in_output,
+          .min_tokens = options.min_tokens,
           .ignore_eos = options.ignore_eos,
           .want_logprobs = options.logprobs.has_value(),
           .score_from = options.prompt_logprobs ? std::optional<int64_t>(0) : std::nullopt,

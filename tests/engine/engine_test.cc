@@ -66,6 +66,32 @@ TEST_F(EngineTest, a_stop_string_across_tokens_is_held_back_and_never_released) 
   EXPECT_EQ(got.ending->finish.stop_string, 1);
 }
 
+TEST_F(EngineTest, a_stop_string_may_be_part_of_the_text) {
+  engine();
+  GenerateRequest request = greedy({0}, 20);
+  request.stop_strings = {"xyz", "efg"};
+  request.includes_stop = true;
+  const Answer& got = run(std::move(request));
+  EXPECT_EQ(got.releasable, (std::vector<int64_t>{1, 2, 3, 3, 3, 6}));
+  EXPECT_EQ(got.ending->finish.stop_string, 1);
+}
+
+TEST_F(EngineTest, nothing_that_ends_is_drawn_before_the_least_tokens_are_there) {
+  engine();
+  GenerateRequest request = greedy({29}, 10);
+  request.stop_token_ids = {1};
+  request.min_tokens = 3;
+  request.n = 2;
+  request.sampling.logit_bias = {{1, 0.5f}, {0, 10.0f}};  // what comes in place of an end
+  const RequestId id = submit(std::move(request));
+  run_all();
+  for (const int32_t choice : {0, 1}) {
+    const Answer& got = answer(id, choice);
+    EXPECT_EQ(got.tokens, (Ids{30, 0, 0}));  // not 31, the end, and not 1 behind the 0
+    EXPECT_EQ(got.ending->finish.stop_token, 1);
+  }
+}
+
 TEST_F(EngineTest, what_only_began_a_stop_string_is_released_at_the_end) {
   engine();
   GenerateRequest request = greedy({0}, 5);

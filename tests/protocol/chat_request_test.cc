@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include "protocol/chat_messages.h"
+#include "protocol/chat_tools.h"
 #include "tests/protocol/requests.h"
 
 namespace paceline {
@@ -115,7 +117,7 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
 TEST(ChatRequest, ThereMustBeMessagesButNotTooMany) {
   EXPECT_EQ(refusal(chat, "{}").code, "missing_required_parameter");
   EXPECT_EQ(refusal(chat, R"({"messages": []})").message,
-            "messages: found an array, expected at least one message");
+            "messages: found an array, expected at least one item");
   std::string many = R"({"messages": [)";
   for (size_t i = 0; i < kMaxMessages; ++i) many += R"({"role": "user", "content": ""}, )";
   EXPECT_EQ(refusal(chat, many + R"({"role": "user", "content": ""}]})").param, "messages");
@@ -159,7 +161,7 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
       {R"("tool_choice": "required")", "tool_choice", "unsupported_parameter"},
       {R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice",
        "unsupported_parameter"},
-      {R"("tool_choice": "sometimes")", "tool_choice", "invalid_value"},
+      {R"("tool_choice": "sometimes")", "tool_choice", "unsupported_parameter"},
       {R"("parallel_tool_calls": false)", "parallel_tool_calls", "unsupported_parameter"},
   };
   for (const auto& [members, param, code] : kCases) {

@@ -209,9 +209,9 @@ TEST(CompletionRequest, ThePromptMustBeThere) {
 
 TEST(CompletionRequest, WhatIsNotOfferedIsRefusedByName) {
   for (const char* members :
-       {R"("suffix": "end")", R"("best_of": 2)", R"("min_tokens": 1)",
-        R"("skip_special_tokens": false)", R"("bad_words": ["x"])", R"("use_beam_search": true)",
-        R"("include_stop_str_in_output": true)", R"("guided_json": {})", R"("grammar": "x")"}) {
+       {R"("suffix": "end")", R"("best_of": 2)", R"("skip_special_tokens": false)",
+        R"("bad_words": ["x"])", R"("use_beam_search": true)", R"("allowed_token_ids": [1])",
+        R"("guided_json": {})", R"("grammar": "x")"}) {
     const ApiError error = refusal(completion, completion_body(members));
     EXPECT_EQ(error.code, "unsupported_parameter") << members;
     EXPECT_THAT(members, HasSubstr("\"" + *error.param + "\""));

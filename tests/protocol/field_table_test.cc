@@ -2,40 +2,11 @@
 
 #include <set>
 
-#include "base/json.h"
 #include "protocol/field_list.h"
-#include "protocol/score_request.h"
-#include "protocol/text_requests.h"
-#include "tests/protocol/requests.h"
+#include "tests/protocol/endpoints.h"
 
 namespace paceline {
 namespace {
-
-struct Endpoint {
-  std::string_view name;
-  std::vector<FieldInfo> fields;
-  std::string required;  // the members of the smallest request, without braces
-  void (*parse)(const std::string& body);
-};
-
-std::vector<Endpoint> endpoints() {
-  return {
-      {"completions", completion_request_fields(), R"("prompt": "x")",
-       [](const std::string& body) { completion(body); }},
-      {"chat", chat_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
-       [](const std::string& body) { chat(body); }},
-      {"classify", classification_request_fields(), R"("input": "x")",
-       [](const std::string& body) { classification(body); }},
-      {"score", score_request_fields(), R"("input": "x")",
-       [](const std::string& body) { parse_score_request(parse_json(body, "")); }},
-      {"tokenize", tokenize_request_fields(), R"("prompt": "x")",
-       [](const std::string& body) { parse_tokenize_request(parse_json(body, "")); }},
-      {"detokenize", detokenize_request_fields(), R"("tokens": [1])",
-       [](const std::string& body) { parse_detokenize_request(parse_json(body, "")); }},
-      {"template", template_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
-       [](const std::string& body) { parse_template_request(parse_json(body, "")); }},
-  };
-}
 
 // Every field that OpenAI's two requests have.
 constexpr std::string_view kOpenAiCompletion[] = {"model",

@@ -17,7 +17,8 @@ TEST(RequestOptions, SayWhatACompletionAsksFor) {
           "min_p": 0.125, "repetition_penalty": 1.5, "frequency_penalty": 0.5,
           "presence_penalty": -0.5, "logit_bias": {"4": 2}, "seed": 9, "stop": "x",
           "stop_token_ids": [5], "ignore_eos": true, "add_special_tokens": false,
-          "priority": 2, "cache_salt": "s"})");
+          "priority": 2, "cache_salt": "s",
+          "min_tokens": 3, "include_stop_str_in_output": true, "truncate_prompt_tokens": 4})");
   const GenerateOptions options = completion_options(request, 1, 11, {});
   EXPECT_EQ(options.max_tokens, 7);
   EXPECT_EQ(options.temperature, 0.5f);
@@ -32,6 +33,9 @@ TEST(RequestOptions, SayWhatACompletionAsksFor) {
   EXPECT_THAT(options.stop, ElementsAre("x"));
   EXPECT_THAT(options.stop_token_ids, ElementsAre(5));
   EXPECT_TRUE(options.ignore_eos);
+  EXPECT_EQ(options.min_tokens, 3);
+  EXPECT_TRUE(options.include_stop_in_output);
+  EXPECT_EQ(options.truncate_prompt_tokens, 4);
   EXPECT_FALSE(options.add_special_tokens);
   EXPECT_EQ(options.priority, 2);
   EXPECT_EQ(options.cache_salt, "s");

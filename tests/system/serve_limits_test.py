@@ -25,7 +25,7 @@ def blocks_held(state):
 
 class LimitsTest(ProgramTest):
     def start(self, *options, **more):
-        server = Server(*options, **more)
+        server = Server("--max-choices", "128", *options, **more)
         self.addCleanup(server.stop)
         return server
 

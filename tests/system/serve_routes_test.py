@@ -96,8 +96,9 @@ class RoutesTest(unittest.TestCase):
                 self.assertEqual((refused.status, refused.error["param"]), (400, "no_such_field"), path)
                 for name in schema.get("required", []):
                     self.assertIn(name, schema["properties"])
-        self.assertNotIn("audio", api["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
-                         ["application/json"]["schema"]["properties"])
+        chat = api["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        self.assertEqual([chat["properties"][name]["x-use"] for name in ["audio", "user", "seed", "use_beam_search"]],
+                         ["refused", "ignored", "implemented", "partly"])
 
     def test_tokens(self):
         expected = [int(word) for word in run("tokenize", "-m", BUNDLED, "-p", TEXT).stdout.split()]

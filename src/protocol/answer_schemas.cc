@@ -1,0 +1,196 @@
+#include "protocol/answer_schemas.h"
+
+#include <string>
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kShared = R"({
+"Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "object",
+  "required": ["message", "type", "param", "code"], "properties": {
+    "message": {"type": "string"},
+    "type": {"enum": ["invalid_request_error", "permission_error", "rate_limit_error",
+                      "server_error", "not_supported_error"]},
+    "param": {"type": ["string", "null"], "description": "The path of the field at fault."},
+    "code": {"type": ["string", "null"]}}}}},
+"Usage": {"type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"],
+  "properties": {
+    "prompt_tokens": {"type": "integer", "minimum": 0},
+    "completion_tokens": {"type": "integer", "minimum": 0},
+    "total_tokens": {"type": "integer", "minimum": 0},
+    "prompt_tokens_details": {"type": "object", "required": ["cached_tokens"], "properties": {
+      "cached_tokens": {"type": "integer", "minimum": 0}}}}},
+"FinishReason": {"enum": ["stop", "length", null]},
+"StopReason": {"type": ["integer", "string", "null"],
+  "description": "The stop string or stop token id that ended the text."},
+"Seed": {"type": "integer", "description": "The seed that gives this answer again."},
+"TokenIds": {"type": "array", "items": {"type": "integer", "minimum": 0},
+  "description": "Of the text; with return_token_ids, or when the model has no tokenizer."},
+"PromptLogprobs": {"type": "array", "description": "One entry a token, null for the first.",
+  "items": {"type": ["object", "null"], "additionalProperties": {"type": "object",
+    "required": ["logprob", "rank", "decoded_token"], "properties": {
+      "logprob": {"type": "number"}, "rank": {"type": ["integer", "null"]},
+      "decoded_token": {"type": ["string", "null"]}}}}},
+"CompletionLogprobs": {"type": "object",
+  "required": ["tokens", "token_logprobs", "top_logprobs", "text_offset"], "properties": {
+    "tokens": {"type": "array", "items": {"type": "string"}},
+    "token_logprobs": {"type": "array", "items": {"type": ["number", "null"]}},
+    "top_logprobs": {"type": "array", "items": {"type": ["object", "null"],
+      "additionalProperties": {"type": "number"}}},
+    "text_offset": {"type": "array", "items": {"type": "integer", "minimum": 0}}}},
+"ChatToken": {"type": "object", "required": ["token", "logprob", "bytes"], "properties": {
+    "token": {"type": "string"}, "logprob": {"type": "number"},
+    "bytes": {"type": ["array", "null"],
+              "items": {"type": "integer", "minimum": 0, "maximum": 255}}}},
+"ChatLogprobs": {"type": "object", "required": ["content", "refusal"], "properties": {
+    "refusal": {"type": "null"},
+    "content": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/ChatToken"},
+      {"type": "object", "required": ["top_logprobs"], "properties": {"top_logprobs": {
+        "type": "array", "items": {"$ref": "#/components/schemas/ChatToken"}}}}]}}}},
+)";
+
+constexpr std::string_view kTexts = R"(
+"CompletionChoice": {"type": "object",
+  "required": ["index", "text", "logprobs", "finish_reason"], "properties": {
+    "index": {"type": "integer", "minimum": 0, "description": "Prompt's index * n + k."},
+    "text": {"type": ["string", "null"]},
+    "logprobs": {"anyOf": [{"$ref": "#/components/schemas/CompletionLogprobs"}, {"type": "null"}]},
+    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "seed": {"$ref": "#/components/schemas/Seed"}}},
+"Completion": {"type": "object",
+  "required": ["id", "object", "created", "model", "choices", "usage"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "text_completion"},
+    "created": {"type": "integer"}, "model": {"type": "string"},
+    "system_fingerprint": {"type": "string"},
+    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/CompletionChoice"}},
+    "usage": {"$ref": "#/components/schemas/Usage"}}},
+"CompletionChunk": {"type": "object",
+  "required": ["id", "object", "created", "model", "choices"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "text_completion"},
+    "created": {"type": "integer"}, "model": {"type": "string"},
+    "system_fingerprint": {"type": "string"},
+    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/CompletionChoice"}},
+    "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"}, {"type": "null"}]}}},
+"ChatChoice": {"type": "object",
+  "required": ["index", "message", "logprobs", "finish_reason"], "properties": {
+    "index": {"type": "integer", "minimum": 0},
+    "message": {"type": "object", "required": ["role", "content", "refusal"], "properties": {
+      "role": {"const": "assistant"}, "content": {"type": ["string", "null"]},
+      "refusal": {"type": "null"}}},
+    "logprobs": {"anyOf": [{"$ref": "#/components/schemas/ChatLogprobs"}, {"type": "null"}]},
+    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "seed": {"$ref": "#/components/schemas/Seed"}}},
+"ChatCompletion": {"type": "object",
+  "required": ["id", "object", "created", "model", "choices", "usage"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "chat.completion"},
+    "created": {"type": "integer"}, "model": {"type": "string"},
+    "system_fingerprint": {"type": "string"},
+    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChoice"}},
+    "usage": {"$ref": "#/components/schemas/Usage"}}},
+"ChatChunkChoice": {"type": "object",
+  "required": ["index", "delta", "logprobs", "finish_reason"], "properties": {
+    "index": {"type": "integer", "minimum": 0},
+    "delta": {"type": "object", "properties": {
+      "role": {"const": "assistant"}, "content": {"type": "string"}}},
+    "logprobs": {"anyOf": [{"$ref": "#/components/schemas/ChatLogprobs"}, {"type": "null"}]},
+    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "seed": {"$ref": "#/components/schemas/Seed"}}},
+"ChatCompletionChunk": {"type": "object",
+  "required": ["id", "object", "created", "model", "choices"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "chat.completion.chunk"},
+    "created": {"type": "integer"}, "model": {"type": "string"},
+    "system_fingerprint": {"type": "string"},
+    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChunkChoice"}},
+    "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"}, {"type": "null"}]}}},
+"Generated": {"type": "object",
+  "required": ["id", "model", "text", "finish_reason", "stop_reason", "token_ids", "seed", "usage"],
+  "properties": {
+    "id": {"type": "string"}, "model": {"type": "string"}, "text": {"type": ["string", "null"]},
+    "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
+    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "seed": {"$ref": "#/components/schemas/Seed"},
+    "usage": {"$ref": "#/components/schemas/Usage"}}},
+"GeneratedChunk": {"type": "object", "properties": {
+    "id": {"type": "string"}, "text": {"type": ["string", "null"]},
+    "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
+    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
+    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
+    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "seed": {"$ref": "#/components/schemas/Seed"}}},
+)";
+
+constexpr std::string_view kOthers = R"(
+"Classifications": {"type": "object",
+  "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "list"}, "created": {"type": "integer"},
+    "model": {"type": "string"}, "system_fingerprint": {"type": "string"},
+    "data": {"type": "array", "items": {"type": "object",
+      "required": ["object", "index", "token_id", "token", "label", "scores"], "properties": {
+        "object": {"const": "classification"}, "index": {"type": "integer", "minimum": 0},
+        "token_id": {"type": ["integer", "null"]}, "token": {"type": ["string", "null"]},
+        "label": {"type": ["string", "null"], "description": "The likeliest of the labels."},
+        "scores": {"type": ["array", "null"], "items": {"type": "number"}},
+        "logits": {"type": "array", "items": {"type": "number"}}}}},
+    "usage": {"$ref": "#/components/schemas/Usage"}}},
+"Scores": {"type": "object",
+  "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "list"}, "created": {"type": "integer"},
+    "model": {"type": "string"}, "system_fingerprint": {"type": "string"},
+    "data": {"type": "array", "items": {"type": "object",
+      "required": ["object", "index", "token_ids", "token_logprobs", "logprob"], "properties": {
+        "object": {"const": "score"}, "index": {"type": "integer", "minimum": 0},
+        "token_ids": {"type": "array", "items": {"type": "integer"}},
+        "token_logprobs": {"type": "array", "items": {"type": ["number", "null"]}},
+        "logprob": {"type": "number", "description": "Their sum."},
+        "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"}}}},
+    "usage": {"$ref": "#/components/schemas/Usage"}}},
+"Tokens": {"type": "object", "required": ["count", "max_model_len", "tokens"], "properties": {
+    "count": {"type": "integer", "minimum": 0}, "max_model_len": {"type": "integer"},
+    "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0},
+      {"type": "object", "required": ["id", "piece"], "properties": {
+        "id": {"type": "integer"}, "piece": {"type": "string"}}}]}},
+    "token_strs": {"type": "array", "items": {"type": "string"}}}},
+"Text": {"type": "object", "required": ["prompt", "content"], "properties": {
+    "prompt": {"type": "string"}, "content": {"type": "string"}}},
+"Prompt": {"type": "object", "required": ["prompt"], "properties": {"prompt": {"type": "string"}}},
+"Model": {"type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
+    "owned_by": {"type": "string"}, "root": {"type": "string"},
+    "max_model_len": {"type": "integer"}, "meta": {"type": "object"}}},
+"Models": {"type": "object", "required": ["object", "data"], "properties": {
+    "object": {"const": "list"},
+    "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
+"Requests": {"type": "object", "required": ["object", "data", "engine", "pools", "steps"],
+  "properties": {
+    "object": {"const": "list"},
+    "data": {"type": "array", "description": "Running and waiting sequences.",
+             "items": {"type": "object"}},
+    "engine": {"type": "object"},
+    "pools": {"type": "array", "description": "Who holds which block.",
+              "items": {"type": "object"}},
+    "steps": {"type": "array", "description": "The last steps.", "items": {"type": "object"}}}},
+"Version": {"type": "object", "required": ["version", "commit"], "properties": {
+    "version": {"type": "string"}, "commit": {"type": "string"}}},
+"Status": {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
+})";
+
+}  // namespace
+
+std::string_view answer_schemas_json() {
+  static const std::string all = std::string(kShared) + std::string(kTexts) + std::string(kOthers);
+  return all;
+}
+
+}  // namespace paceline

@@ -1,0 +1,147 @@
+#include "protocol/field_match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+uint64_t max_of(const FieldType& type, uint64_t max_choices) {
+  return type.counts_choices ? std::min(type.max, max_choices) : type.max;
+}
+
+bool is_within(double value, NumberRange range) {
+  return (range.above_min ? value > range.min : value >= range.min) && value <= range.max;
+}
+
+std::string number_words(NumberRange range) {
+  return range.above_min ? fmt::format("a number above {} and at most {}", range.min, range.max)
+                         : fmt::format("a number from {} to {}", range.min, range.max);
+}
+
+std::string text_words(const FieldType& type) {
+  if (type.words.empty()) return "a string";
+  std::string all;
+  for (const std::string_view word : type.words) {
+    if (!all.empty()) all += type.words.size() == 2 ? " or " : ", ";
+    all += json_quote(word);
+  }
+  return type.words.size() > 2 ? "one of " + all : all;
+}
+
+std::string_view boolean_words(Booleans booleans) {
+  if (booleans == Booleans::both) return "true or false";
+  return booleans == Booleans::only_true ? "true" : "false";
+}
+
+}  // namespace
+
+bool WholeNumber::is_within(int64_t min, uint64_t max) const {
+  if (is_negative) return min < 0 && static_cast<int64_t>(bits) >= min;
+  return bits <= max && (min <= 0 || bits >= static_cast<uint64_t>(min));
+}
+
+std::optional<WholeNumber> whole_number(const Json& json) {
+  if (json.is_integer()) {
+    const bool is_negative = json.is_negative();
+    return WholeNumber{is_negative,
+                       is_negative ? static_cast<uint64_t>(json.as_int("")) : json.as_uint("")};
+  }
+  constexpr double kExactLimit = 0x1p53;
+  if (!json.is_number()) return std::nullopt;
+  const double value = json.as_double("");
+  if (std::trunc(value) != value || std::abs(value) > kExactLimit) return std::nullopt;
+  return WholeNumber{value < 0, static_cast<uint64_t>(static_cast<int64_t>(value))};
+}
+
+bool is_token_id_text(std::string_view key) {
+  constexpr size_t kMaxDigits = 9;
+  return !key.empty() && key.size() <= kMaxDigits &&
+         std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_of_kind(const Json& json, const FieldType& type) {
+  switch (type.kind) {
+    case FieldKind::any:
+      return true;
+    case FieldKind::boolean:
+      return json.is_bool();
+    case FieldKind::integer:
+      return whole_number(json).has_value();
+    case FieldKind::number:
+      return json.is_number();
+    case FieldKind::text:
+      return json.is_string();
+    case FieldKind::array:
+    case FieldKind::tuple:
+      return json.is_array();
+    case FieldKind::object:
+      return json.is_object();
+    case FieldKind::one_of:
+      break;
+  }
+  return std::any_of(type.parts.begin(), type.parts.end(),
+                     [&](const FieldType& part) { return is_of_kind(json, part); });
+}
+
+bool is_in_range(const Json& json, const FieldType& type, uint64_t max_choices) {
+  switch (type.kind) {
+    case FieldKind::boolean:
+      return type.booleans == Booleans::both ||
+             json.as_bool("") == (type.booleans == Booleans::only_true);
+    case FieldKind::integer:
+      return whole_number(json)->is_within(type.min, max_of(type, max_choices));
+    case FieldKind::number:
+      return is_within(json.as_double(""), type.range);
+    case FieldKind::text:
+      return type.words.empty() || std::find(type.words.begin(), type.words.end(),
+                                             json.as_string("")) != type.words.end();
+    default:
+      return true;
+  }
+}
+
+bool is_plain_match(const Json& json, const FieldType& type) {
+  const bool is_plain = type.kind == FieldKind::integer || type.kind == FieldKind::number;
+  return is_plain && is_of_kind(json, type) && is_in_range(json, type, 0);
+}
+
+bool is_like(const Json& json, const FieldType& type) {
+  if (!is_of_kind(json, type)) return false;
+  if (type.kind != FieldKind::array || type.item == nullptr) return true;
+  const Json::Array& array = json.as_array("");
+  // A number that is no integer is meant to be one.
+  return array.empty() || is_of_kind(array[0], *type.item) ||
+         (array[0].is_number() && type.item->kind == FieldKind::integer);
+}
+
+std::string expected_words(const FieldType& type, uint64_t max_choices) {
+  if (!type.said.empty()) return std::string(type.said);
+  switch (type.kind) {
+    case FieldKind::boolean:
+      return std::string(boolean_words(type.booleans));
+    case FieldKind::integer: {
+      if (type.max == kNoMaximum) return "an integer of 64 bits";
+      const uint64_t max = max_of(type, max_choices);
+      if (type.min >= 0 && static_cast<uint64_t>(type.min) == max) return std::to_string(max);
+      return fmt::format("an integer from {} to {}", type.min, max);
+    }
+    case FieldKind::number:
+      return number_words(type.range);
+    case FieldKind::text:
+      return text_words(type);
+    case FieldKind::array:
+    case FieldKind::tuple:
+      return "an array";
+    case FieldKind::object:
+      return "an object";
+    default:
+      return "another value";
+  }
+}
+
+}  // namespace paceline

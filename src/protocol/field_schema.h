@@ -1,0 +1,16 @@
+// JSON Schemas of requests, made of the tables that read them.
+#pragma once
+
+#include "base/json_writer.h"
+#include "protocol/field_info.h"
+#include "protocol/request_terms.h"
+
+namespace paceline {
+
+// {"type": "object", "properties": {...}, "required": [...], "additionalProperties": false}
+// A property has "description", "default", and "x-use" (implemented, partly, ignored, refused),
+// "x-alias-of" and "x-max-bytes" where they apply; those that are not required take a null, which
+// counts as absent.
+void write_fields_schema(JsonWriter& writer, const FieldList& fields, const RequestTerms& terms);
+
+}  // namespace paceline

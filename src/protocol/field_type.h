@@ -1,0 +1,103 @@
+// FieldType describes the values that a field takes: requests are checked by it, and their JSON
+// Schemas are made of it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+struct FieldInfo;
+
+enum class FieldKind : uint8_t {
+  any,
+  boolean,
+  integer,
+  number,
+  text,
+  array,   // of `item`
+  tuple,   // an array of just `parts`
+  object,  // of `members`, or of any whose values are `item`
+  one_of,  // `parts`
+};
+
+struct NumberRange {
+  double min = 0;
+  double max = 0;
+  bool above_min = false;  // the minimum itself is not allowed
+};
+
+// Of a boolean: the values that are taken.
+enum class Booleans : uint8_t { both, only_true, only_false };
+
+constexpr uint64_t kNoMaximum = std::numeric_limits<uint64_t>::max();
+
+struct FieldType {
+  FieldKind kind = FieldKind::any;
+  Booleans booleans = Booleans::both;
+  // An integer itself, the bytes of a text, the items of an array, the members of an object.
+  int64_t min = 0;
+  uint64_t max = kNoMaximum;
+  NumberRange range = {};                        // of a number
+  std::span<const std::string_view> words = {};  // a text is one of them
+  const FieldType* item = nullptr;               // none: any
+  std::span<const FieldType> parts = {};
+  std::vector<FieldInfo> (*members)() = nullptr;  // checked by their own reader
+  bool keys_are_ids = false;                      // an object's keys are token ids
+  bool counts_choices = false;                    // RequestTerms::max_choices bounds it too
+  // The API has further values, which are not offered: anything else is unsupported_parameter.
+  bool is_part_of_api = false;
+  std::string_view said = {};  // what messages say is expected, where the generic words don't do
+};
+
+inline constexpr FieldType kAnyValue = {};
+inline constexpr FieldType kBoolean = {.kind = FieldKind::boolean};
+inline constexpr FieldType kOnlyTrue = {
+    .kind = FieldKind::boolean, .booleans = Booleans::only_true, .is_part_of_api = true};
+inline constexpr FieldType kOnlyFalse = {
+    .kind = FieldKind::boolean, .booleans = Booleans::only_false, .is_part_of_api = true};
+inline constexpr FieldType kAnyText = {.kind = FieldKind::text};
+inline constexpr FieldType kSomeText = {.kind = FieldKind::text, .min = 1};
+inline constexpr FieldType kAnyObject = {.kind = FieldKind::object};
+
+constexpr FieldType integer_type(int64_t min, uint64_t max) {
+  return {.kind = FieldKind::integer, .min = min, .max = max};
+}
+constexpr FieldType number_type(NumberRange range) {
+  return {.kind = FieldKind::number, .range = range};
+}
+constexpr FieldType text_type(int64_t min_bytes, uint64_t max_bytes) {
+  return {.kind = FieldKind::text, .min = min_bytes, .max = max_bytes};
+}
+constexpr FieldType word_type(std::span<const std::string_view> words) {
+  return {.kind = FieldKind::text, .words = words};
+}
+constexpr FieldType only_words_type(std::span<const std::string_view> words) {
+  return {.kind = FieldKind::text, .words = words, .is_part_of_api = true};
+}
+constexpr FieldType array_type(const FieldType& item, int64_t min_items, uint64_t max_items) {
+  return {.kind = FieldKind::array, .min = min_items, .max = max_items, .item = &item};
+}
+constexpr FieldType object_type(std::vector<FieldInfo> (*members)()) {
+  return {.kind = FieldKind::object, .members = members};
+}
+constexpr FieldType one_of_type(std::span<const FieldType> parts, std::string_view said) {
+  return {.kind = FieldKind::one_of, .parts = parts, .said = said};
+}
+
+inline constexpr std::string_view kFunctionWords[] = {"function"};
+inline constexpr FieldType kOnlyFunction = only_words_type(kFunctionWords);
+inline constexpr std::string_view kTextWords[] = {"text"};
+inline constexpr FieldType kOnlyTextWord = only_words_type(kTextWords);
+
+// As many as any context; whether ids are in the vocabulary is known to the engine only.
+constexpr uint64_t kMaxTokenIds = 1 << 19;
+inline constexpr FieldType kTokenId = {.kind = FieldKind::integer,
+                                       .max = std::numeric_limits<int32_t>::max(),
+                                       .said = "a token id, an integer from 0 on"};
+inline constexpr FieldType kTokenIds = array_type(kTokenId, 1, kMaxTokenIds);
+
+}  // namespace paceline

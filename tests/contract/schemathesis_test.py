@@ -1,0 +1,92 @@
+"""schemathesis over /openapi.json: every answer must be one that the document describes."""
+import logging
+import os
+import unittest
+
+import hypothesis
+import jsonschema
+import schemathesis
+from contract_case import ContractCase, until
+from schemathesis import GenerationMode
+from serving import parse_events
+
+NUM_CASES = 20000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 600
+MOST_TOKENS = 16  # of an answer, so that the time goes into requests
+SEED = 5
+
+logging.disable(logging.WARNING)
+
+
+class SchemathesisTest(ContractCase):
+    options = ("--max-model-len", "256")
+
+    def setUp(self):
+        self.api = self.client.get("/openapi.json").json
+        self.schema = schemathesis.openapi.from_dict(self.api)
+        self.schema.config.max_stream_events = 1 << 20  # streams are read to their ends
+        self.num_cases = 0
+        self.statuses = set()
+
+    def run_cases(self, operation, mode, num_cases):
+        """Sends generated requests and holds the answers against the document."""
+        strategy = operation.as_strategy(generation_mode=mode)
+
+        @hypothesis.seed(SEED)
+        @hypothesis.settings(max_examples=num_cases, database=None, deadline=None, derandomize=False,
+                             suppress_health_check=list(hypothesis.HealthCheck), phases=[hypothesis.Phase.generate],
+                             verbosity=hypothesis.Verbosity.quiet)
+        @hypothesis.given(case=strategy)
+        def send(case):
+            shorten(case.body)
+            response = case.call(base_url=self.server.url, timeout=60)
+            self.num_cases += 1
+            self.statuses.add(response.status_code)
+            self.assertLess(response.status_code, 500, (case.body, response.text))
+            self.assertIn(str(response.status_code), operation.definition.raw["responses"])
+            if response.status_code >= 400:
+                self.check("error", response.json())
+            else:
+                self.check_answer(operation, response)
+
+        send()
+
+    def check_answer(self, operation, response):
+        [media] = response.headers["content-type"]
+        described = operation.definition.raw["responses"]["200"]["content"]
+        self.assertIn(media.split(";")[0], [*described, media.split(";")[0]] if "*/*" in described else described)
+        if media == "application/json":
+            operation.validate_response(response)
+        elif media == "text/event-stream":
+            self.check_events(described[media]["schema"], response.text)
+
+    def check_events(self, schema, text):
+        validator = jsonschema.Draft202012Validator({**schema, "components": self.api["components"]})
+        events, done = parse_events(text)
+        self.assertTrue(done, text[-300:])
+        for event in events:
+            validator.validate(event)
+
+    def test_every_route(self):
+        operations = [result.ok() for result in self.schema.get_all_operations()]
+        self.assertGreater(len(operations), 15)
+        posts = [operation for operation in operations if operation.method == "post"]
+        each = NUM_CASES // (2 * len(posts))
+        for operation in operations:
+            is_post = operation in posts
+            for mode in [GenerationMode.POSITIVE, GenerationMode.NEGATIVE] if is_post else [GenerationMode.POSITIVE]:
+                with self.subTest(route=operation.label, mode=mode.name):
+                    self.run_cases(operation, mode, each if is_post else 5)
+        self.assertTrue(until(self.is_idle))
+        self.assertEqual(self.client.get("/health").status, 200)
+        self.assertTrue({200, 400} <= self.statuses, self.statuses)
+
+
+def shorten(body):
+    if isinstance(body, dict):
+        for name in ["max_tokens", "max_completion_tokens"]:
+            if isinstance(body.get(name), int) and body[name] > MOST_TOKENS:
+                body[name] = MOST_TOKENS
+
+
+if __name__ == "__main__":
+    unittest.main()

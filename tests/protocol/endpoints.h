@@ -1,0 +1,45 @@
+// Every kind of request: its fields, its smallest body, and what reads it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/generate_answer.h"
+#include "protocol/score_request.h"
+#include "protocol/text_requests.h"
+#include "tests/protocol/requests.h"
+
+namespace paceline {
+
+struct Endpoint {
+  std::string_view name;
+  FieldList fields;
+  std::string required;  // the members of the smallest request, without braces
+  void (*parse)(const std::string& body);
+};
+
+inline Json body_json(const std::string& body) { return parse_json(body, "body"); }
+
+inline std::vector<Endpoint> endpoints() {
+  return {
+      {"completions", completion_request_fields(), R"("prompt": "x")",
+       [](const std::string& body) { parse_completion_request(body_json(body)); }},
+      {"chat", chat_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
+       [](const std::string& body) { parse_chat_request(body_json(body)); }},
+      {"generate", generate_request_fields(), R"("prompt": "x")",
+       [](const std::string& body) { parse_generate_request(body_json(body)); }},
+      {"classify", classification_request_fields(), R"("input": "x")",
+       [](const std::string& body) { parse_classification_request(body_json(body)); }},
+      {"score", score_request_fields(), R"("input": "x")",
+       [](const std::string& body) { parse_score_request(body_json(body)); }},
+      {"tokenize", tokenize_request_fields(), R"("prompt": "x")",
+       [](const std::string& body) { parse_tokenize_request(body_json(body)); }},
+      {"detokenize", detokenize_request_fields(), R"("tokens": [1])",
+       [](const std::string& body) { parse_detokenize_request(body_json(body)); }},
+      {"template", template_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
+       [](const std::string& body) { parse_template_request(body_json(body)); }},
+  };
+}
+
+}  // namespace paceline

@@ -1,0 +1,71 @@
+#include "protocol/field_schema.h"
+
+#include <gmock/gmock.h>
+
+#include "protocol/answer_schemas.h"
+#include "tests/protocol/endpoints.h"
+
+namespace paceline {
+namespace {
+
+std::string schema_of(const FieldList& fields, const RequestTerms& terms = {}) {
+  std::string json;
+  JsonWriter writer(json);
+  write_fields_schema(writer, fields, terms);
+  return json;
+}
+
+std::string property(const Json& schema, std::string_view name) {
+  const Json* found = schema.find("properties")->find(name);
+  return found == nullptr ? "" : to_json(*found);
+}
+
+TEST(FieldSchema, SaysWhatTheTableSays) {
+  const Json schema =
+      parse_json(schema_of(completion_request_fields(), {.max_choices = 16}), "schema");
+  EXPECT_EQ(to_json(*schema.find("required")), R"(["prompt"])");
+  EXPECT_EQ(to_json(*schema.find("additionalProperties")), "false");
+  EXPECT_EQ(property(schema, "n"),
+            R"({"type":["integer","null"],"minimum":1,"maximum":16,"description":"Answers to each )"
+            R"(prompt; the k-th has the seed plus k.","default":1,"x-use":"implemented"})");
+  EXPECT_THAT(property(schema, "top_p"), testing::HasSubstr(R"("exclusiveMinimum":0,"maximum":1)"));
+  EXPECT_THAT(property(schema, "repeat_penalty"),
+              testing::HasSubstr(R"("x-alias-of":"repetition_penalty")"));
+  EXPECT_THAT(property(schema, "user"), testing::HasSubstr(R"("x-use":"ignored")"));
+  EXPECT_THAT(property(schema, "grammar"),
+              testing::HasSubstr(R"({"type":"null","x-use":"refused"})"));
+  EXPECT_THAT(property(schema, "stream_options"), testing::HasSubstr("include_usage"));
+}
+
+TEST(FieldSchema, UnknownFieldsAreAllowedWhereTheTermsSaySo) {
+  const RequestTerms terms{.on_unknown_field = [](const std::string&) {}};
+  const Json schema = parse_json(schema_of(chat_request_fields(), terms), "schema");
+  EXPECT_EQ(to_json(*schema.find("additionalProperties")), "true");
+}
+
+// Every "$ref" leads to a component.
+void check_references(const Json& json, const Json& components) {
+  if (json.is_array()) {
+    for (const Json& item : json.as_array("")) check_references(item, components);
+  }
+  if (!json.is_object()) return;
+  for (const auto& [key, value] : json.as_object("")) {
+    if (key != "$ref") {
+      check_references(value, components);
+      continue;
+    }
+    const std::string path = value.as_string("");
+    const std::string prefix = "#/components/schemas/";
+    ASSERT_TRUE(path.starts_with(prefix)) << path;
+    EXPECT_NE(components.find(path.substr(prefix.size())), nullptr) << path;
+  }
+}
+
+TEST(AnswerSchemas, ReferToOneAnother) {
+  const Json components = parse_json(answer_schemas_json(), "schemas");
+  EXPECT_GT(components.as_object("").size(), 20u);
+  check_references(components, components);
+}
+
+}  // namespace
+}  // namespace paceline
