@@ -13,7 +13,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(JOBS) --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check test-release asan tsan equalities fuzz bench bench-batch lint format nightly install clean
+.PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,12 @@ equalities: ## 10,000 random engines: each answer bit for bit as alone, on every
 	$(BUILD) release --target test_llm
 	PACELINE_TEST_SCALE=full build/release/tests/test_llm --gtest_filter='RandomEqualities.*'
 
+load: ## The server under load for a quarter of an hour, each figure against its bar (LOAD="--stream-seconds 30 ...": shorter)
+	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
+	$(BUILD) release --target paceline_traffic
+	python3 tools/load_bars.py $(LOAD)
+
 fuzz: ## Every fuzz target for FUZZ_SECONDS (default 60)
 	$(DEPS) build fuzz
 	$(CONFIGURE) fuzz
@@ -80,6 +86,12 @@ bench-batch: ## Batches: tokens per second by size, cached prefixes, gaps beside
 	$(BUILD) release --target paceline
 	build/release/paceline bench --batch -m models/paceline-10m
 	build/release/paceline bench --batch --shape llama-3.2-1b
+
+bench-serve: ## The server: late tokens at 1,000 and 2,000 streams, overload, memory; tokens per second at 1, 8, 32 requests
+	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
+	$(BUILD) release --target paceline paceline_traffic
+	python3 tools/bench_serve.py
 
 lint: ## clang-tidy over what changed since SINCE (default HEAD; SINCE=all: everything)
 	$(DEPS) build lint

@@ -18,7 +18,7 @@ formatter=$(command -v clang-format-14 || command -v clang-format) || {
 if [ $# -gt 0 ]; then
   files=("$@")
 else
-  mapfile -t files < <(find src include tests fuzz bench -name build -prune -o \
+  mapfile -t files < <(find src include tests fuzz bench traffic -name build -prune -o \
     \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) -type f -print 2>/dev/null | sort)
 fi
 [ ${#files[@]} -gt 0 ] || exit 0

@@ -1,0 +1,291 @@
+"""Clients that leave at any point and in any way, caches that are too small, an engine that hangs."""
+import signal
+import ssl
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from pacing import PacedTest, metrics, prompt, script, until
+from peer import Peer, completion
+
+WAYS = ("fin", "rst", "half_close")
+LENGTH = 24  # tokens of a stream that is left
+
+
+class Leavers:
+    """How far each gets before it leaves; `open` makes a connection. Named by the point."""
+
+    @staticmethod
+    def accept(server, peer):
+        pass
+
+    @staticmethod
+    def header(server, peer):
+        head, _ = completion(prompt(4), LENGTH)
+        peer.send(head[:len(head) // 2])
+
+    @staticmethod
+    def body(server, peer):
+        head, body = completion(prompt(4), LENGTH)
+        peer.send(head, body[:len(body) // 2])
+
+    @staticmethod
+    def queued(server, peer):
+        # It is told that the answer is a stream, and then waits behind those who run.
+        peer.ask(prompt(4, seed=5), LENGTH)
+        assert until(lambda: metrics(server.client)["num_requests_waiting"] == 1)
+
+    @staticmethod
+    def prefill(server, peer):
+        peer.ask(prompt(2000, seed=server.num_prompts()), LENGTH)
+        assert until(lambda: any(r["prompt_tokens"] == 2000 and r["state"] == "running" and r["output_tokens"] == 0
+                                 for r in server.client.get("/v1/requests").json["data"]))
+
+    @staticmethod
+    def first_token(server, peer):
+        assert peer.ask(prompt(4), LENGTH).read_tokens(1)
+
+    @staticmethod
+    def mid_stream(server, peer):
+        assert peer.ask(prompt(4), LENGTH).read_tokens(LENGTH // 2)
+
+    @staticmethod
+    def last_token(server, peer):
+        assert peer.ask(prompt(4), LENGTH).read_tokens(LENGTH - 1)
+
+    @staticmethod
+    def before_done(server, peer):
+        peer.ask(prompt(4), LENGTH)
+        assert peer.read_until(lambda: b'"finish_reason":"length"' in peer.data, count=1)
+        assert b"[DONE]" not in peer.data
+
+    @staticmethod
+    def keep_alive(server, peer):
+        assert peer.ask(prompt(4), 3).read_all().is_complete()
+
+    @staticmethod
+    def whole_answer(server, peer):
+        peer.ask(prompt(4), LENGTH, stream=False)
+        assert until(lambda: metrics(server.client)["requests_open"] >= 1)
+
+
+class FaultTest(PacedTest):
+    def peer(self, server, **options):
+        peer = Peer(server.port, **options)
+        self.addCleanup(peer.close)
+        return peer
+
+    def check_complete(self, peers):
+        for peer in peers:
+            self.assertTrue(peer.read_all().is_complete(), peer.problem())
+            peer.close()
+
+
+class LeavingTest(FaultTest):
+    """Beside each leaver runs a witness, whose tokens must all come."""
+    options = ()
+
+    def setUp(self):
+        server = self.start(*self.options)
+        seeds = iter(range(100, 10_000))
+        server.num_prompts = lambda: next(seeds)
+        self.server = server
+
+    def leave(self, point, way):
+        witness = self.peer(self.server).ask(prompt(6, seed=9), 60)
+        self.assertTrue(witness.read_tokens(2))
+        peer = self.peer(self.server)
+        getattr(Leavers, point)(self.server, peer)
+        getattr(peer, way)()
+        if way == "half_close" and peer.data and hasattr(peer, "prompt") and point != "whole_answer":
+            self.assertIsNone(peer.problem())
+        self.assertEqual(self.server.client.get("/health").status, 200)
+        self.assertTrue(witness.read_all().is_complete(), witness.problem())
+        return self.check_books(self.server.client)
+
+    def check(self, point, way):
+        books = self.leave(point, way)
+        came = {"accept": 1, "header": 1, "body": 1}.get(point, 2)
+        self.assertEqual(books["requests_accepted_total"], came)
+        self.assertEqual(books["requests_failed_total"], 0)
+        # Who leaves before the last token is cancelled; behind it the answer is complete.
+        left = {"accept": 0, "header": 0, "body": 0, "keep_alive": 0, "before_done": 0}.get(point, 1)
+        self.assertEqual(books["requests_cancelled_total"], left)
+
+
+class SocketTest(LeavingTest):
+    options = ("--rate", 100, "--max-num-batched-tokens", 64, "--prefill-rate", 4000)
+
+
+class QueueTest(LeavingTest):
+    options = ("--rate", 100, "--max-num-seqs", 1)
+
+
+def add_tests(case, points):
+    for point in points:
+        for way in WAYS:
+            setattr(case, f"test_{way}_at_{point}", lambda self, point=point, way=way: self.check(point, way))
+
+
+add_tests(SocketTest, ["accept", "header", "body", "prefill", "first_token", "mid_stream", "last_token", "before_done",
+                       "keep_alive", "whole_answer"])
+add_tests(QueueTest, ["queued"])
+
+
+class DrainTest(FaultTest):
+    """Clients that leave while the server is on its way out."""
+
+    def check(self, way):
+        server = self.start("--rate", 50)
+        stays = self.peer(server).ask(prompt(4), 40)
+        leaves = self.peer(server).ask(prompt(5), 400)
+        idle = self.peer(server)
+        self.assertTrue(stays.read_tokens(1) and leaves.read_tokens(1))
+        server.signal(signal.SIGTERM)
+        time.sleep(0.1)
+        getattr(leaves, way)()
+        getattr(idle, way)()
+        self.assertTrue(stays.read_all().is_complete(), stays.problem())
+        stays.close()
+        began = time.monotonic()
+        self.assertEqual(server.wait(), 0)
+        self.assertLess(time.monotonic() - began, 2)
+
+
+for each_way in WAYS:
+    setattr(DrainTest, f"test_{each_way}_at_drain", lambda self, way=each_way: self.check(way))
+
+
+class TlsTest(FaultTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.key, cls.certificate = (str(Path(cls.directory.name) / name) for name in ("key.pem", "certificate.pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-days", "2", "-subj", "/CN=localhost", "-keyout", cls.key, "-out", cls.certificate],
+                       check=True, capture_output=True)
+        cls.context = ssl.create_default_context(cafile=cls.certificate)
+        cls.context.check_hostname = False
+
+    def hello(self):
+        """A client's first flight."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        handshake = self.context.wrap_bio(incoming, outgoing)
+        with self.assertRaises(ssl.SSLWantReadError):
+            handshake.do_handshake()
+        return outgoing.read()
+
+    def check(self, way, bytes_of_hello):
+        server = self.start("--rate", 100, "--tls-cert", self.certificate, "--tls-key", self.key)
+        peer = self.peer(server)
+        hello = self.hello()
+        peer.send(hello[:bytes_of_hello if bytes_of_hello is not None else len(hello)])
+        time.sleep(0.05)
+        getattr(peer, way)()
+        self.check_serves(server)
+
+    def check_serves(self, server):
+        peer = self.peer(server, tls=self.context)
+        self.assertTrue(peer.ask(prompt(4), 10).read_all().is_complete(), peer.problem())
+        peer.close()
+        server.signal(signal.SIGTERM)
+        self.assertEqual(server.wait(), 0)
+
+    def check_mid_stream(self, way):
+        server = self.start("--rate", 100, "--tls-cert", self.certificate, "--tls-key", self.key)
+        peer = self.peer(server, tls=self.context)
+        self.assertTrue(peer.ask(prompt(4), 2000).read_tokens(3))
+        getattr(peer, way)()
+        # A drain waits for who is still here: 2,000 tokens would take 20 s.
+        began = time.monotonic()
+        self.check_serves(server)
+        self.assertLess(time.monotonic() - began, 5)
+
+
+for each_way in WAYS:
+    setattr(TlsTest, f"test_{each_way}_at_tls_first_byte", lambda self, way=each_way: self.check(way, 1))
+    setattr(TlsTest, f"test_{each_way}_in_tls_hello", lambda self, way=each_way: self.check(way, 100))
+    setattr(TlsTest, f"test_{each_way}_behind_tls_hello", lambda self, way=each_way: self.check(way, None))
+    setattr(TlsTest, f"test_{each_way}_in_tls_stream", lambda self, way=each_way: self.check_mid_stream(way))
+
+
+class CacheTest(FaultTest):
+    """Sequences that must give up their blocks or are cancelled, at each step of their life."""
+    TOKENS = 20
+
+    def test_preemption_at_each_step(self):
+        # Blocks of one token: with prompts of this length the pool is full when both have drawn k tokens.
+        server = self.start("--rate", 400, "--block-size", 1, "--num-blocks", 100)
+        preemptions = 0
+        for k in range(1, self.TOKENS - 2):
+            with self.subTest(k=k):
+                prompts = [prompt(50 - k, seed=2 * k + i) for i in range(2)]
+                peer = self.peer(server).ask(prompts, self.TOKENS).read_all()
+                for i in range(2):
+                    self.assertEqual(peer.tokens(index=i), script(prompts[i], self.TOKENS))
+                peer.close()
+                found = self.check_books(server.client)["num_preemptions_total"]
+                self.assertGreater(found, preemptions)
+                preemptions = found
+
+    def test_preemption_again_and_again(self):
+        server = self.start("--rate", 400, "--block-size", 1, "--num-blocks", 64)
+        crowd = [self.peer(server).ask(prompt(3, seed=i), 50) for i in range(12)]
+        self.check_complete(crowd)
+        books = self.check_books(server.client)
+        self.assertEqual(books["requests_completed_total"], 12)
+        self.assertGreater(books["num_preemptions_total"], 12)
+
+    def check_cancel_at_each_step(self, *options):
+        server = self.start("--rate", 200, *options)
+        for k in range(self.TOKENS):
+            with self.subTest(k=k):
+                peers = [self.peer(server).ask(prompt(5, seed=3 * k + i), self.TOKENS) for i in range(3)]
+                self.assertTrue(peers[1].read_until(lambda: peers[1].status == 200) and peers[1].read_tokens(k))
+                self.assertIsNone(peers[1].problem())
+                peers[1].rst()
+                self.check_complete([peers[0], peers[2]])
+        books = self.check_books(server.client)
+        # The last ones may have been complete before their client was seen to go.
+        self.assertEqual(books["requests_completed_total"] + books["requests_cancelled_total"], 3 * self.TOKENS)
+        self.assertGreater(books["requests_cancelled_total"], self.TOKENS // 2)
+
+    def test_cancel_at_each_step(self):
+        self.check_cancel_at_each_step()
+
+    def test_cancel_at_each_step_with_preemptions(self):
+        self.check_cancel_at_each_step("--block-size", 1, "--num-blocks", 40)
+
+    def test_caches_of_few_blocks(self):
+        for num_blocks, tokens in ((1, 10), (2, 20), (7, 90)):
+            with self.subTest(num_blocks=num_blocks):
+                server = self.start("--rate", 200, "--num-blocks", num_blocks)
+                peers = [self.peer(server).ask(prompt(5, seed=i), tokens) for i in range(4)]
+                self.check_complete(peers)
+                too_long = server.client.post("/v1/completions", {"prompt": prompt(16 * num_blocks + 1), "max_tokens": 1})
+                self.assertEqual(too_long.status, 400, too_long.body)
+                self.assertEqual(self.check_books(server.client)["requests_completed_total"], 4)
+
+
+class StallTest(FaultTest):
+    def test_an_engine_that_hangs(self):
+        server = self.start("--rate", 50, "--stall-after", 20, "--stall-seconds", 12)
+        client = server.client
+        peer = self.peer(server).ask(prompt(4), 40)
+        self.assertTrue(peer.read_tokens(15))
+        self.assertEqual(client.get("/health").status, 200)
+        began = time.monotonic()
+        self.assertTrue(until(lambda: client.get("/health").status == 503, 14))
+        self.assertGreater(time.monotonic() - began, 9)
+        self.assertEqual(client.get("/health").error["code"], "engine_unhealthy")
+        self.assertEqual(client.get("/live").status, 200)
+        self.assertTrue(until(lambda: client.get("/health").status == 200, 10))
+        self.assertTrue(peer.read_all().is_complete(), peer.problem())
+        self.check_books(client)
+
+
+if __name__ == "__main__":
+    unittest.main()

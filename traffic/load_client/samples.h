@@ -1,0 +1,26 @@
+// Samples counts durations finely enough for quantiles, in memory that doesn't grow.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace paceline::traffic {
+
+// Buckets of 1 %: a quantile is told at most that much too high.
+class Samples {
+ public:
+  Samples();
+
+  void add(double seconds);
+  int64_t count() const { return count_; }
+  // The least duration that so large a share of all are not above; 0 without any.
+  double quantile(double share) const;
+  double most() const { return most_; }
+
+ private:
+  std::vector<int64_t> buckets_;
+  int64_t count_ = 0;
+  double most_ = 0;
+};
+
+}  // namespace paceline::traffic

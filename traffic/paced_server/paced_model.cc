@@ -1,0 +1,76 @@
+#include "traffic/paced_server/paced_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "load/generation_config.h"
+#include "traffic/token_script.h"
+
+namespace paceline::traffic {
+namespace {
+
+TokenBytes token_bytes(const Tokenizer& tokenizer) {
+  TokenBytes bytes(static_cast<size_t>(tokenizer.vocab_size()));
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (!tokenizer.is_special(id)) bytes[static_cast<size_t>(id)] = tokenizer.token_bytes(id);
+  }
+  return bytes;
+}
+
+// What the script says must be text that arrives when it is said.
+void check_script(const Tokenizer& tokenizer) {
+  for (TokenId id = kFirstToken; id < kFirstToken + kNumTokens; ++id) {
+    const bool is_known = id < tokenizer.vocab_size() && !tokenizer.is_special(id);
+    const std::string_view bytes = is_known ? tokenizer.token_bytes(id) : std::string_view();
+    const bool is_text = !bytes.empty() && std::all_of(bytes.begin(), bytes.end(),
+                                                       [](char c) { return c >= ' ' && c < 127; });
+    if (!is_text) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("tokenizer: token {} is no plain text; the paced server speaks in "
+                              "tokens {} to {} of models/paceline-10m",
+                              id, kFirstToken, kFirstToken + kNumTokens - 1));
+    }
+  }
+}
+
+EngineLimits limits_of(const PacedModelOptions& options) {
+  return {.max_model_len = options.max_model_len,
+          .max_batched_tokens = options.max_batched_tokens,
+          .max_num_seqs = options.max_num_seqs,
+          .max_queued = options.max_queued};
+}
+
+std::array<CacheGroup, 1> one_group(int64_t num_blocks) {
+  return {CacheGroup{.window = 0, .num_blocks = num_blocks}};
+}
+
+}  // namespace
+
+PacedModel::PacedModel(const PacedModelOptions& options)
+    : directory_(options.directory),
+      backend_(make_reference_backend()),
+      tokenizer_(Tokenizer::load(directory_)),
+      generation_(read_generation_config(directory_, tokenizer_.vocab_size())),
+      chat_(set_up_chat(directory_, "", tokenizer_)),
+      cache_(options.block_size, one_group(options.num_blocks)),
+      runner_(tokenizer_.vocab_size(), options.pace),
+      engine_(runner_, *backend_, memory_, cache_, limits_of(options), token_bytes(tokenizer_)) {
+  check_script(tokenizer_);
+  runner_.watch(&engine_);
+}
+
+TextModel PacedModel::text_model() {
+  return {.name = directory_.string(),
+          .engine = engine_,
+          .tokenizer = &tokenizer_,
+          .chat_template = chat_.chat_template ? &*chat_.chat_template : nullptr,
+          .chat_problem = chat_.problem,
+          .generation = generation_,
+          .max_position = engine_.limits().max_model_len,
+          .salt_key = salt_key_};
+}
+
+}  // namespace paceline::traffic

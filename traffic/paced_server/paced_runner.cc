@@ -1,0 +1,68 @@
+#include "traffic/paced_server/paced_runner.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "engine/engine.h"
+#include "traffic/token_script.h"
+
+namespace paceline::traffic {
+namespace {
+
+constexpr float kHot = 64;  // whatever the sampling: nothing else is ever drawn
+
+}  // namespace
+
+PacedRunner::PacedRunner(int64_t vocab_size, const PaceOptions& options)
+    : vocab_size_(vocab_size),
+      options_(options),
+      pacer_(options.rate, options.prefill_rate),
+      rows_(static_cast<size_t>(kNumRows * vocab_size)),
+      hot_(static_cast<size_t>(kNumRows)) {}
+
+bool PacedRunner::is_decoding() const {
+  const auto running = engine_->running();
+  return std::any_of(running.begin(), running.end(), [](const auto& sequence) {
+    return sequence != nullptr && sequence->num_output() > 0;
+  });
+}
+
+void PacedRunner::run(const Batch& batch) {
+  int64_t prefill_rows = 0;
+  for (const AttentionSlice& slice : batch.groups[0].slices) {
+    prefill_rows += slice.num_rows > 1 ? slice.num_rows : 0;
+  }
+  const auto end = pacer_.end_of_step(Clock::now(), is_decoding(), prefill_rows);
+  finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
+  next_.clear();
+  for (const int32_t row : batch.output_rows) {
+    const auto at = static_cast<size_t>(row);
+    next_.push_back(next_token(batch.tokens[at], batch.positions[at]));
+  }
+  std::this_thread::sleep_until(end);
+  if (num_steps_++ == options_.stall_after) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(options_.stall_seconds));
+  }
+}
+
+Tensor PacedRunner::logits(int64_t first, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float* const row = rows_.data() + i * vocab_size_;
+    int32_t& hot = hot_[static_cast<size_t>(i)];
+    row[hot] = 0;
+    hot = next_[static_cast<size_t>(first + i)];
+    row[hot] = kHot;
+  }
+  return Tensor(rows_.data(), DType::f32, {count, vocab_size_});
+}
+
+Tensor PacedRunner::column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) {
+  const Tensor all = logits(first, count);
+  column_rows_.clear();
+  for (int64_t i = 0; i < count; ++i) {
+    for (const int32_t column : columns) column_rows_.push_back(all.row<float>(i)[column]);
+  }
+  return Tensor(column_rows_.data(), DType::f32, {count, static_cast<int64_t>(columns.size())});
+}
+
+}  // namespace paceline::traffic

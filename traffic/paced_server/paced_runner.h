@@ -1,0 +1,57 @@
+// PacedRunner is a model without weights: its tokens follow a rule, its steps take as long as
+// asked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/runner.h"
+#include "traffic/paced_server/pacer.h"
+
+namespace paceline {
+class Engine;
+}
+
+namespace paceline::traffic {
+
+struct PaceOptions {
+  double rate = 20;               // decode steps per second
+  double prefill_rate = 200'000;  // prompt tokens per second
+  int64_t stall_after = -1;       // this many steps, the next one hangs; negative: none does
+  double stall_seconds = 0;
+};
+
+class PacedRunner : public Runner {
+ public:
+  PacedRunner(int64_t vocab_size, const PaceOptions& options);
+
+  // Whose steps these are: it knows whether somebody has begun to speak. Before the first run.
+  void watch(const Engine* engine) { engine_ = engine; }
+
+  int64_t vocab_size() const override { return vocab_size_; }
+  int64_t max_logits_rows() const override { return kNumRows; }
+  std::span<const uint8_t> finite_rows() const override { return finite_; }
+
+  void run(const Batch& batch) override;
+  Tensor logits(int64_t first, int64_t count) override;
+  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override;
+
+ private:
+  static constexpr int64_t kNumRows = 16;
+
+  bool is_decoding() const;
+
+  int64_t vocab_size_;
+  PaceOptions options_;
+  Pacer pacer_;
+  const Engine* engine_ = nullptr;
+  int64_t num_steps_ = 0;
+  std::vector<int32_t> next_;    // by output of the last run
+  std::vector<uint8_t> finite_;  // always
+  std::vector<float> rows_;      // [kNumRows, vocab]: zeros, but for one column each
+  std::vector<int32_t> hot_;     // [kNumRows] that column
+  std::vector<float> column_rows_;
+};
+
+}  // namespace paceline::traffic

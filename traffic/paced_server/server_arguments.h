@@ -1,0 +1,18 @@
+// ServerArguments are the paced server's options, named as those of `paceline serve`.
+#pragma once
+
+#include "server/server_options.h"
+#include "traffic/paced_server/paced_model.h"
+
+namespace paceline::traffic {
+
+struct ServerArguments {
+  PacedModelOptions model;
+  ServerOptions server;
+  bool logs_requests = false;
+};
+
+// Prints help or what is wrong, and ends the program, when there is nothing to serve.
+ServerArguments read_server_arguments(int argc, char** argv);
+
+}  // namespace paceline::traffic
