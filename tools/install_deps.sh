@@ -8,7 +8,8 @@ packages_of() {
     build) echo make g++ cmake ninja-build ccache git libfmt-dev libspdlog-dev libsimdjson-dev libcli11-dev \
       libpcre2-dev libutf8proc-dev libedit-dev libboost1.81-dev libssl-dev ;;
     install) echo python3 ;;
-    test) echo python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 ;;
+    test) echo python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 openssl \
+      haproxy nginx-light chromium chromium-driver ;;
     bench) echo libbenchmark-dev ;;
     fuzz) echo clang-14 llvm-14 libclang-rt-14-dev ;;
     lint) echo python3 clang-14 clang-tidy-14 clang-format-14 libgtest-dev libgmock-dev libbenchmark-dev ;;

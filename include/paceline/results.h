@@ -31,6 +31,14 @@ struct Usage {
   int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
 };
 
+// Of one choice; the prompt's are those of the choice that computed it.
+struct Timings {
+  double queue_seconds = 0;                // before anything was computed of it
+  double prompt_seconds = 0;               // from there to the first token
+  double output_seconds = 0;               // from the first token to the last
+  double time_to_first_token_seconds = 0;  // from submission
+};
+
 struct Completion {
   std::optional<std::string> text;  // nothing without a tokenizer
   std::vector<int32_t> token_ids;   // without the EOS
@@ -40,6 +48,7 @@ struct Completion {
   std::vector<Logprob> logprobs;         // one per token id, when asked for
   std::vector<Logprob> prompt_logprobs;  // when asked for
   Usage usage;
+  Timings timings;
   uint64_t seed = 0;  // the one used
 };
 

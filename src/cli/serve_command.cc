@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 
 #include "cli/command.h"
@@ -99,6 +100,7 @@ std::string serve(const Settings& settings, Session& session, ServerDoor& door, 
 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
+  std::signal(SIGPIPE, SIG_IGN);  // who reads the log may go, the server stays
   const ServerOptions options = serving(settings, session);
   ServerDoor door(options.address, options.http);
   std::atomic<int> num_signals = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -9,6 +10,31 @@
 #include "protocol/logprobs_json.h"
 
 namespace paceline {
+namespace {
+
+constexpr double kMilliseconds = 1e3;
+
+void write_rate(JsonWriter& writer, std::string_view name, int64_t num_tokens, double seconds) {
+  writer.member(fmt::format("{}_n", name), num_tokens);
+  writer.member(fmt::format("{}_ms", name), kMilliseconds * seconds);
+  writer.member(fmt::format("{}_per_second", name),
+                seconds > 0 ? static_cast<double>(num_tokens) / seconds : 0.0);
+}
+
+void write_timings(JsonWriter& writer, const AnswerTimings& timings) {
+  const Timings& times = timings.times;
+  const Usage& tokens = timings.tokens;
+  writer.key("timings").begin_object().member("queue_ms", kMilliseconds * times.queue_seconds);
+  writer.member("ttft_ms", kMilliseconds * times.time_to_first_token_seconds);
+  writer.member("cache_n", tokens.cached_tokens);
+  write_rate(writer, "prompt", tokens.prompt_tokens - tokens.cached_tokens, times.prompt_seconds);
+  // The first token comes with the prompt.
+  write_rate(writer, "predicted", std::max<int64_t>(tokens.completion_tokens - 1, 0),
+             times.output_seconds);
+  writer.end_object();
+}
+
+}  // namespace
 
 void write_head(JsonWriter& writer, const AnswerHead& head, std::string_view object) {
   writer.member("id", head.id).member("object", object);
@@ -48,6 +74,7 @@ void write_choice_end(JsonWriter& writer, const AnswerChoice& choice) {
     for (const int32_t id : *choice.token_ids) writer.integer(id);
     writer.end_array();
   }
+  if (choice.timings) write_timings(writer, *choice.timings);
   writer.member("seed", choice.seed);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "paceline/results.h"
 
 namespace paceline {
 
@@ -43,6 +44,12 @@ struct ReportedToken {
   size_t text_bytes = 0;         // so much of the choice's text is this token's
 };
 
+// What a choice took: tokens and seconds.
+struct AnswerTimings {
+  Usage tokens;
+  Timings times;
+};
+
 using StopReason = std::optional<std::variant<int32_t, std::string>>;
 
 // What the choices of completions and chats have in common.
@@ -54,6 +61,7 @@ struct AnswerChoice {
   std::optional<std::vector<ReportedToken>> logprobs;
   std::optional<std::vector<ReportedToken>> prompt_logprobs;
   std::optional<std::vector<int32_t>> token_ids;
+  std::optional<AnswerTimings> timings;
   uint64_t seed = 0;  // the one used
 };
 
@@ -63,8 +71,8 @@ enum class TokenNaming : uint8_t { text, id };
 void write_head(JsonWriter& writer, const AnswerHead& head, std::string_view object);
 // The member "usage".
 void write_usage(JsonWriter& writer, const AnswerUsage& usage);
-// The members finish_reason, stop_reason, prompt_logprobs and token_ids (when there are some),
-// seed.
+// The members finish_reason, stop_reason, prompt_logprobs, token_ids and timings (when there are
+// some), seed. Timings have the names of llama.cpp's server, and queue_ms and ttft_ms.
 void write_choice_end(JsonWriter& writer, const AnswerChoice& choice);
 
 // A head with a random id and the time of now.

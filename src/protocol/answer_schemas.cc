@@ -23,6 +23,13 @@ constexpr std::string_view kShared = R"({
 "FinishReason": {"enum": ["stop", "length", null]},
 "StopReason": {"type": ["integer", "string", "null"],
   "description": "The stop string or stop token id that ended the text."},
+"Timings": {"type": "object", "description": "What a choice took, when timings asked for it.",
+  "required": ["queue_ms", "ttft_ms", "cache_n", "prompt_n", "prompt_ms", "prompt_per_second",
+    "predicted_n", "predicted_ms", "predicted_per_second"], "properties": {
+    "queue_ms": {"type": "number"}, "ttft_ms": {"type": "number"}, "cache_n": {"type": "integer"},
+    "prompt_n": {"type": "integer"}, "prompt_ms": {"type": "number"},
+    "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
+    "predicted_ms": {"type": "number"}, "predicted_per_second": {"type": "number"}}},
 "Seed": {"type": "integer", "description": "The seed that gives this answer again."},
 "TokenIds": {"type": "array", "items": {"type": "integer", "minimum": 0},
   "description": "Of the text; with return_token_ids, or when the model has no tokenizer."},
@@ -59,6 +66,7 @@ constexpr std::string_view kTexts = R"(
     "stop_reason": {"$ref": "#/components/schemas/StopReason"},
     "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
     "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "timings": {"$ref": "#/components/schemas/Timings"},
     "seed": {"$ref": "#/components/schemas/Seed"}}},
 "Completion": {"type": "object",
   "required": ["id", "object", "created", "model", "choices", "usage"], "properties": {
@@ -85,6 +93,7 @@ constexpr std::string_view kTexts = R"(
     "stop_reason": {"$ref": "#/components/schemas/StopReason"},
     "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
     "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "timings": {"$ref": "#/components/schemas/Timings"},
     "seed": {"$ref": "#/components/schemas/Seed"}}},
 "ChatCompletion": {"type": "object",
   "required": ["id", "object", "created", "model", "choices", "usage"], "properties": {
@@ -103,6 +112,7 @@ constexpr std::string_view kTexts = R"(
     "stop_reason": {"$ref": "#/components/schemas/StopReason"},
     "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
     "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "timings": {"$ref": "#/components/schemas/Timings"},
     "seed": {"$ref": "#/components/schemas/Seed"}}},
 "ChatCompletionChunk": {"type": "object",
   "required": ["id", "object", "created", "model", "choices"], "properties": {
@@ -120,6 +130,7 @@ constexpr std::string_view kTexts = R"(
     "stop_reason": {"$ref": "#/components/schemas/StopReason"},
     "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
     "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "timings": {"$ref": "#/components/schemas/Timings"},
     "seed": {"$ref": "#/components/schemas/Seed"},
     "usage": {"$ref": "#/components/schemas/Usage"}}},
 "GeneratedChunk": {"type": "object", "properties": {
@@ -128,6 +139,7 @@ constexpr std::string_view kTexts = R"(
     "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
     "stop_reason": {"$ref": "#/components/schemas/StopReason"},
     "token_ids": {"$ref": "#/components/schemas/TokenIds"},
+    "timings": {"$ref": "#/components/schemas/Timings"},
     "seed": {"$ref": "#/components/schemas/Seed"}}},
 )";
 

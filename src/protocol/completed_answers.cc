@@ -35,10 +35,14 @@ AnswerChoice answer_choice(const Completion& completion, const GenerationFields&
                       .logprobs = {},
                       .prompt_logprobs = {},
                       .token_ids = {},
+                      .timings = {},
                       .seed = completion.seed};
   if (fields.prompt_logprobs) {
     choice.prompt_logprobs =
         report_prompt(completion.prompt_logprobs, *fields.prompt_logprobs, names);
+  }
+  if (fields.timings) {
+    choice.timings = AnswerTimings{.tokens = completion.usage, .times = completion.timings};
   }
   if (fields.return_token_ids || !completion.text) choice.token_ids = completion.token_ids;
   return choice;

@@ -70,6 +70,7 @@ struct GenerationFields {
   std::optional<int64_t> truncate_prompt_tokens;
   std::optional<int32_t> prompt_logprobs;  // alternatives beside each token of the prompt
   bool return_token_ids = false;
+  bool timings = false;                     // each choice says what it took
   bool return_tokens_as_token_ids = false;  // tokens are written "token_id:N"
   StreamFields streaming;
 };

@@ -4,10 +4,27 @@
 #include <openssl/evp.h>
 
 #include <cctype>
+#include <optional>
 
 #include "base/error.h"
 
 namespace paceline {
+namespace {
+
+// Of the header's value, nothing when it has another scheme.
+std::optional<std::string_view> bearer_key(const std::string* authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (authorization == nullptr || authorization->size() < kScheme.size()) return std::nullopt;
+  for (size_t i = 0; i < kScheme.size(); ++i) {
+    const int letter = std::tolower(static_cast<unsigned char>((*authorization)[i]));
+    if (letter != kScheme[i]) return std::nullopt;
+  }
+  std::string_view key = std::string_view(*authorization).substr(kScheme.size());
+  while (!key.empty() && key.front() == ' ') key.remove_prefix(1);
+  return key;
+}
+
+}  // namespace
 
 ApiKeys::ApiKeys(std::span<const std::string> keys) {
   for (const std::string& key : keys) {
@@ -34,15 +51,15 @@ bool ApiKeys::contains(std::string_view key) const {
 }
 
 bool ApiKeys::allows(const std::string* authorization) const {
-  constexpr std::string_view kScheme = "bearer ";
   if (digests_.empty()) return true;
-  if (authorization == nullptr || authorization->size() < kScheme.size()) return false;
-  for (size_t i = 0; i < kScheme.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>((*authorization)[i])) != kScheme[i]) return false;
-  }
-  std::string_view key = std::string_view(*authorization).substr(kScheme.size());
-  while (!key.empty() && key.front() == ' ') key.remove_prefix(1);
-  return contains(key);
+  const auto key = bearer_key(authorization);
+  return key && contains(*key);
+}
+
+std::string ApiKeys::tenant_of(const std::string* authorization) const {
+  if (digests_.size() < 2) return {};
+  const Digest digest = digest_of(bearer_key(authorization).value_or(""));
+  return {digest.begin(), digest.end()};
 }
 
 }  // namespace paceline

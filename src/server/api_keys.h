@@ -19,6 +19,8 @@ class ApiKeys {
   bool contains(std::string_view key) const;
   // The value of an Authorization header: "Bearer KEY".
   bool allows(const std::string* authorization) const;
+  // Who asks, of several keys' owners; "" when there is only one key, or none.
+  std::string tenant_of(const std::string* authorization) const;
 
  private:
   using Digest = std::array<uint8_t, 32>;

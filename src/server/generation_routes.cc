@@ -8,16 +8,22 @@
 namespace paceline {
 namespace {
 
-using PrepareItems = PreparedItems (*)(const TextModel& model, std::string_view body,
+using PrepareItems = PreparedItems (*)(const TextModel& model, const ReceivedRequest& received,
                                        const RequestRules& rules);
+
+std::shared_ptr<ReceivedRequest> received(const CallPtr& call) {
+  HttpRequest& request = call->exchange().request();
+  return std::make_shared<ReceivedRequest>(
+      ReceivedRequest{.body = std::move(request.body),
+                      .tenant = call->context().keys.tenant_of(request.header("authorization"))});
+}
 
 void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
   const TextModel& model = call->context().model;
   const RequestRules& rules = call->context().rules;
-  auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [&model, &rules, endpoint, body]() -> Continuation {
+  on_worker(call, [&model, &rules, endpoint, request = received(call)]() -> Continuation {
     auto prepared =
-        std::make_shared<PreparedRequest>(prepare_request(model, endpoint, *body, rules));
+        std::make_shared<PreparedRequest>(prepare_request(model, endpoint, *request, rules));
     return [prepared](const CallPtr& ready) {
       std::make_shared<GenerationAnswer>(ready, std::move(*prepared))->start();
     };
@@ -27,9 +33,8 @@ void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
 void answer_items(const CallPtr& call, PrepareItems prepare) {
   const TextModel& model = call->context().model;
   const RequestRules& rules = call->context().rules;
-  auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [&model, &rules, prepare, body]() -> Continuation {
-    auto prepared = std::make_shared<PreparedItems>(prepare(model, *body, rules));
+  on_worker(call, [&model, &rules, prepare, request = received(call)]() -> Continuation {
+    auto prepared = std::make_shared<PreparedItems>(prepare(model, *request, rules));
     return [prepared](const CallPtr& ready) {
       std::make_shared<ItemAnswer>(ready, std::move(*prepared))->start();
     };

@@ -31,9 +31,9 @@ struct PreparedItems {
 };
 
 // Any thread. Each throws RequestError or Error naming the field at fault.
-PreparedItems prepare_classification(const TextModel& model, std::string_view body,
+PreparedItems prepare_classification(const TextModel& model, const ReceivedRequest& received,
                                      const RequestRules& rules);
-PreparedItems prepare_score(const TextModel& model, std::string_view body,
+PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
                             const RequestRules& rules);
 
 class ItemAnswer : public OpenAnswer, public std::enable_shared_from_this<ItemAnswer> {

@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-PreparedItems prepare_classification(const TextModel& model, std::string_view body,
+PreparedItems prepare_classification(const TextModel& model, const ReceivedRequest& received,
                                      const RequestRules& rules) {
   ClassificationRequest request =
-      parse_classification_request(parse_request_body(body), rules.terms);
-  check_model_name(request.common.model, rules.model_names);
+      parse_classification_request(parse_request_body(received.body), rules.terms);
+  apply_rules(rules, received, request.common);
   PreparedItems prepared{.request = {}, .items = {}};
   prepared.items.reserve(request.input.prompts.size());
   for (size_t i = 0; i < request.input.prompts.size(); ++i) {
@@ -31,10 +31,10 @@ PreparedItems prepare_classification(const TextModel& model, std::string_view bo
   return prepared;
 }
 
-PreparedItems prepare_score(const TextModel& model, std::string_view body,
+PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
                             const RequestRules& rules) {
-  ScoreRequest request = parse_score_request(parse_request_body(body), rules.terms);
-  check_model_name(request.common.model, rules.model_names);
+  ScoreRequest request = parse_score_request(parse_request_body(received.body), rules.terms);
+  apply_rules(rules, received, request.common);
   GenerateOptions sharing;
   sharing.cache_salt = request.common.cache_salt;
   PreparedItems prepared{.request = {}, .items = {}};

@@ -68,15 +68,19 @@ void check_model_name(const std::optional<std::string>& model,
       fmt::format("model: found \"{}\", this server has {}", *model, fmt::join(names, ", ")));
 }
 
-PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
-                                const RequestRules& rules) {
+void apply_rules(const RequestRules& rules, const ReceivedRequest& request, CommonFields& common) {
+  check_model_name(common.model, rules.model_names);
+  common.cache_salt.insert(0, request.tenant);
+}
+
+PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
+                                const ReceivedRequest& received, const RequestRules& rules) {
   PreparedRequest prepared{
       .endpoint = endpoint,
-      .request = parse_request(endpoint, parse_request_body(body), rules.terms),
+      .request = parse_request(endpoint, parse_request_body(received.body), rules.terms),
       .parts = {}};
-  std::visit(
-      [&](const auto& request) { check_model_name(request.common.model, rules.model_names); },
-      prepared.request);
+  std::visit([&](auto& request) { apply_rules(rules, received, request.common); },
+             prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
   return prepared;
 }

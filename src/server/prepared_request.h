@@ -40,7 +40,7 @@ void check_model_name(const std::optional<std::string>& model,
 
 // Any thread. Throws RequestError for what is wrong with the body and Error, naming the field at
 // fault, for what can never run.
-PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint, std::string_view body,
-                                const RequestRules& rules);
+PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
+                                const ReceivedRequest& received, const RequestRules& rules);
 
 }  // namespace paceline

@@ -50,6 +50,10 @@ void CompletionBuilder::finish(const Ending& ending) {
   completion_.usage = {.prompt_tokens = stats_.prompt_tokens,
                        .completion_tokens = stats_.output_tokens,
                        .cached_tokens = stats_.cached_tokens};
+  completion_.timings = {.queue_seconds = stats_.queue_seconds,
+                         .prompt_seconds = stats_.prefill_seconds,
+                         .output_seconds = stats_.decode_seconds,
+                         .time_to_first_token_seconds = stats_.time_to_first_token_seconds};
   if (ending.error) error_ = ErrorInfo{.code = *ending.error, .message = ending.message};
 }
 

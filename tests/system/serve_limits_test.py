@@ -195,6 +195,30 @@ class LimitsTest(ProgramTest):
             self.assertIn(b"200 OK", raw.makefile("rb").read())
 
 
+class TenantsTest(unittest.TestCase):
+    PROMPT = "It was a dark and stormy night; the rain fell in torrents, except at occasional intervals. " * 3
+
+    def cached(self, key, **fields):
+        answer = Client(self.server.port, key).post("/v1/completions", {"prompt": self.PROMPT, "max_tokens": 1, **fields})
+        return answer.json["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    def test_owners_of_different_keys_share_no_prefixes(self):
+        self.server = Server("--api-key", "one", "--api-key", "two")
+        self.addCleanup(self.server.stop)
+        self.assertEqual(self.cached("one"), 0)
+        self.assertGreater(self.cached("one"), 0)
+        self.assertEqual(self.cached("two"), 0)
+        self.assertEqual(self.cached("one", cache_salt="secret"), 0)
+        self.assertGreater(self.cached("one", cache_salt="secret"), 0)
+        self.assertEqual(self.cached("two", cache_salt="secret"), 0)
+
+    def test_the_owners_of_one_key_do(self):
+        self.server = Server("--api-key", "one")
+        self.addCleanup(self.server.stop)
+        self.assertEqual(self.cached("one"), 0)
+        self.assertGreater(self.cached("one"), 0)
+
+
 class BodiesTest(unittest.TestCase):
     MOST = 8 << 20  # of one body; eight of them are all that may be read at once
 

@@ -126,6 +126,17 @@ class RoutesTest(unittest.TestCase):
         refused = self.client.post("/apply-template", {"messages": messages, "chat_template_kwargs": {"messages": []}})
         self.assertEqual((refused.status, refused.error["param"]), (400, "chat_template_kwargs.messages"))
 
+    def test_timings_are_told_to_who_asks(self):
+        body = {"prompt": "The sea", "max_tokens": 9, "n": 2, "ignore_eos": True}
+        self.assertNotIn("timings", self.post("/v1/completions", **body)["choices"][0])
+        for choice in self.post("/v1/completions", timings=True, **body)["choices"]:
+            timings = choice["timings"]
+            self.assertEqual(timings["predicted_n"], 8)
+            self.assertAlmostEqual(timings["predicted_per_second"], 8e3 / timings["predicted_ms"], 3)
+            self.assertGreaterEqual(timings["ttft_ms"], timings["queue_ms"])
+        events, _ = self.client.stream("/v1/completions", {**body, "n": 1, "timings": True})
+        self.assertEqual(events[-1]["choices"][0]["timings"]["predicted_n"], 8)
+
     def test_what_is_too_much_is_the_requests_fault(self):
         answer = self.client.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x" * (5 << 20)}]})
         self.assertEqual((answer.status, answer.error["code"]), (400, "request_too_complex"), answer.body[:300])

@@ -286,6 +286,43 @@ class StallTest(FaultTest):
         self.assertTrue(peer.read_all().is_complete(), peer.problem())
         self.check_books(client)
 
+    def test_figures_come_while_it_hangs(self):
+        server = self.start("--rate", 50, "--stall-after", 10, "--stall-seconds", 4)
+        peer = self.peer(server).ask(prompt(4), 20)
+        self.assertTrue(peer.read_tokens(5))
+        time.sleep(0.5)
+        for path in ("/metrics", "/v1/requests"):
+            began = time.monotonic()
+            self.assertEqual(server.client.get(path).status, 200)
+            self.assertLess(time.monotonic() - began, 2, path)
+        self.assertTrue(peer.read_all().is_complete(), peer.problem())
+        self.check_books(server.client)
+
+
+class FailureTest(FaultTest):
+    def test_an_engine_that_fails_ends_the_server_with_70(self):
+        server = self.start("--rate", 50, "--fail-after", 10)
+        streamed = self.peer(server).ask(prompt(4), 40)
+        whole = self.peer(server).ask(prompt(4, seed=1), 40, stream=False)
+        self.assertEqual(server.wait(), 70)
+        self.assertIn("told to fail", server.lines[-1])
+        self.assertFalse(streamed.read_all().is_complete())
+        self.assertIsNone(streamed.problem())
+        self.assertIn(b'"code":"internal_error"', streamed.events()[-1])
+        self.assertNotIn(b"told to fail", streamed.data)
+        self.assertEqual(whole.read_all().status, 500)
+
+
+class SilenceTest(FaultTest):
+    def test_a_stream_that_has_nothing_to_say_says_so(self):
+        server = self.start("--rate", 50, "--prefill-rate", 1000, "--ping-time", 0.5)
+        peer = self.peer(server).ask(prompt(2000), 4)
+        self.assertTrue(peer.read_all().is_complete(), peer.problem())
+        said = peer.body()[0].split(b"\n\n")
+        before = said[:next(i for i, event in enumerate(said) if b"token_ids" in event)]
+        self.assertIn(b": ping", before)
+        self.check_books(server.client)
+
 
 if __name__ == "__main__":
     unittest.main()

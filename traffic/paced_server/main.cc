@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -26,11 +28,26 @@ void say(std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+// Ends the engine: what an observer throws is nobody's request's fault.
+class Breaker : public StepObserver {
+ public:
+  explicit Breaker(int64_t step) : step_(step) {}
+  void on_submitted(const Sequence&, int64_t) override {}
+  void on_cancelled(RequestId, int64_t) override {}
+  void on_step(const StepRecord& record) override {
+    if (record.step == step_) throw std::runtime_error("told to fail");
+  }
+
+ private:
+  int64_t step_;
+};
+
 // What a failure of the engine said, else nothing.
 std::string serve(ServerDoor& door, const ServerArguments& arguments) {
   PacedModel model(arguments.model);
   const TextModel text = model.text_model();
-  StepHistory steps;
+  Breaker breaker(arguments.fail_after);
+  StepHistory steps(&breaker);
   model.engine().set_observer(&steps);
   ApiServer server(door, text, steps, arguments.server);
   std::string failure;
@@ -48,6 +65,7 @@ std::string serve(ServerDoor& door, const ServerArguments& arguments) {
 
 int run(ServerArguments arguments) {
   Interrupt interrupt;
+  std::signal(SIGPIPE, SIG_IGN);
   if (arguments.logs_requests) arguments.server.log = say;
   ServerDoor door(arguments.server.address, arguments.server.http);
   std::atomic<int> num_signals = 0;

@@ -51,6 +51,7 @@ void add_serving_options(CLI::App& app, ServerOptions& server) {
   add_seconds(app, "--header-time", server.http.header_time, "Seconds that a header may take.");
   add_seconds(app, "--body-time", server.http.body_time, "Seconds that a body may take.");
   add_seconds(app, "--keep-alive-time", server.http.keep_alive_time, "Seconds between requests.");
+  add_seconds(app, "--ping-time", server.ping_time, "Seconds of silence in a stream.");
   add_seconds(app, "--write-stall", server.http.write_stall, "Seconds without reading.");
 }
 
@@ -66,6 +67,7 @@ ServerArguments read_server_arguments(int argc, char** argv) {
   app.option_defaults()->always_capture_default();
   add_model_options(app, arguments.model);
   add_serving_options(app, arguments.server);
+  app.add_option("--fail-after", arguments.fail_after, "After so many steps the engine fails.");
   app.add_flag("--log-requests", arguments.logs_requests, "A line on standard error for each.");
   try {
     app.parse(argc, argv);

@@ -10,6 +10,7 @@ struct ServerArguments {
   PacedModelOptions model;
   ServerOptions server;
   bool logs_requests = false;
+  int64_t fail_after = -1;  // so many steps the engine ends; never below 0
 };
 
 // Prints help or what is wrong, and ends the program, when there is nothing to serve.
