@@ -68,10 +68,18 @@ ServerOptions serving(const Settings& settings, Session& session) {
   return options;
 }
 
+// Clients aren't told where the model lies.
+TextModel named(TextModel text, const std::string& name) {
+  const size_t at = text.chat_problem.find(text.name);
+  if (at != std::string::npos) text.chat_problem.replace(at, text.name.size(), name);
+  text.name = name;
+  return text;
+}
+
 // What a failure of the engine said, else nothing.
 std::string serve(const Settings& settings, Session& session, ServerDoor& door, LoadedModel& model,
                   ServerOptions options) {
-  const TextModel text = text_model(model);
+  const TextModel text = named(text_model(model), options.model_names[0]);
   std::unique_ptr<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
     trace = std::make_unique<TraceWriter>(settings.load.trace_file, model.directory.string(),
@@ -88,8 +96,7 @@ std::string serve(const Settings& settings, Session& session, ServerDoor& door, 
         {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
          .num_requests = settings.load.batch_size},
         [&server](const std::string& message) { server.engine_failed(message); });
-    server.open(thread);
-    session.say("listening on " + door.url());
+    if (server.open(thread)) session.say("listening on " + door.url());
     failure = server.wait();
   }
   model.engine->set_observer(nullptr);

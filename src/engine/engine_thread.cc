@@ -24,6 +24,7 @@ EngineThread::~EngineThread() {
   stopping_.store(true);
   engine_.wake();
   thread_.join();
+  engine_.end_all();  // after a failure there may be some
 }
 
 void EngineThread::run() {
@@ -31,6 +32,7 @@ void EngineThread::run() {
   try {
     step_until_stopped();
   } catch (const std::exception& error) {
+    engine_.set_observer(nullptr);  // it may be what failed
     on_failure_(error.what());
   }
 }

@@ -103,6 +103,13 @@ void Engine::end_cancelled() {
 }
 
 void Engine::end_all() {
+  // A step that threw may have left sequences on their way from one list to the other.
+  for (auto* moving : {&admitted_, &forked_}) {
+    for (SequencePtr& sequence : *moving) running_.push_back(std::move(sequence));
+    moving->clear();
+  }
+  std::erase(running_, nullptr);
+  std::erase(waiting_, nullptr);
   take_in();
   for (auto* queue : {&running_, &waiting_}) {
     for (const SequencePtr& sequence : *queue) {

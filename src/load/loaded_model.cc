@@ -244,6 +244,10 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
 }
 
 TextModel text_model(const LoadedModel& model) {
+  size_t longest = 0;
+  for (TokenId id = 0; model.tokenizer && id < model.tokenizer->vocab_size(); ++id) {
+    longest = std::max(longest, model.tokenizer->token_bytes(id).size());
+  }
   const auto& chat_template = model.chat.chat_template;
   return {.name = model.directory.string(),
           .engine = *model.engine,
@@ -251,6 +255,7 @@ TextModel text_model(const LoadedModel& model) {
           .chat_template = chat_template ? &*chat_template : nullptr,
           .chat_problem = model.chat.problem,
           .generation = model.generation,
+          .longest_token_bytes = longest,
           .max_position = model.decoder->config().max_position,
           .salt_key = model.salt_key};
 }

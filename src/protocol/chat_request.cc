@@ -110,6 +110,7 @@ constexpr FieldDef<Draft> kFields[] = {
     {.name = "audio", .use = FieldUse::refused},
     {.name = "prediction", .use = FieldUse::refused},
     {.name = "web_search_options", .use = FieldUse::refused},
+    {.name = "moderation", .use = FieldUse::refused},
     {.name = "functions", .use = FieldUse::refused, .help = "use tools"},
     {.name = "function_call", .use = FieldUse::refused, .help = "use tool_choice"},
 };

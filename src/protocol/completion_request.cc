@@ -44,6 +44,9 @@ constexpr FieldDef<CompletionRequest> kFields[] = {
            if (v.integer() != t.generation.n) v.refuse_unsupported("the same as n");
          }},
     {.name = "suffix", .type = kNoText, .help = "Only an empty string."},
+    {.name = "response_format", .use = FieldUse::refused},
+    {.name = "tools", .use = FieldUse::refused},
+    {.name = "tool_choice", .use = FieldUse::refused},
 };
 
 }  // namespace

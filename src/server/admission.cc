@@ -44,6 +44,16 @@ std::optional<ApiError> check_key(const ServerContext& context, const HttpReques
 
 // A page of another site can send a form or plain text without being asked, but no JSON.
 std::optional<ApiError> check_media_type(const HttpRequest& head) {
+  if (const std::string* coding = head.header("content-encoding");
+      coding != nullptr && *coding != "identity") {
+    return ApiError{.status = 415,
+                    .message = fmt::format("Content-Encoding: found \"{}\", bodies are taken as "
+                                           "they are",
+                                           *coding),
+                    .type = "invalid_request_error",
+                    .param = {},
+                    .code = "unsupported_media_type"};
+  }
   const std::string* type = head.header("content-type");
   std::string found = type == nullptr ? "" : type->substr(0, type->find(';'));
   std::transform(found.begin(), found.end(), found.begin(),

@@ -19,6 +19,9 @@ std::string request_id_of(const HttpRequest& request);
 // An error as an answer of the API, with what its status asks for: Retry-After, WWW-Authenticate.
 HttpResponse error_response(const ServerContext& context, const ApiError& error);
 
+// What the log says of a client that went, as nginx has it.
+constexpr int kClientClosedRequest = 499;
+
 // What a request's line in the log says.
 struct LogEntry {
   std::string request_id;

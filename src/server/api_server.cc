@@ -117,13 +117,14 @@ ApiServer::ApiServer(ServerDoor& door, const TextModel& model, StepHistory& step
 
 ApiServer::~ApiServer() { state_->door.close(); }
 
-void ApiServer::open(const EngineThread& engine_thread) {
-  state_->door.open(state_->keeper());
+bool ApiServer::open(const EngineThread& engine_thread) {
+  if (!state_->door.open(state_->keeper())) return false;
   state_->http.post([state = state_.get(), &engine_thread] {
     state->context->engine_thread = &engine_thread;
     state->context->manager.tell("READY=1");
     state->tick();
   });
+  return true;
 }
 
 std::string ApiServer::wait() {

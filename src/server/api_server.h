@@ -22,8 +22,8 @@ class ApiServer {
   // Closes the door.
   ~ApiServer();
 
-  // From here on it answers what comes to the door.
-  void open(const EngineThread& engine_thread);
+  // From here on it answers what comes to the door; false when that was closed before.
+  bool open(const EngineThread& engine_thread);
   // Until a drain or a failure has ended it; what a failure said, else nothing.
   std::string wait();
 

@@ -1,9 +1,23 @@
 #include "server/engine_link.h"
 
+#include <exception>
 #include <unordered_set>
 #include <utility>
 
 namespace paceline {
+namespace {
+
+// What goes wrong with one answer, want of memory as a rule, is that answer's end alone.
+template <class Work>
+void protect(OpenAnswer& answer, const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    answer.fail(api_error(ErrorCode::internal, error.what()));
+  }
+}
+
+}  // namespace
 
 EngineLink::EngineLink(Engine& engine, HttpServer& http)
     : engine_(engine), http_(http), channel_(std::make_shared<Channel>([this] {
@@ -27,6 +41,10 @@ const EngineLink::Target* EngineLink::find(int64_t tag) const {
 std::vector<std::shared_ptr<OpenAnswer>> EngineLink::answers() const {
   std::unordered_set<const OpenAnswer*> seen;
   std::vector<std::shared_ptr<OpenAnswer>> all;
+  for (const auto& [key, answer] : kept_) {
+    seen.insert(key);
+    all.push_back(answer);
+  }
   for (const auto& [tag, target] : targets_) {
     if (seen.insert(target.answer.get()).second) all.push_back(target.answer);
   }
@@ -54,10 +72,10 @@ void EngineLink::dispatch() {
     if (seen.insert(target.answer.get()).second) touched.push_back(target.answer);
     const bool is_last = event.ending != nullptr && --target.num_open == 0;
     target.answer->has_events = true;
-    target.answer->take(target.which, event);
+    protect(*target.answer, [&] { target.answer->take(target.which, event); });
     if (is_last) targets_.erase(event.tag);
   }
-  for (const auto& answer : touched) answer->flush();
+  for (const auto& answer : touched) protect(*answer, [&] { answer->flush(); });
 }
 
 }  // namespace paceline

@@ -68,6 +68,9 @@ class EngineLink {
   const Target* find(int64_t tag) const;
   // Every open answer once.
   std::vector<std::shared_ptr<OpenAnswer>> answers() const;
+  // It counts as open until it is let go, though none of its requests is with the engine.
+  void keep(const std::shared_ptr<OpenAnswer>& answer) { kept_.emplace(answer.get(), answer); }
+  void let_go(const OpenAnswer& answer) { kept_.erase(&answer); }
   // Of its requests that haven't ended.
   std::vector<int64_t> tags_of(const OpenAnswer& answer) const;
   // When the events came that answers are being told of.
@@ -86,6 +89,7 @@ class EngineLink {
   std::chrono::steady_clock::time_point woken_at_;
   int64_t next_tag_ = 1;
   std::unordered_map<int64_t, Target> targets_;  // by tag
+  std::unordered_map<const OpenAnswer*, std::shared_ptr<OpenAnswer>> kept_;
   std::vector<TokenEvent> events_;
 };
 

@@ -13,8 +13,6 @@
 namespace paceline {
 namespace {
 
-constexpr int kClientClosedRequest = 499;  // as nginx logs it
-
 std::optional<int32_t> top_logprobs_of(const GenerationRequest& request) {
   if (const auto* chat = std::get_if<ChatRequest>(&request)) {
     return chat->logprobs ? std::optional(chat->top_logprobs) : std::nullopt;
@@ -45,6 +43,16 @@ struct WholeAnswer {
   PreparedRequest prepared;
   AnswerHead head;
 };
+
+ApiError too_much_to_stream(size_t num_bytes, size_t most_bytes) {
+  return {.status = 400,
+          .message = fmt::format("stream: the prompt's log-probabilities come to about {} MiB, a "
+                                 "stream takes {}; ask without stream",
+                                 num_bytes >> 20, most_bytes >> 20),
+          .type = "invalid_request_error",
+          .param = "stream",
+          .code = "invalid_value"};
+}
 
 std::string whole_json(WholeAnswer& answer, const TokenNames& names) {
   std::vector<CompletedPart> parts;
@@ -85,7 +93,12 @@ const GenerationFields& GenerationAnswer::fields() const {
 
 void GenerationAnswer::start() {
   if (is_streamed()) {
-    if (const auto error = too_much_to_stream()) return fail(*error);
+    // A prompt's log-probabilities come in one piece: nobody else is served while it is written,
+    // and who reads it is no slow reader.
+    constexpr size_t kMostBytes = 16 << 20;
+    const size_t num_bytes = prompt_bytes();
+    if (num_bytes > kMostBytes) return fail(too_much_to_stream(num_bytes, kMostBytes));
+    piece_bytes_ = 2 * num_bytes;
   }
   EngineLink& link = call_->context().link;
   for (size_t part = 0; part < prepared_.parts.size(); ++part) {
@@ -102,23 +115,14 @@ void GenerationAnswer::start() {
   if (is_streamed()) begin_stream();
 }
 
-// A prompt's log-probabilities come in one piece, and nobody else is served while it is written.
-std::optional<ApiError> GenerationAnswer::too_much_to_stream() const {
-  constexpr size_t kMostBytes = 16 << 20;
+size_t GenerationAnswer::prompt_bytes() const {
   size_t num_bytes = 0;
   for (const PreparedPart& part : prepared_.parts) {
     if (!part.request.score_from) continue;
     const auto per_token = static_cast<size_t>(1 + part.request.sampling.num_top_logprobs);
     num_bytes += part.request.prompt.size() * per_token * kTokenBytes * part.choices.size();
   }
-  if (num_bytes <= kMostBytes) return std::nullopt;
-  return ApiError{.status = 400,
-                  .message = fmt::format("stream: the prompt's log-probabilities come to about {} "
-                                         "MiB, a stream takes {}; ask without stream",
-                                         num_bytes >> 20, kMostBytes >> 20),
-                  .type = "invalid_request_error",
-                  .param = "stream",
-                  .code = "invalid_value"};
+  return num_bytes;
 }
 
 void GenerationAnswer::client_gone() {
@@ -190,7 +194,7 @@ void GenerationAnswer::flush() {
   }
   HttpExchange& exchange = call_->exchange();
   const ServerOptions& options = call_->context().options;
-  if (exchange.buffered_bytes() + pending_bytes_ > options.hard_buffer_bytes + last_sent_bytes_) {
+  if (exchange.buffered_bytes() + pending_bytes_ > options.hard_buffer_bytes + piece_bytes_) {
     return cut_off();
   }
   const bool is_done = num_unfinished_ == 0;
@@ -229,6 +233,7 @@ void GenerationAnswer::tick() {
   if (is_over_ || choices_.empty()) return;
   const auto silent = std::chrono::steady_clock::now() - last_written_;
   if (silent < call_->context().options.ping_time) return;
+  if (call_->exchange().buffered_bytes() > 0) return;  // there is enough to read
   output_ += ": ping\n\n";
   send();
 }
@@ -283,7 +288,6 @@ void GenerationAnswer::write_event(std::string_view json) {
 void GenerationAnswer::send() {
   if (output_.empty()) return;
   call_->exchange().write(output_);
-  last_sent_bytes_ = output_.size();
   output_.clear();
   last_written_ = std::chrono::steady_clock::now();
 }
@@ -319,17 +323,16 @@ void GenerationAnswer::answer_whole() {
   constexpr size_t kQuick = 64 << 10;
   is_over_ = true;
   ServerContext& context = call_->context();
-  ++context.metrics.completed;
   call_->set_usage(usage());
   const auto whole = std::make_shared<WholeAnswer>(
       WholeAnswer{.prepared = std::move(prepared_), .head = std::move(head_)});
-  if (pending_bytes_ < kQuick) return call_->respond_json(whole_json(*whole, context.names));
+  if (pending_bytes_ < kQuick) {
+    call_->respond_json(whole_json(*whole, context.names));
+    ++context.metrics.completed;
+    return;
+  }
   // Others are served meanwhile.
-  on_worker(call_, [whole, &names = context.names]() -> Continuation {
-    return [json = std::make_shared<std::string>(whole_json(*whole, names))](const auto& call) {
-      call->respond_json(std::move(*json));
-    };
-  });
+  respond_from_worker(call_, [whole, &names = context.names] { return whole_json(*whole, names); });
 }
 
 }  // namespace paceline

@@ -47,7 +47,7 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   void finish_stream();
   void answer_whole();
   AnswerUsage usage();
-  std::optional<ApiError> too_much_to_stream() const;
+  size_t prompt_bytes() const;
 
   std::shared_ptr<ApiCall> call_;
   PreparedRequest prepared_;
@@ -63,9 +63,9 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
 
   // Of a stream.
   std::vector<StreamedChoice> choices_;
-  std::vector<bool> echoed_;    // per part
-  std::string output_;          // events that haven't been written
-  size_t last_sent_bytes_ = 0;  // one large piece makes no slow reader
+  std::vector<bool> echoed_;  // per part
+  std::string output_;        // events that haven't been written
+  size_t piece_bytes_ = 0;    // about what the prompt's log-probabilities take, with room to spare
   std::chrono::steady_clock::time_point last_written_;
 };
 

@@ -108,7 +108,10 @@ inline void HttpConnection::flush_when_possible() {
                                                                     : HttpDescriptor::wait_write;
   descriptor_.async_wait(wait, [self = shared_from_this()](const boost::system::error_code& error) {
     self->waits_to_flush_ = false;
-    if (!error) self->flush();
+    if (!error) return self->flush();
+    // Woken by a deadline that the client has kept.
+    const bool is_over = self->is_gone_ || self->is_cut_ || self->exchange_ == nullptr;
+    if (!is_over && !self->output_.empty()) self->flush_when_possible();
   });
 }
 

@@ -119,6 +119,14 @@ class AsioHttpServer final : public HttpServer {
   asio::executor_work_guard<HttpExecutor> work_;
 };
 
+// As many as the system's administrator allows.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // Accepting stops at 95 % of the descriptors that this process may have.
 int descriptor_mark() {
   rlimit limit{};
@@ -142,6 +150,7 @@ AsioHttpServer::AsioHttpServer(const HttpAddress& address, const HttpLimits& lim
   if (!address.tls_certificate.empty() || !address.tls_key.empty()) {
     tls_.emplace(address.tls_certificate, address.tls_key);
   }
+  raise_descriptor_limit();
   HttpListeners opened = open_http_listeners(address);
   port_ = opened.port;
   file_ = std::move(opened.file);
@@ -200,7 +209,8 @@ bool AsioHttpServer::is_over_limit(const HttpPeer& peer) const {
 }
 
 void AsioHttpServer::post(std::function<void()> work) {
-  if (!is_stopped_) asio::post(hub_.context, std::move(work));
+  asio::post(hub_.context,
+             std::move(work));  // at its end it dies with the loop, on no other thread
 }
 
 void AsioHttpServer::after(std::chrono::milliseconds delay, std::function<void()> work) {

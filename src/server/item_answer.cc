@@ -47,6 +47,7 @@ void ItemAnswer::start() {
   submit_more();
   if (ids_.empty()) return fail(queue_full());
   is_accepted_ = true;
+  call_->context().link.keep(shared_from_this());
   ++call_->context().metrics.accepted;
   call_->exchange().on_close([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->client_gone();
@@ -112,7 +113,6 @@ void ItemAnswer::fail(const ApiError& error) {
 }
 
 void ItemAnswer::client_gone() {
-  constexpr int kClientClosedRequest = 499;
   if (!std::exchange(is_over_, true)) {
     end_parts();
     ++call_->context().metrics.cancelled;
@@ -122,6 +122,7 @@ void ItemAnswer::client_gone() {
 
 // What has ended isn't minded by cancel, and what holds nothing isn't by release.
 void ItemAnswer::end_parts() {
+  call_->context().link.let_go(*this);
   for (const RequestId id : ids_) {
     call_->context().link.cancel(id);
     call_->context().link.release(id);
@@ -141,16 +142,12 @@ AnswerUsage ItemAnswer::usage() const {
 void ItemAnswer::answer() {
   is_over_ = true;
   end_parts();
-  ++call_->context().metrics.completed;
   const AnswerUsage used = usage();
   call_->set_usage(used);
   const auto whole = std::make_shared<WholeItems>(
       WholeItems{.prepared = std::move(prepared_), .head = head_, .usage = used});
-  on_worker(call_, [whole, &names = call_->context().names]() -> Continuation {
-    return [json = std::make_shared<std::string>(whole_json(*whole, names))](const auto& call) {
-      call->respond_json(std::move(*json));
-    };
-  });
+  respond_from_worker(
+      call_, [whole, &names = call_->context().names] { return whole_json(*whole, names); });
 }
 
 }  // namespace paceline

@@ -48,7 +48,7 @@ class ItemAnswer : public OpenAnswer, public std::enable_shared_from_this<ItemAn
   int64_t first_choice(size_t part) const override { return static_cast<int64_t>(part); }
   void take(AnswerPart which, TokenEvent& event) override;
   void flush() override;
-  void tick() override { submit_more(); }
+  void tick() override { flush(); }
   void fail(const ApiError& error) override;
 
  private:

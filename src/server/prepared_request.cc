@@ -73,6 +73,24 @@ void apply_rules(const RequestRules& rules, const ReceivedRequest& request, Comm
   common.cache_salt.insert(0, request.tenant);
 }
 
+namespace {
+
+// Together they would never find room, however long the client tries.
+void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
+  const auto num_parts = static_cast<int64_t>(parts.size());
+  int64_t num_tokens = 0;
+  for (const PreparedPart& part : parts) num_tokens += std::ssize(part.request.prompt);
+  const bool are_too_many = num_parts > engine.limits().max_queued;
+  const bool are_too_long = num_parts > 1 && num_tokens > engine.queue().max_tokens();
+  if (!are_too_many && !are_too_long) return;
+  throw RequestError(
+      "prompt", "invalid_value",
+      fmt::format("prompt: {} prompts of {} tokens together, {} of {} may wait; send fewer at once",
+                  num_parts, num_tokens, engine.limits().max_queued, engine.queue().max_tokens()));
+}
+
+}  // namespace
+
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
                                 const ReceivedRequest& received, const RequestRules& rules) {
   PreparedRequest prepared{
@@ -82,6 +100,7 @@ PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
   std::visit([&](auto& request) { apply_rules(rules, received, request.common); },
              prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
+  check_queue(model.engine, prepared.parts);
   return prepared;
 }
 

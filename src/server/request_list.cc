@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "server/engine_snapshot.h"
 #include "server/routes.h"
+#include "server/worker_call.h"
 
 namespace paceline {
 namespace {
@@ -102,7 +103,9 @@ void with_snapshot(const CallPtr& call,
   auto waiting = std::make_shared<CallPtr>(call);
   const auto answer_once = [answer](CallPtr& asked, const EngineSnapshot& snapshot) {
     const CallPtr taken = std::exchange(asked, nullptr);
-    if (taken != nullptr && taken->is_open()) answer(taken, snapshot);
+    if (taken == nullptr) return;
+    if (!taken->is_open()) return taken->end_stream(kClientClosedRequest, "client_gone");
+    guarded(*taken, [&] { answer(taken, snapshot); });
   };
   http.after(kPatience, [waiting, answer_once, &context = call->context()] {
     answer_once(*waiting, context.last_snapshot);

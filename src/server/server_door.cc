@@ -110,7 +110,7 @@ std::string ServerDoor::url() const {
 
 HttpServer& ServerDoor::http() { return *state_->http; }
 
-void ServerDoor::open(DoorKeeper keeper) {
+bool ServerDoor::open(DoorKeeper keeper) {
   const auto opened = std::make_shared<std::promise<void>>();
   auto is_open = opened->get_future();
   state_->http->post([state = state_.get(), keeper = std::move(keeper), opened]() mutable {
@@ -118,8 +118,10 @@ void ServerDoor::open(DoorKeeper keeper) {
     opened->set_value();
   });
   constexpr std::chrono::milliseconds kLook{10};  // a loop at its end takes no work
-  while (!state_->has_ended && is_open.wait_for(kLook) != std::future_status::ready) {
+  while (is_open.wait_for(kLook) != std::future_status::ready) {
+    if (state_->has_ended) return false;
   }
+  return true;
 }
 
 void ServerDoor::drain() {

@@ -33,7 +33,8 @@ class ServerDoor {
 
   // Any thread but the I/O one. Once it returns the keeper answers; it must live until wait() or
   // close() has returned.
-  void open(DoorKeeper keeper);
+  // False when the door was closed before.
+  bool open(DoorKeeper keeper);
   // Any thread. The keeper drains; without one the door is closed.
   void drain();
   // Until the loop has ended.

@@ -26,9 +26,16 @@ struct ServerMetrics {
   int64_t cached_tokens = 0;
   int64_t generation_tokens = 0;
   int64_t preemptions = 0;
-  std::map<std::string, int64_t> finished;      // choices, by their finish reason
-  std::map<std::string, int64_t> errors;        // answers, by the error's code
-  std::map<std::string, int64_t> cancelled_in;  // by phase: queue, prefill, decode
+  // What can be foreseen is there from the start: rates need a first sample.
+  // Choices, by their finish reason.
+  std::map<std::string, int64_t> finished{
+      {"stop", 0}, {"length", 0}, {"cancelled", 0}, {"error", 0}};
+  // Answers, by the error's code.
+  std::map<std::string, int64_t> errors{
+      {"queue_full", 0},      {"queue_timeout", 0},  {"request_timeout", 0}, {"invalid_value", 0},
+      {"numerical_error", 0}, {"internal_error", 0}, {"draining", 0},        {"overloaded", 0}};
+  // By phase.
+  std::map<std::string, int64_t> cancelled_in{{"queue", 0}, {"prefill", 0}, {"decode", 0}};
 
   Histogram time_to_first_token{latency_bounds()};
   Histogram inter_token_latency{short_latency_bounds()};

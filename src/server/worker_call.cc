@@ -12,6 +12,11 @@ namespace {
 // Nothing runs yet: what is too much is the request's own, and no other server could answer it.
 ApiError fault_of_request(const Error& error) {
   ApiError found = api_error(error);
+  if (error.code() == ErrorCode::not_found) {  // no tokenizer, no chat template
+    found.status = 501;
+    found.type = "not_supported_error";
+    found.code = "feature_disabled";
+  }
   if (error.code() != ErrorCode::exhausted) return found;
   found.status = 400;
   found.type = "invalid_request_error";
@@ -40,26 +45,52 @@ void guarded(ApiCall& call, const std::function<void()>& work) {
   }
 }
 
-void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job) {
+void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
+               std::function<void()> gone) {
   ServerContext& context = call->context();
   HttpServer& http = context.http;
   // The worker's own reference goes back with the result: the call dies on the I/O thread.
   auto travelling = std::make_shared<std::shared_ptr<ApiCall>>(call);
-  const bool is_taken = context.workers.try_run([travelling, &http, job = std::move(job)] {
-    Continuation rest;
-    try {
-      rest = job();
-    } catch (...) {
-      rest = [error = as_api_error(std::current_exception())](const auto& failed) {
-        failed->fail(error);
-      };
-    }
-    http.post([call = std::move(*travelling), rest = std::move(rest)] {
-      call->release_body();
-      if (call->is_open()) guarded(*call, [&] { rest(call); });
-    });
-  });
+  const bool is_taken =
+      context.workers.try_run([travelling, &http, job = std::move(job), gone = std::move(gone)] {
+        Continuation rest;
+        try {
+          rest = job();
+        } catch (...) {
+          rest = [error = as_api_error(std::current_exception())](const auto& failed) {
+            failed->fail(error);
+          };
+        }
+        http.post([call = std::move(*travelling), rest = std::move(rest), gone] {
+          call->release_body();
+          if (call->is_open()) return guarded(*call, [&] { rest(call); });
+          if (gone) gone();
+          call->end_stream(kClientClosedRequest, "client_gone");
+        });
+      });
   if (!is_taken) call->fail(queue_full("too many requests are being read"));
+}
+
+void respond_from_worker(const std::shared_ptr<ApiCall>& call,
+                         std::function<std::string()> make_json) {
+  ServerMetrics& metrics = call->context().metrics;
+  on_worker(
+      call,
+      [make_json = std::move(make_json), &metrics]() -> Continuation {
+        try {
+          auto json = std::make_shared<std::string>(make_json());
+          return [json, &metrics](const auto& ready) {
+            ++metrics.completed;
+            ready->respond_json(std::move(*json));
+          };
+        } catch (...) {
+          return [error = as_api_error(std::current_exception()), &metrics](const auto& failed) {
+            ++metrics.failed;
+            failed->fail(error);
+          };
+        }
+      },
+      [&metrics] { ++metrics.cancelled; });
 }
 
 }  // namespace paceline

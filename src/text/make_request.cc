@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "engine/engine.h"
 
 namespace paceline {
 namespace {
@@ -42,6 +43,17 @@ void check_stops(const GenerateOptions& options, bool has_tokenizer) {
   }
 }
 
+// Normalisation may make a text shorter: NFC to a third, when it composes Hangul.
+void check_length(const TextModel& model, std::string_view text) {
+  constexpr size_t kShrinks = 4;
+  const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
+  const size_t longest = kShrinks * model.longest_token_bytes * context;
+  if (longest == 0 || text.size() <= longest) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("the prompt has {} bytes, which no {} tokens can hold (--max-model-len)",
+                          text.size(), context));
+}
+
 }  // namespace
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
@@ -52,6 +64,7 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                 fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
                             model.name));
   }
+  check_length(model, std::get<std::string>(prompt));
   return model.tokenizer->encode(std::get<std::string>(prompt),
                                  {.add_special = add_special_tokens});
 }

@@ -12,6 +12,7 @@ namespace paceline {
 
 // Token ids of a prompt; text is encoded, ids are taken as given. Throws Error not_found for text
 // when the model has no tokenizer.
+// A text that is too long by far for the context is refused before it is read: Error invalid.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    bool add_special_tokens);
 

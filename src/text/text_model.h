@@ -21,6 +21,7 @@ struct TextModel {
   const ChatTemplate* chat_template = nullptr;  // nullptr: `chat_problem` says why
   std::string chat_problem = {};
   GenerationConfig generation = {};  // what requests leave open
+  size_t longest_token_bytes = 0;    // no token stands for more text; 0: not known
   int64_t max_position = 0;          // the context that the model was made for
   SipKey salt_key = {};              // of cache salts
 };

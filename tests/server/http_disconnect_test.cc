@@ -249,6 +249,29 @@ TEST_F(HttpSlowReaderTest, IsWaitedForWhileItTakesSomething) {
   EXPECT_EQ(server_->counters().stalled, 0);
 }
 
+TEST_F(HttpSlowReaderTest, IsWaitedForThoughTheKernelTakesNoMoreBetweenTwoDeadlines) {
+  limits_.write_stall = 300ms;
+  start();
+  RawHttpClient client = connect();
+  client.send(get("/hold"));
+  const auto held = next_held();
+  const std::string body(12 << 20, 'x');
+  on_io([&] { held->exchange->respond({.body = body}); });
+  client.read_head();
+  size_t received = 0;
+  for (int i = 0; i < 10; ++i) {
+    received += client.read_some(128 << 10).size();
+    std::this_thread::sleep_for(100ms);
+  }
+  EXPECT_LT(received, 4u << 20) << "too fast to show anything";
+  while (received < body.size()) {
+    const std::string piece = client.read_some(std::min<size_t>(1 << 20, body.size() - received));
+    ASSERT_FALSE(piece.empty()) << received;
+    received += piece.size();
+  }
+  EXPECT_EQ(server_->counters().stalled, 0);
+}
+
 TEST_F(HttpSlowReaderTest, BufferedBytesAreCountedToTheByte) {
   start();
   RawHttpClient client = connect_slowly();

@@ -67,8 +67,15 @@ class LimitsTest(ProgramTest):
     def test_a_full_queue_refuses_all_of_a_request(self):
         server = self.start("--max-num-seqs", "1", "--max-num-queued-reqs", "2", "--max-requests", "50")
         client = Client(server.port)
-        answer = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 40})
+        never = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 40})
+        self.assertEqual((never.status, never.error["param"]), (400, "prompt"), "no other try could help")
+        running, waiting = (client.open("POST", "/v1/completions", {**LONG, "stream": True}) for _ in range(2))
+        self.addCleanup(running.connection.close)
+        self.addCleanup(waiting.connection.close)
+        answer = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 2})
         self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
+        running.connection.close()
+        waiting.connection.close()
         self.assertTrue(until(lambda: live(client)["data"] == []))
         self.assertEqual(client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status, 200)
 

@@ -1,10 +1,13 @@
 """`paceline serve`: classify, score, tokens, templates, what the engine does, metrics."""
 import math
+import os
 import re
 import threading
 import unittest
+from pathlib import Path
 
-from program import BUNDLED, run
+from corpus_case import MOST_CPU_S
+from program import BUNDLED, ROOT, run
 from serving import Client, Server, until
 
 TEXT = "It was a dark and stormy night"
@@ -42,6 +45,36 @@ class RoutesTest(unittest.TestCase):
         answer = Client(server.port).post("/v1/classify", {"input": texts, "labels": [" a", " the"]})
         self.assertEqual(answer.status, 200, answer.body)
         self.assertEqual([item["index"] for item in answer.json["data"]], list(range(40)))
+
+    def test_many_items_beside_others_that_fill_the_queue(self):
+        server = Server("--max-num-seqs", "2", "--max-num-queued-reqs", "4", "--max-requests", "50")
+        self.addCleanup(server.stop)
+        client = Client(server.port)
+        stop = threading.Event()
+
+        def crowd():
+            while not stop.is_set():
+                client.post("/v1/completions", {"prompt": "The", "max_tokens": 4})
+
+        threads = [threading.Thread(target=crowd) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(3):  # each finds room in the end
+                self.assertTrue(until(
+                    lambda: client.post("/v1/score", {"input": ["The old house"] * 12}).status == 200, 60))
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.assertTrue(until(lambda: re.search(rb"paceline:requests_open{[^}]*} 0\n", client.get("/metrics").body)))
+
+    def test_a_stream_may_tell_a_long_prompts_log_probabilities(self):
+        body = {"prompt": [7 + i % 900 for i in range(1000)], "max_tokens": 2, "prompt_logprobs": 20, "seed": 3}
+        events, done = self.client.stream("/v1/completions", body)
+        self.assertTrue(done)
+        told = [event["choices"][0]["prompt_logprobs"] for event in events if "prompt_logprobs" in event["choices"][0]]
+        self.assertEqual([len(told), len(told[0])], [1, 1000])
 
     def test_a_call_of_many_items_leaves_room_for_others(self):
         server = Server("--max-num-queued-reqs", "8", "--max-num-seqs", "2")
@@ -136,6 +169,32 @@ class RoutesTest(unittest.TestCase):
             self.assertGreaterEqual(timings["ttft_ms"], timings["queue_ms"])
         events, _ = self.client.stream("/v1/completions", {**body, "n": 1, "timings": True})
         self.assertEqual(events[-1]["choices"][0]["timings"]["predicted_n"], 8)
+
+    def test_a_prompt_that_no_context_holds_costs_little(self):
+        def cpu_seconds():
+            fields = Path(f"/proc/{self.server.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        for text in ("x" * (8 << 20), "word " * (1 << 20), "\u00fc" * 1_300_000):
+            before = cpu_seconds()
+            answer = self.client.post("/v1/completions", {"prompt": text[:(8 << 20) - 100], "max_tokens": 1})
+            self.assertEqual((answer.status, answer.error["code"]), (400, "context_length_exceeded"), answer.body[:300])
+            self.assertLess(cpu_seconds() - before, MOST_CPU_S)
+
+    def test_bodies_are_taken_as_they_are(self):
+        answer = self.client.post("/v1/completions", {"prompt": "x"}, headers={"Content-Encoding": "gzip"})
+        self.assertEqual((answer.status, answer.error["code"]), (415, "unsupported_media_type"))
+
+    def test_what_the_model_cannot_do_is_not_offered(self):
+        server = Server(model=ROOT / "tests" / "goldens" / "models" / "llama_plain")
+        self.addCleanup(server.stop)
+        client = Client(server.port)
+        for path, body in [("/v1/completions", {"prompt": "text"}), ("/tokenize", {"prompt": "text"}),
+                           ("/v1/chat/completions", {"messages": [{"role": "user", "content": "text"}]})]:
+            answer = client.post(path, body)
+            self.assertEqual((answer.status, answer.error["code"]), (501, "feature_disabled"), answer.body)
+            self.assertNotIn(str(ROOT), answer.body.decode())
+        self.assertEqual(client.post("/v1/completions", {"prompt": [1, 2], "max_tokens": 1}).status, 200)
 
     def test_what_is_too_much_is_the_requests_fault(self):
         answer = self.client.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x" * (5 << 20)}]})

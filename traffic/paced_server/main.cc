@@ -55,8 +55,7 @@ std::string serve(ServerDoor& door, const ServerArguments& arguments) {
     const EngineThread thread(model.engine(), {}, [&server](const std::string& message) {
       server.engine_failed(message);
     });
-    server.open(thread);
-    say("listening on " + door.url());
+    if (server.open(thread)) say("listening on " + door.url());
     failure = server.wait();
   }
   model.engine().set_observer(nullptr);
