@@ -125,7 +125,8 @@ def main():
     if not asked.no_1b:
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "config.json").write_text(json.dumps(LLAMA_1B))
-            dummy = ("-m", directory, "--load-format", "dummy", "--max-model-len", 2048)
+            # 32 prompts beside running answers take longer than the usual 30 s of patience.
+            dummy = ("-m", directory, "--load-format", "dummy", "--max-model-len", 2048, "--queue-timeout", 600)
             show_model("dummy Llama-3.2-1B", dummy, 128, 64, asked.model_seconds)
     show_restart("bundled model", bundled, 5)
     return 0
