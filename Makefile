@@ -101,7 +101,7 @@ format: ## Lay out the sources as .clang-format says
 	$(DEPS) build test
 	tools/check_format.sh --fix
 
-nightly: check ## The long runs: full random tests, equalities, the second compiler, ThreadSanitizer, ten minutes of each fuzz target
+nightly: check ## The long runs: full random tests, equalities, the second compiler, ThreadSanitizer, ten minutes of each fuzz target, load
 	$(DEPS) build test lint fuzz
 	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=7200
 	$(BUILD) release
@@ -111,6 +111,7 @@ nightly: check ## The long runs: full random tests, equalities, the second compi
 	$(BUILD) lint
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=600
+	$(MAKE) load
 
 install: ## Binary, library, headers, CMake package, man page and completions into PREFIX (and DESTDIR)
 	$(DEPS) build install

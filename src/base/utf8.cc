@@ -113,4 +113,11 @@ size_t incomplete_utf8_suffix(std::string_view text) {
   return 0;
 }
 
+int64_t count_code_points(std::string_view text) {
+  constexpr unsigned kContinuationMask = 0xC0, kContinuation = 0x80;
+  return std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & kContinuationMask) != kContinuation;
+  });
+}
+
 }  // namespace paceline

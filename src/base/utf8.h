@@ -27,6 +27,9 @@ bool is_valid_utf8(std::string_view text);
 // Python's errors="replace" do.
 std::string replace_invalid_utf8(std::string_view text);
 
+// Of well-formed text.
+int64_t count_code_points(std::string_view text);
+
 // The number of bytes at the end of `text` that begin a code point which more bytes could complete.
 size_t incomplete_utf8_suffix(std::string_view text);
 

@@ -26,10 +26,7 @@ std::string_view last_character(std::string_view text) {
   return text.substr(begin);
 }
 
-int64_t length_of(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; });
-}
+int64_t length_of(std::string_view text) { return count_code_points(text); }
 
 std::vector<std::string_view> characters_of(std::string_view text) {
   std::vector<std::string_view> all;

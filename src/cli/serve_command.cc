@@ -4,6 +4,8 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/model_opening.h"
@@ -43,13 +45,21 @@ LoadOptions loading(const Settings& settings) {
   return options;
 }
 
+// Where the model's files lie is nobody else's business, unless it was made its name.
+std::vector<std::string> public_names(const Settings& settings) {
+  std::vector<std::string> names = served_names(settings);
+  if (!settings.served_model_names.empty()) return names;
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('/'); });
+  return names;
+}
+
 ServerOptions serving(const Settings& settings, Session& session) {
   ServerOptions options{.address = {.host = settings.host,
                                     .port = static_cast<uint16_t>(settings.port),
                                     .unix_socket = settings.unix_socket,
                                     .tls_certificate = settings.tls_certificate,
                                     .tls_key = settings.tls_key},
-                        .model_names = served_names(settings),
+                        .model_names = public_names(settings),
                         .api_keys = settings.api_keys,
                         .allowed_hosts = settings.allowed_hosts,
                         .queue_timeout = milliseconds(settings.queue_timeout_s),

@@ -13,9 +13,7 @@ std::vector<std::string> served_names(const Settings& settings) {
   std::filesystem::path last = std::filesystem::path(path).lexically_normal();
   if (!last.has_filename()) last = last.parent_path();
   std::vector<std::string> names = {last.filename().string()};
-  // What was asked for by name is known by it too; where files lie is nobody else's business.
-  const bool is_name = !std::filesystem::path(path).is_absolute();
-  if (is_name && names[0] != path) names.push_back(path);
+  if (names[0] != path) names.push_back(path);
   return names;
 }
 

@@ -45,7 +45,7 @@ void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t
 }  // namespace
 
 TraceWriter::TraceWriter(const std::string& path, std::string_view model, const Engine& engine)
-    : path_(path), file_(std::fopen(path.c_str(), "wb")) {
+    : file_(std::fopen(path.c_str(), "wb")) {
   if (file_ == nullptr) {
     throw Error(ErrorCode::invalid, fmt::format("--trace {}: {}", path, std::strerror(errno)));
   }

@@ -29,7 +29,6 @@ class TraceWriter : public StepObserver {
   };
   void write_line();
 
-  std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
   EngineClock::time_point begin_ = EngineClock::now();
   std::string line_;  // reused

@@ -56,6 +56,12 @@ void write_usage(JsonWriter& writer, const AnswerUsage& usage) {
   writer.end_object();
 }
 
+void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids) {
+  writer.key("token_ids").begin_array();
+  for (const int32_t id : ids) writer.integer(id);
+  writer.end_array();
+}
+
 void write_choice_end(JsonWriter& writer, const AnswerChoice& choice) {
   writer.member("finish_reason", choice.finish_reason).key("stop_reason");
   if (!choice.stop_reason) {
@@ -69,13 +75,29 @@ void write_choice_end(JsonWriter& writer, const AnswerChoice& choice) {
     writer.key("prompt_logprobs");
     write_prompt_logprobs(writer, *choice.prompt_logprobs);
   }
-  if (choice.token_ids) {
-    writer.key("token_ids").begin_array();
-    for (const int32_t id : *choice.token_ids) writer.integer(id);
-    writer.end_array();
-  }
+  if (choice.token_ids) write_token_ids(writer, *choice.token_ids);
   if (choice.timings) write_timings(writer, *choice.timings);
   writer.member("seed", choice.seed);
+}
+
+std::string choices_json(const ChoicesAnswer& answer, std::string_view object,
+                         void (*write_body)(JsonWriter& writer, const AnswerChoice& choice,
+                                            TokenNaming naming)) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, answer.head, object);
+  writer.key("choices").begin_array();
+  for (const AnswerChoice& choice : answer.choices) {
+    writer.begin_object().member("index", choice.index);
+    write_body(writer, choice, answer.naming);
+    write_choice_end(writer, choice);
+    writer.end_object();
+  }
+  writer.end_array();
+  write_usage(writer, answer.usage);
+  writer.end_object();
+  return json;
 }
 
 AnswerHead new_head(std::string_view id_prefix, std::string model) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -68,9 +69,24 @@ struct AnswerChoice {
 // How tokens are written where log-probabilities name them.
 enum class TokenNaming : uint8_t { text, id };
 
+// What completions and chats answer.
+struct ChoicesAnswer {
+  AnswerHead head;
+  std::vector<AnswerChoice> choices;  // by prompt, then by k: index = prompt * n + k
+  AnswerUsage usage;
+  TokenNaming naming = TokenNaming::text;
+};
+
+// JSON; `write_body` writes what comes between a choice's index and its end.
+std::string choices_json(const ChoicesAnswer& answer, std::string_view object,
+                         void (*write_body)(JsonWriter& writer, const AnswerChoice& choice,
+                                            TokenNaming naming));
+
 void write_head(JsonWriter& writer, const AnswerHead& head, std::string_view object);
 // The member "usage".
 void write_usage(JsonWriter& writer, const AnswerUsage& usage);
+// The member "token_ids".
+void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids);
 // The members finish_reason, stop_reason, prompt_logprobs, token_ids and timings (when there are
 // some), seed. Timings have the names of llama.cpp's server, and queue_ms and ttft_ms.
 void write_choice_end(JsonWriter& writer, const AnswerChoice& choice);

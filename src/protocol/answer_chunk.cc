@@ -5,13 +5,6 @@
 namespace paceline {
 namespace {
 
-void write_ids(JsonWriter& writer, const AnswerChunk& chunk) {
-  if (!chunk.token_ids) return;
-  writer.key("token_ids").begin_array();
-  for (const int32_t id : *chunk.token_ids) writer.integer(id);
-  writer.end_array();
-}
-
 void finish_chunk(JsonWriter& writer, const ChunkStyle& style) {
   writer.end_object().end_array();
   if (style.has_usage) writer.key("usage").null();
@@ -23,7 +16,7 @@ void finish_chunk(JsonWriter& writer, const ChunkStyle& style) {
 void write_chunk_end(JsonWriter& writer, const AnswerChunk& chunk) {
   if (chunk.ending == nullptr) {
     writer.key("finish_reason").null();
-    write_ids(writer, chunk);
+    if (chunk.token_ids) write_token_ids(writer, *chunk.token_ids);
     return;
   }
   AnswerChoice ending = *chunk.ending;
@@ -63,14 +56,8 @@ std::string chat_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
   if (chunk.text && (chunk.has_role || !chunk.text->empty())) {
     writer.member("content", *chunk.text);
   }
-  writer.end_object().key("logprobs");
-  if (chunk.logprobs) {
-    writer.begin_object().key("content");
-    write_chat_logprobs(writer, *chunk.logprobs, style.naming);
-    writer.key("refusal").null().end_object();
-  } else {
-    writer.null();
-  }
+  writer.end_object();
+  write_chat_choice_logprobs(writer, chunk.logprobs, style.naming);
   write_chunk_end(writer, chunk);
   finish_chunk(writer, style);
   return json;

@@ -5,30 +5,14 @@
 namespace paceline {
 
 std::string chat_answer_json(const ChatAnswer& answer) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, answer.head, "chat.completion");
-  writer.key("choices").begin_array();
-  for (const AnswerChoice& choice : answer.choices) {
-    writer.begin_object().member("index", choice.index);
-    writer.key("message").begin_object().member("role", "assistant").key("content");
-    choice.text ? writer.string(*choice.text) : writer.null();
-    writer.key("refusal").null().end_object().key("logprobs");
-    if (choice.logprobs) {
-      writer.begin_object().key("content");
-      write_chat_logprobs(writer, *choice.logprobs, answer.naming);
-      writer.key("refusal").null().end_object();
-    } else {
-      writer.null();
-    }
-    write_choice_end(writer, choice);
-    writer.end_object();
-  }
-  writer.end_array();
-  write_usage(writer, answer.usage);
-  writer.end_object();
-  return json;
+  return choices_json(
+      answer, "chat.completion",
+      [](JsonWriter& writer, const AnswerChoice& choice, TokenNaming naming) {
+        writer.key("message").begin_object().member("role", "assistant").key("content");
+        choice.text ? writer.string(*choice.text) : writer.null();
+        writer.key("refusal").null().end_object();
+        write_chat_choice_logprobs(writer, choice.logprobs, naming);
+      });
 }
 
 }  // namespace paceline

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "protocol/answer.h"
 
@@ -11,12 +10,7 @@ namespace paceline {
 
 constexpr std::string_view kChatIdPrefix = "chatcmpl-";
 
-struct ChatAnswer {
-  AnswerHead head;
-  std::vector<AnswerChoice> choices;
-  AnswerUsage usage;
-  TokenNaming naming = TokenNaming::text;
-};
+using ChatAnswer = ChoicesAnswer;
 
 std::string chat_answer_json(const ChatAnswer& answer);
 

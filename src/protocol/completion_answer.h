@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "protocol/answer.h"
 
@@ -11,12 +10,7 @@ namespace paceline {
 
 constexpr std::string_view kCompletionIdPrefix = "cmpl-";
 
-struct CompletionAnswer {
-  AnswerHead head;
-  std::vector<AnswerChoice> choices;  // by prompt, then by k: index = prompt * n + k
-  AnswerUsage usage;
-  TokenNaming naming = TokenNaming::text;
-};
+using CompletionAnswer = ChoicesAnswer;
 
 std::string completion_answer_json(const CompletionAnswer& answer);
 

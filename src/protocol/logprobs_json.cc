@@ -37,13 +37,6 @@ std::string completion_name(const NamedToken& token, TokenNaming naming) {
   return name;
 }
 
-int64_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char byte) {
-    constexpr unsigned kContinuationMask = 0xC0, kContinuation = 0x80;
-    return (static_cast<unsigned char>(byte) & kContinuationMask) != kContinuation;
-  });
-}
-
 // One object of alternatives; of two tokens with one name the likelier stays.
 void write_alternatives(JsonWriter& writer, const ReportedToken& reported, TokenNaming naming) {
   if (!reported.logprob) {
@@ -70,7 +63,7 @@ void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens, st
   for (const ReportedToken& reported : tokens) {
     writer.integer(offset);
     const size_t size = std::min(reported.text_bytes, text.size());
-    offset += count_characters(text.substr(0, size));
+    offset += count_code_points(text.substr(0, size));
     text.remove_prefix(size);
   }
   writer.end_array();
@@ -160,6 +153,19 @@ void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> to
     writer.end_object();
   }
   writer.end_array();
+}
+
+void write_chat_choice_logprobs(JsonWriter& writer,
+                                const std::optional<std::vector<ReportedToken>>& tokens,
+                                TokenNaming naming) {
+  writer.key("logprobs");
+  if (!tokens) {
+    writer.null();
+    return;
+  }
+  writer.begin_object().key("content");
+  write_chat_logprobs(writer, *tokens, naming);
+  writer.key("refusal").null().end_object();
 }
 
 }  // namespace paceline

@@ -25,4 +25,9 @@ void write_chat_logprobs(JsonWriter& writer, std::span<const ReportedToken> toke
 // likeliest reported.
 void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens);
 
+// The member "logprobs" of a chat's choice: an object of them, or null.
+void write_chat_choice_logprobs(JsonWriter& writer,
+                                const std::optional<std::vector<ReportedToken>>& tokens,
+                                TokenNaming naming);
+
 }  // namespace paceline

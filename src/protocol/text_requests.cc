@@ -97,6 +97,13 @@ TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& ter
   ChatInput input;
   reader.read<ChatInput>(kChatFields, input);
   reader.finish();
+  int num_inputs = 0;
+  for (const std::string_view name : {"prompt", "content", "messages"}) {
+    num_inputs += body.find_value(name) == nullptr ? 0 : 1;
+  }
+  if (num_inputs > 1) {
+    throw RequestError("prompt", "invalid_value", "prompt, content, messages: one of them");
+  }
   if (body.find_value("messages") != nullptr) {
     request.messages = std::move(input);
   } else if (!request.text) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/http_field.h"
 #include "server/http_refusal.h"
 
 namespace paceline {
@@ -9,18 +10,6 @@ namespace {
 
 constexpr size_t kMaxSizeDigits = 16;
 constexpr size_t kMaxExtensionBytes = 256;
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return (byte < 0x20 && c != '\t') || byte == 0x7f;
-}
 
 [[noreturn]] void refuse_size() {
   throw HttpRefusal(400, "the body isn't well-formed chunks: hexadecimal size, CRLF, data, CRLF");
@@ -52,7 +41,7 @@ void HttpChunkDecoder::take_framing(char c, size_t body_bytes) {
     case Place::extension:
       if (c == '\r') {
         place_ = Place::size_end;
-      } else if (is_control(c) || ++extension_bytes_ > kMaxExtensionBytes) {
+      } else if (is_control_character(c) || ++extension_bytes_ > kMaxExtensionBytes) {
         throw HttpRefusal(400, "a chunk extension that is too long or not text");
       }
       return;
@@ -109,7 +98,7 @@ void HttpChunkDecoder::take_trailer(char c) {
       place_ = Place::last_lf;
     } else if (c == ':' && !at_line_start_) {
       place_ = Place::trailer_value;
-    } else if (is_control(c) || c == ' ' || c == '\t' || c == ':') {
+    } else if (is_control_character(c) || c == ' ' || c == '\t' || c == ':') {
       throw HttpRefusal(400, "a trailer line that isn't `name: value`");
     }
     at_line_start_ = false;
@@ -117,7 +106,7 @@ void HttpChunkDecoder::take_trailer(char c) {
   }
   if (c == '\r') {
     place_ = Place::trailer_lf;
-  } else if (is_control(c)) {
+  } else if (is_control_character(c)) {
     throw HttpRefusal(400, "a control character in the trailer");
   }
 }

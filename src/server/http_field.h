@@ -9,6 +9,11 @@
 
 namespace paceline {
 
+// 0 to 15, or -1.
+int hex_digit(char c);
+// ASCII below the space, and DEL.
+bool is_control_character(char c);
+
 // Letters of ASCII in either case.
 bool same_http_token(std::string_view a, std::string_view b);
 

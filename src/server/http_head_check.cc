@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "server/http_field.h"
 #include "server/http_refusal.h"
 
 namespace paceline {
@@ -12,11 +13,6 @@ constexpr size_t kVersionBytes = 8;  // "HTTP/1.1"
 constexpr size_t kLineEndBytes = 2;
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
-
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
-}
 
 std::string limit_of(size_t bytes) { return "the limit is " + std::to_string(bytes) + " bytes"; }
 
@@ -39,7 +35,8 @@ void HttpHeadCheck::take_byte(char c) {
     return;
   }
   if (c == '\n') throw HttpRefusal(400, "a line feed without a carriage return");
-  if (is_control(c) && c != '\t') throw HttpRefusal(400, "a control character in the header");
+  if (is_control_character(c) && c != '\t')
+    throw HttpRefusal(400, "a control character in the header");
   if (place_ == Place::fields) {
     take_field_byte(c);
   } else {

@@ -9,13 +9,6 @@
 namespace paceline {
 namespace {
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
@@ -33,11 +26,6 @@ std::string percent_decoded(std::string_view text) {
     i += 2;
   }
   return decoded;
-}
-
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
 }
 
 // "http://host" goes; what it names is the Host header's business.
@@ -74,7 +62,7 @@ HttpTarget parse_http_target(std::string_view target) {
   HttpTarget result{.path = path.empty() ? "/" : percent_decoded(path), .query = ""};
   if (question != std::string_view::npos) result.query = rest.substr(question + 1);
   if (!is_valid_utf8(result.path)) throw HttpRefusal(400, "the path isn't UTF-8");
-  if (std::any_of(result.path.begin(), result.path.end(), is_control)) {
+  if (std::any_of(result.path.begin(), result.path.end(), is_control_character)) {
     throw HttpRefusal(400, "the path holds a control character");
   }
   return result;

@@ -5,21 +5,11 @@
 #include <span>
 #include <utility>
 
+#include "base/utf8.h"
 #include "protocol/completed_answers.h"
 #include "protocol/reported_tokens.h"
 
 namespace paceline {
-namespace {
-
-int64_t count_characters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char byte) {
-    constexpr unsigned kContinuationMask = 0xC0, kContinuation = 0x80;
-    return (static_cast<unsigned char>(byte) & kContinuationMask) != kContinuation;
-  });
-}
-
-}  // namespace
-
 void StreamedChoice::echo(std::string text, std::vector<ReportedToken> tokens) {
   pending_.insert(0, text);
   echoed_ = std::move(tokens);
@@ -77,7 +67,7 @@ void StreamedChoice::count_named(const std::vector<ReportedToken>& tokens) {
   for (const ReportedToken& token : tokens) {
     const size_t begin = std::min(named_bytes_, text_.size());
     const size_t size = std::min(token.text_bytes, text_.size() - begin);
-    named_characters_ += count_characters(std::string_view(text_).substr(begin, size));
+    named_characters_ += count_code_points(std::string_view(text_).substr(begin, size));
     named_bytes_ = begin + size;
   }
 }

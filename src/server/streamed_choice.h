@@ -30,7 +30,6 @@ class StreamedChoice {
   // The prompt, in front of all else, and its tokens if log-probabilities are told.
   void echo(std::string text, std::vector<ReportedToken> tokens);
   void add(std::string_view text) { pending_ += text; }
-  bool has_ended() const { return has_ended_; }
 
   // Calls `write` with the chunk that says all there is to say of `completion`, if there is
   // something. A token is told with the piece that has the last of its text, and nothing is told

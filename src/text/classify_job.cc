@@ -64,7 +64,6 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
     add_label_requests(labels);
   }
   if (row.needs_last_row()) {
-    row_index_ = requests_.size();
     requests_.push_back(std::move(row));
     label_of_request_.emplace_back();
   }

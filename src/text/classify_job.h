@@ -45,7 +45,6 @@ class ClassifyJob {
   std::vector<TokenId> prompt_;
   std::vector<GenerateRequest> requests_;
   std::optional<size_t> hold_index_;
-  std::optional<size_t> row_index_;  // the request whose last row is wanted
   std::vector<std::optional<size_t>> label_of_request_;
   size_t num_open_ = 0;
 

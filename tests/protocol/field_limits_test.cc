@@ -161,7 +161,11 @@ std::string companions(const Endpoint& endpoint, const FieldInfo& field, const s
 }
 
 std::string body_with(const Endpoint& endpoint, const FieldInfo& field, const std::string& value) {
-  const bool stands_alone = endpoint.required.starts_with(fmt::format("\"{}\"", field.name));
+  // Of /tokenize's inputs only one may be there.
+  const bool is_other_input =
+      endpoint.name == "tokenize" && (field.name == "content" || field.name == "messages");
+  const bool stands_alone =
+      is_other_input || endpoint.required.starts_with(fmt::format("\"{}\"", field.name));
   return fmt::format("{{{}\"{}\": {}{}}}", stands_alone ? "" : endpoint.required + ", ", field.name,
                      value, companions(endpoint, field, value));
 }
