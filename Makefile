@@ -10,7 +10,8 @@ JOBS ?= $(shell nproc)
 DEPS := @tools/install_deps.sh
 CONFIGURE := @cmake --log-level=WARNING --preset
 BUILD := @cmake --build --parallel $(JOBS) --preset
-CTEST := ctest --parallel $(JOBS) --preset
+# Many tests wait for servers more than they compute.
+CTEST := ctest --parallel $(shell expr $(JOBS) + 1) --preset
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve lint format nightly install clean
