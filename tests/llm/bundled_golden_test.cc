@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "paceline/llm.h"
+#include "tests/source_path.h"
 
 namespace paceline {
 namespace {
@@ -49,10 +50,9 @@ Golden read_golden(const std::string& path) {
 }
 
 TEST(BundledModelGolden, bfloat16_stays_close_to_transformers_in_float32) {
-  const std::string source = PACELINE_SOURCE_DIR;
-  const std::string model = source + "/models/paceline-10m";
+  const std::string model = source_path("models/paceline-10m");
   ASSERT_TRUE(std::filesystem::exists(model + "/model.safetensors"));
-  const Golden golden = read_golden(source + "/tests/goldens/bundled/paceline-10m.json");
+  const Golden golden = read_golden(source_path("tests/goldens/bundled/paceline-10m.json"));
   LLM llm = LLM::load({.model = model, .max_num_seqs = 1, .num_threads = 2});
   const std::vector<Logprob> scored = llm.score(golden.input_ids, {.num_top_logprobs = 20});
   ASSERT_EQ(scored.size(), golden.input_ids.size());

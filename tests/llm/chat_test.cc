@@ -5,16 +5,13 @@
 
 #include "paceline/llm.h"
 #include "tests/expect_error.h"
+#include "tests/source_path.h"
 
 namespace paceline {
 namespace {
 
-std::string source(const std::string& path) {
-  return std::string(PACELINE_SOURCE_DIR) + "/" + path;
-}
-
 LoadOptions bundled() {
-  return {.model = source("models/paceline-10m"), .max_num_seqs = 2, .num_threads = 2};
+  return {.model = source_path("models/paceline-10m"), .max_num_seqs = 2, .num_threads = 2};
 }
 
 GenerateOptions greedy(int64_t max_tokens) {
@@ -85,7 +82,8 @@ TEST(Chat, the_bundled_model_has_nothing_odd) {
 }
 
 TEST(Chat, a_model_without_a_tokenizer_says_so) {
-  LLM llm = LLM::load({.model = source("tests/goldens/models/llama_plain"), .max_num_seqs = 2});
+  LLM llm =
+      LLM::load({.model = source_path("tests/goldens/models/llama_plain"), .max_num_seqs = 2});
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.render(hello()); });
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.chat(hello()); });
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "paceline/llm.h"
+#include "tests/source_path.h"
 
 namespace paceline {
 namespace {
@@ -173,8 +174,7 @@ void cross_all(const LoadOptions& base, const Prompt& prompt, const GenerateOpti
 class FeaturePairs : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FeaturePairs, change_no_bit_however_they_are_run) {
-  const std::string source = PACELINE_SOURCE_DIR;
-  cross_all({.model = source + "/tests/goldens/models/" + GetParam(),
+  cross_all({.model = source_path("tests/goldens/models/" + GetParam()),
              .max_num_seqs = 1,
              .num_threads = 1},
             kPrompt, {.max_tokens = 24, .seed = 7});
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,
                          [](const auto& golden) { return golden.param; });
 
 TEST(FeaturePairsText, stop_strings_and_text_too) {
-  const std::string model = std::string(PACELINE_SOURCE_DIR) + "/models/paceline-10m";
+  const std::string model = source_path("models/paceline-10m");
   if (!std::filesystem::exists(model + "/model.safetensors")) {
     GTEST_SKIP() << "the bundled model isn't here";
   }

@@ -8,13 +8,12 @@
 #include <string>
 
 #include "tests/expect_error.h"
+#include "tests/source_path.h"
 
 namespace paceline {
 namespace {
 
-std::string golden(const std::string& name) {
-  return std::string(PACELINE_SOURCE_DIR) + "/tests/goldens/models/" + name;
-}
+std::string golden(const std::string& name) { return source_path("tests/goldens/models/" + name); }
 
 LoadOptions small(const std::string& name) {
   return {.model = golden(name), .max_num_seqs = 4, .num_threads = 2};

@@ -10,16 +10,15 @@
 
 #include "paceline/llm.h"
 #include "tests/expect_error.h"
+#include "tests/source_path.h"
 
 namespace paceline {
 namespace {
 
-std::string source(const std::string& path) {
-  return std::string(PACELINE_SOURCE_DIR) + "/" + path;
-}
-
 LoadOptions bundled(int64_t max_model_len = 256) {
-  return {.model = source("models/paceline-10m"), .max_model_len = max_model_len, .num_threads = 2};
+  return {.model = source_path("models/paceline-10m"),
+          .max_model_len = max_model_len,
+          .num_threads = 2};
 }
 
 // So many tokens and some, others for another `first` word.
@@ -138,7 +137,7 @@ TEST(SystemPrompt, the_option_is_named_when_it_cannot_be) {
     LLM refusing = LLM::load(options);
     expect_error(code, {"--system-prompt", words}, [&] { refusing.preload_system_prompt(text); });
   }
-  LLM tokens_only = LLM::load({.model = source("tests/goldens/models/llama_plain")});
+  LLM tokens_only = LLM::load({.model = source_path("tests/goldens/models/llama_plain")});
   expect_error(ErrorCode::not_found, {"--system-prompt", "tokenizer.json"},
                [&] { tokens_only.preload_system_prompt(text); });
 }

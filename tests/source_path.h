@@ -1,0 +1,15 @@
+// Where a file of the repository lies, for tests that read goldens or the bundled model.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// A path from the repository's root, such as "models/paceline-10m", as an absolute one.
+inline std::string source_path(std::string_view relative) {
+  return (std::filesystem::path(PACELINE_SOURCE_DIR) / relative).string();
+}
+
+}  // namespace paceline
