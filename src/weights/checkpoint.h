@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tensor/grouped_rows.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
@@ -40,6 +41,13 @@ class Checkpoint {
   // corrupt when its shape is not `shape`, naming both. Valid until release(name) or the
   // checkpoint's end.
   virtual Tensor read(std::string_view name, const Extents& shape) = 0;
+
+  // The matrix [rows, row length] as it was quantised, or null when it is stored as plain numbers;
+  // read() delivers any matrix as numbers. Throws as read() does. Valid as long as read()'s view.
+  virtual std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,
+                                                          const Extents& /*shape*/) {
+    return nullptr;
+  }
 
   // The caller is done with the tensor's bytes: mapped pages go back to the system.
   virtual void release(std::string_view name) = 0;

@@ -18,8 +18,7 @@ void append(std::vector<uint64_t>& words, Hash128 hash) {
 
 }  // namespace
 
-Hash128 DigestedCheckpoint::digest_of(const Tensor& tensor) {
-  const std::span bytes(static_cast<const std::byte*>(tensor.raw()), tensor.size_bytes());
+std::vector<Hash128> DigestedCheckpoint::digests_of_pieces(std::span<const std::byte> bytes) {
   const size_t num_pieces = (bytes.size() + kPieceBytes - 1) / kPieceBytes;
   std::vector<Hash128> pieces(num_pieces);
   threads_.parallel_for(static_cast<int64_t>(num_pieces), 1, [&](int64_t begin, int64_t end, int) {
@@ -29,9 +28,25 @@ Hash128 DigestedCheckpoint::digest_of(const Tensor& tensor) {
           kNoSecret, bytes.subspan(first, std::min(kPieceBytes, bytes.size() - first)));
     }
   });
+  return pieces;
+}
+
+Hash128 DigestedCheckpoint::digest_of(const Tensor& tensor) {
+  const std::span bytes(static_cast<const std::byte*>(tensor.raw()), tensor.size_bytes());
   std::vector<uint64_t> words{static_cast<uint64_t>(tensor.dtype())};
   for (const int64_t size : tensor.shape()) words.push_back(static_cast<uint64_t>(size));
-  for (const Hash128 piece : pieces) append(words, piece);
+  for (const Hash128 piece : digests_of_pieces(bytes)) append(words, piece);
+  return siphash128(kNoSecret, words);
+}
+
+Hash128 DigestedCheckpoint::digest_of(const GroupedRows& rows) {
+  const Grouping grouping = rows.grouping();
+  std::vector<uint64_t> words{
+      static_cast<uint64_t>(rows.num_rows()), static_cast<uint64_t>(rows.row_length()),
+      static_cast<uint64_t>(grouping.bits), static_cast<uint64_t>(grouping.group_size)};
+  for (const std::span<const std::byte> bytes : rows.stored_bytes()) {
+    for (const Hash128 piece : digests_of_pieces(bytes)) append(words, piece);
+  }
   return siphash128(kNoSecret, words);
 }
 
@@ -39,6 +54,13 @@ Tensor DigestedCheckpoint::read(std::string_view name, const Extents& shape) {
   const Tensor tensor = source_.read(name, shape);
   if (!digests_.contains(name)) digests_.emplace(name, digest_of(tensor));
   return tensor;
+}
+
+std::shared_ptr<const GroupedRows> DigestedCheckpoint::read_grouped(std::string_view name,
+                                                                    const Extents& shape) {
+  auto rows = source_.read_grouped(name, shape);
+  if (rows != nullptr && !digests_.contains(name)) digests_.emplace(name, digest_of(*rows));
+  return rows;
 }
 
 Hash128 DigestedCheckpoint::digest() const {

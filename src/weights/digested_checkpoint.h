@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +30,14 @@ class DigestedCheckpoint : public Checkpoint {
     return source_.shape_of(name);
   }
   Tensor read(std::string_view name, const Extents& shape) override;
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                  const Extents& shape) override;
   void release(std::string_view name) override { source_.release(name); }
 
  private:
+  std::vector<Hash128> digests_of_pieces(std::span<const std::byte> bytes);
   Hash128 digest_of(const Tensor& tensor);
+  Hash128 digest_of(const GroupedRows& rows);
 
   Checkpoint& source_;
   ThreadPool& threads_;

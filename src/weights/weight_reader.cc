@@ -65,7 +65,20 @@ std::optional<Extents> WeightReader::shape_of(std::string_view name) const {
 Tensor WeightReader::read(std::string_view name, const Extents& shape) {
   const std::string in_file = file_name(name);
   const Tensor tensor = checkpoint_.read(in_file, shape);
-  num_elements_read_ += tensor.num_elements();
+  note_read(in_file, tensor.num_elements());
+  return tensor;
+}
+
+std::shared_ptr<const GroupedRows> WeightReader::read_grouped(std::string_view name,
+                                                              const Extents& shape) {
+  const std::string in_file = file_name(name);
+  auto rows = checkpoint_.read_grouped(in_file, shape);
+  if (rows != nullptr) note_read(in_file, rows->num_rows() * rows->row_length());
+  return rows;
+}
+
+void WeightReader::note_read(std::string_view in_file, int64_t num_elements) {
+  num_elements_read_ += num_elements;
   const auto& entries = checkpoint_.entries();
   const auto at = std::lower_bound(
       entries.begin(), entries.end(), in_file,
@@ -73,7 +86,6 @@ Tensor WeightReader::read(std::string_view name, const Extents& shape) {
   if (at != entries.end() && at->name == in_file) {
     read_[static_cast<size_t>(at - entries.begin())] = true;
   }
-  return tensor;
 }
 
 void WeightReader::release(std::string_view name) { checkpoint_.release(file_name(name)); }

@@ -24,6 +24,8 @@ class WeightReader {
   std::optional<Extents> shape_of(std::string_view name) const;
   // Throws what Checkpoint::read throws, with the name as the file has (or should have) it.
   Tensor read(std::string_view name, const Extents& shape);
+  // The matrix as it was quantised, or null when it is stored as plain numbers.
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name, const Extents& shape);
   void release(std::string_view name);
   // The checkpoint's name for a canonical name.
   std::string file_name(std::string_view name) const;
@@ -38,6 +40,8 @@ class WeightReader {
   int64_t num_elements_read() const { return num_elements_read_; }
 
  private:
+  void note_read(std::string_view in_file, int64_t num_elements);
+
   Checkpoint& checkpoint_;
   std::string prefix_;       // of the decoder's weights, e.g. "model."
   std::string head_prefix_;  // of lm_head.weight

@@ -1,0 +1,51 @@
+// GroupedRows is a matrix quantised in groups along its rows, whatever file format holds it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tensor/dtype.h"
+
+namespace paceline {
+
+// How the elements of a matrix share scales.
+struct Grouping {
+  int bits = 4;             // 4: every code is below 16; 8: below 256
+  int64_t group_size = 32;  // consecutive elements of a row: 16, 32, 64 or 128; divides the row
+  // The code that stands for zero, in every group: the offset is -zero_point * scale. Without one
+  // each group has an offset of its own.
+  std::optional<int> zero_point;
+
+  bool operator==(const Grouping&) const = default;
+};
+
+// Element i of row r is scale(r, i / group_size) * code(r, i) + offset(r, i / group_size): what MLX
+// calls affine, and what all block formats of GGUF come down to. Rows may be read by several
+// threads at once.
+class GroupedRows {
+ public:
+  virtual ~GroupedRows() = default;
+
+  virtual int64_t num_rows() const = 0;
+  virtual int64_t row_length() const = 0;
+  virtual Grouping grouping() const = 0;
+
+  // What the elements are exact in: the type that the format's own implementation returns.
+  virtual DType value_dtype() const = 0;
+
+  // One row apart: codes [row_length], scales and offsets [row_length / group_size].
+  virtual void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                          std::span<float> offsets) const = 0;
+
+  // One row's elements [row_length], bit for bit as the format's own implementation computes them
+  // (rounded to value_dtype()).
+  virtual void read_values(int64_t row, std::span<float> values) const = 0;
+
+  // The bytes that hold the matrix, for a digest.
+  virtual std::vector<std::span<const std::byte>> stored_bytes() const = 0;
+};
+
+}  // namespace paceline
