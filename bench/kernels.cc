@@ -34,6 +34,7 @@ void report_roofline(benchmark::State& state, Isa isa, ThreadPool& threads, Memo
   state.counters["GB/s"] = roofline.read_bytes_per_s / 1e9;
   state.counters["bf16 GFLOP/s"] = roofline.bf16_flops_per_s / 1e9;
   state.counters["f32 GFLOP/s"] = roofline.f32_flops_per_s / 1e9;
+  state.counters["int8 GOP/s"] = roofline.int8_ops_per_s / 1e9;
 }
 
 struct Options {

@@ -92,6 +92,18 @@ constexpr OptionDef kModelOptions[] = {
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.num_threads = static_cast<int>(as_integer(v)); }},
 
+    {.name = "activations",
+     .placeholder = "TYPE",
+     .kind = OptionKind::choice,
+     .choices = "auto int8 bfloat16 plain",
+     .default_text = "auto",
+     .help = "What products with quantised weights round their inputs to: auto (int8), int8 (the "
+             "fastest), bfloat16 (closer to the plain model), or plain: the weights become plain "
+             "numbers when they are loaded.",
+     .group = OptionGroup::model,
+     .commands = kOnModel,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.activations = as_text(v); }},
+
     // Memory.
     {.name = "kv-cache-dtype",
      .placeholder = "TYPE",

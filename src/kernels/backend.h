@@ -56,7 +56,8 @@ class Backend {
   void embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                  const Tensor& out);
 
-  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16.
+  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16. Quantised weights say
+  // what x is rounded to (ActivationType).
   //                                     x [rows, k], w [n, k], bias [n] or nullptr, out [rows, n]
   void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
 
@@ -137,7 +138,7 @@ class Backend {
 // The readable definition of every op in plain loops; slow. Accumulates in double.
 std::unique_ptr<Backend> make_reference_backend();
 
-enum class Isa : uint8_t { baseline, avx2, avx512, avx512bf16, amx };
+enum class Isa : uint8_t { baseline, avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx };
 
 std::string_view isa_name(Isa isa);
 // The fastest set of this machine, or the one PACELINE_ISA names. Throws Error invalid when that is

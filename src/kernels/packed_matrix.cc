@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "kernels/group_packing.h"
 
 namespace paceline {
 namespace {
@@ -90,7 +91,7 @@ PackedMatrix make_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {
   matrix.dtype = dtype;
   matrix.n = n;
   matrix.k = k;
-  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.num_panels()) * matrix.panel_bytes());
+  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.num_panels() * matrix.panel_bytes()));
   return matrix;
 }
 
@@ -121,13 +122,16 @@ PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& mem
 PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
                             Memory& memory) {
   PL_CHECK(!columns.empty(), "gather_columns: no columns");
+  for (const int32_t column : columns) {
+    PL_CHECK(column >= 0 && column < matrix.n,
+             fmt::format("gather_columns: column {} of {}", column, matrix.n));
+  }
+  if (matrix.groups) return gather_group_columns(matrix, columns, memory);
   PackedMatrix gathered =
       make_matrix(matrix.dtype, static_cast<int64_t>(columns.size()), matrix.k, memory);
   with_float_dtype(matrix.dtype, [&]<class T>() {
     for (int64_t i = 0; i < gathered.n; ++i) {
       const int64_t column = columns[static_cast<size_t>(i)];
-      PL_CHECK(column >= 0 && column < matrix.n,
-               fmt::format("gather_columns: column {} of {}", column, matrix.n));
       const T* from = panel_elements<T>(matrix, column / kPanelWidth);
       T* to = panel_elements<T>(gathered, i / kPanelWidth);
       for (int64_t k = 0; k < matrix.k; ++k) {
@@ -141,6 +145,7 @@ PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t>
 
 void unpack_row(const PackedMatrix& matrix, int64_t n, float* out) {
   PL_CHECK(n >= 0 && n < matrix.n, fmt::format("unpack_row: row {} of {}", n, matrix.n));
+  if (matrix.groups) return unpack_group_row(matrix, n, out);
   with_float_dtype(matrix.dtype, [&]<class T>() {
     const T* panel = panel_elements<T>(matrix, n / kPanelWidth);
     for (int64_t k = 0; k < matrix.k; ++k) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/thread_pool.h"
+#include "kernels/packed_groups.h"
 #include "kernels/packed_layout.h"
 #include "tensor/tensor.h"
 
@@ -13,30 +15,36 @@ namespace paceline {
 // Consecutive K values that lie beside each other for one column: pairs for bfloat16 (vdpbf16ps).
 constexpr int64_t interleave_of(DType dtype) { return dtype == DType::bf16 ? 2 : 1; }
 
-// Element (n, k) stands at panels[n / 32][k / interleave][n % 32][k % interleave]. N is padded with
-// zero columns to a multiple of 32, K with zeros to a multiple of the interleave.
+// From one panel of so many bytes to the next. Several panels stream at once: a multiple of a page
+// apart they would share cache sets and memory banks, so those stand 17 cache lines further.
+constexpr int64_t panel_stride(int64_t used_bytes) {
+  constexpr int64_t kPage = 4096, kGap = 17 * 64;
+  return used_bytes % kPage == 0 ? used_bytes + kGap : used_bytes;
+}
+
+// Plain: element (n, k) stands at panels[n / 32][k / interleave][n % 32][k % interleave]. N is
+// padded with zero columns to a multiple of 32, K with zeros to a multiple of the interleave.
+// Quantised: packed_groups.h.
 struct PackedMatrix {
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // of plain weights
+  std::optional<PackedGroups> groups;
   int64_t n = 0;  // outputs
   int64_t k = 0;  // inputs
   Buffer storage;
 
   int64_t num_panels() const { return (n + kPanelWidth - 1) / kPanelWidth; }
   int64_t padded_k() const {
-    const int64_t interleave = interleave_of(dtype);
+    const int64_t interleave = groups ? 1 : interleave_of(dtype);
     return (k + interleave - 1) / interleave * interleave;
   }
-  // From one panel to the next. Several panels stream at once: a multiple of a page apart they
-  // would share cache sets and memory banks, so those stand 17 cache lines further.
-  int64_t panel_elements() const {
-    constexpr int64_t kPage = 4096, kGap = 17 * 64;
-    const auto element = static_cast<int64_t>(dtype_bytes(dtype));
-    const int64_t used = padded_k() * kPanelWidth;
-    return used * element % kPage == 0 ? used + kGap / element : used;
+  int64_t num_groups() const { return k / groups->grouping.group_size; }
+  int64_t panel_bytes() const {
+    return panel_stride(groups ? kPanelHeadBytes + num_groups() * groups->group_bytes()
+                               : padded_k() * kPanelWidth * int64_t(dtype_bytes(dtype)));
   }
-  size_t panel_bytes() const { return static_cast<size_t>(panel_elements()) * dtype_bytes(dtype); }
+  int64_t panel_elements() const { return panel_bytes() / int64_t(dtype_bytes(dtype)); }
   const void* panel(int64_t index) const {
-    return static_cast<const char*>(storage.get()) + static_cast<size_t>(index) * panel_bytes();
+    return static_cast<const char*>(storage.get()) + index * panel_bytes();
   }
 };
 
@@ -45,11 +53,16 @@ struct PackedMatrix {
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
                          ThreadPool& threads);
 
+// The same for quantised parts ([Ni, K] each, of one grouping).
+PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations,
+                         Memory& memory, ThreadPool& threads);
+
 // The listed columns (ids in [0, n)) as a matrix of their own; products with it have the same bits.
 PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
                             Memory& memory);
 
-// Row n of the original [N, K] matrix as float32 into out[0, K).
+// Row n of the original [N, K] matrix as float32 into out[0, K): of quantised weights, what the
+// stored scales and codes say.
 void unpack_row(const PackedMatrix& matrix, int64_t n, float* out);
 
 }  // namespace paceline

@@ -65,7 +65,8 @@ Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double s
   const KernelTable& kernels = kernel_table(isa);
   return {measure_read(kernels, threads, memory, seconds),
           measure_run(kernels.run_bf16, kernels.run_bf16_flops, threads, seconds),
-          measure_run(kernels.run_f32, kernels.run_f32_flops, threads, seconds)};
+          measure_run(kernels.run_f32, kernels.run_f32_flops, threads, seconds),
+          measure_run(kernels.run_int8, kernels.run_int8_ops, threads, seconds)};
 }
 
 double measure_vdpbf16ps_flops_per_s(ThreadPool& threads, double seconds) {

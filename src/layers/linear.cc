@@ -24,20 +24,35 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
 
 Linear::Linear(const LoadContext& context, std::span<const Projection> projections,
                int64_t in_features, Bias bias) {
-  std::vector<Tensor> parts;
+  std::vector<std::unique_ptr<StoredMatrix>> parts;
+  const auto pack_parts = [&] {
+    weights_.push_back(pack_stored(context, parts));
+    parts.clear();
+  };
   for (const Projection& projection : projections) {
-    parts.push_back(
-        context.weights.read(projection.name + ".weight", {projection.out_features, in_features}));
+    auto part = std::make_unique<StoredMatrix>(context, projection.name + ".weight",
+                                               projection.out_features, in_features);
+    if (!parts.empty() && !parts.front()->packs_with(*part)) pack_parts();
+    parts.push_back(std::move(part));
   }
-  weight_ = pack_matrix(parts, context.weight_dtype, context.memory, context.threads);
-  for (const Projection& projection : projections) {
-    context.weights.release(projection.name + ".weight");
-  }
-  if (bias == Bias::stored) bias_ = load_biases(context, projections, weight_.n);
+  pack_parts();
+  if (bias == Bias::stored) bias_ = load_biases(context, projections, out_features());
+}
+
+int64_t Linear::out_features() const {
+  int64_t total = 0;
+  for (const PackedMatrix& weight : weights_) total += weight.n;
+  return total;
 }
 
 void Linear::forward(Backend& backend, const Tensor& x, const Tensor& out) const {
-  backend.matmul(x, weight_, bias_ ? &bias_->view : nullptr, out);
+  int64_t first = 0;
+  for (const PackedMatrix& weight : weights_) {
+    const int64_t end = first + weight.n;
+    const Tensor bias = bias_ ? bias_->view.slice(0, first, end) : Tensor();
+    backend.matmul(x, weight, bias_ ? &bias : nullptr, out.slice(1, first, end));
+    first = end;
+  }
 }
 
 }  // namespace paceline

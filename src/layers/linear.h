@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "layers/load_context.h"
@@ -28,11 +29,11 @@ class Linear {
   // x [rows, in_features] -> out [rows, sum of out_features]
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
-  const PackedMatrix& weight() const { return weight_; }
-  int64_t out_features() const { return weight_.n; }
+  int64_t out_features() const;
 
  private:
-  PackedMatrix weight_;
+  // One for all projections, or several where they are quantised in different ways.
+  std::vector<PackedMatrix> weights_;
   std::optional<OwnedTensor> bias_;  // [out_features] float32
 };
 

@@ -1,5 +1,8 @@
 #include "layers/load_context.h"
 
+#include <utility>
+#include <vector>
+
 namespace paceline {
 
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,
@@ -13,6 +16,40 @@ OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64
     for (int64_t i = 0; i < size; ++i) elements[i] += offset;
   }
   return vector;
+}
+
+StoredMatrix::StoredMatrix(const LoadContext& context, std::string name, int64_t rows,
+                           int64_t columns)
+    : weights_(context.weights), name_(std::move(name)) {
+  if (context.activations) grouped_ = weights_.read_grouped(name_, {rows, columns});
+  if (grouped_ == nullptr) plain_ = weights_.read(name_, {rows, columns});
+}
+
+StoredMatrix::~StoredMatrix() {
+  grouped_.reset();
+  weights_.release(name_);
+}
+
+bool StoredMatrix::packs_with(const StoredMatrix& other) const {
+  if ((grouped_ == nullptr) != (other.grouped_ == nullptr)) return false;
+  return grouped_ == nullptr || grouped_->grouping() == other.grouped_->grouping();
+}
+
+PackedMatrix pack_stored(const LoadContext& context,
+                         std::span<const std::unique_ptr<StoredMatrix>> parts) {
+  std::vector<Tensor> plain;
+  std::vector<const GroupedRows*> grouped;
+  for (const auto& part : parts) {
+    if (part->grouped_ != nullptr) {
+      grouped.push_back(part->grouped_.get());
+    } else {
+      plain.push_back(part->plain_);
+    }
+  }
+  if (grouped.empty()) {
+    return pack_matrix(plain, context.weight_dtype, context.memory, context.threads);
+  }
+  return pack_groups(grouped, *context.activations, context.memory, context.threads);
 }
 
 }  // namespace paceline

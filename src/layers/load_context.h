@@ -1,7 +1,13 @@
 // LoadContext is what a layer needs to take its weights from a checkpoint.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
 #include "base/thread_pool.h"
+#include "kernels/packed_matrix.h"
 #include "tensor/memory.h"
 #include "weights/weight_reader.h"
 
@@ -11,8 +17,38 @@ struct LoadContext {
   WeightReader& weights;
   Memory& memory;
   ThreadPool& threads;
-  DType weight_dtype;  // what matrices are packed as
+  DType weight_dtype;  // what plain matrices are packed as
+  // What products with quantised matrices round their inputs to; without one those matrices are
+  // made plain as they are read.
+  std::optional<ActivationType> activations;
 };
+
+// One stored matrix [rows, columns], plain or quantised as the checkpoint has it; its bytes are
+// released with it.
+class StoredMatrix {
+ public:
+  // Throws what WeightReader::read throws.
+  StoredMatrix(const LoadContext& context, std::string name, int64_t rows, int64_t columns);
+  ~StoredMatrix();
+  StoredMatrix(const StoredMatrix&) = delete;
+  StoredMatrix& operator=(const StoredMatrix&) = delete;
+
+  // Whether one PackedMatrix can hold both.
+  bool packs_with(const StoredMatrix& other) const;
+
+ private:
+  friend PackedMatrix pack_stored(const LoadContext& context,
+                                  std::span<const std::unique_ptr<StoredMatrix>> parts);
+
+  WeightReader& weights_;
+  std::string name_;
+  std::shared_ptr<const GroupedRows> grouped_;
+  Tensor plain_;  // without grouped_
+};
+
+// The matrices below one another; they must pack with each other.
+PackedMatrix pack_stored(const LoadContext& context,
+                         std::span<const std::unique_ptr<StoredMatrix>> parts);
 
 // The vector `name` [size] as float32, plus `offset` on every element (norms stored as w of 1 + w).
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,

@@ -64,6 +64,14 @@ DType choose_dtype(const std::string& name, DType automatic, std::string_view op
   return *dtype;
 }
 
+std::optional<ActivationType> choose_activations(const std::string& name) {
+  if (name == "auto" || name == "int8") return ActivationType::int8;
+  if (name == "bfloat16") return ActivationType::bf16;
+  if (name == "plain") return std::nullopt;
+  throw Error(ErrorCode::invalid,
+              fmt::format("--activations: \"{}\", expected auto, int8, bfloat16 or plain", name));
+}
+
 void check_positive(std::string_view option, int64_t value, int64_t max) {
   if (value < 1 || value > max) {
     throw Error(ErrorCode::invalid, fmt::format("{}: {}, expected 1 to {}", option, value, max));
@@ -158,7 +166,8 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const LoadOptions& optio
   const LoadContext context{.weights = weights,
                             .memory = model.memory,
                             .threads = *model.threads,
-                            .weight_dtype = model.weight_dtype};
+                            .weight_dtype = model.weight_dtype,
+                            .activations = choose_activations(options.activations)};
   model.decoder = std::make_unique<Decoder>(context, std::move(config));
   return options.fingerprint ? std::optional(digested.digest()) : std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <memory>
 
 namespace paceline {
 namespace {
@@ -60,11 +61,9 @@ bool is_finite(std::span<const float> state) {
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
                         const DecoderConfig& config) {
-  const std::array<Tensor, 1> parts = {
-      context.weights.read(name, {config.vocab_size, config.hidden_size})};
-  PackedMatrix table = pack_matrix(parts, context.weight_dtype, context.memory, context.threads);
-  context.weights.release(name);
-  return table;
+  const std::array parts = {std::make_unique<StoredMatrix>(context, std::string(name),
+                                                           config.vocab_size, config.hidden_size)};
+  return pack_stored(context, parts);
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace paceline {
 namespace {
 
-constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
-
 struct Product {
   OwnedTensor x;  // [rows, k]
   OwnedTensor bias;
@@ -21,10 +19,12 @@ struct Product {
 
 class Matmul : public IsaTest {
  protected:
-  Product make(DType dtype, int64_t rows, int64_t n, int64_t k) {
+  // At least k inputs: whole groups of them.
+  Product make(const WeightType& type, int64_t rows, int64_t n, int64_t least_k) {
+    const int64_t k = type.row_length(least_k);
     return {random_tensor(memory_, DType::f32, {rows, k}, 1),
             random_tensor(memory_, DType::f32, {n}, 2),
-            random_matrix(memory_, threads(), dtype, n, k, 3)};
+            random_matrix(memory_, threads(), type, n, k, 3)};
   }
 
   // Rows [begin, end) of the product in one call.
@@ -42,8 +42,8 @@ class Matmul : public IsaTest {
 TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
   // More rows than stay in the cache at once, and three segments of K.
   constexpr int64_t kRows = 300;
-  for (const DType dtype : kFloatTypes) {
-    const Product product = make(dtype, kRows, 167, 2100);
+  for (const WeightType& type : weight_types()) {
+    const Product product = make(type, kRows, 167, 2100);
     const std::vector<float> whole = multiply(backend(), product);
     Draws draws(7);
     for (const int64_t most : {1, 5, 13, 40, 290}) {
@@ -54,38 +54,38 @@ TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
         parts.insert(parts.end(), part.begin(), part.end());
         row = end;
       }
-      EXPECT_SAME_BITS(whole, parts) << dtype_name(dtype) << " in calls of up to " << most;
+      EXPECT_SAME_BITS(whole, parts) << type.name << " in calls of up to " << most;
     }
   }
 }
 
 TEST_P(Matmul, EveryNumberOfRowsGivesTheSameBits) {
-  for (const DType dtype : kFloatTypes) {
-    const Product product = make(dtype, 30, 96, 1030);
+  for (const WeightType& type : weight_types()) {
+    const Product product = make(type, 30, 96, 1030);
     const std::vector<float> whole = multiply(backend(), product);
     for (int64_t rows = 1; rows < 30; ++rows) {
       std::vector<float> first(whole.begin(), whole.begin() + rows * 96);
-      EXPECT_SAME_BITS(first, multiply(backend(), product, 0, rows)) << dtype_name(dtype) << rows;
+      EXPECT_SAME_BITS(first, multiply(backend(), product, 0, rows)) << type.name << rows;
     }
   }
 }
 
 TEST_P(Matmul, ThreadsChangeNoBit) {
-  for (const DType dtype : kFloatTypes) {
+  for (const WeightType& type : weight_types()) {
     for (const auto& [rows, n, k] : {std::tuple{1, 4000, 100}, {700, 40, 130}, {90, 1000, 64}}) {
-      const Product product = make(dtype, rows, n, k);
+      const Product product = make(type, rows, n, k);
       const std::vector<float> one_thread = multiply(backend(), product);
       for (const auto& other : backends()) {
-        EXPECT_SAME_BITS(one_thread, multiply(*other, product)) << dtype_name(dtype) << " " << rows;
+        EXPECT_SAME_BITS(one_thread, multiply(*other, product)) << type.name << " " << rows;
       }
     }
   }
 }
 
 TEST_P(Matmul, StridedRowsAndNothingWrittenBetweenThem) {
-  constexpr int64_t kRows = 14, kN = 45, kK = 1100, kXStride = kK + 19, kOutStride = kN + 6;
-  for (const DType dtype : kFloatTypes) {
-    const Product product = make(dtype, kRows, kN, kK);
+  constexpr int64_t kRows = 14, kN = 45, kK = 1152, kXStride = kK + 19, kOutStride = kN + 6;
+  for (const WeightType& type : weight_types()) {
+    const Product product = make(type, kRows, kN, kK);
     const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kXStride}, 9);
     std::fill_n(x.view.elements<float>(), kRows * kXStride,
                 std::numeric_limits<float>::quiet_NaN());
@@ -104,9 +104,9 @@ TEST_P(Matmul, StridedRowsAndNothingWrittenBetweenThem) {
 }
 
 TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
-  constexpr int64_t kRows = 5, kN = 203, kK = 1500;
-  for (const DType dtype : kFloatTypes) {
-    Product product = make(dtype, kRows, kN, kK);
+  constexpr int64_t kRows = 5, kN = 203, kK = 1536;
+  for (const WeightType& type : weight_types()) {
+    Product product = make(type, kRows, kN, kK);
     const std::vector<float> all = multiply(backend(), product);
     const std::vector<int32_t> columns = {202, 0, 33, 31, 32, 64, 33, 150};
     const auto num_columns = static_cast<int64_t>(columns.size());
@@ -121,13 +121,13 @@ TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
       for (const int32_t column : columns) expected.push_back(all[r * kN + column]);
     }
     backend().matmul(product.x.view, gathered, &bias.view, out.view);
-    EXPECT_SAME_BITS(to_vector(out.view), expected) << dtype_name(dtype);
+    EXPECT_SAME_BITS(to_vector(out.view), expected) << type.name;
   }
 }
 
 TEST_P(Matmul, NaNStaysInItsRow) {
-  for (const DType dtype : kFloatTypes) {
-    const Product product = make(dtype, 24, 64, 200);
+  for (const WeightType& type : weight_types()) {
+    const Product product = make(type, 24, 64, 200);
     std::vector<float> expected = multiply(backend(), product);
     product.x.view.row<float>(7)[100] = std::numeric_limits<float>::quiet_NaN();
     std::vector<float> result = multiply(backend(), product);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint64_t kSeed = 20240611;
 constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+const WeightType kBf16 = {"bfloat16", DType::bf16, {}};
 
 // Inputs [rows, width] and an output like them, for ops that take a row to a row.
 struct Rows {
@@ -98,10 +99,12 @@ struct MatmulInputs {
   PackedMatrix w;
 };
 
-OpCase matmul_case(DType dtype, int64_t rows, int64_t n, int64_t k, CaseSize size) {
-  const double weights = static_cast<double>(n * k) * static_cast<double>(dtype_bytes(dtype));
+OpCase matmul_case(const WeightType& type, int64_t rows, int64_t n, int64_t least_k,
+                   CaseSize size) {
+  const int64_t k = type.row_length(least_k);
+  const double weights = static_cast<double>(n * k) * type.bytes();
   const bool is_product = rows >= 16;
-  return {.name = fmt::format("matmul {} {}x{}x{}", dtype_name(dtype), rows, n, k),
+  return {.name = fmt::format("matmul {} {}x{}x{}", type.name, rows, n, k),
           .size = size,
           .tolerance = 8e-7 * std::sqrt(static_cast<double>(k)),
           .flops = is_product ? 2.0 * static_cast<double>(rows * n * k) : 0.0,
@@ -111,7 +114,7 @@ OpCase matmul_case(DType dtype, int64_t rows, int64_t n, int64_t k, CaseSize siz
             inputs->x = random_tensor(memory, DType::f32, {rows, k}, kSeed);
             inputs->bias = random_tensor(memory, DType::f32, {n}, kSeed + 1);
             inputs->out = allocate_tensor(memory, DType::f32, {rows, n});
-            inputs->w = random_matrix(memory, threads, dtype, n, k, kSeed + 2);
+            inputs->w = random_matrix(memory, threads, type, n, k, kSeed + 2);
             const bool has_bias = n % 2 == 1;
             return instance(inputs, [has_bias](Backend& backend, MatmulInputs& in) {
               backend.matmul(in.x.view, in.w, has_bias ? &in.bias.view : nullptr, in.out.view);
@@ -119,14 +122,16 @@ OpCase matmul_case(DType dtype, int64_t rows, int64_t n, int64_t k, CaseSize siz
           }};
 }
 
-OpCase embedding_case(DType dtype, int64_t rows, int64_t vocab, int64_t hidden, CaseSize size) {
-  return {.name = fmt::format("embedding {} {} of {}x{}", dtype_name(dtype), rows, vocab, hidden),
+OpCase embedding_case(const WeightType& type, int64_t rows, int64_t vocab, int64_t least_hidden,
+                      CaseSize size) {
+  const int64_t hidden = type.row_length(least_hidden);
+  return {.name = fmt::format("embedding {} {} of {}x{}", type.name, rows, vocab, hidden),
           .size = size,
           .bytes = static_cast<double>(rows * hidden * 4),
           .make = [=](ThreadPool& threads, Memory& memory) {
             auto inputs = std::make_shared<MatmulInputs>();
             inputs->out = allocate_tensor(memory, DType::f32, {rows, hidden});
-            inputs->w = random_matrix(memory, threads, dtype, vocab, hidden, kSeed);
+            inputs->w = random_matrix(memory, threads, type, vocab, hidden, kSeed);
             Draws draws(kSeed);
             std::vector<int32_t> ids;
             for (int64_t r = 0; r < rows; ++r)
@@ -265,23 +270,35 @@ void add_matmul_cases(std::vector<OpCase>& cases) {
       {1, 1, 1},      {1, 31, 2},     {2, 33, 5},    {3, 64, 63},    {4, 100, 128}, {5, 32, 1024},
       {6, 129, 1025}, {7, 65, 2049},  {8, 96, 1023}, {11, 40, 33},   {12, 160, 64}, {13, 33, 1100},
       {25, 224, 31},  {37, 97, 1024}, {64, 64, 96},  {1, 300, 2500}, {530, 35, 40}};
-  for (const DType dtype : kFloatTypes) {
+  for (const WeightType& type : weight_types()) {
     for (const auto& [rows, n, k] : small) {
-      cases.push_back(matmul_case(dtype, rows, n, k, CaseSize::small));
+      cases.push_back(matmul_case(type, rows, n, k, CaseSize::small));
     }
   }
   // The products of Llama-3.2-1B.
   const Shape large[] = {{0, 3072, 2048}, {0, 2048, 2048}, {0, 16384, 2048}, {0, 2048, 8192}};
   for (const int64_t rows : {512, 1, 2, 8, 32}) {
     for (const auto& [_, n, k] : large) {
-      cases.push_back(matmul_case(DType::bf16, rows, n, k, CaseSize::large));
+      cases.push_back(matmul_case(kBf16, rows, n, k, CaseSize::large));
     }
   }
-  cases.push_back(matmul_case(DType::bf16, 1, 128256, 2048, CaseSize::large));
-  cases.push_back(matmul_case(DType::bf16, 8, 128256, 2048, CaseSize::large));
-  for (const DType dtype : {DType::f32, DType::f16}) {
-    cases.push_back(matmul_case(dtype, 512, 2048, 2048, CaseSize::large));
-    cases.push_back(matmul_case(dtype, 1, 16384, 2048, CaseSize::large));
+  cases.push_back(matmul_case(kBf16, 1, 128256, 2048, CaseSize::large));
+  cases.push_back(matmul_case(kBf16, 8, 128256, 2048, CaseSize::large));
+  for (const WeightType& type : weight_types()) {
+    if (!type.groups && type.dtype == DType::bf16) continue;
+    cases.push_back(matmul_case(type, 512, 2048, 2048, CaseSize::large));
+    cases.push_back(matmul_case(type, 1, 16384, 2048, CaseSize::large));
+    cases.push_back(matmul_case(type, 8, 16384, 2048, CaseSize::large));
+    cases.push_back(matmul_case(type, 32, 16384, 2048, CaseSize::large));
+  }
+}
+
+// Square ones of every type that a model comes in.
+void add_square_cases(std::vector<OpCase>& cases) {
+  for (const WeightType& type : weight_types()) {
+    for (const int64_t size : {128, 256, 512, 1024, 2048, 4096}) {
+      cases.push_back(matmul_case(type, size, size, size, CaseSize::large));
+    }
   }
 }
 
@@ -337,11 +354,14 @@ void add_attention_cases(std::vector<OpCase>& cases) {
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   add_matmul_cases(cases);
+  add_square_cases(cases);
   add_attention_cases(cases);
   add_row_cases(cases);
+  for (const WeightType& type : weight_types()) {
+    cases.push_back(embedding_case(type, 9, 77, 50, CaseSize::small));
+    cases.push_back(embedding_case(type, 3, 40, 1027, CaseSize::small));
+  }
   for (const DType dtype : kFloatTypes) {
-    cases.push_back(embedding_case(dtype, 9, 77, 50, CaseSize::small));
-    cases.push_back(embedding_case(dtype, 3, 40, 1027, CaseSize::small));
     for (const int64_t block_size : {1, 3, 16, 64}) {
       cases.push_back(store_case(dtype, 83, 2, 24, block_size, CaseSize::small));
     }
@@ -351,7 +371,7 @@ std::vector<OpCase> op_cases() {
        {std::pair{32, 16}, {64, 32}, {20, 10}, {96, 24}, {256, 128}}) {
     cases.push_back(rope_case(5, 3, head_dim, half, CaseSize::small));
   }
-  cases.push_back(embedding_case(DType::bf16, 512, 128256, 2048, CaseSize::large));
+  cases.push_back(embedding_case(kBf16, 512, 128256, 2048, CaseSize::large));
   cases.push_back(store_case(DType::bf16, 512, 8, 64, 16, CaseSize::large));
   cases.push_back(rope_case(512, 40, 64, 32, CaseSize::large));
   return cases;

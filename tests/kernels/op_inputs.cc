@@ -38,6 +38,98 @@ PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, DType dtype, int
   return pack_matrix(std::span(&weights.view, 1), dtype, memory, threads);
 }
 
+namespace {
+
+// Weights of about one in magnitude.
+class RandomRows : public GroupedRows {
+ public:
+  RandomRows(Grouping grouping, int64_t n, int64_t k, uint64_t seed)
+      : grouping_(grouping), n_(n), k_(k), seed_(seed) {}
+
+  int64_t num_rows() const override { return n_; }
+  int64_t row_length() const override { return k_; }
+  Grouping grouping() const override { return grouping_; }
+  DType value_dtype() const override { return DType::f32; }
+
+  void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                  std::span<float> offsets) const override {
+    Draws draws(seed_ + static_cast<uint64_t>(row) * 7919);
+    const int num_codes = 1 << grouping_.bits;
+    for (uint8_t& code : codes) code = static_cast<uint8_t>(draws.below(num_codes));
+    for (size_t g = 0; g < scales.size(); ++g) {
+      scales[g] = draws.uniform(-2.0f, 2.0f) / static_cast<float>(num_codes);
+      offsets[g] = grouping_.zero_point ? -static_cast<float>(*grouping_.zero_point) * scales[g]
+                                        : draws.uniform(-1.0f, 1.0f);
+    }
+  }
+
+  void read_values(int64_t row, std::span<float> values) const override {
+    const auto size = static_cast<size_t>(grouping_.group_size);
+    std::vector<uint8_t> codes(static_cast<size_t>(k_));
+    std::vector<float> scales(codes.size() / size), offsets(scales.size());
+    read_codes(row, codes, scales, offsets);
+    for (size_t i = 0; i < codes.size(); ++i) {
+      values[i] = scales[i / size] * static_cast<float>(codes[i]) + offsets[i / size];
+    }
+  }
+
+  std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
+
+ private:
+  Grouping grouping_;
+  int64_t n_;
+  int64_t k_;
+  uint64_t seed_;
+};
+
+std::vector<WeightType> make_weight_types() {
+  std::vector<WeightType> types;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    types.push_back({std::string(dtype_name(dtype)), dtype, {}});
+  }
+  for (const int bits : {4, 8}) {
+    for (const int64_t size : {16, 32, 64, 128}) {
+      for (const bool has_offsets : {false, true}) {
+        Grouping grouping{.bits = bits, .group_size = size, .zero_point = 1 << (bits - 1)};
+        if (has_offsets) grouping.zero_point.reset();
+        const auto name = fmt::format("q{}x{}{}", bits, size, has_offsets ? " offsets" : "");
+        types.push_back({name, DType::bf16, PackedGroups{grouping, ActivationType::int8}});
+        if (size == 32 || size == 64) {
+          types.push_back(
+              {name + " as bfloat16", DType::bf16, PackedGroups{grouping, ActivationType::bf16}});
+        }
+      }
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+int64_t WeightType::row_length(int64_t k) const {
+  const int64_t unit = groups ? groups->grouping.group_size : 1;
+  return (k + unit - 1) / unit * unit;
+}
+
+double WeightType::bytes() const {
+  if (!groups) return static_cast<double>(dtype_bytes(dtype));
+  return static_cast<double>(groups->group_bytes()) /
+         static_cast<double>(groups->grouping.group_size * kPanelWidth);
+}
+
+const std::vector<WeightType>& weight_types() {
+  static const std::vector<WeightType> types = make_weight_types();
+  return types;
+}
+
+PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, const WeightType& type, int64_t n,
+                           int64_t k, uint64_t seed) {
+  if (!type.groups) return random_matrix(memory, threads, type.dtype, n, k, seed);
+  const RandomRows rows(type.groups->grouping, n, k, seed);
+  const GroupedRows* const part = &rows;
+  return pack_groups(std::span(&part, 1), type.groups->activations, memory, threads);
+}
+
 std::vector<float> to_vector(const Tensor& tensor) {
   std::vector<float> elements;
   elements.reserve(static_cast<size_t>(tensor.num_elements()));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,23 @@ OwnedTensor random_tensor(Memory& memory, DType dtype, Extents shape, uint64_t s
                           float size = 1.0f);
 PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, DType dtype, int64_t n, int64_t k,
                            uint64_t seed);
+
+// How weights may be stored: as plain numbers, or quantised in one of the layouts.
+struct WeightType {
+  std::string name;
+  DType dtype = DType::bf16;
+  std::optional<PackedGroups> groups;
+
+  // Rows of quantised weights are whole groups long: `k`, or the next length that is.
+  int64_t row_length(int64_t k) const;
+  // Of one weight with its share of scales.
+  double bytes() const;
+};
+// The plain ones, then every width of codes with every group size, with and without offsets.
+const std::vector<WeightType>& weight_types();
+// Codes, scales and offsets at random; k as row_length says.
+PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, const WeightType& type, int64_t n,
+                           int64_t k, uint64_t seed);
 
 // The elements of any view in row-major order.
 std::vector<float> to_vector(const Tensor& tensor);

@@ -131,7 +131,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   const LoadContext context{.weights = weights,
                             .memory = memory_,
                             .threads = threads_,
-                            .weight_dtype = options.weight_dtype};
+                            .weight_dtype = options.weight_dtype,
+                            .activations = {}};
   decoder_ = std::make_unique<Decoder>(context, std::move(config));
 
   std::vector<CacheGroup> groups;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/group_panels.h"
 #include "kernels/cpu/isa.h"
 
 namespace paceline {
@@ -38,6 +39,12 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
 
 void CpuBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                               const Tensor& out) {
+  if (table.groups) {
+    const GroupPanels weights = group_panels(table);
+    return for_each_row(out.size(0), table.k, [&](int64_t row) {
+      kernels_.embedding_groups(weights, ids[static_cast<size_t>(row)], scale, out.row<float>(row));
+    });
+  }
   const auto kernel = kernels_.embedding[static_cast<size_t>(table.dtype)];
   for_each_row(out.size(0), table.k, [&](int64_t row) {
     const int64_t id = ids[static_cast<size_t>(row)];

@@ -67,6 +67,12 @@ class CpuBackend final : public Backend {
     int64_t stride;  // bytes
   };
   PreparedRows prepare_rows(const Tensor& x, const PackedMatrix& w);
+  void multiply_plain(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                      const Tensor& out);
+  // Quantised weights with inputs of 8 bits, and taken apart into bfloat16 panel by panel.
+  void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
+  void multiply_expanded(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                         const Tensor& out);
 
   // The maximum and the sum of exponentials of every row; valid until the next call.
   const ExpSum* exp_sums(const Tensor& x);

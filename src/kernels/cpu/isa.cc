@@ -20,7 +20,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::array kAllIsas = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512bf16, Isa::amx};
+constexpr std::array kAllIsas = {Isa::baseline,   Isa::avx2,       Isa::avxvnni, Isa::avx512,
+                                 Isa::avx512vnni, Isa::avx512bf16, Isa::amx};
 
 #if defined(__x86_64__)
 
@@ -51,9 +52,9 @@ struct Features {
     constexpr uint32_t kLeaf7 = bit(16) | bit(17) | bit(30) | bit(31);  // F, DQ, BW, VL
     return have_avx2() && (leaf7_b & kLeaf7) == kLeaf7 && (states & kZmmState) == kZmmState;
   }
-  bool have_avx512bf16() const {
-    return have_avx512() && (leaf7_c & bit(11)) != 0 && (leaf7_1_a & bit(5)) != 0;  // VNNI, BF16
-  }
+  bool have_avxvnni() const { return have_avx2() && (leaf7_1_a & bit(4)) != 0; }
+  bool have_avx512vnni() const { return have_avx512() && (leaf7_c & bit(11)) != 0; }
+  bool have_avx512bf16() const { return have_avx512vnni() && (leaf7_1_a & bit(5)) != 0; }
   bool have_amx() const {
     constexpr uint32_t kLeaf7 = bit(22) | bit(24);  // AMX-BF16, AMX-TILE
     return have_avx512bf16() && (leaf7_d & kLeaf7) == kLeaf7 && (states & kTileState) == kTileState;
@@ -94,8 +95,12 @@ bool machine_runs(Isa isa) {
       return true;
     case Isa::avx2:
       return features.have_avx2();
+    case Isa::avxvnni:
+      return features.have_avxvnni();
     case Isa::avx512:
       return features.have_avx512();
+    case Isa::avx512vnni:
+      return features.have_avx512vnni();
     case Isa::avx512bf16:
       return features.have_avx512bf16();
     case Isa::amx:
@@ -110,8 +115,12 @@ KernelTable make_table(Isa isa) {
       break;
     case Isa::avx2:
       return avx2::make_kernel_table();
+    case Isa::avxvnni:
+      return avxvnni::make_kernel_table();
     case Isa::avx512:
       return avx512::make_kernel_table();
+    case Isa::avx512vnni:
+      return avx512vnni::make_kernel_table();
     case Isa::avx512bf16:
       return avx512bf16::make_kernel_table();
     case Isa::amx:
@@ -144,7 +153,7 @@ bool is_available(Isa isa) {
 
 Isa fastest_isa() {
   const Isa newest = available_isas().back();
-  return newest == Isa::avx512bf16 && has_slow_bf16_products() ? Isa::avx512 : newest;
+  return newest == Isa::avx512bf16 && has_slow_bf16_products() ? Isa::avx512vnni : newest;
 }
 
 std::string names_of(std::span<const Isa> isas) {
@@ -164,8 +173,12 @@ std::string_view isa_name(Isa isa) {
       return "baseline";
     case Isa::avx2:
       return "avx2";
+    case Isa::avxvnni:
+      return "avxvnni";
     case Isa::avx512:
       return "avx512";
+    case Isa::avx512vnni:
+      return "avx512vnni";
     case Isa::avx512bf16:
       return "avx512bf16";
     case Isa::amx:

@@ -7,6 +7,8 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 
 // Each fills the part of the table that its source defines.
 void add_matmul_kernels(KernelTable& table);
+void add_group_matmul_kernels(KernelTable& table);
+void add_group_row_kernels(KernelTable& table);
 void add_embedding_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
 void add_rope_kernels(KernelTable& table);

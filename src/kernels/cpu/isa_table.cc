@@ -7,6 +7,8 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 KernelTable make_kernel_table() {
   KernelTable table = {};
   add_matmul_kernels(table);
+  add_group_matmul_kernels(table);
+  add_group_row_kernels(table);
   add_embedding_kernels(table);
   add_norm_kernels(table);
   add_rope_kernels(table);

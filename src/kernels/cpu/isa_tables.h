@@ -11,6 +11,12 @@ KernelTable make_kernel_table();
 namespace avx2 {
 KernelTable make_kernel_table();
 }
+namespace avxvnni {
+KernelTable make_kernel_table();
+}
+namespace avx512vnni {
+KernelTable make_kernel_table();
+}
 namespace avx512 {
 KernelTable make_kernel_table();
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/group_task.h"
+
 namespace paceline {
 
 // Indexes the arrays of kernels that differ by element type, in the order of DType.
@@ -72,6 +74,14 @@ struct KernelTable {
   void (*prepare_row[kNumFloatTypes])(const float* x, int64_t k, int64_t padded_k, void* input);
   void (*matmul[kNumFloatTypes])(const MatmulTask& task);
 
+  // Quantised weights. A row of inputs takes quantized_row_bytes; expand_panel writes the panel
+  // that pack_matrix would have made of the weights' values in bfloat16.
+  int64_t (*quantized_row_bytes)(const GroupPanels& weights);
+  void (*quantize_row)(const float* x, const GroupPanels& weights, void* input);
+  void (*matmul_groups)(const GroupTask& task);
+  void (*expand_panel)(const GroupPanels& weights, int64_t panel, void* bf16_panel);
+  void (*embedding_groups)(const GroupPanels& weights, int64_t row, float scale, float* out);
+
   // out = column `column` (0 to 31) of a panel times scale.
   void (*embedding[kNumFloatTypes])(const void* panel, int64_t column, int64_t k, float scale,
                                     float* out);
@@ -122,7 +132,9 @@ struct KernelTable {
   float (*read)(const float* x, int64_t count);
   float (*run_bf16)(int64_t iterations, float seed);
   float (*run_f32)(int64_t iterations, float seed);
+  float (*run_int8)(int64_t iterations, float seed);
   int64_t run_bf16_flops;  // of one iteration
+  int64_t run_int8_ops;
   int64_t run_f32_flops;
 };
 

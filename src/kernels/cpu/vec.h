@@ -6,9 +6,9 @@
 // newer processor must never be the one copy that the linker keeps for all.
 #define PL_INLINE static inline __attribute__((always_inline))
 
-#if defined(PACELINE_ISA_AVX512) || defined(PACELINE_ISA_AVX512BF16) || defined(PACELINE_ISA_AMX)
+#if defined(__AVX512F__)
 #include "kernels/cpu/vec_avx512.h"
-#elif defined(PACELINE_ISA_AVX2)
+#elif defined(__AVX2__)
 #include "kernels/cpu/vec_avx2.h"
 #else
 #include "kernels/cpu/vec_baseline.h"

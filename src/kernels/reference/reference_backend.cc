@@ -5,6 +5,8 @@
 #include <numbers>
 #include <vector>
 
+#include "kernels/group_packing.h"
+
 namespace paceline {
 namespace {
 
@@ -40,6 +42,50 @@ void for_each_row(const Tensor& x, const Tensor& out, Body&& body) {
   }
 }
 
+// A group of inputs as 8-bit codes times a scale: the largest magnitude becomes 127.
+struct QuantizedInputs {
+  std::vector<double> codes;
+  double scale = 0.0;
+};
+
+QuantizedInputs quantize_inputs(const float* x, int64_t size) {
+  float largest = 0.0f;
+  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::abs(x[i]));
+  const float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+  QuantizedInputs inputs;
+  inputs.scale = double{largest / 127.0f};
+  for (int64_t i = 0; i < size; ++i) {
+    inputs.codes.push_back(double{std::nearbyint(std::clamp(x[i] * inverse, -127.0f, 127.0f))});
+  }
+  return inputs;
+}
+
+// Per group: the scales' product times the sum of the codes' products, and the offset times the
+// sum of the inputs.
+void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out) {
+  const int64_t size = w.groups->grouping.group_size;
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    std::vector<QuantizedInputs> groups;
+    for (int64_t k = 0; k < w.k; k += size)
+      groups.push_back(quantize_inputs(x.row<float>(r) + k, size));
+    for (int64_t n = 0; n < w.n; ++n) {
+      const GroupColumn column = unpack_group_column(w, n);
+      double sum = bias != nullptr ? double{bias->elements<float>()[n]} : 0.0;
+      for (size_t g = 0; g < groups.size(); ++g) {
+        double products = 0.0, inputs = 0.0;
+        for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
+          const double input = groups[g].codes[i];
+          products += input * column.codes[g * static_cast<size_t>(size) + i];
+          inputs += input;
+        }
+        sum += groups[g].scale *
+               (double{column.scales[g]} * products + double{column.offsets[g]} * inputs);
+      }
+      out.row<float>(r)[n] = static_cast<float>(sum);
+    }
+  }
+}
+
 }  // namespace
 
 void ReferenceBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids,
@@ -53,6 +99,9 @@ void ReferenceBackend::do_embedding(const PackedMatrix& table, std::span<const i
 
 void ReferenceBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                                  const Tensor& out) {
+  if (w.groups && w.groups->activations == ActivationType::int8) {
+    return multiply_int8(x, w, bias, out);
+  }
   std::vector<float> column(static_cast<size_t>(w.k));
   for (int64_t n = 0; n < w.n; ++n) {
     unpack_row(w, n, column.data());
@@ -61,7 +110,8 @@ void ReferenceBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const T
       double sum = 0.0;
       for (int64_t k = 0; k < w.k; ++k) {
         const float input = w.dtype == DType::bf16 ? to_float(to_bfloat16(row[k])) : row[k];
-        sum += double{input} * double{column[static_cast<size_t>(k)]};
+        const float weight = column[static_cast<size_t>(k)];
+        sum += double{input} * double{w.groups ? to_float(to_bfloat16(weight)) : weight};
       }
       if (bias != nullptr) sum += double{bias->elements<float>()[n]};
       out.row<float>(r)[n] = static_cast<float>(sum);

@@ -1,0 +1,20 @@
+// A quantised PackedMatrix as the kernels of one instruction set are told of it.
+#pragma once
+
+#include "kernels/cpu/group_task.h"
+#include "kernels/packed_matrix.h"
+
+namespace paceline {
+
+inline GroupPanels group_panels(const PackedMatrix& matrix) {
+  const Grouping& grouping = matrix.groups->grouping;
+  return {.panels = matrix.storage.get(),
+          .panel_bytes = matrix.panel_bytes(),
+          .k = matrix.k,
+          .group_size = grouping.group_size,
+          .bits = grouping.bits,
+          .has_offsets = matrix.groups->has_offsets(),
+          .zero_point = grouping.zero_point.value_or(0)};
+}
+
+}  // namespace paceline

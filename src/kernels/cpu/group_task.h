@@ -1,0 +1,38 @@
+// What kernels of quantised products are told; part of kernel_table.h.
+#pragma once
+
+#include <cstdint>
+
+namespace paceline {
+
+// The panels of a quantised matrix (packed_groups.h), as plain numbers.
+struct GroupPanels {
+  const void* panels = nullptr;  // panel 0 of the matrix
+  int64_t panel_bytes = 0;
+  int64_t k = 0;
+  int64_t group_size = 0;
+  int bits = 0;
+  bool has_offsets = false;
+  int zero_point = 0;  // without offsets
+};
+
+// Inputs of a quantised product: per row the codes [k], then of each group its float32 scale, the
+// int32 that its integer sums start from (-zero_point * sum of codes) and its float32 sum.
+struct GroupTask {
+  const void* inputs = nullptr;  // as quantize_row wrote them, [num_rows][input_stride bytes]
+  int64_t input_stride = 0;
+  int64_t num_rows = 0;
+  GroupPanels weights;
+  int64_t n = 0;
+  int64_t first_panel = 0;
+  int64_t last_panel = 0;
+  const float* bias = nullptr;  // [n] or nullptr
+  float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
+  int64_t out_stride = 0;
+  void* scratch = nullptr;  // of this thread, kGroupScratchBytes
+};
+
+// One panel of one segment with codes of 8 bits, scales and offsets for the shortest groups.
+constexpr int64_t kGroupScratchBytes = 1024 * 32 + 1024 / 16 * 128;
+
+}  // namespace paceline

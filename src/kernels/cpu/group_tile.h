@@ -1,0 +1,143 @@
+// A tile of sums of a quantised product: some rows times some vectors of columns over one segment.
+#pragma once
+
+#include "kernels/cpu/int_products.h"
+#include "kernels/packed_layout.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
+// A sum takes two registers, one of integers inside a group and one of floats; the rest hold
+// weights, scales and inputs.
+constexpr int kGroupSums = kAccumulators / 2 - (kAccumulators < 24 ? 2 : 0);
+constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
+constexpr int kMinGroupVectors = 2;
+constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
+// Of the codes of four elements (or halves of eight) in one panel.
+constexpr int64_t kStepBytes = kPanelWidth * 4;
+constexpr int64_t kGroupPrefetchBytes = 4096;
+constexpr int64_t kLineLanes = 16;  // of four codes each
+
+struct GroupTile {
+  const char* codes = nullptr;    // of the first row's inputs at the segment's start
+  const char* scales = nullptr;   // of the first row and the segment's first group
+  int64_t starts = 0;             // bytes from a scale to the start of its integer sums
+  int64_t sums = 0;               // and to the sum of its inputs
+  int64_t input_stride = 0;       // bytes from row to row, of all of them
+  const char* records = nullptr;  // the segment's first group in the first vector's panel
+  const char* factors = nullptr;  // of the tile's columns
+  int64_t panel_bytes = 0;
+  int64_t code_offset = 0;   // bytes from a record to the codes of the tile's first column
+  int64_t scale_offset = 0;  // and to its scale
+  int64_t group_bytes = 0;
+  int64_t group_size = 0;
+  int64_t num_groups = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  int64_t num_columns = 0;      // of the matrix, from the tile's first on
+  const float* bias = nullptr;  // at the tile's first column, in the last segment; or nullptr
+  bool is_first_segment = false;
+};
+
+template <class T>
+PL_INLINE T load_one(const char* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+// Where vector v of the tile's columns stands: in which panel, and how many lanes in.
+PL_INLINE int64_t panel_of(int v) { return v / kPanelVectors; }
+PL_INLINE int64_t lane_of(int v) { return v % kPanelVectors * int64_t{kLanes}; }
+
+template <int kRows, int kVectors>
+PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = v * int64_t{kLanes};
+    const int64_t count = min_of(tile.num_columns - column, kLanes);
+    if (count <= 0) return;
+    const Vec factors = load(reinterpret_cast<const float*>(
+        tile.factors + panel_of(v) * tile.panel_bytes + lane_of(v) * 4));
+    const Vec bias = tile.bias == nullptr ? Vec{} : load_upto(tile.bias + column, count);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      float* const out = tile.out + r * tile.out_stride + column;
+      Vec value = sums[r][v] * factors;
+      if (!tile.is_first_segment) value = load_upto(out, count) + value;
+      if (tile.bias != nullptr) value = value + bias;
+      store_upto(out, value, count);
+    }
+  }
+}
+
+// sums[r][v] += scale * float(sum of integer products), group after group; groups with offsets add
+// offset * sum of inputs.
+template <int kBits, bool kOffsets, int kRows, int kVectors>
+void multiply_group_tile(const GroupTile& tile) {
+  constexpr int kStepElements = 32 / kBits;
+  constexpr int64_t kInputStep = kStepElements / 4 * IntProduct::kInputBytes;
+  const char* inputs = tile.codes;
+  const char* scales = tile.scales;
+  const char* record = tile.records;
+  const int64_t stride = tile.input_stride;
+  Vec sums[kRows][kVectors] = {};
+  for (int64_t g = 0; g < tile.num_groups; ++g) {
+    Ints acc[kRows][kVectors];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Ints start = (Ints)splat_bits(load_one<uint32_t>(scales + r * stride + tile.starts));
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
+    }
+    const char* codes = record + tile.code_offset;
+    for (int64_t step = 0; step < tile.group_size; step += kStepElements) {
+      Uints raw[kVectors];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const char* const from = codes + panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
+        raw[v] = load_bits(from);
+        if (lane_of(v) % kLineLanes == 0) __builtin_prefetch(from + kGroupPrefetchBytes);
+      }
+      const auto add = [&]<int kHalf>() __attribute__((always_inline)) {
+        typename IntProduct::Weights weights[kVectors];
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          const Uints bits = kBits == 8 ? raw[v] : (raw[v] >> (4 * kHalf)) & 0x0F0F0F0Fu;
+          weights[v] = IntProduct::split(bits);
+        }
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) {
+          const auto x = IntProduct::input(inputs + r * stride + kHalf * IntProduct::kInputBytes);
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) acc[r][v] = IntProduct::dot(acc[r][v], weights[v], x);
+        }
+      };
+      add.template operator()<0>();
+      if constexpr (kBits == 4) add.template operator()<1>();
+      codes += kStepBytes;
+      inputs += kInputStep;
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      const char* const halves =
+          record + tile.scale_offset + panel_of(v) * tile.panel_bytes + lane_of(v) * 2;
+      const Vec scale = widen_f16(halves);
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const Vec factor = scale * splat(load_one<float>(scales + r * stride));
+        sums[r][v] = fma(__builtin_convertvector(acc[r][v], Vec), factor, sums[r][v]);
+        if constexpr (kOffsets) {
+          const Vec offset = widen_f16(halves + kPanelWidth * 2);
+          const Vec input = splat(load_one<float>(scales + r * stride + tile.sums));
+          sums[r][v] = fma(offset, input, sums[r][v]);
+        }
+      }
+    }
+    scales += sizeof(float);
+    record += tile.group_bytes;
+  }
+  store_group_tile<kRows, kVectors>(tile, sums);
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -1,0 +1,229 @@
+// Products with quantised matrices in integers. Codes of 4 bits and few rows are taken apart in
+// registers; for many rows a panel is widened to 8 bits once, to the same sums.
+#include "kernels/cpu/group_tile.h"
+#include "kernels/cpu/isa_kernels.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+// From how many rows on widening a panel pays.
+constexpr int64_t kWideningRows = 3 * kMaxGroupRows;
+// What the second-level cache holds of inputs at once.
+constexpr int64_t kBlockInputBytes = 768 * 1024;
+constexpr int64_t kHeadBytes = kPanelWidth * 4;
+
+int64_t scale_bytes(const GroupPanels& weights) {
+  return kPanelWidth * 2 * (weights.has_offsets ? 2 : 1);
+}
+
+template <int kBits, bool kOffsets, int kVectors, int kRows = kGroupSums / kVectors>
+void multiply_rows(int64_t num_rows, const GroupTile& tile) {
+  if constexpr (kRows > 0) {
+    if (num_rows == kRows) {
+      multiply_group_tile<kBits, kOffsets, kRows, kVectors>(tile);
+    } else {
+      multiply_rows<kBits, kOffsets, kVectors, kRows - 1>(num_rows, tile);
+    }
+  }
+}
+
+template <int kBits, bool kOffsets>
+void multiply(int64_t num_rows, int64_t num_vectors, const GroupTile& tile) {
+  if constexpr (kMaxGroupVectors >= 8) {
+    if (num_vectors == 8) return multiply_rows<kBits, kOffsets, 8>(num_rows, tile);
+  }
+  if (num_vectors == 4) return multiply_rows<kBits, kOffsets, 4>(num_rows, tile);
+  multiply_rows<kBits, kOffsets, 2>(num_rows, tile);
+}
+
+using Multiply = void (*)(int64_t num_rows, int64_t num_vectors, const GroupTile& tile);
+
+Multiply choose_multiply(int bits, bool has_offsets) {
+  if (bits == 8) return has_offsets ? multiply<8, true> : multiply<8, false>;
+  return has_offsets ? multiply<4, true> : multiply<4, false>;
+}
+
+int64_t num_tiles(int64_t num_rows) { return (num_rows + kMaxGroupRows - 1) / kMaxGroupRows; }
+
+// The widest tiles of so many rows whose sums stay in registers.
+int64_t tile_vectors(int64_t num_rows) {
+  const int64_t tile_rows = (num_rows + num_tiles(num_rows) - 1) / num_tiles(num_rows);
+  int64_t vectors = kMaxGroupVectors;
+  while (vectors > kMinGroupVectors && vectors * tile_rows > kGroupSums) vectors /= 2;
+  return vectors;
+}
+
+// One segment of some panels, as the tiles want it.
+struct Segment {
+  int64_t first_k = 0;
+  int64_t length = 0;
+  const char* panels = nullptr;   // the first panel's head
+  const char* records = nullptr;  // its first group of the segment
+  int64_t panel_bytes = 0;
+  int64_t group_bytes = 0;
+  int bits = 0;
+};
+
+// The tile of rows from `row` on and of columns from vector `vector` of the segment's first panel
+// (panel `panel` of the matrix) on.
+GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, int64_t panel,
+                    int64_t vector) {
+  const int64_t skipped = vector / kPanelVectors * segment.panel_bytes;
+  const int64_t lane = vector % kPanelVectors * kLanes;
+  const int64_t column = panel * kPanelWidth + vector * kLanes;
+  const GroupPanels& weights = task.weights;
+  const int64_t groups = weights.k / weights.group_size;
+  const int64_t first_group = segment.first_k / weights.group_size;
+  const char* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride;
+  const bool is_last = segment.first_k + segment.length == weights.k;
+  const int64_t code_bytes = weights.k / 4 * IntProduct::kInputBytes;
+  return {.codes = inputs + segment.first_k / 4 * IntProduct::kInputBytes,
+          .scales = inputs + code_bytes + first_group * 4,
+          .starts = groups * 4,
+          .sums = groups * 8,
+          .input_stride = task.input_stride,
+          .records = segment.records + skipped,
+          .factors = segment.panels + skipped + lane * 4,
+          .panel_bytes = segment.panel_bytes,
+          .code_offset = scale_bytes(weights) + lane * 4,
+          .scale_offset = lane * 2,
+          .group_bytes = segment.group_bytes,
+          .group_size = weights.group_size,
+          .num_groups = segment.length / weights.group_size,
+          .out = task.out + row * task.out_stride + column,
+          .out_stride = task.out_stride,
+          .num_columns = task.n - column,
+          .bias = is_last && task.bias != nullptr ? task.bias + column : nullptr,
+          .is_first_segment = segment.first_k == 0};
+}
+
+// Rows [row, row + count) times so many panels of a segment, of which `panel` is the first.
+void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row, int64_t count,
+                      int64_t panel, int64_t num_panels) {
+  const Multiply multiply = choose_multiply(segment.bits, task.weights.has_offsets);
+  const int64_t tiles = num_tiles(count), end = num_panels * kPanelVectors;
+  const int64_t width = min_of(tile_vectors(count), end);
+  for (int64_t vector = 0; vector < end; vector += width) {
+    GroupTile tile = make_tile(task, segment, row, panel, vector);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t tile_rows = count / tiles + (i < count % tiles ? 1 : 0);
+      multiply(tile_rows, width, tile);
+      tile.codes += tile_rows * tile.input_stride;
+      tile.scales += tile_rows * tile.input_stride;
+      tile.out += tile_rows * tile.out_stride;
+    }
+  }
+}
+
+Segment stored_segment(const GroupPanels& weights, int64_t panel, int64_t first_k) {
+  const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
+  const int64_t group_bytes =
+      scale_bytes(weights) + weights.group_size * kPanelWidth * weights.bits / 8;
+  return {.first_k = first_k,
+          .length = min_of(first_k + kSegmentLength, weights.k) - first_k,
+          .panels = head,
+          .records = head + kHeadBytes + first_k / weights.group_size * group_bytes,
+          .panel_bytes = weights.panel_bytes,
+          .group_bytes = group_bytes,
+          .bits = weights.bits};
+}
+
+// A segment of one panel of 4 bits with its codes widened to 8, in scratch.
+Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* scratch) {
+  const int64_t groups = stored.length / weights.group_size;
+  const int64_t header = scale_bytes(weights);
+  Segment wide = stored;
+  wide.bits = 8;
+  wide.records = static_cast<const char*>(scratch);
+  wide.group_bytes = header + weights.group_size * kPanelWidth;
+  const char* from = stored.records;
+  auto* to = static_cast<char*>(scratch);
+  for (int64_t g = 0; g < groups; ++g) {
+    __builtin_memcpy(to, from, static_cast<size_t>(header));
+    const char* codes = from + header;
+    char* bytes = to + header;
+    for (int64_t k = 0; k < weights.group_size; k += 8) {
+      for (int64_t i = 0; i < kStepBytes; i += int64_t{sizeof(Uints)}) {
+        const Uints raw = load_bits(codes + i);
+        const Uints low = raw & 0x0F0F0F0Fu, high = (raw >> 4) & 0x0F0F0F0Fu;
+        __builtin_memcpy(bytes + i, &low, sizeof(low));
+        __builtin_memcpy(bytes + kStepBytes + i, &high, sizeof(high));
+      }
+      codes += kStepBytes;
+      bytes += 2 * kStepBytes;
+    }
+    from += stored.group_bytes;
+    to += wide.group_bytes;
+  }
+  return wide;
+}
+
+// Few rows: tiles as wide as registers allow, over panels that stream side by side.
+void multiply_few(const GroupTask& task) {
+  const int64_t most_panels = max_of(tile_vectors(task.num_rows) / kPanelVectors, 1);
+  for (int64_t panel = task.first_panel; panel < task.last_panel;) {
+    int64_t panels = most_panels;
+    while (panels > task.last_panel - panel) panels /= 2;
+    for (int64_t k = 0; k < task.weights.k; k += kSegmentLength) {
+      multiply_segment(task, stored_segment(task.weights, panel, k), 0, task.num_rows, panel,
+                       panels);
+    }
+    panel += panels;
+  }
+}
+
+// Many rows: one segment of one panel after another stays in the first-level cache while all rows
+// of a block meet it.
+void multiply_many(const GroupTask& task) {
+  const int64_t input_bytes = min_of(kSegmentLength, task.weights.k) / 4 * IntProduct::kInputBytes;
+  const int64_t block_rows = max_of(kBlockInputBytes / input_bytes, kMaxGroupRows);
+  for (int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
+    for (int64_t k = 0; k < task.weights.k; k += kSegmentLength) {
+      Segment segment = stored_segment(task.weights, panel, k);
+      if (segment.bits == 4) segment = widen_segment(task.weights, segment, task.scratch);
+      for (int64_t row = 0; row < task.num_rows; row += block_rows) {
+        multiply_segment(task, segment, row, min_of(block_rows, task.num_rows - row), panel, 1);
+      }
+    }
+  }
+}
+
+void matmul_groups(const GroupTask& task) {
+  const bool few =
+      task.num_rows <= kMaxGroupRows || (task.weights.bits == 4 && task.num_rows < kWideningRows);
+  if (few) {
+    multiply_few(task);
+  } else {
+    multiply_many(task);
+  }
+}
+
+constexpr int kRunSums = kGroupSums * 2;
+
+// For the roofline: integer products in registers.
+float run_int8(int64_t iterations, float seed) {
+  const Uints bits = splat_bits(static_cast<uint32_t>(seed * 1e6f) & 0x0F0F0F0Fu);
+  char inputs[IntProduct::kInputBytes];
+  __builtin_memset(inputs, 1, sizeof(inputs));
+  const auto w = IntProduct::split(bits);
+  const auto x = IntProduct::input(inputs);
+  Ints sums[kRunSums];
+  for (int s = 0; s < kRunSums; ++s) sums[s] = (Ints)splat_bits(static_cast<uint32_t>(s));
+  for (int64_t i = 0; i < iterations; ++i) {
+#pragma GCC unroll 24
+    for (int s = 0; s < kRunSums; ++s) sums[s] = IntProduct::dot(sums[s], w, x);
+  }
+  Ints total = sums[0];
+  for (int s = 1; s < kRunSums; ++s) total = total ^ sums[s];
+  return reduce_add(__builtin_convertvector(total, Vec));
+}
+
+}  // namespace
+
+void add_group_matmul_kernels(KernelTable& table) {
+  table.matmul_groups = matmul_groups;
+  table.run_int8 = run_int8;
+  table.run_int8_ops = int64_t{2} * 4 * kLanes * kRunSums;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

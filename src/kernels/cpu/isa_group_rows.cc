@@ -1,0 +1,191 @@
+// What stands around quantised products: inputs rounded to 8 bits, panels taken apart into
+// bfloat16, rows of a quantised embedding.
+#include "kernels/cpu/int_products.h"
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/packed_layout.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+constexpr int64_t kHeadBytes = kPanelWidth * 4;
+constexpr int64_t kPanelVectors = kPanelWidth / kLanes;
+constexpr int64_t kMaxGroupSize = 128;
+constexpr float kMaxCode = 127.0f;
+
+int64_t num_groups(const GroupPanels& weights) { return weights.k / weights.group_size; }
+
+int64_t code_bytes(const GroupPanels& weights) { return weights.k / 4 * IntProduct::kInputBytes; }
+
+int64_t quantized_row_bytes(const GroupPanels& weights) {
+  return code_bytes(weights) + num_groups(weights) * 12;
+}
+
+// Ties to even, by the addition of a number whose last place is one: |value| is below 2^22.
+PL_INLINE Ints round_to_ints(Vec value) {
+  const Vec magic = splat(0x1.8p23f);
+  return (Ints)(value + magic) - (Ints)magic;
+}
+
+PL_INLINE Vec magnitude(Vec value) { return as_floats(as_bits(value) & 0x7FFFFFFFu); }
+
+struct GroupRow {
+  float scale;
+  int32_t sum;  // of the codes
+};
+
+// One group's codes: x / scale, where the largest magnitude becomes 127. What isn't finite makes
+// the scale NaN.
+GroupRow quantize_group(const float* x, int64_t size, int8_t* codes) {
+  Vec largest = {}, poison = {};
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const Vec value = load(x + i);
+    largest = max(largest, magnitude(value));
+    poison = poison + value * splat(0.0f);
+  }
+  const float most = reduce_max(largest);
+  const float scale = most / kMaxCode;
+  const Vec inverse = splat(most > 0.0f ? kMaxCode / most : 0.0f);
+  Ints sums = {};
+  for (int64_t i = 0; i < size; i += kLanes) {
+    const Ints rounded =
+        round_to_ints(min(max(load(x + i) * inverse, splat(-kMaxCode)), splat(kMaxCode)));
+    sums = sums + rounded;
+    const auto narrow =
+        __builtin_convertvector(rounded, int8_t __attribute__((vector_size(kLanes))));
+    __builtin_memcpy(codes + i, &narrow, sizeof(narrow));
+  }
+  int32_t sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+  return {scale + reduce_add(poison), sum};
+}
+
+void quantize_row(const float* x, const GroupPanels& weights, void* input) {
+  auto* codes_to = static_cast<char*>(input);
+  auto* const scales = reinterpret_cast<float*>(codes_to + code_bytes(weights));
+  const int64_t groups = num_groups(weights);
+  auto* const starts = reinterpret_cast<int32_t*>(scales + groups);
+  auto* const sums = scales + 2 * groups;
+  alignas(64) int8_t codes[kMaxGroupSize];
+  for (int64_t g = 0; g < groups; ++g) {
+    const GroupRow row = quantize_group(x + g * weights.group_size, weights.group_size, codes);
+    scales[g] = row.scale;
+    starts[g] = weights.has_offsets ? 0 : -weights.zero_point * row.sum;
+    sums[g] = row.scale * static_cast<float>(row.sum);
+    for (int64_t k = 0; k < weights.group_size; k += 4) {
+      IntProduct::store_inputs(codes + k, codes_to);
+      codes_to += IntProduct::kInputBytes;
+    }
+  }
+}
+
+int64_t scale_bytes(const GroupPanels& weights) {
+  return kPanelWidth * 2 * (weights.has_offsets ? 2 : 1);
+}
+
+int64_t group_bytes(const GroupPanels& weights) {
+  return scale_bytes(weights) + weights.group_size * kPanelWidth * weights.bits / 8;
+}
+
+// The scales and offsets of some columns in one group, as they are used.
+struct Affine {
+  Vec scale;
+  Vec offset;
+  PL_INLINE Vec value(const Affine& affine, Uints code) {
+    return fma(affine.scale, __builtin_convertvector((Ints)code, Vec), affine.offset);
+  }
+};
+
+Affine load_affine(const GroupPanels& weights, const char* record, const char* head, int64_t lane) {
+  const Vec factor = load(reinterpret_cast<const float*>(head) + lane);
+  const Vec scale = widen_f16(record + lane * 2) * factor;
+  if (weights.has_offsets) {
+    return {scale, widen_f16(record + kPanelWidth * 2 + lane * 2) * factor};
+  }
+  return {scale, scale * splat(-static_cast<float>(weights.zero_point))};
+}
+
+PL_INLINE Uints pair_of_bf16(Vec low, Vec high) {
+  return round_bits_to_bf16(low) | (round_bits_to_bf16(high) << 16);
+}
+
+// Four elements (two pairs) of each lane, one to a byte of `codes`.
+PL_INLINE void expand_codes(const Affine& affine, Uints codes, uint32_t* to) {
+  const Vec first = Affine::value(affine, codes & 0xFFu);
+  const Vec second = Affine::value(affine, (codes >> 8) & 0xFFu);
+  const Vec third = Affine::value(affine, (codes >> 16) & 0xFFu);
+  const Vec fourth = Affine::value(affine, codes >> 24);
+  const Uints low = pair_of_bf16(first, second), high = pair_of_bf16(third, fourth);
+  __builtin_memcpy(to, &low, sizeof(low));
+  __builtin_memcpy(to + kPanelWidth, &high, sizeof(high));
+}
+
+// [k / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
+void expand_panel(const GroupPanels& weights, int64_t panel, void* bf16_panel) {
+  const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
+  const char* record = head + kHeadBytes;
+  auto* to = static_cast<uint32_t*>(bf16_panel);
+  const int64_t step = 32 / weights.bits;
+  for (int64_t g = 0; g < num_groups(weights); ++g) {
+    for (int64_t v = 0; v < kPanelVectors; ++v) {
+      const int64_t lane = v * kLanes;
+      const Affine affine = load_affine(weights, record, head, lane);
+      const char* codes = record + scale_bytes(weights) + lane * 4;
+      uint32_t* pairs = to + lane;
+      for (int64_t k = 0; k < weights.group_size; k += step) {
+        const Uints raw = load_bits(codes);
+        codes += kPanelWidth * 4;
+        if (weights.bits == 4) {
+          expand_codes(affine, raw & 0x0F0F0F0Fu, pairs);
+          pairs += 2 * kPanelWidth;
+          expand_codes(affine, (raw >> 4) & 0x0F0F0F0Fu, pairs);
+        } else {
+          expand_codes(affine, raw, pairs);
+        }
+        pairs += 2 * kPanelWidth;
+      }
+    }
+    to += weights.group_size / 2 * kPanelWidth;
+    record += group_bytes(weights);
+  }
+}
+
+float half_at(const char* from) {
+  F16 values[kLanes] = {};
+  __builtin_memcpy(values, from, sizeof(F16));
+  return load(values)[0];
+}
+
+void embedding_groups(const GroupPanels& weights, int64_t row, float scale, float* out) {
+  const int64_t column = row % kPanelWidth;
+  const char* const head =
+      static_cast<const char*>(weights.panels) + row / kPanelWidth * weights.panel_bytes;
+  float factor = 0.0f;
+  __builtin_memcpy(&factor, head + column * 4, sizeof(factor));
+  for (int64_t g = 0; g < num_groups(weights); ++g) {
+    const char* const record = head + kHeadBytes + g * group_bytes(weights);
+    const float unit = half_at(record + column * 2) * factor;
+    const float offset = weights.has_offsets
+                             ? half_at(record + kPanelWidth * 2 + column * 2) * factor
+                             : unit * -static_cast<float>(weights.zero_point);
+    const auto* const codes =
+        reinterpret_cast<const uint8_t*>(record + scale_bytes(weights) + column * 4);
+    for (int64_t k = 0; k < weights.group_size; ++k) {
+      const int code = weights.bits == 8
+                           ? codes[k / 4 * kPanelWidth * 4 + k % 4]
+                           : codes[k / 8 * kPanelWidth * 4 + k % 4] >> (k % 8 < 4 ? 0 : 4) & 15;
+      const float value = fma(splat(unit), splat(static_cast<float>(code)), splat(offset))[0];
+      out[g * weights.group_size + k] = value * scale;
+    }
+  }
+}
+
+}  // namespace
+
+void add_group_row_kernels(KernelTable& table) {
+  table.quantized_row_bytes = quantized_row_bytes;
+  table.quantize_row = quantize_row;
+  table.expand_panel = expand_panel;
+  table.embedding_groups = embedding_groups;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -1,0 +1,66 @@
+// How a product is cut into pieces for the threads: panels of columns, and blocks of rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace paceline {
+
+constexpr int64_t kInputLine = 64;  // bytes
+
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// From one row of inputs to the next. One line more than the row: rows a power of two apart would
+// share their cache sets.
+inline int64_t input_stride_of(int64_t row_bytes) {
+  return divide_up(row_bytes, kInputLine) * kInputLine + kInputLine;
+}
+
+// A grid of pieces, of which each multiplies some rows with some panels.
+struct ProductSplit {
+  int64_t num_rows = 0;
+  int64_t num_panels = 0;
+  int64_t block_rows = 0;
+  int64_t piece_panels = 0;
+
+  // By rows only where there are too few panels.
+  ProductSplit(int64_t rows, int64_t panels, int64_t num_threads)
+      : num_rows(rows), num_panels(panels) {
+    // Fewer rows per block would read the weights too often; a product of one row runs so many
+    // panels at a time.
+    constexpr int64_t kMinBlockRows = 24, kPiecesPerThread = 6, kPanelsAtOnce = 8;
+    const int64_t wanted = kPiecesPerThread * num_threads;
+    piece_panels = std::max<int64_t>(1, panels / wanted);
+    if (piece_panels > kPanelsAtOnce / 2) {
+      piece_panels = divide_up(piece_panels, kPanelsAtOnce) * kPanelsAtOnce;
+    }
+    const int64_t pieces = divide_up(panels, piece_panels);
+    const int64_t most_blocks = std::max<int64_t>(1, rows / kMinBlockRows);
+    const int64_t blocks = std::clamp<int64_t>(wanted / 2 / pieces, 1, most_blocks);
+    block_rows = divide_up(rows, blocks);
+  }
+
+  struct Piece {
+    int64_t first_row;
+    int64_t num_rows;
+    int64_t first_panel;
+    int64_t last_panel;
+  };
+  int64_t num_pieces() const {
+    return divide_up(num_rows, block_rows) * divide_up(num_panels, piece_panels);
+  }
+  Piece piece(int64_t index) const {
+    const int64_t pieces = divide_up(num_panels, piece_panels);
+    const int64_t first_row = index / pieces * block_rows;
+    const int64_t first_panel = index % pieces * piece_panels;
+    return {first_row, std::min(block_rows, num_rows - first_row), first_panel,
+            std::min(first_panel + piece_panels, num_panels)};
+  }
+  // How many pieces a thread takes at once: all of a product that isn't worth waking another for.
+  int64_t grain(int64_t multiply_adds) const {
+    constexpr int64_t kSmallProduct = 65536;
+    return multiply_adds < kSmallProduct ? num_pieces() : 1;
+  }
+};
+
+}  // namespace paceline

@@ -1,0 +1,24 @@
+// Packing and unpacking of quantised matrices; what packed_matrix.h asks for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/packed_matrix.h"
+
+namespace paceline {
+
+PackedMatrix gather_group_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
+                                  Memory& memory);
+void unpack_group_row(const PackedMatrix& matrix, int64_t n, float* out);
+
+// One column of a quantised panel: its codes [k], and its scales and offsets [groups] as they are
+// used (multiplied by the column's factor).
+struct GroupColumn {
+  std::vector<uint8_t> codes;
+  std::vector<float> scales;
+  std::vector<float> offsets;
+};
+GroupColumn unpack_group_column(const PackedMatrix& matrix, int64_t n);
+
+}  // namespace paceline
