@@ -118,6 +118,8 @@ std::string_view safetensors_dtype_name(DType dtype) {
       return "BF16";
     case DType::i32:
       return "I32";
+    case DType::u32:
+      return "U32";
   }
   return "";
 }
