@@ -65,6 +65,15 @@ DType choose_dtype(const std::string& name, DType automatic, std::string_view op
   return *dtype;
 }
 
+LoadQuantization choose_quantization(const std::string& name) {
+  const auto quantization = parse_load_quantization(name);
+  if (!quantization) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--quantize: \"{}\", expected none, q4 or q8", name));
+  }
+  return *quantization;
+}
+
 void check_positive(std::string_view option, int64_t value, int64_t max) {
   if (value < 1 || value > max) {
     throw Error(ErrorCode::invalid, fmt::format("{}: {}, expected 1 to {}", option, value, max));
@@ -154,7 +163,8 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const LoadOptions& optio
                           {.config = config_json,
                            .where = where,
                            .digested = options.fingerprint,
-                           .made_up = options.load_format == LoadFormat::dummy},
+                           .made_up = options.load_format == LoadFormat::dummy,
+                           .quantization = choose_quantization(options.quantize)},
                           model.memory, *model.threads);
   WeightReader weights(stack.top());
   DecoderConfig config = read_decoder_config(config_json, weights, where);

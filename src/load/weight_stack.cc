@@ -1,7 +1,10 @@
 #include "load/weight_stack.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "base/error.h"
 #include "weights/mlx_checkpoint.h"
 #include "weights/mlx_quantization.h"
 
@@ -14,10 +17,22 @@ WeightStack::WeightStack(std::unique_ptr<Checkpoint> stored, const Options& opti
     digested_ = std::make_unique<DigestedCheckpoint>(*top_, threads);
     top_ = digested_.get();
   }
-  if (options.made_up) return;
-  if (const auto quantization = MlxQuantization::find(options.config, options.where)) {
-    unpacked_ = std::make_unique<MlxCheckpoint>(*top_, *quantization, memory, threads);
+  const auto packed =
+      options.made_up ? std::nullopt : MlxQuantization::find(options.config, options.where);
+  const bool quantizes = options.quantization != LoadQuantization::none;
+  if (packed && quantizes) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("--quantize: {} says that the weights are quantised already", options.where));
+  }
+  if (packed) {
+    unpacked_ = std::make_unique<MlxCheckpoint>(*top_, *packed, memory, threads);
     top_ = unpacked_.get();
+  }
+  if (quantizes) {
+    quantized_ =
+        std::make_unique<QuantizingCheckpoint>(*top_, options.quantization, memory, threads);
+    top_ = quantized_.get();
   }
 }
 

@@ -10,10 +10,12 @@
 #include "base/thread_pool.h"
 #include "weights/checkpoint.h"
 #include "weights/digested_checkpoint.h"
+#include "weights/quantizing_checkpoint.h"
 
 namespace paceline {
 
-// Stored tensors; their digest, when it is wanted; matrices that MLX packed, unpacked.
+// Stored tensors; their digest, when it is wanted; matrices that MLX packed, unpacked; plain ones
+// quantised, when that is wanted.
 class WeightStack {
  public:
   struct Options {
@@ -21,9 +23,11 @@ class WeightStack {
     std::string_view where;  // its name in errors
     bool digested = false;   // keep a digest of what is read
     bool made_up = false;    // dummy weights: nothing is packed
+    LoadQuantization quantization = LoadQuantization::none;
   };
 
-  // `memory` and `threads` must outlive it. Errors are MlxQuantization's and MlxCheckpoint's.
+  // `memory` and `threads` must outlive it. Errors are MlxQuantization's and MlxCheckpoint's;
+  // invalid when what is packed should be quantised.
   WeightStack(std::unique_ptr<Checkpoint> stored, const Options& options, Memory& memory,
               ThreadPool& threads);
 
@@ -35,6 +39,7 @@ class WeightStack {
   std::unique_ptr<Checkpoint> stored_;
   std::unique_ptr<DigestedCheckpoint> digested_;
   std::unique_ptr<Checkpoint> unpacked_;
+  std::unique_ptr<Checkpoint> quantized_;
   Checkpoint* top_ = nullptr;
 };
 

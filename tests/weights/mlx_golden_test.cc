@@ -3,6 +3,7 @@
 
 #include "tests/source_path.h"
 #include "tests/weights/written_files.h"
+#include "weights/affine_quantizer.h"
 #include "weights/affine_rows.h"
 #include "weights/checkpoint.h"
 #include "weights/dequantize.h"
@@ -52,6 +53,27 @@ TEST_F(MlxGolden, values_are_those_of_dequantize_bit_for_bit) {
     }
   }
   EXPECT_EQ(count, 54);
+}
+
+TEST_F(MlxGolden, quantising_gives_mlx_codes_scales_and_biases) {
+  const auto expect_equal = [&](const Tensor& found, const std::string& name) {
+    const Tensor expected = read(name);
+    ASSERT_EQ(found.dtype(), expected.dtype()) << name;
+    ASSERT_EQ(found.shape(), expected.shape()) << name;
+    EXPECT_EQ(std::memcmp(found.raw(), expected.raw(), expected.size_bytes()), 0) << name;
+  };
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    for (const int64_t group : {32, 64, 128}) {
+      for (const std::string dtype : {"F32", "F16", "BF16"}) {
+        const std::string name = fmt::format("B{}.G{}.{}", bits, group, dtype);
+        const OwnedAffineRows rows(read("INPUT." + dtype), {.bits = bits, .group_size = group},
+                                   name, memory_, threads_);
+        expect_equal(rows.tensors().words, name + ".weight");
+        expect_equal(rows.tensors().scales, name + ".scales");
+        expect_equal(rows.tensors().biases, name + ".biases");
+      }
+    }
+  }
 }
 
 // The order of rounding matters: what the test above would not see if it didn't.
