@@ -35,17 +35,16 @@ struct MemoryNeed {
 struct ModelReport {
   std::filesystem::path directory;
   DecoderConfig config;
-  std::vector<TensorRow> tensors;  // empty for dummy weights
+  std::vector<TensorRow> tensors;  // as stored; empty for dummy weights
   int64_t parameters = 0;
   DType weight_dtype = DType::bf16;
   DType kv_dtype = DType::bf16;
   MemoryNeed memory;
 };
 
-std::vector<TensorRow> list_tensors(const std::filesystem::path& directory) {
+std::vector<TensorRow> tensor_rows(const std::vector<CheckpointEntry>& entries) {
   std::vector<TensorRow> rows;
-  const auto checkpoint = open_checkpoint(directory);
-  for (const CheckpointEntry& entry : checkpoint->entries()) {
+  for (const CheckpointEntry& entry : entries) {
     TensorRow row{.name = entry.name, .dtype = entry.dtype, .shape = entry.shape};
     for (int64_t size : entry.shape) row.elements *= size;
     rows.push_back(std::move(row));
@@ -84,12 +83,13 @@ ModelReport make_report(const Settings& settings) {
   report.config = read_model_config(report.directory, settings.load.load_format);
   report.weight_dtype = report.config.dtype;
   if (settings.load.load_format == LoadFormat::files) {
-    report.tensors = list_tensors(report.directory);
+    report.tensors = tensor_rows(open_checkpoint(report.directory)->entries());
+    const auto read = tensor_rows(read_model_tensors(report.directory));
     const auto largest = std::max_element(
-        report.tensors.begin(), report.tensors.end(),
+        read.begin(), read.end(),
         [](const TensorRow& a, const TensorRow& b) { return a.elements < b.elements; });
-    if (largest != report.tensors.end()) report.weight_dtype = largest->dtype;
-    for (const TensorRow& row : report.tensors) report.parameters += row.elements;
+    if (largest != read.end()) report.weight_dtype = largest->dtype;
+    for (const TensorRow& row : read) report.parameters += row.elements;
   } else {
     report.parameters = model_costs(report.config).weights();
   }

@@ -31,9 +31,9 @@ std::string digest_of(const fs::path& path) {
 std::string model_fingerprint(const LoadedModel& model, const LoadOptions& options,
                               Hash128 weights) {
   std::string text =
-      fmt::format("{} {} {}\n{} {} {} {} {}\n", kVersion, kGitDescribe, hex(weights),
-                  isa_name(model.isa), dtype_name(model.weight_dtype), options.activations,
-                  dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
+      fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe, hex(weights),
+                  isa_name(model.isa), dtype_name(model.weight_dtype), options.quantize,
+                  options.activations, dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
   for (const std::string_view name : kFiles) text += digest_of(model.directory / name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
   const Hash128 all = siphash128_bytes(kNoSecret, std::as_bytes(std::span(text)));

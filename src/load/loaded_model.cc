@@ -12,9 +12,9 @@
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
 #include "load/model_path.h"
+#include "load/weight_stack.h"
 #include "models/family.h"
 #include "weights/checkpoint.h"
-#include "weights/digested_checkpoint.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
@@ -39,7 +39,7 @@ std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const fs::p
   return make_dummy_checkpoint(dtype, options.seed, memory);
 }
 
-// What most bytes of the files are, or what the config says for dummy weights.
+// What most numbers of the files are, or what the config says for dummy weights.
 DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
   const CheckpointEntry* largest = nullptr;
   const auto elements = [](const CheckpointEntry& entry) {
@@ -48,6 +48,7 @@ DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
     return product;
   };
   for (const CheckpointEntry& entry : checkpoint.entries()) {
+    if (!is_float(entry.dtype)) continue;
     if (largest == nullptr || elements(entry) > elements(*largest)) largest = &entry;
   }
   return largest == nullptr ? config.dtype : largest->dtype;
@@ -56,7 +57,7 @@ DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
 DType choose_dtype(const std::string& name, DType automatic, std::string_view option) {
   if (name == "auto") return automatic;
   const auto dtype = parse_dtype(name);
-  if (!dtype || *dtype == DType::i32) {
+  if (!dtype || !is_float(*dtype)) {
     throw Error(
         ErrorCode::invalid,
         fmt::format("{}: \"{}\", expected auto, float32, float16 or bfloat16", option, name));
@@ -70,6 +71,15 @@ std::optional<ActivationType> choose_activations(const std::string& name) {
   if (name == "plain") return std::nullopt;
   throw Error(ErrorCode::invalid,
               fmt::format("--activations: \"{}\", expected auto, int8, bfloat16 or plain", name));
+}
+
+LoadQuantization choose_quantization(const std::string& name) {
+  const auto quantization = parse_load_quantization(name);
+  if (!quantization) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--quantize: \"{}\", expected none, q4 or q8", name));
+  }
+  return *quantization;
 }
 
 void check_positive(std::string_view option, int64_t value, int64_t max) {
@@ -156,20 +166,25 @@ void set_up_chats(LoadedModel& model, const std::string& wanted) {
 // The weights' digest, when it was asked for.
 std::optional<Hash128> load_decoder(LoadedModel& model, const LoadOptions& options) {
   const Json config_json = read_config_json(model.directory);
-  const auto checkpoint = open_weights(options, model.directory, config_json, model.memory);
-  DigestedCheckpoint digested(*checkpoint, *model.threads);
-  WeightReader weights(options.fingerprint ? static_cast<Checkpoint&>(digested) : *checkpoint);
   const std::string where = (model.directory / "config.json").string();
+  const WeightStack stack(open_weights(options, model.directory, config_json, model.memory),
+                          {.config = config_json,
+                           .where = where,
+                           .digested = options.fingerprint,
+                           .made_up = options.load_format == LoadFormat::dummy,
+                           .quantization = choose_quantization(options.quantize)},
+                          model.memory, *model.threads);
+  WeightReader weights(stack.top());
   DecoderConfig config = read_decoder_config(config_json, weights, where);
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
-  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(*checkpoint, config), "--dtype");
+  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config), "--dtype");
   const LoadContext context{.weights = weights,
                             .memory = model.memory,
                             .threads = *model.threads,
                             .weight_dtype = model.weight_dtype,
                             .activations = choose_activations(options.activations)};
   model.decoder = std::make_unique<Decoder>(context, std::move(config));
-  return options.fingerprint ? std::optional(digested.digest()) : std::nullopt;
+  return stack.digest();
 }
 
 // Positions the model was made for, scaled ropes included.
@@ -273,10 +288,22 @@ DecoderConfig read_model_config(const fs::path& directory, LoadFormat format) {
   const Json config_json = read_config_json(directory);
   const std::string where = (directory / "config.json").string();
   Memory memory;
-  const auto checkpoint = format == LoadFormat::files
-                              ? open_checkpoint(directory)
-                              : make_dummy_checkpoint(DType::f32, 0, memory);
-  return read_decoder_config(config_json, WeightReader(*checkpoint), where);
+  ThreadPool threads(1);
+  const bool made_up = format == LoadFormat::dummy;
+  const WeightStack stack(
+      made_up ? make_dummy_checkpoint(DType::f32, 0, memory) : open_checkpoint(directory),
+      {.config = config_json, .where = where, .made_up = made_up}, memory, threads);
+  return read_decoder_config(config_json, WeightReader(stack.top()), where);
+}
+
+std::vector<CheckpointEntry> read_model_tensors(const fs::path& directory) {
+  const Json config_json = read_config_json(directory);
+  const std::string where = (directory / "config.json").string();
+  Memory memory;
+  ThreadPool threads(1);
+  const WeightStack stack(open_checkpoint(directory), {.config = config_json, .where = where},
+                          memory, threads);
+  return stack.top().entries();
 }
 
 }  // namespace paceline

@@ -17,6 +17,7 @@
 #include "paceline/options.h"
 #include "paceline/tokenizer.h"
 #include "text/text_model.h"
+#include "weights/checkpoint.h"
 
 namespace paceline {
 
@@ -51,5 +52,8 @@ TextModel text_model(const LoadedModel& model);
 
 // The decoder's config as the files of `directory` say, without loading weights.
 DecoderConfig read_model_config(const std::filesystem::path& directory, LoadFormat format);
+
+// The tensors of its files as a model reads them: packed matrices under their plain shapes.
+std::vector<CheckpointEntry> read_model_tensors(const std::filesystem::path& directory);
 
 }  // namespace paceline

@@ -15,6 +15,8 @@ std::string_view dtype_name(DType dtype) {
       return "bfloat16";
     case DType::i32:
       return "int32";
+    case DType::u32:
+      return "uint32";
   }
   return "unknown";
 }

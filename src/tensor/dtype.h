@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-enum class DType : uint8_t { f32, f16, bf16, i32 };
+enum class DType : uint8_t { f32, f16, bf16, i32, u32 };
 
 struct BFloat16 {
   uint16_t bits;
@@ -19,10 +19,11 @@ struct Float16 {
 };
 
 constexpr size_t dtype_bytes(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
+  return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
 }
+constexpr bool is_float(DType dtype) { return dtype != DType::i32 && dtype != DType::u32; }
 
-// "float32", "float16", "bfloat16", "int32".
+// "float32", "float16", "bfloat16", "int32", "uint32".
 std::string_view dtype_name(DType dtype);
 // Accepts "float32"/"f32"/"F32", "float16"/"f16"/"half", "bfloat16"/"bf16", "int32".
 std::optional<DType> parse_dtype(std::string_view name);
@@ -38,6 +39,18 @@ inline BFloat16 to_bfloat16(float value) {
   return {static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16)};
 }
 Float16 to_float16(float value);
+
+inline void assign_float(float value, float& out) { out = value; }
+inline void assign_float(float value, BFloat16& out) { out = to_bfloat16(value); }
+inline void assign_float(float value, Float16& out) { out = to_float16(value); }
+
+// `value` rounded to a float type.
+template <class T>
+T from_float(float value) {
+  T out;
+  assign_float(value, out);
+  return out;
+}
 
 // The C++ type of a dtype: with_float_dtype(d, [&]<class T>() { ... }).
 template <class Body>
@@ -69,6 +82,10 @@ constexpr DType dtype_of<BFloat16>() {
 template <>
 constexpr DType dtype_of<int32_t>() {
   return DType::i32;
+}
+template <>
+constexpr DType dtype_of<uint32_t>() {
+  return DType::u32;
 }
 
 }  // namespace paceline

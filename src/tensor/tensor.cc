@@ -206,10 +206,11 @@ void copy_elements(const Tensor& from, const Tensor& to) {
   PL_CHECK(from.device() == Device::cpu && to.device() == Device::cpu,
            "copy_elements reads and writes host memory");
   if (from.empty()) return;
-  if (from.dtype() == DType::i32 || to.dtype() == DType::i32) {
+  if (!is_float(from.dtype()) || !is_float(to.dtype())) {
     PL_CHECK(from.dtype() == to.dtype(),
              fmt::format("copy of {} to {}", dtype_name(from.dtype()), dtype_name(to.dtype())));
-    Copy<int32_t, int32_t>(from, to).run();
+    if (from.dtype() == DType::i32) Copy<int32_t, int32_t>(from, to).run();
+    if (from.dtype() == DType::u32) Copy<uint32_t, uint32_t>(from, to).run();
     return;
   }
   with_float_dtype(from.dtype(), [&]<class From>() {

@@ -38,8 +38,8 @@ class Checkpoint {
   virtual std::optional<Extents> shape_of(std::string_view name) const = 0;
 
   // A read-only view of the tensor, contiguous. Throws Error not_found naming the tensor, or
-  // corrupt when its shape is not `shape`, naming both. Valid until release(name) or the
-  // checkpoint's end.
+  // corrupt when its shape is not `shape`, naming both. Of any dtype: packed codes are
+  // uint32. Valid until release(name) or the checkpoint's end.
   virtual Tensor read(std::string_view name, const Extents& shape) = 0;
 
   // The matrix [rows, row length] as it was quantised, or null when it is stored as plain numbers;

@@ -49,22 +49,11 @@ std::array<size_t, 2> byte_sums(uint64_t bits) {
 }
 
 template <class T>
-T rounded(float value) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    return to_bfloat16(value);
-  } else if constexpr (std::is_same_v<T, Float16>) {
-    return to_float16(value);
-  } else {
-    return value;
-  }
-}
-
-template <class T>
 void fill_normal(T* elements, uint64_t count, uint64_t key) {
   std::array<T, kNumSums> values;
   for (size_t sum = 0; sum < kNumSums; ++sum) {
     const auto centred = static_cast<float>(sum) - static_cast<float>(kMiddleSum);
-    values[sum] = rounded<T>(centred * (kStandardDeviation / kSumDeviation));
+    values[sum] = from_float<T>(centred * (kStandardDeviation / kSumDeviation));
   }
   uint64_t i = 0;
   for (; i + 2 <= count; i += 2) {
@@ -80,7 +69,7 @@ void fill(const Tensor& tensor, uint64_t key) {
     T* const elements = tensor.elements<T>();
     const auto count = static_cast<uint64_t>(tensor.num_elements());
     if (tensor.rank() < 2) {
-      std::fill_n(elements, count, rounded<T>(1.0f));
+      std::fill_n(elements, count, from_float<T>(1.0f));
     } else {
       fill_normal(elements, count, key);
     }
@@ -144,9 +133,11 @@ Tensor DummyCheckpoint::read(std::string_view name, const Extents& shape) {
 }  // namespace
 
 std::unique_ptr<Checkpoint> make_dummy_checkpoint(DType dtype, uint64_t seed, Memory& memory) {
-  if (dtype == DType::i32) {
-    throw Error(ErrorCode::unsupported,
-                "dummy weights: dtype int32 can't be made (float32, float16 and bfloat16 can)");
+  if (!is_float(dtype)) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("dummy weights: dtype {} can't be made (float32, float16 and bfloat16 can)",
+                    dtype_name(dtype)));
   }
   return std::make_unique<DummyCheckpoint>(dtype, seed, memory);
 }

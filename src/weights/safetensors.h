@@ -29,7 +29,7 @@ struct SafetensorsTensor {
 // Checked: the header's length, its JSON, each key once, dtype, shape, bytes equal to shape times
 // dtype; the tensors lie one after the other and cover the data exactly. Throws Error "WHERE: ..."
 // naming the tensor or field: corrupt when one of these fails, unsupported for a dtype other than
-// F32, F16, BF16 or for more than kMaxRank dimensions.
+// F32, F16, BF16 and U32 (packed codes) or for more than kMaxRank dimensions.
 std::vector<SafetensorsTensor> parse_safetensors_header(std::span<const std::byte> file,
                                                         std::string_view where);
 

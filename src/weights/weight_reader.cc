@@ -65,6 +65,13 @@ std::optional<Extents> WeightReader::shape_of(std::string_view name) const {
 Tensor WeightReader::read(std::string_view name, const Extents& shape) {
   const std::string in_file = file_name(name);
   const Tensor tensor = checkpoint_.read(in_file, shape);
+  if (!is_float(tensor.dtype())) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: tensor {} holds {}, expected float32, float16 or bfloat16 "
+                    "(packed weights need `quantization` in config.json)",
+                    checkpoint_.origin(), quoted_name(in_file), dtype_name(tensor.dtype())));
+  }
   note_read(in_file, tensor.num_elements());
   return tensor;
 }

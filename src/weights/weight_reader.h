@@ -22,7 +22,8 @@ class WeightReader {
 
   bool contains(std::string_view name) const;
   std::optional<Extents> shape_of(std::string_view name) const;
-  // Throws what Checkpoint::read throws, with the name as the file has (or should have) it.
+  // Throws what Checkpoint::read throws, with the name as the file has (or should have) it;
+  // unsupported when the elements aren't floats.
   Tensor read(std::string_view name, const Extents& shape);
   // The matrix as it was quantised, or null when it is stored as plain numbers.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name, const Extents& shape);

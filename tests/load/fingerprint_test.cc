@@ -54,6 +54,9 @@ TEST_F(Fingerprint, is_another_for_what_may_not) {
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = "bfloat16"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.max_kv_size = 8; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q4"; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q8"; }),
+            fingerprint([](LoadOptions& options) { options.quantize = "q4"; }));
   const auto dummy = [&](uint64_t seed) {
     return fingerprint([seed](LoadOptions& options) {
       options.load_format = LoadFormat::dummy;

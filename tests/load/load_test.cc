@@ -13,6 +13,7 @@
 #include "load/loaded_model.h"
 #include "load/model_path.h"
 #include "tests/expect_error.h"
+#include "tests/source_path.h"
 #include "tests/tokenizer/small_tokenizer.h"
 
 namespace paceline {
@@ -83,6 +84,36 @@ TEST_F(LoadedModelStops, the_tokenizer_knows_more_of_them) {
   write("tokenizer.json", changed(R"("content": "<x>")", R"("content": "<|im_end|>")"));
   write("tokenizer_config.json", R"({"eos_token": "<s>"})");
   EXPECT_EQ(load_model(options)->generation.eos_tokens, (std::vector<int32_t>{3, 8, 9}));
+}
+
+class LoadedModelQuantized : public TemporaryDirectory {};
+
+TEST_F(LoadedModelQuantized, plain_or_dummy_weights_may_be_and_packed_ones_may_not) {
+  LoadOptions options{.model = source_path("tests/goldens/models/llama_plain"), .quantize = "q4"};
+  const size_t parameters = static_cast<size_t>(load_model(options)->decoder->num_parameters());
+  EXPECT_GT(parameters, 0u);
+  options.load_format = LoadFormat::dummy;
+  options.quantize = "q8";
+  EXPECT_EQ(static_cast<size_t>(load_model(options)->decoder->num_parameters()), parameters);
+  options.quantize = "q5";
+  expect_error(ErrorCode::invalid, {"--quantize: \"q5\", expected none, q4 or q8"},
+               [&] { load_model(options); });
+  options = {.model = source_path("tests/goldens/mlx/model"), .quantize = "q8"};
+  expect_error(ErrorCode::invalid, {"--quantize: ", "quantised already"},
+               [&] { load_model(options); });
+  options.load_format = LoadFormat::dummy;  // what the files hold doesn't matter then
+  EXPECT_EQ(static_cast<size_t>(load_model(options)->decoder->num_parameters()), parameters);
+}
+
+TEST_F(LoadedModelQuantized, packed_files_are_described_as_the_model_reads_them) {
+  const std::string model = source_path("tests/goldens/mlx/model");
+  EXPECT_EQ(read_model_config(model, LoadFormat::files).num_heads, 4);
+  int64_t parameters = 0;
+  for (const CheckpointEntry& entry : read_model_tensors(model)) {
+    EXPECT_EQ(entry.dtype, DType::bf16) << entry.name;
+    parameters += entry.shape.rank() == 2 ? entry.shape[0] * entry.shape[1] : entry.shape[0];
+  }
+  EXPECT_EQ(parameters, load_model({.model = model})->decoder->num_parameters());
 }
 
 class GenerationConfigFile : public TemporaryDirectory {};

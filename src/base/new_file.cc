@@ -1,0 +1,102 @@
+#include "base/new_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxPendingBytes = 1 << 20;
+
+[[noreturn]] void fail(ErrorCode code, const fs::path& path, std::string_view what, int error) {
+  throw Error(code, fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)));
+}
+
+[[noreturn]] void refuse_existing(const fs::path& path) {
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: exists already, and nothing is overwritten", path.string()));
+}
+
+bool is_there(const fs::path& path) {
+  struct stat ignored {};
+  return ::lstat(path.c_str(), &ignored) == 0;
+}
+
+fs::path directory_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+void write_all(int fd, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(ErrorCode::exhausted, path, "can't be written", errno);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+}  // namespace
+
+NewFile::NewFile(fs::path path) : path_(std::move(path)) {
+  if (is_there(path_)) refuse_existing(path_);
+  temporary_ =
+      directory_of(path_) / fmt::format(".{}.{}.partial", path_.filename().string(), ::getpid());
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail(ErrorCode::invalid, path_, "can't be made", errno);
+}
+
+NewFile::~NewFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+void NewFile::append(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  size_bytes_ += text.size();
+  if (pending_.size() + text.size() < kMaxPendingBytes) {
+    pending_ += text;
+    return;
+  }
+  flush();
+  write_all(fd_, text, path_);
+}
+
+void NewFile::flush() {
+  write_all(fd_, pending_, path_);
+  pending_.clear();
+}
+
+void NewFile::commit() {
+  flush();
+  if (::fsync(fd_) != 0) fail(ErrorCode::exhausted, path_, "can't be brought to the disk", errno);
+  rename_to_new(temporary_, path_);
+  ::close(std::exchange(fd_, -1));
+}
+
+void rename_to_new(const fs::path& from, const fs::path& to) {
+  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+  if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {  // a file system without the flag
+    if (is_there(to)) refuse_existing(to);
+    result = ::rename(from.c_str(), to.c_str());
+  }
+  if (result != 0 && errno == EEXIST) refuse_existing(to);
+  if (result != 0) fail(ErrorCode::invalid, to, "can't be given its name", errno);
+  const int directory = ::open(directory_of(to).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;  // may be written but not read: it is durable when the system says so
+  ::fsync(directory);
+  ::close(directory);
+}
+
+}  // namespace paceline

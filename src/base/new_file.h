@@ -1,0 +1,45 @@
+// NewFile is a file that stands under its name only once it is whole, and never replaces another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+// Written under a temporary name in the same directory; destroyed without commit() it leaves
+// nothing behind. Errors carry the path and the system's reason: exhausted when a write fails.
+class NewFile {
+ public:
+  // Throws Error invalid when there is something under `path` already or none can be made there.
+  explicit NewFile(std::filesystem::path path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+  // Brings everything to the disk and gives the file its name.
+  void commit();
+
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  void flush();
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int fd_ = -1;
+  std::string pending_;
+  uint64_t size_bytes_ = 0;
+};
+
+// Renames what is whole; Error invalid when there is something under the new name. The directory
+// that holds it is brought to the disk.
+void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
+
+}  // namespace paceline

@@ -1,0 +1,43 @@
+#include "load/weight_stack.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "weights/mlx_checkpoint.h"
+#include "weights/mlx_quantization.h"
+
+namespace paceline {
+
+WeightStack::WeightStack(std::unique_ptr<Checkpoint> stored, const Options& options, Memory& memory,
+                         ThreadPool& threads)
+    : stored_(std::move(stored)), top_(stored_.get()) {
+  if (options.digested) {
+    digested_ = std::make_unique<DigestedCheckpoint>(*top_, threads);
+    top_ = digested_.get();
+  }
+  const auto packed =
+      options.made_up ? std::nullopt : MlxQuantization::find(options.config, options.where);
+  const bool quantizes = options.quantization != LoadQuantization::none;
+  if (packed && quantizes) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("--quantize: {} says that the weights are quantised already", options.where));
+  }
+  if (packed) {
+    unpacked_ = std::make_unique<MlxCheckpoint>(*top_, *packed, memory, threads);
+    top_ = unpacked_.get();
+  }
+  if (quantizes) {
+    quantized_ =
+        std::make_unique<QuantizingCheckpoint>(*top_, options.quantization, memory, threads);
+    top_ = quantized_.get();
+  }
+}
+
+std::optional<Hash128> WeightStack::digest() const {
+  return digested_ ? std::optional(digested_->digest()) : std::nullopt;
+}
+
+}  // namespace paceline

@@ -1,0 +1,14 @@
+// A quantised matrix as plain numbers.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "tensor/grouped_rows.h"
+#include "tensor/memory.h"
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+// [rows, row_length] of rows.value_dtype(), bit for bit what read_values() says.
+OwnedTensor dequantize(const GroupedRows& rows, Memory& memory, ThreadPool& threads);
+
+}  // namespace paceline

@@ -1,0 +1,60 @@
+// MlxCheckpoint shows the matrices of a checkpoint that MLX quantised under their plain names.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "weights/affine_rows.h"
+#include "weights/checkpoint.h"
+#include "weights/mlx_quantization.h"
+
+namespace paceline {
+
+// Where the source has M.weight [rows, words] of uint32 with M.scales and M.biases [rows, groups],
+// this has M.weight [rows, row length] of the scales' dtype and neither of the others. Every other
+// tensor passes through. Not thread-safe.
+class MlxCheckpoint : public Checkpoint {
+ public:
+  // What is passed must outlive it, but for `quantization`. Throws Error corrupt naming the tensor
+  // when a part is missing or doesn't have the dtype or shape that the others ask for.
+  MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantization, Memory& memory,
+                ThreadPool& threads);
+
+  std::string origin() const override { return source_.origin(); }
+  const std::vector<CheckpointEntry>& entries() const override { return entries_; }
+  bool contains(std::string_view name) const override { return find_entry(name) != nullptr; }
+  std::optional<Extents> shape_of(std::string_view name) const override;
+  // Dequantised, in memory of its own.
+  Tensor read(std::string_view name, const Extents& shape) override;
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                  const Extents& shape) override;
+  void release(std::string_view name) override;
+
+ private:
+  struct Matrix {
+    AffineFormat format;
+    std::string scales;  // the names of its other tensors
+    std::string biases;
+    Extents words_shape;
+    Extents scales_shape;
+  };
+
+  Matrix matrix_of(const CheckpointEntry& weight, const std::string& module,
+                   const MlxQuantization& quantization) const;
+  const CheckpointEntry* find_entry(std::string_view name) const;
+  const Matrix* find_matrix(std::string_view name, const Extents& shape) const;
+  AffineRows rows_of(std::string_view name, const Matrix& matrix);
+
+  Checkpoint& source_;
+  Memory& memory_;
+  ThreadPool& threads_;
+  std::vector<CheckpointEntry> entries_;                  // sorted by name
+  std::map<std::string, Matrix, std::less<>> matrices_;   // by the name of their weight
+  std::map<std::string, OwnedTensor, std::less<>> read_;  // until released
+};
+
+}  // namespace paceline

@@ -1,0 +1,43 @@
+// MlxQuantization is what config.json says about how MLX packed each module's weights.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace paceline {
+
+// Codes of `bits` bits; each group of so many consecutive elements of a row has a scale and a bias.
+struct AffineFormat {
+  int bits = 4;             // 2, 3, 4, 5, 6 or 8
+  int64_t group_size = 64;  // 32, 64 or 128
+
+  bool operator==(const AffineFormat&) const = default;
+};
+
+bool is_affine_bits(int64_t bits);
+bool is_affine_group_size(int64_t size);
+
+// The field {"group_size": 64, "bits": 4, "mode": "affine", MODULE: {...} | false, ...}, in which
+// an object under a module's name ("model.layers.0.mlp.down_proj") overrides what the others have.
+class MlxQuantization {
+ public:
+  // From `quantization`, or from `quantization_config` when no other tool's name (`quant_method`)
+  // stands in it; nothing when the config has neither. Errors begin with "WHERE: " and the field:
+  // unsupported for a mode other than affine and for bits and groups that MLX doesn't have, invalid
+  // for anything else.
+  static std::optional<MlxQuantization> find(const Json& config, std::string_view where);
+
+  // Nothing when the module is said not to be quantised.
+  std::optional<AffineFormat> format_of(std::string_view module) const;
+
+ private:
+  AffineFormat format_;
+  std::map<std::string, std::optional<AffineFormat>, std::less<>> overrides_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+// QuantizingCheckpoint quantises the matrices of a plain checkpoint while they are read.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/thread_pool.h"
+#include "weights/checkpoint.h"
+
+namespace paceline {
+
+enum class LoadQuantization : uint8_t {
+  none,
+  q4,  // 4 bits, affine, as mlx.core.quantize: AffineRows
+  q8,  // 8 bits around 128: SymmetricRows
+};
+
+// "none", "q4", "q8".
+std::optional<LoadQuantization> parse_load_quantization(std::string_view name);
+
+// In groups of 64, or of 32 where 64 doesn't divide a row; vectors, and matrices whose rows neither
+// divides, stay plain. read() gives the numbers that are left of a matrix, rounded to its dtype.
+// Not thread-safe.
+class QuantizingCheckpoint : public Checkpoint {
+ public:
+  // What is passed must outlive it.
+  QuantizingCheckpoint(Checkpoint& source, LoadQuantization quantization, Memory& memory,
+                       ThreadPool& threads)
+      : source_(source), quantization_(quantization), memory_(memory), threads_(threads) {}
+
+  std::string origin() const override { return source_.origin(); }
+  const std::vector<CheckpointEntry>& entries() const override { return source_.entries(); }
+  bool contains(std::string_view name) const override { return source_.contains(name); }
+  std::optional<Extents> shape_of(std::string_view name) const override {
+    return source_.shape_of(name);
+  }
+  Tensor read(std::string_view name, const Extents& shape) override;
+  // Throws Error invalid when the source's matrix is quantised already, numerical when its numbers
+  // aren't finite.
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                  const Extents& shape) override;
+  void release(std::string_view name) override;
+
+ private:
+  struct Matrix {
+    std::shared_ptr<const GroupedRows> rows;
+    std::optional<OwnedTensor> values;  // once they were read
+  };
+
+  std::shared_ptr<const GroupedRows> quantize(std::string_view name, const Extents& shape,
+                                              int64_t group_size);
+
+  Checkpoint& source_;
+  LoadQuantization quantization_;
+  Memory& memory_;
+  ThreadPool& threads_;
+  std::map<std::string, Matrix, std::less<>> matrices_;  // until released
+};
+
+}  // namespace paceline
