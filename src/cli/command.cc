@@ -156,6 +156,20 @@ constexpr CommandDef kCommands[] = {
          "machine's rate; decode counts the weights read per token, against the read bandwidth. "
          "Both limits are measured beside each run, in the same process.",
      .run = run_bench},
+    {.id = CommandId::quantize,
+     .name = "quantize",
+     .summary = "Write a model anew in fewer bits, as MLX does",
+     .examples = "paceline quantize -m Qwen/Qwen3-0.6B -o qwen3-4bit\n"
+                 "paceline quantize -m Qwen/Qwen3-0.6B -o qwen3-mixed --recipe mixed_3_6 "
+                 "--check book.txt",
+     .notes =
+         "The directory is one that mlx_lm and this program load: config.json with `quantization`, "
+         "weights in shards of at most 5 GB, the tokenizer's files. Matrices whose rows are whole "
+         "groups are quantised; norms, biases and everything else stay. One tensor is in memory at "
+         "a time. Nothing is overwritten, and an interrupted run leaves nothing.\n\n"
+         "--check measures as `paceline perplexity` does, in windows of the same length before and "
+         "after.",
+     .run = run_quantize},
     {.id = CommandId::trace,
      .name = "trace",
      .summary = "Draw what a batch did over time",

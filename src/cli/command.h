@@ -36,6 +36,7 @@ int run_inspect(const Settings& settings, Session& session);
 int run_bench(const Settings& settings, Session& session);
 int run_batch(const Settings& settings, Session& session);
 int run_serve(const Settings& settings, Session& session);
+int run_quantize(const Settings& settings, Session& session);
 int run_trace(const Settings& settings, Session& session);
 
 }  // namespace paceline

@@ -20,9 +20,10 @@ struct Heading {
 constexpr Heading kHeadings[] = {
     {OptionGroup::input, "Input"},         {OptionGroup::output, "Output"},
     {OptionGroup::sampling, "Sampling"},   {OptionGroup::stopping, "Stopping"},
-    {OptionGroup::measuring, "Measuring"}, {OptionGroup::model, "Model"},
-    {OptionGroup::memory, "Memory"},       {OptionGroup::batching, "Batching"},
-    {OptionGroup::serving, "Serving"},     {OptionGroup::general, "General"},
+    {OptionGroup::measuring, "Measuring"}, {OptionGroup::quantizing, "Quantising"},
+    {OptionGroup::model, "Model"},         {OptionGroup::memory, "Memory"},
+    {OptionGroup::batching, "Batching"},   {OptionGroup::serving, "Serving"},
+    {OptionGroup::general, "General"},
 };
 
 // The paragraph broken into lines of kWidth columns, each after the first indented.

@@ -79,7 +79,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "the model's, if the cache holds it",
      .help = "Longest context, prompt and output together, in tokens.",
      .group = OptionGroup::model,
-     .commands = kOnModel,
+     .commands = kOnModel | set_of({quantize}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_model_len = as_integer(v); }},
     {.name = "max-kv-size",
      .placeholder = "N",
@@ -98,7 +98,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "0, one per usable core",
      .help = "Threads that compute; the output is the same with any number.",
      .group = OptionGroup::model,
-     .commands = kLoading,
+     .commands = kLoading | set_of({quantize}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.num_threads = static_cast<int>(as_integer(v)); }},
 
@@ -111,7 +111,7 @@ constexpr OptionDef kModelOptions[] = {
              "fastest), bfloat16 (closer to the plain model), or plain: the weights become plain "
              "numbers when they are loaded.",
      .group = OptionGroup::model,
-     .commands = kOnModel,
+     .commands = kOnModel | set_of({quantize}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.activations = as_text(v); }},
 
     // Memory.

@@ -30,6 +30,7 @@ enum class CommandId : uint8_t {
   trace,
   batch,
   serve,
+  quantize,
 };
 
 using CommandSet = uint32_t;
@@ -51,6 +52,7 @@ enum class OptionGroup : uint8_t {
   sampling,
   stopping,
   measuring,
+  quantizing,
   model,
   memory,
   batching,

@@ -14,6 +14,7 @@ namespace paceline {
 std::span<const OptionDef> input_options();       // groups input and output
 std::span<const OptionDef> generation_options();  // sampling and stopping
 std::span<const OptionDef> measuring_options();   // measuring
+std::span<const OptionDef> quantizing_options();  // quantizing
 std::span<const OptionDef> model_options();       // model and memory
 std::span<const OptionDef> batching_options();    // batching
 std::span<const OptionDef> serving_options();     // serving

@@ -81,7 +81,13 @@ struct Settings {
   // trace
   bool replay = false;
 
-  // trace, batch
+  // quantize
+  std::optional<int64_t> bits;
+  int64_t group_size = 64;
+  std::string recipe;
+  std::optional<std::string> check;
+
+  // trace, batch, quantize
   std::string output;  // empty: standard output
 
   bool json = false;

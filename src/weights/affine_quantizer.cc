@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/error.h"
 #include "weights/packed_codes.h"
 #include "weights/rounding.h"
 
@@ -85,6 +86,7 @@ AffineScale fit_affine(std::span<const float> group, int bits) {
 OwnedAffineRows::OwnedAffineRows(const Tensor& matrix, AffineFormat format, std::string_view where,
                                  Memory& memory, ThreadPool& threads) {
   constexpr int64_t kRowsAtOnce = 16;
+  PL_CHECK(matrix.rank() == 2 && matrix.size(1) % format.group_size == 0, "rows of whole groups");
   const int64_t rows = matrix.size(0), groups = matrix.size(1) / format.group_size;
   words_ = allocate_tensor(memory, DType::u32, {rows, matrix.size(1) * format.bits / 32});
   scales_ = allocate_tensor(memory, matrix.dtype(), {rows, groups});

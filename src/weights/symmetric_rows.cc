@@ -38,6 +38,7 @@ SymmetricRows::SymmetricRows(const Tensor& matrix, int64_t group_size, std::stri
       codes_(allocate_tensor(memory, DType::u32, {matrix.size(0), matrix.size(1) / 4})),
       scales_(allocate_tensor(memory, DType::f32, {matrix.size(0), matrix.size(1) / group_size})) {
   constexpr int64_t kRowsAtOnce = 16;
+  PL_CHECK(matrix.size(1) % group_size == 0, "rows of whole groups");
   std::atomic<int64_t> refused_row = -1;
   threads.parallel_for(num_rows(), kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
     std::vector<float> values(static_cast<size_t>(matrix.size(1)));

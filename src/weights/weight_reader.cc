@@ -33,15 +33,18 @@ std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
 }
 
 bool is_needless(std::string_view name) {
-  if (name.find("rotary_emb.inv_freq") != name.npos) return true;
+  return name.find("rotary_emb.inv_freq") != name.npos || is_outside_the_decoder(name);
+}
+
+}  // namespace
+
+bool is_outside_the_decoder(std::string_view name) {
   return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) {
     if (!name.starts_with(prefix)) return false;
     const std::string_view rest = name.substr(prefix.size());
     return std::ranges::find(kOtherTowers, rest.substr(0, rest.find('.'))) != kOtherTowers.end();
   });
 }
-
-}  // namespace
 
 WeightReader::WeightReader(Checkpoint& checkpoint)
     : checkpoint_(checkpoint),

@@ -50,4 +50,7 @@ class WeightReader {
   int64_t num_elements_read_ = 0;
 };
 
+// Whether a checkpoint's name is that of a vision tower's or a projector's weight.
+bool is_outside_the_decoder(std::string_view name);
+
 }  // namespace paceline

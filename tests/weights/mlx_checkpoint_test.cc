@@ -1,7 +1,11 @@
 #include "weights/mlx_checkpoint.h"
 
-#include <array>
+#include <fmt/format.h>
 
+#include <array>
+#include <random>
+
+#include "tests/test_scale.h"
 #include "tests/weights/written_files.h"
 #include "weights/safetensors_writer.h"
 #include "weights/weight_reader.h"
@@ -142,6 +146,40 @@ TEST_F(MlxCheckpointTest, config_and_file_agree_on_what_is_packed) {
   auto tensors = small_tensors();
   tensors[0] = {"a.weight", "F32", {1, 8}, std::string(32, '\0')};
   expect_corrupt(tensors, {"\"a.weight\": holds float32, expected packed uint32"});
+}
+
+// Whatever becomes of dtypes, shapes and the config: an Error, or matrices that can be read.
+TEST_F(MlxCheckpointTest, any_parts_are_a_matrix_or_an_error) {
+  std::mt19937 random(7);
+  const auto one_of = [&](const auto& values) { return values[random() % std::size(values)]; };
+  int num_read = 0, num_refused = 0;
+  const int rounds = scaled(300, 30000);
+  for (int round = 0; round < rounds; ++round) {
+    auto tensors = small_tensors();
+    for (size_t i = 0; i < 3; ++i) {
+      WrittenTensor& tensor = tensors[i];
+      if (random() % 8 == 0) tensor.dtype = one_of(std::array{"F32", "BF16", "U32"});
+      if (random() % 8 == 0) tensor.shape.back() = one_of(std::array<uint64_t, 4>{0, 1, 4, 16});
+      if (random() % 16 == 0) tensor.shape.pop_back();
+      uint64_t bytes = tensor.dtype == "BF16" ? 2 : 4;
+      for (const uint64_t size : tensor.shape) bytes *= size;
+      tensor.bytes.resize(bytes);
+    }
+    const int bits = one_of(std::array{4, 4, 4, 2, 8}), group = one_of(std::array{32, 32, 64});
+    try {
+      Checkpoint& checkpoint =
+          open(tensors, fmt::format(R"("bits": {}, "group_size": {})", bits, group));
+      for (const CheckpointEntry& entry : checkpoint.entries()) {
+        EXPECT_EQ(checkpoint.read(entry.name, entry.shape).shape(), entry.shape);
+      }
+      ++num_read;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt) << error.what();
+      ++num_refused;
+    }
+  }
+  EXPECT_GT(num_read, rounds / 20);
+  EXPECT_GT(num_refused, rounds / 20);
 }
 
 TEST_F(MlxCheckpointTest, packed_words_are_no_weights_of_a_plain_model) {

@@ -1,0 +1,52 @@
+// How well a model predicts a text, over windows of its context length.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "cli/session.h"
+#include "cli/settings.h"
+#include "paceline/llm.h"
+#include "paceline/tokenizer.h"
+
+namespace paceline {
+
+struct Perplexity {
+  int64_t tokens = 0;
+  double nats = 0;
+  size_t bytes = 0;
+
+  double value() const;
+  double bits_per_byte() const;
+};
+
+struct MeasuredText {
+  std::vector<TokenId> tokens;
+  size_t bytes = 0;
+  TokenId separator = 0;  // stands before every window: BOS, else <|endoftext|>, else an EOS
+};
+
+// `path` "-" is standard input; only the first `max_positions` tokens, when that is given. Throws
+// Error invalid for an empty text, unsupported when the tokenizer has no separator.
+MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> max_positions,
+                                const Tokenizer& tokenizer);
+
+// The sum of the log-probabilities of all tokens but the first, each given those before it.
+using WindowScorer = std::function<double(const std::vector<TokenId>& window)>;
+
+// Windows of `context` tokens without overlap, the first of each the separator. Throws Error
+// cancelled when the session was interrupted.
+Perplexity measure_perplexity(const MeasuredText& text, int64_t context, const WindowScorer& score,
+                              const Settings& settings, const Session& session);
+
+WindowScorer scorer_of(LLM& llm, const Session& session);
+
+// "1,234 tokens, perplexity 12.3456, 0.9876 bits per byte", and as members of a JSON object.
+std::string perplexity_text(const Perplexity& measured);
+void write_perplexity(const Perplexity& measured, JsonWriter& json);
+
+}  // namespace paceline

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/json_writer.h"
+#include "cli/command.h"
+#include "cli/model_opening.h"
+#include "cli/perplexity.h"
+#include "cli/progress.h"
+#include "cli/usage_error.h"
+#include "load/quantize_model.h"
+
+namespace paceline {
+namespace {
+
+struct Report {
+  std::string path;
+  QuantizedSizes sizes;
+  std::optional<Perplexity> before, after;
+};
+
+// Of the model in `directory`, in windows of `context` tokens; 0: the longest it can have, which is
+// then said.
+Perplexity perplexity_of(const std::string& directory, const MeasuredText& text, int64_t& context,
+                         const Settings& settings, Session& session) {
+  Settings of_model = settings;
+  of_model.load.model = directory;
+  if (context > 0) of_model.load.max_model_len = context;
+  LLM llm = open_model(of_model, session);
+  context = llm.model_info().max_model_len;
+  return measure_perplexity(text, context, scorer_of(llm, session), settings, session);
+}
+
+QuantizedSizes quantize(const Settings& settings, Session& session) {
+  QuantizeOptions options{.from = model_directory(settings), .to = settings.output, .format = {}};
+  options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
+                    .group_size = settings.group_size};
+  options.recipe = settings.recipe;
+  constexpr uint64_t kMegabyte = 1'000'000;
+  ProgressBar progress(session.shows_progress(settings), "MB", 0);
+  options.progress = [&](uint64_t done, uint64_t all) {
+    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
+    progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
+  };
+  ThreadPool threads(settings.load.num_threads);
+  return quantize_model(options, threads);
+}
+
+std::string report_text(const Report& report) {
+  const QuantizedSizes& sizes = report.sizes;
+  const auto size = [](uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  std::string text =
+      fmt::format("{}: {} of {} parameters quantised, {} -> {}, {:.3f} bits per weight\n",
+                  report.path, grouped_number(static_cast<double>(sizes.quantized_parameters)),
+                  grouped_number(static_cast<double>(sizes.parameters)), size(sizes.bytes_before),
+                  size(sizes.bytes_after), sizes.bits_per_weight());
+  if (!report.before) return text;
+  text += fmt::format("before: {}\nafter:  {}\n", perplexity_text(*report.before),
+                      perplexity_text(*report.after));
+  const double change = report.after->value() / report.before->value() - 1;
+  return text + fmt::format("change: {:+.2f} % perplexity\n", 100 * change);
+}
+
+std::string report_json(const Report& report) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("path", report.path);
+  json.member("parameters", report.sizes.parameters);
+  json.member("quantized_parameters", report.sizes.quantized_parameters);
+  json.member("bytes_before", report.sizes.bytes_before);
+  json.member("bytes_after", report.sizes.bytes_after);
+  json.member("bits_per_weight", report.sizes.bits_per_weight());
+  if (report.before) {
+    json.key("before").begin_object();
+    write_perplexity(*report.before, json);
+    json.end_object().key("after").begin_object();
+    write_perplexity(*report.after, json);
+    json.end_object();
+  }
+  json.end_object();
+  return text + "\n";
+}
+
+}  // namespace
+
+int run_quantize(const Settings& settings, Session& session) {
+  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIRECTORY");
+  if (settings.bits && !settings.recipe.empty()) {
+    throw UsageError("--bits and --recipe both say how many bits: give one of them");
+  }
+  const Interrupt::Graceful graceful(session.interrupt());
+  Report report{.path = settings.output, .sizes = {}, .before = {}, .after = {}};
+  std::optional<MeasuredText> text;  // read first: a wrong name ends the work before it begins
+  if (settings.check) {
+    text = read_measured_text(*settings.check, {}, open_tokenizer(settings));
+  }
+  report.sizes = quantize(settings, session);
+  if (text) {
+    int64_t context = settings.load.max_model_len.value_or(0);
+    const std::string before = model_directory(settings).string();
+    report.before = perplexity_of(before, *text, context, settings, session);
+    report.after = perplexity_of(settings.output, *text, context, settings, session);
+  }
+  session.out().write(settings.json ? report_json(report) : report_text(report));
+  session.out().flush();
+  return 0;
+}
+
+}  // namespace paceline

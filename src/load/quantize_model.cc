@@ -1,0 +1,168 @@
+#include "load/quantize_model.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "base/json_writer.h"
+#include "base/mapped_file.h"
+#include "base/new_directory.h"
+#include "base/new_file.h"
+#include "load/copied_files.h"
+#include "load/quantize_plan.h"
+#include "weights/affine_quantizer.h"
+#include "weights/checkpoint.h"
+#include "weights/quoted_name.h"
+#include "weights/safetensors_writer.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxConfigBytes = 8 << 20;
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.raw()), tensor.size_bytes()};
+}
+
+// Writes the shards of a plan, tensor by tensor.
+class ShardWriter {
+ public:
+  ShardWriter(const QuantizePlan& plan, const QuantizeOptions& options, Checkpoint& source,
+              ThreadPool& threads)
+      : plan_(plan), options_(options), source_(source), threads_(threads) {}
+
+  void write_all(const fs::path& directory) {
+    for (size_t shard = 0; shard < plan_.num_shards; ++shard) {
+      SafetensorsWriter writer(directory / shard_name(shard, plan_.num_shards), "mlx");
+      for (const QuantizeStep& step : plan_.steps) {
+        if (step.shard == shard) add(step, writer);
+      }
+      for (const QuantizeStep& step : plan_.steps) {
+        if (step.shard != shard) continue;
+        write(step, writer);
+        done_ += step.bytes_before();
+        options_.progress(done_, plan_.sizes.bytes_before);
+      }
+      writer.finish();
+    }
+  }
+
+ private:
+  static void add(const QuantizeStep& step, SafetensorsWriter& writer) {
+    const std::string_view dtype = safetensors_dtype_name(step.entry.dtype);
+    if (!step.format) return writer.add(step.entry.name, dtype, step.entry.shape);
+    const int64_t rows = step.entry.shape[0], length = step.entry.shape[1];
+    const Extents per_group{rows, length / step.format->group_size};
+    writer.add(step.entry.name, "U32", {rows, length * step.format->bits / 32});
+    writer.add(step.module() + ".scales", dtype, per_group);
+    writer.add(step.module() + ".biases", dtype, per_group);
+  }
+
+  void write(const QuantizeStep& step, SafetensorsWriter& writer) {
+    const Tensor plain = source_.read(step.entry.name, step.entry.shape);
+    if (!step.format) {
+      writer.write(step.entry.name, bytes_of(plain));
+    } else {
+      const std::string where =
+          fmt::format("{}: tensor {}", source_.origin(), quoted_name(step.entry.name));
+      const OwnedAffineRows rows(plain, *step.format, where, memory_, threads_);
+      writer.write(step.entry.name, bytes_of(rows.tensors().words));
+      writer.write(step.module() + ".scales", bytes_of(rows.tensors().scales));
+      writer.write(step.module() + ".biases", bytes_of(rows.tensors().biases));
+    }
+    source_.release(step.entry.name);
+    memory_.clear_cache();
+  }
+
+  const QuantizePlan& plan_;
+  const QuantizeOptions& options_;
+  Checkpoint& source_;
+  ThreadPool& threads_;
+  Memory memory_;
+  uint64_t done_ = 0;
+};
+
+void write_format(JsonWriter& json, AffineFormat format) {
+  json.member("group_size", format.group_size).member("bits", format.bits);
+  json.member("mode", std::string_view("affine"));
+}
+
+void write_text(const fs::path& path, std::string_view text) {
+  NewFile file(path);
+  file.append(text);
+  file.commit();
+}
+
+// The fields of the source's config, and how each module was quantised under both keys that mlx_lm
+// writes.
+void write_config(const Json& config, const QuantizePlan& plan, const fs::path& path) {
+  std::string quantization;
+  JsonWriter fields(quantization);
+  fields.begin_object();
+  write_format(fields, plan.usual);
+  for (const QuantizeStep& step : plan.steps) {
+    if (!step.format || *step.format == plan.usual) continue;
+    fields.key(step.module()).begin_object();
+    write_format(fields, *step.format);
+    fields.end_object();
+  }
+  fields.end_object();
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object();
+  for (const auto& [key, value] : config.as_object("config.json")) {
+    if (!value.is_null() || !key.starts_with("quantization")) json.key(key).tree(value);
+  }
+  json.key("quantization").raw(quantization).key("quantization_config").raw(quantization);
+  json.end_object();
+  write_text(path, text + "\n");
+}
+
+void write_index(const QuantizePlan& plan, const fs::path& path) {
+  std::map<std::string, std::string> files;
+  for (const QuantizeStep& step : plan.steps) {
+    const std::string file = shard_name(step.shard, plan.num_shards);
+    files[step.entry.name] = file;
+    if (!step.format) continue;
+    files[step.module() + ".scales"] = file;
+    files[step.module() + ".biases"] = file;
+  }
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("metadata").begin_object();
+  json.member("total_size", plan.sizes.bytes_after);
+  json.member("total_parameters", plan.sizes.parameters).end_object();
+  json.key("weight_map").begin_object();
+  for (const auto& [name, file] : files) json.member(name, file);
+  json.end_object().end_object();
+  write_text(path, text + "\n");
+}
+
+}  // namespace
+
+QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& threads) {
+  const fs::path config_path = options.from / "config.json";
+  const Json config =
+      parse_json(read_text_file(config_path, kMaxConfigBytes), config_path.string());
+  for (const std::string_view key : {"quantization", "quantization_config"}) {
+    if (config.find_value(key) == nullptr) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} stands in it: the model is quantised already",
+                            config_path.string(), key));
+  }
+  const auto source = open_checkpoint(options.from);
+  const QuantizePlan plan = make_quantize_plan(*source, options);
+  NewDirectory directory(options.to);
+  ShardWriter(plan, options, *source, threads).write_all(directory.filling_path());
+  if (plan.num_shards > 1) {
+    write_index(plan, directory.filling_path() / "model.safetensors.index.json");
+  }
+  write_config(config, plan, directory.filling_path() / "config.json");
+  copy_model_files(options.from, directory.filling_path());
+  directory.commit();
+  return plan.sizes;
+}
+
+}  // namespace paceline

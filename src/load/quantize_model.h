@@ -1,0 +1,42 @@
+// Writes a model's directory anew with its matrices quantised, as mlx_lm.convert does.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "weights/mlx_quantization.h"
+
+namespace paceline {
+
+struct QuantizeOptions {
+  std::filesystem::path from;  // a directory with config.json and plain safetensors
+  std::filesystem::path to;    // must not exist
+  AffineFormat format;
+  std::string recipe;  // of MlxRecipe; empty: every matrix in `format`
+  uint64_t max_shard_bytes = uint64_t{5'000'000'000};
+  // Told how many of all stored bytes were read; may throw to end the work.
+  std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};
+};
+
+struct QuantizedSizes {
+  int64_t parameters = 0;
+  int64_t quantized_parameters = 0;
+  uint64_t bytes_before = 0;  // of weights
+  uint64_t bytes_after = 0;
+
+  double bits_per_weight() const {
+    return 8 * static_cast<double>(bytes_after) / static_cast<double>(parameters);
+  }
+};
+
+// Quantised are the matrices of the text decoder whose rows are whole groups; norms, biases, other
+// towers and every other matrix stay as they are. The tokenizer's and templates' files are copied.
+// Holds one tensor at a time. The directory appears when it is whole, or not at all. Throws Error
+// invalid when the model is quantised already, none of its matrices fits the groups or `to` exists,
+// numerical naming a tensor that isn't finite, and what reading and writing throw.
+QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& threads);
+
+}  // namespace paceline

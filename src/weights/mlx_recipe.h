@@ -1,0 +1,43 @@
+// MlxRecipe decides in how many bits each matrix of a model is quantised.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weights/checkpoint.h"
+#include "weights/mlx_quantization.h"
+
+namespace paceline {
+
+// All matrices alike, or by one of the mixed recipes of mlx_lm.convert: the head, and the value and
+// down projections of the first and last eighth of the layers and of every third one between, have
+// the larger number of bits.
+class MlxRecipe {
+ public:
+  static MlxRecipe uniform(AffineFormat format) { return MlxRecipe(format, format.bits, 0); }
+  // "mixed_2_6", "mixed_3_4", "mixed_3_6" or "mixed_4_6"; nothing for another name.
+  static std::optional<MlxRecipe> mixed(std::string_view name, int64_t group_size,
+                                        int64_t num_layers);
+
+  // What all modules have but for those that `format_of` says otherwise of.
+  AffineFormat usual_format() const { return usual_; }
+  AffineFormat format_of(std::string_view module) const;
+
+ private:
+  MlxRecipe(AffineFormat usual, int high_bits, int64_t num_layers)
+      : usual_(usual), high_bits_(high_bits), num_layers_(num_layers) {}
+
+  bool is_sensitive_layer(int64_t layer_index) const;
+
+  AffineFormat usual_;
+  int high_bits_;
+  int64_t num_layers_;
+};
+
+// One more than the largest N of "layers.N." in a name; 0 without one.
+int64_t count_layers(const std::vector<CheckpointEntry>& entries);
+
+}  // namespace paceline

@@ -1,0 +1,61 @@
+#include "base/new_directory.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NewDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directory(parent_); }
+  void TearDown() override { fs::remove_all(parent_); }
+
+  size_t num_entries() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(parent_), fs::directory_iterator()));
+  }
+
+  fs::path parent_ = fs::path(testing::TempDir()) / ("new_directory_" + std::to_string(::getpid()));
+};
+
+TEST_F(NewDirectoryTest, stands_under_its_name_once_it_is_committed) {
+  for (const char* name : {"out", "with_slash/"}) {
+    NewDirectory directory(parent_ / name);
+    std::ofstream(directory.filling_path() / "file") << "text";
+    EXPECT_FALSE(fs::exists(parent_ / name));
+    directory.commit();
+    EXPECT_TRUE(fs::exists(parent_ / name / "file"));
+  }
+  EXPECT_EQ(num_entries(), 2u);
+}
+
+TEST_F(NewDirectoryTest, leaves_nothing_without_a_commit) {
+  {
+    const NewDirectory directory(parent_ / "out");
+    std::ofstream(directory.filling_path() / "file") << "text";
+    EXPECT_EQ(num_entries(), 1u);
+  }
+  EXPECT_EQ(num_entries(), 0u);
+}
+
+TEST_F(NewDirectoryTest, replaces_nothing) {
+  fs::create_directory(parent_ / "empty");
+  expect_error(ErrorCode::invalid, {"empty: exists already"},
+               [&] { NewDirectory directory(parent_ / "empty"); });
+  expect_error(ErrorCode::invalid, {"no/out: can't be made: No such file"},
+               [&] { NewDirectory directory(parent_ / "no/out"); });
+  NewDirectory late(parent_ / "late");
+  fs::create_directory(parent_ / "late");
+  expect_error(ErrorCode::invalid, {"late: exists already"}, [&] { late.commit(); });
+}
+
+}  // namespace
+}  // namespace paceline

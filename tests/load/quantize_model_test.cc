@@ -1,0 +1,162 @@
+#include "load/quantize_model.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "load/loaded_model.h"
+#include "tests/expect_error.h"
+#include "tests/source_path.h"
+#include "weights/affine_quantizer.h"
+#include "weights/dequantize.h"
+#include "weights/mlx_checkpoint.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class QuantizeModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  QuantizeOptions options(AffineFormat format, const std::string& model = "llama_plain") const {
+    return {.from = source_path("tests/goldens/models/" + model),
+            .to = directory_ / "out",
+            .format = format};
+  }
+  Json config() const {
+    return parse_json(read_text_file(directory_ / "out/config.json", 1 << 20), "config.json");
+  }
+  std::vector<std::string> written() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory_ / "out")) {
+      names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  // Every tensor of the result as the product reads it, against the source quantised and back.
+  void expect_values_of(const QuantizeOptions& made) {
+    const auto source = open_checkpoint(made.from), stored = open_checkpoint(made.to);
+    const auto quantization = MlxQuantization::find(config(), "config.json");
+    ASSERT_TRUE(quantization);
+    MlxCheckpoint found(*stored, *quantization, memory_, threads_);
+    ASSERT_EQ(found.entries().size(), source->entries().size());
+    for (const CheckpointEntry& entry : source->entries()) {
+      SCOPED_TRACE(entry.name);
+      Tensor expected = source->read(entry.name, entry.shape);
+      OwnedTensor values;
+      if (found.read_grouped(entry.name, entry.shape) != nullptr) {
+        const std::string module = entry.name.substr(0, entry.name.size() - 7);
+        const AffineFormat format = *quantization->format_of(module);
+        const OwnedAffineRows rows(expected, format, "test", memory_, threads_);
+        values = dequantize(AffineRows(rows.tensors(), format), memory_, threads_);
+        expected = values.view;
+      }
+      const Tensor read = found.read(entry.name, entry.shape);
+      ASSERT_EQ(read.dtype(), expected.dtype());
+      EXPECT_EQ(std::memcmp(read.raw(), expected.raw(), expected.size_bytes()), 0);
+    }
+  }
+
+  fs::path directory_ =
+      fs::path(testing::TempDir()) / ("quantize_model_" + std::to_string(::getpid()));
+  Memory memory_;
+  ThreadPool threads_{2};
+};
+
+TEST_F(QuantizeModel, writes_a_directory_that_loads) {
+  const QuantizeOptions made = options({.bits = 4, .group_size = 32});
+  uint64_t last_done = 0, last_all = 0;
+  QuantizeOptions watched = made;
+  watched.progress = [&](uint64_t done, uint64_t all) {
+    EXPECT_GT(done, last_done);
+    last_done = done;
+    last_all = all;
+  };
+  const QuantizedSizes sizes = quantize_model(watched, threads_);
+  EXPECT_EQ(last_done, last_all);
+  EXPECT_EQ(sizes.bytes_before, last_all);
+  EXPECT_EQ(sizes.bytes_before, static_cast<uint64_t>(sizes.parameters) * 4);
+  // 4 bits, and two float32 for every 32 elements.
+  const auto quantized = static_cast<uint64_t>(sizes.quantized_parameters);
+  const auto plain = static_cast<uint64_t>(sizes.parameters) - quantized;
+  EXPECT_EQ(sizes.bytes_after, quantized * 6 / 8 + plain * 4);
+  EXPECT_NEAR(sizes.bits_per_weight(), 6.2, 0.2);
+  expect_values_of(made);
+  const auto model = load_model({.model = made.to.string()});
+  EXPECT_EQ(model->decoder->num_parameters(), sizes.parameters);
+  const std::vector<std::string> names = written();
+  EXPECT_TRUE(std::ranges::find(names, "generation_config.json") != names.end());
+  EXPECT_TRUE(std::ranges::find(names, "model.safetensors") != names.end());
+  EXPECT_EQ(config().find("hidden_size")->as_int("hidden_size"), 32);
+}
+
+TEST_F(QuantizeModel, a_recipe_writes_what_differs_from_the_usual_format) {
+  QuantizeOptions made = options({.group_size = 32});
+  made.recipe = "mixed_3_6";
+  quantize_model(made, threads_);
+  const Json written_config = config();
+  const Json* const quantization = written_config.find("quantization");
+  EXPECT_EQ(quantization->find("bits")->as_int("bits"), 3);
+  EXPECT_EQ(quantization->find("lm_head")->find("bits")->as_int("bits"), 6);
+  EXPECT_EQ(quantization->find("model.layers.2.mlp.down_proj")->find("bits")->as_int("bits"), 6);
+  EXPECT_EQ(quantization->find("model.layers.0.mlp.down_proj"), nullptr);
+  EXPECT_NE(written_config.find("quantization_config"), nullptr);
+  expect_values_of(made);
+}
+
+TEST_F(QuantizeModel, shards_have_an_index) {
+  QuantizeOptions made = options({.bits = 8, .group_size = 32}, "qwen3_untied_linear_sharded");
+  made.max_shard_bytes = 20'000;
+  quantize_model(made, threads_);
+  const std::vector<std::string> names = written();
+  EXPECT_TRUE(std::ranges::find(names, "model.safetensors.index.json") != names.end());
+  EXPECT_TRUE(std::ranges::any_of(
+      names, [](const std::string& name) { return name.starts_with("model-00002-of-0000"); }));
+  for (const std::string& name : names) {
+    if (!name.ends_with(".safetensors")) continue;
+    EXPECT_LT(fs::file_size(made.to / name), 25'000u) << name;
+  }
+  expect_values_of(made);
+  load_model({.model = made.to.string()});
+}
+
+TEST_F(QuantizeModel, matrices_without_whole_groups_stay) {
+  const QuantizeOptions made = options({.bits = 4, .group_size = 64});  // down_proj only
+  const QuantizedSizes sizes = quantize_model(made, threads_);
+  EXPECT_EQ(sizes.quantized_parameters, 3 * 64 * 32);
+  load_model({.model = made.to.string()});
+}
+
+TEST_F(QuantizeModel, refusals_leave_nothing) {
+  expect_error(ErrorCode::invalid, {"none of its matrices has rows of whole groups of 128"},
+               [&] { quantize_model(options({.bits = 4, .group_size = 128}), threads_); });
+  QuantizeOptions again = options({.bits = 4, .group_size = 32});
+  again.from = source_path("tests/goldens/mlx/model");
+  expect_error(ErrorCode::invalid, {"quantised already"}, [&] { quantize_model(again, threads_); });
+  QuantizeOptions unknown = options({.bits = 4, .group_size = 32});
+  unknown.recipe = "mixed_1_2";
+  expect_error(ErrorCode::invalid, {"\"mixed_1_2\"", "mixed_2_6"},
+               [&] { quantize_model(unknown, threads_); });
+  QuantizeOptions stopped = options({.bits = 4, .group_size = 32});
+  stopped.progress = [](uint64_t, uint64_t) { throw Error(ErrorCode::cancelled, "interrupted"); };
+  expect_error(ErrorCode::cancelled, {"interrupted"}, [&] { quantize_model(stopped, threads_); });
+  EXPECT_TRUE(fs::is_empty(directory_));
+  fs::create_directory(directory_ / "out");
+  expect_error(ErrorCode::invalid, {"out: exists already"},
+               [&] { quantize_model(options({.bits = 4, .group_size = 32}), threads_); });
+  EXPECT_TRUE(fs::is_empty(directory_ / "out"));
+}
+
+}  // namespace
+}  // namespace paceline
