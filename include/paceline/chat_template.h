@@ -28,6 +28,8 @@ struct ChatInput {
   std::string documents_json = {};  // a JSON array; empty: none
   std::string kwargs_json = {};     // further variables, a JSON object; empty: none
   bool add_generation_prompt = true;
+  // The prompt ends with the last message, which is left open; not with add_generation_prompt.
+  bool continue_final_message = false;
   // e.g. {"bos_token", "<s>"}; see Tokenizer::special_tokens.
   std::vector<std::pair<std::string, std::string>> special_tokens = {};
   std::optional<std::string> now =
@@ -56,9 +58,10 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
-  // The prompt, to be encoded without adding special tokens. Throws Error invalid with the
-  // template's own words for its raise_exception, "NAME:LINE:COLUMN: ..." for what goes wrong in
-  // it, and exhausted when a budget of steps, depth, output or range is used up.
+  // The prompt, to be encoded without adding special tokens. Throws Error invalid for a last
+  // message that can't be continued, with the template's own words for its raise_exception,
+  // "NAME:LINE:COLUMN: ..." for what goes wrong in it, and exhausted when a budget of steps, depth,
+  // output or range is used up.
   std::string render(const ChatInput& input) const;
 
   // Where it came from, e.g. "chat_template.jinja"; for messages.

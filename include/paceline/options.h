@@ -69,16 +69,22 @@ struct GenerateOptions {
   std::optional<float> repetition_penalty;  // 1
   float frequency_penalty = 0;
   float presence_penalty = 0;
-  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::pair<int32_t, float>> logit_bias;  // -inf: never
+  std::vector<int32_t> allowed_token_ids;             // only these are drawn; none: any
+  // No token is drawn that completes one of them, as it is encoded alone or behind a space; at most
+  // 128 of at most 256 bytes.
+  std::vector<std::string> bad_words;
   bool mlx_sampler_order = false;       // top-p, min-p, top-k, temperature instead of the default
   std::optional<uint64_t> seed;         // random; the result says which
   std::vector<std::string> stop;        // at most 4 strings of at most 256 bytes
   std::vector<int32_t> stop_token_ids;  // at most 128
   bool include_stop_in_output = false;  // the text ends behind the stop string, not before it
   bool ignore_eos = false;
+  bool skip_special_tokens = true;  // false: they are in the text as they are spelled
   int64_t min_tokens = 0;  // until then neither the end of sequence nor stop_token_ids are drawn
   std::optional<int64_t> truncate_prompt_tokens;  // only so many tokens of the prompt, its last
-  std::optional<int32_t> logprobs;  // top alternatives reported beside each token, 0 to 20
+  std::optional<int32_t> logprobs;         // top alternatives reported beside each token, 0 to 20
+  std::vector<int32_t> logprob_token_ids;  // reported with logprobs instead of the likeliest
   bool prompt_logprobs = false;
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says
   std::string cache_salt;          // shares cached prefixes only with requests of the same salt

@@ -49,7 +49,8 @@ struct Completion {
   std::vector<Logprob> prompt_logprobs;  // when asked for
   Usage usage;
   Timings timings;
-  uint64_t seed = 0;  // the one used
+  uint64_t seed = 0;   // the one used
+  double logprob = 0;  // of all tokens drawn, an EOS included, summed; when asked for
 };
 
 struct ErrorInfo {

@@ -5,7 +5,7 @@ namespace paceline {
 // The turn formats that the models' cards describe, for plain conversations.
 constexpr std::array<BuiltinTemplate, 3> kBuiltinTemplates = {
     // Qwen 2 and 3, and many more: ChatML.
-    BuiltinTemplate{"chatml", R"({%- for message in messages %}
+    BuiltinTemplate{"chatml", "<|im_start|>", R"({%- for message in messages %}
 {{- '<|im_start|>' ~ message.role ~ '\n' ~ message.content ~ '<|im_end|>\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}
@@ -13,7 +13,7 @@ constexpr std::array<BuiltinTemplate, 3> kBuiltinTemplates = {
 {%- endif %})"},
     // Gemma 2 and 3: no system turn; its text stands before the first user's. The assistant is
     // "model".
-    BuiltinTemplate{"gemma", R"({{- bos_token }}
+    BuiltinTemplate{"gemma", "<start_of_turn>", R"({{- bos_token }}
 {%- set state = namespace(system='') %}
 {%- for message in messages %}
   {%- if message.role == 'system' and loop.first %}
@@ -28,7 +28,7 @@ constexpr std::array<BuiltinTemplate, 3> kBuiltinTemplates = {
 {{- '<start_of_turn>model\n' }}
 {%- endif %})"},
     // Llama 3.
-    BuiltinTemplate{"llama3", R"({{- bos_token }}
+    BuiltinTemplate{"llama3", "<|start_header_id|>", R"({{- bos_token }}
 {%- for message in messages %}
 {{- '<|start_header_id|>' ~ message.role ~ '<|end_header_id|>\n\n' }}
 {{- message.content | trim ~ '<|eot_id|>' }}
@@ -36,5 +36,14 @@ constexpr std::array<BuiltinTemplate, 3> kBuiltinTemplates = {
 {%- if add_generation_prompt %}
 {{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}
 {%- endif %})"}};
+
+std::string builtin_template_names() {
+  std::string names;
+  for (const BuiltinTemplate& one : kBuiltinTemplates) {
+    if (!names.empty()) names += ", ";
+    names += one.name;
+  }
+  return names;
+}
 
 }  // namespace paceline

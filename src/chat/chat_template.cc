@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "chat/builtin_templates.h"
+#include "chat/final_message.h"
 #include "chat/template_files.h"
 #include "chat/template_renderer.h"
 
@@ -41,7 +42,25 @@ Json array_json(const std::string& text, std::string_view where) {
   return json;
 }
 
-NamedJson variables_of(const ChatInput& input) {
+Json::Array messages_of(const ChatInput& input) {
+  Json::Array messages;
+  for (size_t i = 0; i < input.messages.size(); ++i)
+    messages.push_back(message_json(input.messages[i], i));
+  return messages;
+}
+
+void check_continuation(const ChatInput& input) {
+  if (input.messages.empty()) {
+    throw Error(ErrorCode::invalid, "continue_final_message: there is no message");
+  }
+  if (input.add_generation_prompt) {
+    throw Error(ErrorCode::invalid,
+                "continue_final_message: not possible with add_generation_prompt, which begins "
+                "another message");
+  }
+}
+
+NamedJson variables_of(const ChatInput& input, Json::Array messages) {
   NamedJson variables;
   const auto set = [&](std::string_view name, Json value) {
     const auto known = std::find_if(variables.begin(), variables.end(),
@@ -58,9 +77,6 @@ NamedJson variables_of(const ChatInput& input) {
     for (const auto& [name, value] : kwargs.as_object("chat_template_kwargs")) set(name, value);
   }
   // These are what they are, whatever the rest says.
-  Json::Array messages;
-  for (size_t i = 0; i < input.messages.size(); ++i)
-    messages.push_back(message_json(input.messages[i], i));
   set("messages", Json(std::move(messages)));
   set("tools", array_json(input.tools_json, "tools"));
   set("documents", array_json(input.documents_json, "documents"));
@@ -128,21 +144,26 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& dire
 }
 
 ChatTemplate ChatTemplate::builtin(std::string_view name) {
-  std::vector<std::string_view> names;
   for (const BuiltinTemplate& one : kBuiltinTemplates) {
-    names.push_back(one.name);
     if (one.name == name) return parse(one.source, one.name);
   }
   throw Error(ErrorCode::invalid, fmt::format("chat template \"{}\": expected one of {}", name,
-                                              fmt::join(names, ", ")));
+                                              builtin_template_names()));
 }
 
 std::string ChatTemplate::render(const ChatInput& input) const {
   const NamedTemplate* with_tools =
       state_->chooses_by_tools && !input.tools_json.empty() ? state_->find(kToolUse) : nullptr;
   const NamedTemplate& chosen = with_tools != nullptr ? *with_tools : state_->main();
-  return chosen.renderer.render(variables_of(input),
-                                input.now ? parse_iso_time(*input.now) : local_time_now());
+  const CivilTime now = input.now ? parse_iso_time(*input.now) : local_time_now();
+  Json::Array messages = messages_of(input);
+  if (!input.continue_final_message) {
+    return chosen.renderer.render(variables_of(input, std::move(messages)), now);
+  }
+  check_continuation(input);
+  const Json last = messages.back();
+  messages.back() = mark_final_message(last);
+  return cut_at_mark(chosen.renderer.render(variables_of(input, std::move(messages)), now), last);
 }
 
 std::string_view ChatTemplate::name() const { return state_->main().where; }

@@ -16,7 +16,7 @@ struct Submission {
   void operator()(const CompletionRequest& request) const {
     pool.generate(tag, request.prompt.prompts[index],
                   completion_options(request, index, default_seed, job.stop.get_token()),
-                  request.generation.n);
+                  request.num_candidates());
   }
 
   void operator()(const ChatRequest& request) const {

@@ -60,7 +60,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, 16777216},
      .default_text = "1024",
-     .help = "Requests that may wait for their turn.",
+     .help = "Sequences that may wait for their turn; a request counts for its choices.",
      .group = OptionGroup::batching,
      .commands = kMany,
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_queued = as_integer(v); }},

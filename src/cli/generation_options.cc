@@ -87,6 +87,27 @@ constexpr OptionDef kGenerationOptions[] = {
          [](Settings& s, const OptionValue& v) {
            s.generate.logit_bias = std::get<std::vector<std::pair<int32_t, float>>>(v);
          }},
+    {.name = "allowed-token-ids",
+     .placeholder = "IDS",
+     .kind = OptionKind::token_ids,
+     .help = "Draw no tokens but these, an end of sequence included; separated by commas.",
+     .group = OptionGroup::sampling,
+     .commands = kWriting,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.generate.allowed_token_ids = std::get<std::vector<int32_t>>(v);
+         }},
+    {.name = "bad-words",
+     .placeholder = "TEXT",
+     .kind = OptionKind::texts,
+     .help =
+         "Draw no token that completes TEXT as it is encoded, alone or behind a space; repeat it.",
+     .group = OptionGroup::sampling,
+     .commands = kWriting,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.generate.bad_words = std::get<std::vector<std::string>>(v);
+         }},
     {.name = "sampler-order",
      .placeholder = "ORDER",
      .kind = OptionKind::choice,

@@ -12,10 +12,22 @@ namespace paceline {
 using FieldNames = std::span<const std::string_view>;
 
 // The fields of `generate` that are options too.
-inline constexpr std::string_view kGenerateFields[] = {
-    "max_tokens",        "temperature",      "top_p",      "top_k", "min_p", "repetition_penalty",
-    "frequency_penalty", "presence_penalty", "logit_bias", "seed",  "stop",  "stop_token_ids",
-    "ignore_eos",        "logprobs"};
+inline constexpr std::string_view kGenerateFields[] = {"max_tokens",
+                                                       "temperature",
+                                                       "top_p",
+                                                       "top_k",
+                                                       "min_p",
+                                                       "repetition_penalty",
+                                                       "frequency_penalty",
+                                                       "presence_penalty",
+                                                       "logit_bias",
+                                                       "seed",
+                                                       "stop",
+                                                       "stop_token_ids",
+                                                       "ignore_eos",
+                                                       "logprobs",
+                                                       "bad_words",
+                                                       "allowed_token_ids"};
 
 // Error invalid with a suggestion for a key that is in neither list.
 void check_line_keys(const Json& line, FieldNames own, FieldNames options);

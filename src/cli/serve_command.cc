@@ -1,7 +1,5 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -10,20 +8,18 @@
 #include "cli/command.h"
 #include "cli/model_opening.h"
 #include "cli/served_names.h"
-#include "engine/engine_thread.h"
 #include "engine/trace_writer.h"
 #include "load/loaded_model.h"
 #include "paceline/error.h"
-#include "server/api_server.h"
+#include "server/cross_origin.h"
+#include "server/descriptor_limit.h"
 #include "server/host_check.h"
-#include "server/server_door.h"
+#include "server/serving_loop.h"
 
 namespace paceline {
 namespace {
 
 constexpr double kStepSlowdown = 2.5;
-constexpr int kEngineFailed = 70;
-constexpr int kSecondSignal = 130;
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
@@ -53,6 +49,26 @@ std::vector<std::string> public_names(const Settings& settings) {
   return names;
 }
 
+void check_size(std::string_view option, size_t bytes, size_t most) {
+  constexpr size_t kLeast = 1 << 10;
+  if (bytes >= kLeast && bytes <= most) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: {} bytes, expected {} to {}", option, bytes, kLeast, most));
+}
+
+HttpLimits wire_limits(const Settings& settings) {
+  check_size("--max-body-size", settings.max_body_bytes, 1 << 30);
+  check_size("--max-header-size", settings.max_header_bytes, 1 << 20);
+  return {.max_connections = static_cast<size_t>(settings.max_connections),
+          .max_connections_per_address = static_cast<size_t>(settings.max_connections_per_address),
+          .max_header_line_bytes = settings.max_header_bytes / 2,
+          .max_header_bytes = settings.max_header_bytes,
+          .max_body_bytes = settings.max_body_bytes,
+          .header_time = milliseconds(settings.header_timeout_s),
+          .body_time = milliseconds(settings.body_timeout_s),
+          .keep_alive_time = milliseconds(settings.keep_alive_timeout_s)};
+}
+
 ServerOptions serving(const Settings& settings, Session& session) {
   ServerOptions options{.address = {.host = settings.host,
                                     .port = static_cast<uint16_t>(settings.port),
@@ -62,6 +78,7 @@ ServerOptions serving(const Settings& settings, Session& session) {
                         .model_names = public_names(settings),
                         .api_keys = settings.api_keys,
                         .allowed_hosts = settings.allowed_hosts,
+                        .allowed_origins = settings.allowed_origins,
                         .queue_timeout = milliseconds(settings.queue_timeout_s),
                         .request_timeout = milliseconds(settings.request_timeout_s),
                         .drain_timeout = milliseconds(settings.drain_timeout_s),
@@ -71,7 +88,7 @@ ServerOptions serving(const Settings& settings, Session& session) {
                         .ignore_unknown_fields = settings.ignore_unknown_fields,
                         .max_resident_bytes = static_cast<int64_t>(settings.max_resident_bytes),
                         .log_json = settings.log_json};
-  options.http.max_connections = static_cast<size_t>(settings.max_connections);
+  options.http = wire_limits(settings);
   if (settings.log_requests && !settings.quiet) {
     options.log = [&session](std::string_view line) { session.say(line); };
   }
@@ -95,42 +112,35 @@ std::string serve(const Settings& settings, Session& session, ServerDoor& door, 
     trace = std::make_unique<TraceWriter>(settings.load.trace_file, model.directory.string(),
                                           *model.engine);
   }
-  StepHistory steps(trace.get());
-  model.engine->set_observer(&steps);
   options.system_fingerprint = model.fingerprint;
-  ApiServer server(door, text, steps, options);
-  std::string failure;
-  {
-    const EngineThread thread(
-        *model.engine,
-        {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
-         .num_requests = settings.load.batch_size},
-        [&server](const std::string& message) { server.engine_failed(message); });
-    if (server.open(thread)) session.say("listening on " + door.url());
-    failure = server.wait();
-  }
-  model.engine->set_observer(nullptr);
-  return failure;
+  return serve_until_drained(
+      door,
+      {.text = text,
+       .observer = trace.get(),
+       .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
+                  .num_requests = settings.load.batch_size}},
+      options, [&session](std::string_view line) { session.say(line); });
 }
 
 }  // namespace
 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
+  check_allowed_origins(settings.allowed_origins);
   std::signal(SIGPIPE, SIG_IGN);  // who reads the log may go, the server stays
   const ServerOptions options = serving(settings, session);
   ServerDoor door(options.address, options.http);
-  std::atomic<int> num_signals = 0;
-  const Interrupt::Handler handler(session.interrupt(), [&](int) {
-    if (num_signals.fetch_add(1) > 0) _exit(kSecondSignal);
-    door.drain();
-  });
+  DrainOnSignal drain(door);
+  const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
+  if (const auto lack = lack_of_descriptors(options.http.max_connections)) {
+    session.say("note: " + *lack);
+  }
   session.say("opened " + door.url() + ", loading the model");
   const auto model = load_model(loading(settings));
   const std::string failure = serve(settings, session, door, *model, options);
   if (failure.empty()) return 0;
   session.say_error("the engine has failed: " + failure);
-  return kEngineFailed;
+  return kEngineFailedExit;
 }
 
 }  // namespace paceline

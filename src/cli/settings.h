@@ -71,6 +71,13 @@ struct Settings {
   double drain_timeout_s = 30;
   double drain_delay_s = 0;
   int64_t max_connections = 16384;
+  int64_t max_connections_per_address = 1024;
+  std::vector<std::string> allowed_origins;
+  size_t max_body_bytes = 8 << 20;
+  size_t max_header_bytes = 16 << 10;
+  double header_timeout_s = 10;
+  double body_timeout_s = 30;
+  double keep_alive_timeout_s = 75;
   int64_t max_requests = 0;
   int64_t max_choices = 16;
   bool ignore_unknown_fields = false;

@@ -23,6 +23,14 @@ int64_t integer_within(const Json& value, IntegerRange range, std::string_view p
   return integer;
 }
 
+std::vector<int32_t> ids_of(const Json::Array& array, std::string_view place) {
+  std::vector<int32_t> ids;
+  for (const Json& value : array) {
+    ids.push_back(static_cast<int32_t>(integer_within(value, kTokenId, place)));
+  }
+  return ids;
+}
+
 }  // namespace
 
 int64_t TraceTuple::integer(IntegerRange range) {
@@ -79,12 +87,14 @@ std::vector<int64_t> TraceFields::integers(std::string_view name, IntegerRange r
 }
 
 std::vector<int32_t> TraceFields::token_ids(std::string_view name) {
+  return ids_of(array(name), place(name));
+}
+
+std::vector<std::vector<int32_t>> TraceFields::token_id_lists(std::string_view name) {
   const std::string here = place(name);
-  std::vector<int32_t> ids;
-  for (const Json& value : array(name)) {
-    ids.push_back(static_cast<int32_t>(integer_within(value, kTokenId, here)));
-  }
-  return ids;
+  std::vector<std::vector<int32_t>> lists;
+  for (const Json& list : array(name)) lists.push_back(ids_of(list.as_array(here), here));
+  return lists;
 }
 
 std::vector<std::string> TraceFields::texts(std::string_view name) {

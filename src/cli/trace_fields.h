@@ -49,6 +49,9 @@ class TraceFields {
   // `line` must outlive this; Error invalid when it is no object.
   TraceFields(const Json& line, std::string where);
 
+  // Whether the line has it.
+  bool has(std::string_view name) const { return line_.find_value(name) != nullptr; }
+
   int64_t integer(std::string_view name, IntegerRange range);
   uint64_t seed(std::string_view name);
   double number(std::string_view name);
@@ -56,6 +59,7 @@ class TraceFields {
   const std::string& text(std::string_view name);
   std::vector<int64_t> integers(std::string_view name, IntegerRange range);
   std::vector<int32_t> token_ids(std::string_view name);
+  std::vector<std::vector<int32_t>> token_id_lists(std::string_view name);
   std::vector<std::string> texts(std::string_view name);
   // An array of objects, each of which `read` takes apart.
   void objects(std::string_view name, const std::function<void(TraceFields& object)>& read);

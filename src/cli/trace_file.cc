@@ -25,6 +25,22 @@ TraceStart read_start(TraceFields& fields) {
   return start;
 }
 
+// What a request has that most haven't.
+void read_restrictions(TraceFields& fields, TraceRequest& request) {
+  if (fields.has("never")) request.never = fields.token_ids("never");
+  if (fields.has("allowed_token_ids")) {
+    request.allowed_token_ids = fields.token_ids("allowed_token_ids");
+  }
+  if (fields.has("banned")) request.banned = fields.token_id_lists("banned");
+  if (fields.has("sampler_order")) {
+    request.mlx_sampler_order = fields.text("sampler_order") == "mlx";
+  }
+  if (fields.has("min_tokens")) request.min_tokens = fields.integer("min_tokens", kCount);
+  if (fields.has("skip_special_tokens")) {
+    request.skip_special_tokens = fields.boolean("skip_special_tokens");
+  }
+}
+
 TraceRequest read_request(TraceFields& fields) {
   TraceRequest request;
   request.id = fields.integer("id", kAnyInteger);
@@ -49,6 +65,7 @@ TraceRequest read_request(TraceFields& fields) {
   request.eos_token_ids = fields.token_ids("eos_token_ids");
   request.ignore_eos = fields.boolean("ignore_eos");
   request.priority = fields.integer("priority", kAnyInteger);
+  read_restrictions(fields, request);
   return request;
 }
 

@@ -38,12 +38,18 @@ struct TraceRequest {
   double frequency_penalty = 0;
   double presence_penalty = 0;
   std::vector<std::pair<int32_t, double>> logit_bias;
+  std::vector<int32_t> never;              // token ids
+  std::vector<int32_t> allowed_token_ids;  // none: all
+  std::vector<std::vector<int32_t>> banned;
+  bool mlx_sampler_order = false;
   uint64_t seed = 0;
   std::vector<int32_t> stop_token_ids;
   std::vector<std::string> stop;
   std::vector<int32_t> eos_token_ids;
   bool ignore_eos = false;
   int64_t priority = 0;
+  int64_t min_tokens = 0;
+  bool skip_special_tokens = true;
 };
 
 // Positions first to first + count - 1 of a sequence, computed in one step.

@@ -154,6 +154,13 @@ void Engine::draw(Sequence& sequence, std::span<const float> row) {
   const GenerateRequest& request = sequence.request();
   Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens(),
                                 request.want_logprobs);
+  if (sample.status == SampleStatus::all_forbidden) {
+    fail(sequence, ErrorCode::invalid,
+         fmt::format("position {}: no token is left that logit_bias, allowed_token_ids, bad_words "
+                     "and min_tokens allow",
+                     sequence.num_tokens()));
+    return;
+  }
   if (sample.status != SampleStatus::ok) {
     fail(sequence, ErrorCode::numerical,
          fmt::format("position {}: {}", sequence.num_tokens(),
@@ -163,6 +170,7 @@ void Engine::draw(Sequence& sequence, std::span<const float> row) {
   }
   const auto now = computed_at_;
   GenerationStats& stats = sequence.stats;
+  stats.logprob += double{sample.logprob};
   if (stats.output_tokens++ == 0) {
     sequence.first_token = now;
     stats.queue_seconds = seconds_between(sequence.shared->submitted, sequence.started);
@@ -190,7 +198,7 @@ void Engine::accept(Sequence& sequence, TokenEvent& event) {
   const TokenId id = event.token->id;
   sequence.tokens.push_back(id);
   if (sequence.keeps_history) sequence.history.add_output(id);
-  const std::string_view bytes = token_bytes(id);
+  const std::string_view bytes = token_bytes(id, sequence.request().specials);
   const auto match = sequence.matcher.push(bytes);
   sequence.text_bytes += static_cast<int64_t>(bytes.size());
   if (sequence.prompt_outputs) event.prompt = std::move(sequence.prompt_outputs);

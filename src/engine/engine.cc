@@ -17,17 +17,17 @@ int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
 }  // namespace
 
 Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
-               EngineLimits limits, TokenBytes token_bytes)
+               EngineLimits limits, TokenTexts token_texts)
     : runner_(runner),
       cache_(cache),
       limits_(limits),
-      token_bytes_(std::move(token_bytes)),
+      token_texts_(std::move(token_texts)),
       sampler_(backend, memory, runner.vocab_size()),
       queue_(limits.max_queued, most_queued_tokens(limits, cache)),
       view_(cache),
       builder_(cache),
       budget_(limits.max_step_slowdown, limits.max_batched_tokens) {
-  token_bytes_.resize(static_cast<size_t>(runner.vocab_size()));
+  token_texts_.resize(static_cast<size_t>(runner.vocab_size()));
   plan_limits_ = {.block_size = cache.block_size(),
                   .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
                   .max_rows = limits.max_batched_tokens,
@@ -124,7 +124,7 @@ void Engine::admit(const PlannedAdmission& admission) {
   }
   record_.admitted.push_back({.id = sequence.arrival_id, .count = admission.prefix_length});
   admitted_.push_back(std::move(waiting));
-  queue_.remove(sequence.prompt_length);
+  queue_.remove(sequence.num_queued, sequence.prompt_length);
 }
 
 void Engine::build_batch() {
@@ -185,7 +185,7 @@ void Engine::remove_finished() {
   const auto gone = [](const SequencePtr& sequence) { return sequence->finished; };
   std::erase_if(running_, gone);
   for (const auto& sequence : waiting_) {
-    if (gone(sequence)) queue_.remove(sequence->prompt_length);
+    if (gone(sequence)) queue_.remove(sequence->num_queued, sequence->prompt_length);
   }
   std::erase_if(waiting_, gone);
 }

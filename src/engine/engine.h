@@ -26,9 +26,12 @@
 
 namespace paceline {
 
-// The bytes each token adds to the output's text (none for special tokens); empty without a
-// tokenizer.
-using TokenBytes = std::vector<std::string_view>;
+// What a token adds to the output's text; nothing without a tokenizer.
+struct TokenText {
+  std::string_view bytes = {};
+  bool is_special = false;
+};
+using TokenTexts = std::vector<TokenText>;  // by id
 
 struct EngineCounters {
   int64_t steps = 0;
@@ -42,7 +45,7 @@ struct EngineCounters {
 class Engine {
  public:
   Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache, EngineLimits limits,
-         TokenBytes token_bytes);
+         TokenTexts token_texts);
   ~Engine();
 
   // Any thread. Checks the request (Error invalid names the field at fault, or exhausted when it
@@ -76,7 +79,10 @@ class Engine {
   // Any thread, and constant.
   const EngineLimits& limits() const { return limits_; }
   int64_t vocab_size() const { return runner_.vocab_size(); }
-  std::string_view token_bytes(TokenId id) const { return token_bytes_[static_cast<size_t>(id)]; }
+  std::string_view token_bytes(TokenId id, SpecialTokens specials) const {
+    const TokenText& text = token_texts_[static_cast<size_t>(id)];
+    return text.is_special && specials == SpecialTokens::hidden ? std::string_view() : text.bytes;
+  }
 
   // Any thread, as of the last step.
   int64_t num_running() const { return num_running_.load(std::memory_order_relaxed); }
@@ -137,7 +143,7 @@ class Engine {
   Runner& runner_;
   KvCache& cache_;
   EngineLimits limits_;
-  TokenBytes token_bytes_;
+  TokenTexts token_texts_;
   Sampler sampler_;
   Mailbox mailbox_;
 

@@ -29,6 +29,7 @@ struct GenerationStats {
   int64_t cached_tokens = 0;  // of the prompt, found in the prefix cache
   int64_t output_tokens = 0;  // drawn, an EOS included
   int64_t preemptions = 0;
+  double logprob = 0;          // of all that was drawn, summed; 0 unless asked for
   double queue_seconds = 0;    // from submission to the first step that computed some of it
   double prefill_seconds = 0;  // from there to the first token, or the end of the prompt
   double decode_seconds = 0;   // from the first token to the last

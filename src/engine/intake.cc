@@ -26,7 +26,7 @@ void check_fits(const GenerateRequest& request, const KvCache& cache) {
 std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr<Channel> channel,
                                         int64_t tag) {
   check(request);
-  if (!queue_.try_add(static_cast<int64_t>(request.prompt.size()))) return std::nullopt;
+  if (!queue_.try_add(request.n, static_cast<int64_t>(request.prompt.size()))) return std::nullopt;
   const RequestId id = next_id_.fetch_add(request.n, std::memory_order_relaxed);
   auto state =
       std::make_shared<const RequestState>(id, tag, std::move(request), std::move(channel));
@@ -51,7 +51,7 @@ void Engine::take_in() {
   for (SequencePtr& sequence : mail_.submitted) {
     sequence->waiting_since = counters_.steps;
     if (observer_ != nullptr) observer_->on_submitted(*sequence, counters_.steps);
-    queue_.remove(sequence->prompt_length);  // enqueue counts it anew
+    queue_.remove(sequence->num_queued, sequence->prompt_length);  // enqueue counts it anew
     enqueue(std::move(sequence));
   }
   for (const RequestId id : mail_.cancelled) cancel_request(id);
@@ -68,7 +68,8 @@ void Engine::enqueue(SequencePtr sequence) {
     return first != second ? first < second : a->arrival_id < b->arrival_id;
   };
   const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, before);
-  queue_.add(sequence->prompt_length);
+  sequence->num_queued = 1 + sequence->num_unforked;
+  queue_.add(sequence->num_queued, sequence->prompt_length);
   waiting_.insert(place, std::move(sequence));
 }
 

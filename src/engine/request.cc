@@ -58,6 +58,10 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
   }
   check_prompt(request, limits, vocab_size);
   check_sampling_options(request.sampling, vocab_size);
+  check_token_ids(request.allowed_token_ids, vocab_size, "allowed_token_ids");
+  for (const auto& sequence : request.banned_sequences) {
+    if (sequence.empty()) throw Error(ErrorCode::invalid, "banned: an empty sequence of tokens");
+  }
   check_token_ids(request.stop_token_ids, vocab_size, "stop_token_ids");
   check_token_ids(request.columns, vocab_size, "labels");
   if (request.n < 1 || request.n > kMaxChoices) {

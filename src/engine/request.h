@@ -17,6 +17,9 @@ namespace paceline {
 using TokenId = int32_t;
 using RequestId = int64_t;
 
+// Whether special tokens are part of the text, as they are spelled, or only counted.
+enum class SpecialTokens : uint8_t { hidden, shown };
+
 // How a request uses the blocks of others and leaves its own behind.
 struct PrefixUse {
   PrefixScope scope;  // who may share
@@ -32,13 +35,17 @@ struct GenerateRequest {
   std::string prompt_name = "prompt_ids";  // in messages
   int64_t max_tokens = 256;                // 0: nothing is drawn
   int32_t n = 1;                           // choices; choice k draws with seed + k
-  SamplingOptions sampling;
+  SamplingOptions sampling;                // its mask is made of the next two
+  std::vector<TokenId> allowed_token_ids;  // only these are drawn; none: any
+  // No token is drawn that completes one of them.
+  std::vector<std::vector<TokenId>> banned_sequences;
   std::vector<TokenId> eos_tokens;      // end the output, not part of it
   std::vector<TokenId> stop_token_ids;  // likewise, and reported as the reason
   std::vector<std::string> stop_strings;
   bool includes_stop = false;  // the text ends behind the stop string, not before it
   int64_t min_tokens = 0;      // until then eos_tokens and stop_token_ids can't be drawn
   bool ignore_eos = false;
+  SpecialTokens specials = SpecialTokens::hidden;
   bool want_logprobs = false;
   // Log-probabilities of the prompt's tokens from this position on; the first token has none.
   std::optional<int64_t> score_from;
@@ -64,7 +71,7 @@ struct EngineLimits {
   int64_t max_batched_tokens = 512;     // rows of one step; longer prompts are computed in chunks
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
-  int64_t max_queued = 1024;            // requests that wait, or more are refused
+  int64_t max_queued = 1024;            // sequences that wait, or more are refused
   int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it
   bool prefix_cache = true;

@@ -1,6 +1,7 @@
 #include "engine/sequence.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 namespace paceline {
@@ -10,11 +11,10 @@ constexpr int64_t kOutputReserved = 1024;  // tokens; longer outputs grow their 
 
 bool reads_history(const SamplingOptions& options) {
   return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||
-         options.presence_penalty != 0.0f;
+         options.presence_penalty != 0.0f || (options.mask && options.mask->reads_output());
 }
 
-// As good as -inf, and any sum with it is finite.
-constexpr float kNever = -1e9f;
+constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 void forbid(std::span<const TokenId> ids, SamplingOptions& sampling) {
   auto& biases = sampling.logit_bias;
@@ -59,6 +59,7 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
     return;
   }
   num_unforked = asked.n - 1;
+  num_queued = asked.n;
   next_scored = std::max<int64_t>(asked.score_from.value_or(prompt_length), 1);
   if (!asked.score_from && asked.columns.empty() && !asked.want_row) return;
   prompt_outputs = std::make_unique<PromptOutputs>();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/channel.h"
@@ -12,6 +13,7 @@
 #include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
 #include "sampling/token_history.h"
+#include "sampling/token_mask.h"
 
 namespace paceline {
 
@@ -25,7 +27,11 @@ struct RequestState {
         tag(submitters_tag),
         request(std::move(asked)),
         stops(request.stop_strings),
-        channel(std::move(answers)) {}
+        channel(std::move(answers)) {
+    if (request.allowed_token_ids.empty() && request.banned_sequences.empty()) return;
+    request.sampling.mask = std::make_shared<const TokenMask>(
+        std::exchange(request.allowed_token_ids, {}), std::exchange(request.banned_sequences, {}));
+  }
 
   RequestId id;
   int64_t tag;
@@ -65,13 +71,14 @@ struct Sequence {
   int64_t num_computed = 0;  // whose keys and values are in the cache
   int64_t next_scored = 0;
   int32_t num_unforked = 0;  // further choices that begin when the prompt has been computed
+  int32_t num_queued = 0;    // sequences that it counts for while it waits: itself and those
   SequenceBlocks blocks;
   std::vector<Hash128> hashes;  // of full blocks, as far as they are needed
   PrefixHit hit;                // of the last search
   bool announces_prefix = false;
 
   SamplingOptions sampling;  // the request's, with this choice's seed and, at first, without ends
-  bool keeps_history;        // penalties want it
+  bool keeps_history;        // penalties or the mask want it
   TokenHistory history;
   StopMatcher matcher;
   int64_t text_bytes = 0;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "sampling/token_mask.h"
 
 namespace paceline {
 namespace {
@@ -29,6 +31,17 @@ void write_counts(JsonWriter& writer, std::string_view key,
   writer.end_array();
 }
 
+void write_mask(JsonWriter& writer, const TokenMask& mask) {
+  write_numbers(writer, "allowed_token_ids", mask.allowed());
+  writer.key("banned").begin_array();
+  for (const auto& sequence : mask.banned()) {
+    writer.begin_array();
+    for (const int32_t id : sequence) writer.integer(id);
+    writer.end_array();
+  }
+  writer.end_array();
+}
+
 void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t choice) {
   writer.member("temperature", sampling.temperature).member("top_p", sampling.top_p);
   writer.member("top_k", sampling.top_k).member("min_p", sampling.min_p);
@@ -36,10 +49,19 @@ void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t
   writer.member("frequency_penalty", sampling.frequency_penalty);
   writer.member("presence_penalty", sampling.presence_penalty);
   writer.key("logit_bias").begin_array();
+  std::vector<int32_t> never;
   for (const auto& [id, bias] : sampling.logit_bias) {
-    writer.begin_array().integer(id).number(bias).end_array();
+    if (std::isfinite(bias)) {
+      writer.begin_array().integer(id).number(bias).end_array();
+    } else {
+      never.push_back(id);
+    }
   }
-  writer.end_array().member("seed", sampling.seed + static_cast<uint64_t>(choice));
+  writer.end_array();
+  if (!never.empty()) write_numbers(writer, "never", never);
+  if (sampling.mask) write_mask(writer, *sampling.mask);
+  if (sampling.order == SamplerOrder::mlx) writer.member("sampler_order", "mlx");
+  writer.member("seed", sampling.seed + static_cast<uint64_t>(choice));
 }
 
 }  // namespace
@@ -89,6 +111,8 @@ void TraceWriter::on_submitted(const Sequence& sequence, int64_t step) {
     writer.end_array();
     write_numbers(writer, "eos_token_ids", request.eos_tokens);
     writer.member("ignore_eos", request.ignore_eos).member("priority", request.priority);
+    if (request.min_tokens > 0) writer.member("min_tokens", request.min_tokens);
+    if (request.specials == SpecialTokens::shown) writer.member("skip_special_tokens", false);
     writer.end_object();
     write_line();
   }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/mapped_file.h"
+#include "chat/builtin_templates.h"
 
 namespace paceline {
 namespace {
@@ -15,19 +15,13 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 
-// Formats by the token that opens a turn.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFormats = {
-    std::pair{std::string_view("<|im_start|>"), std::string_view("chatml")},
-    std::pair{std::string_view("<start_of_turn>"), std::string_view("gemma")},
-    std::pair{std::string_view("<|start_header_id|>"), std::string_view("llama3")}};
-
 ChatTemplate wanted_template(const fs::path& directory, const std::string& wanted) {
   std::error_code ignored;
   if (fs::is_regular_file(wanted, ignored)) {
     return ChatTemplate::parse(read_text_file(wanted, kMaxTemplateBytes), wanted);
   }
-  for (const auto& [token, format] : kFormats) {
-    if (format == wanted) return ChatTemplate::builtin(wanted);
+  for (const BuiltinTemplate& format : kBuiltinTemplates) {
+    if (format.name == wanted) return ChatTemplate::builtin(wanted);
   }
   std::string why;
   try {
@@ -38,8 +32,8 @@ ChatTemplate wanted_template(const fs::path& directory, const std::string& wante
   }
   throw Error(ErrorCode::invalid,
               fmt::format("--chat-template: \"{}\" is no file, no template of the model and no "
-                          "built-in format (chatml, gemma, llama3){}",
-                          wanted, why));
+                          "built-in format ({}){}",
+                          wanted, builtin_template_names(), why));
 }
 
 // "<|im_start|>", "<start_of_turn>": what is written to be one token.
@@ -105,18 +99,18 @@ ChatSetup set_up_chat(const fs::path& directory, const std::string& wanted,
     return setup;
   }
   if (setup.chat_template) return setup;
-  for (const auto& [token, format] : kFormats) {
-    if (!tokenizer.token_id(token)) continue;
-    setup.chat_template = ChatTemplate::builtin(format);
+  for (const BuiltinTemplate& format : kBuiltinTemplates) {
+    if (!tokenizer.token_id(format.marker)) continue;
+    setup.chat_template = ChatTemplate::builtin(format.name);
     setup.notes.push_back(fmt::format(
-        "the model carries no chat template; it has {}, so the built-in {} format is used", token,
-        format));
+        "the model carries no chat template; it has {}, so the built-in {} format is used",
+        format.marker, format.name));
     return setup;
   }
   setup.problem = fmt::format(
       "{}: carries no chat template (chat_template.jinja), and its tokens tell no format; "
-      "--chat-template names a file or one of chatml, gemma, llama3",
-      directory.string());
+      "--chat-template names a file or one of {}",
+      directory.string(), builtin_template_names());
   return setup;
 }
 

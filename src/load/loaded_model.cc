@@ -110,16 +110,16 @@ void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   }
 }
 
-TokenBytes token_bytes_of(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size) {
-  TokenBytes bytes(static_cast<size_t>(vocab_size));
-  if (!tokenizer) return bytes;
+TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size) {
+  TokenTexts texts(static_cast<size_t>(vocab_size));
+  if (!tokenizer) return texts;
   const int64_t known = std::min(vocab_size, tokenizer->vocab_size());
   for (int64_t id = 0; id < known; ++id) {
     const auto token = static_cast<TokenId>(id);
-    if (!tokenizer->is_special(token))
-      bytes[static_cast<size_t>(id)] = tokenizer->token_bytes(token);
+    texts[static_cast<size_t>(id)] = {.bytes = tokenizer->token_bytes(token),
+                                      .is_special = tokenizer->is_special(token)};
   }
-  return bytes;
+  return texts;
 }
 
 std::optional<Tokenizer> load_tokenizer_if_present(const fs::path& directory) {
@@ -238,7 +238,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_step_slowdown = options.max_step_slowdown};
   model.engine =
       std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache, limits,
-                               token_bytes_of(model.tokenizer, config.vocab_size));
+                               token_texts_of(model.tokenizer, config.vocab_size));
 }
 
 }  // namespace

@@ -77,7 +77,11 @@ void write_choice_end(JsonWriter& writer, const AnswerChoice& choice) {
   }
   if (choice.token_ids) write_token_ids(writer, *choice.token_ids);
   if (choice.timings) write_timings(writer, *choice.timings);
-  writer.member("seed", choice.seed);
+  if (choice.is_seed_signed) {
+    writer.member("seed", static_cast<int64_t>(choice.seed));
+  } else {
+    writer.member("seed", choice.seed);
+  }
 }
 
 std::string choices_json(const ChoicesAnswer& answer, std::string_view object,

@@ -63,7 +63,8 @@ struct AnswerChoice {
   std::optional<std::vector<ReportedToken>> prompt_logprobs;
   std::optional<std::vector<int32_t>> token_ids;
   std::optional<AnswerTimings> timings;
-  uint64_t seed = 0;  // the one used
+  uint64_t seed = 0;            // the one used
+  bool is_seed_signed = false;  // as it was asked for
 };
 
 // How tokens are written where log-probabilities name them.

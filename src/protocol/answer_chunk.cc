@@ -5,9 +5,13 @@
 namespace paceline {
 namespace {
 
-void finish_chunk(JsonWriter& writer, const ChunkStyle& style) {
+void finish_chunk(JsonWriter& writer, const AnswerChunk& chunk, const ChunkStyle& style) {
   writer.end_object().end_array();
-  if (style.has_usage) writer.key("usage").null();
+  if (chunk.usage) {
+    write_usage(writer, *chunk.usage);
+  } else if (style.has_usage) {
+    writer.key("usage").null();
+  }
   writer.end_object();
 }
 
@@ -40,7 +44,7 @@ std::string completion_chunk_json(const AnswerHead& head, const AnswerChunk& chu
     writer.null();
   }
   write_chunk_end(writer, chunk);
-  finish_chunk(writer, style);
+  finish_chunk(writer, chunk, style);
   return json;
 }
 
@@ -59,7 +63,7 @@ std::string chat_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
   writer.end_object();
   write_chat_choice_logprobs(writer, chunk.logprobs, style.naming);
   write_chunk_end(writer, chunk);
-  finish_chunk(writer, style);
+  finish_chunk(writer, chunk, style);
   return json;
 }
 

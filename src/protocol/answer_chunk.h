@@ -21,6 +21,7 @@ struct AnswerChunk {
   std::string_view named_text = {};
   int64_t text_offset = 0;
   std::optional<std::vector<int32_t>> token_ids = {};
+  std::optional<AnswerUsage> usage = {};  // so far, when every chunk tells it
   // Of the last one. Its text and log-probabilities aren't looked at, its ids are those above.
   const AnswerChoice* ending = nullptr;
 };
@@ -28,7 +29,8 @@ struct AnswerChunk {
 // What all chunks of a stream have in common.
 struct ChunkStyle {
   TokenNaming naming = TokenNaming::text;
-  bool has_usage = false;  // "usage": null, because a last chunk will have it
+  bool has_usage = false;         // "usage": null, because a last chunk will have it
+  bool as_probabilities = false;  // of /generate: "completion_probabilities" for "logprobs"
 };
 
 // JSON; of a chat its "delta" has the text.

@@ -1,9 +1,26 @@
 #include "protocol/answer_schemas.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace paceline {
 namespace {
+
+// In what follows @Name stands for a reference to a schema, and @name for one of these members.
+constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
+    {"head", R"("id": {"type": "string"}, "created": {"type": "integer"},
+  "model": {"type": "string"}, "system_fingerprint": {"type": "string"})"},
+    {"index",
+     R"("index": {"type": "integer", "minimum": 0, "description": "Prompt's index * n + k."})"},
+    {"text", R"("text": {"type": ["string", "null"]})"},
+    {"nativelogprobs", R"("logprobs": @CompletionLogprobs, "completion_probabilities": {
+  "type": "array", "description": "With n_probs, in place of logprobs.", "items": @Probability})"},
+    {"ending", R"("finish_reason": @FinishReason, "stop_reason": @StopReason,
+  "prompt_logprobs": @PromptLogprobs, "token_ids": @TokenIds, "timings": @Timings, "seed": @Seed)"},
+    {"chunkusage", R"("usage": {"anyOf": [@Usage, {"type": "null"}],
+  "description": "So far, with continuous_usage_stats; of all in the last one, with include_usage."})"},
+};
 
 constexpr std::string_view kShared = R"({
 "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "object",
@@ -51,103 +68,58 @@ constexpr std::string_view kShared = R"({
               "items": {"type": "integer", "minimum": 0, "maximum": 255}}}},
 "ChatLogprobs": {"type": "object", "required": ["content", "refusal"], "properties": {
     "refusal": {"type": "null"},
-    "content": {"type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/ChatToken"},
+    "content": {"type": "array", "items": {"allOf": [@ChatToken,
       {"type": "object", "required": ["top_logprobs"], "properties": {"top_logprobs": {
-        "type": "array", "items": {"$ref": "#/components/schemas/ChatToken"}}}}]}}}},
+        "type": "array", "items": @ChatToken}}}]}}}},
+"Probability": {"allOf": [@ChatToken, {"type": "object", "required": ["id", "top_logprobs"],
+  "properties": {"id": {"type": "integer"}, "top_logprobs": {"type": "array", "items":
+    {"allOf": [@ChatToken, {"type": "object", "required": ["id"],
+      "properties": {"id": {"type": "integer"}}}]}}}}]},
 )";
 
 constexpr std::string_view kTexts = R"(
-"CompletionChoice": {"type": "object",
-  "required": ["index", "text", "logprobs", "finish_reason"], "properties": {
-    "index": {"type": "integer", "minimum": 0, "description": "Prompt's index * n + k."},
-    "text": {"type": ["string", "null"]},
-    "logprobs": {"anyOf": [{"$ref": "#/components/schemas/CompletionLogprobs"}, {"type": "null"}]},
-    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
-    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
-    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
-    "timings": {"$ref": "#/components/schemas/Timings"},
-    "seed": {"$ref": "#/components/schemas/Seed"}}},
+"CompletionChoice": {"type": "object", "required": ["index", "text", "logprobs", "finish_reason"],
+  "properties": {@index, @text, "logprobs": {"anyOf": [@CompletionLogprobs, {"type": "null"}]},
+    @ending}},
 "Completion": {"type": "object",
-  "required": ["id", "object", "created", "model", "choices", "usage"], "properties": {
-    "id": {"type": "string"}, "object": {"const": "text_completion"},
-    "created": {"type": "integer"}, "model": {"type": "string"},
-    "system_fingerprint": {"type": "string"},
-    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/CompletionChoice"}},
-    "usage": {"$ref": "#/components/schemas/Usage"}}},
+  "required": ["id", "object", "created", "model", "choices", "usage"],
+  "properties": {@head, "object": {"const": "text_completion"},
+    "choices": {"type": "array", "items": @CompletionChoice}, "usage": @Usage}},
 "CompletionChunk": {"type": "object",
-  "required": ["id", "object", "created", "model", "choices"], "properties": {
-    "id": {"type": "string"}, "object": {"const": "text_completion"},
-    "created": {"type": "integer"}, "model": {"type": "string"},
-    "system_fingerprint": {"type": "string"},
-    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/CompletionChoice"}},
-    "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"}, {"type": "null"}]}}},
-"ChatChoice": {"type": "object",
-  "required": ["index", "message", "logprobs", "finish_reason"], "properties": {
-    "index": {"type": "integer", "minimum": 0},
+  "required": ["id", "object", "created", "model", "choices"],
+  "properties": {@head, "object": {"const": "text_completion"},
+    "choices": {"type": "array", "items": @CompletionChoice}, @chunkusage}},
+"ChatChoice": {"type": "object", "required": ["index", "message", "logprobs", "finish_reason"],
+  "properties": {@index,
     "message": {"type": "object", "required": ["role", "content", "refusal"], "properties": {
       "role": {"const": "assistant"}, "content": {"type": ["string", "null"]},
       "refusal": {"type": "null"}}},
-    "logprobs": {"anyOf": [{"$ref": "#/components/schemas/ChatLogprobs"}, {"type": "null"}]},
-    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
-    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
-    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
-    "timings": {"$ref": "#/components/schemas/Timings"},
-    "seed": {"$ref": "#/components/schemas/Seed"}}},
+    "logprobs": {"anyOf": [@ChatLogprobs, {"type": "null"}]}, @ending}},
 "ChatCompletion": {"type": "object",
-  "required": ["id", "object", "created", "model", "choices", "usage"], "properties": {
-    "id": {"type": "string"}, "object": {"const": "chat.completion"},
-    "created": {"type": "integer"}, "model": {"type": "string"},
-    "system_fingerprint": {"type": "string"},
-    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChoice"}},
-    "usage": {"$ref": "#/components/schemas/Usage"}}},
-"ChatChunkChoice": {"type": "object",
-  "required": ["index", "delta", "logprobs", "finish_reason"], "properties": {
-    "index": {"type": "integer", "minimum": 0},
+  "required": ["id", "object", "created", "model", "choices", "usage"],
+  "properties": {@head, "object": {"const": "chat.completion"},
+    "choices": {"type": "array", "items": @ChatChoice}, "usage": @Usage}},
+"ChatChunkChoice": {"type": "object", "required": ["index", "delta", "logprobs", "finish_reason"],
+  "properties": {@index,
     "delta": {"type": "object", "properties": {
       "role": {"const": "assistant"}, "content": {"type": "string"}}},
-    "logprobs": {"anyOf": [{"$ref": "#/components/schemas/ChatLogprobs"}, {"type": "null"}]},
-    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
-    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
-    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
-    "timings": {"$ref": "#/components/schemas/Timings"},
-    "seed": {"$ref": "#/components/schemas/Seed"}}},
+    "logprobs": {"anyOf": [@ChatLogprobs, {"type": "null"}]}, @ending}},
 "ChatCompletionChunk": {"type": "object",
-  "required": ["id", "object", "created", "model", "choices"], "properties": {
-    "id": {"type": "string"}, "object": {"const": "chat.completion.chunk"},
-    "created": {"type": "integer"}, "model": {"type": "string"},
-    "system_fingerprint": {"type": "string"},
-    "choices": {"type": "array", "items": {"$ref": "#/components/schemas/ChatChunkChoice"}},
-    "usage": {"anyOf": [{"$ref": "#/components/schemas/Usage"}, {"type": "null"}]}}},
+  "required": ["id", "object", "created", "model", "choices"],
+  "properties": {@head, "object": {"const": "chat.completion.chunk"},
+    "choices": {"type": "array", "items": @ChatChunkChoice}, @chunkusage}},
 "Generated": {"type": "object",
   "required": ["id", "model", "text", "finish_reason", "stop_reason", "token_ids", "seed", "usage"],
-  "properties": {
-    "id": {"type": "string"}, "model": {"type": "string"}, "text": {"type": ["string", "null"]},
-    "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
-    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
-    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-    "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"},
-    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
-    "timings": {"$ref": "#/components/schemas/Timings"},
-    "seed": {"$ref": "#/components/schemas/Seed"},
-    "usage": {"$ref": "#/components/schemas/Usage"}}},
-"GeneratedChunk": {"type": "object", "properties": {
-    "id": {"type": "string"}, "text": {"type": ["string", "null"]},
-    "logprobs": {"$ref": "#/components/schemas/CompletionLogprobs"},
-    "finish_reason": {"$ref": "#/components/schemas/FinishReason"},
-    "stop_reason": {"$ref": "#/components/schemas/StopReason"},
-    "token_ids": {"$ref": "#/components/schemas/TokenIds"},
-    "timings": {"$ref": "#/components/schemas/Timings"},
-    "seed": {"$ref": "#/components/schemas/Seed"}}},
+  "properties": {"id": {"type": "string"}, "model": {"type": "string"}, @text, @nativelogprobs,
+    @ending, "usage": @Usage}},
+"GeneratedChunk": {"type": "object",
+  "properties": {"id": {"type": "string"}, @text, @nativelogprobs, @ending, @chunkusage}},
 )";
 
 constexpr std::string_view kOthers = R"(
 "Classifications": {"type": "object",
   "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
-    "id": {"type": "string"}, "object": {"const": "list"}, "created": {"type": "integer"},
-    "model": {"type": "string"}, "system_fingerprint": {"type": "string"},
+    "object": {"const": "list"}, @head,
     "data": {"type": "array", "items": {"type": "object",
       "required": ["object", "index", "token_id", "token", "label", "scores"], "properties": {
         "object": {"const": "classification"}, "index": {"type": "integer", "minimum": 0},
@@ -155,19 +127,18 @@ constexpr std::string_view kOthers = R"(
         "label": {"type": ["string", "null"], "description": "The likeliest of the labels."},
         "scores": {"type": ["array", "null"], "items": {"type": "number"}},
         "logits": {"type": "array", "items": {"type": "number"}}}}},
-    "usage": {"$ref": "#/components/schemas/Usage"}}},
+    "usage": @Usage}},
 "Scores": {"type": "object",
   "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
-    "id": {"type": "string"}, "object": {"const": "list"}, "created": {"type": "integer"},
-    "model": {"type": "string"}, "system_fingerprint": {"type": "string"},
+    "object": {"const": "list"}, @head,
     "data": {"type": "array", "items": {"type": "object",
       "required": ["object", "index", "token_ids", "token_logprobs", "logprob"], "properties": {
         "object": {"const": "score"}, "index": {"type": "integer", "minimum": 0},
         "token_ids": {"type": "array", "items": {"type": "integer"}},
         "token_logprobs": {"type": "array", "items": {"type": ["number", "null"]}},
         "logprob": {"type": "number", "description": "Their sum."},
-        "prompt_logprobs": {"$ref": "#/components/schemas/PromptLogprobs"}}}},
-    "usage": {"$ref": "#/components/schemas/Usage"}}},
+        "prompt_logprobs": @PromptLogprobs}}},
+    "usage": @Usage}},
 "Tokens": {"type": "object", "required": ["count", "max_model_len", "tokens"], "properties": {
     "count": {"type": "integer", "minimum": 0}, "max_model_len": {"type": "integer"},
     "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0},
@@ -183,7 +154,7 @@ constexpr std::string_view kOthers = R"(
     "max_model_len": {"type": "integer"}, "meta": {"type": "object"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
     "object": {"const": "list"},
-    "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}}}},
+    "data": {"type": "array", "items": @Model}}},
 "Requests": {"type": "object", "required": ["object", "data", "engine", "pools", "steps"],
   "properties": {
     "object": {"const": "list"},
@@ -198,10 +169,36 @@ constexpr std::string_view kOthers = R"(
 "Status": {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 })";
 
+void append_expanded(std::string_view text, std::string& json);
+
+// A name behind an @.
+void append_named(std::string_view name, std::string& json) {
+  for (const auto& [member, text] : kMembers) {
+    if (member == name) return append_expanded(text, json);
+  }
+  json.append(R"({"$ref": "#/components/schemas/)").append(name).append(R"("})");
+}
+
+void append_expanded(std::string_view text, std::string& json) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  for (size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@')) {
+    json += text.substr(0, at);
+    text.remove_prefix(at + 1);
+    const size_t end = std::min(text.find_first_not_of(kLetters), text.size());
+    append_named(text.substr(0, end), json);
+    text.remove_prefix(end);
+  }
+  json += text;
+}
+
 }  // namespace
 
 std::string_view answer_schemas_json() {
-  static const std::string all = std::string(kShared) + std::string(kTexts) + std::string(kOthers);
+  static const std::string all = [] {
+    std::string json;
+    for (const std::string_view part : {kShared, kTexts, kOthers}) append_expanded(part, json);
+    return json;
+  }();
   return all;
 }
 

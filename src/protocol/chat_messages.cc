@@ -219,6 +219,12 @@ std::vector<ChatMessage> read_messages(const FieldValue& value) {
   return messages;
 }
 
+void check_continuation(const ChatInput& input) {
+  if (!input.continue_final_message || !input.add_generation_prompt) return;
+  throw RequestError("continue_final_message", "invalid_value",
+                     "continue_final_message: only allowed when add_generation_prompt is false");
+}
+
 std::string read_template_variables(const FieldValue& value) {
   for (const auto& [name, unused] : value.object()) {
     if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=

@@ -21,6 +21,10 @@ inline constexpr FieldType kMessages = array_type(kMessage, 1, kMaxMessages);
 // developer becomes system. That is what the templates of open models are written for.
 std::vector<ChatMessage> read_messages(const FieldValue& value);
 
+// Throws RequestError when the last message is to go on and the beginning of an answer is asked for
+// too.
+void check_continuation(const ChatInput& input);
+
 // Further variables of the template as JSON; those that the request itself sets are refused.
 std::string read_template_variables(const FieldValue& value);
 

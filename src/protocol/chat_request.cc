@@ -14,6 +14,7 @@ struct Draft {
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
   std::optional<int32_t> top_logprobs;
+  int32_t num_probabilities = 0;
   bool hides_tools = false;
 };
 
@@ -59,6 +60,10 @@ constexpr FieldDef<Draft> kFields[] = {
      .type = kNumTopLogprobs,
      .help = "With so many alternatives; needs logprobs.",
      .read = [](const FieldValue& v, Draft& t) { t.top_logprobs = v.small_integer(); }},
+    {.name = "n_probs",
+     .type = kNumTopLogprobs,
+     .help = "llama.cpp's: logprobs with so many alternatives; 0: none.",
+     .read = [](const FieldValue& v, Draft& t) { t.num_probabilities = v.small_integer(); }},
     {.name = "tools",
      .type = kTools,
      .help = "Functions that the template shows to the model; a call comes as text.",
@@ -86,9 +91,11 @@ constexpr FieldDef<Draft> kFields[] = {
      .read = [](const FieldValue& v,
                 Draft& t) { t.request.input.add_generation_prompt = v.boolean(); }},
     {.name = "continue_final_message",
-     .type = kOnlyFalse,
+     .type = kBoolean,
      .by_default = false,
-     .help = "Only false."},
+     .help = "The answer goes on with the last message; add_generation_prompt must be false.",
+     .read = [](const FieldValue& v,
+                Draft& t) { t.request.input.continue_final_message = v.boolean(); }},
     {.name = "add_special_tokens",
      .type = kOnlyFalse,
      .by_default = false,
@@ -125,6 +132,10 @@ void settle(Draft& draft) {
   }
   if (draft.max_tokens) request.max_tokens = *draft.max_tokens;
   if (draft.max_completion_tokens) request.max_tokens = *draft.max_completion_tokens;
+  if (draft.num_probabilities > 0 && !draft.top_logprobs) {
+    request.logprobs = true;
+    draft.top_logprobs = draft.num_probabilities;
+  }
   if (draft.top_logprobs && *draft.top_logprobs > 0 && !request.logprobs) {
     throw RequestError("top_logprobs", "invalid_value",
                        "top_logprobs: only allowed when logprobs is true");
@@ -132,6 +143,8 @@ void settle(Draft& draft) {
   request.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.hides_tools) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
+  check_logprob_fields(request.generation, request.logprobs);
+  check_continuation(request.input);
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ struct ChatRequest {
   int64_t max_tokens = kDefaultChatTokens;
   bool logprobs = false;
   int32_t top_logprobs = 0;  // alternatives beside each token, 0 to 20
+
+  // Alternatives told beside each token; nothing: no log-probabilities are told.
+  std::optional<int32_t> num_alternatives() const {
+    return generation.num_alternatives(logprobs ? std::optional(top_logprobs) : std::nullopt);
+  }
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.

@@ -19,6 +19,24 @@ void add_echo(const CompletionRequest& request, const PromptText& prompt,
                           std::make_move_iterator(tokens.end()));
 }
 
+double mean_logprob(const Completion& completion) {
+  return completion.logprob /
+         static_cast<double>(std::max<int64_t>(completion.usage.completion_tokens, 1));
+}
+
+std::vector<const Completion*> best_choices(const CompletionRequest& request,
+                                            std::span<const Completion> candidates) {
+  std::vector<const Completion*> best;
+  for (const Completion& candidate : candidates) best.push_back(&candidate);
+  const auto n = static_cast<size_t>(request.generation.n);
+  if (best.size() <= n) return best;
+  std::stable_sort(best.begin(), best.end(), [](const Completion* a, const Completion* b) {
+    return mean_logprob(*a) > mean_logprob(*b);
+  });
+  best.resize(n);
+  return best;
+}
+
 bool has_token_ids(const PromptList& list) {
   return std::any_of(list.prompts.begin(), list.prompts.end(), [](const PromptText& prompt) {
     return std::holds_alternative<std::vector<int32_t>>(prompt);
@@ -27,8 +45,8 @@ bool has_token_ids(const PromptList& list) {
 
 }  // namespace
 
-AnswerChoice answer_choice(const Completion& completion, const GenerationFields& fields,
-                           const TokenNames& names) {
+AnswerChoice answer_choice(const Completion& completion, const SamplingFields& sampling,
+                           const GenerationFields& fields, const TokenNames& names) {
   AnswerChoice choice{.text = completion.text,
                       .finish_reason = completion.finish_reason,
                       .stop_reason = completion.stop_reason,
@@ -36,7 +54,8 @@ AnswerChoice answer_choice(const Completion& completion, const GenerationFields&
                       .prompt_logprobs = {},
                       .token_ids = {},
                       .timings = {},
-                      .seed = completion.seed};
+                      .seed = completion.seed,
+                      .is_seed_signed = sampling.has_negative_seed};
   if (fields.prompt_logprobs) {
     choice.prompt_logprobs =
         report_prompt(completion.prompt_logprobs, *fields.prompt_logprobs, names);
@@ -81,14 +100,15 @@ CompletionAnswer completed_answer(const CompletionRequest& request,
   CompletionAnswer answer{
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (size_t part = 0; part < parts.size(); ++part) {
-    for (const Completion& completion : parts[part].choices) {
-      AnswerChoice choice = answer_choice(completion, request.generation, names);
+    for (const Completion* completion : best_choices(request, parts[part].choices)) {
+      AnswerChoice choice = answer_choice(*completion, request.sampling, request.generation, names);
       choice.index = static_cast<int64_t>(answer.choices.size());
-      if (request.logprobs) {
-        choice.logprobs = report_output(completion.logprobs, *request.logprobs, names);
+      if (const auto num_alternatives = request.num_alternatives()) {
+        choice.logprobs = report_output(completion->logprobs, *num_alternatives, names,
+                                        request.generation.specials());
       }
       if (request.echo) {
-        add_echo(request, request.prompt.prompts[part], completion, names, choice);
+        add_echo(request, request.prompt.prompts[part], *completion, names, choice);
       }
       answer.choices.push_back(std::move(choice));
     }
@@ -102,10 +122,11 @@ ChatAnswer completed_answer(const ChatRequest& request, const CompletedPart& par
   ChatAnswer answer{
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (const Completion& completion : part.choices) {
-    AnswerChoice choice = answer_choice(completion, request.generation, names);
+    AnswerChoice choice = answer_choice(completion, request.sampling, request.generation, names);
     choice.index = static_cast<int64_t>(answer.choices.size());
-    if (request.logprobs) {
-      choice.logprobs = report_output(completion.logprobs, request.top_logprobs, names);
+    if (const auto num_alternatives = request.num_alternatives()) {
+      choice.logprobs = report_output(completion.logprobs, *num_alternatives, names,
+                                      request.generation.specials());
     }
     answer.choices.push_back(std::move(choice));
   }

@@ -17,14 +17,14 @@ namespace paceline {
 
 // What one prompt of a request led to.
 struct CompletedPart {
-  std::vector<Completion> choices;  // n of them, never none; or
+  std::vector<Completion> choices;  // n of them, or best_of, never none; or
   Classification classification;
   int64_t prompt_tokens = 0;  // of a classification
 };
 
 // A choice without its index and the log-probabilities of its text.
-AnswerChoice answer_choice(const Completion& completion, const GenerationFields& fields,
-                           const TokenNames& names);
+AnswerChoice answer_choice(const Completion& completion, const SamplingFields& sampling,
+                           const GenerationFields& fields, const TokenNames& names);
 // What `choices`, of one prompt, add to an answer's usage: the prompt counts once.
 void add_usage(std::span<const Completion> choices, AnswerUsage& usage);
 
@@ -37,7 +37,8 @@ TokenNaming naming_of(const GenerationFields& fields);
 // Whether the answer tells what tokens stand for; TokenNames of no tokenizer do for others.
 bool names_tokens(const ApiRequest& request);
 
-// `parts` are as many as the request has prompts, in their order.
+// `parts` are as many as the request has prompts, in their order. Of more candidates than n the
+// likeliest by the mean log-probability of a token are told, the best one first.
 CompletionAnswer completed_answer(const CompletionRequest& request,
                                   std::span<const CompletedPart> parts, const TokenNames& names,
                                   AnswerHead head);

@@ -11,6 +11,19 @@ constexpr FieldType kBestOf = {
 constexpr FieldType kNoText = {
     .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .said = "an empty string"};
 
+void read_best_of(const FieldValue& value, CompletionRequest& target) {
+  target.best_of = value.small_integer();
+  if (target.best_of < target.generation.n) value.refuse("n or more");
+}
+
+void read_num_probabilities(const FieldValue& value, CompletionRequest& target) {
+  const int32_t count = value.small_integer();
+  if (count == 0) return;
+  if (target.logprobs && *target.logprobs != count) value.refuse("the same as logprobs");
+  target.logprobs = count;
+  target.as_probabilities = true;
+}
+
 constexpr FieldDef<CompletionRequest> kFields[] = {
     {.name = "prompt",
      .type = kPrompts,
@@ -38,11 +51,13 @@ constexpr FieldDef<CompletionRequest> kFields[] = {
      .read = [](const FieldValue& v, CompletionRequest& t) { t.add_special_tokens = v.boolean(); }},
     {.name = "best_of",
      .type = kBestOf,
-     .help = "Only the same as n.",
-     .read =
-         [](const FieldValue& v, CompletionRequest& t) {
-           if (v.integer() != t.generation.n) v.refuse_unsupported("the same as n");
-         }},
+     .help = "Draw so many and tell the n with the highest mean log-probability; not with stream.",
+     .read = read_best_of},
+    {.name = "n_probs",
+     .type = kNumTopLogprobs,
+     .alias_of = "logprobs",
+     .help = "llama.cpp's name of it, 0: none; in /generate's answer completion_probabilities.",
+     .read = read_num_probabilities},
     {.name = "suffix", .type = kNoText, .help = "Only an empty string."},
     {.name = "response_format", .use = FieldUse::refused},
     {.name = "tools", .use = FieldUse::refused},
@@ -60,6 +75,11 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   reader.read<CompletionRequest>(kFields, request);
   reader.finish();
   check_stream_fields(request.generation.streaming);
+  check_logprob_fields(request.generation, request.logprobs.has_value());
+  if (request.generation.streaming.stream && request.num_candidates() > request.generation.n) {
+    throw RequestError("best_of", "invalid_value",
+                       "best_of: more than n isn't possible with stream");
+  }
   if (request.echo && request.generation.truncate_prompt_tokens) {
     throw RequestError("truncate_prompt_tokens", "invalid_value",
                        "truncate_prompt_tokens: not allowed with echo");

@@ -18,6 +18,12 @@ struct CompletionRequest {
   std::optional<int32_t> logprobs;  // alternatives beside each token, 0 to 20
   bool echo = false;                // the prompt stands before the text, in log-probabilities too
   bool add_special_tokens = true;   // to a text prompt
+  int32_t best_of = 0;              // candidates, of which the likeliest n are told; 0: n
+  bool as_probabilities = false;    // /generate tells log-probabilities as llama.cpp's server does
+
+  // Alternatives told beside each token; nothing: no log-probabilities are told.
+  std::optional<int32_t> num_alternatives() const { return generation.num_alternatives(logprobs); }
+  int32_t num_candidates() const { return best_of > generation.n ? best_of : generation.n; }
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/json_writer.h"
+#include "base/utf8.h"
 #include "protocol/api_error.h"
 #include "protocol/field_match.h"
 
@@ -18,7 +19,9 @@ std::string shown(const Json& json) {
   if (!json.is_string()) return to_json(json);
   const std::string& text = json.as_string("");
   if (text.size() <= kMaxShown) return json_quote(text);
-  return json_quote(text.substr(0, kMaxShown)) + "...";
+  std::string_view begin = std::string_view(text).substr(0, kMaxShown);
+  begin.remove_suffix(incomplete_utf8_suffix(begin));
+  return json_quote(begin) + "...";
 }
 
 }  // namespace
@@ -110,6 +113,11 @@ uint64_t FieldValue::seed() const {
   const auto value = whole_number(*json_);
   if (!value) refuse("an integer");
   return value->bits;
+}
+
+bool FieldValue::is_negative() const {
+  const auto value = whole_number(*json_);
+  return value && value->is_negative;
 }
 
 const std::string& FieldValue::text() const { return json_->as_string(path_); }

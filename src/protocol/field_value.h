@@ -35,6 +35,7 @@ class FieldValue {
   float number() const;
   // What may be a uint64 or an int64, whose bits are then taken: clients send both.
   uint64_t seed() const;
+  bool is_negative() const;  // of an integer
   const std::string& text() const;
   const Json::Object& object() const;
   // The elements of an array, with their paths.

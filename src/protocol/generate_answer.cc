@@ -1,9 +1,26 @@
 #include "protocol/generate_answer.h"
 
+#include <span>
+#include <string_view>
+
 #include "protocol/api_error.h"
 #include "protocol/logprobs_json.h"
 
 namespace paceline {
+namespace {
+
+// The completions' shape, or llama.cpp's.
+void write_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                    std::string_view text, int64_t text_offset, const ChunkStyle& style) {
+  if (style.as_probabilities) {
+    writer.key("completion_probabilities");
+    return write_probabilities(writer, tokens, style.naming);
+  }
+  writer.key("logprobs");
+  write_completion_logprobs(writer, tokens, text, style.naming, text_offset);
+}
+
+}  // namespace
 
 CompletionRequest parse_generate_request(const Json& body, const RequestTerms& terms) {
   RequestTerms own = terms;
@@ -33,14 +50,13 @@ FieldList generate_request_fields() {
 }
 
 std::string generate_answer_json(const AnswerHead& head, const AnswerChoice& choice,
-                                 const AnswerUsage& usage, TokenNaming naming) {
+                                 const AnswerUsage& usage, const ChunkStyle& style) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("id", head.id).member("model", head.model).key("text");
   choice.text ? writer.string(*choice.text) : writer.null();
   if (choice.logprobs) {
-    writer.key("logprobs");
-    write_completion_logprobs(writer, *choice.logprobs, choice.text.value_or(""), naming);
+    write_logprobs(writer, *choice.logprobs, choice.text.value_or(""), 0, style);
   }
   write_choice_end(writer, choice);
   write_usage(writer, usage);
@@ -49,16 +65,16 @@ std::string generate_answer_json(const AnswerHead& head, const AnswerChoice& cho
 }
 
 std::string generate_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
-                                TokenNaming naming) {
+                                const ChunkStyle& style) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("id", head.id).key("text");
   chunk.text ? writer.string(*chunk.text) : writer.null();
   if (chunk.logprobs) {
-    writer.key("logprobs");
-    write_completion_logprobs(writer, *chunk.logprobs, chunk.named_text, naming, chunk.text_offset);
+    write_logprobs(writer, *chunk.logprobs, chunk.named_text, chunk.text_offset, style);
   }
   write_chunk_end(writer, chunk);
+  if (chunk.usage) write_usage(writer, *chunk.usage);
   writer.end_object();
   return json;
 }

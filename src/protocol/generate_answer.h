@@ -18,11 +18,11 @@ FieldList generate_request_fields();
 
 // {"id", "model", "text", "token_ids", "logprobs", "finish_reason", "stop_reason", "seed", "usage"}
 std::string generate_answer_json(const AnswerHead& head, const AnswerChoice& choice,
-                                 const AnswerUsage& usage, TokenNaming naming);
+                                 const AnswerUsage& usage, const ChunkStyle& style);
 
 // {"id", "text", "token_ids", "logprobs", "finish_reason"}, with stop_reason and seed in the last
-// one; "logprobs" when they were asked for.
+// one; "logprobs" when they were asked for, "usage" when every chunk has it.
 std::string generate_chunk_json(const AnswerHead& head, const AnswerChunk& chunk,
-                                TokenNaming naming);
+                                const ChunkStyle& style);
 
 }  // namespace paceline

@@ -15,7 +15,11 @@ constexpr FieldDef<StreamFields> kStreamOptions[] = {
      .type = kBoolean,
      .use = FieldUse::accepted,
      .help = "Nothing is padded."},
-    {.name = "continuous_usage_stats", .type = kOnlyFalse, .help = "Only false."},
+    {.name = "continuous_usage_stats",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Send the usage so far in every chunk.",
+     .read = [](const FieldValue& v, StreamFields& t) { t.continuous_usage = v.boolean(); }},
 };
 
 FieldList stream_options() { return list_fields<StreamFields>(kStreamOptions); }
@@ -29,17 +33,22 @@ void read_stream_options(const FieldValue& value, GenerationFields& target) {
 
 constexpr FieldType kStop = text_type(1, kMaxStopBytes);
 constexpr FieldType kStopKinds[] = {kStop, array_type(kStop, 0, kMaxStops)};
-constexpr FieldType kNoItems = {
-    .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .said = "an empty array"};
+constexpr FieldType kBadWord = text_type(1, kMaxBadWordBytes);
 constexpr FieldType kChoices = {
     .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
 
+std::vector<std::string> texts_of(const FieldValue& value) {
+  std::vector<std::string> texts;
+  for (const FieldValue& item : value.items()) texts.push_back(item.text());
+  return texts;
+}
+
 void read_stops(const FieldValue& value, GenerationFields& target) {
-  if (value.json().is_string()) {
-    target.stop = {value.text()};
-    return;
-  }
-  for (const FieldValue& item : value.items()) target.stop.push_back(item.text());
+  target.stop = value.json().is_string() ? std::vector<std::string>{value.text()} : texts_of(value);
+}
+
+void read_return_tokens(const FieldValue& value, GenerationFields& target) {
+  target.return_token_ids = target.return_token_ids || value.boolean();
 }
 
 constexpr FieldDef<GenerationFields> kGenerationFields[] = {
@@ -70,7 +79,13 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .type = kBoolean,
      .by_default = false,
      .help = "Add token_ids to each choice.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.return_token_ids = v.boolean(); }},
+     .read = read_return_tokens},
+    {.name = "return_tokens",
+     .type = kBoolean,
+     .by_default = false,
+     .alias_of = "return_token_ids",
+     .help = "llama.cpp's name of it.",
+     .read = read_return_tokens},
     {.name = "timings",
      .type = kBoolean,
      .by_default = false,
@@ -106,20 +121,38 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .help = "Take only so many tokens of the prompt, its last ones; not with echo.",
      .read = [](const FieldValue& v,
                 GenerationFields& t) { t.truncate_prompt_tokens = v.integer(); }},
-    {.name = "skip_special_tokens", .type = kOnlyTrue, .by_default = true, .help = "Only true."},
+    {.name = "skip_special_tokens",
+     .type = kBoolean,
+     .by_default = true,
+     .help = "false: special tokens are in the text as they are spelled.",
+     .read = [](const FieldValue& v, GenerationFields& t) { t.skip_special_tokens = v.boolean(); }},
     {.name = "spaces_between_special_tokens",
      .type = kOnlyTrue,
      .by_default = true,
      .help = "Only true."},
-    {.name = "bad_words", .type = kNoItems, .help = "Only an empty array."},
+    {.name = "bad_words",
+     .type = array_type(kBadWord, 0, kMaxBadWords),
+     .help = "No token is drawn that completes the tokens of one of them, alone or behind a space.",
+     .read = [](const FieldValue& v, GenerationFields& t) { t.bad_words = texts_of(v); }},
+    {.name = "allowed_token_ids",
+     .type = array_type(kTokenId, 1, kMaxTokenIds),
+     .help = "Only these tokens are drawn; an end of sequence only if it is one of them.",
+     .read = [](const FieldValue& v, GenerationFields& t) { t.allowed_token_ids = v.token_ids(); }},
+    {.name = "logprob_token_ids",
+     .type = array_type(kTokenId, 0, kMaxLogprobTokenIds),
+     .help = "With logprobs: these are told beside each token instead of the likeliest.",
+     .read = [](const FieldValue& v, GenerationFields& t) { t.logprob_token_ids = v.token_ids(); }},
+    {.name = "stream_interval",
+     .type = integer_type(1, kMaxOutputTokens),
+     .by_default = int64_t{1},
+     .help = "With stream: tokens of a chunk; the first one comes alone, the last when it ends.",
+     .read = [](const FieldValue& v, GenerationFields& t) { t.streaming.interval = v.integer(); }},
     {.name = "use_beam_search", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
     {.name = "cache_prompt",
      .type = kBoolean,
      .use = FieldUse::accepted,
      .help = "Prompts are always cached; cache_salt keeps them apart."},
     {.name = "id_slot", .use = FieldUse::refused, .help = "there are no slots"},
-    {.name = "allowed_token_ids", .use = FieldUse::refused, .help = "logit_bias comes nearest"},
-    {.name = "logprob_token_ids", .use = FieldUse::refused, .help = "see /v1/classify"},
     {.name = "length_penalty", .use = FieldUse::refused},
     {.name = "structured_outputs", .use = FieldUse::refused},
     {.name = "guided_json", .use = FieldUse::refused},

@@ -57,11 +57,16 @@ void write_alternatives(JsonWriter& writer, const ReportedToken& reported, Token
   writer.end_object();
 }
 
+bool begins_inside_character(std::string_view text) {
+  return !text.empty() && (static_cast<unsigned char>(text.front()) & 0xC0) == 0x80;
+}
+
 void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens, std::string_view text,
                    int64_t offset) {
   writer.key("text_offset").begin_array();
   for (const ReportedToken& reported : tokens) {
-    writer.integer(offset);
+    // A token that begins inside a character stands where that begins.
+    writer.integer(offset - (begins_inside_character(text) ? 1 : 0));
     const size_t size = std::min(reported.text_bytes, text.size());
     offset += count_code_points(text.substr(0, size));
     text.remove_prefix(size);
@@ -80,6 +85,26 @@ void write_chat_token(JsonWriter& writer, const NamedToken& token, float logprob
   }
   writer.begin_array();
   for (const char byte : *token.bytes) writer.integer(static_cast<unsigned char>(byte));
+  writer.end_array();
+}
+
+// An array of objects, each with the objects of its alternatives; `write` writes the members of
+// both.
+template <class Write>
+void write_with_alternatives(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                             const Write& write) {
+  writer.begin_array();
+  for (const ReportedToken& reported : tokens) {
+    writer.begin_object();
+    write(reported.token, reported.logprob.value_or(kVeryUnlikely));
+    writer.key("top_logprobs").begin_array();
+    for (const RankedToken& ranked : reported.top) {
+      writer.begin_object();
+      write(ranked.token, ranked.logprob);
+      writer.end_object();
+    }
+    writer.end_array().end_object();
+  }
   writer.end_array();
 }
 
@@ -118,19 +143,17 @@ void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken
 
 void write_chat_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
                          TokenNaming naming) {
-  writer.begin_array();
-  for (const ReportedToken& reported : tokens) {
-    writer.begin_object();
-    write_chat_token(writer, reported.token, reported.logprob.value_or(kVeryUnlikely), naming);
-    writer.key("top_logprobs").begin_array();
-    for (const RankedToken& ranked : reported.top) {
-      writer.begin_object();
-      write_chat_token(writer, ranked.token, ranked.logprob, naming);
-      writer.end_object();
-    }
-    writer.end_array().end_object();
-  }
-  writer.end_array();
+  write_with_alternatives(writer, tokens, [&](const NamedToken& token, float logprob) {
+    write_chat_token(writer, token, logprob, naming);
+  });
+}
+
+void write_probabilities(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                         TokenNaming naming) {
+  write_with_alternatives(writer, tokens, [&](const NamedToken& token, float logprob) {
+    writer.member("id", token.id);
+    write_chat_token(writer, token, logprob, naming);
+  });
 }
 
 void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens) {

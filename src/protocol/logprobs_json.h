@@ -1,4 +1,4 @@
-// Log-probabilities in the three shapes that clients read.
+// Log-probabilities in the four shapes that clients read.
 #pragma once
 
 #include <span>
@@ -18,6 +18,11 @@ void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken
 
 // Chats: an array of {"token", "logprob", "bytes", "top_logprobs"}.
 void write_chat_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
+                         TokenNaming naming);
+
+// llama.cpp's completion_probabilities: an array of {"id", "token", "bytes", "logprob",
+// "top_logprobs"}.
+void write_probabilities(JsonWriter& writer, std::span<const ReportedToken> tokens,
                          TokenNaming naming);
 
 // vLLM's prompt_logprobs: an array of null (the first) and of objects from token ids to

@@ -16,7 +16,7 @@ namespace paceline {
 
 // Tokens of an answer's text.
 std::vector<ReportedToken> report_output(std::span<const Logprob> tokens, int32_t num_top,
-                                         const TokenNames& names);
+                                         const TokenNames& names, SpecialTokens specials);
 
 // Tokens of a prompt that is no part of the answer's text.
 std::vector<ReportedToken> report_prompt(std::span<const Logprob> tokens, int32_t num_top,

@@ -61,6 +61,17 @@ constexpr FieldDef<CommonFields> kCommonFields[] = {
 
 FieldTable<CommonFields> common_fields() { return kCommonFields; }
 
+std::optional<int32_t> GenerationFields::num_alternatives(std::optional<int32_t> num_top) const {
+  if (!num_top || logprob_token_ids.empty()) return num_top;
+  return static_cast<int32_t>(logprob_token_ids.size());
+}
+
+void check_logprob_fields(const GenerationFields& fields, bool has_logprobs) {
+  if (fields.logprob_token_ids.empty() || has_logprobs) return;
+  throw RequestError("logprob_token_ids", "invalid_value",
+                     "logprob_token_ids: only allowed with logprobs");
+}
+
 void check_stream_fields(const StreamFields& streaming) {
   if (streaming.has_options && !streaming.stream) {
     throw RequestError("stream_options", "invalid_value",

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/request.h"
 #include "protocol/prompt_list.h"
 #include "protocol/request_reader.h"
 
@@ -20,6 +21,9 @@ constexpr uint64_t kMaxStops = 4;
 constexpr uint64_t kMaxStopBytes = 256;
 constexpr uint64_t kMaxStopTokenIds = 128;
 constexpr uint64_t kMaxBiasEntries = 1024;
+constexpr uint64_t kMaxBadWords = 128;
+constexpr uint64_t kMaxBadWordBytes = 256;
+constexpr uint64_t kMaxLogprobTokenIds = 128;
 constexpr uint64_t kMaxSaltBytes = 1024;
 constexpr uint64_t kMaxOutputTokens = 2147483647;
 
@@ -51,12 +55,15 @@ struct SamplingFields {
   std::vector<std::pair<int32_t, float>> logit_bias;
   bool mlx_sampler_order = false;
   std::optional<uint64_t> seed;
+  bool has_negative_seed = false;  // and is told so
 };
 
 struct StreamFields {
   bool stream = false;
   bool include_usage = false;
-  bool has_options = false;  // stream_options was there
+  bool continuous_usage = false;  // in every chunk
+  int64_t interval = 1;           // tokens of a chunk, but for the first and the last one
+  bool has_options = false;       // stream_options was there
 };
 
 // How a text goes on, ends, and is reported.
@@ -66,6 +73,10 @@ struct GenerationFields {
   std::vector<int32_t> stop_token_ids;
   bool includes_stop = false;  // the stop string is part of the text
   bool ignore_eos = false;
+  bool skip_special_tokens = true;  // false: the text has them as they are spelled
+  std::vector<std::string> bad_words;
+  std::vector<int32_t> allowed_token_ids;  // none: all
+  std::vector<int32_t> logprob_token_ids;  // told instead of the likeliest alternatives
   int64_t min_tokens = 0;
   std::optional<int64_t> truncate_prompt_tokens;
   std::optional<int32_t> prompt_logprobs;  // alternatives beside each token of the prompt
@@ -73,7 +84,16 @@ struct GenerationFields {
   bool timings = false;                     // each choice says what it took
   bool return_tokens_as_token_ids = false;  // tokens are written "token_id:N"
   StreamFields streaming;
+
+  // Alternatives told beside each token of the answer, of a request that asked for `num_top`.
+  std::optional<int32_t> num_alternatives(std::optional<int32_t> num_top) const;
+  SpecialTokens specials() const {
+    return skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown;
+  }
 };
+
+// Throws RequestError for ids whose log-probabilities nobody is told.
+void check_logprob_fields(const GenerationFields& fields, bool has_logprobs);
 
 FieldTable<CommonFields> common_fields();
 FieldTable<SamplingFields> sampling_fields();

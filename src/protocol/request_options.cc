@@ -31,6 +31,10 @@ void set_ends(const GenerationFields& fields, int64_t max_tokens, GenerateOption
   options.stop_token_ids = fields.stop_token_ids;
   options.include_stop_in_output = fields.includes_stop;
   options.ignore_eos = fields.ignore_eos;
+  options.skip_special_tokens = fields.skip_special_tokens;
+  options.bad_words = fields.bad_words;
+  options.allowed_token_ids = fields.allowed_token_ids;
+  options.logprob_token_ids = fields.logprob_token_ids;
   options.min_tokens = fields.min_tokens;
   options.truncate_prompt_tokens = fields.truncate_prompt_tokens;
 }
@@ -59,6 +63,7 @@ GenerateOptions completion_options(const CompletionRequest& request, size_t inde
   ask_for_logprobs(request.logprobs,
                    echoes_logprobs && !fields.prompt_logprobs ? 0 : fields.prompt_logprobs,
                    options);
+  if (request.num_candidates() > fields.n && !options.logprobs) options.logprobs = 0;
   return options;
 }
 

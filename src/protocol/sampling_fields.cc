@@ -14,15 +14,17 @@ constexpr FieldType kRepetitionPenalty = number_type({.min = 0.01, .max = 100});
 constexpr FieldType kShare = number_type({.min = 0, .max = 1});
 
 constexpr FieldType kBias = number_type({.min = -100, .max = 100});
-constexpr FieldType kIdAndBias[] = {kTokenId, kBias};
+constexpr FieldType kNever = {.kind = FieldKind::boolean, .booleans = Booleans::only_false};
+constexpr FieldType kBiasesOrNever[] = {kBias, kNever};
+constexpr FieldType kBiasOrNever =
+    one_of_type(kBiasesOrNever, "a number from -100 to 100, or false");
+constexpr FieldType kIdAndBias[] = {kTokenId, kBiasOrNever};
 constexpr FieldType kBiasPair = {
     .kind = FieldKind::tuple, .min = 2, .max = 2, .parts = kIdAndBias, .said = "[token id, bias]"};
 constexpr FieldType kBiasOfIds = {
-    .kind = FieldKind::object, .max = kMaxBiasEntries, .item = &kBias, .keys_are_ids = true};
+    .kind = FieldKind::object, .max = kMaxBiasEntries, .item = &kBiasOrNever, .keys_are_ids = true};
 // OpenAI's, and llama.cpp's two.
-constexpr FieldType kBiasKinds[] = {kBiasOfIds,
-                                    array_type(kBiasPair, 0, kMaxBiasEntries),
-                                    {.kind = FieldKind::boolean, .booleans = Booleans::only_false}};
+constexpr FieldType kBiasKinds[] = {kBiasOfIds, array_type(kBiasPair, 0, kMaxBiasEntries), kNever};
 
 constexpr std::string_view kSamplerOrders[] = {"default", "mlx"};
 
@@ -33,10 +35,19 @@ void read_repetition_penalty(const FieldValue& value, SamplingFields& target) {
   target.repetition_penalty = value.number();
 }
 
+void read_seed(const FieldValue& value, SamplingFields& target) {
+  target.seed = value.seed();
+  target.has_negative_seed = value.is_negative();
+}
+
 int32_t id_of_key(std::string_view key) {
   int32_t id = 0;
   std::from_chars(key.data(), key.data() + key.size(), id);
   return id;
+}
+
+float bias_of(const FieldValue& value) {
+  return value.json().is_bool() ? -std::numeric_limits<float>::infinity() : value.number();
 }
 
 void read_logit_bias(const FieldValue& value, SamplingFields& target) {
@@ -44,13 +55,13 @@ void read_logit_bias(const FieldValue& value, SamplingFields& target) {
   if (value.json().is_array()) {
     for (const FieldValue& item : value.items()) {
       const auto pair = item.items();
-      target.logit_bias.emplace_back(pair[0].small_integer(), pair[1].number());
+      target.logit_bias.emplace_back(pair[0].small_integer(), bias_of(pair[1]));
     }
     return;
   }
   for (const auto& [key, bias] : value.object()) {
     target.logit_bias.emplace_back(id_of_key(key),
-                                   static_cast<float>(bias.as_double(value.path())));
+                                   bias_of(FieldValue(bias, value.path(), value.terms())));
   }
 }
 
@@ -93,7 +104,8 @@ constexpr FieldDef<SamplingFields> kSamplingFields[] = {
      .read = [](const FieldValue& v, SamplingFields& t) { t.presence_penalty = v.number(); }},
     {.name = "logit_bias",
      .type = one_of_type(kBiasKinds, "an object of token ids and biases"),
-     .help = "Added to the logits of token ids: {\"ID\": X}; [[ID, X]] and false too.",
+     .help =
+         "Added to the logits of token ids: {\"ID\": X} or [[ID, X]]; in place of X false: never.",
      .read = read_logit_bias},
     {.name = "sampler_order",
      .type = word_type(kSamplerOrders),
@@ -105,7 +117,7 @@ constexpr FieldDef<SamplingFields> kSamplingFields[] = {
     {.name = "seed",
      .type = integer_type(std::numeric_limits<int64_t>::min(), kNoMaximum),
      .help = "The same seed gives the same answer; a random one is told in the answer.",
-     .read = [](const FieldValue& v, SamplingFields& t) { t.seed = v.seed(); }},
+     .read = read_seed},
     {.name = "repeat_last_n", .use = FieldUse::refused, .help = "penalties see the whole text"},
 };
 

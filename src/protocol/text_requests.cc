@@ -77,6 +77,11 @@ constexpr FieldDef<ChatInput> kChatFields[] = {
      .by_default = true,
      .help = "End with the beginning of the answer.",
      .read = [](const FieldValue& v, ChatInput& t) { t.add_generation_prompt = v.boolean(); }},
+    {.name = "continue_final_message",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "End with the last message, open; add_generation_prompt must be false.",
+     .read = [](const FieldValue& v, ChatInput& t) { t.continue_final_message = v.boolean(); }},
 };
 
 constexpr FieldDef<TemplateRequest> kTemplateFields[] = {
@@ -97,6 +102,7 @@ TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& ter
   ChatInput input;
   reader.read<ChatInput>(kChatFields, input);
   reader.finish();
+  check_continuation(input);
   int num_inputs = 0;
   for (const std::string_view name : {"prompt", "content", "messages"}) {
     num_inputs += body.find_value(name) == nullptr ? 0 : 1;
@@ -127,6 +133,7 @@ TemplateRequest parse_template_request(const Json& body, const RequestTerms& ter
   reader.read<ChatInput>(kChatFields, request.input);
   reader.finish();
   reader.require("messages");
+  check_continuation(request.input);
   return request;
 }
 

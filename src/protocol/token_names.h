@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/request.h"
 #include "paceline/tokenizer.h"
 #include "protocol/answer.h"
 
@@ -18,8 +19,8 @@ class TokenNames {
   explicit TokenNames(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
 
   NamedToken named(int32_t id) const;
-  // The bytes that a token adds to an answer's text: none for a special one.
-  size_t bytes_in_answer(int32_t id) const;
+  // The bytes that a token adds to an answer's text: none for a special one that is hidden.
+  size_t bytes_in_answer(int32_t id, SpecialTokens specials) const;
   // The text of a prompt given as ids; empty without a tokenizer. Throws Error invalid for an id
   // that the tokenizer doesn't have.
   std::string decode(std::span<const int32_t> ids) const;

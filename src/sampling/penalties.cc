@@ -1,6 +1,7 @@
 #include "sampling/penalties.h"
 
 #include "base/error.h"
+#include "sampling/token_mask.h"
 
 namespace paceline {
 
@@ -14,7 +15,8 @@ bool penalises(const SamplingOptions& options) {
 }  // namespace
 
 bool changes_logits(const SamplingOptions& options, const TokenHistory& history) {
-  return !options.logit_bias.empty() || (penalises(options) && !history.tokens().empty());
+  return !options.logit_bias.empty() || options.mask != nullptr ||
+         (penalises(options) && !history.tokens().empty());
 }
 
 void apply_penalties(std::span<float> logits, const SamplingOptions& options,
@@ -35,6 +37,7 @@ void apply_penalties(std::span<float> logits, const SamplingOptions& options,
     PL_CHECK(id >= 0 && static_cast<size_t>(id) < logits.size(), "token id out of the vocabulary");
     logits[static_cast<size_t>(id)] += bias;
   }
+  if (options.mask) options.mask->apply(logits, history.output());
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Penalties and logit bias: what changes logits token by token before anything is ranked.
+// Penalties, logit bias and mask: what changes logits token by token before anything is ranked.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ bool changes_logits(const SamplingOptions& options, const TokenHistory& history)
 // In place, in this order: the repetition penalty divides positive and multiplies other logits of
 // tokens of prompt and output (Keskar et al., "CTRL", 2019; HF RepetitionPenaltyLogitsProcessor),
 // the frequency penalty times the count in the output and the presence penalty are subtracted, the
-// bias is added.
+// bias is added, and what the mask forbids becomes -inf.
 void apply_penalties(std::span<float> logits, const SamplingOptions& options,
                      const TokenHistory& history);
 

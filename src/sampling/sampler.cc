@@ -68,7 +68,14 @@ SampleStatus Sampler::scan_adjusted(std::span<const float> logits, const Samplin
   } else {
     s.row.scan(logits);
   }
-  return status_of(s.row);
+  const SampleStatus status = status_of(s.row);
+  const bool is_masked = status == SampleStatus::nothing_to_draw && s.row.max() < 0;
+  // The model's own row may be at fault.
+  if (is_masked &&
+      std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
+    return SampleStatus::all_forbidden;
+  }
+  return status;
 }
 
 int32_t Sampler::choose(const SamplingOptions& options, double uniform) {
@@ -89,10 +96,9 @@ Sample Sampler::draw(std::span<const float> logits, const SamplingOptions& optio
   sample.id = choose(options, uniform_draw(options.seed, static_cast<uint64_t>(position)));
   if (!want_logprobs) return sample;
   Scratch& s = *scratch_;
-  if (!changes_logits(options, history))
-    return with_logprobs(s.row, logits, sample.id, options.num_top_logprobs);
+  if (!changes_logits(options, history)) return with_logprobs(s.row, logits, sample.id, options);
   s.raw_row.scan(logits);
-  return with_logprobs(s.raw_row, logits, sample.id, options.num_top_logprobs);
+  return with_logprobs(s.raw_row, logits, sample.id, options);
 }
 
 Distribution Sampler::distribution(std::span<const float> logits, const SamplingOptions& options,
@@ -122,17 +128,24 @@ Sample Sampler::score(std::span<const float> logits, int32_t id, int32_t num_top
   row.scan(logits);
   Sample failed;
   failed.status = status_of(row);
-  return failed.status == SampleStatus::ok ? with_logprobs(row, logits, id, num_top_logprobs)
-                                           : failed;
+  return failed.status == SampleStatus::ok
+             ? with_logprobs(row, logits, id, {.num_top_logprobs = num_top_logprobs})
+             : failed;
 }
 
 Sample Sampler::with_logprobs(BlockedRow& row, std::span<const float> logits, int32_t id,
-                              int32_t num_top_logprobs) {
+                              const SamplingOptions& options) {
   const float log_sum_exp = log_sum_exp_of(backend_, logits);
   Sample sample;
   sample.id = id;
   sample.logprob = logprob_of(row.at(id), log_sum_exp);
-  sample.top_logprobs = top_logprobs(row, log_sum_exp, num_top_logprobs, scratch_->candidates);
+  if (options.logprob_token_ids.empty()) {
+    sample.top_logprobs =
+        top_logprobs(row, log_sum_exp, options.num_top_logprobs, scratch_->candidates);
+  }
+  for (const int32_t one : options.logprob_token_ids) {
+    sample.top_logprobs.push_back({one, logprob_of(row.at(one), log_sum_exp)});
+  }
   return sample;
 }
 

@@ -20,13 +20,15 @@ enum class SampleStatus : uint8_t {
   ok,
   nan_logits,       // the row holds a NaN
   nothing_to_draw,  // no candidate has a finite, positive weight: the largest logit is -inf or +inf
+  all_forbidden,    // the largest logit that bias and mask leave is -inf
 };
 
 struct Sample {
   SampleStatus status = SampleStatus::ok;
   int32_t id = -1;
-  float logprob = 0.0f;                         // of the raw logits
-  std::vector<TokenLogprob> top_logprobs = {};  // of the raw logits, by (probability down, id up)
+  float logprob = 0.0f;  // of the raw logits
+  // Of the raw logits, by (probability down, id up); or of the ids that were asked for.
+  std::vector<TokenLogprob> top_logprobs = {};
 };
 
 struct TokenWeight {
@@ -70,7 +72,7 @@ class Sampler {
                              const TokenHistory& history);
   int32_t choose(const SamplingOptions& options, double uniform);
   Sample with_logprobs(BlockedRow& row, std::span<const float> logits, int32_t id,
-                       int32_t num_top_logprobs);
+                       const SamplingOptions& options);
 
   Backend& backend_;
   int64_t vocab_size_;

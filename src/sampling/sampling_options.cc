@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@ namespace paceline {
 namespace {
 
 constexpr size_t kMaxBiasEntries = 1024;
+constexpr size_t kMaxLogprobIds = 128;
+constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr int32_t kMaxTopLogprobs = 20;
 
 // NaN is in no range.
@@ -38,9 +41,10 @@ void check_logit_bias(std::span<const std::pair<int32_t, float>> entries, int64_
           ErrorCode::invalid,
           fmt::format("logit_bias: found token id {}, expected one in [0, {})", id, vocab_size));
     }
-    if (!std::isfinite(bias)) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("logit_bias[{}]: found {}, expected a finite number", id, bias));
+    if (!std::isfinite(bias) && bias != kNever) {
+      throw Error(
+          ErrorCode::invalid,
+          fmt::format("logit_bias[{}]: found {}, expected a finite number or -inf", id, bias));
     }
     ids.push_back(id);
   }
@@ -49,6 +53,18 @@ void check_logit_bias(std::span<const std::pair<int32_t, float>> entries, int64_
   if (twice != ids.end()) {
     throw Error(ErrorCode::invalid,
                 fmt::format("logit_bias: found token id {} twice, expected each id once", *twice));
+  }
+}
+
+void check_logprob_ids(std::span<const int32_t> ids, int64_t vocab_size) {
+  if (ids.size() > kMaxLogprobIds) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("logprob_token_ids: found {} ids, expected at most {}", ids.size(),
+                            kMaxLogprobIds));
+  }
+  for (const int32_t id : ids) {
+    check_range("logprob_token_ids", id, id >= 0 && id < vocab_size,
+                fmt::format("a token id in [0, {})", vocab_size));
   }
 }
 
@@ -72,6 +88,7 @@ void check_sampling_options(const SamplingOptions& options, int64_t vocab_size) 
               o.num_top_logprobs >= 0 && o.num_top_logprobs <= kMaxTopLogprobs,
               "a whole number from 0 to 20");
   check_logit_bias(o.logit_bias, vocab_size);
+  check_logprob_ids(o.logprob_token_ids, vocab_size);
 }
 
 }  // namespace paceline

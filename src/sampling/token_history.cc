@@ -12,6 +12,9 @@ void TokenHistory::add_prompt(std::span<const int32_t> ids) {
   for (int32_t id : ids) entry(id);
 }
 
-void TokenHistory::add_output(int32_t id) { ++entry(id).in_output; }
+void TokenHistory::add_output(int32_t id) {
+  ++entry(id).in_output;
+  output_.push_back(id);
+}
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// TokenHistory says which tokens a sequence has seen: prompt and output, and how often in the
-// output.
+// TokenHistory says which tokens a sequence has seen: prompt and output, how often in the output,
+// and in which order there.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,14 @@ class TokenHistory {
 
   // Every token once, in the order of first appearance.
   std::span<const TokenCount> tokens() const { return tokens_; }
+  std::span<const int32_t> output() const { return output_; }
 
  private:
   TokenCount& entry(int32_t id);
 
   std::vector<TokenCount> tokens_;  // dense, since every draw with penalties reads all of it
   std::unordered_map<int32_t, size_t> index_;
+  std::vector<int32_t> output_;
 };
 
 }  // namespace paceline

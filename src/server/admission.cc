@@ -7,7 +7,9 @@
 #include <charconv>
 #include <utility>
 
+#include "server/cross_origin.h"
 #include "server/host_check.h"
+#include "server/routes.h"
 #include "server/server_errors.h"
 
 namespace paceline {
@@ -16,7 +18,7 @@ namespace {
 std::optional<ApiError> check_host(const ServerContext& context, const HttpRequest& head) {
   const HttpAddress& address = context.options.address;
   const bool is_local = address.unix_socket.empty() && is_loopback_name(address.host);
-  const std::string* host = head.header("host");
+  const std::string* host = head.authority.empty() ? head.header("host") : &head.authority;
   if (!is_local || !context.keys.empty() || host == nullptr) return std::nullopt;
   if (is_allowed_host(*host, context.options.allowed_hosts)) return std::nullopt;
   return ApiError{.status = 403,
@@ -89,12 +91,16 @@ int64_t body_bytes(const HttpRequest& head, const HttpLimits& limits) {
   return num_bytes;
 }
 
+// Of every path; it comes before the key is sent.
+constexpr Route kPreflight = {"OPTIONS", "*", RouteAccess::open, false, "", answer_preflight};
+
 HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError& error,
                 const std::string& allow = "") {
   context.metrics.count_error(error);
   HttpResponse response = error_response(context, error);
   const std::string id = request_id_of(head);
   response.headers.push_back({"x-request-id", id});
+  add_origin_headers(head, context.options.allowed_origins, response);
   write_log(context, {.request_id = id,
                       .route = head.method + " " + head.path,
                       .peer = head.peer,
@@ -108,6 +114,12 @@ HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError&
 }  // namespace
 
 HttpGate admit(ServerContext& context, const HttpRequest& head) {
+  if (is_preflight(head, context.options.allowed_origins)) {
+    if (const auto error = check_host(context, head)) return refuse(context, head, *error);
+    return {.refusal = std::nullopt,
+            .held = std::make_shared<Admitted>(
+                Admitted{.route = &kPreflight, .ticket = nullptr, .bytes = nullptr})};
+  }
   std::string allow;
   const auto found = find_route(head.method, head.path, allow);
   if (const auto* error = std::get_if<ApiError>(&found))

@@ -13,7 +13,8 @@ struct Admitted {
   std::shared_ptr<void> bytes;   // of its body, until that has been read
 };
 
-// In this order: route, Host, key, media type, draining, a ticket, room for the body.
+// A preflight of an allowed origin is let in. Others in this order: route, Host, key, media type,
+// draining, a ticket, room for the body.
 HttpGate admit(ServerContext& context, const HttpRequest& head);
 
 }  // namespace paceline

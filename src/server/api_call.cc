@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "server/admission.h"
+#include "server/cross_origin.h"
 
 namespace paceline {
 namespace {
@@ -69,6 +70,7 @@ double ApiCall::seconds() const {
 
 void ApiCall::add_headers(HttpResponse& response) const {
   response.headers.push_back({"x-request-id", entry_.request_id});
+  add_origin_headers(exchange_->request(), context_.options.allowed_origins, response);
   response.headers.push_back({"openai-processing-ms", fmt::format("{:.0f}", 1e3 * seconds())});
 }
 

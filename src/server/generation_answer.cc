@@ -13,11 +13,13 @@
 namespace paceline {
 namespace {
 
-std::optional<int32_t> top_logprobs_of(const GenerationRequest& request) {
-  if (const auto* chat = std::get_if<ChatRequest>(&request)) {
-    return chat->logprobs ? std::optional(chat->top_logprobs) : std::nullopt;
-  }
-  return std::get<CompletionRequest>(request).logprobs;
+std::optional<int32_t> num_alternatives_of(const GenerationRequest& request) {
+  return std::visit([](const auto& one) { return one.num_alternatives(); }, request);
+}
+
+bool tells_probabilities(const GenerationRequest& request) {
+  const auto* completion = std::get_if<CompletionRequest>(&request);
+  return completion != nullptr && completion->as_probabilities;
 }
 
 std::string_view id_prefix(ApiEndpoint endpoint) {
@@ -42,6 +44,7 @@ size_t json_bytes(const TokenEvent& event) {
 struct WholeAnswer {
   PreparedRequest prepared;
   AnswerHead head;
+  ChunkStyle style;
 };
 
 ApiError too_much_to_stream(size_t num_bytes, size_t most_bytes) {
@@ -69,19 +72,26 @@ std::string whole_json(WholeAnswer& answer, const TokenNames& names) {
   const CompletionAnswer whole = completed_answer(
       std::get<CompletionRequest>(answer.prepared.request), parts, names, std::move(answer.head));
   return answer.prepared.endpoint == ApiEndpoint::generate
-             ? generate_answer_json(whole.head, whole.choices[0], whole.usage, whole.naming)
+             ? generate_answer_json(whole.head, whole.choices[0], whole.usage, answer.style)
              : completion_answer_json(whole);
 }
 
 }  // namespace
 
 GenerationAnswer::GenerationAnswer(std::shared_ptr<ApiCall> call, PreparedRequest prepared)
-    : call_(std::move(call)), prepared_(std::move(prepared)) {
+    : call_(std::move(call)),
+      prepared_(std::move(prepared)),
+      n_(std::ssize(prepared_.parts.front().choices)) {
   const ServerOptions& options = call_->context().options;
   head_ = new_head(id_prefix(prepared_.endpoint), options.model_names[0]);
   head_.system_fingerprint = options.system_fingerprint;
-  style_ = {.naming = naming_of(fields()), .has_usage = fields().streaming.include_usage};
+  style_ = {.naming = naming_of(fields()),
+            .has_usage = fields().streaming.include_usage,
+            .as_probabilities = tells_probabilities(prepared_.request)};
   num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
+  for (const PreparedPart& part : prepared_.parts) {
+    prompt_tokens_ += std::ssize(part.request.prompt);
+  }
   echoed_.assign(prepared_.parts.size(), false);
   token_at_.resize(num_unfinished_);
 }
@@ -214,9 +224,12 @@ void GenerationAnswer::cut_off() {
 }
 
 void GenerationAnswer::tell_choices() {
-  StreamTerms terms{.fields = fields(),
+  const auto& sampling = std::visit(
+      [](const auto& one) -> const SamplingFields& { return one.sampling; }, prepared_.request);
+  StreamTerms terms{.sampling = sampling,
+                    .fields = fields(),
                     .names = call_->context().names,
-                    .num_top_logprobs = top_logprobs_of(prepared_.request),
+                    .num_top_logprobs = num_alternatives_of(prepared_.request),
                     .prompt_logprobs = {}};
   for (size_t i = 0; i < choices_.size(); ++i) {
     const auto per_part = static_cast<size_t>(n());
@@ -224,7 +237,7 @@ void GenerationAnswer::tell_choices() {
     const CompletionBuilder& builder = part.choices[i % per_part];
     terms.prompt_logprobs = part.choices[0].completion().prompt_logprobs;
     choices_[i].tell(builder.completion(), builder.finished(), terms,
-                     [this](const AnswerChunk& chunk) { write_chunk(chunk); });
+                     [this](AnswerChunk& chunk) { write_chunk(std::move(chunk)); });
   }
   pending_bytes_ = 0;
 }
@@ -273,8 +286,9 @@ void GenerationAnswer::echo_prompt(size_t part) {
   }
 }
 
-void GenerationAnswer::write_chunk(const AnswerChunk& chunk) {
-  if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_.naming));
+void GenerationAnswer::write_chunk(AnswerChunk chunk) {
+  if (fields().streaming.continuous_usage) chunk.usage = usage_so_far();
+  if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_));
   write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
                         : completion_chunk_json(head_, chunk, style_));
 }
@@ -304,6 +318,19 @@ AnswerUsage GenerationAnswer::usage() {
   return usage;
 }
 
+AnswerUsage GenerationAnswer::usage_so_far() {
+  if (num_unfinished_ == 0) return usage();
+  AnswerUsage usage{.prompt_tokens = prompt_tokens_, .cached_tokens = {}};
+  for (const PreparedPart& part : prepared_.parts) {
+    for (const CompletionBuilder& choice : part.choices) {
+      const Completion& one = choice.completion();
+      usage.completion_tokens +=
+          choice.finished() ? one.usage.completion_tokens : std::ssize(one.token_ids);
+    }
+  }
+  return usage;
+}
+
 void GenerationAnswer::finish_stream() {
   is_over_ = true;
   ++call_->context().metrics.completed;
@@ -325,7 +352,7 @@ void GenerationAnswer::answer_whole() {
   ServerContext& context = call_->context();
   call_->set_usage(usage());
   const auto whole = std::make_shared<WholeAnswer>(
-      WholeAnswer{.prepared = std::move(prepared_), .head = std::move(head_)});
+      WholeAnswer{.prepared = std::move(prepared_), .head = std::move(head_), .style = style_});
   if (pending_bytes_ < kQuick) {
     call_->respond_json(whole_json(*whole, context.names));
     ++context.metrics.completed;

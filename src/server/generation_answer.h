@@ -28,7 +28,7 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   void fail(const ApiError& error) override;
 
  private:
-  int64_t n() const { return fields().n; }
+  int64_t n() const { return n_; }
   const GenerationFields& fields() const;
   bool is_chat() const { return std::holds_alternative<ChatRequest>(prepared_.request); }
   bool is_native() const { return prepared_.endpoint == ApiEndpoint::generate; }
@@ -41,16 +41,19 @@ class GenerationAnswer : public OpenAnswer, public std::enable_shared_from_this<
   void tell_choices();
   void begin_stream();
   void echo_prompt(size_t part);
-  void write_chunk(const AnswerChunk& chunk);
+  void write_chunk(AnswerChunk chunk);
   void write_event(std::string_view json);
   void send();
   void finish_stream();
   void answer_whole();
   AnswerUsage usage();
+  AnswerUsage usage_so_far();
   size_t prompt_bytes() const;
 
   std::shared_ptr<ApiCall> call_;
   PreparedRequest prepared_;
+  int64_t n_;  // choices of a part, more than are told with best_of
+  int64_t prompt_tokens_ = 0;
   AnswerHead head_;
   ChunkStyle style_;
   std::vector<RequestId> ids_;

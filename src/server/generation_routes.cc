@@ -8,9 +8,6 @@
 namespace paceline {
 namespace {
 
-using PrepareItems = PreparedItems (*)(const TextModel& model, const ReceivedRequest& received,
-                                       const RequestRules& rules);
-
 std::shared_ptr<ReceivedRequest> received(const CallPtr& call) {
   HttpRequest& request = call->exchange().request();
   return std::make_shared<ReceivedRequest>(
@@ -18,27 +15,26 @@ std::shared_ptr<ReceivedRequest> received(const CallPtr& call) {
                       .tenant = call->context().keys.tenant_of(request.header("authorization"))});
 }
 
-void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
+// What `prepare` makes of the request on a worker starts an Answer.
+template <class Answer, class Prepare>
+void answer_with(const CallPtr& call, Prepare prepare) {
   const TextModel& model = call->context().model;
   const RequestRules& rules = call->context().rules;
-  on_worker(call, [&model, &rules, endpoint, request = received(call)]() -> Continuation {
-    auto prepared =
-        std::make_shared<PreparedRequest>(prepare_request(model, endpoint, *request, rules));
+  on_worker(call, [&model, &rules, prepare, request = received(call)]() -> Continuation {
+    const auto prepared = std::make_shared<decltype(prepare(model, *request, rules))>(
+        prepare(model, *request, rules));
     return [prepared](const CallPtr& ready) {
-      std::make_shared<GenerationAnswer>(ready, std::move(*prepared))->start();
+      std::make_shared<Answer>(ready, std::move(*prepared))->start();
     };
   });
 }
 
-void answer_items(const CallPtr& call, PrepareItems prepare) {
-  const TextModel& model = call->context().model;
-  const RequestRules& rules = call->context().rules;
-  on_worker(call, [&model, &rules, prepare, request = received(call)]() -> Continuation {
-    auto prepared = std::make_shared<PreparedItems>(prepare(model, *request, rules));
-    return [prepared](const CallPtr& ready) {
-      std::make_shared<ItemAnswer>(ready, std::move(*prepared))->start();
-    };
-  });
+void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
+  answer_with<GenerationAnswer>(call,
+                                [endpoint](const TextModel& model, const ReceivedRequest& request,
+                                           const RequestRules& rules) {
+                                  return prepare_request(model, endpoint, request, rules);
+                                });
 }
 
 }  // namespace
@@ -46,7 +42,9 @@ void answer_items(const CallPtr& call, PrepareItems prepare) {
 void answer_chat(const CallPtr& call) { answer_generation(call, ApiEndpoint::chat); }
 void answer_completion(const CallPtr& call) { answer_generation(call, ApiEndpoint::completions); }
 void answer_native(const CallPtr& call) { answer_generation(call, ApiEndpoint::generate); }
-void answer_classification(const CallPtr& call) { answer_items(call, prepare_classification); }
-void answer_score(const CallPtr& call) { answer_items(call, prepare_score); }
+void answer_classification(const CallPtr& call) {
+  answer_with<ItemAnswer>(call, prepare_classification);
+}
+void answer_score(const CallPtr& call) { answer_with<ItemAnswer>(call, prepare_score); }
 
 }  // namespace paceline

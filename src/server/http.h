@@ -20,9 +20,10 @@ struct HttpHeader {
 };
 
 struct HttpRequest {
-  std::string method;  // "GET"
-  std::string path;    // decoded and checked: well-formed UTF-8 without NUL; "/v1/models"
-  std::string query;   // as it came, without the "?"
+  std::string method;          // "GET"
+  std::string path;            // decoded and checked: well-formed UTF-8 without NUL; "/v1/models"
+  std::string query;           // as it came, without the "?"
+  std::string authority = {};  // of a target "http://host/path", which counts instead of Host
   std::vector<HttpHeader> headers;
   std::string body;
   std::string peer;          // the address, "127.0.0.1:41522" or "unix"

@@ -41,6 +41,7 @@ void HttpRequestReader::read_head() {
   request_.method = is_head_ ? "GET" : std::move(head.method);
   request_.path = std::move(target.path);
   request_.query = std::move(target.query);
+  request_.authority = std::move(target.authority);
   request_.headers = join_http_fields(std::move(head.fields));
   state_ = State::gate;
 }

@@ -5,7 +5,6 @@
 #endif
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <list>
 #include <optional>
 
+#include "server/descriptor_limit.h"
 #include "server/http_connection.h"
 #include "server/http_connection_reading.h"
 #include "server/http_connection_writing.h"
@@ -118,21 +118,6 @@ class AsioHttpServer final : public HttpServer {
   std::list<HttpTimer> delays_;
   asio::executor_work_guard<HttpExecutor> work_;
 };
-
-// As many as the system's administrator allows.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// Accepting stops at 95 % of the descriptors that this process may have.
-int descriptor_mark() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 30) * 95 / 100);
-}
 
 // The system gives out the lowest free number.
 bool has_free_descriptors(int any_descriptor) {

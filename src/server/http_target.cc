@@ -28,18 +28,15 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-// "http://host" goes; what it names is the Host header's business.
-std::string_view without_authority(std::string_view target) {
+// How long "http://" is, 0 for a target without it.
+size_t scheme_size(std::string_view target) {
   constexpr std::string_view kScheme = "http://";
   constexpr std::string_view kSecureScheme = "https://";
-  size_t authority = 0;
-  if (same_http_token(target.substr(0, kScheme.size()), kScheme)) authority = kScheme.size();
+  if (same_http_token(target.substr(0, kScheme.size()), kScheme)) return kScheme.size();
   if (same_http_token(target.substr(0, kSecureScheme.size()), kSecureScheme)) {
-    authority = kSecureScheme.size();
+    return kSecureScheme.size();
   }
-  if (authority == 0) return target;
-  const size_t path = target.find_first_of("/?", authority);
-  return path == std::string_view::npos ? "/" : target.substr(path);
+  return 0;
 }
 
 }  // namespace
@@ -50,16 +47,25 @@ HttpTarget parse_http_target(std::string_view target) {
     throw HttpRefusal(400, "the request target holds a character that must be percent-encoded");
   }
   if (target == "*") return {.path = "*", .query = ""};
-  const std::string_view rest = without_authority(target);
+  const size_t scheme = scheme_size(target);
+  const std::string_view behind = target.substr(scheme);
+  const size_t size = scheme == 0 ? 0 : std::min(behind.find_first_of("/?"), behind.size());
+  const std::string_view authority = behind.substr(0, size);
+  if (scheme > 0 && (authority.empty() || authority.find('@') != std::string_view::npos)) {
+    throw HttpRefusal(400, "the request target must name a host, and no user");
+  }
+  const std::string_view rest = behind.substr(size);
   const size_t question = rest.find('?');
   const std::string_view path = rest.substr(0, question);
-  if (!path.starts_with('/') && (rest.data() == target.data() || !path.empty())) {
+  if (!path.starts_with('/') && (scheme == 0 || !path.empty())) {
     throw HttpRefusal(400, "the request target must begin with /");
   }
   if (target.find('#') != std::string_view::npos) {
     throw HttpRefusal(400, "the request target has a fragment (#), which is never sent");
   }
-  HttpTarget result{.path = path.empty() ? "/" : percent_decoded(path), .query = ""};
+  HttpTarget result{.path = path.empty() ? "/" : percent_decoded(path),
+                    .query = "",
+                    .authority = std::string(authority)};
   if (question != std::string_view::npos) result.query = rest.substr(question + 1);
   if (!is_valid_utf8(result.path)) throw HttpRefusal(400, "the path isn't UTF-8");
   if (std::any_of(result.path.begin(), result.path.end(), is_control_character)) {

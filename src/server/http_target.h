@@ -7,8 +7,9 @@
 namespace paceline {
 
 struct HttpTarget {
-  std::string path;   // percent-decoded; well-formed UTF-8 without control characters
-  std::string query;  // as it came
+  std::string path;            // percent-decoded; well-formed UTF-8 without control characters
+  std::string query;           // as it came
+  std::string authority = {};  // "host:port" of the absolute form; empty: the Host header says it
 };
 
 // "/path?query", "http://host/path?query" or "*". Throws HttpRefusal 400 for anything else, an

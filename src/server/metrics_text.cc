@@ -115,6 +115,10 @@ void write_requests(MetricsWriter& out, const ServerMetrics& metrics) {
                 metrics.decode_time);
 }
 
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 void write_server(MetricsWriter& out, const ServerContext& context) {
   const HttpCounters counters = context.http.counters();
   out.gauge("requests_open", "Tickets that are taken.", context.tickets.num_taken());
@@ -130,6 +134,20 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
   out.gauge("connections_open", "Connections.", counters.connections);
   out.gauge("connections_open_limit", "The most connections.",
             context.options.http.max_connections);
+  const HttpLimits& limits = context.options.http;
+  out.gauge("connections_per_address_limit", "The most of one address, but the loopback.",
+            limits.max_connections_per_address);
+  out.gauge("request_body_bytes_limit", "The most that a request's body may have.",
+            limits.max_body_bytes);
+  out.gauge("request_header_bytes_limit", "The most that a request's header may have.",
+            limits.max_header_bytes);
+  out.gauge("header_seconds_limit", "The most that a header may take.",
+            seconds(limits.header_time));
+  out.gauge("body_seconds_limit", "The most that a body may take.", seconds(limits.body_time));
+  out.gauge("keep_alive_seconds_limit", "The most between two requests of a connection.",
+            seconds(limits.keep_alive_time));
+  out.gauge("write_stall_seconds_limit", "The most that a client may take nothing.",
+            seconds(limits.write_stall));
   out.counter("connections_total", "Connections so far.", counters.accepted);
   out.counter("http_requests_total", "Requests that were handed on or refused.", counters.requests);
   out.counter("http_malformed_total", "Requests that were none.", counters.malformed);

@@ -71,14 +71,15 @@ constexpr ErrorDoc kErrors[] = {
     {"405", ErrorReach::every_route,
      "The route has another method, named by Allow (method_not_allowed)."},
     {"408", ErrorReach::every_route, "The request came too slowly (request_timeout)."},
-    {"413", ErrorReach::every_route, "The body is longer than 8 MiB (body_too_large)."},
+    {"413", ErrorReach::every_route,
+     "The body is longer than --max-body-size, 8 MiB unless told (body_too_large)."},
     {"414", ErrorReach::every_route, "The URL is longer than 8 KiB (uri_too_long)."},
     {"415", ErrorReach::with_body,
      "The Content-Type is not application/json (unsupported_media_type)."},
     {"429", ErrorReach::with_body, "No room (queue_full); Retry-After says when to try again."},
     {"431", ErrorReach::every_route,
-     "A header is longer than 8 KiB, all are longer than 16 KiB, or more than 100 "
-     "(headers_too_large)."},
+     "The header is longer than --max-header-size, 16 KiB unless told, one line of it than half of "
+     "that, or it has more than 100 lines (headers_too_large)."},
     {"500", ErrorReach::every_route, "A fault of the server (internal_error, numerical_error)."},
     {"501", ErrorReach::with_body, "The model can't do this (feature_disabled)."},
     {"503", ErrorReach::every_route,

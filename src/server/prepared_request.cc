@@ -40,7 +40,7 @@ struct Preparing {
           prepare_choices(model,
                           make_request(model, request.prompt.prompts[i],
                                        completion_options(request, i, std::nullopt, {})),
-                          request.generation.n));
+                          request.num_candidates()));
     }
   }
 
@@ -77,16 +77,21 @@ namespace {
 
 // Together they would never find room, however long the client tries.
 void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
-  const auto num_parts = static_cast<int64_t>(parts.size());
-  int64_t num_tokens = 0;
-  for (const PreparedPart& part : parts) num_tokens += std::ssize(part.request.prompt);
-  const bool are_too_many = num_parts > engine.limits().max_queued;
-  const bool are_too_long = num_parts > 1 && num_tokens > engine.queue().max_tokens();
+  if (parts.size() == 1) return;  // alone it finds room
+  int64_t num_tokens = 0, num_sequences = 0;
+  for (const PreparedPart& part : parts) {
+    num_tokens += std::ssize(part.request.prompt);
+    num_sequences += part.request.n;
+  }
+  const bool are_too_many = num_sequences > engine.limits().max_queued;
+  const bool are_too_long = num_tokens > engine.queue().max_tokens();
   if (!are_too_many && !are_too_long) return;
   throw RequestError(
       "prompt", "invalid_value",
-      fmt::format("prompt: {} prompts of {} tokens together, {} of {} may wait; send fewer at once",
-                  num_parts, num_tokens, engine.limits().max_queued, engine.queue().max_tokens()));
+      fmt::format("prompt: {} choices of {} tokens of prompts together, {} of {} may wait; send "
+                  "fewer at once",
+                  num_sequences, num_tokens, engine.limits().max_queued,
+                  engine.queue().max_tokens()));
 }
 
 }  // namespace

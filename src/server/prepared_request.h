@@ -21,7 +21,7 @@ namespace paceline {
 // One prompt.
 struct PreparedPart {
   GenerateRequest request;
-  std::vector<CompletionBuilder> choices;  // n of them
+  std::vector<CompletionBuilder> choices;  // n of them, or best_of
 };
 
 enum class ApiEndpoint : uint8_t { completions, chat, generate };

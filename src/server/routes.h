@@ -34,6 +34,7 @@ void show_requests(const CallPtr& call);
 void show_metrics(const CallPtr& call);
 void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);
+void answer_preflight(const CallPtr& call);
 
 // Calls `answer` with what the engine holds after its current step, or, if that one takes longer
 // than half a second, with what it held when somebody last looked.

@@ -15,11 +15,12 @@ namespace paceline {
 struct ServerOptions {
   HttpAddress address;
   HttpLimits http;
-  std::vector<std::string> model_names;    // what requests may call the model, never none; the
-                                           // first is its name
-  std::vector<std::string> api_keys;       // none: no key is asked for
-  std::vector<std::string> allowed_hosts;  // beside the loopback's names
-  std::string system_fingerprint;          // of answers; empty: not told
+  std::vector<std::string> model_names;      // what requests may call the model, never none; the
+                                             // first is its name
+  std::vector<std::string> api_keys;         // none: no key is asked for
+  std::vector<std::string> allowed_hosts;    // beside the loopback's names
+  std::vector<std::string> allowed_origins;  // of pages that may use it from a browser
+  std::string system_fingerprint;            // of answers; empty: not told
   std::chrono::milliseconds queue_timeout{30'000};     // without being begun
   std::chrono::milliseconds request_timeout{600'000};  // in all
   std::chrono::milliseconds drain_timeout{30'000};

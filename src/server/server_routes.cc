@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/version.h"
+#include "server/cross_origin.h"
 #include "server/page_files.h"
 #include "server/routes.h"
 #include "server/server_errors.h"
@@ -109,5 +110,7 @@ void show_page(const CallPtr& call) {
               .param = {},
               .code = "unknown_url"});
 }
+
+void answer_preflight(const CallPtr& call) { call->respond(preflight_response()); }
 
 }  // namespace paceline

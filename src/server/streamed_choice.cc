@@ -17,6 +17,11 @@ void StreamedChoice::echo(std::string text, std::vector<ReportedToken> tokens) {
 
 bool StreamedChoice::take(const Completion& completion, bool is_finished, const StreamTerms& terms,
                           AnswerChunk& chunk, AnswerChoice& ending) {
+  const size_t num_new = completion.token_ids.size() - num_told_;
+  const bool has_begun = num_told_ > 0;
+  if (has_begun && !is_finished && num_new < static_cast<size_t>(terms.fields.streaming.interval)) {
+    return false;
+  }
   piece_ = std::exchange(pending_, {});
   if (completion.text) chunk.text = piece_;
   if (terms.num_top_logprobs) take_tokens(completion, is_finished, terms, chunk);
@@ -26,7 +31,7 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
     num_ids_ = completion.token_ids.size();
   }
   if (is_finished) {
-    ending = answer_choice(completion, terms.fields, terms.names);
+    ending = answer_choice(completion, terms.sampling, terms.fields, terms.names);
     if (terms.fields.prompt_logprobs && completion.prompt_logprobs.empty()) {
       ending.prompt_logprobs =
           report_prompt(terms.prompt_logprobs, *terms.fields.prompt_logprobs, terms.names);
@@ -37,7 +42,10 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
   }
   const bool has_tokens = chunk.logprobs && !chunk.logprobs->empty();
   if (chunk.logprobs && !has_tokens) chunk.logprobs.reset();
-  return !piece_.empty() || has_tokens || (chunk.token_ids && !chunk.token_ids->empty());
+  const bool has_ids = chunk.token_ids && !chunk.token_ids->empty();
+  if (piece_.empty() && !has_tokens && !has_ids) return false;
+  num_told_ = completion.token_ids.size();
+  return true;
 }
 
 void StreamedChoice::take_tokens(const Completion& completion, bool is_finished,
@@ -48,13 +56,13 @@ void StreamedChoice::take_tokens(const Completion& completion, bool is_finished,
   size_t bytes = named_bytes_;
   for (const ReportedToken& token : echoed_) bytes += token.text_bytes;
   while (end < all.size()) {
-    bytes += terms.names.bytes_in_answer(all[end].id);
+    bytes += terms.names.bytes_in_answer(all[end].id, terms.fields.specials());
     if (bytes > text_.size() && !is_finished) break;
     ++end;
   }
   std::vector<ReportedToken> tokens = std::exchange(echoed_, {});
   auto drawn = report_output(all.subspan(num_named_, end - num_named_), *terms.num_top_logprobs,
-                             terms.names);
+                             terms.names, terms.fields.specials());
   num_named_ = end;
   std::move(drawn.begin(), drawn.end(), std::back_inserter(tokens));
   chunk.text_offset = named_characters_;

@@ -17,6 +17,7 @@ namespace paceline {
 
 // What a stream's choices have in common; all of it outlives them.
 struct StreamTerms {
+  const SamplingFields& sampling;
   const GenerationFields& fields;
   const TokenNames& names;
   std::optional<int32_t> num_top_logprobs;  // log-probabilities are told, with so many alternatives
@@ -32,8 +33,8 @@ class StreamedChoice {
   void add(std::string_view text) { pending_ += text; }
 
   // Calls `write` with the chunk that says all there is to say of `completion`, if there is
-  // something. A token is told with the piece that has the last of its text, and nothing is told
-  // behind an ending.
+  // something, and tokens enough for a chunk. A token is told with the piece that has the last of
+  // its text, and nothing is told behind an ending.
   template <class Write>
   void tell(const Completion& completion, bool is_finished, const StreamTerms& terms,
             const Write& write) {
@@ -56,7 +57,8 @@ class StreamedChoice {
   std::string piece_;    // what the last chunk tells
   std::vector<ReportedToken> echoed_;
   bool has_ended_ = false;
-  size_t num_ids_ = 0;  // told
+  size_t num_ids_ = 0;   // told
+  size_t num_told_ = 0;  // tokens there were when the last chunk was told
 
   // Of log-probabilities.
   std::string text_;        // all of it, the echo too

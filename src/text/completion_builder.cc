@@ -9,7 +9,8 @@ CompletionShape completion_shape(const GenerateRequest& request) {
   return {.want_logprobs = request.want_logprobs,
           .want_prompt_logprobs = request.score_from.has_value(),
           .stop_strings = request.stop_strings,
-          .seed = request.sampling.seed};
+          .seed = request.sampling.seed,
+          .specials = request.specials};
 }
 
 CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape shape)
@@ -28,7 +29,7 @@ std::string_view CompletionBuilder::add(TokenEvent& event) {
                                       .logprob = event.token->logprob,
                                       .top = describe_top(model_, event.top_logprobs)});
     }
-    text_.push(model_.engine.token_bytes(id));
+    text_.push(model_.engine.token_bytes(id, shape_.specials));
   }
   if (event.prompt && shape_.want_prompt_logprobs) {
     completion_.prompt_logprobs = describe(model_, event.prompt->scored);
@@ -47,6 +48,7 @@ void CompletionBuilder::finish(const Ending& ending) {
   if (ending.finish.stop_string) {
     completion_.stop_reason = shape_.stop_strings[static_cast<size_t>(*ending.finish.stop_string)];
   }
+  completion_.logprob = stats_.logprob;
   completion_.usage = {.prompt_tokens = stats_.prompt_tokens,
                        .completion_tokens = stats_.output_tokens,
                        .cached_tokens = stats_.cached_tokens};

@@ -19,6 +19,7 @@ struct CompletionShape {
   bool want_prompt_logprobs = false;
   std::vector<std::string> stop_strings;
   uint64_t seed = 0;
+  SpecialTokens specials = SpecialTokens::hidden;
 };
 
 CompletionShape completion_shape(const GenerateRequest& request);

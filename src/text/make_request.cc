@@ -15,6 +15,8 @@ constexpr int64_t kDefaultMaxTokens = 256;
 constexpr size_t kMaxStops = 4;
 constexpr size_t kMaxStopBytes = 256;
 constexpr size_t kMaxStopTokens = 128;
+constexpr size_t kMaxBadWords = 128;
+constexpr size_t kMaxBadWordBytes = 256;
 
 // 53 bits, so that it survives readers of JSON whose numbers are doubles.
 uint64_t random_seed() {
@@ -40,6 +42,22 @@ void check_stops(const GenerateOptions& options, bool has_tokenizer) {
   if (options.stop_token_ids.size() > kMaxStopTokens) {
     throw Error(ErrorCode::invalid, fmt::format("stop_token_ids: {} ids, at most {}",
                                                 options.stop_token_ids.size(), kMaxStopTokens));
+  }
+}
+
+void check_bad_words(const GenerateOptions& options, bool has_tokenizer) {
+  if (options.bad_words.size() > kMaxBadWords) {
+    throw Error(ErrorCode::invalid, fmt::format("bad_words: {} strings, at most {}",
+                                                options.bad_words.size(), kMaxBadWords));
+  }
+  for (size_t i = 0; i < options.bad_words.size(); ++i) {
+    const size_t size = options.bad_words[i].size();
+    if (size > 0 && size <= kMaxBadWordBytes) continue;
+    throw Error(ErrorCode::invalid, fmt::format("bad_words[{}]: {} bytes, expected 1 to {}", i,
+                                                size, kMaxBadWordBytes));
+  }
+  if (!options.bad_words.empty() && !has_tokenizer) {
+    throw Error(ErrorCode::invalid, "bad_words: they need a tokenizer, and the model has none");
   }
 }
 
@@ -74,6 +92,23 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked) {
   return std::holds_alternative<std::string>(prompt) ? "prompt" : "prompt_ids";
 }
 
+// As vLLM's SamplingParams.update_from_tokenizer does it; what isn't in the model's vocabulary
+// can't be drawn anyway.
+std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
+                                                   const GenerateOptions& options) {
+  check_bad_words(options, model.tokenizer != nullptr);
+  std::vector<std::vector<TokenId>> sequences;
+  for (const std::string& word : options.bad_words) {
+    const std::string bare = word.substr(std::min(word.find_first_not_of(' '), word.size()));
+    for (const std::string& text : {bare, " " + bare}) {
+      std::vector<TokenId> ids = model.tokenizer->encode(text);
+      const bool is_known = std::find(sequences.begin(), sequences.end(), ids) != sequences.end();
+      if (!ids.empty() && !is_known) sequences.push_back(std::move(ids));
+    }
+  }
+  return sequences;
+}
+
 SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options) {
   const GenerationConfig& defaults = model.generation;
   SamplingOptions sampling;
@@ -89,6 +124,7 @@ SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& opt
   sampling.order = options.mlx_sampler_order ? SamplerOrder::mlx : SamplerOrder::standard;
   sampling.seed = options.seed ? *options.seed : random_seed();
   sampling.num_top_logprobs = options.logprobs.value_or(0);
+  sampling.logprob_token_ids = options.logprob_token_ids;
   return sampling;
 }
 
@@ -104,12 +140,15 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .max_tokens = options.max_tokens.value_or(
               model.generation.max_new_tokens.value_or(kDefaultMaxTokens)),
           .sampling = make_sampling(model, options),
+          .allowed_token_ids = options.allowed_token_ids,
+          .banned_sequences = encode_bad_words(model, options),
           .eos_tokens = model.generation.eos_tokens,
           .stop_token_ids = options.stop_token_ids,
           .stop_strings = options.stop,
           .includes_stop = options.include_stop_in_output,
           .min_tokens = options.min_tokens,
           .ignore_eos = options.ignore_eos,
+          .specials = options.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown,
           .want_logprobs = options.logprobs.has_value(),
           .score_from = options.prompt_logprobs ? std::optional<int64_t>(0) : std::nullopt,
           .priority = options.priority,

@@ -25,6 +25,9 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
 // Log-probabilities of all of a prompt.
 GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                                    const ScoreOptions& options);
+// The tokens of options.bad_words: each as it begins a text and as it stands behind a space.
+std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
+                                                   const GenerateOptions& options);
 SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options);
 
 // Who may share the request's prefix: those with the same salt.

@@ -12,7 +12,9 @@ SHARED = {"n": [1, 1, 3], "max_tokens": [1, 7, 24], "temperature": [0, 0.8, 2, N
           "top_k": [None, 20], "min_p": [None, 0.05], "repetition_penalty": [None, 1.2], "presence_penalty": [None, 0.5],
           "stop": [None, None, ["e", " a"], "\n"], "stop_token_ids": [None, None, [5, 11]], "ignore_eos": [None, True],
           "return_token_ids": [None, True], "return_tokens_as_token_ids": [None, True], "prompt_logprobs": [None, None, 2],
-          "logit_bias": [None, {"17": 5}], "sampler_order": [None, "mlx"], "include_stop_str_in_output": [None, True]}
+          "logit_bias": [None, {"17": 5}, [[4097, 4], [16, False]]], "sampler_order": [None, "mlx"], "include_stop_str_in_output": [None, True],
+          "skip_special_tokens": [None, False], "bad_words": [None, ["the", " and"]], "stream_interval": [None, 4],
+          "allowed_token_ids": [None, None, list(range(0, 4096, 2)) + [4097]], "return_tokens": [None, True]}
 COMPLETIONS = {**SHARED, "logprobs": [None, 0, 3], "echo": [None, True], "max_tokens": [0, 1, 7, 24],
                "prompt": [PROMPT, [PROMPT, "The sea"], [7, 8, 9], [[7, 8, 9], [10]], "naïve café — “"]}
 CHATS = {**SHARED, "logprobs": [None, True], "min_tokens": [None, 1], "truncate_prompt_tokens": [None, 9]}
@@ -65,11 +67,13 @@ class AnswersTest(ContractCase):
                 self.compare("/v1/chat/completions", "chat_completion", body)
 
     def test_the_native_route(self):
-        for fields in [{}, {"logprobs": 2}, {"stop": "e"}, {"prompt_logprobs": 1}, {"echo": True, "logprobs": 0}]:
+        for fields in [{}, {"logprobs": 2}, {"n_probs": 3}, {"stop": "e"}, {"logprobs": 0, "logprob_token_ids": [5, 3]}, {"prompt_logprobs": 1}, {"echo": True, "logprobs": 0}]:
             body = {"prompt": PROMPT, "seed": 3, "max_tokens": 9, **fields}
             with self.subTest(**body):
                 whole = self.ask("/generate", "generated", body)
                 pieces = self.stream("/generate", "generated_chunk", body)
+                told = sum((piece.get("completion_probabilities", []) for piece in pieces), [])
+                self.assertEqual(told, whole.get("completion_probabilities", []))
                 self.assertEqual("".join(piece["text"] for piece in pieces), whole["text"])
                 self.assertEqual(sum((piece["token_ids"] for piece in pieces), []), whole["token_ids"])
                 self.assertEqual(pieces[-1]["finish_reason"], whole["finish_reason"])

@@ -1,7 +1,6 @@
 """A test case with a server of its own, whose answers are held against the schemas of schemas/."""
 import json
 import sys
-import unittest
 from pathlib import Path
 
 import jsonschema
@@ -10,7 +9,7 @@ import referencing
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
 
-from serving import Client, Server, until  # noqa: E402
+from serving import ServerCase, until  # noqa: E402
 
 PROMPT = "It was a dark and stormy night"
 MESSAGES = [{"role": "system", "content": "You tell stories."},
@@ -30,15 +29,8 @@ def load_schemas():
 SCHEMAS = load_schemas()
 
 
-class ContractCase(unittest.TestCase):
-    options = ()  # of the server
+class ContractCase(ServerCase):
     maxDiff = 4000
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(*cls.options)
-        cls.addClassCleanup(cls.server.stop)
-        cls.client = Client(cls.server.port)
 
     def tearDown(self):
         self.assertTrue(until(self.is_idle), "sequences are left")

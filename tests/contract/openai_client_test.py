@@ -5,7 +5,8 @@ import time
 import unittest
 
 import openai
-from contract_case import MESSAGES, PROMPT, Client, ContractCase, Server, until
+from contract_case import MESSAGES, PROMPT, ContractCase
+from serving import Client, Server, until
 
 KEY = "sk-contract"
 

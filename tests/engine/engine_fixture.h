@@ -22,14 +22,15 @@ inline void count_up(int32_t token, int32_t /*position*/, std::span<float> logit
   logits[static_cast<size_t>((token + 1) % kVocab)] = 20.0f;
 }
 
-inline const TokenBytes& letters() {
+inline const TokenTexts& letters() {
   static const std::string text = "abcdefghijklmnopqrstuvwxyz";
-  static const TokenBytes bytes = [] {
-    TokenBytes all(kVocab);
-    for (size_t i = 0; i < text.size(); ++i) all[i] = std::string_view(text).substr(i, 1);
+  static const TokenTexts texts = [] {
+    TokenTexts all(kVocab);
+    for (size_t i = 0; i < text.size(); ++i) all[i].bytes = std::string_view(text).substr(i, 1);
+    all[30] = {.bytes = "<30>", .is_special = true};
     return all;
   }();
-  return bytes;
+  return texts;
 }
 
 inline GenerateRequest greedy(std::vector<TokenId> prompt, int64_t max_tokens) {

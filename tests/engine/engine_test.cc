@@ -198,6 +198,28 @@ TEST_F(EngineTest, a_full_queue_is_an_answer) {
   run_all();
 }
 
+TEST_F(EngineTest, each_choice_counts_in_the_queue) {
+  engine({.limits = {
+              .max_model_len = 64, .max_batched_tokens = 4, .max_num_seqs = 2, .max_queued = 4}});
+  GenerateRequest three = greedy({1}, 6);
+  three.n = 3;
+  const RequestId first = submit(three);
+  EXPECT_EQ(engine_->queue().num_sequences(), 3);
+  EXPECT_FALSE(engine_->submit(three, channel_).has_value());
+  submit(greedy({1}, 2));
+  EXPECT_FALSE(engine_->submit(greedy({1}, 2), channel_).has_value());
+  step();
+  EXPECT_EQ(engine_->queue().num_sequences(), 2) << "two choices found no place yet";
+  engine_->cancel(first);
+  run_all();
+  EXPECT_EQ(engine_->queue().num_sequences(), 0);
+  three.n = 5;  // alone it may have more choices than all of it
+  submit(three);
+  EXPECT_FALSE(engine_->submit(greedy({1}, 2), channel_).has_value());
+  run_all();
+  EXPECT_EQ(engine_->queue().num_sequences(), 0);
+}
+
 TEST_F(EngineTest, a_queue_of_long_prompts_is_full_too) {
   engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_queued_tokens = 5}});
   const GenerateRequest three = greedy({1, 2, 3}, 2), two = greedy({1, 2}, 2);

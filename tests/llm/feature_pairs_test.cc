@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -32,7 +33,17 @@ const std::map<std::string, Feature>& features() {
        }},
       {"logit_bias",
        [](GenerateOptions& o) {
-         o.logit_bias = {{10, 2.5f}, {200, -100.0f}};
+         o.logit_bias.insert(o.logit_bias.end(), {{10, 2.5f}, {200, -100.0f}});
+       }},
+      {"allowed_token_ids",
+       [](GenerateOptions& o) {
+         for (int32_t id = 0; id < 256; id += 3) o.allowed_token_ids.push_back(id);
+         o.logit_bias.emplace_back(99, -std::numeric_limits<float>::infinity());
+       }},
+      {"logprob_token_ids",
+       [](GenerateOptions& o) {
+         o.logprobs = 0;
+         o.logprob_token_ids = {201, 7, 30};
        }},
       {"truncation",
        [](GenerateOptions& o) {
@@ -100,14 +111,30 @@ void expect_same(const Completion& a, const Completion& b) {
   expect_same_logprobs(a.prompt_logprobs, b.prompt_logprobs);
 }
 
+// Those that need a tokenizer.
+const std::map<std::string, Feature>& text_features() {
+  static const std::map<std::string, Feature> all = [] {
+    std::map<std::string, Feature> more = features();
+    more["bad_words"] = [](GenerateOptions& o) { o.bad_words = {"the", "and", "was a", "e"}; };
+    more["skip_special_tokens"] = [](GenerateOptions& o) {
+      o.skip_special_tokens = false;
+      o.ignore_eos = true;
+      o.logit_bias.emplace_back(4097, 6.0f);  // <|im_start|>
+    };
+    return more;
+  }();
+  return all;
+}
+
 // Requests of all pairs, in the map's order.
-std::vector<LLM::Request> all_pairs(const Prompt& prompt, const GenerateOptions& start) {
+std::vector<LLM::Request> all_pairs(const std::map<std::string, Feature>& crossed,
+                                    const Prompt& prompt, const GenerateOptions& start) {
   std::vector<LLM::Request> requests;
-  for (auto first = features().begin(); first != features().end(); ++first) {
-    for (auto second = first; second != features().end(); ++second) {
+  for (auto first = crossed.begin(); first != crossed.end(); ++first) {
+    for (auto second = first; second != crossed.end(); ++second) {
       GenerateOptions options = start;
       first->second(options);
-      second->second(options);
+      if (second != first) second->second(options);
       requests.push_back({prompt, options});
     }
   }
@@ -149,8 +176,7 @@ void expect_all_same(const std::vector<Completion>& found,
   }
 }
 
-void cross_all(const LoadOptions& base, const Prompt& prompt, const GenerateOptions& start) {
-  const std::vector<LLM::Request> requests = all_pairs(prompt, start);
+void cross_all(const LoadOptions& base, const std::vector<LLM::Request>& requests) {
   LLM plain = LLM::load(base);
   const std::vector<Completion> expected = one_by_one(plain, requests);
   for (const auto& [name, change] : executions()) {
@@ -177,7 +203,7 @@ TEST_P(FeaturePairs, change_no_bit_however_they_are_run) {
   cross_all({.model = source_path("tests/goldens/models/" + GetParam()),
              .max_num_seqs = 1,
              .num_threads = 1},
-            kPrompt, {.max_tokens = 24, .seed = 7});
+            all_pairs(features(), kPrompt, {.max_tokens = 24, .seed = 7}));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,
@@ -190,8 +216,8 @@ TEST(FeaturePairsText, stop_strings_and_text_too) {
     GTEST_SKIP() << "the bundled model isn't here";
   }
   cross_all({.model = model, .max_model_len = 256, .max_num_seqs = 1, .num_threads = 1},
-            "It was a dark and stormy night, and the old man",
-            {.max_tokens = 24, .seed = 7, .stop = {" the ", "\n\n", "qz"}});
+            all_pairs(text_features(), "It was a dark and stormy night, and the old man",
+                      {.max_tokens = 24, .seed = 7, .stop = {" the ", "\n\n", "qz"}}));
 }
 
 }  // namespace

@@ -108,6 +108,12 @@ void draw_sampling(Dice& dice, GenerateOptions& options) {
     }
   }
   options.mlx_sampler_order = dice.one_in(5);
+  if (dice.one_in(6)) {
+    const int64_t step = 2 + dice.below(3);
+    for (int64_t id = 0; id < kVocab; id += step) {
+      options.allowed_token_ids.push_back(static_cast<int32_t>(id));
+    }
+  }
 }
 
 void draw_generation(Dice& dice, bool has_text, RandomRequest& request) {
@@ -126,6 +132,8 @@ void draw_generation(Dice& dice, bool has_text, RandomRequest& request) {
   }
   if (has_text && dice.one_in(2)) options.stop = {" the", "\n\n", ", and", "e"};
   if (has_text && dice.one_in(2)) options.stop = {" and the ", "zq"};
+  if (has_text && dice.one_in(5)) options.bad_words = {"the", ", and", "e"};
+  if (has_text && dice.one_in(5)) options.skip_special_tokens = false;
 }
 
 RandomRequest draw_request(Dice& dice, bool has_text) {
@@ -186,11 +194,15 @@ std::string RandomRequest::text() const {
   if (o.presence_penalty != 0) add("presence_penalty", o.presence_penalty);
   for (const auto& [id, bias] : o.logit_bias) add("logit_bias", fmt::format("{}={}", id, bias));
   if (o.mlx_sampler_order) text += ", mlx_sampler_order";
+  if (!o.allowed_token_ids.empty())
+    add("allowed_token_ids", fmt::format("{}", o.allowed_token_ids));
   if (o.logprobs) add("logprobs", *o.logprobs);
   if (o.prompt_logprobs) text += ", prompt_logprobs";
   if (o.ignore_eos) text += ", ignore_eos";
   if (!o.stop_token_ids.empty()) add("stop_token_ids", fmt::format("{}", o.stop_token_ids));
   if (!o.stop.empty()) add("stop", fmt::format("{}", o.stop));
+  if (!o.bad_words.empty()) add("bad_words", fmt::format("{}", o.bad_words));
+  if (!o.skip_special_tokens) text += ", with special tokens";
   if (!o.cache_salt.empty()) add("cache_salt", o.cache_salt);
   if (o.priority != 0) add("priority", o.priority);
   if (!labels.empty()) add("labels", fmt::format("{}", labels));

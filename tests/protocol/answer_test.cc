@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -35,6 +36,27 @@ std::string chat_logprobs(const std::vector<ReportedToken>& tokens,
   JsonWriter writer(json);
   write_chat_logprobs(writer, tokens, naming);
   return json;
+}
+
+TEST(CompletionLogprobs, ATokenInsideACharacterStandsWhereThatBegins) {
+  // "a", three tokens of "\u20ac", "b"
+  const std::vector<ReportedToken> tokens = {
+      reported(token(1, "a"), -1.0f), reported(token(2, "\xe2"), -1.0f),
+      reported(token(3, "\x82"), -1.0f), reported(token(4, "\xac"), -1.0f),
+      reported(token(5, "b"), -1.0f)};
+  EXPECT_THAT(completion_logprobs(tokens,
+                                  "a\xe2\x82\xac"
+                                  "b"),
+              testing::HasSubstr("\"text_offset\":[0,1,1,1,2]"));
+}
+
+TEST(Probabilities, HaveLlamaCppsShape) {
+  std::string json;
+  JsonWriter writer(json);
+  write_probabilities(writer, std::vector{reported(token(1, "a"), -0.5f, {{token(2, "b"), -1.5f}})},
+                      TokenNaming::text);
+  EXPECT_EQ(json, R"([{"id":1,"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":[)"
+                  R"({"id":2,"token":"b","logprob":-1.5,"bytes":[98]}]}])");
 }
 
 TEST(CompletionAnswer, HasEveryFieldInOrder) {

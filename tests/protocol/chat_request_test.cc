@@ -181,6 +181,24 @@ TEST(ChatRequest, ToolsHaveASizeLimit) {
   EXPECT_THAT(error.message, HasSubstr("expected at most 262144"));
 }
 
+TEST(ChatRequest, TheLastMessageCanBeContinued) {
+  const ChatRequest request =
+      chat(chat_body(R"("continue_final_message": true, "add_generation_prompt": false)"));
+  EXPECT_TRUE(request.input.continue_final_message);
+  EXPECT_FALSE(request.input.add_generation_prompt);
+  EXPECT_EQ(refusal(chat, chat_body(R"("continue_final_message": true)")).param,
+            "continue_final_message");
+}
+
+TEST(ChatRequest, AlternativesAreCountedOrNamed) {
+  EXPECT_EQ(chat(chat_body(R"("n_probs": 3)")).num_alternatives(), 3);
+  EXPECT_EQ(chat(chat_body(R"("n_probs": 0)")).num_alternatives(), std::nullopt);
+  const ChatRequest named =
+      chat(chat_body(R"("logprobs": true, "top_logprobs": 5, "logprob_token_ids": [7, 8])"));
+  EXPECT_EQ(named.num_alternatives(), 2);
+  EXPECT_EQ(refusal(chat, chat_body(R"("logprob_token_ids": [7])")).param, "logprob_token_ids");
+}
+
 TEST(ChatRequest, TheTemplateIsNotTheCallers) {
   for (const char* name : {"messages", "tools", "tokenize", "chat_template", "documents"}) {
     const ApiError error =
@@ -188,8 +206,6 @@ TEST(ChatRequest, TheTemplateIsNotTheCallers) {
     EXPECT_EQ(error.param, "chat_template_kwargs." + std::string(name));
   }
   EXPECT_EQ(refusal(chat, chat_body(R"("chat_template": "{{ x }}")")).code,
-            "unsupported_parameter");
-  EXPECT_EQ(refusal(chat, chat_body(R"("continue_final_message": true)")).code,
             "unsupported_parameter");
   EXPECT_EQ(refusal(chat, chat_body(R"("response_format": {"type": "json_object"})")).param,
             "response_format.type");

@@ -52,6 +52,40 @@ class CompletedAnswers : public testing::Test {
   TokenNames names_{&tokenizer_};
 };
 
+TEST_F(CompletedAnswers, TheLikeliestOfMoreCandidatesAreTold) {
+  CompletedPart part;
+  // Mean log-probabilities of -1, -0.5, -2, -0.5.
+  for (const auto& [logprob, num_tokens] :
+       {std::pair{-2.0, 2}, std::pair{-0.5, 1}, std::pair{-2.0, 1}, std::pair{-1.0, 2}}) {
+    Completion& one = part.choices.emplace_back(completion_of(part.choices.size()));
+    one.logprob = logprob;
+    one.usage.completion_tokens = num_tokens;
+  }
+  const CompletionAnswer best =
+      completed_answer(completion(R"({"prompt": "The old", "n": 3, "best_of": 4})"),
+                       std::span(&part, 1), names_, kHead);
+  std::vector<uint64_t> seeds;
+  for (const AnswerChoice& choice : best.choices) seeds.push_back(choice.seed);
+  EXPECT_THAT(seeds, ElementsAre(1, 3, 0));
+  EXPECT_EQ(best.choices[2].index, 2);
+  EXPECT_EQ(best.usage.completion_tokens, 6) << "of all candidates";
+}
+
+TEST_F(CompletedAnswers, ANegativeSeedIsToldAsOne) {
+  EXPECT_THAT(completion_answer_json(answer(R"({"prompt": "The old", "seed": -1})")),
+              testing::HasSubstr("\"seed\":0"));
+  std::vector<CompletedPart> parts(1);
+  parts[0].choices.push_back(completion_of(UINT64_MAX));
+  for (const auto& [seed, told] :
+       {std::pair{"-1", "\"seed\":-1}"},
+        std::pair{"18446744073709551615", "\"seed\":18446744073709551615}"}}) {
+    const CompletionRequest request =
+        completion(R"({"prompt": "The old", "seed": )" + std::string(seed) + "}");
+    EXPECT_THAT(completion_answer_json(completed_answer(request, parts, names_, kHead)),
+                testing::HasSubstr(told));
+  }
+}
+
 TEST_F(CompletedAnswers, ChoicesStandByPromptAndPromptsCountOnce) {
   const CompletionAnswer both = answer(R"({"prompt": ["The old", "The old"], "n": 2})", 2, 2);
   ASSERT_EQ(both.choices.size(), 4u);

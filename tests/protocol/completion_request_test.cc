@@ -92,6 +92,50 @@ TEST(CompletionRequest, OtherSpellingsAndShapes) {
   EXPECT_EQ(completion(completion_body(R"("max_tokens": 4.0)")).max_tokens, 4);
 }
 
+TEST(CompletionRequest, TokensCanBeForbidden) {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  EXPECT_THAT(
+      completion(completion_body(R"("logit_bias": [[4, 1], [5, false]])")).sampling.logit_bias,
+      ElementsAre(Pair(4, 1.0f), Pair(5, kNever)));
+  EXPECT_THAT(completion(completion_body(R"("logit_bias": {"6": false})")).sampling.logit_bias,
+              ElementsAre(Pair(6, kNever)));
+  EXPECT_EQ(refusal(completion, completion_body(R"("logit_bias": [[4, true]])")).param,
+            "logit_bias[0][1]");
+  const GenerationFields fields = completion(completion_body(R"("bad_words": ["x", " y"],
+      "allowed_token_ids": [9, 3], "skip_special_tokens": false, "return_tokens": true)"))
+                                      .generation;
+  EXPECT_THAT(fields.bad_words, ElementsAre("x", " y"));
+  EXPECT_THAT(fields.allowed_token_ids, ElementsAre(9, 3));
+  EXPECT_EQ(fields.specials(), SpecialTokens::shown);
+  EXPECT_TRUE(fields.return_token_ids);
+}
+
+TEST(CompletionRequest, CandidatesAndAlternatives) {
+  EXPECT_EQ(completion(completion_body(R"("n": 2)")).num_candidates(), 2);
+  EXPECT_EQ(completion(completion_body(R"("n": 2, "best_of": 5)")).num_candidates(), 5);
+  EXPECT_EQ(refusal(completion, completion_body(R"("n": 2, "best_of": 1)")).param, "best_of");
+  EXPECT_EQ(refusal(completion, completion_body(R"("best_of": 2, "stream": true)")).param,
+            "best_of");
+  EXPECT_NO_THROW(completion(completion_body(R"("n": 2, "best_of": 2, "stream": true)")));
+  EXPECT_EQ(completion(completion_body(R"("n_probs": 4)")).num_alternatives(), 4);
+  EXPECT_EQ(completion(completion_body(R"("n_probs": 0)")).num_alternatives(), std::nullopt);
+  EXPECT_EQ(refusal(completion, completion_body(R"("logprobs": 1, "n_probs": 4)")).param,
+            "n_probs");
+  EXPECT_EQ(completion(completion_body(R"("logprobs": 1, "logprob_token_ids": [4, 5, 6])"))
+                .num_alternatives(),
+            3);
+  EXPECT_EQ(refusal(completion, completion_body(R"("logprob_token_ids": [4])")).param,
+            "logprob_token_ids");
+}
+
+TEST(CompletionRequest, AMessageShowsWholeCharacters) {
+  // The 60th byte is inside the last character.
+  const std::string text = std::string(59, 'x') + "\u00e9\u00e9";
+  const ApiError error = refusal(completion, completion_body("\"max_tokens\": \"" + text + "\""));
+  EXPECT_EQ(error.message, "max_tokens: found \"" + std::string(59, 'x') +
+                               "\"..., expected an integer from 0 to 2147483647");
+}
+
 TEST(CompletionRequest, SeedsHave64Bits) {
   const auto seed = [](std::string_view text) {
     return completion(completion_body("\"seed\": " + std::string(text))).sampling.seed;
@@ -99,6 +143,9 @@ TEST(CompletionRequest, SeedsHave64Bits) {
   EXPECT_EQ(seed("18446744073709551615"), std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(seed("-1"), std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(seed("-9223372036854775808"), uint64_t{1} << 63);
+  EXPECT_TRUE(completion(completion_body(R"("seed": -1)")).sampling.has_negative_seed);
+  EXPECT_FALSE(
+      completion(completion_body(R"("seed": 18446744073709551615)")).sampling.has_negative_seed);
 }
 
 TEST(CompletionRequest, AWrongFieldIsNamed) {
@@ -208,10 +255,8 @@ TEST(CompletionRequest, ThePromptMustBeThere) {
 }
 
 TEST(CompletionRequest, WhatIsNotOfferedIsRefusedByName) {
-  for (const char* members :
-       {R"("suffix": "end")", R"("best_of": 2)", R"("skip_special_tokens": false)",
-        R"("bad_words": ["x"])", R"("use_beam_search": true)", R"("allowed_token_ids": [1])",
-        R"("guided_json": {})", R"("grammar": "x")"}) {
+  for (const char* members : {R"("suffix": "end")", R"("use_beam_search": true)",
+                              R"("guided_json": {})", R"("grammar": "x")"}) {
     const ApiError error = refusal(completion, completion_body(members));
     EXPECT_EQ(error.code, "unsupported_parameter") << members;
     EXPECT_THAT(members, HasSubstr("\"" + *error.param + "\""));

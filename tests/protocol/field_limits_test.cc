@@ -157,6 +157,10 @@ std::string companions(const Endpoint& endpoint, const FieldInfo& field, const s
   if (field.name == "best_of") return ", \"n\": " + value;
   if (field.name == "top_logprobs" && endpoint.name == "chat") return ", \"logprobs\": true";
   if (field.name == "stream_options") return ", \"stream\": true";
+  if (field.name == "continue_final_message") return ", \"add_generation_prompt\": false";
+  if (field.name == "logprob_token_ids") {
+    return endpoint.name == "chat" ? ", \"logprobs\": true" : ", \"logprobs\": 1";
+  }
   return "";
 }
 

@@ -18,7 +18,8 @@ TEST(RequestOptions, SayWhatACompletionAsksFor) {
           "presence_penalty": -0.5, "logit_bias": {"4": 2}, "seed": 9, "stop": "x",
           "stop_token_ids": [5], "ignore_eos": true, "add_special_tokens": false,
           "priority": 2, "cache_salt": "s",
-          "min_tokens": 3, "include_stop_str_in_output": true, "truncate_prompt_tokens": 4})");
+          "min_tokens": 3, "include_stop_str_in_output": true, "truncate_prompt_tokens": 4, "bad_words": ["w"],
+          "allowed_token_ids": [8], "logprobs": 1, "logprob_token_ids": [6], "skip_special_tokens": false})");
   const GenerateOptions options = completion_options(request, 1, 11, {});
   EXPECT_EQ(options.max_tokens, 7);
   EXPECT_EQ(options.temperature, 0.5f);
@@ -36,10 +37,23 @@ TEST(RequestOptions, SayWhatACompletionAsksFor) {
   EXPECT_EQ(options.min_tokens, 3);
   EXPECT_TRUE(options.include_stop_in_output);
   EXPECT_EQ(options.truncate_prompt_tokens, 4);
+  EXPECT_THAT(options.bad_words, ElementsAre("w"));
+  EXPECT_THAT(options.allowed_token_ids, ElementsAre(8));
+  EXPECT_THAT(options.logprob_token_ids, ElementsAre(6));
+  EXPECT_FALSE(options.skip_special_tokens);
   EXPECT_FALSE(options.add_special_tokens);
   EXPECT_EQ(options.priority, 2);
   EXPECT_EQ(options.cache_salt, "s");
   EXPECT_EQ(options.prompt_name, "prompt[1]");
+}
+
+TEST(RequestOptions, CandidatesAreComparedByTheirLogprobs) {
+  const auto logprobs = [](std::string_view members) {
+    return completion_options(completion(completion_body(members)), 0, {}, {}).logprobs;
+  };
+  EXPECT_EQ(logprobs(R"("n": 2, "best_of": 3)"), 0);
+  EXPECT_EQ(logprobs(R"("n": 2, "best_of": 3, "logprobs": 2)"), 2);
+  EXPECT_EQ(logprobs(R"("n": 2, "best_of": 2)"), std::nullopt);
 }
 
 TEST(RequestOptions, TheDefaultSeedIsThatOfARequestWithoutOne) {

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "sampling/sampling_options.h"
 #include "sampling/token_history.h"
+#include "sampling/token_mask.h"
 
 namespace paceline {
 
@@ -77,6 +79,19 @@ class NaiveSampler {
   }
 
  private:
+  void forbid(std::span<const int32_t> output) {
+    const auto& allowed = options_.mask->allowed();
+    for (size_t i = 0; i < logits_.size(); ++i) {
+      bool is_allowed = allowed.empty() || std::count(allowed.begin(), allowed.end(), i) > 0;
+      for (const std::vector<int32_t>& banned : options_.mask->banned()) {
+        std::vector<int32_t> with_this(output.begin(), output.end());
+        with_this.push_back(static_cast<int32_t>(i));
+        if (banned.size() > with_this.size()) continue;
+        is_allowed = is_allowed && !std::equal(banned.rbegin(), banned.rend(), with_this.rbegin());
+      }
+      if (!is_allowed) logits_[i] = -std::numeric_limits<float>::infinity();
+    }
+  }
   void penalise(const TokenHistory& history) {
     for (const auto& token : history.tokens()) {
       float& x = logits_[static_cast<size_t>(token.id)];
@@ -87,6 +102,7 @@ class NaiveSampler {
       }
     }
     for (const auto& [id, bias] : options_.logit_bias) logits_[static_cast<size_t>(id)] += bias;
+    if (options_.mask) forbid(history.output());
   }
 
   // `slack` is the part of the reach of rounding.

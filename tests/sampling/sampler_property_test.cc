@@ -1,6 +1,8 @@
 // The sampler against the rules as they read, over random rows and options.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -18,6 +20,7 @@ class RandomCase {
     make_row();
     make_options();
     make_history();
+    make_mask();
   }
 
   std::vector<float> logits;
@@ -63,6 +66,26 @@ class RandomCase {
     options.presence_penalty = any_of({0.0f, 0.0f, 2.0f, -0.3f});
     options.seed = random_();
     if (random_() % 3 == 0) options.logit_bias = {{any_id(), any_of({-100.0f, 1.0f, 5.0f})}};
+  }
+
+  // Something is left to draw: a token that nothing forbids.
+  void make_mask() {
+    if (random_() % 4 != 0 || options.logit_bias.size() == 1) return;
+    std::vector<int32_t> allowed;
+    if (random_() % 2 == 0) {
+      for (uint64_t i = random_() % 40; i > 0; --i) allowed.push_back(any_id());
+    }
+    const auto likeliest = std::max_element(logits.begin(), logits.end()) - logits.begin();
+    if (!allowed.empty()) allowed.push_back(static_cast<int32_t>(likeliest));
+    std::vector<std::vector<int32_t>> banned;
+    for (uint64_t i = random_() % 5; i > 0; --i) {
+      std::vector<int32_t> sequence;
+      const auto output = history.output();
+      if (!output.empty()) sequence.push_back(random_() % 3 == 0 ? any_id() : output.back());
+      sequence.push_back(any_id());
+      if (sequence.back() != likeliest) banned.push_back(std::move(sequence));
+    }
+    options.mask = std::make_shared<const TokenMask>(std::move(allowed), std::move(banned));
   }
 
   void make_history() {

@@ -38,10 +38,18 @@ TEST(SamplingOptions, DefaultsAndBoundsAreAccepted) {
   EXPECT_EQ(complaint([](auto& o) { o.frequency_penalty = -2.0f; }), "");
   EXPECT_EQ(complaint([](auto& o) { o.presence_penalty = 2.0f; }), "");
   EXPECT_EQ(complaint([](auto& o) { o.num_top_logprobs = 20; }), "");
+  EXPECT_EQ(complaint([](auto& o) { o.logit_bias = {{5, -INFINITY}}; }), "") << "never";
+  EXPECT_EQ(complaint([](auto& o) { o.logprob_token_ids.assign(128, 99); }), "");
   EXPECT_EQ(complaint([](auto& o) { o.logit_bias = {{0, -100.0f}, {99, 100.0f}}; }), "");
 }
 
 TEST(SamplingOptions, MessagesNameFieldValueAndRange) {
+  EXPECT_EQ(complaint([](auto& o) {
+              o.logprob_token_ids = {0, 100};
+            }),
+            "logprob_token_ids: found 100, expected a token id in [0, 100)");
+  EXPECT_EQ(complaint([](auto& o) { o.logprob_token_ids.assign(129, 0); }),
+            "logprob_token_ids: found 129 ids, expected at most 128");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = 2.5f; }),
             "temperature: found 2.5, expected a number in [0, 2]");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = NAN; }),
@@ -82,9 +90,9 @@ TEST(SamplingOptions, LogitBiasIsCheckedEntryByEntry) {
             }),
             "logit_bias: found token id -1, expected one in [0, 100)");
   EXPECT_EQ(complaint([](auto& o) {
-              o.logit_bias = {{7, -INFINITY}};
+              o.logit_bias = {{7, INFINITY}};
             }),
-            "logit_bias[7]: found -inf, expected a finite number");
+            "logit_bias[7]: found inf, expected a finite number or -inf");
   EXPECT_EQ(complaint([](auto& o) {
               o.logit_bias = {{7, 1.0f}, {3, 1.0f}, {7, 2.0f}};
             }),

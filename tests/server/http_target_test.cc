@@ -31,11 +31,24 @@ TEST(HttpTarget, TakesTheFormsOfRfc9112) {
   EXPECT_EQ(parse_http_target("*").path, "*");
 }
 
+TEST(HttpTarget, TellsTheHostThatItNames) {
+  EXPECT_EQ(parse_http_target("http://host:80/x?y").authority, "host:80");
+  EXPECT_EQ(parse_http_target("https://host").authority, "host");
+  EXPECT_EQ(parse_http_target("http://host?q").authority, "host");
+  EXPECT_EQ(parse_http_target("/http://host/").authority, "");
+  EXPECT_EQ(parse_http_target("*").authority, "");
+}
+
 TEST(HttpTarget, RefusesWhatAPathCannotHold) {
-  for (const char* const target :
-       {"",        "x",          "?x",   "host:80",   "*x",   "/%",     "/%4",  "/%4x",
-        "/%x4",    "/%-1",       "/%00", "/%0A",      "/%0d", "/%7f",   "/%ff", "/%C3",
-        "/%C0%80", "/%ED%A0%80", "/a b", "/\xC3\xA9", "/a#b", "/a?b#c", "/\x01"}) {
+  for (const char* const target : {"http://",    "http:///x", "http://localhost:x@host/",
+                                   "http://?q",  "",          "x",
+                                   "?x",         "host:80",   "*x",
+                                   "/%",         "/%4",       "/%4x",
+                                   "/%x4",       "/%-1",      "/%00",
+                                   "/%0A",       "/%0d",      "/%7f",
+                                   "/%ff",       "/%C3",      "/%C0%80",
+                                   "/%ED%A0%80", "/a b",      "/\xC3\xA9",
+                                   "/a#b",       "/a?b#c",    "/\x01"}) {
     try {
       parse_http_target(target);
       ADD_FAILURE() << target;

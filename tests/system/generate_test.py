@@ -74,6 +74,19 @@ class GenerateTest(ProgramTest):
         self.assertEqual(answer["token_ids"], ids[:ids.index(stop)])
         self.assertEqual((answer["finish_reason"], answer["stop_reason"]), ("stop", stop))
 
+    def test_allowed_and_banned_tokens(self):
+        ids = self.answer()["token_ids"]
+        answer = self.answer(allowed_token_ids=[300, 17])
+        self.assertLessEqual(set(answer["token_ids"]), {300, 17})
+        word = self.answer()["text"].split()[0]
+        banned = self.answer(bad_words=[word])
+        self.assertNotEqual(banned["token_ids"], ids)
+        flags = ["--bad-words", word, "--bad-words", "zq"]
+        streamed = self.generate("-p", PROMPT, "-n", "12", "--temp", "0", *flags, "-q").stdout
+        self.assertEqual(streamed.rstrip("\n"), banned["text"].rstrip("\n"))
+        one = self.generate("-p", PROMPT, "-n", "3", "--temp", "0", "--allowed-token-ids", "300", "-q").stdout
+        self.assertEqual(one.rstrip("\n"), self.answer(allowed_token_ids=[300], max_tokens=3)["text"].rstrip("\n"))
+
     def test_logprobs(self):
         answer = self.answer(logprobs=3)
         self.assertEqual([e["id"] for e in answer["logprobs"]], answer["token_ids"])

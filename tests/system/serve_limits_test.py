@@ -106,6 +106,69 @@ class LimitsTest(ProgramTest):
         self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
         self.assertEqual(client.ask("OPTIONS", "/v1/completions").status, 405)
 
+    def test_pages_of_named_sites(self):
+        message = self.fail_with(1, "serve", "-m", BUNDLED, "--allowed-origin", "chat.example")
+        self.assertIn("--allowed-origin", message)
+        ours, other = "https://chat.example", "http://localhost:3000"
+        server = self.start("--allowed-origin", ours, "--allowed-origin", other, "--api-key", "k")
+        client = Client(server.port)
+        ask = {"Origin": ours, "Access-Control-Request-Method": "POST",
+               "Access-Control-Request-Headers": "authorization,content-type"}
+        answer = client.ask("OPTIONS", "/v1/chat/completions", headers=ask)
+        self.assertEqual((answer.status, answer.body), (204, b""))
+        self.assertEqual(answer.headers["Access-Control-Allow-Origin"], ours)
+        self.assertIn("POST", answer.headers["Access-Control-Allow-Methods"])
+        self.assertIn("Authorization", answer.headers["Access-Control-Allow-Headers"])
+        self.assertIsNone(answer.headers["Access-Control-Allow-Credentials"])
+        body = {"prompt": "x", "max_tokens": 1}
+        for origin, expected in [(ours, ours), (other, other), ("https://evil.example", None)]:
+            for key, status in [("k", 200), ("wrong", 401)]:
+                answer = Client(server.port, key).post("/v1/completions", body, headers={"Origin": origin})
+                self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (status, expected))
+                self.assertEqual(answer.headers["Vary"], "Origin")
+        stream = Client(server.port, "k").open("POST", "/v1/completions", {**body, "stream": True},
+                                               headers={"Origin": ours})
+        self.assertEqual(stream.headers["Access-Control-Allow-Origin"], ours)
+        stream.read()
+        stream.connection.close()
+        evil = client.ask("OPTIONS", "/v1/chat/completions", headers={**ask, "Origin": "https://evil.example"})
+        self.assertEqual((evil.status, evil.headers["Access-Control-Allow-Origin"]), (405, None))
+        foreign = client.ask("OPTIONS", "/v1/models", headers=ask)
+        self.assertEqual(foreign.status, 204)
+
+    def test_the_wires_limits(self):
+        for options in [("--max-body-size", "100"), ("--max-header-size", "2M")]:
+            self.assertIn(options[0], self.fail_with(1, "serve", "-m", BUNDLED, *options))
+        server = self.start("--max-body-size", "2K", "--max-header-size", "4K", "--header-timeout", "0.5", "--body-timeout",
+                            "0.75", "--keep-alive-timeout", "0.25", "--max-connections-per-address", "7")
+        client = Client(server.port)
+        self.assertEqual(client.post("/v1/completions", {"prompt": "x" * 1000, "max_tokens": 1}).status, 200)
+        self.assertEqual(client.post("/v1/completions", {"prompt": "x" * 3000}).status, 413)
+        for size, status in [(2000, 200), (2100, 431)]:
+            self.assertEqual(client.get("/health", headers={"X-Long": "x" * size}).status, status)
+        self.assertEqual(client.get("/health", headers={f"X-{i}": "x" * 1900 for i in range(3)}).status, 431)
+        head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+        for begin, answer in [("GET", b"408"), (head, b"408"), (head + "\r\n{", b"408"),
+                              ("GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200")]:
+            with self.subTest(begin), socket.create_connection(("127.0.0.1", server.port)) as raw:
+                before = time.monotonic()
+                raw.sendall(begin.encode())
+                self.assertIn(answer, raw.makefile("rb").read().split(b"\r\n")[0])
+                self.assertLess(time.monotonic() - before, 5)
+        text = client.get("/metrics").body.decode()
+        for name, value in [("request_body_bytes", 2048), ("request_header_bytes", 4096), ("header_seconds", 0.5),
+                            ("body_seconds", 0.75), ("keep_alive_seconds", 0.25), ("connections_per_address", 7)]:
+            self.assertRegex(text, rf"(?m)^paceline:{name}_limit{{[^}}]*}} {value}$")
+
+    def test_choices_count_in_the_queue(self):
+        server = self.start("--max-num-seqs", "1", "--max-num-queued-reqs", "4", "--max-requests", "50")
+        client = Client(server.port)
+        self.open_stream(client)
+        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 1))
+        self.open_stream(client, n=3)
+        answer = client.post("/v1/completions", {**LONG, "n": 2})
+        self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
+
     def test_a_request_that_waits_too_long(self):
         client = Client(self.start("--max-num-seqs", "1", "--queue-timeout", "0.05").port)
         running = self.open_stream(client, n=1)

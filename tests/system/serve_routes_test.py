@@ -8,18 +8,12 @@ from pathlib import Path
 
 from corpus_case import MOST_CPU_S
 from program import BUNDLED, ROOT, run
-from serving import Client, Server, until
+from serving import Client, Server, ServerCase, until
 
 TEXT = "It was a dark and stormy night"
 
 
-class RoutesTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-        cls.addClassCleanup(cls.server.stop)
-        cls.client = Client(cls.server.port)
-
+class RoutesTest(ServerCase):
     def post(self, path, **body):
         answer = self.client.post(path, body)
         self.assertEqual(answer.status, 200, answer.body)

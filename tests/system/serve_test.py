@@ -3,19 +3,13 @@ import json
 import unittest
 
 from program import BUNDLED, ROOT
-from serving import Client, Server, until
+from serving import ServerCase, until
 
 PROMPT = "It was a dark and stormy night"
 MESSAGES = [{"role": "user", "content": "Tell me about the old house by the river."}]
 
 
-class ServeTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-        cls.addClassCleanup(cls.server.stop)
-        cls.client = Client(cls.server.port)
-
+class ServeTest(ServerCase):
     def tearDown(self):
         self.assertTrue(until(self.is_idle), "blocks or sequences are left")
 

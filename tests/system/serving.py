@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+import unittest
 
 from program import BINARY, BUNDLED, TIMEOUT, environment
 
@@ -108,6 +109,17 @@ class Client:
 # So that `with connection` closes it.
 http.client.HTTPConnection.__enter__ = lambda self: self
 http.client.HTTPConnection.__exit__ = lambda self, *_: self.close()
+
+
+class ServerCase(unittest.TestCase):
+    """All tests of a class ask one server."""
+    options = ()  # of the server
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(*cls.options)
+        cls.addClassCleanup(cls.server.stop)
+        cls.client = Client(cls.server.port)
 
 
 def parse_events(text):

@@ -16,6 +16,7 @@ STEP = {"type": "step", "step": 0, "at_us": 100, "plan_us": 1, "forward_us": 900
         "blocks": [[7, 1]], "tokens": [[7, 9]], "finished": []}
 LAST = {**STEP, "step": 1, "at_us": 1100, "admitted": [], "slices": [[7, 3, 1]], "tokens": [[7, 2]],
         "finished": [[7, "stop"]]}
+RESTRICTED = [{}, {"bad_words": [",", "in the"]}, {"allowed_token_ids": list(range(256, 400))}]
 TRACE = lines(START, REQUEST, STEP, LAST)
 
 
@@ -53,7 +54,8 @@ class TraceTest(ProgramTest):
         self.assertIn("unknown option --threads", self.fail_with(2, "trace", cut, "--threads", "1"))
 
     def test_a_recorded_batch_is_the_same_again_one_by_one(self):
-        items = lines(*({"prompt": f"It was {i} o'clock", "max_tokens": 5 + i, "seed": i} for i in range(6)))
+        items = lines(*({"prompt": f"It was {i} o'clock", "max_tokens": 5 + i, "seed": i, **RESTRICTED[i % 3]}
+                        for i in range(6)))
         recorded = self.directory / "recorded.jsonl"
         self.succeed("generate", "-m", BUNDLED, "--jsonl", "-q", "--trace", recorded, stdin=items)
         self.assertIn("6 requests replayed one by one", self.succeed("trace", recorded, "--replay").stdout)

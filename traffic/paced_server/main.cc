@@ -1,8 +1,6 @@
 // Serves like `paceline serve`, signals and exit codes included, without a model's weights.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -11,16 +9,11 @@
 #include <string_view>
 
 #include "cli/interrupt.h"
-#include "engine/engine_thread.h"
-#include "server/api_server.h"
-#include "server/server_door.h"
+#include "server/serving_loop.h"
 #include "traffic/paced_server/server_arguments.h"
 
 namespace paceline::traffic {
 namespace {
-
-constexpr int kEngineFailed = 70;
-constexpr int kSecondSignal = 130;
 
 // In one write: lines of several threads don't mix.
 void say(std::string_view text) {
@@ -42,40 +35,21 @@ class Breaker : public StepObserver {
   int64_t step_;
 };
 
-// What a failure of the engine said, else nothing.
-std::string serve(ServerDoor& door, const ServerArguments& arguments) {
-  PacedModel model(arguments.model);
-  const TextModel text = model.text_model();
-  Breaker breaker(arguments.fail_after);
-  StepHistory steps(&breaker);
-  model.engine().set_observer(&steps);
-  ApiServer server(door, text, steps, arguments.server);
-  std::string failure;
-  {
-    const EngineThread thread(model.engine(), {}, [&server](const std::string& message) {
-      server.engine_failed(message);
-    });
-    if (server.open(thread)) say("listening on " + door.url());
-    failure = server.wait();
-  }
-  model.engine().set_observer(nullptr);
-  return failure;
-}
-
 int run(ServerArguments arguments) {
   Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.logs_requests) arguments.server.log = say;
   ServerDoor door(arguments.server.address, arguments.server.http);
-  std::atomic<int> num_signals = 0;
-  const Interrupt::Handler handler(interrupt, [&](int) {
-    if (num_signals.fetch_add(1) > 0) _exit(kSecondSignal);
-    door.drain();
-  });
-  const std::string failure = serve(door, arguments);
+  DrainOnSignal drain(door);
+  const Interrupt::Handler handler(interrupt, [&drain](int) { drain(); });
+  PacedModel model(arguments.model);
+  const TextModel text = model.text_model();
+  Breaker breaker(arguments.fail_after);
+  const std::string failure =
+      serve_until_drained(door, {.text = text, .observer = &breaker}, arguments.server, say);
   if (failure.empty()) return 0;
   say("the engine has failed: " + failure);
-  return kEngineFailed;
+  return kEngineFailedExit;
 }
 
 }  // namespace

@@ -12,12 +12,13 @@
 namespace paceline::traffic {
 namespace {
 
-TokenBytes token_bytes(const Tokenizer& tokenizer) {
-  TokenBytes bytes(static_cast<size_t>(tokenizer.vocab_size()));
+TokenTexts token_texts(const Tokenizer& tokenizer) {
+  TokenTexts texts(static_cast<size_t>(tokenizer.vocab_size()));
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (!tokenizer.is_special(id)) bytes[static_cast<size_t>(id)] = tokenizer.token_bytes(id);
+    texts[static_cast<size_t>(id)] = {.bytes = tokenizer.token_bytes(id),
+                                      .is_special = tokenizer.is_special(id)};
   }
-  return bytes;
+  return texts;
 }
 
 // What the script says must be text that arrives when it is said.
@@ -57,7 +58,7 @@ PacedModel::PacedModel(const PacedModelOptions& options)
       chat_(set_up_chat(directory_, "", tokenizer_)),
       cache_(options.block_size, one_group(options.num_blocks)),
       runner_(tokenizer_.vocab_size(), options.pace),
-      engine_(runner_, *backend_, memory_, cache_, limits_of(options), token_bytes(tokenizer_)) {
+      engine_(runner_, *backend_, memory_, cache_, limits_of(options), token_texts(tokenizer_)) {
   check_script(tokenizer_);
   runner_.watch(&engine_);
 }

@@ -1,0 +1,77 @@
+#include "chat/final_message.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// It ends with a blank, which a template that trims takes away.
+constexpr std::string_view kMark = "PACELINE-GOES-ON-BEHIND-THIS ";
+constexpr std::string_view kTrimmedMark = kMark.substr(0, kMark.size() - 1);
+constexpr std::string_view kBlanks = " \t\n\r\f\v";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+// Of a content in parts: the last one with text.
+std::optional<size_t> last_text(const Json::Array& parts) {
+  for (size_t i = parts.size(); i > 0; --i) {
+    const Json* text = parts[i - 1].find_value("text");
+    if (text != nullptr && text->is_string()) return i - 1;
+  }
+  return std::nullopt;
+}
+
+// The text that is to go on.
+const std::string& text_of(const Json& message) {
+  const Json* content = message.find_value("content");
+  if (content != nullptr && content->is_string()) return content->as_string("content");
+  if (content != nullptr && content->is_array()) {
+    const Json::Array& parts = content->as_array("content");
+    if (const auto last = last_text(parts)) {
+      return parts[*last].find_value("text")->as_string("text");
+    }
+  }
+  throw Error(ErrorCode::invalid,
+              "continue_final_message: the last message has no text that could go on");
+}
+
+Json with_member(const Json& object, std::string_view name, Json value) {
+  Json::Object members = object.as_object(name);
+  const auto member = std::find_if(members.begin(), members.end(),
+                                   [&](const Json::Member& one) { return one.first == name; });
+  member->second = std::move(value);
+  return {std::move(members)};
+}
+
+}  // namespace
+
+Json mark_final_message(const Json& message) {
+  Json marked(text_of(message) + std::string(kMark));
+  const Json& content = *message.find_value("content");
+  if (content.is_string()) return with_member(message, "content", std::move(marked));
+  Json::Array parts = content.as_array("content");
+  Json& part = parts[*last_text(parts)];
+  part = with_member(part, "text", std::move(marked));
+  return with_member(message, "content", Json(std::move(parts)));
+}
+
+std::string cut_at_mark(std::string rendered, const Json& message) {
+  const size_t at = rendered.rfind(kTrimmedMark);
+  if (at == std::string::npos || rendered.find(trimmed(text_of(message))) == std::string::npos) {
+    throw Error(ErrorCode::invalid,
+                "continue_final_message: the chat template leaves out some of the last message");
+  }
+  const bool was_trimmed = rendered.compare(at, kMark.size(), kMark) != 0;
+  rendered.resize(at);
+  if (was_trimmed) rendered.resize(rendered.find_last_not_of(kBlanks) + 1);
+  return rendered;
+}
+
+}  // namespace paceline
