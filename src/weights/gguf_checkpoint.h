@@ -1,0 +1,31 @@
+// The tensors of a GGUF file under the names that Hugging Face's checkpoints have for them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tensor/memory.h"
+#include "weights/checkpoint.h"
+#include "weights/gguf_file.h"
+
+namespace paceline {
+
+struct GgufTensorName {
+  std::string name;       // as in Hugging Face's checkpoint: "model.norm.weight"
+  std::string file_name;  // as in the file: "output_norm.weight"
+  // When not 0: the rows (or elements of a vector) are those of so many heads, and within each head
+  // pairs that rotate together stand side by side, as convert_hf_to_gguf.py writes the query and
+  // key projections of architecture llama. They are read with the halves one after the other.
+  int64_t interleaved_heads = 0;
+};
+
+// Matrices of block formats are numbers through read() and their codes through read_grouped().
+// Plain tensors are views of the mapped file wherever it holds them as they are asked for.
+// Throws Error "FILE: ..." not_found when the file has no tensor of a name, corrupt when two have
+// the same name or rows don't divide into heads. `memory` must outlive it.
+std::unique_ptr<Checkpoint> make_gguf_checkpoint(std::shared_ptr<const GgufFile> file,
+                                                 std::vector<GgufTensorName> names, Memory& memory);
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+// GgufFile is a GGUF model on disk: its metadata and the places of its tensors, all checked.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "tensor/tensor.h"
+#include "weights/gguf_metadata.h"
+#include "weights/gguf_type.h"
+
+namespace paceline {
+
+struct GgufTensorInfo {
+  std::string name;
+  GgufType type = GgufType::f32;
+  Extents extents;  // row-major: the reverse of what the file lists
+  // Lies wholly inside the file, overlaps no other tensor's, and has exactly the bytes that type
+  // and extents need.
+  std::span<const std::byte> bytes;
+};
+
+// Versions 2 and 3, little-endian. Immutable, so it may be read by several threads.
+class GgufFile {
+ public:
+  // Maps the file and checks all that it says. Of a split model (NAME-00001-of-00003.gguf) `path`
+  // is the first file; the others are opened beside it. Throws Error naming file and place:
+  // not_found when a file isn't there, corrupt when it contradicts itself, unsupported for another
+  // version, byte order or tensor type, and exhausted beyond the limits of gguf_parse.h.
+  explicit GgufFile(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return files_.front().path(); }
+  // Of the first file.
+  const GgufMetadata& metadata() const { return metadata_; }
+  // Of all files, sorted by name.
+  const std::vector<GgufTensorInfo>& tensors() const { return tensors_; }
+  // Null when there is none of this name.
+  const GgufTensorInfo* find_tensor(std::string_view name) const;
+
+  // Gives the tensor's mapped pages back to the system; they are read again when touched.
+  void release_pages(const GgufTensorInfo& tensor) const;
+
+ private:
+  void open_other_shards(const std::filesystem::path& first);
+
+  std::vector<MappedFile> files_;
+  GgufMetadata metadata_;
+  std::vector<GgufTensorInfo> tensors_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,49 @@
+// The element types of GGUF files: what they are called and how many bytes a block of them takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "tensor/dtype.h"
+
+namespace paceline {
+
+// With the numbers that stand in files (ggml_type of ggml's ggml.h). Those that can be read.
+enum class GgufType : uint32_t {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q2_k = 10,
+  q3_k = 11,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  iq4_nl = 20,
+  iq4_xs = 23,
+  bf16 = 30,
+};
+
+struct GgufTypeLayout {
+  GgufType type = GgufType::f32;
+  std::string_view name;  // as ggml calls it: "F32", "Q4_K"
+  uint64_t block_elements = 1;
+  uint64_t block_bytes = 4;
+};
+
+// Nothing for a number of a type that can't be read.
+std::optional<GgufTypeLayout> find_gguf_type(uint32_t number);
+// The name of a type that ggml has, or had, whether it can be read or not; else "".
+std::string_view gguf_type_name(uint32_t number);
+
+const GgufTypeLayout& layout_of(GgufType type);
+inline std::string_view gguf_type_name(GgufType type) { return layout_of(type).name; }
+// Of F32, F16 and BF16, which are plain numbers; nothing for types made of blocks.
+std::optional<DType> plain_dtype(GgufType type);
+
+}  // namespace paceline
