@@ -3,26 +3,13 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/mapped_file.h"
-#include "tensor/tensor.h"
-#include "weights/gguf_metadata.h"
-#include "weights/gguf_type.h"
+#include "weights/gguf_parse.h"
 
 namespace paceline {
-
-struct GgufTensorInfo {
-  std::string name;
-  GgufType type = GgufType::f32;
-  Extents extents;  // row-major: the reverse of what the file lists
-  // Lies wholly inside the file, overlaps no other tensor's, and has exactly the bytes that type
-  // and extents need.
-  std::span<const std::byte> bytes;
-};
 
 // Versions 2 and 3, little-endian. Immutable, so it may be read by several threads.
 class GgufFile {
@@ -45,7 +32,7 @@ class GgufFile {
   void release_pages(const GgufTensorInfo& tensor) const;
 
  private:
-  void open_other_shards(const std::filesystem::path& first);
+  void open_other_shards(int64_t num_files);
 
   std::vector<MappedFile> files_;
   GgufMetadata metadata_;

@@ -60,7 +60,7 @@ class GgufMetadata {
   std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::string_view> string(std::string_view key) const;
 
-  // Arrays. Booleans count as integers 0 and 1, integers as numbers.
+  // Arrays. Booleans count as integers 0 and 1; numbers are floats or integers, rounded to float32.
   std::optional<std::vector<std::string_view>> strings(std::string_view key) const;
   std::optional<std::vector<int64_t>> integers(std::string_view key) const;
   std::optional<std::vector<float>> numbers(std::string_view key) const;

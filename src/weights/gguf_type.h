@@ -1,6 +1,7 @@
 // The element types of GGUF files: what they are called and how many bytes a block of them takes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,12 +37,35 @@ struct GgufTypeLayout {
   uint64_t block_bytes = 4;
 };
 
+// Elements and bytes of a block as ggml has them (ggml-common.h: block_q4_0 and so on).
+inline constexpr std::array<GgufTypeLayout, 15> kGgufTypes = {{
+    {GgufType::f32, "F32", 1, 4},
+    {GgufType::f16, "F16", 1, 2},
+    {GgufType::q4_0, "Q4_0", 32, 18},
+    {GgufType::q4_1, "Q4_1", 32, 20},
+    {GgufType::q5_0, "Q5_0", 32, 22},
+    {GgufType::q5_1, "Q5_1", 32, 24},
+    {GgufType::q8_0, "Q8_0", 32, 34},
+    {GgufType::q2_k, "Q2_K", 256, 84},
+    {GgufType::q3_k, "Q3_K", 256, 110},
+    {GgufType::q4_k, "Q4_K", 256, 144},
+    {GgufType::q5_k, "Q5_K", 256, 176},
+    {GgufType::q6_k, "Q6_K", 256, 210},
+    {GgufType::iq4_nl, "IQ4_NL", 32, 18},
+    {GgufType::iq4_xs, "IQ4_XS", 256, 136},
+    {GgufType::bf16, "BF16", 1, 2},
+}};
+
 // Nothing for a number of a type that can't be read.
 std::optional<GgufTypeLayout> find_gguf_type(uint32_t number);
 // The name of a type that ggml has, or had, whether it can be read or not; else "".
 std::string_view gguf_type_name(uint32_t number);
 
-const GgufTypeLayout& layout_of(GgufType type);
+constexpr const GgufTypeLayout& layout_of(GgufType type) {
+  size_t index = 0;
+  while (kGgufTypes[index].type != type) ++index;  // every GgufType is there
+  return kGgufTypes[index];
+}
 inline std::string_view gguf_type_name(GgufType type) { return layout_of(type).name; }
 // Of F32, F16 and BF16, which are plain numbers; nothing for types made of blocks.
 std::optional<DType> plain_dtype(GgufType type);

@@ -1,0 +1,241 @@
+// The blocks' layouts are those of ggml (ggml-common.h) as gguf-py's quants.py reads them. A block
+// of 32 elements is one group; one of 256 has groups of 16 or 32 that share one or two half floats.
+#include "weights/gguf_blocks.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "weights/gguf_block_parts.h"
+
+namespace paceline {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "blocks are read as they are");
+
+// Offsets of formats whose groups share the code that stands for zero.
+template <int zero_point, int num_groups>
+void set_offsets(const float* scales, float* offsets) {
+  for (int i = 0; i < num_groups; ++i) offsets[i] = -static_cast<float>(zero_point) * scales[i];
+}
+
+struct Q4_0 {
+  static constexpr GgufType kType = GgufType::q4_0;
+  static constexpr Grouping kGrouping{.bits = 4, .group_size = 32, .zero_point = 8};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    scales[0] = half_at(block);
+    set_offsets<8, 1>(scales, offsets);
+    unpack_nibbles<16>(block + 2, codes);
+  }
+};
+
+struct Q4_1 {
+  static constexpr GgufType kType = GgufType::q4_1;
+  static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    scales[0] = half_at(block);
+    offsets[0] = half_at(block + 2);
+    unpack_nibbles<16>(block + 4, codes);
+  }
+};
+
+struct Q5_0 {
+  static constexpr GgufType kType = GgufType::q5_0;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 16};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    scales[0] = half_at(block);
+    set_offsets<16, 1>(scales, offsets);
+    unpack_nibbles<16>(block + 6, codes);
+    add_fifth_bits(block + 2, codes);
+  }
+};
+
+struct Q5_1 {
+  static constexpr GgufType kType = GgufType::q5_1;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    scales[0] = half_at(block);
+    offsets[0] = half_at(block + 2);
+    unpack_nibbles<16>(block + 8, codes);
+    add_fifth_bits(block + 4, codes);
+  }
+};
+
+struct Q8_0 {
+  static constexpr GgufType kType = GgufType::q8_0;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    scales[0] = half_at(block);
+    set_offsets<128, 1>(scales, offsets);
+    for (int i = 0; i < 32; ++i) codes[i] = block[2 + i] ^ 0x80;  // signed, plus 128
+  }
+};
+
+struct Iq4Nl {
+  static constexpr GgufType kType = GgufType::iq4_nl;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    scales[0] = half_at(block);
+    set_offsets<128, 1>(scales, offsets);
+    unpack_iq4(block + 2, codes);
+  }
+};
+
+// scales [16], pairs [64], d, dmin.
+struct Q2K {
+  static constexpr GgufType kType = GgufType::q2_k;
+  static constexpr Grouping kGrouping{.bits = 4, .group_size = 16};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    const float d = half_at(block + 80);
+    const float dmin = half_at(block + 82);
+    for (int i = 0; i < 16; ++i) {
+      scales[i] = d * static_cast<float>(block[i] & 0x0F);
+      offsets[i] = -(dmin * static_cast<float>(block[i] >> 4));
+    }
+    unpack_pairs(block + 16, codes);
+    unpack_pairs(block + 48, codes + 128);
+  }
+};
+
+// Third bits [32], pairs [64], scales [12], d. A third bit that is not set takes 4 away.
+struct Q3K {
+  static constexpr GgufType kType = GgufType::q3_k;
+  static constexpr Grouping kGrouping{.bits = 4, .group_size = 16, .zero_point = 4};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    const float d = half_at(block + 108);
+    const uint8_t* low = block + 96;    // nibbles: groups 0 to 7, then 8 to 15
+    const uint8_t* high = block + 104;  // pairs: groups 0 to 3, 4 to 7 and so on
+    for (int i = 0; i < 16; ++i) {
+      const int nibble = (low[i % 8] >> (4 * (i / 8))) & 0x0F;
+      const int pair = (high[i % 4] >> (2 * (i / 4))) & 3;
+      scales[i] = d * static_cast<float>((nibble | (pair << 4)) - 32);
+    }
+    set_offsets<4, 16>(scales, offsets);
+    unpack_pairs(block + 32, codes);
+    unpack_pairs(block + 64, codes + 128);
+    add_bit_plane<4>(block, codes);
+  }
+};
+
+// Scales and minima of Q4_K and Q5_K: 8 each of 6 bits in 12 bytes. The first four of each stand in
+// the low bits of bytes 0 to 3 and 4 to 7; the others' low nibbles in bytes 8 to 11, their high
+// pairs above the first ones.
+void decode_scales_and_minima(const uint8_t* block, float* scales, float* offsets) {
+  const float d = half_at(block);
+  const float dmin = half_at(block + 2);
+  const uint8_t* packed = block + 4;
+  for (int i = 0; i < 4; ++i) {
+    const int scale = packed[i] & 0x3F;
+    const int minimum = packed[4 + i] & 0x3F;
+    const int later_scale = (packed[8 + i] & 0x0F) | ((packed[i] >> 2) & 0x30);
+    const int later_minimum = (packed[8 + i] >> 4) | ((packed[4 + i] >> 2) & 0x30);
+    scales[i] = d * static_cast<float>(scale);
+    offsets[i] = -(dmin * static_cast<float>(minimum));
+    scales[4 + i] = d * static_cast<float>(later_scale);
+    offsets[4 + i] = -(dmin * static_cast<float>(later_minimum));
+  }
+}
+
+// d, dmin, scales and minima [12], nibbles [128].
+struct Q4K {
+  static constexpr GgufType kType = GgufType::q4_k;
+  static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    decode_scales_and_minima(block, scales, offsets);
+    for (int i = 0; i < 4; ++i) unpack_nibbles<32>(block + 16 + 32 * i, codes + 64 * i);
+  }
+};
+
+// d, dmin, scales and minima [12], fifth bits [32], nibbles [128].
+struct Q5K {
+  static constexpr GgufType kType = GgufType::q5_k;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    decode_scales_and_minima(block, scales, offsets);
+    for (int i = 0; i < 4; ++i) unpack_nibbles<32>(block + 48 + 32 * i, codes + 64 * i);
+    add_bit_plane<16>(block + 16, codes);
+  }
+};
+
+// Nibbles [128], high pairs [64], scales [16] signed, d.
+struct Q6K {
+  static constexpr GgufType kType = GgufType::q6_k;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 16, .zero_point = 32};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    const float d = half_at(block + 208);
+    for (int i = 0; i < 16; ++i) {
+      scales[i] = d * static_cast<float>(static_cast<int8_t>(block[192 + i]));
+    }
+    set_offsets<32, 16>(scales, offsets);
+    for (int half = 0; half < 2; ++half) {
+      uint8_t pairs[128];
+      uint8_t* half_codes = codes + 128 * half;
+      unpack_nibbles<64>(block + 64 * half, half_codes);
+      unpack_pairs(block + 128 + 32 * half, pairs);
+      for (int i = 0; i < 128; ++i) half_codes[i] |= static_cast<uint8_t>(pairs[i] << 4);
+    }
+  }
+};
+
+// d, high pairs of the scales (2 bytes), their low nibbles [4], nibbles [128].
+struct Iq4Xs {
+  static constexpr GgufType kType = GgufType::iq4_xs;
+  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
+  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+    const float d = half_at(block);
+    const int pairs = block[2] | (block[3] << 8);
+    for (int i = 0; i < 8; ++i) {
+      const int nibble = (block[4 + i / 2] >> (4 * (i % 2))) & 0x0F;
+      const int pair = (pairs >> (2 * i)) & 3;
+      scales[i] = d * static_cast<float>((nibble | (pair << 4)) - 32);
+      unpack_iq4(block + 8 + 16 * i, codes + 32 * i);
+    }
+    set_offsets<128, 8>(scales, offsets);
+  }
+};
+
+template <class Format>
+constexpr GgufBlockFormat format_of() {
+  return {Format::kType, Format::kGrouping,
+          [](const std::byte* blocks, size_t num_blocks, uint8_t* codes, float* scales,
+             float* offsets) {
+            constexpr GgufTypeLayout layout = layout_of(Format::kType);
+            constexpr size_t num_groups =
+                layout.block_elements / static_cast<size_t>(Format::kGrouping.group_size);
+            const auto* block = reinterpret_cast<const uint8_t*>(blocks);
+            for (size_t i = 0; i < num_blocks; ++i) {
+              Format::decode(block, codes, scales, offsets);
+              block += layout.block_bytes;
+              codes += layout.block_elements;
+              scales += num_groups;
+              offsets += num_groups;
+            }
+          }};
+}
+
+constexpr std::array kFormats = {format_of<Q4_0>(), format_of<Q4_1>(),  format_of<Q5_0>(),
+                                 format_of<Q5_1>(), format_of<Q8_0>(),  format_of<Q2K>(),
+                                 format_of<Q3K>(),  format_of<Q4K>(),   format_of<Q5K>(),
+                                 format_of<Q6K>(),  format_of<Iq4Nl>(), format_of<Iq4Xs>()};
+
+}  // namespace
+
+std::span<const GgufBlockFormat> gguf_block_formats() { return kFormats; }
+
+const GgufBlockFormat* find_block_format(GgufType type) {
+  const auto* at = std::ranges::find(kFormats, type, &GgufBlockFormat::type);
+  return at == kFormats.end() ? nullptr : at;
+}
+
+void grouped_values(const Grouping& grouping, const uint8_t* codes, float scale, float offset,
+                    float* values) {
+  const auto size = static_cast<size_t>(grouping.group_size);
+  if (!grouping.zero_point) {
+    for (size_t i = 0; i < size; ++i) values[i] = scale * static_cast<float>(codes[i]) + offset;
+    return;
+  }
+  const int zero = *grouping.zero_point;
+  for (size_t i = 0; i < size; ++i) values[i] = scale * static_cast<float>(codes[i] - zero);
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// The block formats of GGUF: how the bytes of each become codes, scales and offsets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "tensor/grouped_rows.h"
+#include "weights/gguf_type.h"
+
+namespace paceline {
+
+struct GgufBlockFormat {
+  GgufType type = GgufType::q4_0;
+  Grouping grouping;
+  // Decodes `num_blocks` blocks that follow each other: all their codes, and a scale and an offset
+  // for each group. Scales and offsets are rounded to float32 where gguf-py (gguf/quants.py) rounds
+  // them, so that grouped_values() are bit for bit what its dequantize() returns.
+  void (*decode)(const std::byte* blocks, size_t num_blocks, uint8_t* codes, float* scales,
+                 float* offsets) = nullptr;
+};
+
+// All of them.
+std::span<const GgufBlockFormat> gguf_block_formats();
+// Null for F32, F16 and BF16.
+const GgufBlockFormat* find_block_format(GgufType type);
+
+// The elements of one group, in gguf-py's order of operations.
+void grouped_values(const Grouping& grouping, const uint8_t* codes, float scale, float offset,
+                    float* values);
+
+}  // namespace paceline

@@ -1,0 +1,174 @@
+#include "weights/gguf_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "weights/gguf_rows.h"
+#include "weights/quoted_name.h"
+
+namespace paceline {
+namespace {
+
+// What an entry is in the file; parallel to the entries.
+struct Source {
+  const GgufTensorInfo* tensor = nullptr;
+  GgufRowOrder order;
+  bool is_reordered = false;
+};
+
+// Not thread-safe.
+class GgufCheckpoint : public Checkpoint {
+ public:
+  GgufCheckpoint(std::shared_ptr<const GgufFile> file, std::vector<GgufTensorName> names,
+                 Memory& memory);
+
+  std::string origin() const override { return file_->path().string(); }
+  const std::vector<CheckpointEntry>& entries() const override { return entries_; }
+  bool contains(std::string_view name) const override { return find(name).has_value(); }
+  std::optional<Extents> shape_of(std::string_view name) const override;
+  Tensor read(std::string_view name, const Extents& shape) override;
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                  const Extents& shape) override;
+  void release(std::string_view name) override;
+
+ private:
+  void add(GgufTensorName&& name);
+  [[noreturn]] void fail(ErrorCode code, std::string_view name, const std::string& what) const;
+  std::optional<size_t> find(std::string_view name) const;
+  size_t find(std::string_view name, const Extents& shape) const;
+  Buffer copy_of(const Source& source) const;
+
+  std::shared_ptr<const GgufFile> file_;
+  Memory& memory_;
+  std::vector<CheckpointEntry> entries_;  // sorted by name
+  std::vector<Source> sources_;
+  // Numbers made from blocks, and reordered rows, by the index of their entry.
+  std::unordered_map<size_t, Buffer> copies_;
+};
+
+GgufCheckpoint::GgufCheckpoint(std::shared_ptr<const GgufFile> file,
+                               std::vector<GgufTensorName> names, Memory& memory)
+    : file_(std::move(file)), memory_(memory) {
+  std::ranges::sort(names, {}, &GgufTensorName::name);
+  for (GgufTensorName& name : names) add(std::move(name));
+}
+
+void GgufCheckpoint::add(GgufTensorName&& name) {
+  const GgufTensorInfo* tensor = file_->find_tensor(name.file_name);
+  if (tensor == nullptr) fail(ErrorCode::not_found, name.file_name, "is missing");
+  if (!entries_.empty() && entries_.back().name == name.name) {
+    fail(ErrorCode::corrupt, name.file_name,
+         fmt::format("and {} both are {}", quoted_name(sources_.back().tensor->name),
+                     quoted_name(name.name)));
+  }
+  Source source{.tensor = tensor};
+  const int64_t heads = name.interleaved_heads;
+  if (heads != 0) {
+    const int64_t rows = tensor->extents.rank() == 0 ? 0 : tensor->extents[0];
+    if (heads < 0 || heads > rows / 2 || rows % (2 * heads) != 0) {
+      fail(ErrorCode::corrupt, name.file_name,
+           fmt::format("has shape {}, whose rows don't divide into {} heads of an even size",
+                       to_string(tensor->extents), heads));
+    }
+    source.order = GgufRowOrder(rows, heads);
+    source.is_reordered = true;
+  }
+  entries_.push_back({.name = std::move(name.name),
+                      .dtype = plain_dtype(tensor->type).value_or(DType::f32),
+                      .shape = tensor->extents});
+  sources_.push_back(source);
+}
+
+void GgufCheckpoint::fail(ErrorCode code, std::string_view name, const std::string& what) const {
+  throw Error(code, fmt::format("{}: tensor {} {}", origin(), quoted_name(name), what));
+}
+
+std::optional<size_t> GgufCheckpoint::find(std::string_view name) const {
+  const auto at = std::ranges::lower_bound(entries_, name, {}, &CheckpointEntry::name);
+  if (at == entries_.end() || at->name != name) return std::nullopt;
+  return static_cast<size_t>(at - entries_.begin());
+}
+
+size_t GgufCheckpoint::find(std::string_view name, const Extents& shape) const {
+  const auto index = find(name);
+  if (!index) fail(ErrorCode::not_found, name, fmt::format("{} is missing", to_string(shape)));
+  if (!(entries_[*index].shape == shape)) {
+    fail(ErrorCode::corrupt, sources_[*index].tensor->name,
+         fmt::format("has shape {}, but the configuration asks for {}",
+                     to_string(entries_[*index].shape), to_string(shape)));
+  }
+  return *index;
+}
+
+std::optional<Extents> GgufCheckpoint::shape_of(std::string_view name) const {
+  const auto index = find(name);
+  if (!index) return std::nullopt;
+  return entries_[*index].shape;
+}
+
+// The tensor's rows in their order, as numbers.
+Buffer GgufCheckpoint::copy_of(const Source& source) const {
+  const GgufTensorInfo& tensor = *source.tensor;
+  if (const GgufBlockFormat* format = find_block_format(tensor.type)) {
+    const GgufRows rows(tensor, *format, source.order);
+    const auto length = static_cast<size_t>(rows.row_length());
+    const auto num_rows = static_cast<size_t>(rows.num_rows());
+    Buffer copy(memory_, num_rows * length * sizeof(float));
+    auto* values = static_cast<float*>(copy.get());
+    for (size_t row = 0; row < num_rows; ++row) {
+      rows.read_values(static_cast<int64_t>(row), {values + row * length, length});
+    }
+    return copy;
+  }
+  const auto num_rows = static_cast<size_t>(tensor.extents[0]);
+  const size_t row_bytes = tensor.bytes.size() / num_rows;
+  Buffer copy(memory_, tensor.bytes.size());
+  for (size_t row = 0; row < num_rows; ++row) {
+    const auto file_row = static_cast<size_t>(source.order.in_file(static_cast<int64_t>(row)));
+    std::memcpy(static_cast<std::byte*>(copy.get()) + row * row_bytes,
+                tensor.bytes.data() + file_row * row_bytes, row_bytes);
+  }
+  return copy;
+}
+
+Tensor GgufCheckpoint::read(std::string_view name, const Extents& shape) {
+  const size_t index = find(name, shape);
+  const CheckpointEntry& entry = entries_[index];
+  const Source& source = sources_[index];
+  if (plain_dtype(source.tensor->type) && !source.is_reordered) {
+    // parse_gguf() promises more alignment than any dtype needs.
+    return Tensor(const_cast<std::byte*>(source.tensor->bytes.data()), entry.dtype, entry.shape);
+  }
+  auto copy = copies_.find(index);
+  if (copy == copies_.end()) copy = copies_.emplace(index, copy_of(source)).first;
+  return Tensor(copy->second.get(), entry.dtype, entry.shape);
+}
+
+std::shared_ptr<const GroupedRows> GgufCheckpoint::read_grouped(std::string_view name,
+                                                                const Extents& shape) {
+  const Source& source = sources_[find(name, shape)];
+  const GgufBlockFormat* format = find_block_format(source.tensor->type);
+  if (format == nullptr || shape.rank() != 2) return nullptr;
+  return std::make_shared<GgufRows>(*source.tensor, *format, source.order);
+}
+
+void GgufCheckpoint::release(std::string_view name) {
+  const auto index = find(name);
+  if (!index) return;
+  copies_.erase(*index);
+  file_->release_pages(*sources_[*index].tensor);
+}
+
+}  // namespace
+
+std::unique_ptr<Checkpoint> make_gguf_checkpoint(std::shared_ptr<const GgufFile> file,
+                                                 std::vector<GgufTensorName> names,
+                                                 Memory& memory) {
+  return std::make_unique<GgufCheckpoint>(std::move(file), std::move(names), memory);
+}
+
+}  // namespace paceline

@@ -1,0 +1,62 @@
+// GgufRows is a matrix of one of GGUF's block formats, as it lies in the file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tensor/grouped_rows.h"
+#include "weights/gguf_blocks.h"
+#include "weights/gguf_parse.h"
+
+namespace paceline {
+
+// Which row of the file is which row of the matrix.
+class GgufRowOrder {
+ public:
+  // As in the file.
+  GgufRowOrder() = default;
+  // Undoes the order in which convert_hf_to_gguf.py writes query and key rows of architecture
+  // llama: in each head (of an even number of rows) the file has row j of the first half, then row
+  // j of the second.
+  GgufRowOrder(int64_t num_rows, int64_t interleaved_heads)
+      : half_head_(num_rows / interleaved_heads / 2) {}
+
+  int64_t in_file(int64_t row) const {
+    if (half_head_ == 0) return row;
+    const int64_t half = row / half_head_;  // even: the first of a head
+    const int64_t index = row % half_head_;
+    return (half - half % 2) * half_head_ + 2 * index + half % 2;
+  }
+
+ private:
+  int64_t half_head_ = 0;
+};
+
+class GgufRows : public GroupedRows {
+ public:
+  // The file that `tensor` views must outlive it. The extents are [rows, row length] or more, of
+  // which all but the last count rows.
+  GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order);
+
+  int64_t num_rows() const override { return num_rows_; }
+  int64_t row_length() const override { return row_length_; }
+  Grouping grouping() const override { return format_.grouping; }
+  DType value_dtype() const override { return DType::f32; }
+  void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                  std::span<float> offsets) const override;
+  void read_values(int64_t row, std::span<float> values) const override;
+  std::vector<std::span<const std::byte>> stored_bytes() const override { return {bytes_}; }
+
+ private:
+  const std::byte* row_bytes(int64_t row) const;
+
+  std::span<const std::byte> bytes_;
+  const GgufBlockFormat& format_;
+  GgufTypeLayout layout_;
+  GgufRowOrder order_;
+  int64_t num_rows_ = 0;
+  int64_t row_length_ = 0;
+};
+
+}  // namespace paceline
