@@ -13,6 +13,9 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+// Of a target that knows the structure of its input; then mutations are those of this function.
+extern "C" [[gnu::weak]] std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                                             std::size_t max_size, unsigned seed);
 
 namespace {
 
@@ -63,7 +66,27 @@ Bytes mutate(Bytes bytes, std::uint64_t& state) {
   return bytes;
 }
 
+Bytes mutate_as_the_target_likes(Bytes bytes, std::uint64_t& state) {
+  constexpr std::size_t kRoom = 4096;
+  const std::size_t size = bytes.size();
+  bytes.resize(size + kRoom);
+  bytes.resize(LLVMFuzzerCustomMutator(bytes.data(), size, bytes.size(),
+                                       static_cast<unsigned>(next_random(state))));
+  return bytes;
+}
+
 }  // namespace
+
+// What libFuzzer offers to custom mutators.
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size,
+                                        std::size_t max_size) {
+  std::uint64_t state = size;
+  for (std::size_t i = 0; i < size; ++i) state = state * 31 + data[i];
+  const Bytes mutated = mutate(Bytes(data, data + size), state);
+  const std::size_t kept = std::min(mutated.size(), max_size);
+  std::copy_n(mutated.begin(), kept, data);
+  return kept;
+}
 
 int main(int argc, char** argv) {
   constexpr std::string_view kMutations = "--mutations=";
@@ -98,7 +121,9 @@ int main(int argc, char** argv) {
     Bytes mutated = original;
     for (long i = 0; i < num_mutations; ++i) {
       // Up to eight mutations on top of each other, then from the original again.
-      mutated = mutate(i % 8 == 0 ? original : mutated, state);
+      const Bytes& from = i % 8 == 0 ? original : mutated;
+      mutated = LLVMFuzzerCustomMutator != nullptr ? mutate_as_the_target_likes(from, state)
+                                                   : mutate(from, state);
       run(mutated);
     }
   }

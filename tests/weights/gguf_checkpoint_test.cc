@@ -1,0 +1,160 @@
+// GGUF files on disk: split models, and tensors under Hugging Face's names.
+#include "weights/gguf_checkpoint.h"
+
+#include <numeric>
+
+#include "tests/weights/gguf_writer.h"
+#include "tests/weights/written_files.h"
+#include "weights/gguf_rows.h"
+
+namespace paceline {
+namespace {
+
+std::vector<float> counted(size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return values;
+}
+
+struct OnDisk {
+  explicit OnDisk(const GgufWriter& writer) {
+    directory.write("m.gguf", writer.file());
+    file = std::make_shared<const GgufFile>(directory.path() / "m.gguf");
+  }
+  std::unique_ptr<Checkpoint> named(std::vector<GgufTensorName> names) {
+    return make_gguf_checkpoint(file, std::move(names), memory);
+  }
+  TemporaryDirectory directory;
+  Memory memory;
+  std::shared_ptr<const GgufFile> file;
+};
+
+TEST(GgufCheckpoint, TensorsHaveTheNamesTheyAreGiven) {
+  OnDisk disk(GgufWriter()
+                  .floats("token_embd.weight", {2, 3}, counted(6))
+                  .floats("output_norm.weight", {3}, {1, 2, 3})
+                  .floats("rope_freqs.weight", {2}, {1, 1}));
+  const auto checkpoint = disk.named({{"model.norm.weight", "output_norm.weight"},
+                                      {"model.embed_tokens.weight", "token_embd.weight"}});
+  EXPECT_EQ(checkpoint->origin(), disk.file->path().string());
+  ASSERT_EQ(checkpoint->entries().size(), 2u);
+  EXPECT_EQ(checkpoint->entries()[0].name, "model.embed_tokens.weight");
+  EXPECT_EQ(checkpoint->entries()[0].shape, (Extents{2, 3}));
+  EXPECT_EQ(checkpoint->shape_of("model.norm.weight"), (Extents{3}));
+  EXPECT_EQ(checkpoint->shape_of("rope_freqs.weight"), std::nullopt);
+  EXPECT_FALSE(checkpoint->contains("token_embd.weight"));
+  const Tensor embedding = checkpoint->read("model.embed_tokens.weight", {2, 3});
+  EXPECT_EQ(embedding.raw(), disk.file->find_tensor("token_embd.weight")->bytes.data());
+  EXPECT_EQ(embedding.elements<float>()[5], 5.0f);
+  EXPECT_EQ(checkpoint->read_grouped("model.embed_tokens.weight", {2, 3}), nullptr);
+  EXPECT_EQ(disk.memory.stats().active_bytes, 0u);
+  checkpoint->release("model.embed_tokens.weight");
+  EXPECT_EQ(embedding.elements<float>()[4], 4.0f);
+}
+
+TEST(GgufCheckpoint, WrongNamesAndShapesAreNamed) {
+  OnDisk disk(GgufWriter().floats("a", {2, 3}, counted(6)).floats("b", {1}, {1}));
+  const std::string path = disk.file->path().string();
+  expect_error(ErrorCode::not_found, {path + ": tensor \"c\" is missing"}, [&] {
+    disk.named({{"model.c", "c"}});
+  });
+  expect_error(ErrorCode::corrupt, {path, "tensor \"b\" and \"a\" both are \"x\""}, [&] {
+    disk.named({{"x", "a"}, {"x", "b"}});
+  });
+  const auto checkpoint = disk.named({{"model.a", "a"}});
+  expect_error(ErrorCode::not_found, {path, "\"model.b\"", "[1]", "is missing"},
+               [&] { checkpoint->read("model.b", {1}); });
+  for (const bool grouped : {false, true}) {
+    expect_error(ErrorCode::corrupt, {path, "tensor \"a\" has shape [2, 3]", "asks for [3, 2]"},
+                 [&] {
+                   if (grouped) checkpoint->read_grouped("model.a", {3, 2});
+                   checkpoint->read("model.a", {3, 2});
+                 });
+  }
+}
+
+TEST(GgufCheckpoint, InterleavedHeadsComeApart) {
+  OnDisk disk(GgufWriter().floats("q", {8, 1}, {0, 2, 1, 3, 4, 6, 5, 7}));
+  const auto checkpoint = disk.named({{"q", "q", 2}});
+  const Tensor q = checkpoint->read("q", {8, 1});
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(q.elements<float>()[i], static_cast<float>(i));
+  EXPECT_EQ(checkpoint->read("q", {8, 1}).raw(), q.raw());
+  EXPECT_GT(disk.memory.stats().active_bytes, 0u);
+  checkpoint->release("q");
+  EXPECT_EQ(disk.memory.stats().active_bytes, 0u);
+}
+
+TEST(GgufCheckpoint, HeadsThatDontDivideTheRowsAreRefused) {
+  OnDisk disk(GgufWriter().floats("q", {12, 1}, counted(12)).floats("scalar", {}, {1}));
+  for (const int64_t heads : {int64_t{4}, int64_t{5}, int64_t{12}, int64_t{-1}, INT64_MAX}) {
+    expect_error(ErrorCode::corrupt,
+                 {"tensor \"q\" has shape [12, 1]", std::to_string(heads) + " heads"}, [&] {
+                   disk.named({{"q", "q", heads}});
+                 });
+  }
+  expect_error(ErrorCode::corrupt, {"tensor \"scalar\""}, [&] {
+    disk.named({{"scalar", "scalar", 1}});
+  });
+}
+
+TEST(GgufCheckpoint, EveryHeadSizeIsAPermutation) {
+  for (int64_t heads = 1; heads <= 4; ++heads) {
+    for (int64_t half = 1; half <= 5; ++half) {
+      const GgufRowOrder order(heads * 2 * half, heads);
+      for (int64_t head = 0; head < heads; ++head) {
+        for (int64_t i = 0; i < 2 * half; ++i) {
+          const int64_t expected = head * 2 * half + 2 * (i % half) + i / half;
+          EXPECT_EQ(order.in_file(head * 2 * half + i), expected) << heads << ", " << half;
+        }
+      }
+    }
+  }
+}
+
+// Shard `index` of `count`, with one tensor.
+GgufWriter shard(int index, int count, const std::string& tensor) {
+  return GgufWriter()
+      .number("split.no", static_cast<uint16_t>(index))
+      .number("split.count", static_cast<uint16_t>(count))
+      .number("split.tensors.count", int32_t{2})
+      .floats(tensor, {1}, {static_cast<float>(index)});
+}
+
+TEST(GgufCheckpoint, SplitModelsMustBelongTogether) {
+  const TemporaryDirectory directory;
+  const std::string first = "m-00001-of-00002.gguf";
+  const std::string second = "m-00002-of-00002.gguf";
+  const auto open = [&](const std::string& name) { return GgufFile(directory.path() / name); };
+  directory.write(first, shard(0, 2, "a").file());
+  expect_error(ErrorCode::not_found, {second}, [&] { open(first); });
+  directory.write(second, shard(1, 2, "b").file());
+  EXPECT_EQ(open(first).tensors().size(), 2u);
+  expect_error(ErrorCode::corrupt, {second, "open the first", "NAME-00001-of-00002.gguf"},
+               [&] { open(second); });
+  directory.write("renamed.gguf", shard(0, 2, "a").file());
+  expect_error(ErrorCode::corrupt, {"renamed.gguf", "NAME-00001-of-00002.gguf"},
+               [&] { open("renamed.gguf"); });
+  directory.write(second, shard(1, 2, "a").file());
+  expect_error(ErrorCode::corrupt, {first, "tensor \"a\" stands in two files"},
+               [&] { open(first); });
+  directory.write(second, shard(1, 3, "b").file());
+  expect_error(ErrorCode::corrupt, {second, "are 1 and 3, expected 1 and 2"}, [&] { open(first); });
+  directory.write(second, GgufWriter().floats("b", {1}, {1}).file());
+  expect_error(ErrorCode::corrupt, {second, "are missing and missing, expected 1 and 2"},
+               [&] { open(first); });
+  directory.write(second, shard(1, 2, "b").floats("c", {1}, {1}).file());
+  expect_error(ErrorCode::corrupt, {first, "\"split.tensors.count\" is 2", "have 3 tensors"},
+               [&] { open(first); });
+}
+
+TEST(GgufCheckpoint, SplitCountsOutOfRangeAreRefused) {
+  const TemporaryDirectory directory;
+  for (const int64_t count : {int64_t{0}, int64_t{-1}, int64_t{100'000}, INT64_MAX}) {
+    directory.write("m.gguf", GgufWriter().number("split.count", count).file());
+    expect_error(ErrorCode::corrupt, {"\"split.count\" is " + std::to_string(count), "1 to 99999"},
+                 [&] { GgufFile(directory.path() / "m.gguf"); });
+  }
+}
+
+}  // namespace
+}  // namespace paceline
