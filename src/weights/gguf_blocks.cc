@@ -22,7 +22,8 @@ void set_offsets(const float* scales, float* offsets) {
 struct Q4_0 {
   static constexpr GgufType kType = GgufType::q4_0;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32, .zero_point = 8};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     scales[0] = half_at(block);
     set_offsets<8, 1>(scales, offsets);
     unpack_nibbles<16>(block + 2, codes);
@@ -32,7 +33,8 @@ struct Q4_0 {
 struct Q4_1 {
   static constexpr GgufType kType = GgufType::q4_1;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     scales[0] = half_at(block);
     offsets[0] = half_at(block + 2);
     unpack_nibbles<16>(block + 4, codes);
@@ -42,7 +44,8 @@ struct Q4_1 {
 struct Q5_0 {
   static constexpr GgufType kType = GgufType::q5_0;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 16};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     scales[0] = half_at(block);
     set_offsets<16, 1>(scales, offsets);
     unpack_nibbles<16>(block + 6, codes);
@@ -53,7 +56,8 @@ struct Q5_0 {
 struct Q5_1 {
   static constexpr GgufType kType = GgufType::q5_1;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     scales[0] = half_at(block);
     offsets[0] = half_at(block + 2);
     unpack_nibbles<16>(block + 8, codes);
@@ -64,7 +68,8 @@ struct Q5_1 {
 struct Q8_0 {
   static constexpr GgufType kType = GgufType::q8_0;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     scales[0] = half_at(block);
     set_offsets<128, 1>(scales, offsets);
     for (int i = 0; i < 32; ++i) codes[i] = block[2 + i] ^ 0x80;  // signed, plus 128
@@ -74,7 +79,8 @@ struct Q8_0 {
 struct Iq4Nl {
   static constexpr GgufType kType = GgufType::iq4_nl;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     scales[0] = half_at(block);
     set_offsets<128, 1>(scales, offsets);
     unpack_iq4(block + 2, codes);
@@ -85,7 +91,8 @@ struct Iq4Nl {
 struct Q2K {
   static constexpr GgufType kType = GgufType::q2_k;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 16};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     const float d = half_at(block + 80);
     const float dmin = half_at(block + 82);
     for (int i = 0; i < 16; ++i) {
@@ -101,7 +108,8 @@ struct Q2K {
 struct Q3K {
   static constexpr GgufType kType = GgufType::q3_k;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 16, .zero_point = 4};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     const float d = half_at(block + 108);
     const uint8_t* low = block + 96;    // nibbles: groups 0 to 7, then 8 to 15
     const uint8_t* high = block + 104;  // pairs: groups 0 to 3, 4 to 7 and so on
@@ -140,7 +148,8 @@ void decode_scales_and_minima(const uint8_t* block, float* scales, float* offset
 struct Q4K {
   static constexpr GgufType kType = GgufType::q4_k;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     decode_scales_and_minima(block, scales, offsets);
     for (int i = 0; i < 4; ++i) unpack_nibbles<32>(block + 16 + 32 * i, codes + 64 * i);
   }
@@ -150,7 +159,8 @@ struct Q4K {
 struct Q5K {
   static constexpr GgufType kType = GgufType::q5_k;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     decode_scales_and_minima(block, scales, offsets);
     for (int i = 0; i < 4; ++i) unpack_nibbles<32>(block + 48 + 32 * i, codes + 64 * i);
     add_bit_plane<16>(block + 16, codes);
@@ -161,7 +171,8 @@ struct Q5K {
 struct Q6K {
   static constexpr GgufType kType = GgufType::q6_k;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 16, .zero_point = 32};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     const float d = half_at(block + 208);
     for (int i = 0; i < 16; ++i) {
       scales[i] = d * static_cast<float>(static_cast<int8_t>(block[192 + i]));
@@ -181,7 +192,8 @@ struct Q6K {
 struct Iq4Xs {
   static constexpr GgufType kType = GgufType::iq4_xs;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
-  static void decode(const uint8_t* block, uint8_t* codes, float* scales, float* offsets) {
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
+                     float* offsets) {
     const float d = half_at(block);
     const int pairs = block[2] | (block[3] << 8);
     for (int i = 0; i < 8; ++i) {
@@ -193,6 +205,17 @@ struct Iq4Xs {
     set_offsets<128, 8>(scales, offsets);
   }
 };
+
+template <int size>
+void values_of(std::optional<int> zero_point, const uint8_t* __restrict codes, float scale,
+               float offset, float* __restrict values) {
+  if (!zero_point) {
+    for (int i = 0; i < size; ++i) values[i] = scale * static_cast<float>(codes[i]) + offset;
+    return;
+  }
+  const int zero = *zero_point;
+  for (int i = 0; i < size; ++i) values[i] = scale * static_cast<float>(codes[i] - zero);
+}
 
 template <class Format>
 constexpr GgufBlockFormat format_of() {
@@ -229,13 +252,11 @@ const GgufBlockFormat* find_block_format(GgufType type) {
 
 void grouped_values(const Grouping& grouping, const uint8_t* codes, float scale, float offset,
                     float* values) {
-  const auto size = static_cast<size_t>(grouping.group_size);
-  if (!grouping.zero_point) {
-    for (size_t i = 0; i < size; ++i) values[i] = scale * static_cast<float>(codes[i]) + offset;
-    return;
+  if (grouping.group_size == 16) {
+    values_of<16>(grouping.zero_point, codes, scale, offset, values);
+  } else {
+    values_of<32>(grouping.zero_point, codes, scale, offset, values);
   }
-  const int zero = *grouping.zero_point;
-  for (size_t i = 0; i < size; ++i) values[i] = scale * static_cast<float>(codes[i] - zero);
 }
 
 }  // namespace paceline

@@ -1,5 +1,7 @@
 #include "weights/gguf_rows.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace paceline {
@@ -40,14 +42,17 @@ void GgufRows::read_values(int64_t row, std::span<float> values) const {
   uint8_t codes[kMaxBlockElements];
   float scales[kMaxBlockGroups];
   float offsets[kMaxBlockGroups];
-  const std::byte* block = row_bytes(row);
-  for (size_t i = 0; i < values.size(); i += layout_.block_elements) {
-    format_.decode(block, 1, codes, scales, offsets);
-    for (size_t group = 0; group * group_size < layout_.block_elements; ++group) {
-      grouped_values(format_.grouping, codes + group * group_size, scales[group], offsets[group],
-                     values.data() + i + group * group_size);
+  const std::byte* blocks = row_bytes(row);
+  // As many blocks at once as the largest block has elements.
+  for (size_t begin = 0; begin < values.size(); begin += kMaxBlockElements) {
+    const auto part = values.subspan(begin, std::min(kMaxBlockElements, values.size() - begin));
+    const size_t num_blocks = part.size() / layout_.block_elements;
+    format_.decode(blocks, num_blocks, codes, scales, offsets);
+    blocks += num_blocks * layout_.block_bytes;
+    for (size_t i = 0; i < part.size(); i += group_size) {
+      grouped_values(format_.grouping, codes + i, scales[i / group_size], offsets[i / group_size],
+                     part.data() + i);
     }
-    block += layout_.block_bytes;
   }
 }
 
