@@ -121,7 +121,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t ma
     const std::string input(reinterpret_cast<const char*>(bytes), size);
     const std::string mutated = paceline::fuzz::GgufMutator(input, seed).mutated();
     if (!mutated.empty() && mutated.size() <= max_size) {
-      std::memcpy(bytes, mutated.data(), mutated.size());
+      std::copy(mutated.begin(), mutated.end(), bytes);
       return mutated.size();
     }
   }

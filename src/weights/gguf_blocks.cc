@@ -19,7 +19,7 @@ void set_offsets(const float* scales, float* offsets) {
   for (int i = 0; i < num_groups; ++i) offsets[i] = -static_cast<float>(zero_point) * scales[i];
 }
 
-struct Q4_0 {
+struct Q40 {
   static constexpr GgufType kType = GgufType::q4_0;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32, .zero_point = 8};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
@@ -30,7 +30,7 @@ struct Q4_0 {
   }
 };
 
-struct Q4_1 {
+struct Q41 {
   static constexpr GgufType kType = GgufType::q4_1;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
@@ -41,7 +41,7 @@ struct Q4_1 {
   }
 };
 
-struct Q5_0 {
+struct Q50 {
   static constexpr GgufType kType = GgufType::q5_0;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 16};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
@@ -53,7 +53,7 @@ struct Q5_0 {
   }
 };
 
-struct Q5_1 {
+struct Q51 {
   static constexpr GgufType kType = GgufType::q5_1;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
@@ -65,7 +65,7 @@ struct Q5_1 {
   }
 };
 
-struct Q8_0 {
+struct Q80 {
   static constexpr GgufType kType = GgufType::q8_0;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
@@ -222,24 +222,24 @@ constexpr GgufBlockFormat format_of() {
   return {Format::kType, Format::kGrouping,
           [](const std::byte* blocks, size_t num_blocks, uint8_t* codes, float* scales,
              float* offsets) {
-            constexpr GgufTypeLayout layout = layout_of(Format::kType);
-            constexpr size_t num_groups =
-                layout.block_elements / static_cast<size_t>(Format::kGrouping.group_size);
+            constexpr GgufTypeLayout kLayout = layout_of(Format::kType);
+            constexpr size_t kNumGroups =
+                kLayout.block_elements / static_cast<size_t>(Format::kGrouping.group_size);
             const auto* block = reinterpret_cast<const uint8_t*>(blocks);
             for (size_t i = 0; i < num_blocks; ++i) {
               Format::decode(block, codes, scales, offsets);
-              block += layout.block_bytes;
-              codes += layout.block_elements;
-              scales += num_groups;
-              offsets += num_groups;
+              block += kLayout.block_bytes;
+              codes += kLayout.block_elements;
+              scales += kNumGroups;
+              offsets += kNumGroups;
             }
           }};
 }
 
-constexpr std::array kFormats = {format_of<Q4_0>(), format_of<Q4_1>(),  format_of<Q5_0>(),
-                                 format_of<Q5_1>(), format_of<Q8_0>(),  format_of<Q2K>(),
-                                 format_of<Q3K>(),  format_of<Q4K>(),   format_of<Q5K>(),
-                                 format_of<Q6K>(),  format_of<Iq4Nl>(), format_of<Iq4Xs>()};
+constexpr std::array kFormats = {format_of<Q40>(), format_of<Q41>(),   format_of<Q50>(),
+                                 format_of<Q51>(), format_of<Q80>(),   format_of<Q2K>(),
+                                 format_of<Q3K>(), format_of<Q4K>(),   format_of<Q5K>(),
+                                 format_of<Q6K>(), format_of<Iq4Nl>(), format_of<Iq4Xs>()};
 
 }  // namespace
 
