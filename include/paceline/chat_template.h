@@ -13,6 +13,8 @@
 
 namespace paceline {
 
+class ModelFiles;  // not part of the API
+
 struct ChatMessage {
   std::string role;     // "system", "user", "assistant", "tool", ...
   std::string content;  // as a string
@@ -50,6 +52,7 @@ class ChatTemplate {
   // when it carries none. Throws Error invalid when it doesn't parse or has none of that name.
   static std::optional<ChatTemplate> load(const std::filesystem::path& directory,
                                           std::string_view name = {});
+  static std::optional<ChatTemplate> load(const ModelFiles& files, std::string_view name = {});
   // A built-in format: "chatml" (Qwen 2 and 3), "gemma" or "llama3". Throws Error invalid naming
   // those that exist for another name.
   static ChatTemplate builtin(std::string_view name);

@@ -17,6 +17,7 @@
 namespace paceline {
 
 using TokenId = int32_t;
+class ModelFiles;  // not part of the API
 
 struct EncodeOptions {
   bool add_special = false;       // BOS/EOS as the post-processor says
@@ -48,6 +49,7 @@ class Tokenizer {
   // Throws Error not_found when there is no tokenizer.json, unsupported naming the part (e.g.
   // "normalizer Precompiled") that isn't implemented, corrupt naming the field that is wrong.
   static Tokenizer load(const std::filesystem::path& directory);
+  static Tokenizer load(const ModelFiles& files);
   // The same from the text of a tokenizer.json alone; `where` names it in errors.
   static Tokenizer from_json(std::string_view json, std::string_view where);
 

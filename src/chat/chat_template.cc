@@ -120,7 +120,12 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string_view name)
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::filesystem::path& directory,
                                                std::string_view name) {
-  std::vector<TemplateFile> files = find_template_files(directory);
+  return load(ModelFiles(directory), name);
+}
+
+std::optional<ChatTemplate> ChatTemplate::load(const ModelFiles& model_files,
+                                               std::string_view name) {
+  std::vector<TemplateFile> files = find_template_files(model_files);
   auto state = std::make_unique<State>();
   std::vector<std::string> names;
   for (TemplateFile& file : files) {

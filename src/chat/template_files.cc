@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 
 namespace paceline {
 namespace {
@@ -17,37 +16,24 @@ constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 constexpr size_t kMaxConfigBytes = size_t{64} << 20;
 constexpr const char* kDefaultName = "default";
 
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-std::vector<TemplateFile> jinja_files(const fs::path& directory) {
+std::vector<TemplateFile> jinja_files(const ModelFiles& files) {
+  constexpr const char* kMain = "chat_template.jinja";
   std::vector<TemplateFile> found;
-  const auto add = [&](const fs::path& path, std::string name) {
+  if (!files.contains(kMain)) return found;
+  found.push_back({kDefaultName, kMain, files.read(kMain, kMaxTemplateBytes)});
+  for (const std::string& name : files.names_in("additional_chat_templates", ".jinja")) {
+    const fs::path path(name);
     found.push_back(
-        {std::move(name), path.filename().string(), read_text_file(path, kMaxTemplateBytes)});
-  };
-  const fs::path main = directory / "chat_template.jinja";
-  if (!is_file(main)) return found;
-  add(main, kDefaultName);
-  std::vector<fs::path> more;
-  std::error_code ignored;
-  for (const auto& entry :
-       fs::directory_iterator(directory / "additional_chat_templates", ignored)) {
-    if (entry.path().extension() == ".jinja" && is_file(entry.path())) more.push_back(entry.path());
+        {path.stem().string(), path.filename().string(), files.read(name, kMaxTemplateBytes)});
   }
-  std::sort(more.begin(), more.end());
-  for (const fs::path& path : more) add(path, path.stem().string());
   return found;
 }
 
 // `chat_template` of a JSON file: a string, or a list of {"name", "template"}.
-std::vector<TemplateFile> json_field(const fs::path& path) {
+std::vector<TemplateFile> json_field(const ModelFiles& files, const std::string& where) {
   std::vector<TemplateFile> found;
-  if (!is_file(path)) return found;
-  const std::string where = path.filename().string();
-  const Json json = parse_json(read_text_file(path, kMaxConfigBytes), path.string());
+  if (!files.contains(where)) return found;
+  const Json json = parse_json(files.read(where, kMaxConfigBytes), files.where(where));
   const Json* field = json.find_value("chat_template");
   if (field == nullptr) return found;
   const std::string name = where + ": chat_template";
@@ -70,10 +56,10 @@ std::vector<TemplateFile> json_field(const fs::path& path) {
 
 }  // namespace
 
-std::vector<TemplateFile> find_template_files(const fs::path& directory) {
-  std::vector<TemplateFile> found = jinja_files(directory);
-  if (found.empty()) found = json_field(directory / "chat_template.json");
-  if (found.empty()) found = json_field(directory / "tokenizer_config.json");
+std::vector<TemplateFile> find_template_files(const ModelFiles& files) {
+  std::vector<TemplateFile> found = jinja_files(files);
+  if (found.empty()) found = json_field(files, "chat_template.json");
+  if (found.empty()) found = json_field(files, "tokenizer_config.json");
   return found;
 }
 

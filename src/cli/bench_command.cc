@@ -13,6 +13,7 @@
 #include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "load/loaded_model.h"
+#include "load/model_source.h"
 
 namespace paceline {
 namespace {
@@ -45,8 +46,8 @@ ModelBench bench_one(const Settings& settings, std::string_view shape, Session& 
     of_model.load.model = directory->path();
     of_model.load.load_format = LoadFormat::dummy;
   }
-  const std::filesystem::path path = model_directory(of_model);
-  const DecoderConfig config = read_model_config(path, of_model.load.load_format);
+  const std::filesystem::path path = model_path(of_model);
+  const DecoderConfig config = read_model_config(ModelSource(path), of_model.load.load_format);
   of_model.load.max_num_seqs = 1;
   if (!of_model.load.max_model_len) of_model.load.max_model_len = context_for(settings, config);
   ModelBench bench;
@@ -140,8 +141,8 @@ void bench_batches(const Settings& settings, const std::string& shape, Session& 
     of_model.load.model = directory->path();
     of_model.load.load_format = LoadFormat::dummy;
   }
-  const std::filesystem::path path = model_directory(of_model);
-  const DecoderConfig config = read_model_config(path, of_model.load.load_format);
+  const std::filesystem::path path = model_path(of_model);
+  const DecoderConfig config = read_model_config(ModelSource(path), of_model.load.load_format);
   // Room for the long prompt, where the model has it.
   constexpr int64_t kContext = 4160;
   if (!of_model.load.max_model_len) {

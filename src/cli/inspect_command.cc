@@ -10,6 +10,7 @@
 #include "engine/model_runner.h"
 #include "load/cache_sizing.h"
 #include "load/loaded_model.h"
+#include "load/model_source.h"
 #include "weights/checkpoint.h"
 
 namespace paceline {
@@ -17,10 +18,11 @@ namespace {
 
 struct TensorRow {
   std::string name;
-  DType dtype;
+  DType dtype;       // of its numbers
+  std::string type;  // as it is stored
   Extents shape;
+  size_t bytes = 0;
   int64_t elements = 1;
-  size_t bytes() const { return static_cast<size_t>(elements) * dtype_bytes(dtype); }
 };
 
 struct MemoryNeed {
@@ -33,7 +35,7 @@ struct MemoryNeed {
 };
 
 struct ModelReport {
-  std::filesystem::path directory;
+  std::filesystem::path path;
   DecoderConfig config;
   std::vector<TensorRow> tensors;  // as stored; empty for dummy weights
   int64_t parameters = 0;
@@ -45,11 +47,36 @@ struct ModelReport {
 std::vector<TensorRow> tensor_rows(const std::vector<CheckpointEntry>& entries) {
   std::vector<TensorRow> rows;
   for (const CheckpointEntry& entry : entries) {
-    TensorRow row{.name = entry.name, .dtype = entry.dtype, .shape = entry.shape};
+    TensorRow row{.name = entry.name,
+                  .dtype = entry.dtype,
+                  .type = std::string(dtype_name(entry.dtype)),
+                  .shape = entry.shape};
     for (int64_t size : entry.shape) row.elements *= size;
+    row.bytes = static_cast<size_t>(row.elements) * dtype_bytes(row.dtype);
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+// Under the file's own names and types.
+std::vector<TensorRow> tensor_rows(const GgufFile& file) {
+  std::vector<TensorRow> rows;
+  for (const GgufTensorInfo& tensor : file.tensors()) {
+    TensorRow row{.name = tensor.name,
+                  .dtype = plain_dtype(tensor.type).value_or(DType::f32),
+                  .type = std::string(gguf_type_name(tensor.type)),
+                  .shape = tensor.extents,
+                  .bytes = tensor.bytes.size()};
+    for (int64_t size : tensor.extents) row.elements *= size;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<TensorRow> stored_tensors(const ModelSource& source) {
+  if (source.gguf() != nullptr) return tensor_rows(*source.gguf());
+  Memory memory;
+  return tensor_rows(source.open_weights(memory)->entries());
 }
 
 DType chosen_dtype(const std::string& name, DType automatic) {
@@ -79,12 +106,13 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
 
 ModelReport make_report(const Settings& settings) {
   ModelReport report;
-  report.directory = model_directory(settings);
-  report.config = read_model_config(report.directory, settings.load.load_format);
+  const ModelSource source(model_path(settings));
+  report.path = source.path();
+  report.config = read_model_config(source, settings.load.load_format);
   report.weight_dtype = report.config.dtype;
   if (settings.load.load_format == LoadFormat::files) {
-    report.tensors = tensor_rows(open_checkpoint(report.directory)->entries());
-    const auto read = tensor_rows(read_model_tensors(report.directory));
+    report.tensors = stored_tensors(source);
+    const auto read = tensor_rows(read_model_tensors(source));
     const auto largest = std::max_element(
         read.begin(), read.end(),
         [](const TensorRow& a, const TensorRow& b) { return a.elements < b.elements; });
@@ -103,7 +131,8 @@ ModelReport make_report(const Settings& settings) {
 // The configuration as (name, JSON value).
 std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderConfig& c) {
   static constexpr std::string_view kActivations[] = {"silu", "gelu_tanh", "gelu"};
-  static constexpr std::string_view kScalings[] = {"none", "linear", "by_wavelength", "yarn"};
+  static constexpr std::string_view kScalings[] = {"none", "linear", "by_wavelength", "yarn",
+                                                   "by_frequency"};
   const auto number = [](auto value) { return fmt::format("{}", value); };
   std::vector<int64_t> windows;
   for (const LayerConfig& layer : c.layers) windows.push_back(layer.window);
@@ -139,14 +168,14 @@ std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderC
 std::string report_json(const ModelReport& report) {
   std::string json;
   JsonWriter writer(json);
-  writer.begin_object().member("path", report.directory.string()).key("config").begin_object();
+  writer.begin_object().member("path", report.path.string()).key("config").begin_object();
   for (const auto& [name, value] : config_rows(report.config)) writer.key(name).raw(value);
   writer.end_object().member("parameters", report.parameters).key("tensors").begin_array();
   for (const TensorRow& row : report.tensors) {
-    writer.begin_object().member("name", row.name).member("dtype", dtype_name(row.dtype));
+    writer.begin_object().member("name", row.name).member("dtype", row.type);
     writer.key("shape").begin_array();
     for (int64_t size : row.shape) writer.integer(size);
-    writer.end_array().member("bytes", row.bytes()).end_object();
+    writer.end_array().member("bytes", row.bytes).end_object();
   }
   const MemoryNeed& memory = report.memory;
   writer.end_array().key("memory").begin_object();
@@ -160,7 +189,7 @@ std::string report_json(const ModelReport& report) {
 }
 
 std::string report_text(const ModelReport& report) {
-  std::string text = fmt::format("{}\n\nConfiguration\n", report.directory.string());
+  std::string text = fmt::format("{}\n\nConfiguration\n", report.path.string());
   for (const auto& [name, value] : config_rows(report.config)) {
     text += fmt::format("  {:<20}{}\n", name, value);
   }
@@ -170,9 +199,9 @@ std::string report_text(const ModelReport& report) {
   size_t width = 0;
   for (const TensorRow& row : report.tensors) width = std::max(width, row.name.size());
   for (const TensorRow& row : report.tensors) {
-    text += fmt::format("  {:<{}}  {:<9} {:>16} {:>12}\n", row.name, width, dtype_name(row.dtype),
+    text += fmt::format("  {:<{}}  {:<9} {:>16} {:>12}\n", row.name, width, row.type,
                         fmt::format("{}", fmt::join(row.shape, " x ")),
-                        bytes_text(static_cast<double>(row.bytes())));
+                        bytes_text(static_cast<double>(row.bytes)));
   }
   const MemoryNeed& memory = report.memory;
   const auto size = [](size_t bytes) { return bytes_text(static_cast<double>(bytes)); };

@@ -7,6 +7,7 @@
 
 #include "cli/progress.h"
 #include "load/model_path.h"
+#include "load/model_source.h"
 
 namespace paceline {
 namespace {
@@ -34,9 +35,8 @@ void say_opened(const LLM& llm, double seconds, Session& session) {
 
 }  // namespace
 
-std::filesystem::path model_directory(const Settings& settings) {
-  return settings.load.model.empty() ? bundled_model_directory()
-                                     : find_model_directory(settings.load.model);
+std::filesystem::path model_path(const Settings& settings) {
+  return settings.load.model.empty() ? bundled_model_directory() : find_model(settings.load.model);
 }
 
 LoadOptions load_options(const Settings& settings) {
@@ -56,7 +56,7 @@ LLM open_model(const Settings& settings, Session& session) {
 }
 
 Tokenizer open_tokenizer(const Settings& settings) {
-  return Tokenizer::load(model_directory(settings));
+  return Tokenizer::load(ModelSource(model_path(settings)).files());
 }
 
 void say_metrics(const Metrics& metrics, Session& session, std::string_view rest) {

@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// The directory of --model, or the bundled one's.
-std::filesystem::path model_directory(const Settings& settings);
+// The directory or file of --model, or the bundled model's directory.
+std::filesystem::path model_path(const Settings& settings);
 
 // What the options say, with the bundled model's directory when none is named.
 LoadOptions load_options(const Settings& settings);

@@ -32,7 +32,12 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
 }
 
 QuantizedSizes quantize(const Settings& settings, Session& session) {
-  QuantizeOptions options{.from = model_directory(settings), .to = settings.output, .format = {}};
+  QuantizeOptions options{.from = model_path(settings), .to = settings.output, .format = {}};
+  if (!std::filesystem::is_directory(options.from)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: a GGUF file, expected a directory; `paceline convert` makes one",
+                            options.from.string()));
+  }
   options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
                     .group_size = settings.group_size};
   options.recipe = settings.recipe;
@@ -97,7 +102,7 @@ int run_quantize(const Settings& settings, Session& session) {
   report.sizes = quantize(settings, session);
   if (text) {
     int64_t context = settings.load.max_model_len.value_or(0);
-    const std::string before = model_directory(settings).string();
+    const std::string before = model_path(settings).string();
     report.before = perplexity_of(before, *text, context, settings, session);
     report.after = perplexity_of(settings.output, *text, context, settings, session);
   }

@@ -10,6 +10,7 @@
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
 #include "load/chat_setup.h"
+#include "load/model_source.h"
 #include "paceline/chat_template.h"
 
 namespace paceline {
@@ -43,9 +44,9 @@ class Renderer {
  private:
   const ChatTemplate& chat_template() {
     if (!template_) {
-      const Tokenizer tokenizer = open_tokenizer(settings_);
-      ChatSetup setup =
-          set_up_chat(model_directory(settings_), settings_.load.chat_template, tokenizer);
+      const ModelSource source(model_path(settings_));
+      const Tokenizer tokenizer = Tokenizer::load(source.files());
+      ChatSetup setup = set_up_chat(source.files(), settings_.load.chat_template, tokenizer);
       if (!setup.chat_template) throw Error(ErrorCode::not_found, setup.problem);
       special_tokens_ = tokenizer.special_tokens();
       template_ = std::move(*setup.chat_template);

@@ -109,8 +109,8 @@ std::string serve(const Settings& settings, Session& session, ServerDoor& door, 
   const TextModel text = named(text_model(model), options.model_names[0]);
   std::unique_ptr<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
-    trace = std::make_unique<TraceWriter>(settings.load.trace_file, model.directory.string(),
-                                          *model.engine);
+    trace =
+        std::make_unique<TraceWriter>(settings.load.trace_file, model.path.string(), *model.engine);
   }
   options.system_fingerprint = model.fingerprint;
   return serve_until_drained(

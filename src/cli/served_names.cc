@@ -9,7 +9,7 @@ namespace paceline {
 std::vector<std::string> served_names(const Settings& settings) {
   if (!settings.served_model_names.empty()) return settings.served_model_names;
   const std::string path =
-      settings.load.model.empty() ? model_directory(settings).string() : settings.load.model;
+      settings.load.model.empty() ? model_path(settings).string() : settings.load.model;
   std::filesystem::path last = std::filesystem::path(path).lexically_normal();
   if (!last.has_filename()) last = last.parent_path();
   std::vector<std::string> names = {last.filename().string()};

@@ -1,8 +1,12 @@
 #include "layers/rope.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "base/error.h"
 
 namespace paceline {
 namespace {
@@ -53,8 +57,19 @@ double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& conf
       return scale_by_wavelength(inv_freq, config);
     case RopeScaling::yarn:
       return scale_yarn(inv_freq, index, rotary_dim, config);
+    case RopeScaling::by_frequency:
+      return inv_freq / static_cast<double>(config.frequency_divisors[static_cast<size_t>(index)]);
   }
   return inv_freq;
+}
+
+void check_divisors(const RopeConfig& config, int64_t rotary_dim) {
+  const auto found = static_cast<int64_t>(config.frequency_divisors.size());
+  if (config.scaling != RopeScaling::by_frequency || found == rotary_dim / 2) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("rope scaling: {} factors, expected {}, one for each two of the {} "
+                          "rotated elements of a head",
+                          found, rotary_dim / 2, rotary_dim));
 }
 
 }  // namespace
@@ -62,6 +77,7 @@ double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& conf
 Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory)
     : inv_freq_(allocate_tensor(memory, DType::f32, {rotary_dim / 2})),
       attention_factor_(static_cast<float>(config.attention_factor)) {
+  check_divisors(config, rotary_dim);
   float* inv_freq = inv_freq_.view.elements<float>();
   for (int64_t i = 0; i < rotary_dim / 2; ++i) {
     inv_freq[i] = static_cast<float>(scaled_inv_freq(i, rotary_dim, config));

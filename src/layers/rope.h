@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "layers/scratch.h"
@@ -11,7 +12,7 @@
 namespace paceline {
 
 // The scalings of transformers' modeling_rope_utils that change frequencies at load.
-enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn };
+enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn, by_frequency };
 
 struct RopeConfig {
   double theta = 10000.0;
@@ -23,13 +24,16 @@ struct RopeConfig {
   double beta_fast = 32.0;             // yarn
   double beta_slow = 1.0;              // yarn
   double attention_factor = 1.0;       // multiplies cos and sin
+  // by_frequency: what each of the rotary_dim / 2 frequencies is divided by
+  std::vector<float> frequency_divisors = {};
 
   bool operator==(const RopeConfig&) const = default;
 };
 
 class Rope {
  public:
-  // rotary_dim elements of each head are rotated (all of them, in most models); even.
+  // rotary_dim elements of each head are rotated (all of them, in most models); even. Throws Error
+  // invalid when there are divisors, but not as many as frequencies.
   Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.

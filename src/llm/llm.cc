@@ -26,8 +26,7 @@ std::string processor_name() {
 
 const Tokenizer& tokenizer_of(const LoadedModel& model) {
   if (model.tokenizer) return *model.tokenizer;
-  throw Error(ErrorCode::not_found,
-              fmt::format("{}: has no tokenizer.json", model.directory.string()));
+  throw Error(ErrorCode::not_found, fmt::format("{}: has no tokenizer.json", model.path.string()));
 }
 
 }  // namespace
@@ -41,8 +40,8 @@ LLM LLM::load(const LoadOptions& options) {
   auto state = std::make_unique<State>();
   state->open(load_model(options));
   if (!options.trace_file.empty()) {
-    state->trace = std::make_unique<TraceWriter>(
-        options.trace_file, state->model->directory.string(), *state->model->engine);
+    state->trace = std::make_unique<TraceWriter>(options.trace_file, state->model->path.string(),
+                                                 *state->model->engine);
     state->model->engine->set_observer(state->trace.get());
   }
   state->thread = std::make_unique<EngineThread>(
@@ -124,7 +123,7 @@ DeviceInfo LLM::device_info() const {
 ModelInfo LLM::model_info() const {
   const LoadedModel& model = *open_state().model;
   const DecoderConfig& config = model.decoder->config();
-  return {.path = model.directory.string(),
+  return {.path = model.path.string(),
           .family = config.family,
           .num_layers = config.num_layers(),
           .vocab_size = config.vocab_size,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/mapped_file.h"
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
 
-ChatTemplate wanted_template(const fs::path& directory, const std::string& wanted) {
+ChatTemplate wanted_template(const ModelFiles& files, const std::string& wanted) {
   std::error_code ignored;
   if (fs::is_regular_file(wanted, ignored)) {
     return ChatTemplate::parse(read_text_file(wanted, kMaxTemplateBytes), wanted);
@@ -25,7 +26,7 @@ ChatTemplate wanted_template(const fs::path& directory, const std::string& wante
   }
   std::string why;
   try {
-    auto named = ChatTemplate::load(directory, wanted);
+    auto named = ChatTemplate::load(files, wanted);
     if (named) return std::move(*named);
   } catch (const Error& error) {
     why = fmt::format(": {}", error.what());
@@ -84,15 +85,15 @@ std::optional<std::string> check_end_of_turn(const std::string& rendered, std::s
 
 }  // namespace
 
-ChatSetup set_up_chat(const fs::path& directory, const std::string& wanted,
+ChatSetup set_up_chat(const ModelFiles& files, const std::string& wanted,
                       const Tokenizer& tokenizer) {
   ChatSetup setup;
   if (!wanted.empty()) {
-    setup.chat_template = wanted_template(directory, wanted);
+    setup.chat_template = wanted_template(files, wanted);
     return setup;
   }
   try {
-    setup.chat_template = ChatTemplate::load(directory);
+    setup.chat_template = ChatTemplate::load(files);
   } catch (const Error& error) {
     setup.problem = error.what();
     setup.notes.push_back(fmt::format("the model's chat template can't be used: {}", error.what()));
@@ -110,7 +111,7 @@ ChatSetup set_up_chat(const fs::path& directory, const std::string& wanted,
   setup.problem = fmt::format(
       "{}: carries no chat template (chat_template.jinja), and its tokens tell no format; "
       "--chat-template names a file or one of {}",
-      directory.string(), builtin_template_names());
+      files.origin().string(), builtin_template_names());
   return setup;
 }
 

@@ -1,12 +1,12 @@
 // How a model is talked to: its chat template, and what is odd about it.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/model_files.h"
 #include "paceline/chat_template.h"
 #include "paceline/tokenizer.h"
 
@@ -22,7 +22,7 @@ struct ChatSetup {
 // the model's own, else the built-in format that the tokenizer's turn tokens belong to. A model's
 // own template that doesn't parse is a problem of chats alone; a wanted one that doesn't exist or
 // parse throws Error invalid.
-ChatSetup set_up_chat(const std::filesystem::path& directory, const std::string& wanted,
+ChatSetup set_up_chat(const ModelFiles& files, const std::string& wanted,
                       const Tokenizer& tokenizer);
 
 // Renders a conversation and looks at what comes out: markers that are no tokens, turns that end in

@@ -20,6 +20,14 @@ constexpr std::string_view kFiles[] = {
 std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
 // Nothing of a file that isn't there.
+std::string digest_of(const ModelFiles& files, std::string_view name) {
+  constexpr size_t kMaxBytes = size_t{1} << 30;
+  if (!files.contains(name)) return "-";
+  const std::string text = files.read(name, kMaxBytes);
+  return hex(siphash128_bytes(kNoSecret, std::as_bytes(std::span(text))));
+}
+
+// The same of a file that isn't the model's.
 std::string digest_of(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "-";
@@ -28,13 +36,13 @@ std::string digest_of(const fs::path& path) {
 
 }  // namespace
 
-std::string model_fingerprint(const LoadedModel& model, const LoadOptions& options,
-                              Hash128 weights) {
+std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
+                              const LoadOptions& options, Hash128 weights) {
   std::string text =
       fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe, hex(weights),
                   isa_name(model.isa), dtype_name(model.weight_dtype), options.quantize,
                   options.activations, dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
-  for (const std::string_view name : kFiles) text += digest_of(model.directory / name) + "\n";
+  for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
   const Hash128 all = siphash128_bytes(kNoSecret, std::as_bytes(std::span(text)));
   return fmt::format("fp_{:016x}", all.low);

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 
 namespace paceline {
 namespace {
@@ -15,11 +14,9 @@ constexpr size_t kMaxConfigBytes = 8 << 20;
 
 // One of the files, if it is there, with the name for messages.
 struct ConfigFile {
-  ConfigFile(const std::filesystem::path& directory, const char* name) : where(name) {
-    std::error_code ignored;
-    const auto path = directory / name;
-    if (std::filesystem::exists(path, ignored)) {
-      json = parse_json(read_text_file(path, kMaxConfigBytes), path.string());
+  ConfigFile(const ModelFiles& files, const char* name) : where(name) {
+    if (files.contains(name)) {
+      json = parse_json(files.read(name, kMaxConfigBytes), files.where(name));
     }
   }
 
@@ -68,10 +65,9 @@ const Json* text_config(const ConfigFile& file) { return file.json.find_value("t
 
 }  // namespace
 
-GenerationConfig read_generation_config(const std::filesystem::path& directory,
-                                        int64_t vocab_size) {
-  const ConfigFile file(directory, "generation_config.json");
-  ConfigFile model(directory, "config.json");
+GenerationConfig read_generation_config(const ModelFiles& files, int64_t vocab_size) {
+  const ConfigFile file(files, "generation_config.json");
+  ConfigFile model(files, "config.json");
 
   GenerationConfig config;
   config.eos_tokens = token_ids(file, "eos_token_id", vocab_size);

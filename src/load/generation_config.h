@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 
+#include "base/model_files.h"
 #include "text/generation_config.h"
 
 namespace paceline {
 
 // Reads generation_config.json and, for what it leaves out, the eos and bos ids of config.json;
 // both may be absent. Throws Error invalid naming file and field; ids must lie in [0, vocab_size).
-GenerationConfig read_generation_config(const std::filesystem::path& directory, int64_t vocab_size);
+GenerationConfig read_generation_config(const ModelFiles& files, int64_t vocab_size);
 
 }  // namespace paceline

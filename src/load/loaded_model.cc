@@ -7,11 +7,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 #include "load/cache_sizing.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
-#include "load/model_path.h"
 #include "load/weight_stack.h"
 #include "models/family.h"
 #include "weights/checkpoint.h"
@@ -20,20 +18,19 @@
 namespace paceline {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr size_t kMaxConfigBytes = 8 << 20;
 
-Json read_config_json(const fs::path& directory) {
-  const fs::path path = directory / "config.json";
-  return parse_json(read_text_file(path, kMaxConfigBytes), path.string());
+constexpr std::string_view kConfig = "config.json";
+
+Json read_config_json(const ModelFiles& files) {
+  return parse_json(files.read(kConfig, kMaxConfigBytes), files.where(kConfig));
 }
 
 // Dummy weights take their dtype from the config, and the config's reader looks at the weights: the
 // config is read against an empty checkpoint first.
-std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const fs::path& directory,
+std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const ModelSource& source,
                                          const Json& config, Memory& memory) {
-  if (options.load_format == LoadFormat::files) return open_checkpoint(directory);
+  if (options.load_format == LoadFormat::files) return source.open_weights(memory);
   const auto nothing = make_dummy_checkpoint(DType::f32, options.seed, memory);
   const DType dtype = read_decoder_config(config, WeightReader(*nothing), "config.json").dtype;
   return make_dummy_checkpoint(dtype, options.seed, memory);
@@ -122,10 +119,9 @@ TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer, int64_t voc
   return texts;
 }
 
-std::optional<Tokenizer> load_tokenizer_if_present(const fs::path& directory) {
-  std::error_code ignored;
-  if (!fs::exists(directory / "tokenizer.json", ignored)) return std::nullopt;
-  return Tokenizer::load(directory);
+std::optional<Tokenizer> load_tokenizer_if_present(const ModelFiles& files) {
+  if (!files.contains("tokenizer.json")) return std::nullopt;
+  return Tokenizer::load(files);
 }
 
 // The tokenizer knows more ends of a turn than generation_config.json says.
@@ -138,23 +134,22 @@ void add_stop_tokens(const std::optional<Tokenizer>& tokenizer, int64_t vocab_si
   }
 }
 
-bool carries_chat_template(const fs::path& directory) {
-  std::error_code ignored;
-  if (fs::exists(directory / "chat_template.jinja", ignored)) return true;
-  if (fs::exists(directory / "chat_template.json", ignored)) return true;
-  const fs::path config = directory / "tokenizer_config.json";
-  if (!fs::exists(config, ignored)) return false;
-  const Json json = parse_json(read_text_file(config, kMaxConfigBytes), config.string());
+bool carries_chat_template(const ModelFiles& files) {
+  constexpr std::string_view kTokenizerConfig = "tokenizer_config.json";
+  if (files.contains("chat_template.jinja") || files.contains("chat_template.json")) return true;
+  if (!files.contains(kTokenizerConfig)) return false;
+  const Json json =
+      parse_json(files.read(kTokenizerConfig, kMaxConfigBytes), files.where(kTokenizerConfig));
   return json.find_value("chat_template") != nullptr;
 }
 
-void set_up_chats(LoadedModel& model, const std::string& wanted) {
+void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string& wanted) {
   if (!model.tokenizer) {
     model.chat.problem =
-        fmt::format("{}: has no tokenizer.json, which a chat needs", model.directory.string());
+        fmt::format("{}: has no tokenizer.json, which a chat needs", model.path.string());
     return;
   }
-  model.chat = set_up_chat(model.directory, wanted, *model.tokenizer);
+  model.chat = set_up_chat(files, wanted, *model.tokenizer);
   if (!model.chat.chat_template) return;
   std::vector<TokenId> stops = model.generation.eos_tokens;
   std::sort(stops.begin(), stops.end());
@@ -164,10 +159,11 @@ void set_up_chats(LoadedModel& model, const std::string& wanted) {
 }
 
 // The weights' digest, when it was asked for.
-std::optional<Hash128> load_decoder(LoadedModel& model, const LoadOptions& options) {
-  const Json config_json = read_config_json(model.directory);
-  const std::string where = (model.directory / "config.json").string();
-  const WeightStack stack(open_weights(options, model.directory, config_json, model.memory),
+std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
+                                    const LoadOptions& options) {
+  const Json config_json = read_config_json(source.files());
+  const std::string where = source.files().where(kConfig);
+  const WeightStack stack(open_weights(options, source, config_json, model.memory),
                           {.config = config_json,
                            .where = where,
                            .digested = options.fingerprint,
@@ -246,23 +242,25 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   check_options(options);
   auto model = std::make_unique<LoadedModel>();
-  model->directory = find_model_directory(options.model);
+  const ModelSource source = open_model_source(options.model);
+  const ModelFiles& files = source.files();
+  model->path = source.path();
   if (options.memory_limit_bytes) model->memory.set_memory_limit(*options.memory_limit_bytes);
   if (options.cache_limit_bytes) model->memory.set_cache_limit(*options.cache_limit_bytes);
   model->threads = std::make_unique<ThreadPool>(options.num_threads);
   model->isa = choose_isa();
   model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
-  model->tokenizer = load_tokenizer_if_present(model->directory);
-  model->has_chat_template = carries_chat_template(model->directory);
-  const auto weights = load_decoder(*model, options);
+  model->tokenizer = load_tokenizer_if_present(files);
+  model->has_chat_template = carries_chat_template(files);
+  const auto weights = load_decoder(*model, source, options);
   model->weight_bytes = model->memory.stats().active_bytes;
   model->memory.clear_cache();
   const int64_t vocab_size = model->decoder->config().vocab_size;
-  model->generation = read_generation_config(model->directory, vocab_size);
+  model->generation = read_generation_config(files, vocab_size);
   add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
-  set_up_chats(*model, options.chat_template);
+  set_up_chats(*model, files, options.chat_template);
   build_engine(*model, options);
-  if (weights) model->fingerprint = model_fingerprint(*model, options, *weights);
+  if (weights) model->fingerprint = model_fingerprint(*model, files, options, *weights);
   if (options.lock_memory) model->memory.lock_all();
   return model;
 }
@@ -273,7 +271,7 @@ TextModel text_model(const LoadedModel& model) {
     longest = std::max(longest, model.tokenizer->token_bytes(id).size());
   }
   const auto& chat_template = model.chat.chat_template;
-  return {.name = model.directory.string(),
+  return {.name = model.path.string(),
           .engine = *model.engine,
           .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr,
           .chat_template = chat_template ? &*chat_template : nullptr,
@@ -284,24 +282,24 @@ TextModel text_model(const LoadedModel& model) {
           .salt_key = model.salt_key};
 }
 
-DecoderConfig read_model_config(const fs::path& directory, LoadFormat format) {
-  const Json config_json = read_config_json(directory);
-  const std::string where = (directory / "config.json").string();
+DecoderConfig read_model_config(const ModelSource& source, LoadFormat format) {
+  const Json config_json = read_config_json(source.files());
   Memory memory;
+  const std::string where = source.files().where(kConfig);
   ThreadPool threads(1);
   const bool made_up = format == LoadFormat::dummy;
   const WeightStack stack(
-      made_up ? make_dummy_checkpoint(DType::f32, 0, memory) : open_checkpoint(directory),
+      made_up ? make_dummy_checkpoint(DType::f32, 0, memory) : source.open_weights(memory),
       {.config = config_json, .where = where, .made_up = made_up}, memory, threads);
   return read_decoder_config(config_json, WeightReader(stack.top()), where);
 }
 
-std::vector<CheckpointEntry> read_model_tensors(const fs::path& directory) {
-  const Json config_json = read_config_json(directory);
-  const std::string where = (directory / "config.json").string();
+std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source) {
+  const Json config_json = read_config_json(source.files());
+  const std::string where = source.files().where(kConfig);
   Memory memory;
   ThreadPool threads(1);
-  const WeightStack stack(open_checkpoint(directory), {.config = config_json, .where = where},
+  const WeightStack stack(source.open_weights(memory), {.config = config_json, .where = where},
                           memory, threads);
   return stack.top().entries();
 }

@@ -1,4 +1,4 @@
-// LoadedModel is everything between a model directory and an engine that runs it, wired together.
+// LoadedModel is everything between a model's files and an engine that runs it, wired together.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "engine/model_runner.h"
 #include "kernels/backend.h"
 #include "load/chat_setup.h"
+#include "load/model_source.h"
 #include "models/decoder.h"
 #include "paceline/options.h"
 #include "paceline/tokenizer.h"
@@ -23,12 +24,12 @@ namespace paceline {
 
 // Members stand in the order in which they depend on those before them.
 struct LoadedModel {
-  std::filesystem::path directory;
+  std::filesystem::path path;  // the directory, or the GGUF file
   Memory memory;
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<Backend> backend;
   Isa isa = Isa::baseline;
-  std::optional<Tokenizer> tokenizer;  // nothing when the directory has no tokenizer.json
+  std::optional<Tokenizer> tokenizer;  // nothing when the model has none
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
   ChatSetup chat;
@@ -50,10 +51,10 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
 // Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
 TextModel text_model(const LoadedModel& model);
 
-// The decoder's config as the files of `directory` say, without loading weights.
-DecoderConfig read_model_config(const std::filesystem::path& directory, LoadFormat format);
+// The decoder's config as the files say, without loading weights.
+DecoderConfig read_model_config(const ModelSource& source, LoadFormat format);
 
 // The tensors of its files as a model reads them: packed matrices under their plain shapes.
-std::vector<CheckpointEntry> read_model_tensors(const std::filesystem::path& directory);
+std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source);
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -66,29 +67,66 @@ fs::path snapshot_directory(const std::string& model) {
   return fs::is_directory(snapshot, ignored) ? snapshot : fs::path();
 }
 
+constexpr std::string_view kExtension = ".gguf";
+
+// NAME-00002-of-00003.gguf: a later part of a split file, which the first one leads to.
+bool is_later_part(const fs::path& path) {
+  constexpr std::string_view kPart = "-00001-of-00001";
+  const std::string stem = path.stem().string();
+  if (stem.size() < kPart.size()) return false;
+  const std::string end = stem.substr(stem.size() - kPart.size());
+  for (size_t i = 0; i < end.size(); ++i) {
+    const bool is_digit = end[i] >= '0' && end[i] <= '9';
+    if (is_digit != (kPart[i] == '0' || kPart[i] == '1')) return false;
+    if (!is_digit && end[i] != kPart[i]) return false;
+  }
+  return end.substr(1, 5) != "00001";
+}
+
+// The directory itself, or the only GGUF file in it.
+fs::path model_in(const fs::path& directory) {
+  std::error_code ignored;
+  if (fs::exists(directory / "config.json", ignored)) return directory;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == kExtension && !is_later_part(path)) found.push_back(path);
+  }
+  if (found.empty()) return directory;
+  if (found.size() == 1) return found[0];
+  std::sort(found.begin(), found.end());
+  throw Error(ErrorCode::invalid,
+              fmt::format("model {}: has no config.json and {} GGUF files; name one of them, e.g. "
+                          "-m {}",
+                          directory.string(), found.size(), found[0].string()));
+}
+
 }  // namespace
 
-fs::path find_model_directory(const std::string& model) {
+fs::path find_model(const std::string& model) {
   std::error_code ignored;
-  if (fs::is_directory(model, ignored)) return model;
+  if (fs::is_directory(model, ignored)) return model_in(model);
   if (fs::exists(model, ignored)) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("model {}: a file, expected a directory with config.json and weights", model));
+    if (fs::path(model).extension() == kExtension) return model;
+    throw Error(ErrorCode::invalid,
+                fmt::format("model {}: a file, expected a directory with config.json and weights, "
+                            "or a file whose name ends in {}",
+                            model, kExtension));
   }
   if (!is_repository_name(model)) {
     throw Error(
         ErrorCode::not_found,
-        fmt::format("model {}: there is no such directory, and it isn't an org/name", model));
+        fmt::format("model {}: there is no such directory or file, and it isn't an org/name",
+                    model));
   }
-  fs::path snapshot = snapshot_directory(model);
+  const fs::path snapshot = snapshot_directory(model);
   if (snapshot.empty()) {
     throw Error(ErrorCode::not_found,
                 fmt::format("model {}: no such directory, and not in the local Hugging Face cache "
                             "{}; `hf download {}` brings it",
                             model, hub_cache().string(), model));
   }
-  return snapshot;
+  return model_in(snapshot);
 }
 
 fs::path bundled_model_directory() {

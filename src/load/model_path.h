@@ -1,4 +1,4 @@
-// Finds the directory that a model argument names.
+// Finds the directory or the GGUF file that a model argument names.
 #pragma once
 
 #include <filesystem>
@@ -6,10 +6,12 @@
 
 namespace paceline {
 
-// `model` is a directory, or org/name in the local Hugging Face cache (HF_HUB_CACHE, else
-// HF_HOME/hub, else ~/.cache/huggingface/hub), at the revision of refs/main. Throws Error
-// not_found, saying which `hf download` brings it. Nothing is ever fetched.
-std::filesystem::path find_model_directory(const std::string& model);
+// `model` is a directory, a GGUF file, or org/name in the local Hugging Face cache (HF_HUB_CACHE,
+// else HF_HOME/hub, else ~/.cache/huggingface/hub), at the revision of refs/main. A directory
+// without config.json in which there is one GGUF file is this file; of a split one it is the first
+// part. Throws Error invalid when there are several, and not_found, saying which `hf download`
+// brings the model. Nothing is ever fetched.
+std::filesystem::path find_model(const std::string& model);
 
 // The model used when none is named: models/paceline-10m beside the binary's source tree, or the
 // installed share/paceline/models. Throws Error not_found naming the places looked at.

@@ -27,7 +27,7 @@ DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
   decoder.activation =
       read_activation(config, config.has("hidden_activation") ? "hidden_activation" : "hidden_act",
                       "gelu_pytorch_tanh");
-  decoder.norm_weight_offset = 1.0f;
+  decoder.norm_weight_offset = static_cast<float>(config.number(kNormWeightOffsetField, 1.0));
   decoder.norms = {.before_attention = "input_layernorm",
                    .after_attention = "post_attention_layernorm",
                    .before_mlp = "pre_feedforward_layernorm",

@@ -36,10 +36,40 @@ double read_yarn_attention_factor(const HfConfig& scaling, double factor) {
   return yarn_magnitude(factor, 1.0);
 }
 
+std::vector<float> read_divisors(const HfConfig& scaling, std::string_view key) {
+  const std::string path = scaling.path(key);
+  const Json* field = scaling.find(key);
+  if (field == nullptr) missing(path, "a list of numbers");
+  std::vector<float> divisors;
+  for (const Json& item : field->as_array(path)) {
+    divisors.push_back(static_cast<float>(item.as_double(path)));
+    if (std::isfinite(divisors.back()) && divisors.back() > 0) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}[{}]: expected a positive number", path, divisors.size() - 1));
+  }
+  return divisors;
+}
+
+// LongRoPE (Ding et al., 2024) whose short and long contexts have the same factors: each frequency
+// has a divisor of its own (transformers' _compute_longrope_parameters).
+RopeConfig read_divided(const HfConfig& scaling, double theta) {
+  RopeConfig rope{.theta = theta, .scaling = RopeScaling::by_frequency};
+  rope.frequency_divisors = read_divisors(scaling, "long_factor");
+  if (read_divisors(scaling, "short_factor") != rope.frequency_divisors) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: differs from long_factor: frequencies that depend on the length "
+                            "of the text aren't supported",
+                            scaling.path("short_factor")));
+  }
+  rope.attention_factor = positive(scaling, "attention_factor", {});
+  return rope;
+}
+
 RopeConfig read_scaling(const HfConfig& scaling, double theta, int64_t max_position) {
   RopeConfig rope{.theta = theta};
   const std::string type = scaling.string("rope_type", scaling.string("type", "default"));
   if (type == "default") return rope;
+  if (type == "longrope") return read_divided(scaling, theta);
   rope.factor = positive(scaling, "factor", {});
   rope.original_max_position =
       positive(scaling, "original_max_position_embeddings", static_cast<double>(max_position));
@@ -59,9 +89,10 @@ RopeConfig read_scaling(const HfConfig& scaling, double theta, int64_t max_posit
     rope.beta_slow = positive(scaling, "beta_slow", 1.0);
     rope.attention_factor = read_yarn_attention_factor(scaling, rope.factor);
   } else {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: \"{}\" isn't supported; default, linear, llama3 and yarn are",
-                            scaling.path("rope_type"), type));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: \"{}\" isn't supported; default, linear, llama3, yarn and longrope are",
+                    scaling.path("rope_type"), type));
   }
   return rope;
 }

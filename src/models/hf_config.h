@@ -41,9 +41,12 @@ class HfConfig {
   std::string where_;
 };
 
+// What is added to stored norm weights, in configs made from files that store the sums; of our own.
+inline constexpr std::string_view kNormWeightOffsetField = "paceline_norm_weight_offset";
+
 // The rope of one kind of layer: `rope_parameters` (transformers 5, flat or nested by layer type)
-// or `rope_theta` and `rope_scaling` (transformers 4). Scalings other than default, linear, llama3
-// and yarn throw Error unsupported.
+// or `rope_theta` and `rope_scaling` (transformers 4). Scalings other than default, linear, llama3,
+// yarn, and longrope with one list of factors throw Error unsupported.
 struct RopeFields {
   std::string_view layer_type = "full_attention";  // the key in nested rope_parameters
   std::string_view theta_key = "rope_theta";       // transformers 4

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/model_files.h"
 #include "tokenizer/tokenizer_state.h"
 
 namespace paceline {
@@ -19,11 +19,16 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& directory) {
-  const std::filesystem::path file = directory / "tokenizer.json";
-  TokenizerFile content = read_tokenizer_file(read_text_file(file, kMaxFileBytes), file.string());
-  const TokenizerConfig config = read_tokenizer_config(directory);
+  return load(ModelFiles(directory));
+}
+
+Tokenizer Tokenizer::load(const ModelFiles& files) {
+  constexpr std::string_view kName = "tokenizer.json";
+  const std::string where = files.where(kName);
+  TokenizerFile content = read_tokenizer_file(files.read(kName, kMaxFileBytes), where);
+  const TokenizerConfig config = read_tokenizer_config(files);
   add_missing_tokens(config, content);
-  return Tokenizer(std::make_unique<State>(std::move(content), config, file.string()));
+  return Tokenizer(std::make_unique<State>(std::move(content), config, where));
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view where) {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 #include "tokenizer/json_field.h"
 
 namespace paceline {
@@ -168,13 +167,11 @@ void read_generation_eos(std::string_view json, std::string_view where, Tokenize
   for (size_t i = 0; i < field->num_items(); ++i) add(field->item(i));
 }
 
-TokenizerConfig read_tokenizer_config(const std::filesystem::path& directory) {
+TokenizerConfig read_tokenizer_config(const ModelFiles& files) {
   TokenizerConfig config;
   const auto read = [&](const char* name, auto read_file) {
-    const std::filesystem::path file = directory / name;
-    std::error_code ignored;
-    if (!std::filesystem::exists(file, ignored)) return;
-    read_file(read_text_file(file, kMaxFileBytes), file.string(), config);
+    if (!files.contains(name)) return;
+    read_file(files.read(name, kMaxFileBytes), files.where(name), config);
   };
   read("tokenizer_config.json", read_tokenizer_config_file);
   if (config.added_tokens.empty()) {

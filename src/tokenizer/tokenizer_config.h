@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/model_files.h"
 #include "tokenizer/tokenizer_file.h"
 
 namespace paceline {
@@ -24,7 +24,7 @@ struct TokenizerConfig {
 // generation_config.json, those that are there. As in HF transformers the second and third count
 // only when the first has no added_tokens_decoder, and add_bos_token doesn't count: what is put
 // around a text is the post-processor's. Throws Error corrupt naming the field that is wrong.
-TokenizerConfig read_tokenizer_config(const std::filesystem::path& directory);
+TokenizerConfig read_tokenizer_config(const ModelFiles& files);
 
 // One of the files each; `where` names it in errors.
 void read_tokenizer_config_file(std::string_view json, std::string_view where,

@@ -41,8 +41,22 @@ class TemporaryDirectory : public ::testing::Test {
 
 class ModelPath : public TemporaryDirectory {};
 
-TEST_F(ModelPath, a_directory_is_itself) {
-  EXPECT_EQ(find_model_directory(directory_.string()), directory_);
+TEST_F(ModelPath, a_directory_is_itself) { EXPECT_EQ(find_model(directory_.string()), directory_); }
+
+TEST_F(ModelPath, a_gguf_file_is_itself_and_stands_for_its_directory) {
+  write("models/a.gguf", "x");
+  EXPECT_EQ(find_model((directory_ / "models/a.gguf").string()), directory_ / "models/a.gguf");
+  EXPECT_EQ(find_model((directory_ / "models").string()), directory_ / "models/a.gguf");
+  write("models/b.gguf", "x");
+  expect_error(ErrorCode::invalid, {"2 GGUF files", "a.gguf"},
+               [&] { find_model((directory_ / "models").string()); });
+  write("models/config.json", "{}");
+  EXPECT_EQ(find_model((directory_ / "models").string()), directory_ / "models");
+  for (const char* name : {"00001", "00002", "00003"}) {
+    write(fs::path("split") / ("m-" + std::string(name) + "-of-00003.gguf"), "x");
+  }
+  EXPECT_EQ(find_model((directory_ / "split").string()),
+            directory_ / "split/m-00001-of-00003.gguf");
 }
 
 TEST_F(ModelPath, org_and_name_are_found_in_the_hugging_face_cache) {
@@ -50,24 +64,23 @@ TEST_F(ModelPath, org_and_name_are_found_in_the_hugging_face_cache) {
   ::unsetenv("HF_HUB_CACHE");
   const fs::path repository = fs::path("hub") / "models--acme--tiny-1b";
   expect_error(ErrorCode::not_found, {"hf download acme/tiny-1b"},
-               [&] { find_model_directory("acme/tiny-1b"); });
+               [&] { find_model("acme/tiny-1b"); });
   write(repository / "refs" / "main", "abc123\n");
   expect_error(ErrorCode::not_found, {"hf download acme/tiny-1b"},
-               [&] { find_model_directory("acme/tiny-1b"); });
+               [&] { find_model("acme/tiny-1b"); });
   write(repository / "snapshots" / "abc123" / "config.json", "{}");
-  EXPECT_EQ(find_model_directory("acme/tiny-1b"), directory_ / repository / "snapshots/abc123");
+  EXPECT_EQ(find_model("acme/tiny-1b"), directory_ / repository / "snapshots/abc123");
   ::unsetenv("HF_HOME");
 }
 
 TEST_F(ModelPath, names_that_would_leave_the_cache_are_no_names) {
   ::setenv("HF_HOME", directory_.c_str(), 1);
   for (const char* name : {"../no-such-model", "a/../b", "a/b/c", "/nowhere", "a", "a/", "./a b"}) {
-    expect_error(ErrorCode::not_found, {"no such directory"}, [&] { find_model_directory(name); });
+    expect_error(ErrorCode::not_found, {"no such directory"}, [&] { find_model(name); });
   }
   ::unsetenv("HF_HOME");
   write("file", "x");
-  expect_error(ErrorCode::invalid, {"a file"},
-               [&] { find_model_directory((directory_ / "file").string()); });
+  expect_error(ErrorCode::invalid, {"a file"}, [&] { find_model((directory_ / "file").string()); });
 }
 
 class LoadedModelStops : public TemporaryDirectory {};
@@ -106,14 +119,14 @@ TEST_F(LoadedModelQuantized, plain_or_dummy_weights_may_be_and_packed_ones_may_n
 }
 
 TEST_F(LoadedModelQuantized, packed_files_are_described_as_the_model_reads_them) {
-  const std::string model = source_path("tests/goldens/mlx/model");
+  const ModelSource model(source_path("tests/goldens/mlx/model"));
   EXPECT_EQ(read_model_config(model, LoadFormat::files).num_heads, 4);
   int64_t parameters = 0;
   for (const CheckpointEntry& entry : read_model_tensors(model)) {
     EXPECT_EQ(entry.dtype, DType::bf16) << entry.name;
     parameters += entry.shape.rank() == 2 ? entry.shape[0] * entry.shape[1] : entry.shape[0];
   }
-  EXPECT_EQ(parameters, load_model({.model = model})->decoder->num_parameters());
+  EXPECT_EQ(parameters, load_model({.model = model.path()})->decoder->num_parameters());
 }
 
 class GenerationConfigFile : public TemporaryDirectory {};

@@ -1,0 +1,40 @@
+// The small files of a model by name (config.json, tokenizer.json, ...), from wherever they come.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+// Either those of a directory, or texts that are made when they are asked for.
+class ModelFiles {
+ public:
+  using Makers = std::map<std::string, std::function<std::string()>, std::less<>>;
+
+  ModelFiles(std::filesystem::path directory) : origin_(std::move(directory)) {}  // not explicit
+  // `origin` is what the texts are made from; for messages. Makers may throw Error.
+  ModelFiles(std::filesystem::path origin, Makers makers)
+      : origin_(std::move(origin)), makers_(std::move(makers)), is_directory_(false) {}
+
+  // The directory, or what the texts are made from.
+  const std::filesystem::path& origin() const { return origin_; }
+  // What messages call the file.
+  std::string where(std::string_view name) const;
+
+  bool contains(std::string_view name) const;
+  // Throws Error not_found, or invalid when it has more than `max_bytes`.
+  std::string read(std::string_view name, size_t max_bytes) const;
+  // "FOLDER/NAME" of the files with this extension (".jinja") in a folder, sorted.
+  std::vector<std::string> names_in(std::string_view folder, std::string_view extension) const;
+
+ private:
+  std::filesystem::path origin_;
+  Makers makers_;
+  bool is_directory_ = true;
+};
+
+}  // namespace paceline

@@ -1,0 +1,130 @@
+#include "load/gguf_architecture.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// Keys and names: gguf-py's constants.py and tensor_mapping.py; defaults: llama.cpp, where it loads
+// the hyperparameters of each architecture.
+constexpr GgufArchitecture kLlama = {.name = "llama",
+                                     .model_type = "llama",
+                                     .hf_class = "LlamaForCausalLM",
+                                     .windowed_type = "mistral",
+                                     .windowed_class = "MistralForCausalLM",
+                                     .interleaved_rotary = true};
+constexpr GgufArchitecture kMistral = {.name = "mistral",
+                                       .model_type = "mistral",
+                                       .hf_class = "MistralForCausalLM",
+                                       .interleaved_rotary = true};
+constexpr GgufArchitecture kGemma2 = {.name = "gemma2",
+                                      .model_type = "gemma2",
+                                      .hf_class = "Gemma2ForCausalLM",
+                                      .four_norms = true,
+                                      .activation = "gelu_pytorch_tanh",
+                                      .default_window = 4096,
+                                      .window_pattern = 2,
+                                      .attention_soft_cap = 50,
+                                      .final_soft_cap = 30,
+                                      .widely_scaled_layers = 46};
+constexpr GgufArchitecture kGemma3 = {.name = "gemma3",
+                                      .model_type = "gemma3_text",
+                                      .hf_class = "Gemma3ForCausalLM",
+                                      .four_norms = true,
+                                      .two_ropes = true,
+                                      .activation = "gelu_pytorch_tanh",
+                                      .window_pattern = 6,
+                                      .widely_scaled_layers = 62};
+
+constexpr std::array<GgufArchitecture, 6> kArchitectures = {
+    kLlama,
+    kMistral,
+    {.name = "qwen2", .model_type = "qwen2", .hf_class = "Qwen2ForCausalLM"},
+    {.name = "qwen3", .model_type = "qwen3", .hf_class = "Qwen3ForCausalLM"},
+    kGemma2,
+    kGemma3};
+
+using NamePair = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<NamePair, 3> kOutsideLayers = {
+    NamePair{"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+};
+constexpr std::array<NamePair, 10> kInLayers = {
+    NamePair{"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+};
+constexpr std::array<NamePair, 1> kTwoNorms = {NamePair{"ffn_norm", "post_attention_layernorm"}};
+constexpr std::array<NamePair, 3> kFourNorms = {
+    NamePair{"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+};
+
+std::string_view find_name(std::span<const NamePair> names, std::string_view gguf_name) {
+  for (const auto& [theirs, ours] : names) {
+    if (theirs == gguf_name) return ours;
+  }
+  return {};
+}
+
+std::string_view find_in_layer(const GgufArchitecture& architecture, std::string_view part) {
+  const std::string_view name = find_name(kInLayers, part);
+  if (!name.empty()) return name;
+  return architecture.four_norms ? find_name(kFourNorms, part) : find_name(kTwoNorms, part);
+}
+
+}  // namespace
+
+const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata) {
+  constexpr std::string_view kKey = "general.architecture";
+  const auto name = metadata.string(kKey);
+  if (!name) {
+    throw Error(ErrorCode::corrupt, fmt::format("{}: {} is missing", metadata.file(), kKey));
+  }
+  std::string known;
+  for (const GgufArchitecture& architecture : kArchitectures) {
+    if (architecture.name == *name) return architecture;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", architecture.name);
+  }
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: {}: \"{}\" isn't supported; {} are", metadata.file(), kKey,
+                          name->substr(0, 64), known));
+}
+
+std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,
+                                           std::string_view gguf_name) {
+  constexpr std::string_view kLayer = "blk.";
+  const size_t dot = gguf_name.rfind('.');
+  if (dot == gguf_name.npos) return std::string(gguf_name);
+  const std::string_view kind = gguf_name.substr(dot + 1);  // "weight", "bias"
+  const std::string_view stem = gguf_name.substr(0, dot);
+  if (stem == "rope_freqs" || stem.ends_with(".attn_rot_embd")) return std::nullopt;
+  if (!stem.starts_with(kLayer)) {
+    const std::string_view name = find_name(kOutsideLayers, stem);
+    return name.empty() ? std::string(gguf_name) : fmt::format("{}.{}", name, kind);
+  }
+  const std::string_view rest = stem.substr(kLayer.size());  // "3.attn_q"
+  const size_t index_end = rest.find('.');
+  if (index_end == rest.npos) return std::string(gguf_name);
+  const std::string_view name = find_in_layer(architecture, rest.substr(index_end + 1));
+  if (name.empty()) return std::string(gguf_name);
+  return fmt::format("model.layers.{}.{}.{}", rest.substr(0, index_end), name, kind);
+}
+
+}  // namespace paceline

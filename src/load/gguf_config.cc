@@ -1,0 +1,227 @@
+#include "load/gguf_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "load/gguf_fields.h"
+#include "load/gguf_layers.h"
+#include "load/gguf_tokens.h"
+#include "models/hf_config.h"
+
+namespace paceline {
+namespace {
+
+constexpr int64_t kMaxLayers = 1024;
+
+int64_t num_layers(const GgufFields& fields) {
+  const int64_t layers = fields.size("block_count");
+  if (layers > kMaxLayers) {
+    fields.corrupt("block_count", fmt::format("{}, at most {} are read", layers, kMaxLayers));
+  }
+  return layers;
+}
+
+GgufHeads heads_of(const GgufFields& fields) {
+  const int64_t query = fields.layer_size("attention.head_count");
+  const bool grouped = fields.metadata().contains(fields.key("attention.head_count_kv"));
+  return {query, grouped ? fields.layer_size("attention.head_count_kv") : query};
+}
+
+int64_t head_dim_of(const GgufFields& fields) {
+  const int64_t otherwise =
+      fields.size("embedding_length") / fields.layer_size("attention.head_count");
+  const int64_t head_dim = fields.integer("attention.key_length").value_or(otherwise);
+  const int64_t value_dim = fields.integer("attention.value_length").value_or(head_dim);
+  if (value_dim != head_dim) {
+    fields.unsupported("attention.value_length",
+                       fmt::format("values of {} elements beside keys of {}", value_dim, head_dim));
+  }
+  return head_dim;
+}
+
+// The rows of the embedding.
+int64_t vocabulary_size(const GgufFile& file) {
+  constexpr std::string_view kName = "token_embd.weight";
+  const GgufTensorInfo* table = file.find_tensor(kName);
+  if (table != nullptr && table->extents.rank() == 2) return table->extents[0];
+  throw Error(ErrorCode::corrupt, fmt::format("{}: tensor {} {}", file.path().string(), kName,
+                                              table == nullptr ? "is missing" : "isn't a matrix"));
+}
+
+// A share of `head_dim` such that the reader, who truncates, gets `rotated` again.
+double rotated_share(int64_t rotated, int64_t head_dim) {
+  const auto whole = static_cast<double>(head_dim);
+  double share = static_cast<double>(rotated) / whole;
+  while (static_cast<int64_t>(whole * share) < rotated) share = std::nextafter(share, 2.0);
+  return share;
+}
+
+void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& config) {
+  const int64_t rotated = fields.integer("rope.dimension_count").value_or(head_dim);
+  if (rotated == head_dim) return;
+  if (rotated < 2 || rotated > head_dim) {
+    fields.corrupt("rope.dimension_count",
+                   fmt::format("{}, expected 2 to the head's {}", rotated, head_dim));
+  }
+  if (fields.architecture().interleaved_rotary) {
+    fields.unsupported("rope.dimension_count",
+                       fmt::format("heads of {} elements with {} rotated", head_dim, rotated));
+  }
+  config.emplace_back("partial_rotary_factor", rotated_share(rotated, head_dim));
+}
+
+// query_pre_attn_scalar, of which the reciprocal square root scales the scores. A stored scale that
+// is that of a whole number becomes this number.
+double scores_divisor(const GgufFields& fields, int64_t layers, int64_t head_dim) {
+  const bool widely = layers == fields.architecture().widely_scaled_layers;
+  const auto otherwise = static_cast<double>(
+      widely ? fields.size("embedding_length") / heads_of(fields).query : head_dim);
+  const auto scale = fields.metadata().number(fields.key("attention.scale"));
+  if (!scale || *scale == 0.0) return otherwise;
+  constexpr double kRounding = 2e-7;  // of a float32 and of what it was computed from
+  const double divisor = 1.0 / (*scale * *scale);
+  if (!std::isfinite(divisor)) fields.corrupt("attention.scale", "out of range");
+  const double whole = std::round(divisor);
+  return std::abs(*scale * std::sqrt(whole) - 1.0) <= kRounding ? whole : divisor;
+}
+
+void check_scale(const GgufFields& fields, int64_t head_dim) {
+  const auto scale = fields.number("attention.scale");
+  if (!scale || *scale == 0.0) return;
+  const double usual = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  if (std::abs(*scale - usual) <= 1e-5 * usual) return;
+  fields.unsupported("attention.scale", fmt::format("scores scaled by {}", *scale));
+}
+
+void add_four_norm_fields(const GgufFields& fields, int64_t layers, int64_t head_dim,
+                          Json::Object& config) {
+  const GgufArchitecture& architecture = fields.architecture();
+  config.emplace_back("hidden_activation", std::string(architecture.activation));
+  const double divisor = scores_divisor(fields, layers, head_dim);
+  const bool whole = divisor == std::floor(divisor) && divisor < 1e9;
+  config.emplace_back("query_pre_attn_scalar",
+                      whole ? Json(static_cast<int64_t>(divisor)) : Json(divisor));
+  const auto cap = [&](std::string_view theirs, std::string ours, double otherwise) {
+    const double value = fields.number(theirs).value_or(otherwise);
+    config.emplace_back(std::move(ours), value > 0 ? Json(value) : Json());
+  };
+  cap("attn_logit_softcapping", "attn_logit_softcapping", architecture.attention_soft_cap);
+  cap("final_logit_softcapping", "final_logit_softcapping", architecture.final_soft_cap);
+  if (architecture.two_ropes) {
+    config.emplace_back("rope_local_base_freq", fields.number("rope.freq_base_swa").value_or(1e4));
+  }
+}
+
+void add_special_ids(const GgufMetadata& metadata, Json::Object& config) {
+  if (const auto bos = gguf_token_id(metadata, "bos")) config.emplace_back("bos_token_id", *bos);
+  if (const auto eos = gguf_token_id(metadata, "eos")) config.emplace_back("eos_token_id", *eos);
+  if (const auto pad = gguf_token_id(metadata, "padding")) {
+    config.emplace_back("pad_token_id", *pad);
+  }
+}
+
+// Of most of the file's elements.
+std::string_view main_dtype(const GgufFile& file) {
+  const auto bytes = [](const GgufTensorInfo& a, const GgufTensorInfo& b) {
+    return a.bytes.size() < b.bytes.size();
+  };
+  const auto largest = std::max_element(file.tensors().begin(), file.tensors().end(), bytes);
+  if (largest == file.tensors().end()) return "float32";
+  return dtype_name(plain_dtype(largest->type).value_or(DType::f32));
+}
+
+void check_supported(const GgufFields& fields) {
+  if (fields.integer("expert_count").value_or(0) > 0) {
+    fields.unsupported("expert_count", "mixtures of experts");
+  }
+  if (!fields.metadata().boolean(fields.key("attention.causal")).value_or(true)) {
+    fields.unsupported("attention.causal", "models that look ahead");
+  }
+}
+
+Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
+  const GgufArchitecture& architecture = fields.architecture();
+  const int64_t head_dim = head_dim_of(fields);
+  const GgufHeads heads = heads_of(fields);
+  const bool windowed = !architecture.windowed_type.empty() &&
+                        fields.integer("attention.sliding_window").value_or(0) > 0;
+  const std::string_view type = windowed ? architecture.windowed_type : architecture.model_type;
+  const std::string_view hf_class = windowed ? architecture.windowed_class : architecture.hf_class;
+  const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
+  Json::Object config = {
+      {"model_type", Json(std::string(type))},
+      {"architectures", Json(Json::Array{Json(std::string(hf_class))})},
+      {"vocab_size", Json(vocabulary_size(file))},
+      {"hidden_size", Json(fields.size("embedding_length"))},
+      {"intermediate_size", Json(fields.layer_size("feed_forward_length"))},
+      {"num_hidden_layers", Json(num_layers(fields))},
+      {"num_attention_heads", Json(heads.query)},
+      {"num_key_value_heads", Json(heads.key)},
+      {"head_dim", Json(head_dim)},
+      {"max_position_embeddings", Json(fields.size("context_length"))},
+      {"rms_norm_eps", Json(fields.number("attention.layer_norm_rms_epsilon").value_or(1e-6))},
+      {"rope_theta", Json(fields.number("rope.freq_base").value_or(1e4))},
+      {"attention_bias", Json(has("blk.0.attn_q.bias"))},
+      {"mlp_bias", Json(has("blk.0.ffn_gate.bias"))},
+      {"tie_word_embeddings", Json(!has("output.weight"))},
+      {"dtype", Json(std::string(main_dtype(file)))}};
+  add_rotated(fields, head_dim, config);
+  return config;
+}
+
+}  // namespace
+
+Json gguf_config(const GgufFile& file, NormWeights norms) {
+  const GgufArchitecture& architecture = find_gguf_architecture(file.metadata());
+  const GgufFields fields(file.metadata(), architecture);
+  check_supported(fields);
+  Json::Object config = common_fields(file, fields);
+  const int64_t layers = num_layers(fields);
+  const int64_t head_dim = head_dim_of(fields);
+  Json scaling = gguf_rope_scaling(file, fields, fields.size("context_length"));
+  if (!scaling.is_null()) config.emplace_back("rope_scaling", std::move(scaling));
+  add_gguf_windows(fields, layers, config);
+  add_special_ids(file.metadata(), config);
+  if (!architecture.four_norms) {
+    check_scale(fields, head_dim);
+    config.emplace_back("hidden_act", std::string(architecture.activation));
+    return Json(std::move(config));
+  }
+  add_four_norm_fields(fields, layers, head_dim, config);
+  if (norms == NormWeights::as_in_file) {
+    config.emplace_back(std::string(kNormWeightOffsetField), 0.0);
+  }
+  return Json(std::move(config));
+}
+
+Json gguf_generation_config(const GgufMetadata& metadata) {
+  Json::Object config;
+  Json::Array ends;
+  for (const std::string_view name : {"eos", "eot", "eom"}) {
+    const auto id = gguf_token_id(metadata, name);
+    const auto is_it = [&](const Json& known) { return known.as_int("id") == *id; };
+    if (id && std::none_of(ends.begin(), ends.end(), is_it)) ends.emplace_back(*id);
+  }
+  if (!ends.empty()) config.emplace_back("eos_token_id", std::move(ends));
+  if (const auto bos = gguf_token_id(metadata, "bos")) config.emplace_back("bos_token_id", *bos);
+  for (const auto& [theirs, ours] : {std::pair{"general.sampling.temp", "temperature"},
+                                     {"general.sampling.top_p", "top_p"},
+                                     {"general.sampling.min_p", "min_p"},
+                                     {"general.sampling.penalty_repeat", "repetition_penalty"}}) {
+    const auto value = metadata.number(theirs);
+    if (value && std::isfinite(*value)) config.emplace_back(ours, shortest_decimal(*value));
+  }
+  if (const auto top_k = metadata.integer("general.sampling.top_k")) {
+    config.emplace_back("top_k", *top_k);
+  }
+  return Json(std::move(config));
+}
+
+GgufHeads gguf_heads(const GgufFile& file) {
+  return heads_of(GgufFields(file.metadata(), find_gguf_architecture(file.metadata())));
+}
+
+}  // namespace paceline

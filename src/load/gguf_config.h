@@ -1,0 +1,31 @@
+// What a Hugging Face directory would hold as config.json and generation_config.json, from a GGUF.
+#pragma once
+
+#include "base/json.h"
+#include "load/gguf_architecture.h"
+#include "weights/gguf_file.h"
+
+namespace paceline {
+
+// What stored norm weights hold beside w of 1 + w; matters to architectures with four norms only.
+enum class NormWeights {
+  as_in_file,  // 1 + w, and the config says so in a field of our own
+  as_in_hugging_face,
+};
+
+// Sizes, ropes, windows, caps and special ids in the spelling of transformers 4. Throws Error
+// "FILE: KEY: ..." corrupt for what is missing or contradicts itself, unsupported naming what isn't
+// implemented. The sizes are bounded by who reads the config.
+Json gguf_config(const GgufFile& file, NormWeights norms = NormWeights::as_in_file);
+
+// Ids that end a text, and the sampling that the file recommends.
+Json gguf_generation_config(const GgufMetadata& metadata);
+
+// Heads of the query and of the key projections.
+struct GgufHeads {
+  int64_t query = 0;
+  int64_t key = 0;
+};
+GgufHeads gguf_heads(const GgufFile& file);
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// A GGUF file as a model: the texts of a Hugging Face directory, and weights under its names.
+#pragma once
+
+#include <memory>
+
+#include "base/model_files.h"
+#include "tensor/memory.h"
+#include "weights/checkpoint.h"
+#include "weights/gguf_file.h"
+
+namespace paceline {
+
+// config.json, generation_config.json and, where the file has a tokenizer, tokenizer.json and
+// tokenizer_config.json with the chat templates. They are made when they are read, and throw then
+// what gguf_config.h and gguf_tokenizer.h say.
+ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file);
+
+// Throws Error as find_gguf_architecture() and make_gguf_checkpoint() do. `memory` must outlive it.
+std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> file, Memory& memory);
+
+}  // namespace paceline

@@ -1,0 +1,28 @@
+// How text is cut before byte-level BPE, by the names that GGUF files have for it.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "base/json_writer.h"
+
+namespace paceline {
+
+struct GgufSplit {
+  std::string_view name;                          // tokenizer.ggml.pre
+  std::array<std::string_view, 3> patterns = {};  // one after the other; none: GPT-2's
+  bool single_digits = false;                     // digits stand alone before all else
+  bool composed = false;                          // text is brought to NFC first
+  bool ignore_merges = false;                     // a piece that is a token needs no merges
+  bool begins_with_bos = false;                   // unless the file says otherwise
+};
+
+// `name` empty: files from before the key, which are read with GPT-2's pattern. Throws Error
+// unsupported "FILE: KEY: ..." naming it and those that are known.
+const GgufSplit& find_gguf_split(std::string_view name, std::string_view file);
+
+// The values of `normalizer` and `pre_tokenizer` in a tokenizer.json.
+void write_normalizer(const GgufSplit& split, JsonWriter& writer);
+void write_pre_tokenizer(const GgufSplit& split, JsonWriter& writer);
+
+}  // namespace paceline

@@ -1,0 +1,28 @@
+#include "load/model_source.h"
+
+#include "load/gguf_model.h"
+#include "load/model_path.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::shared_ptr<const GgufFile> open_if_file(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return nullptr;
+  return std::make_shared<const GgufFile>(path);
+}
+
+}  // namespace
+
+ModelSource::ModelSource(const fs::path& path)
+    : gguf_(open_if_file(path)), files_(gguf_ ? gguf_model_files(gguf_) : ModelFiles(path)) {}
+
+std::unique_ptr<Checkpoint> ModelSource::open_weights(Memory& memory) const {
+  return gguf_ ? open_gguf_weights(gguf_, memory) : open_checkpoint(path());
+}
+
+ModelSource open_model_source(const std::string& model) { return ModelSource(find_model(model)); }
+
+}  // namespace paceline

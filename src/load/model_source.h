@@ -1,0 +1,36 @@
+// ModelSource is where a model comes from: a Hugging Face directory or a GGUF file.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/model_files.h"
+#include "tensor/memory.h"
+#include "weights/checkpoint.h"
+#include "weights/gguf_file.h"
+
+namespace paceline {
+
+class ModelSource {
+ public:
+  // `path` is a directory with config.json, or a GGUF file, of which the head is read. Throws Error
+  // as GgufFile does.
+  explicit ModelSource(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return files_.origin(); }
+  const ModelFiles& files() const { return files_; }
+  // Null for a directory.
+  const GgufFile* gguf() const { return gguf_.get(); }
+  // `memory` must outlive the checkpoint.
+  std::unique_ptr<Checkpoint> open_weights(Memory& memory) const;
+
+ private:
+  std::shared_ptr<const GgufFile> gguf_;
+  ModelFiles files_;
+};
+
+// Of a model argument, as find_model() takes it.
+ModelSource open_model_source(const std::string& model);
+
+}  // namespace paceline

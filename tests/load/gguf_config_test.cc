@@ -1,0 +1,293 @@
+#include "load/gguf_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "models/family.h"
+#include "tests/expect_error.h"
+#include "tests/weights/gguf_writer.h"
+#include "tests/weights/written_files.h"
+#include "weights/checkpoint.h"
+
+namespace paceline {
+namespace {
+
+// The least that a file of an architecture says.
+GgufWriter small_file(const std::string& arch) {
+  GgufWriter writer;
+  writer.string("general.architecture", arch);
+  const auto size = [&](const char* key, uint32_t value) {
+    writer.number(arch + "." + key, value);
+  };
+  size("block_count", 6);
+  size("context_length", 512);
+  size("embedding_length", 32);
+  size("feed_forward_length", 64);
+  size("attention.head_count", 4);
+  size("attention.head_count_kv", 2);
+  writer.number(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
+  writer.floats("token_embd.weight", {10, 32}, std::vector<float>(320));
+  return writer;
+}
+
+class GgufConfig : public ::testing::Test {
+ protected:
+  Json config(const GgufWriter& writer) {
+    directory_.write("model.gguf", writer.file());
+    return gguf_config(GgufFile(directory_.path() / "model.gguf"));
+  }
+
+  // As the model's family reads it.
+  DecoderConfig decoder(const GgufWriter& writer) {
+    const auto weights = make_dummy_checkpoint(DType::f32, 0, memory_);
+    return read_decoder_config(config(writer), WeightReader(*weights), "config.json");
+  }
+
+  void expect_refused(ErrorCode code, const std::vector<std::string>& parts,
+                      const GgufWriter& writer) {
+    expect_error(code, parts, [&] { decoder(writer); });
+  }
+
+  TemporaryDirectory directory_;
+  Memory memory_;
+};
+
+std::vector<int64_t> windows_of(const DecoderConfig& config) {
+  std::vector<int64_t> windows;
+  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
+  return windows;
+}
+
+TEST_F(GgufConfig, sizes_are_read_and_the_rest_has_the_format_s_defaults) {
+  const DecoderConfig config = decoder(small_file("llama"));
+  EXPECT_EQ(config.family, "llama");
+  EXPECT_EQ(config.vocab_size, 10);
+  EXPECT_EQ(config.hidden_size, 32);
+  EXPECT_EQ(config.intermediate_size, 64);
+  EXPECT_EQ(config.num_layers(), 6);
+  EXPECT_EQ(config.num_heads, 4);
+  EXPECT_EQ(config.num_kv_heads, 2);
+  EXPECT_EQ(config.head_dim, 8);
+  EXPECT_EQ(config.rotary_dim, 8);
+  EXPECT_EQ(config.max_position, 512);
+  EXPECT_EQ(config.norm_eps, 1e-5f);
+  EXPECT_EQ(config.norm_weight_offset, 0.0f);
+  EXPECT_EQ(config.ropes[0], RopeConfig{});
+  EXPECT_TRUE(config.tied_head);
+  EXPECT_FALSE(config.qkv_bias);
+  EXPECT_EQ(windows_of(config), std::vector<int64_t>(6, 0));
+}
+
+TEST_F(GgufConfig, tensors_say_what_keys_do_not) {
+  GgufWriter writer = small_file("llama");
+  writer.floats("output.weight", {10, 32}, std::vector<float>(320));
+  writer.floats("blk.0.attn_q.bias", {32}, std::vector<float>(32));
+  writer.floats("blk.0.ffn_gate.bias", {64}, std::vector<float>(64));
+  const DecoderConfig config = decoder(writer);
+  EXPECT_FALSE(config.tied_head);
+  EXPECT_TRUE(config.qkv_bias);
+  EXPECT_TRUE(config.mlp_bias);
+}
+
+TEST_F(GgufConfig, float32_numbers_become_their_shortest_decimals) {
+  GgufWriter writer = small_file("qwen3");
+  writer.number("qwen3.rope.freq_base", 1000000.0f);
+  const std::string json = to_json(config(writer));
+  EXPECT_NE(json.find("\"rms_norm_eps\":1e-05"), json.npos) << json;
+  EXPECT_EQ(decoder(writer).ropes[0].theta, 1e6);
+}
+
+TEST_F(GgufConfig, a_window_makes_a_llama_a_mistral) {
+  GgufWriter writer = small_file("llama");
+  writer.number("llama.attention.sliding_window", uint32_t{16});
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(config.family, "mistral");
+  EXPECT_EQ(windows_of(config), std::vector<int64_t>(6, 16));
+}
+
+TEST_F(GgufConfig, gemma_2_has_the_defaults_of_llama_cpp) {
+  const DecoderConfig config = decoder(small_file("gemma2"));
+  EXPECT_EQ(windows_of(config), (std::vector<int64_t>{4096, 0, 4096, 0, 4096, 0}));
+  EXPECT_EQ(config.attention_soft_cap, 50.0f);
+  EXPECT_EQ(config.final_soft_cap, 30.0f);
+  EXPECT_EQ(config.attention_scale, 1.0f / std::sqrt(8.0f));
+  EXPECT_EQ(config.norm_weight_offset, 0.0f);  // the file holds 1 + w
+  EXPECT_EQ(config.embedding_scale, std::sqrt(32.0f));
+  EXPECT_EQ(config.activation, Activation::gelu_tanh);
+}
+
+TEST_F(GgufConfig, the_largest_gemma_scales_scores_by_the_width) {
+  GgufWriter writer;
+  writer.string("general.architecture", "gemma2");
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, uint32_t>>{{"block_count", 46},
+                                                     {"context_length", 64},
+                                                     {"embedding_length", 36},
+                                                     {"feed_forward_length", 8},
+                                                     {"attention.head_count", 4},
+                                                     {"attention.key_length", 8}}) {
+    writer.number("gemma2." + key, value);
+  }
+  writer.floats("token_embd.weight", {2, 36}, std::vector<float>(72));
+  EXPECT_EQ(decoder(writer).attention_scale, 1.0f / std::sqrt(9.0f));
+}
+
+TEST_F(GgufConfig, gemma_3_has_windows_in_a_pattern_and_a_rope_for_them) {
+  GgufWriter writer = small_file("gemma3");
+  writer.number("gemma3.attention.sliding_window", uint32_t{128});
+  writer.number("gemma3.rope.freq_base", 1e6f);
+  writer.string("gemma3.rope.scaling.type", "linear").number("gemma3.rope.scaling.factor", 8.0f);
+  DecoderConfig config = decoder(writer);
+  EXPECT_EQ(windows_of(config), (std::vector<int64_t>{128, 128, 128, 128, 128, 0}));
+  ASSERT_EQ(config.ropes.size(), 2u);
+  EXPECT_EQ(config.ropes[0], (RopeConfig{.theta = 1e6,
+                                         .scaling = RopeScaling::linear,
+                                         .factor = 8.0,
+                                         .original_max_position = 512}));
+  EXPECT_EQ(config.ropes[1], RopeConfig{.theta = 1e4});
+  EXPECT_EQ(config.layers[0].rope_index, 1);
+  EXPECT_EQ(config.layers[5].rope_index, 0);
+
+  writer.numbers("gemma3.attention.sliding_window_pattern",
+                 std::vector<bool>{false, true, false, true, false, true});
+  config = decoder(writer);
+  EXPECT_EQ(windows_of(config), (std::vector<int64_t>{0, 128, 0, 128, 0, 128}));
+}
+
+TEST_F(GgufConfig, a_stored_scale_of_scores_is_met_exactly) {
+  for (const int divisor : {8, 20, 24, 168, 256}) {
+    GgufWriter writer = small_file("gemma3");
+    const double scale = 1.0 / std::sqrt(divisor);
+    writer.number("gemma3.attention.scale", static_cast<float>(scale));
+    EXPECT_EQ(decoder(writer).attention_scale, 1.0f / std::sqrt(static_cast<float>(divisor)));
+  }
+}
+
+TEST_F(GgufConfig, rope_freqs_are_divisors_of_each_frequency) {
+  GgufWriter writer = small_file("llama");
+  writer.floats("rope_freqs.weight", {4}, {1.0f, 1.0f, 2.5f, 8.0f});
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(config.ropes[0].scaling, RopeScaling::by_frequency);
+  EXPECT_EQ(config.ropes[0].frequency_divisors, (std::vector<float>{1.0f, 1.0f, 2.5f, 8.0f}));
+  EXPECT_EQ(config.ropes[0].attention_factor, 1.0);
+  expect_error(ErrorCode::invalid, {"4 factors, expected 5"},
+               [&] { Rope(config.ropes[0], 10, memory_); });
+}
+
+TEST_F(GgufConfig, yarn_keeps_its_original_context) {
+  GgufWriter writer = small_file("qwen2");
+  writer.string("qwen2.rope.scaling.type", "yarn").number("qwen2.rope.scaling.factor", 4.0f);
+  writer.number("qwen2.rope.scaling.original_context_length", uint32_t{128});
+  const RopeConfig rope = decoder(writer).ropes[0];
+  EXPECT_EQ(rope.scaling, RopeScaling::yarn);
+  EXPECT_EQ(rope.factor, 4.0);
+  EXPECT_EQ(rope.original_max_position, 128);
+  EXPECT_NEAR(rope.attention_factor, 0.1 * std::log(4.0) + 1.0, 1e-12);
+}
+
+TEST_F(GgufConfig, part_of_a_head_may_be_rotated) {
+  GgufWriter writer = small_file("qwen2");
+  writer.number("qwen2.attention.key_length", uint32_t{98});
+  writer.number("qwen2.attention.value_length", uint32_t{98});
+  writer.number("qwen2.rope.dimension_count", uint32_t{46});
+  EXPECT_EQ(decoder(writer).rotary_dim, 46);
+}
+
+TEST_F(GgufConfig, what_is_not_supported_is_named) {
+  expect_refused(ErrorCode::unsupported,
+                 {"general.architecture: \"falcon\" isn't supported", "llama", "mistral", "qwen2",
+                  "qwen3", "gemma2", "gemma3"},
+                 small_file("falcon"));
+  expect_refused(ErrorCode::corrupt, {"general.architecture is missing"}, GgufWriter());
+  GgufWriter experts = small_file("llama");
+  experts.number("llama.expert_count", uint32_t{8});
+  expect_refused(ErrorCode::unsupported, {"llama.expert_count: mixtures of experts"}, experts);
+  GgufWriter scaled = small_file("llama");
+  scaled.string("llama.rope.scaling.type", "ntk").number("llama.rope.scaling.factor", 4.0f);
+  expect_refused(ErrorCode::unsupported, {"llama.rope.scaling.type: \"ntk\""}, scaled);
+  GgufWriter partly = small_file("llama");
+  partly.number("llama.rope.dimension_count", uint32_t{4});
+  expect_refused(ErrorCode::unsupported, {"heads of 8 elements with 4 rotated"}, partly);
+  GgufWriter differing = small_file("qwen3");
+  differing.number("qwen3.attention.value_length", uint32_t{16});
+  expect_refused(ErrorCode::unsupported, {"values of 16 elements beside keys of 8"}, differing);
+  GgufWriter attention = small_file("qwen3");
+  attention.number("qwen3.attention.scale", 0.25f);
+  expect_refused(ErrorCode::unsupported, {"qwen3.attention.scale: scores scaled by 0.25"},
+                 attention);
+}
+
+TEST_F(GgufConfig, sizes_out_of_range_are_refused_before_anything_is_made_by_them) {
+  const auto with = [](const char* key, auto value) {
+    GgufWriter writer;
+    writer.string("general.architecture", "llama");
+    for (const auto& [name, size] :
+         std::vector<std::pair<std::string, uint32_t>>{{"block_count", 2},
+                                                       {"context_length", 64},
+                                                       {"embedding_length", 32},
+                                                       {"feed_forward_length", 8},
+                                                       {"attention.head_count", 4}}) {
+      if (name != key) writer.number("llama." + name, size);
+    }
+    writer.number(std::string("llama.") + key, value);
+    writer.floats("token_embd.weight", {2, 32}, std::vector<float>(64));
+    return writer;
+  };
+  for (const char* key : {"block_count", "context_length", "embedding_length",
+                          "feed_forward_length", "attention.head_count"}) {
+    SCOPED_TRACE(key);
+    const std::string named = std::string("llama.") + key;
+    expect_refused(ErrorCode::corrupt, {named + ": 0, expected 1 to"}, with(key, uint32_t{0}));
+    expect_refused(ErrorCode::corrupt, {named + ": 4294967295, expected 1 to"},
+                   with(key, uint32_t{4294967295u}));
+    expect_refused(ErrorCode::corrupt, {named + ": -5, expected 1 to"}, with(key, int64_t{-5}));
+    expect_refused(ErrorCode::corrupt, {named}, with(key, 2.5f));
+  }
+  expect_refused(ErrorCode::corrupt, {"llama.block_count: 1025, at most 1024"},
+                 with("block_count", uint32_t{1025}));
+  expect_refused(ErrorCode::corrupt, {"not a finite number"},
+                 with("rope.freq_base", std::numeric_limits<float>::quiet_NaN()));
+  GgufWriter without_table;
+  without_table.string("general.architecture", "llama").number("llama.block_count", uint32_t{1});
+  without_table.number("llama.embedding_length", uint32_t{8});
+  without_table.number("llama.attention.head_count", uint32_t{1});
+  expect_refused(ErrorCode::corrupt, {"token_embd.weight is missing"}, without_table);
+}
+
+TEST_F(GgufConfig, layers_with_sizes_of_their_own_are_refused_and_equal_ones_read) {
+  GgufWriter writer;
+  writer.string("general.architecture", "llama");
+  for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{
+           {"block_count", 2}, {"context_length", 64}, {"embedding_length", 32}}) {
+    writer.number("llama." + key, value);
+  }
+  writer.numbers("llama.attention.head_count", std::vector<uint32_t>{4, 4});
+  writer.floats("token_embd.weight", {2, 32}, std::vector<float>(64));
+  GgufWriter differing = writer;
+  writer.numbers("llama.feed_forward_length", std::vector<int32_t>{48, 48});
+  EXPECT_EQ(decoder(writer).intermediate_size, 48);
+  differing.numbers("llama.feed_forward_length", std::vector<int32_t>{48, 64});
+  expect_refused(ErrorCode::unsupported, {"feed_forward_length: layers that differ (48 and 64)"},
+                 differing);
+}
+
+TEST_F(GgufConfig, generation_defaults_are_the_file_s_recommendation) {
+  GgufWriter writer = small_file("llama");
+  writer.number("tokenizer.ggml.bos_token_id", uint32_t{1});
+  writer.number("tokenizer.ggml.eos_token_id", uint32_t{2});
+  writer.number("tokenizer.ggml.eot_token_id", uint32_t{7});
+  writer.number("tokenizer.ggml.eom_token_id", uint32_t{0xFFFFFFFF});  // none
+  writer.number("general.sampling.temp", 0.6f).number("general.sampling.top_k", int32_t{20});
+  directory_.write("model.gguf", writer.file());
+  const GgufFile file(directory_.path() / "model.gguf");
+  EXPECT_EQ(to_json(gguf_generation_config(file.metadata())),
+            R"({"eos_token_id":[2,7],"bos_token_id":1,"temperature":0.6,"top_k":20})");
+}
+
+}  // namespace
+}  // namespace paceline
