@@ -183,6 +183,17 @@ constexpr CommandDef kCommands[] = {
               "the cache. With --json the totals are printed instead, or beside a picture that "
               "--output names.",
      .run = run_trace},
+    {.id = CommandId::convert,
+     .name = "convert",
+     .summary = "Write a GGUF file as a Hugging Face directory",
+     .examples = "paceline convert -m llama-3.2-1b-q8_0.gguf -o llama-3.2-1b\n"
+                 "paceline convert -m model.gguf -o model --dtype bfloat16",
+     .notes =
+         "The directory gets config.json, generation_config.json, the tokenizer's files with the "
+         "chat template, and model.safetensors. It must not exist, and appears when it is whole. "
+         "With --dtype auto it is the same model bit for bit: tensors of plain numbers keep their "
+         "type, quantised ones become float32, which holds their values exactly.",
+     .run = run_convert},
 };
 
 }  // namespace

@@ -38,5 +38,6 @@ int run_batch(const Settings& settings, Session& session);
 int run_serve(const Settings& settings, Session& session);
 int run_quantize(const Settings& settings, Session& session);
 int run_trace(const Settings& settings, Session& session);
+int run_convert(const Settings& settings, Session& session);
 
 }  // namespace paceline

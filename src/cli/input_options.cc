@@ -159,9 +159,9 @@ constexpr OptionDef kInputOptions[] = {
      .kind = OptionKind::text,
      .default_text = "of trace: standard output",
      .help = "Write the picture to FILE, a batch's results behind those that it holds, or the "
-             "quantised model to a directory that isn't there yet.",
+             "quantised or converted model to a directory that isn't there yet.",
      .group = OptionGroup::output,
-     .commands = set_of({trace, batch, quantize}),
+     .commands = set_of({trace, batch, quantize, convert}),
      .apply = [](Settings& s, const OptionValue& v) { s.output = as_text(v); }},
     {.name = "dump-logits",
      .placeholder = "FILE",

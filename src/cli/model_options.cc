@@ -15,18 +15,18 @@ constexpr OptionDef kModelOptions[] = {
      .placeholder = "MODEL",
      .kind = OptionKind::text,
      .default_text = "the small model that comes with Paceline",
-     .help = "A model directory, or org/name from the local Hugging Face cache.",
+     .help = "A model directory, a GGUF file, or org/name from the local Hugging Face cache.",
      .group = OptionGroup::model,
      .commands = kEveryCommand,
      .apply = [](Settings& s, const OptionValue& v) { s.load.model = as_text(v); }},
     {.name = "load-format",
      .placeholder = "FORMAT",
      .kind = OptionKind::choice,
-     .choices = "auto safetensors dummy",
+     .choices = "auto safetensors gguf dummy",
      .default_text = "auto",
      .help =
-         "Where weights come from: auto or safetensors reads the model's files, dummy makes random "
-         "ones from config.json alone.",
+         "Where weights come from: auto, safetensors and gguf read the model's files, dummy makes "
+         "random ones from the configuration alone.",
      .group = OptionGroup::model,
      .commands = kOnModel,
      .apply =
@@ -38,9 +38,11 @@ constexpr OptionDef kModelOptions[] = {
      .kind = OptionKind::choice,
      .choices = "auto bfloat16 float16 float32",
      .default_text = "auto",
-     .help = "Type of the weights in memory: auto (as stored), bfloat16, float16 or float32.",
+     .help = "Type of the weights in memory, or in the directory that convert writes: auto (as "
+             "stored), "
+             "bfloat16, float16 or float32.",
      .group = OptionGroup::model,
-     .commands = kOnModel,
+     .commands = kOnModel | set_of({convert}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.dtype = as_text(v); }},
     {.name = "quantize",
      .placeholder = "FORMAT",

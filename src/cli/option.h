@@ -31,6 +31,7 @@ enum class CommandId : uint8_t {
   batch,
   serve,
   quantize,
+  convert,
 };
 
 using CommandSet = uint32_t;

@@ -9,7 +9,7 @@ import program
 from program import ProgramTest
 
 COMMANDS = ["generate", "chat", "classify", "score", "batch", "serve", "render", "tokenize", "detokenize", "perplexity", "inspect", "bench",
-            "quantize", "trace"]
+            "quantize", "trace", "convert"]
 
 
 class UsageTest(ProgramTest):

@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include "base/json_writer.h"
+#include "cli/command.h"
+#include "cli/model_opening.h"
+#include "cli/progress.h"
+#include "cli/usage_error.h"
+#include "load/gguf_conversion.h"
+
+namespace paceline {
+namespace {
+
+std::string sizes_text(const ConvertedSizes& sizes, const std::string& to) {
+  return fmt::format("{}: {} tensors, {} parameters, {} of weights (from {})", to,
+                     sizes.num_tensors, grouped_number(static_cast<double>(sizes.parameters)),
+                     bytes_text(static_cast<double>(sizes.bytes_after)),
+                     bytes_text(static_cast<double>(sizes.bytes_before)));
+}
+
+}  // namespace
+
+int run_convert(const Settings& settings, Session& session) {
+  if (settings.load.model.empty()) throw UsageError("convert needs --model, a GGUF file");
+  if (settings.output.empty()) throw UsageError("convert needs --output, a directory to make");
+  GgufConversion conversion{.to = settings.output, .dtype = {}};
+  if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
+  constexpr uint64_t kMegabyte = 1'000'000;
+  ProgressBar progress(session.shows_progress(settings), "MB", 0);
+  conversion.progress = [&](uint64_t done, uint64_t all) {
+    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
+    progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
+  };
+  const ConvertedSizes sizes = convert_gguf(ModelSource(model_path(settings)), conversion);
+  if (!settings.quiet) session.say(sizes_text(sizes, settings.output));
+  return 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,137 @@
+#include "load/gguf_conversion.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json_writer.h"
+#include "base/new_directory.h"
+#include "base/new_file.h"
+#include "load/gguf_architecture.h"
+#include "load/gguf_config.h"
+#include "weights/safetensors_writer.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxTextBytes = size_t{1} << 30;
+
+struct Step {
+  CheckpointEntry entry;
+  DType dtype = DType::f32;  // as which it is written
+  bool minus_one = false;    // a norm that is stored as 1 + w and written as w
+
+  int64_t num_elements() const {
+    int64_t product = 1;
+    for (const int64_t size : entry.shape) product *= size;
+    return product;
+  }
+};
+
+std::vector<Step> plan_steps(const Checkpoint& weights, const GgufArchitecture& architecture,
+                             std::optional<DType> dtype) {
+  std::vector<Step> steps;
+  for (const CheckpointEntry& entry : weights.entries()) {
+    const bool is_norm = entry.name.ends_with("norm.weight");
+    steps.push_back({.entry = entry,
+                     .dtype = dtype.value_or(entry.dtype),
+                     .minus_one = architecture.four_norms && is_norm});
+  }
+  return steps;
+}
+
+// `tensor` in another type, and less 1 where it is asked for. Sums 1 + w were rounded to float32
+// when they were stored; the difference is exact, and adding 1 again gives the stored bits.
+OwnedTensor converted(const Tensor& tensor, const Step& step, Memory& memory) {
+  OwnedTensor numbers = allocate_tensor(memory, DType::f32, tensor.shape());
+  copy_elements(tensor, numbers.view);
+  if (step.minus_one) {
+    auto* elements = numbers.view.elements<float>();
+    for (int64_t i = 0; i < numbers.view.num_elements(); ++i) elements[i] -= 1.0f;
+  }
+  if (step.dtype == DType::f32) return numbers;
+  OwnedTensor out = allocate_tensor(memory, step.dtype, tensor.shape());
+  copy_elements(numbers.view, out.view);
+  return out;
+}
+
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.raw()), tensor.size_bytes()};
+}
+
+ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& conversion,
+                             const fs::path& path) {
+  Memory memory;
+  const auto weights = source.open_weights(memory);
+  const auto steps =
+      plan_steps(*weights, find_gguf_architecture(source.gguf()->metadata()), conversion.dtype);
+  SafetensorsWriter writer(path);
+  for (const Step& step : steps) {
+    writer.add(step.entry.name, safetensors_dtype_name(step.dtype), step.entry.shape);
+  }
+  ConvertedSizes sizes{.bytes_after = writer.data_bytes()};
+  uint64_t done = 0;
+  for (const Step& step : steps) {
+    const Tensor stored = weights->read(step.entry.name, step.entry.shape);
+    if (step.dtype == stored.dtype() && !step.minus_one) {
+      writer.write(step.entry.name, bytes_of(stored));
+    } else {
+      writer.write(step.entry.name, bytes_of(converted(stored, step, memory).view));
+    }
+    weights->release(step.entry.name);
+    memory.clear_cache();
+    ++sizes.num_tensors;
+    sizes.parameters += step.num_elements();
+    done += static_cast<uint64_t>(step.num_elements()) * dtype_bytes(step.dtype);
+    conversion.progress(done, sizes.bytes_after);
+  }
+  writer.finish();
+  for (const GgufTensorInfo& tensor : source.gguf()->tensors()) {
+    sizes.bytes_before += tensor.bytes.size();
+  }
+  return sizes;
+}
+
+void write_text(const fs::path& path, std::string_view text) {
+  NewFile file(path);
+  file.append(text);
+  file.append("\n");
+  file.commit();
+}
+
+// As the norms are written, and with the type that was asked for.
+std::string config_text(const GgufFile& file, std::optional<DType> dtype) {
+  Json::Object config = gguf_config(file, NormWeights::as_in_hugging_face).as_object("config.json");
+  for (auto& [key, value] : config) {
+    if (key == "dtype" && dtype) value = Json(std::string(dtype_name(*dtype)));
+  }
+  return to_json(Json(std::move(config)));
+}
+
+}  // namespace
+
+ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& conversion) {
+  if (source.gguf() == nullptr) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: expected a GGUF file", source.path().string()));
+  }
+  NewDirectory directory(conversion.to);
+  const fs::path& filling = directory.filling_path();
+  write_text(filling / "config.json", config_text(*source.gguf(), conversion.dtype));
+  for (const std::string_view name :
+       {"generation_config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    if (!source.files().contains(name)) continue;
+    write_text(filling / name, source.files().read(name, kMaxTextBytes));
+  }
+  const ConvertedSizes sizes = write_weights(source, conversion, filling / "model.safetensors");
+  directory.commit();
+  return sizes;
+}
+
+}  // namespace paceline

@@ -1,0 +1,245 @@
+"""Writes GGUF files from Hugging Face directories, as llama.cpp's converter does, with nothing but Python."""
+import json
+import math
+import struct
+from pathlib import Path
+
+ALIGNMENT = 32
+U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
+TENSOR_TYPES = {"F32": 0, "F16": 1, "BF16": 30}
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+
+IN_LAYERS = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+             "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+             "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+             "mlp.down_proj": "ffn_down"}
+TWO_NORMS = {"post_attention_layernorm": "ffn_norm"}
+FOUR_NORMS = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+              "post_feedforward_layernorm": "post_ffw_norm"}
+OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
+ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
+                 "gemma3_text": "gemma3"}
+
+
+def pack_string(text):
+    data = text if isinstance(text, bytes) else text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def pack_value(kind, value):
+    if kind == STRING:
+        return pack_string(value)
+    if kind == ARRAY:
+        element, items = value
+        return struct.pack("<IQ", element, len(items)) + b"".join(pack_value(element, item) for item in items)
+    return struct.pack({U32: "<I", I32: "<i", F32: "<f", BOOL: "<?"}[kind], value)
+
+
+def write_gguf(path, metadata, tensors=()):
+    """metadata: (key, kind, value); tensors: (name, type, shape as in PyTorch, bytes)."""
+    head = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(metadata))
+    for key, kind, value in metadata:
+        head += pack_string(key) + struct.pack("<I", kind) + pack_value(kind, value)
+    data = b""
+    for name, kind, shape, content in tensors:
+        data += b"\0" * (-len(data) % ALIGNMENT)
+        head += pack_string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape),
+                                                TENSOR_TYPES[kind], len(data))
+        data += content
+    path = Path(path)
+    path.write_bytes(head + b"\0" * (-len(head) % ALIGNMENT) + data + b"\0" * (-len(data) % ALIGNMENT))
+    return path
+
+
+def read_safetensors(directory):
+    """{name: (dtype, shape, bytes)} of all files of a directory but the goldens."""
+    found = {}
+    for file in sorted(Path(directory).glob("model*.safetensors")):
+        whole = file.read_bytes()
+        size = struct.unpack("<Q", whole[:8])[0]
+        for name, entry in json.loads(whole[8:8 + size]).items():
+            if name == "__metadata__":
+                continue
+            begin, end = entry["data_offsets"]
+            found[name] = (entry["dtype"], entry["shape"], whole[8 + size + begin:8 + size + end])
+    return found
+
+
+def floats(content, dtype):
+    if dtype == "BF16":
+        return struct.unpack(f"<{len(content) // 2}f", b"".join(b"\0\0" + content[i:i + 2]
+                                                                for i in range(0, len(content), 2)))
+    letter, size = ("e", 2) if dtype == "F16" else ("f", 4)
+    return struct.unpack(f"<{len(content) // size}{letter}", content)
+
+
+def interleave(content, rows, heads):
+    """The rows of each head so that those that rotate together stand side by side."""
+    width, size = len(content) // rows, rows // heads
+    order = [head * size + half * (size // 2) + i for head in range(heads) for i in range(size // 2) for half in (0, 1)]
+    return b"".join(content[row * width:(row + 1) * width] for row in order)
+
+
+def gguf_name(name, four_norms):
+    for prefix in ("model.language_model.", "language_model.model.", "language_model.", "model."):
+        if name.startswith(prefix):
+            name = name[len(prefix):]
+            break
+    stem, kind = name.rsplit(".", 1)
+    if not stem.startswith("layers."):
+        return f"{OUTSIDE[stem]}.{kind}"
+    _, index, part = stem.split(".", 2)
+    return f"blk.{index}.{({**IN_LAYERS, **(FOUR_NORMS if four_norms else TWO_NORMS)})[part]}.{kind}"
+
+
+def rope_of(config):
+    """Theta, the scaling of layers without a window, and the theta of those with one."""
+    ropes = config["rope_parameters"]
+    full = ropes.get("full_attention", ropes)
+    return full["rope_theta"], full, ropes.get("sliding_attention", full)["rope_theta"]
+
+
+def llama3_divisors(scaling, theta, head_dim):
+    """What transformers' _compute_llama3_parameters divides each frequency by."""
+    factor, low, high = scaling["factor"], scaling["low_freq_factor"], scaling["high_freq_factor"]
+    original, divisors = scaling["original_max_position_embeddings"], []
+    for i in range(head_dim // 2):
+        wavelength = 2 * math.pi * theta ** (2 * i / head_dim)
+        kept = min(max((original / wavelength - low) / (high - low), 0.0), 1.0)
+        divisors.append(1 / ((1 - kept) / factor + kept))
+    return divisors
+
+
+def config_metadata(config):
+    arch = ARCHITECTURES[config["model_type"]]
+    theta, scaling, local_theta = rope_of(config)
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    out = [("general.architecture", STRING, arch)]
+
+    def add(key, kind, value):
+        out.append((f"{arch}.{key}", kind, value))
+
+    for key, field in {"block_count": "num_hidden_layers", "context_length": "max_position_embeddings",
+                       "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size",
+                       "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads",
+                       "vocab_size": "vocab_size"}.items():
+        add(key, U32, config[field])
+    add("attention.key_length", U32, head_dim)
+    add("attention.value_length", U32, head_dim)
+    add("attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"])
+    add("rope.freq_base", F32, theta)
+    if scaling["rope_type"] in ("linear", "yarn"):
+        add("rope.scaling.type", STRING, scaling["rope_type"])
+        add("rope.scaling.factor", F32, scaling["factor"])
+    if scaling["rope_type"] == "yarn":
+        add("rope.scaling.original_context_length", U32, scaling["original_max_position_embeddings"])
+    types = config.get("layer_types") or []
+    if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] == "mistral"):
+        add("attention.sliding_window", U32, config["sliding_window"])
+    if arch.startswith("gemma"):
+        add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
+        add("attention.scale", F32, config["query_pre_attn_scalar"] ** -0.5)
+        for key in ("attn_logit_softcapping", "final_logit_softcapping"):
+            add(key, F32, config.get(key) or 0.0)
+    if arch == "gemma3":
+        add("rope.freq_base_swa", F32, local_theta)
+    for name in ("bos", "eos"):
+        value = config.get(f"{name}_token_id")
+        if value is not None:
+            out.append((f"tokenizer.ggml.{name}_token_id", U32, value))
+    return out
+
+
+def tensors_of(directory, config):
+    """The weights as the converter writes them; those of Gemma's norms as float32 with 1 added."""
+    arch = ARCHITECTURES[config["model_type"]]
+    four_norms = arch.startswith("gemma")
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    out = []
+    for name, (dtype, shape, content) in sorted(read_safetensors(directory).items()):
+        if "vision_tower" in name or "multi_modal_projector" in name:  # they have a file of their own
+            continue
+        name = gguf_name(name, four_norms)
+        part = name.split(".")[-2]
+        if arch == "llama" and part in heads:
+            content = interleave(content, shape[0], heads[part])
+        if len(shape) == 1 and dtype != "F32":
+            dtype, content = "F32", struct.pack(f"<{shape[0]}f", *floats(content, dtype))
+        if four_norms and part.endswith("norm"):
+            content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
+        out.append((name, dtype, shape, content))
+    theta, scaling, _ = rope_of(config)
+    if scaling["rope_type"] == "llama3":
+        divisors = llama3_divisors(scaling, theta, config["head_dim"])
+        out.append(("rope_freqs.weight", "F32", [len(divisors)], struct.pack(f"<{len(divisors)}f", *divisors)))
+    return out
+
+
+def tokenizer_metadata(directory, pre="default", template=True):
+    """The tokenizer of a directory as the converter writes it. sentencepiece's scores aren't in tokenizer.json: the
+    rank of the first merge that makes a piece takes their place."""
+    directory = Path(directory)
+    file = json.loads((directory / "tokenizer.json").read_text())
+    config = json.loads((directory / "tokenizer_config.json").read_text())
+    model, added = file["model"], {token["id"]: token for token in file["added_tokens"]}
+    vocabulary = {**{token["content"]: token["id"] for token in file["added_tokens"]}, **model["vocab"]}
+    by_id = {index: text for text, index in vocabulary.items()}
+    pieces = bool(model.get("byte_fallback"))
+    texts, types = [], []
+    for index in range(max(by_id) + 1):
+        text, kind = by_id.get(index, f"[PAD{index}]"), NORMAL if index in by_id else UNUSED
+        if index in added:
+            kind = CONTROL if added[index]["special"] else USER_DEFINED
+            text = text.replace("\u2581", " ") if pieces and kind == USER_DEFINED else text
+        elif pieces and len(text) == 6 and text.startswith("<0x"):
+            kind = BYTE
+        if pieces and text == model.get("unk_token"):
+            kind = UNKNOWN
+        texts.append(text)
+        types.append(kind)
+    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]]
+    out = [("tokenizer.ggml.model", STRING, "llama" if pieces else "gpt2"),
+           ("tokenizer.ggml.tokens", ARRAY, (STRING, texts)), ("tokenizer.ggml.token_type", ARRAY, (I32, types))]
+    if pieces:
+        ranks = {}
+        for rank, (left, right) in enumerate(merges):
+            ranks.setdefault(left + right, rank)
+        scores = [-1000.0 if kind == USER_DEFINED else -float(ranks.get(text, 1 << 23))
+                  for text, kind in zip(texts, types)]
+        out.append(("tokenizer.ggml.scores", ARRAY, (F32, scores)))
+        first = (file["normalizer"].get("normalizers") or [file["normalizer"]])[0]
+        out.append(("tokenizer.ggml.add_space_prefix", BOOL, first["type"] == "Prepend"))
+    else:
+        out.append(("tokenizer.ggml.merges", ARRAY, (STRING, [" ".join(merge) for merge in merges])))
+        out.append(("tokenizer.ggml.pre", STRING, pre))
+    framed = json.dumps(file["post_processor"] or {})
+    out.append(("tokenizer.ggml.add_bos_token", BOOL, '"SpecialToken"' in framed))
+    for name in ("bos", "eos", "unk", "pad"):
+        token = config.get(f"{name}_token")
+        text = token["content"] if isinstance(token, dict) else token
+        if text in vocabulary:
+            key = {"unk": "unknown", "pad": "padding"}.get(name, name)
+            out.append((f"tokenizer.ggml.{key}_token_id", U32, vocabulary[text]))
+    jinja = directory / "chat_template.jinja"
+    source = jinja.read_text() if jinja.exists() else config.get("chat_template")
+    if template and source:
+        out.append(("tokenizer.chat_template", STRING, source))
+    return out
+
+
+def text_config(directory):
+    config = json.loads((Path(directory) / "config.json").read_text())
+    nested = config.get("text_config")
+    return config if nested is None else {**config, **nested, "model_type": "gemma3_text"}
+
+
+def convert(directory, path, config=None, pre=None, more=()):
+    """A whole model; the tokenizer too where `pre` names its split."""
+    directory = Path(directory)
+    config = config or text_config(directory)
+    metadata = config_metadata(config)
+    if pre is not None:
+        tokens = tokenizer_metadata(directory, pre)
+        known = {key for key, _, _ in tokens}
+        metadata = [entry for entry in metadata if entry[0] not in known] + tokens
+    return write_gguf(path, [*metadata, *more], tensors_of(directory, config))

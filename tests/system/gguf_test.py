@@ -1,0 +1,151 @@
+"""GGUF files made from the golden and the bundled models are the same models, bit for bit."""
+import json
+import unittest
+
+from gguf_files import (ARRAY, F32, STRING, U32, convert, read_safetensors, text_config, tokenizer_metadata,
+                        write_gguf)
+from program import BUNDLED, ROOT, ProgramTest, lines
+
+GOLDENS = ROOT / "tests/goldens/models"
+TOKENIZERS = ROOT / "../shared/tokenizers"
+SPLITS = {"qwen3": "qwen2", "llama3.2": "llama-bpe", "gpt2": "gpt-2", "deepseek_v3": "deepseek-v3", "gemma3": "",
+          "mistral_v1": ""}
+
+
+class GgufTest(ProgramTest):
+    def scores(self, model, ids, *options):
+        """The log-probability of each token of the prompt."""
+        return self.answers("score", "-m", model, "--kv-cache-dtype", "float32", *options, stdin=lines({"ids": ids}))[0]
+
+    def twin(self, name, config=None):
+        """A golden's directory, with another config where one is given, its GGUF and its prompt."""
+        golden = GOLDENS / name
+        folder = self.directory / name
+        folder.mkdir()
+        for file in golden.glob("model*"):
+            (folder / file.name).symlink_to(file)
+        config = config or text_config(golden)
+        (folder / "config.json").write_text(json.dumps(config))
+        ids = json.loads((golden / "golden.json").read_text())["prompt_ids"]
+        return folder, convert(golden, self.directory / f"{name}.gguf", config), ids
+
+    def test_golden_models_score_as_their_safetensors(self):
+        for folder in sorted(path for path in GOLDENS.iterdir() if path.is_dir()):
+            config = text_config(folder)
+            if config["model_type"] == "qwen2":  # files have no key for its windows
+                config = {**config, "use_sliding_window": False, "layer_types": None}
+            if config["rope_parameters"].get("rope_type") == "llama3":
+                continue
+            with self.subTest(folder.name):
+                twin, gguf, ids = self.twin(folder.name, config)
+                self.assertEqual(self.scores(gguf, ids), self.scores(twin, ids))
+
+    def test_divided_frequencies_are_llama_3_s_scaling(self):
+        twin, gguf, ids = self.twin("llama_scaled_tied")
+        pairs = zip(self.scores(gguf, ids)["logprobs"][1:], self.scores(twin, ids)["logprobs"][1:], strict=True)
+        self.assertLess(max(abs(ours - theirs) for ours, theirs in pairs), 1e-4)
+
+    def test_converted_directories_are_the_same_model(self):
+        for name in ("llama_bias", "llama_scaled_tied", "mistral_window", "qwen3_tied", "gemma2_odd",
+                     "gemma3_text_pattern3_scaled"):
+            with self.subTest(name):
+                _, gguf, ids = self.twin(name)
+                out = self.directory / f"{name}-out"
+                self.succeed("convert", "-m", gguf, "-o", out)
+                self.assertEqual(self.scores(out, ids), self.scores(gguf, ids))
+                written, stored = read_safetensors(out), read_safetensors(GOLDENS / name)
+                self.assertEqual(sorted(written), sorted(stored))
+                for key, value in stored.items():
+                    if not (name.startswith("gemma") and key.endswith("norm.weight")):  # w of a rounded 1 + w
+                        self.assertEqual(written[key], value, key)
+
+    def bundled(self, **options):
+        return convert(BUNDLED, self.directory / "bundled.gguf", pre="qwen2", **options)
+
+    def test_the_bundled_model_writes_and_chats_the_same(self):
+        gguf = self.bundled()
+        for command, prompt in (("generate", "It was a dark and stormy night"), ("generate", "\u201cNever,\u201d said")):
+            options = (command, "-p", prompt, "-n", "40", "--seed", "5", "-q")
+            self.assertEqual(self.succeed(*options, "-m", gguf).stdout, self.succeed(*options, "-m", BUNDLED).stdout)
+        self.assertEqual(self.succeed("render", "-m", gguf, "-p", "Hello").stdout,
+                         self.succeed("render", "-m", BUNDLED, "-p", "Hello").stdout)
+        ids = [int(i) for i in self.succeed("tokenize", "-m", gguf, "-p", "The old man " * 30).stdout.split()]
+        self.assertEqual(self.scores(gguf, ids), self.scores(BUNDLED, ids))
+
+    def test_a_converted_bundled_model_has_its_tokenizer_and_template(self):
+        gguf, out = self.bundled(more=[("general.sampling.temp", F32, 0.5)]), self.directory / "out"
+        said = self.succeed("convert", "-m", gguf, "-o", out).stderr
+        self.assertIn("tensors", said)
+        self.assertEqual(json.loads((out / "config.json").read_text())["model_type"], "qwen3")
+        self.assertEqual(json.loads((out / "generation_config.json").read_text())["temperature"], 0.5)
+        self.assertEqual(self.succeed("render", "-m", out, "-p", "Hi").stdout,
+                         self.succeed("render", "-m", BUNDLED, "-p", "Hi").stdout)
+        ids = [int(i) for i in self.succeed("tokenize", "-m", out, "-p", "The old man " * 30).stdout.split()]
+        self.assertEqual(self.scores(out, ids), self.scores(gguf, ids))
+        self.assertEqual(sorted(path.name for path in self.directory.iterdir()), ["bundled.gguf", "out"])
+
+    def test_convert_writes_other_types_and_never_overwrites(self):
+        _, gguf, ids = self.twin("llama_plain")
+        for dtype, stored in (("bfloat16", "BF16"), ("float16", "F16"), ("float32", "F32")):
+            out = self.directory / dtype
+            self.succeed("convert", "-m", gguf, "-o", out, "--dtype", dtype)
+            self.assertEqual({entry[0] for entry in read_safetensors(out).values()}, {stored})
+            self.assertEqual(json.loads((out / "config.json").read_text())["dtype"], dtype)
+            self.assertEqual(len(self.scores(out, ids)["logprobs"]), len(ids))
+        before = (out / "model.safetensors").read_bytes()
+        self.assertIn("exists already", self.fail_with(1, "convert", "-m", gguf, "-o", out))
+        self.assertEqual((out / "model.safetensors").read_bytes(), before)
+        self.assertIn("expected a GGUF file", self.fail_with(1, "convert", "-m", out, "-o", self.directory / "new"))
+        self.assertFalse((self.directory / "new").exists())
+        self.fail_with(2, "convert", "-m", gguf)
+        self.fail_with(2, "convert", "-o", self.directory / "new")
+
+    def test_a_directory_with_one_file_stands_for_it(self):
+        _, gguf, ids = self.twin("qwen2_tied", {**text_config(GOLDENS / "qwen2_tied"), "use_sliding_window": False})
+        folder = self.directory / "only"
+        folder.mkdir()
+        gguf.rename(folder / "model.gguf")
+        self.assertEqual(self.scores(folder, ids), self.scores(folder / "model.gguf", ids))
+        (folder / "other.gguf").symlink_to(folder / "model.gguf")
+        self.assertIn("2 GGUF files", self.fail_with(1, "inspect", "-m", folder))
+
+    def test_inspect_names_the_file_s_types(self):
+        report = json.loads(self.succeed("inspect", "-m", self.bundled(), "--json").stdout)
+        self.assertEqual(report["config"]["family"], "qwen3")
+        tensors = {tensor["name"]: tensor for tensor in report["tensors"]}
+        self.assertEqual(tensors["token_embd.weight"]["dtype"], "BF16")
+        self.assertEqual(tensors["blk.0.attn_norm.weight"]["dtype"], "F32")
+
+    def test_what_is_not_supported_is_named(self):
+        path = self.directory / "model.gguf"
+        write_gguf(path, [("general.architecture", STRING, "falcon")])
+        for command in ("inspect", "generate"):
+            message = self.fail_with(1, command, "-m", path)
+            self.assertIn('"falcon" isn\'t supported; llama, mistral, qwen2, qwen3, gemma2, gemma3 are', message)
+        self.bundled(more=[("tokenizer.ggml.precompiled_charsmap", ARRAY, (U32, []))])  # not the BPE's
+        metadata = [entry for entry in tokenizer_metadata(BUNDLED) if entry[0] != "tokenizer.ggml.pre"]
+        write_gguf(path, [*metadata, ("tokenizer.ggml.pre", STRING, "jais")])
+        self.assertIn('tokenizer.ggml.pre: "jais" isn\'t supported', self.fail_with(1, "tokenize", "-m", path, "-p", "x"))
+        write_gguf(path, [("tokenizer.ggml.model", STRING, "t5")])
+        self.assertIn('tokenizer.ggml.model: "t5" isn\'t supported', self.fail_with(1, "tokenize", "-m", path, "-p", "x"))
+
+    @unittest.skipUnless(TOKENIZERS.exists(), "../shared/tokenizers isn't there: large tokenizers skipped")
+    def test_tokenizers_of_well_known_models_are_hugging_face_s(self):
+        for name, pre in SPLITS.items():
+            with self.subTest(name):
+                path = self.directory / f"{name}.gguf"
+                write_gguf(path, tokenizer_metadata(TOKENIZERS / name, pre))
+                goldens = [json.loads(line) for line in (TOKENIZERS / name / "golden.jsonl").read_text().splitlines()]
+                goldens = [golden for golden in goldens if "text" in golden]
+                texts = lines(*({"text": golden["text"]} for golden in goldens))
+                for options, key in (((), "ids"), (("--special",), "ids_with_special"),
+                                     (("--specials-as-text",), "ids_special_as_text")):
+                    found = self.answers("tokenize", "-m", path, *options, stdin=texts)
+                    for answer, golden in zip(found, goldens, strict=True):
+                        self.assertEqual(answer["ids"], golden.get(key, golden["ids"]), golden["text"])
+                        if key == "ids":
+                            self.assertEqual(answer["decoded"], golden["decoded"])
+
+
+if __name__ == "__main__":
+    unittest.main()
