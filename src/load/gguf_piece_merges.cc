@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/utf8.h"
+#include "tokenizer/vocabulary.h"
 
 namespace paceline {
 namespace {
@@ -18,9 +18,8 @@ struct Merge {
   uint32_t right = 0;
 };
 
-using PieceIndex = std::unordered_map<std::string_view, uint32_t>;
-
-void add_splits(const ScoredPiece& piece, uint32_t whole, const PieceIndex& index,
+// `index` has each piece under its place in the list.
+void add_splits(const ScoredPiece& piece, uint32_t whole, const Vocabulary& index,
                 std::vector<Merge>& merges) {
   if (piece.text.size() > kMaxPieceBytes) return;
   const auto length = static_cast<uint32_t>(count_code_points(piece.text));
@@ -28,15 +27,15 @@ void add_splits(const ScoredPiece& piece, uint32_t whole, const PieceIndex& inde
   for (uint32_t left_length = 1; left_length < length; ++left_length) {
     at += decode_utf8(piece.text.substr(at)).size;
     const auto left = index.find(piece.text.substr(0, at));
-    if (left == index.end()) continue;
+    if (!left) continue;
     const auto right = index.find(piece.text.substr(at));
-    if (right == index.end()) continue;
+    if (!right) continue;
     merges.push_back({.score = piece.score,
                       .left_length = left_length,
                       .right_length = length - left_length,
                       .whole = whole,
-                      .left = left->second,
-                      .right = right->second});
+                      .left = static_cast<uint32_t>(*left),
+                      .right = static_cast<uint32_t>(*right)});
   }
 }
 
@@ -51,15 +50,15 @@ bool comes_before(const Merge& a, const Merge& b) {
 
 std::vector<std::pair<std::string_view, std::string_view>> merges_of_pieces(
     std::span<const ScoredPiece> pieces) {
-  PieceIndex index;
-  index.reserve(pieces.size());
+  Vocabulary index(pieces.size());
+  std::vector<bool> counts;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    index.emplace(pieces[i].text, static_cast<uint32_t>(i));
+    counts.push_back(index.insert(pieces[i].text, static_cast<TokenId>(i)) ==
+                     Vocabulary::Inserted::yes);
   }
   std::vector<Merge> merges;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const auto whole = static_cast<uint32_t>(i);
-    if (index.at(pieces[i].text) == whole) add_splits(pieces[i], whole, index, merges);
+    if (counts[i]) add_splits(pieces[i], static_cast<uint32_t>(i), index, merges);
   }
   std::sort(merges.begin(), merges.end(), comes_before);
   std::vector<std::pair<std::string_view, std::string_view>> pairs;
