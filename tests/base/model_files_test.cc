@@ -1,0 +1,60 @@
+#include "base/model_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ModelFiles, those_of_a_directory) {
+  const fs::path directory =
+      fs::temp_directory_path() / ("paceline_model_files_" + std::to_string(::getpid()));
+  fs::create_directories(directory / "more");
+  std::ofstream(directory / "config.json") << "{}";
+  std::ofstream(directory / "more" / "b.jinja") << "b";
+  std::ofstream(directory / "more" / "a.jinja") << "a";
+  std::ofstream(directory / "more" / "c.txt") << "c";
+  const ModelFiles files(directory);
+  EXPECT_TRUE(files.contains("config.json"));
+  EXPECT_FALSE(files.contains("more"));
+  EXPECT_EQ(files.read("config.json", 2), "{}");
+  EXPECT_EQ(files.where("config.json"), (directory / "config.json").string());
+  EXPECT_EQ(files.names_in("more", ".jinja"),
+            (std::vector<std::string>{"more/a.jinja", "more/b.jinja"}));
+  EXPECT_TRUE(files.names_in("none", ".jinja").empty());
+  expect_error(ErrorCode::invalid, {"config.json", "2 bytes, at most 1"},
+               [&] { files.read("config.json", 1); });
+  expect_error(ErrorCode::not_found, {"absent.json"}, [&] { files.read("absent.json", 9); });
+  fs::remove_all(directory);
+}
+
+TEST(ModelFiles, texts_are_made_when_they_are_read) {
+  int made = 0;
+  ModelFiles::Makers makers;
+  makers["config.json"] = [&made] {
+    ++made;
+    return std::string("{\"a\": 1}");
+  };
+  const ModelFiles files("model.gguf", std::move(makers));
+  EXPECT_TRUE(files.contains("config.json"));
+  EXPECT_FALSE(files.contains("tokenizer.json"));
+  EXPECT_EQ(made, 0);
+  EXPECT_EQ(files.read("config.json", 100), "{\"a\": 1}");
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(files.where("config.json"), "model.gguf: config.json");
+  EXPECT_EQ(files.origin(), "model.gguf");
+  EXPECT_TRUE(files.names_in("more", ".jinja").empty());
+  expect_error(ErrorCode::invalid, {"model.gguf: config.json: 8 bytes, at most 7"},
+               [&] { files.read("config.json", 7); });
+  expect_error(ErrorCode::not_found, {"model.gguf: tokenizer.json"},
+               [&] { files.read("tokenizer.json", 100); });
+}
+
+}  // namespace
+}  // namespace paceline
