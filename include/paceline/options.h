@@ -13,12 +13,12 @@
 namespace paceline {
 
 enum class LoadFormat : uint8_t {
-  files,  // the directory's safetensors
+  files,  // the directory's safetensors, or the GGUF file
   dummy,  // seeded random weights from config.json alone
 };
 
 struct LoadOptions {
-  std::string model;  // a directory, or org/name in the local Hugging Face cache
+  std::string model;  // a directory, a GGUF file, or org/name in the local Hugging Face cache
   LoadFormat load_format = LoadFormat::files;
   // Of chats: a file, the name of one of the model's templates, or chatml, gemma, llama3; empty:
   // the model's own.

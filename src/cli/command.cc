@@ -191,8 +191,8 @@ constexpr CommandDef kCommands[] = {
      .notes =
          "The directory gets config.json, generation_config.json, the tokenizer's files with the "
          "chat template, and model.safetensors. It must not exist, and appears when it is whole. "
-         "With --dtype auto it is the same model bit for bit: tensors of plain numbers keep their "
-         "type, quantised ones become float32, which holds their values exactly.",
+         "With --dtype auto the weights are the same numbers: tensors of plain numbers keep "
+         "their type, quantised ones become float32, which holds their values exactly.",
      .run = run_convert},
 };
 

@@ -158,9 +158,23 @@ void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string
   }
 }
 
+// What a file holds quantised isn't quantised again.
+void check_quantization(const ModelSource& source, const LoadOptions& options) {
+  const bool reads_files = options.load_format == LoadFormat::files;
+  if (source.gguf() == nullptr || !reads_files) return;
+  if (choose_quantization(options.quantize) == LoadQuantization::none) return;
+  for (const GgufTensorInfo& tensor : source.gguf()->tensors()) {
+    if (plain_dtype(tensor.type)) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("--quantize: {}: tensor {} is {}: the weights are quantised already",
+                            source.path().string(), tensor.name, gguf_type_name(tensor.type)));
+  }
+}
+
 // The weights' digest, when it was asked for.
 std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
                                     const LoadOptions& options) {
+  check_quantization(source, options);
   const Json config_json = read_config_json(source.files());
   const std::string where = source.files().where(kConfig);
   const WeightStack stack(open_weights(options, source, config_json, model.memory),

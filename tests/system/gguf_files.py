@@ -6,7 +6,7 @@ from pathlib import Path
 
 ALIGNMENT = 32
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
-TENSOR_TYPES = {"F32": 0, "F16": 1, "BF16": 30}
+TENSOR_TYPES = {"F32": 0, "F16": 1, "Q8_0": 8, "BF16": 30}
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 IN_LAYERS = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
@@ -71,6 +71,17 @@ def floats(content, dtype):
                                                                 for i in range(0, len(content), 2)))
     letter, size = ("e", 2) if dtype == "F16" else ("f", 4)
     return struct.unpack(f"<{len(content) // size}{letter}", content)
+
+
+def q8_0(content, dtype):
+    """Blocks of 32 numbers: a float16 scale and 32 signed bytes."""
+    numbers, out = floats(content, dtype), b""
+    for begin in range(0, len(numbers), 32):
+        block = numbers[begin:begin + 32]
+        scale = struct.pack("<e", max(map(abs, block)) / 127)
+        step = struct.unpack("<e", scale)[0] or 1.0
+        out += scale + struct.pack("<32b", *(max(-127, min(127, round(x / step))) for x in block))
+    return out
 
 
 def interleave(content, rows, heads):
@@ -150,8 +161,9 @@ def config_metadata(config):
     return out
 
 
-def tensors_of(directory, config):
-    """The weights as the converter writes them; those of Gemma's norms as float32 with 1 added."""
+def tensors_of(directory, config, quantized=False):
+    """The weights as the converter writes them; those of Gemma's norms as float32 with 1 added. `quantized`: matrices
+    as Q8_0."""
     arch = ARCHITECTURES[config["model_type"]]
     four_norms = arch.startswith("gemma")
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
@@ -167,6 +179,8 @@ def tensors_of(directory, config):
             dtype, content = "F32", struct.pack(f"<{shape[0]}f", *floats(content, dtype))
         if four_norms and part.endswith("norm"):
             content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
+        if quantized and len(shape) == 2 and shape[1] % 32 == 0:
+            dtype, content = "Q8_0", q8_0(content, dtype)
         out.append((name, dtype, shape, content))
     theta, scaling, _ = rope_of(config)
     if scaling["rope_type"] == "llama3":
@@ -233,7 +247,7 @@ def text_config(directory):
     return config if nested is None else {**config, **nested, "model_type": "gemma3_text"}
 
 
-def convert(directory, path, config=None, pre=None, more=()):
+def convert(directory, path, config=None, pre=None, more=(), quantized=False):
     """A whole model; the tokenizer too where `pre` names its split."""
     directory = Path(directory)
     config = config or text_config(directory)
@@ -242,4 +256,4 @@ def convert(directory, path, config=None, pre=None, more=()):
         tokens = tokenizer_metadata(directory, pre)
         known = {key for key, _, _ in tokens}
         metadata = [entry for entry in metadata if entry[0] not in known] + tokens
-    return write_gguf(path, [*metadata, *more], tensors_of(directory, config))
+    return write_gguf(path, [*metadata, *more], tensors_of(directory, config, quantized))
