@@ -24,11 +24,11 @@ struct LoadOptions {
   // the model's own.
   std::string chat_template;
   std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
+  // Of plain weights, while they are loaded: none, q4 (4 bits, affine) or q8 (8 bits, symmetric).
+  std::string quantize = "none";
   // What products with quantised weights round their inputs to: auto, int8 (per row and group),
   // bfloat16; or plain: the weights are made plain numbers of `dtype` when they are loaded.
   std::string activations = "auto";
-  // Of plain weights, while they are loaded: none, q4 (4 bits, affine) or q8 (8 bits, symmetric).
-  std::string quantize = "none";
   std::string kv_cache_dtype = "auto";  // auto: float32 for float32 models, else bfloat16
   std::optional<int64_t>
       max_model_len;  // context in tokens; default: the model's, if the cache holds it

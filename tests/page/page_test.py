@@ -31,7 +31,7 @@ class PageTest(PageCase):
         self.send("It was a dark and stormy night.")
         self.until_answered()
         lengths = self.watched()["lengths"]
-        self.assertGreater(len(lengths), 3, "the text came at once")
+        self.assertGreater(len(lengths), 1, "the text came at once")
         self.assertEqual(lengths, sorted(lengths))
         self.assertEqual(self.browser.text(".message"), "It was a dark and stormy night.")
         for part in ["token", "first after", "tokens/s", "prompt"]:

@@ -10,6 +10,16 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
+// Lanes from -128 to 127 as bytes.
+PL_INLINE void store_codes(int8_t* to, Ints codes) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(kAllLanes, (__m512i)codes);
+  __builtin_memcpy(to, &bytes, sizeof(bytes));
+#else
+  for (int lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<int8_t>(codes[lane]);
+#endif
+}
+
 // An integer product says
 //   kInputBytes              of four inputs, as store_inputs leaves them
 //   Weights, Input           four codes of every lane, four inputs of one row for all lanes
@@ -36,7 +46,9 @@ struct IntProduct {
     return (Ints)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)w, (__m256i)x);
 #endif
   }
-  PL_INLINE void store_inputs(const int8_t* codes, char* to) { __builtin_memcpy(to, codes, 4); }
+  PL_INLINE void store_inputs(const int8_t* codes, int64_t count, char* to) {
+    __builtin_memcpy(to, codes, static_cast<size_t>(count));
+  }
 };
 
 #else
@@ -72,9 +84,11 @@ struct IntProduct {
   PL_INLINE Ints dot(Ints acc, Weights w, Input x) {
     return acc + multiply_add_pairs(w.even, x.even) + multiply_add_pairs(w.odd, x.odd);
   }
-  PL_INLINE void store_inputs(const int8_t* codes, char* to) {
-    const int16_t pairs[4] = {codes[0], codes[2], codes[1], codes[3]};
-    __builtin_memcpy(to, pairs, sizeof(pairs));
+  PL_INLINE void store_inputs(const int8_t* codes, int64_t count, char* to) {
+    for (int64_t i = 0; i < count; i += 4) {
+      const int16_t pairs[4] = {codes[i], codes[i + 2], codes[i + 1], codes[i + 3]};
+      __builtin_memcpy(to + i * 2, pairs, sizeof(pairs));
+    }
   }
 };
 

@@ -26,55 +26,69 @@ PL_INLINE Ints round_to_ints(Vec value) {
   return (Ints)(value + magic) - (Ints)magic;
 }
 
-PL_INLINE Vec magnitude(Vec value) { return as_floats(as_bits(value) & 0x7FFFFFFFu); }
+// The bits of |value|: as integers they have the order of the magnitudes, and what isn't finite is
+// above all that is.
+PL_INLINE Uints magnitude_bits(Vec value) { return as_bits(value) & 0x7FFFFFFFu; }
+constexpr uint32_t kInfinityBits = 0x7F800000u;
 
-struct GroupRow {
-  float scale;
-  int32_t sum;  // of the codes
-};
+PL_INLINE Uints larger(Uints a, Uints b) { return a > b ? a : b; }
 
-// One group's codes: x / scale, where the largest magnitude becomes 127. What isn't finite makes
-// the scale NaN.
-GroupRow quantize_group(const float* x, int64_t size, int8_t* codes) {
-  Vec largest = {}, poison = {};
-  for (int64_t i = 0; i < size; i += kLanes) {
-    const Vec value = load(x + i);
-    largest = max(largest, magnitude(value));
-    poison = poison + value * splat(0.0f);
-  }
-  const float most = reduce_max(largest);
-  const float scale = most / kMaxCode;
-  const Vec inverse = splat(most > 0.0f ? kMaxCode / most : 0.0f);
+bool is_finite(Uints magnitudes) {
+  uint32_t above = 0;
+  for (int lane = 0; lane < kLanes; ++lane) above |= magnitudes[lane] >= kInfinityBits ? 1u : 0u;
+  return above == 0;
+}
+
+// Codes of one group: x * inverse rounded. Returns their sum.
+PL_INLINE int32_t round_group(const float* x, int64_t size, float inverse, int8_t* codes) {
+  const Vec factor = splat(inverse);
   Ints sums = {};
   for (int64_t i = 0; i < size; i += kLanes) {
-    const Ints rounded =
-        round_to_ints(min(max(load(x + i) * inverse, splat(-kMaxCode)), splat(kMaxCode)));
+    const Vec scaled = min(max(load(x + i) * factor, splat(-kMaxCode)), splat(kMaxCode));
+    const Ints rounded = round_to_ints(scaled);
     sums = sums + rounded;
-    const auto narrow =
-        __builtin_convertvector(rounded, int8_t __attribute__((vector_size(kLanes))));
-    __builtin_memcpy(codes + i, &narrow, sizeof(narrow));
+    store_codes(codes + i, rounded);
   }
-  int32_t sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
-  return {scale + reduce_add(poison), sum};
+  return static_cast<int32_t>(reduce_add(__builtin_convertvector(sums, Vec)));
+}
+
+// scales[g] = the largest magnitude of group g / 127, NaN for a group that isn't finite.
+void find_scales(const float* x, int64_t size, int64_t groups, float* scales) {
+  Uints all = {};
+  for (int64_t g = 0; g < groups; ++g) {
+    Uints largest = magnitude_bits(load(x + g * size));
+    for (int64_t i = kLanes; i < size; i += kLanes) {
+      largest = larger(largest, magnitude_bits(load(x + g * size + i)));
+    }
+    all = larger(all, largest);
+    scales[g] = reduce_max(as_floats(largest)) / kMaxCode;
+  }
+  if (is_finite(all)) return;
+  for (int64_t g = 0; g < groups; ++g) {
+    Uints largest = {};
+    for (int64_t i = 0; i < size; i += kLanes) {
+      largest = larger(largest, magnitude_bits(load(x + g * size + i)));
+    }
+    if (!is_finite(largest)) scales[g] = __builtin_nanf("");
+  }
 }
 
 void quantize_row(const float* x, const GroupPanels& weights, void* input) {
   auto* codes_to = static_cast<char*>(input);
   auto* const scales = reinterpret_cast<float*>(codes_to + code_bytes(weights));
-  const int64_t groups = num_groups(weights);
+  const int64_t groups = num_groups(weights), size = weights.group_size;
   auto* const starts = reinterpret_cast<int32_t*>(scales + groups);
   auto* const sums = scales + 2 * groups;
+  const int32_t zero_point = weights.has_offsets ? 0 : weights.zero_point;
   alignas(64) int8_t codes[kMaxGroupSize];
+  find_scales(x, size, groups, scales);
   for (int64_t g = 0; g < groups; ++g) {
-    const GroupRow row = quantize_group(x + g * weights.group_size, weights.group_size, codes);
-    scales[g] = row.scale;
-    starts[g] = weights.has_offsets ? 0 : -weights.zero_point * row.sum;
-    sums[g] = row.scale * static_cast<float>(row.sum);
-    for (int64_t k = 0; k < weights.group_size; k += 4) {
-      IntProduct::store_inputs(codes + k, codes_to);
-      codes_to += IntProduct::kInputBytes;
-    }
+    const float scale = scales[g];
+    const int32_t sum = round_group(x + g * size, size, scale > 0.0f ? 1.0f / scale : 0.0f, codes);
+    starts[g] = -zero_point * sum;
+    sums[g] = scale * static_cast<float>(sum);
+    IntProduct::store_inputs(codes, size, codes_to);
+    codes_to += size / 4 * IntProduct::kInputBytes;
   }
 }
 

@@ -51,9 +51,10 @@ struct QuantizedInputs {
 QuantizedInputs quantize_inputs(const float* x, int64_t size) {
   float largest = 0.0f;
   for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::abs(x[i]));
-  const float inverse = largest > 0.0f ? 127.0f / largest : 0.0f;
+  const float scale = largest / 127.0f;
+  const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
   QuantizedInputs inputs;
-  inputs.scale = double{largest / 127.0f};
+  inputs.scale = double{scale};
   for (int64_t i = 0; i < size; ++i) {
     inputs.codes.push_back(double{std::nearbyint(std::clamp(x[i] * inverse, -127.0f, 127.0f))});
   }
