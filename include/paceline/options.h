@@ -29,7 +29,7 @@ struct LoadOptions {
   // What products with quantised weights round their inputs to: auto, int8 (per row and group),
   // bfloat16; or plain: the weights are made plain numbers of `dtype` when they are loaded.
   std::string activations = "auto";
-  std::string kv_cache_dtype = "auto";  // auto: float32 for float32 models, else bfloat16
+  std::string kv_cache_dtype = "auto";  // auto: float32 for plain float32 models, else bfloat16
   std::optional<int64_t>
       max_model_len;  // context in tokens; default: the model's, if the cache holds it
   std::optional<int64_t> max_kv_size;  // bounds every layer to a rotating window of so many tokens

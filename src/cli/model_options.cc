@@ -122,8 +122,9 @@ constexpr OptionDef kModelOptions[] = {
      .kind = OptionKind::choice,
      .choices = "auto bfloat16 float16 float32",
      .default_text = "auto",
-     .help = "Type of stored keys and values: auto (float32 for float32 weights, else bfloat16), "
-             "bfloat16, float16 or float32.",
+     .help =
+         "Type of stored keys and values: auto (float32 for plain float32 weights, else bfloat16), "
+         "bfloat16, float16 or float32.",
      .group = OptionGroup::memory,
      .commands = kOnModel,
      .apply = [](Settings& s, const OptionValue& v) { s.load.kv_cache_dtype = as_text(v); }},

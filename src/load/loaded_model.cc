@@ -194,6 +194,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                             .weight_dtype = model.weight_dtype,
                             .activations = choose_activations(options.activations)};
   model.decoder = std::make_unique<Decoder>(context, std::move(config));
+  model.is_quantised = weights.has_read_grouped();
   return stack.digest();
 }
 
@@ -218,7 +219,8 @@ int64_t context_length(const LoadOptions& options, const CacheSize& size) {
 void build_engine(LoadedModel& model, const LoadOptions& options) {
   const DecoderConfig& config = model.decoder->config();
   check_context(options, config);
-  const DType automatic = model.weight_dtype == DType::f32 ? DType::f32 : DType::bf16;
+  const bool is_exact = model.weight_dtype == DType::f32 && !model.is_quantised;
+  const DType automatic = is_exact ? DType::f32 : DType::bf16;
   model.kv_dtype = choose_dtype(options.kv_cache_dtype, automatic, "--kv-cache-dtype");
   const CacheSize size = size_cache(config,
                                     {.block_size = options.block_size,

@@ -34,7 +34,8 @@ struct LoadedModel {
   bool has_chat_template = false;  // of its own
   ChatSetup chat;
   std::unique_ptr<Decoder> decoder;
-  DType weight_dtype = DType::f32;
+  DType weight_dtype = DType::f32;  // of plain weights
+  bool is_quantised = false;        // other weights are, and stay so
   DType kv_dtype = DType::f32;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;

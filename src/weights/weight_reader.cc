@@ -83,7 +83,10 @@ std::shared_ptr<const GroupedRows> WeightReader::read_grouped(std::string_view n
                                                               const Extents& shape) {
   const std::string in_file = file_name(name);
   auto rows = checkpoint_.read_grouped(in_file, shape);
-  if (rows != nullptr) note_read(in_file, rows->num_rows() * rows->row_length());
+  if (rows != nullptr) {
+    note_read(in_file, rows->num_rows() * rows->row_length());
+    has_read_grouped_ = true;
+  }
   return rows;
 }
 

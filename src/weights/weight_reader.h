@@ -39,6 +39,8 @@ class WeightReader {
 
   // Elements of all tensors read so far: the model's parameters once it is loaded.
   int64_t num_elements_read() const { return num_elements_read_; }
+  // Whether any of them came quantised.
+  bool has_read_grouped() const { return has_read_grouped_; }
 
  private:
   void note_read(std::string_view in_file, int64_t num_elements);
@@ -48,6 +50,7 @@ class WeightReader {
   std::string head_prefix_;  // of lm_head.weight
   std::vector<bool> read_;   // parallel to checkpoint_.entries()
   int64_t num_elements_read_ = 0;
+  bool has_read_grouped_ = false;
 };
 
 // Whether a checkpoint's name is that of a vision tower's or a projector's weight.
