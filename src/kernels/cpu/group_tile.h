@@ -17,6 +17,8 @@ constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
 constexpr int64_t kStepBytes = kPanelWidth * 4;
 constexpr int64_t kGroupPrefetchBytes = 4096;
 constexpr int64_t kLineLanes = 16;  // of four codes each
+// The shortest group: so many elements are taken without a branch.
+constexpr int kChunkElements = 16;
 
 struct GroupTile {
   const char* codes = nullptr;    // of the first row's inputs at the segment's start
@@ -77,6 +79,9 @@ template <int kBits, bool kOffsets, int kRows, int kVectors>
 void multiply_group_tile(const GroupTile& tile) {
   constexpr int kStepElements = 32 / kBits;
   constexpr int64_t kInputStep = kStepElements / 4 * IntProduct::kInputBytes;
+  // Weights of few rows come from memory; those of many stay in the cache, and the next rows'
+  // inputs are asked for.
+  constexpr bool kIsStreaming = kRows < 5;
   const char* inputs = tile.codes;
   const char* scales = tile.scales;
   const char* record = tile.records;
@@ -91,32 +96,43 @@ void multiply_group_tile(const GroupTile& tile) {
       for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
     }
     const char* codes = record + tile.code_offset;
-    for (int64_t step = 0; step < tile.group_size; step += kStepElements) {
-      Uints raw[kVectors];
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const char* const from = codes + panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
-        raw[v] = load_bits(from);
-        if (lane_of(v) % kLineLanes == 0) __builtin_prefetch(from + kGroupPrefetchBytes);
-      }
-      const auto add = [&]<int kHalf>() __attribute__((always_inline)) {
-        typename IntProduct::Weights weights[kVectors];
+    for (int64_t first = 0; first < tile.group_size; first += kChunkElements) {
+#pragma GCC unroll 4
+      for (int step = 0; step < kChunkElements / kStepElements; ++step) {
+        Uints raw[kVectors];
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
-          const Uints bits = kBits == 8 ? raw[v] : (raw[v] >> (4 * kHalf)) & 0x0F0F0F0Fu;
-          weights[v] = IntProduct::split(bits);
+          const char* const from = codes + panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
+          raw[v] = load_bits(from);
+          if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
+            __builtin_prefetch(from + kGroupPrefetchBytes);
+          }
         }
-#pragma GCC unroll 6
-        for (int r = 0; r < kRows; ++r) {
-          const auto x = IntProduct::input(inputs + r * stride + kHalf * IntProduct::kInputBytes);
+        const auto add = [&]<int kHalf>() __attribute__((always_inline)) {
+          typename IntProduct::Weights weights[kVectors];
 #pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) acc[r][v] = IntProduct::dot(acc[r][v], weights[v], x);
-        }
-      };
-      add.template operator()<0>();
-      if constexpr (kBits == 4) add.template operator()<1>();
-      codes += kStepBytes;
-      inputs += kInputStep;
+          for (int v = 0; v < kVectors; ++v) {
+            const Uints bits = kBits == 8 ? raw[v] : (raw[v] >> (4 * kHalf)) & 0x0F0F0F0Fu;
+            weights[v] = IntProduct::split(bits);
+          }
+#pragma GCC unroll 6
+          for (int r = 0; r < kRows; ++r) {
+            const auto x = IntProduct::input(inputs + r * stride + kHalf * IntProduct::kInputBytes);
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+              acc[r][v] = IntProduct::dot(acc[r][v], weights[v], x);
+            }
+          }
+        };
+        add.template operator()<0>();
+        if constexpr (kBits == 4) add.template operator()<1>();
+        codes += kStepBytes;
+        inputs += kInputStep;
+      }
+    }
+    if constexpr (!kIsStreaming) {
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(inputs + (kRows + r) * stride);
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
