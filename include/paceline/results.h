@@ -104,7 +104,11 @@ struct ModelInfo {
   int64_t num_parameters = 0;
   size_t weight_bytes = 0;    // as packed
   size_t kv_cache_bytes = 0;  // reserved for keys and values
-  std::string dtype;
+  std::string dtype;          // of plain weights
+  // Of the matrices that products read: bfloat16, or q4x64 (4 bits in groups of 64), or several.
+  std::string weight_format;
+  size_t decode_bytes = 0;        // of weights that one decoded token reads
+  bool integer_products = false;  // of quantised weights with inputs of 8 bits
   std::string kv_cache_dtype;
   bool has_tokenizer = false;
   bool has_chat_template = false;  // of its own

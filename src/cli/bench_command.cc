@@ -57,12 +57,11 @@ ModelBench bench_one(const Settings& settings, std::string_view shape, Session& 
   bench.info = llm.model_info();
   bench.device = llm.device_info();
   RooflineSampler roofline(choose_isa(), bench.device.num_threads);
-  bench.results =
-      measure_model(llm, model_costs(config), parse_dtype(bench.info.dtype).value_or(DType::bf16),
-                    {.prompt_tokens = settings.prompt_tokens,
-                     .output_tokens = settings.output_tokens,
-                     .repetitions = settings.repetitions},
-                    roofline);
+  bench.results = measure_model(llm, model_costs(config),
+                                {.prompt_tokens = settings.prompt_tokens,
+                                 .output_tokens = settings.output_tokens,
+                                 .repetitions = settings.repetitions},
+                                roofline);
   return bench;
 }
 
@@ -91,14 +90,16 @@ std::string bench_table(const std::vector<ModelBench>& benches) {
       "weights", "test", "tok/s", "reached", "machine", "share");
   for (const ModelBench& bench : benches) {
     for (const BenchResult& result : bench.results) {
-      const std::string_view unit = is_prefill(result) ? "GFLOP/s" : "GB/s";
+      const std::string_view products = bench.info.integer_products ? "GOP/s" : "GFLOP/s";
+      const std::string_view unit = is_prefill(result) ? products : "GB/s";
       const auto rate = [&](double value) {
         return fmt::format("{} {:<7}", grouped_number(value / 1e9), unit);
       };
-      table += fmt::format("{:<14} {:<9} {:<12} {:>10} {:>16} {:>16} {:>5.0f}%\n", bench.name,
-                           bench.info.dtype, fmt::format("{} {}", result.test, result.tokens),
-                           grouped_number(result.tokens_per_s), rate(result.work_per_s),
-                           rate(result.roofline_per_s), 100 * result.fraction);
+      table +=
+          fmt::format("{:<14} {:<9} {:<12} {:>10} {:>16} {:>16} {:>5.0f}%\n", bench.name,
+                      bench.info.weight_format, fmt::format("{} {}", result.test, result.tokens),
+                      grouped_number(result.tokens_per_s), rate(result.work_per_s),
+                      rate(result.roofline_per_s), 100 * result.fraction);
     }
   }
   return table + vdpbf16ps_lines(benches);
@@ -114,7 +115,10 @@ std::string bench_json(const std::vector<ModelBench>& benches) {
   for (const ModelBench& bench : benches) {
     for (const BenchResult& result : bench.results) {
       const bool flops = is_prefill(result);
-      writer.begin_object().member("model", bench.name).member("dtype", bench.info.dtype);
+      writer.begin_object()
+          .member("model", bench.name)
+          .member("dtype", bench.info.dtype)
+          .member("weight_format", bench.info.weight_format);
       writer.member("test", result.test).member("tokens", result.tokens);
       writer.member("tokens_per_second", result.tokens_per_s);
       writer.member(flops ? "flops_per_second" : "bytes_per_second", result.work_per_s);

@@ -69,13 +69,16 @@ double RooflineSampler::sample_vdpbf16ps() {
   return measure_vdpbf16ps_flops_per_s(threads_, kSampleSeconds);
 }
 
-std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, DType weight_dtype,
-                                       const BenchSizes& sizes, RooflineSampler& roofline) {
+std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, const BenchSizes& sizes,
+                                       RooflineSampler& roofline) {
+  const ModelInfo model = llm.model_info();
   const double flops_per_token = 2.0 * static_cast<double>(costs.block_weights);
-  const double bytes_per_token = static_cast<double>(costs.weights_per_decoded_token()) *
-                                 static_cast<double>(dtype_bytes(weight_dtype));
-  const auto flops_rate = [weight_dtype](const Roofline& r) {
-    return weight_dtype == DType::bf16 ? r.bf16_flops_per_s : r.f32_flops_per_s;
+  const auto bytes_per_token = static_cast<double>(model.decode_bytes);
+  const bool is_bf16 = !model.integer_products && model.weight_format != dtype_name(DType::f32) &&
+                       model.weight_format != dtype_name(DType::f16);
+  const auto flops_rate = [&](const Roofline& r) {
+    if (model.integer_products) return r.int8_ops_per_s;
+    return is_bf16 ? r.bf16_flops_per_s : r.f32_flops_per_s;
   };
   // The machine's state changes within minutes: each run counts against the samples around it.
   std::vector<Sample> prefill, decode;
@@ -87,11 +90,10 @@ std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, DType 
     // The first token comes out of the prefill.
     const double decode_rate = run(llm, 1, sizes.output_tokens + 1).decode_tokens_per_second;
     const Roofline after = roofline.sample();
-    prefill.push_back(
-        {.tokens_per_s = prefill_rate,
-         .work_per_s = prefill_rate * flops_per_token,
-         .roofline_per_s = (flops_rate(before) + flops_rate(between)) / 2,
-         .vdpbf16ps_flops_per_s = weight_dtype == DType::bf16 ? roofline.sample_vdpbf16ps() : 0});
+    prefill.push_back({.tokens_per_s = prefill_rate,
+                       .work_per_s = prefill_rate * flops_per_token,
+                       .roofline_per_s = (flops_rate(before) + flops_rate(between)) / 2,
+                       .vdpbf16ps_flops_per_s = is_bf16 ? roofline.sample_vdpbf16ps() : 0});
     decode.push_back({.tokens_per_s = decode_rate,
                       .work_per_s = decode_rate * bytes_per_token,
                       .roofline_per_s = (between.read_bytes_per_s + after.read_bytes_per_s) / 2});

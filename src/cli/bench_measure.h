@@ -23,7 +23,7 @@ struct BenchResult {
   std::string test;  // "prefill" or "decode"
   int64_t tokens = 0;
   double tokens_per_s = 0;
-  double work_per_s = 0;      // floating-point operations, or bytes of weights read
+  double work_per_s = 0;      // operations, or bytes of weights read
   double roofline_per_s = 0;  // the same at best
   double fraction = 0;        // of the roofline
   // Of bfloat16 products, beside their roofline: what vdpbf16ps alone does at best; 0: not there.
@@ -44,7 +44,7 @@ class RooflineSampler {
   Memory memory_;
 };
 
-std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, DType weight_dtype,
-                                       const BenchSizes& sizes, RooflineSampler& roofline);
+std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, const BenchSizes& sizes,
+                                       RooflineSampler& roofline);
 
 }  // namespace paceline

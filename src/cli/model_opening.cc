@@ -23,7 +23,7 @@ void say_opened(const LLM& llm, double seconds, Session& session) {
   const DeviceInfo device = llm.device_info();
   session.say(fmt::format("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s",
                           model.path, model.family, model.num_layers,
-                          parameters_text(model.num_parameters), model.dtype, seconds));
+                          parameters_text(model.num_parameters), model.weight_format, seconds));
   session.say(
       fmt::format("memory: weights {}, keys and values {} ({}) for contexts of up to {} tokens",
                   bytes_text(static_cast<double>(model.weight_bytes)),

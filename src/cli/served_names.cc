@@ -12,7 +12,8 @@ std::vector<std::string> served_names(const Settings& settings) {
       settings.load.model.empty() ? model_path(settings).string() : settings.load.model;
   std::filesystem::path last = std::filesystem::path(path).lexically_normal();
   if (!last.has_filename()) last = last.parent_path();
-  std::vector<std::string> names = {last.filename().string()};
+  const bool is_gguf = last.extension() == ".gguf";
+  std::vector<std::string> names = {(is_gguf ? last.stem() : last.filename()).string()};
   if (names[0] != path) names.push_back(path);
   return names;
 }

@@ -18,7 +18,7 @@ PackedMatrix make_matrix(const PackedGroups& groups, int64_t n, int64_t k, Memor
   matrix.groups = groups;
   matrix.n = n;
   matrix.k = k;
-  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.num_panels() * matrix.panel_bytes()));
+  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.bytes()));
   return matrix;
 }
 
@@ -154,8 +154,7 @@ PackedMatrix gather_group_columns(const PackedMatrix& matrix, std::span<const in
   const PackedGroups& groups = *matrix.groups;
   PackedMatrix gathered =
       make_matrix(groups, static_cast<int64_t>(columns.size()), matrix.k, memory);
-  std::memset(gathered.storage.get(), 0,
-              static_cast<size_t>(gathered.num_panels() * gathered.panel_bytes()));
+  std::memset(gathered.storage.get(), 0, static_cast<size_t>(gathered.bytes()));
   for (int64_t i = 0; i < gathered.n; ++i) {
     const int64_t n = columns[static_cast<size_t>(i)];
     const int64_t from = n % kPanelWidth, to = i % kPanelWidth;

@@ -91,11 +91,16 @@ PackedMatrix make_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {
   matrix.dtype = dtype;
   matrix.n = n;
   matrix.k = k;
-  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.num_panels() * matrix.panel_bytes()));
+  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.bytes()));
   return matrix;
 }
 
 }  // namespace
+
+std::string PackedMatrix::format_name() const {
+  if (!groups) return std::string(dtype_name(dtype));
+  return fmt::format("q{}x{}", groups->grouping.bits, groups->grouping.group_size);
+}
 
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
                          ThreadPool& threads) {

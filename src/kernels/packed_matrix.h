@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/thread_pool.h"
 #include "kernels/packed_groups.h"
@@ -43,6 +44,9 @@ struct PackedMatrix {
                                : padded_k() * kPanelWidth * int64_t(dtype_bytes(dtype)));
   }
   int64_t panel_elements() const { return panel_bytes() / int64_t(dtype_bytes(dtype)); }
+  int64_t bytes() const { return num_panels() * panel_bytes(); }
+  // "bfloat16", or of quantised weights bits and group size: "q4x64".
+  std::string format_name() const;
   const void* panel(int64_t index) const {
     return static_cast<const char*>(storage.get()) + index * panel_bytes();
   }

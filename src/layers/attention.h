@@ -1,6 +1,8 @@
 // SelfAttention projects, rotates and stores a batch's rows, then lets each attend to its sequence.
 #pragma once
 
+#include <array>
+
 #include <optional>
 #include <string>
 
@@ -31,6 +33,8 @@ class SelfAttention {
   // x, out [rows, hidden]; `rope_table` from Rope::table for these rows.
   void forward(Backend& backend, const Tensor& x, const Tensor& rope_table, const GroupBatch& group,
                const KvStore& store, Scratch& scratch, const Tensor& out) const;
+
+  std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 
  private:
   AttentionConfig config_;

@@ -2,6 +2,8 @@
 // 2020).
 #pragma once
 
+#include <array>
+
 #include <string>
 
 #include "layers/linear.h"
@@ -23,6 +25,8 @@ class GatedMlp {
 
   // x, out [rows, hidden]
   void forward(Backend& backend, const Tensor& x, Scratch& scratch, const Tensor& out) const;
+
+  std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }
 
  private:
   MlpConfig config_;

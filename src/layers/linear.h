@@ -30,9 +30,10 @@ class Linear {
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
   int64_t out_features() const;
+  // As packed: one, or several where projections are quantised in different ways.
+  std::span<const PackedMatrix> weights() const { return weights_; }
 
  private:
-  // One for all projections, or several where they are quantised in different ways.
   std::vector<PackedMatrix> weights_;
   std::optional<OwnedTensor> bias_;  // [out_features] float32
 };

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "llm/llm_state.h"
 #include "load/cache_sizing.h"
+#include "load/weight_info.h"
 #include "text/make_request.h"
 
 namespace paceline {
@@ -123,6 +124,7 @@ DeviceInfo LLM::device_info() const {
 ModelInfo LLM::model_info() const {
   const LoadedModel& model = *open_state().model;
   const DecoderConfig& config = model.decoder->config();
+  const WeightInfo weights = weight_info(*model.decoder);
   return {.path = model.path.string(),
           .family = config.family,
           .num_layers = config.num_layers(),
@@ -132,6 +134,9 @@ ModelInfo LLM::model_info() const {
           .weight_bytes = model.weight_bytes,
           .kv_cache_bytes = model.kv_bytes,
           .dtype = std::string(dtype_name(model.weight_dtype)),
+          .weight_format = weights.format,
+          .decode_bytes = weights.bytes,
+          .integer_products = weights.integer_products,
           .kv_cache_dtype = std::string(dtype_name(model.kv_dtype)),
           .has_tokenizer = model.tokenizer.has_value(),
           .has_chat_template = model.has_chat_template,

@@ -97,6 +97,14 @@ void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const Gro
   backend.add(residual, branch, residual);
 }
 
+void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
+  for (const auto& products : {attention_.products(), mlp_.products()}) {
+    for (const Linear* const product : products) {
+      for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
+    }
+  }
+}
+
 Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     : config_(std::move(config)),
       embedding_(load_table(context, "embed_tokens.weight", config_)),
@@ -156,6 +164,13 @@ void Decoder::column_logits(Backend& backend, const Tensor& hidden, const Packed
                             const Tensor& out) const {
   backend.matmul(hidden, columns, nullptr, out);
   if (config_.final_soft_cap > 0) backend.soft_cap(out, config_.final_soft_cap, out);
+}
+
+std::vector<const PackedMatrix*> Decoder::weights() const {
+  std::vector<const PackedMatrix*> weights;
+  for (const DecoderBlock& block : blocks_) block.list_weights(weights);
+  weights.push_back(&head());
+  return weights;
 }
 
 std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks) const {

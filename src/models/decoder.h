@@ -27,6 +27,9 @@ class DecoderBlock {
   void forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
                const KvStore& store, Scratch& scratch, const Tensor& residual) const;
 
+  // Every matrix that a row passes.
+  void list_weights(std::vector<const PackedMatrix*>& weights) const;
+
  private:
   RmsNorm before_attention_;
   SelfAttention attention_;
@@ -65,6 +68,9 @@ class Decoder {
   // The cache group that a layer's keys and values belong to.
   int cache_group(int64_t layer) const { return block_groups_[static_cast<size_t>(layer)]; }
   const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
+
+  // Every matrix that a decoded token passes, the head last.
+  std::vector<const PackedMatrix*> weights() const;
 
   // What each layer keeps per token, for KvStorage; num_blocks of each group in group order.
   std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;

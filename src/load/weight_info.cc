@@ -1,0 +1,24 @@
+#include "load/weight_info.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace paceline {
+
+WeightInfo weight_info(const Decoder& decoder) {
+  WeightInfo info;
+  std::vector<std::string> formats;
+  for (const PackedMatrix* const matrix : decoder.weights()) {
+    info.bytes += static_cast<size_t>(matrix->bytes());
+    if (matrix->groups && matrix->groups->activations == ActivationType::int8) {
+      info.integer_products = true;
+    }
+    const std::string format = matrix->format_name();
+    if (std::find(formats.begin(), formats.end(), format) != formats.end()) continue;
+    formats.push_back(format);
+    info.format += (formats.size() == 1 ? "" : "+") + format;
+  }
+  return info;
+}
+
+}  // namespace paceline
