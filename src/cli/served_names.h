@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-// The names given, else the last part of the model's path and the path; the first is its name.
+// The names given, else the last part of the model's path (without .gguf) and the path; the first
+// is its name.
 std::vector<std::string> served_names(const Settings& settings);
 
 }  // namespace paceline
