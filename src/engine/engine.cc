@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -9,9 +10,10 @@ namespace paceline {
 namespace {
 
 int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
-  constexpr int64_t kPools = 4;
-  return limits.max_queued_tokens > 0 ? limits.max_queued_tokens
-                                      : kPools * cache.capacity_tokens(1);
+  constexpr int64_t kPools = 4, kUnbounded = std::numeric_limits<int64_t>::max();
+  if (limits.max_queued_tokens > 0) return limits.max_queued_tokens;
+  const int64_t capacity = cache.capacity_tokens(1);  // of nothing but windows: unbounded
+  return capacity > kUnbounded / kPools ? kUnbounded : kPools * capacity;
 }
 
 }  // namespace
