@@ -4,12 +4,23 @@
 #include <vector>
 
 namespace paceline {
+namespace {
+
+// Without what fills up panels.
+int64_t bytes_of(const PackedMatrix& matrix) {
+  if (matrix.groups) {
+    return matrix.n * matrix.num_groups() * matrix.groups->group_bytes() / kPanelWidth;
+  }
+  return matrix.n * matrix.k * static_cast<int64_t>(dtype_bytes(matrix.dtype));
+}
+
+}  // namespace
 
 WeightInfo weight_info(const Decoder& decoder) {
   WeightInfo info;
   std::vector<std::string> formats;
   for (const PackedMatrix* const matrix : decoder.weights()) {
-    info.bytes += static_cast<size_t>(matrix->bytes());
+    info.bytes += static_cast<size_t>(bytes_of(*matrix));
     if (matrix->groups && matrix->groups->activations == ActivationType::int8) {
       info.integer_products = true;
     }
