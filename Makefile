@@ -46,7 +46,7 @@ test-release: ## The tests on the optimised build
 
 asan: ## The tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(DEPS) build test
-	$(CONFIGURE) asan -DPACELINE_TESTS=ON
+	$(CONFIGURE) asan -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=1800
 	$(BUILD) asan
 	$(CTEST) asan
 
