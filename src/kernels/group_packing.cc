@@ -53,18 +53,42 @@ float load_half(const uint8_t* halves, int64_t index) {
   return to_float(half);
 }
 
-void pack_codes(const uint8_t* codes, int bits, int64_t size, int64_t column, uint8_t* to) {
-  if (bits == 8) {
-    for (int64_t k = 0; k < size; k += 4) {
-      std::memcpy(to + (k / 4 * kPanelWidth + column) * 4, codes + k, 4);
+// The bits of each code from `shift` on, into a plane of kWidth bits a code.
+template <int kWidth>
+void pack_plane(const uint8_t* codes, int64_t size, int shift, int64_t column, uint8_t* plane) {
+  constexpr int64_t kInByte = 8 / kWidth;
+  for (int64_t k = 0; k < size; k += 4 * kInByte) {
+    uint8_t* const word = plane + code_place(kWidth, k, column).byte;
+    for (int64_t b = 0; b < 4; ++b) {
+      int byte = 0;
+      for (int64_t j = 0; j < kInByte; ++j) {
+        byte |= (codes[k + 4 * j + b] >> shift & ((1 << kWidth) - 1)) << (kWidth * j);
+      }
+      word[b] = static_cast<uint8_t>(byte);
     }
-    return;
   }
-  for (int64_t k = 0; k < size; k += 8) {
-    uint8_t* const bytes = to + (k / 8 * kPanelWidth + column) * 4;
-    for (int64_t i = 0; i < 4; ++i) {
-      bytes[i] = static_cast<uint8_t>((codes[k + i] & 15) | (codes[k + 4 + i] << 4));
-    }
+}
+
+void pack_plane(int width, const uint8_t* codes, int64_t size, int shift, int64_t column,
+                uint8_t* plane) {
+  switch (width) {
+    case 1:
+      return pack_plane<1>(codes, size, shift, column, plane);
+    case 2:
+      return pack_plane<2>(codes, size, shift, column, plane);
+    case 4:
+      return pack_plane<4>(codes, size, shift, column, plane);
+    default:
+      return pack_plane<8>(codes, size, shift, column, plane);
+  }
+}
+
+void pack_codes(const uint8_t* codes, int bits, int64_t size, int64_t column, uint8_t* to) {
+  const CodePlanes planes = code_planes(bits);
+  pack_plane(planes.low, codes, size, 0, column, to);
+  if (planes.high > 0) {
+    uint8_t* const high = to + size * kPanelWidth * planes.low / 8;
+    pack_plane(planes.high, codes, size, planes.low, column, high);
   }
 }
 
@@ -116,7 +140,7 @@ void check_parts(std::span<const GroupedRows* const> parts) {
   const Grouping grouping = parts[0]->grouping();
   const int64_t size = grouping.group_size, k = parts[0]->row_length();
   PL_CHECK(
-      (grouping.bits == 4 || grouping.bits == 8) &&
+      can_pack_codes(grouping.bits, size) &&
           (size == 16 || size == 32 || size == 64 || size == 128) && k > 0 && k % size == 0,
       fmt::format("pack_groups: {} bits in groups of {} in rows of {}", grouping.bits, size, k));
   for (const GroupedRows* const part : parts) {
@@ -188,9 +212,9 @@ GroupColumn unpack_group_column(const PackedMatrix& matrix, int64_t n) {
                                  ? load_half(record + kPanelWidth * 2, column) * factor
                                  : -static_cast<float>(*groups.grouping.zero_point) * scale);
     for (int64_t k = 0; k < size; ++k) {
-      const CodePlace place = code_place(groups.grouping.bits, k, column);
-      const int code = record[groups.scale_bytes() + place.byte] >> place.shift;
-      result.codes.push_back(static_cast<uint8_t>(groups.grouping.bits == 4 ? code & 15 : code));
+      const int code =
+          read_code(record + groups.scale_bytes(), groups.grouping.bits, size, k, column);
+      result.codes.push_back(static_cast<uint8_t>(code));
     }
   }
   return result;

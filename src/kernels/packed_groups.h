@@ -17,8 +17,9 @@ enum class ActivationType : uint8_t {
 
 // A panel of 32 columns is a head, [32] float32 factors of the columns, then one record per group:
 //   scales   [32] float16, offsets [32] float16 where groups have their own
-//   codes    8 bits: [group / 4][32][4] bytes; 4 bits: [group / 8][32][4] bytes, whose low halves
-//            are elements 0 to 3 of eight, the high halves 4 to 7
+//   codes    a plane of their low bits, [group * width / 32][32][4] bytes, then of codes of 3, 5
+//            and 6 bits a plane of their high bits (code_planes()). Byte b of word w holds elements
+//            4 * j + b for all j of the word, the first in its lowest bits.
 // Scales and offsets are stored divided by the factor of their column, a power of two that brings
 // the largest near one, so that float16 is wide enough for any format.
 struct PackedGroups {
@@ -33,15 +34,44 @@ struct PackedGroups {
 
 constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
 
-// Where the code of element `k` of a group and a column stands in the record's codes, and by how
-// much that byte is to be shifted right.
+// How many of a code's bits stand in the plane of low bits, and how many in that of high ones.
+struct CodePlanes {
+  int low = 0;
+  int high = 0;
+};
+constexpr CodePlanes code_planes(int bits) {
+  if (bits == 8) return {8, 0};
+  return bits < 4 ? CodePlanes{2, bits - 2} : CodePlanes{4, bits - 4};
+}
+
+// Whether the planes of such codes fill whole words in every group.
+constexpr bool can_pack_codes(int bits, int64_t group_size) {
+  if (bits < 2 || bits > 8 || bits == 7) return false;
+  return group_size % (code_planes(bits).high == 1 ? 32 : 16) == 0;
+}
+
+// Where the bits of element `k` of a group and a column stand in a plane of so many bits a code.
 struct CodePlace {
   int64_t byte;
   int shift;
 };
-constexpr CodePlace code_place(int bits, int64_t k, int64_t column) {
-  if (bits == 8) return {(k / 4 * kPanelWidth + column) * 4 + k % 4, 0};
-  return {(k / 8 * kPanelWidth + column) * 4 + k % 4, k % 8 < 4 ? 0 : 4};
+constexpr CodePlace code_place(int width, int64_t k, int64_t column) {
+  const int64_t j = k / 4, in_byte = 8 / width;
+  return {(j / in_byte * kPanelWidth + column) * 4 + k % 4, static_cast<int>(j % in_byte) * width};
+}
+
+// The code of element `k` of a column, in the codes of one group's record.
+constexpr int read_code(const uint8_t* codes, int bits, int64_t group_size, int64_t k,
+                        int64_t column) {
+  const CodePlanes planes = code_planes(bits);
+  const CodePlace low = code_place(planes.low, k, column);
+  int code = codes[low.byte] >> low.shift & ((1 << planes.low) - 1);
+  if (planes.high > 0) {
+    const CodePlace high = code_place(planes.high, k, column);
+    const uint8_t byte = codes[group_size * kPanelWidth * planes.low / 8 + high.byte];
+    code |= (byte >> high.shift & ((1 << planes.high) - 1)) << planes.low;
+  }
+  return code;
 }
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ namespace paceline {
 
 // How the elements of a matrix share scales.
 struct Grouping {
-  int bits = 4;             // 4: every code is below 16; 8: below 256
+  int bits = 4;  // 2 to 6, or 8: every code is below 2^bits; 3 and 5 want groups of 32 or more
   int64_t group_size = 32;  // consecutive elements of a row: 16, 32, 64 or 128; divides the row
   // The code that stands for zero, in every group: the offset is -zero_point * scale. Without one
   // each group has an offset of its own.

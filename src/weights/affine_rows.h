@@ -29,7 +29,7 @@ class AffineRows : public GroupedRows {
   int64_t num_rows() const override { return tensors_.words.size(0); }
   int64_t row_length() const override { return num_groups() * format_.group_size; }
   Grouping grouping() const override {
-    return {.bits = format_.bits <= 4 ? 4 : 8, .group_size = format_.group_size, .zero_point = {}};
+    return {.bits = format_.bits, .group_size = format_.group_size, .zero_point = {}};
   }
   DType value_dtype() const override { return tensors_.scales.dtype(); }
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,

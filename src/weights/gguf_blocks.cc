@@ -43,7 +43,7 @@ struct Q41 {
 
 struct Q50 {
   static constexpr GgufType kType = GgufType::q5_0;
-  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 16};
+  static constexpr Grouping kGrouping{.bits = 5, .group_size = 32, .zero_point = 16};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
                      float* offsets) {
     scales[0] = half_at(block);
@@ -55,7 +55,7 @@ struct Q50 {
 
 struct Q51 {
   static constexpr GgufType kType = GgufType::q5_1;
-  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
+  static constexpr Grouping kGrouping{.bits = 5, .group_size = 32};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
                      float* offsets) {
     scales[0] = half_at(block);
@@ -90,7 +90,7 @@ struct Iq4Nl {
 // scales [16], pairs [64], d, dmin.
 struct Q2K {
   static constexpr GgufType kType = GgufType::q2_k;
-  static constexpr Grouping kGrouping{.bits = 4, .group_size = 16};
+  static constexpr Grouping kGrouping{.bits = 2, .group_size = 16};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
                      float* offsets) {
     const float d = half_at(block + 80);
@@ -158,7 +158,7 @@ struct Q4K {
 // d, dmin, scales and minima [12], fifth bits [32], nibbles [128].
 struct Q5K {
   static constexpr GgufType kType = GgufType::q5_k;
-  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32};
+  static constexpr Grouping kGrouping{.bits = 5, .group_size = 32};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
                      float* offsets) {
     decode_scales_and_minima(block, scales, offsets);
@@ -170,7 +170,7 @@ struct Q5K {
 // Nibbles [128], high pairs [64], scales [16] signed, d.
 struct Q6K {
   static constexpr GgufType kType = GgufType::q6_k;
-  static constexpr Grouping kGrouping{.bits = 8, .group_size = 16, .zero_point = 32};
+  static constexpr Grouping kGrouping{.bits = 6, .group_size = 16, .zero_point = 32};
   static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
                      float* offsets) {
     const float d = half_at(block + 208);

@@ -87,19 +87,27 @@ std::vector<WeightType> make_weight_types() {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     types.push_back({std::string(dtype_name(dtype)), dtype, {}});
   }
+  const auto add = [&](int bits, int64_t size, bool has_offsets, ActivationType activations) {
+    Grouping grouping{.bits = bits, .group_size = size, .zero_point = 1 << (bits - 1)};
+    if (has_offsets) grouping.zero_point.reset();
+    types.push_back({fmt::format("q{}x{}{}{}", bits, size, has_offsets ? " offsets" : "",
+                                 activations == ActivationType::bf16 ? " as bfloat16" : ""),
+                     DType::bf16, PackedGroups{grouping, activations}});
+  };
   for (const int bits : {4, 8}) {
     for (const int64_t size : {16, 32, 64, 128}) {
       for (const bool has_offsets : {false, true}) {
-        Grouping grouping{.bits = bits, .group_size = size, .zero_point = 1 << (bits - 1)};
-        if (has_offsets) grouping.zero_point.reset();
-        const auto name = fmt::format("q{}x{}{}", bits, size, has_offsets ? " offsets" : "");
-        types.push_back({name, DType::bf16, PackedGroups{grouping, ActivationType::int8}});
-        if (size == 32 || size == 64) {
-          types.push_back(
-              {name + " as bfloat16", DType::bf16, PackedGroups{grouping, ActivationType::bf16}});
-        }
+        add(bits, size, has_offsets, ActivationType::int8);
+        if (size == 32 || size == 64) add(bits, size, has_offsets, ActivationType::bf16);
       }
     }
+  }
+  // The other widths are widened to 8 bits before they are multiplied.
+  for (const int bits : {2, 3, 5, 6}) {
+    const int64_t shortest = can_pack_codes(bits, 16) ? 16 : 32;
+    add(bits, shortest, false, ActivationType::int8);
+    add(bits, 64, true, ActivationType::int8);
+    add(bits, shortest, true, ActivationType::bf16);
   }
   return types;
 }
@@ -115,6 +123,10 @@ double WeightType::bytes() const {
   if (!groups) return static_cast<double>(dtype_bytes(dtype));
   return static_cast<double>(groups->group_bytes()) /
          static_cast<double>(groups->grouping.group_size * kPanelWidth);
+}
+
+std::unique_ptr<GroupedRows> random_rows(Grouping grouping, int64_t n, int64_t k, uint64_t seed) {
+  return std::make_unique<RandomRows>(grouping, n, k, seed);
 }
 
 const std::vector<WeightType>& weight_types() {

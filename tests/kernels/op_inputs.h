@@ -46,9 +46,12 @@ struct WeightType {
   // Of one weight with its share of scales.
   double bytes() const;
 };
-// The plain ones, then every width of codes with every group size, with and without offsets.
+// The plain ones, codes of 4 and 8 bits with every group size, with and without offsets, and some
+// of every other width.
 const std::vector<WeightType>& weight_types();
-// Codes, scales and offsets at random; k as row_length says.
+// Weights of about one in magnitude; k as row_length says.
+std::unique_ptr<GroupedRows> random_rows(Grouping grouping, int64_t n, int64_t k, uint64_t seed);
+// The same, packed.
 PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, const WeightType& type, int64_t n,
                            int64_t k, uint64_t seed);
 

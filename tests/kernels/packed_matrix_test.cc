@@ -80,6 +80,58 @@ TEST(PackedMatrix, ReadsStridedAndMisalignedParts) {
   EXPECT_EQ(row_of(matrix, 4), rounded_row(memory, weights.view, 4, DType::bf16));
 }
 
+// Scales that are powers of two are exact in every step, so the values come back as they were.
+class EvenRows : public GroupedRows {
+ public:
+  explicit EvenRows(const GroupedRows& rows) : rows_(rows) {}
+  int64_t num_rows() const override { return rows_.num_rows(); }
+  int64_t row_length() const override { return rows_.row_length(); }
+  Grouping grouping() const override { return rows_.grouping(); }
+  DType value_dtype() const override { return DType::f32; }
+  void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                  std::span<float> offsets) const override {
+    rows_.read_codes(row, codes, scales, offsets);
+    for (size_t g = 0; g < scales.size(); ++g) {
+      scales[g] = g % 2 == 0 ? 0.25f : -2.0f;
+      offsets[g] = static_cast<float>(g % 5) * 0.5f;
+    }
+  }
+  void read_values(int64_t, std::span<float>) const override {}
+  std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
+
+ private:
+  const GroupedRows& rows_;
+};
+
+TEST(PackedMatrix, CodesOfEveryWidthComeBack) {
+  Memory memory;
+  ThreadPool threads(2);
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    for (const int64_t size : {16, 32, 64, 128}) {
+      if (!can_pack_codes(bits, size)) continue;
+      const auto random = random_rows({.bits = bits, .group_size = size}, 40, 3 * size, 7);
+      const EvenRows rows(*random);
+      const GroupedRows* const part = &rows;
+      const PackedMatrix matrix =
+          pack_groups(std::span(&part, 1), ActivationType::int8, memory, threads);
+      std::vector<uint8_t> codes(static_cast<size_t>(matrix.k));
+      std::vector<float> scales(3), offsets(3);
+      const PackedMatrix gathered = gather_columns(matrix, std::vector<int32_t>{39, 33}, memory);
+      for (int64_t n = 0; n < matrix.n; ++n) {
+        rows.read_codes(n, codes, scales, offsets);
+        std::vector<float> expected;
+        for (size_t k = 0; k < codes.size(); ++k) {
+          const size_t g = k / static_cast<size_t>(size);
+          expected.push_back(scales[g] * static_cast<float>(codes[k]) + offsets[g]);
+        }
+        EXPECT_EQ(row_of(matrix, n), expected) << bits << " bits, groups of " << size;
+      }
+      EXPECT_EQ(row_of(gathered, 0), row_of(matrix, 39)) << bits;
+      EXPECT_EQ(row_of(gathered, 1), row_of(matrix, 33)) << bits;
+    }
+  }
+}
+
 TEST(PackedMatrix, GathersColumnsInTheOrderAsked) {
   Memory memory;
   ThreadPool threads(1);

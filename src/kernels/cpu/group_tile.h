@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cpu/int_products.h"
+#include "kernels/cpu/panel_codes.h"
 #include "kernels/packed_layout.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
@@ -13,8 +14,6 @@ constexpr int kGroupSums = kAccumulators / 2 - (kAccumulators < 24 ? 2 : 0);
 constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
 constexpr int kMinGroupVectors = 2;
 constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
-// Of the codes of four elements (or halves of eight) in one panel.
-constexpr int64_t kStepBytes = kPanelWidth * 4;
 constexpr int64_t kGroupPrefetchBytes = 4096;
 constexpr int64_t kLineLanes = 16;  // of four codes each
 // The shortest group: so many elements are taken without a branch.

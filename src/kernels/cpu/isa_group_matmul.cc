@@ -1,12 +1,13 @@
-// Products with quantised matrices in integers. Codes of 4 bits and few rows are taken apart in
-// registers; for many rows a panel is widened to 8 bits once, to the same sums.
+// Products with quantised matrices in integers. Tiles read codes of 8 bits and, for few rows, of 4;
+// panels of other widths, and those of 4 bits that many rows meet, are widened to 8 bits first, to
+// the same sums.
 #include "kernels/cpu/group_tile.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// From how many rows on widening a panel pays.
+// From how many rows on widening a panel of 4 bits pays.
 constexpr int64_t kWideningRows = 3 * kMaxGroupRows;
 // What the second-level cache holds of inputs at once.
 constexpr int64_t kBlockInputBytes = 768 * 1024;
@@ -128,7 +129,26 @@ Segment stored_segment(const GroupPanels& weights, int64_t panel, int64_t first_
           .bits = weights.bits};
 }
 
-// A segment of one panel of 4 bits with its codes widened to 8, in scratch.
+// The codes of one group, one to a byte.
+template <int kBits>
+void widen_codes(const char* codes, int64_t group_size, char* to) {
+  using Codes = PanelCodes<kBits>;
+  const char* low = codes;
+  const char* high = codes + group_size * kPanelWidth * Codes::kPlanes.low / 8;
+  for (int64_t k = 0; k < group_size; k += Codes::kElements) {
+    for (int64_t i = 0; i < kStepBytes; i += int64_t{sizeof(Uints)}) {
+      for_each_four<Codes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
+        const Uints bytes = Codes::template read<kFour>(low + i, high + i);
+        __builtin_memcpy(to + kFour * kStepBytes + i, &bytes, sizeof(bytes));
+      });
+    }
+    low += Codes::kLowBytes;
+    high += Codes::kHighBytes;
+    to += Codes::kElements * kPanelWidth;
+  }
+}
+
+// A segment of one panel with its codes widened to 8 bits, in scratch.
 Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* scratch) {
   const int64_t groups = stored.length / weights.group_size;
   const int64_t header = scale_bytes(weights);
@@ -138,23 +158,14 @@ Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* s
   wide.group_bytes = header + weights.group_size * kPanelWidth;
   const char* from = stored.records;
   auto* to = static_cast<char*>(scratch);
-  for (int64_t g = 0; g < groups; ++g) {
-    __builtin_memcpy(to, from, static_cast<size_t>(header));
-    const char* codes = from + header;
-    char* bytes = to + header;
-    for (int64_t k = 0; k < weights.group_size; k += 8) {
-      for (int64_t i = 0; i < kStepBytes; i += int64_t{sizeof(Uints)}) {
-        const Uints raw = load_bits(codes + i);
-        const Uints low = raw & 0x0F0F0F0Fu, high = (raw >> 4) & 0x0F0F0F0Fu;
-        __builtin_memcpy(bytes + i, &low, sizeof(low));
-        __builtin_memcpy(bytes + kStepBytes + i, &high, sizeof(high));
-      }
-      codes += kStepBytes;
-      bytes += 2 * kStepBytes;
+  with_code_bits(weights.bits, [&]<int kBits>() {
+    for (int64_t g = 0; g < groups; ++g) {
+      __builtin_memcpy(to, from, static_cast<size_t>(header));
+      widen_codes<kBits>(from + header, weights.group_size, to + header);
+      from += stored.group_bytes;
+      to += wide.group_bytes;
     }
-    from += stored.group_bytes;
-    to += wide.group_bytes;
-  }
+  });
   return wide;
 }
 
@@ -180,7 +191,7 @@ void multiply_many(const GroupTask& task) {
   for (int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
     for (int64_t k = 0; k < task.weights.k; k += kSegmentLength) {
       Segment segment = stored_segment(task.weights, panel, k);
-      if (segment.bits == 4) segment = widen_segment(task.weights, segment, task.scratch);
+      if (segment.bits != 8) segment = widen_segment(task.weights, segment, task.scratch);
       for (int64_t row = 0; row < task.num_rows; row += block_rows) {
         multiply_segment(task, segment, row, min_of(block_rows, task.num_rows - row), panel, 1);
       }
@@ -189,8 +200,9 @@ void multiply_many(const GroupTask& task) {
 }
 
 void matmul_groups(const GroupTask& task) {
-  const bool few =
-      task.num_rows <= kMaxGroupRows || (task.weights.bits == 4 && task.num_rows < kWideningRows);
+  const int64_t rows = task.num_rows;
+  const int bits = task.weights.bits;
+  const bool few = (bits == 8 && rows <= kMaxGroupRows) || (bits == 4 && rows < kWideningRows);
   if (few) {
     multiply_few(task);
   } else {

@@ -2,6 +2,7 @@
 // bfloat16, rows of a quantised embedding.
 #include "kernels/cpu/int_products.h"
 #include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/panel_codes.h"
 #include "kernels/packed_layout.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
@@ -133,34 +134,40 @@ PL_INLINE void expand_codes(const Affine& affine, Uints codes, uint32_t* to) {
   __builtin_memcpy(to + kPanelWidth, &high, sizeof(high));
 }
 
+// The columns from `lane` on of one group: `codes` at their words, `pairs` at their first two
+// elements.
+template <int kBits>
+void expand_group(const Affine& affine, const char* codes, int64_t group_size, uint32_t* pairs) {
+  using Codes = PanelCodes<kBits>;
+  const char* low = codes;
+  const char* high = codes + group_size * kPanelWidth * Codes::kPlanes.low / 8;
+  for (int64_t k = 0; k < group_size; k += Codes::kElements) {
+    for_each_four<Codes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
+      expand_codes(affine, Codes::template read<kFour>(low, high), pairs + kFour * 2 * kPanelWidth);
+    });
+    low += Codes::kLowBytes;
+    high += Codes::kHighBytes;
+    pairs += Codes::kElements / 2 * kPanelWidth;
+  }
+}
+
 // [k / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
 void expand_panel(const GroupPanels& weights, int64_t panel, void* bf16_panel) {
   const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
   const char* record = head + kHeadBytes;
   auto* to = static_cast<uint32_t*>(bf16_panel);
-  const int64_t step = 32 / weights.bits;
-  for (int64_t g = 0; g < num_groups(weights); ++g) {
-    for (int64_t v = 0; v < kPanelVectors; ++v) {
-      const int64_t lane = v * kLanes;
-      const Affine affine = load_affine(weights, record, head, lane);
-      const char* codes = record + scale_bytes(weights) + lane * 4;
-      uint32_t* pairs = to + lane;
-      for (int64_t k = 0; k < weights.group_size; k += step) {
-        const Uints raw = load_bits(codes);
-        codes += kPanelWidth * 4;
-        if (weights.bits == 4) {
-          expand_codes(affine, raw & 0x0F0F0F0Fu, pairs);
-          pairs += 2 * kPanelWidth;
-          expand_codes(affine, (raw >> 4) & 0x0F0F0F0Fu, pairs);
-        } else {
-          expand_codes(affine, raw, pairs);
-        }
-        pairs += 2 * kPanelWidth;
+  with_code_bits(weights.bits, [&]<int kBits>() {
+    for (int64_t g = 0; g < num_groups(weights); ++g) {
+      for (int64_t v = 0; v < kPanelVectors; ++v) {
+        const int64_t lane = v * kLanes;
+        const Affine affine = load_affine(weights, record, head, lane);
+        expand_group<kBits>(affine, record + scale_bytes(weights) + lane * 4, weights.group_size,
+                            to + lane);
       }
+      to += weights.group_size / 2 * kPanelWidth;
+      record += group_bytes(weights);
     }
-    to += weights.group_size / 2 * kPanelWidth;
-    record += group_bytes(weights);
-  }
+  });
 }
 
 float half_at(const char* from) {
@@ -181,12 +188,9 @@ void embedding_groups(const GroupPanels& weights, int64_t row, float scale, floa
     const float offset = weights.has_offsets
                              ? half_at(record + kPanelWidth * 2 + column * 2) * factor
                              : unit * -static_cast<float>(weights.zero_point);
-    const auto* const codes =
-        reinterpret_cast<const uint8_t*>(record + scale_bytes(weights) + column * 4);
+    const auto* const codes = reinterpret_cast<const uint8_t*>(record + scale_bytes(weights));
     for (int64_t k = 0; k < weights.group_size; ++k) {
-      const int code = weights.bits == 8
-                           ? codes[k / 4 * kPanelWidth * 4 + k % 4]
-                           : codes[k / 8 * kPanelWidth * 4 + k % 4] >> (k % 8 < 4 ? 0 : 4) & 15;
+      const int code = read_code(codes, weights.bits, weights.group_size, k, column);
       const float value = fma(splat(unit), splat(static_cast<float>(code)), splat(offset))[0];
       out[g * weights.group_size + k] = value * scale;
     }
