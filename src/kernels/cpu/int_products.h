@@ -15,6 +15,11 @@ PL_INLINE void store_codes(int8_t* to, Ints codes) {
 #if defined(__AVX512F__)
   const __m128i bytes = _mm512_maskz_cvtepi32_epi8(kAllLanes, (__m512i)codes);
   __builtin_memcpy(to, &bytes, sizeof(bytes));
+#elif defined(__AVX2__)
+  const __m256i all = (__m256i)codes;
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
 #else
   for (int lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<int8_t>(codes[lane]);
 #endif
@@ -84,11 +89,21 @@ struct IntProduct {
   PL_INLINE Ints dot(Ints acc, Weights w, Input x) {
     return acc + multiply_add_pairs(w.even, x.even) + multiply_add_pairs(w.odd, x.odd);
   }
+  // `count` is a multiple of 16.
   PL_INLINE void store_inputs(const int8_t* codes, int64_t count, char* to) {
+#if defined(__AVX2__)
+    const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+    for (int64_t i = 0; i < count; i += 16) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + i));
+      const __m256i pairs = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(bytes, order));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * 2), pairs);
+    }
+#else
     for (int64_t i = 0; i < count; i += 4) {
       const int16_t pairs[4] = {codes[i], codes[i + 2], codes[i + 1], codes[i + 3]};
       __builtin_memcpy(to + i * 2, pairs, sizeof(pairs));
     }
+#endif
   }
 };
 
