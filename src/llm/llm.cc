@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/system_memory.h"
 #include "llm/llm_state.h"
-#include "load/cache_sizing.h"
 #include "load/weight_info.h"
 #include "text/make_request.h"
 
@@ -114,11 +114,12 @@ size_t LLM::lock_memory() { return open_state().model->memory.lock_all(); }
 
 DeviceInfo LLM::device_info() const {
   const LoadedModel& model = *open_state().model;
+  const SystemMemory memory = system_memory();
   return {.name = processor_name(),
           .instruction_set = std::string(isa_name(model.isa)),
           .num_threads = model.threads->num_threads(),
-          .total_memory_bytes = total_memory_bytes(),
-          .free_memory_bytes = free_memory_bytes()};
+          .total_memory_bytes = static_cast<size_t>(memory.total),
+          .free_memory_bytes = static_cast<size_t>(memory.free)};
 }
 
 ModelInfo LLM::model_info() const {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
 #include "base/error.h"
 
@@ -13,17 +11,6 @@ namespace {
 
 int64_t blocks_for(int64_t tokens, int64_t block_size) {
   return (tokens + block_size - 1) / block_size;
-}
-
-size_t meminfo_bytes(const std::string& field) {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  size_t kibibytes = 0;
-  while (file >> name >> kibibytes) {
-    std::getline(file, unit);
-    if (name == field + ":") return kibibytes * 1024;
-  }
-  return size_t{1} << 30;  // no /proc: a guess that keeps defaults small
 }
 
 // Bytes of one block over all layers of a group.
@@ -67,9 +54,6 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 }
 
 }  // namespace
-
-size_t free_memory_bytes() { return meminfo_bytes("MemAvailable"); }
-size_t total_memory_bytes() { return meminfo_bytes("MemTotal"); }
 
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {
   const size_t budget = request.memory_bytes.value_or(free_memory / 4);

@@ -36,8 +36,4 @@ constexpr int64_t kMinCacheBlocks = 512;
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 
-// Memory the system can still give without swapping (MemAvailable).
-size_t free_memory_bytes();
-size_t total_memory_bytes();
-
 }  // namespace paceline

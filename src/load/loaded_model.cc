@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/system_memory.h"
 #include "load/cache_sizing.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
@@ -229,7 +230,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                                      .max_model_len = options.max_model_len,
                                      .memory_bytes = options.kv_cache_memory_bytes,
                                      .dtype = model.kv_dtype},
-                                    free_memory_bytes());
+                                    static_cast<size_t>(system_memory().free));
   std::vector<int64_t> group_blocks;
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);

@@ -1,12 +1,13 @@
 #include "server/memory_watch.h"
 
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <string>
+
+#include "base/system_memory.h"
 
 namespace paceline {
 namespace {
@@ -30,32 +31,9 @@ int64_t status_bytes(const std::string& name) {
   return 0;
 }
 
-// The limit of cgroups version 2 for this process and those around it, if one is set.
-int64_t cgroup_bytes() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line, path;
-  while (std::getline(groups, line)) {
-    if (line.starts_with("0::")) path = line.substr(3);
-  }
-  int64_t least = std::numeric_limits<int64_t>::max();
-  while (!path.empty()) {
-    int64_t bytes = 0;
-    if (std::ifstream("/sys/fs/cgroup" + path + "/memory.max") >> bytes) {
-      least = std::min(least, bytes);
-    }
-    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-  }
-  return least;
-}
-
-int64_t machine_bytes() {
-  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-}
-
 }  // namespace
 
-MemoryWatch::MemoryWatch(int64_t limit)
-    : limit_(limit > 0 ? limit : std::min(cgroup_bytes(), machine_bytes())) {}
+MemoryWatch::MemoryWatch(int64_t limit) : limit_(limit > 0 ? limit : system_memory().total) {}
 
 void MemoryWatch::look() {
   const auto now = Clock::now();

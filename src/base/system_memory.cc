@@ -1,0 +1,96 @@
+#include "base/system_memory.h"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kGuess = int64_t{1} << 30;
+
+// The number after `name` in a file of names and numbers; nothing where there is none.
+std::optional<int64_t> number_of(const fs::path& file, std::string_view name) {
+  std::ifstream lines(file);
+  std::string word, rest;
+  int64_t number = 0;
+  while (lines >> word >> number) {
+    if (word == name) return number;
+    std::getline(lines, rest);
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> only_number(const fs::path& file) {
+  int64_t number = 0;
+  if (std::ifstream(file) >> number) return number;
+  return std::nullopt;  // absent, or "max"
+}
+
+// How one version of control groups names what it counts.
+struct GroupFiles {
+  std::string_view mount;
+  std::string_view limit;
+  std::string_view used;
+  std::string_view inactive;  // of memory.stat
+};
+constexpr GroupFiles kVersion2{"", "memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles kVersion1{"memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                               "total_inactive_file"};
+
+void apply_limit(const fs::path& group, const GroupFiles& files, SystemMemory& memory) {
+  const std::optional<int64_t> limit = only_number(group / files.limit);
+  if (!limit || *limit >= memory.total) return;  // version 1 says "none" with a huge number
+  memory.total = *limit;
+  const int64_t used = only_number(group / files.used).value_or(0);
+  const int64_t inactive = number_of(group / "memory.stat", files.inactive).value_or(0);
+  memory.free = std::min(memory.free, std::clamp(*limit - used + inactive, int64_t{0}, *limit));
+}
+
+// The group and all above it. A container may see its own group as the root, or be told a path that
+// is not there, so the root is looked at in any case.
+void apply_limits(const fs::path& mount, std::string path, const GroupFiles& files,
+                  SystemMemory& memory) {
+  for (; path.size() > 1; path.resize(path.rfind('/'))) {
+    apply_limit(fs::path(mount.string() + path), files, memory);
+  }
+  apply_limit(mount, files, memory);
+}
+
+bool has_controller(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    if (list.substr(0, end) == name) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+SystemMemory system_memory(const fs::path& root) {
+  const fs::path meminfo = root / "proc/meminfo";
+  constexpr int64_t kKibibyte = 1024;
+  SystemMemory memory;
+  memory.total = number_of(meminfo, "MemTotal:").value_or(kGuess / kKibibyte) * kKibibyte;
+  memory.free = number_of(meminfo, "MemAvailable:").value_or(kGuess / kKibibyte) * kKibibyte;
+  // Lines of "id:controllers:path"; version 2 has id 0 and no controllers.
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos || line.compare(second + 1, 1, "/") != 0) continue;
+    const std::string_view controllers =
+        std::string_view(line).substr(first + 1, second - first - 1);
+    const bool is_version2 = controllers.empty();
+    if (!is_version2 && !has_controller(controllers, "memory")) continue;
+    const GroupFiles& files = is_version2 ? kVersion2 : kVersion1;
+    apply_limits(root / "sys/fs/cgroup" / files.mount, line.substr(second + 1), files, memory);
+  }
+  return memory;
+}
+
+}  // namespace paceline
