@@ -1,6 +1,7 @@
 // Products with quantised matrices: in integers, or with panels taken apart into bfloat16.
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/group_panels.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/product_split.h"
 
 namespace paceline {
@@ -31,7 +32,8 @@ void CpuBackend::multiply_int8(const Tensor& x, const PackedMatrix& w, const Ten
                                   .bias = bias != nullptr ? bias->elements<float>() : nullptr,
                                   .out = out.row<float>(piece.first_row),
                                   .out_stride = out.stride(0),
-                                  .scratch = scratch + thread_index * kGroupScratchBytes});
+                                  .scratch = scratch + thread_index * kGroupScratchBytes,
+                                  .unpacks_freely = unpacks_freely()});
         }
       });
 }

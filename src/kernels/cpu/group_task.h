@@ -17,7 +17,7 @@ struct GroupPanels {
 };
 
 // Inputs of a quantised product: per row the codes [k], then of each group its float32 scale, the
-// int32 that its integer sums start from (-zero_point * sum of codes) and its float32 sum.
+// int32 that its integer sums start from (a multiple of the sum of its codes) and its float32 sum.
 struct GroupTask {
   const void* inputs = nullptr;  // as quantize_row wrote them, [num_rows][input_stride bytes]
   int64_t input_stride = 0;
@@ -30,6 +30,8 @@ struct GroupTask {
   float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
   int64_t out_stride = 0;
   void* scratch = nullptr;  // of this thread, kGroupScratchBytes
+  // Whether codes of 4 bits are best taken apart for every tile, however many there are.
+  bool unpacks_freely = false;
 };
 
 // One panel of one segment with codes of 8 bits, scales and offsets for the shortest groups.

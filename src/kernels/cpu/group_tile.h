@@ -16,6 +16,8 @@ constexpr int kMinGroupVectors = 2;
 constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
 constexpr int64_t kGroupPrefetchBytes = 4096;
 constexpr int64_t kLineLanes = 16;  // of four codes each
+constexpr int64_t kLineBytes = 64;
+constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
 // The shortest group: so many elements are taken without a branch.
 constexpr int kChunkElements = 16;
 
@@ -38,6 +40,10 @@ struct GroupTile {
   int64_t num_columns = 0;      // of the matrix, from the tile's first on
   const float* bias = nullptr;  // at the tile's first column, in the last segment; or nullptr
   bool is_first_segment = false;
+  // Weights that come next: so many bytes of [ahead, ahead_end) are asked for in each group.
+  const char* ahead = nullptr;
+  const char* ahead_end = nullptr;
+  int64_t ahead_step = 0;
 };
 
 template <class T>
@@ -84,6 +90,7 @@ void multiply_group_tile(const GroupTile& tile) {
   const char* inputs = tile.codes;
   const char* scales = tile.scales;
   const char* record = tile.records;
+  const char* ahead = tile.ahead;
   const int64_t stride = tile.input_stride;
   Vec sums[kRows][kVectors] = {};
   for (int64_t g = 0; g < tile.num_groups; ++g) {
@@ -96,6 +103,12 @@ void multiply_group_tile(const GroupTile& tile) {
     }
     const char* codes = record + tile.code_offset;
     for (int64_t first = 0; first < tile.group_size; first += kChunkElements) {
+      typename IntProduct::Sum<kBits> parts[kRows][kVectors];
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) parts[r][v] = IntProduct::begin<kBits>(acc[r][v]);
+      }
 #pragma GCC unroll 4
       for (int step = 0; step < kChunkElements / kStepElements; ++step) {
         Uints raw[kVectors];
@@ -108,18 +121,18 @@ void multiply_group_tile(const GroupTile& tile) {
           }
         }
         const auto add = [&]<int kHalf>() __attribute__((always_inline)) {
-          typename IntProduct::Weights weights[kVectors];
+          typename IntProduct::Weights<kBits> weights[kVectors];
 #pragma GCC unroll 8
           for (int v = 0; v < kVectors; ++v) {
             const Uints bits = kBits == 8 ? raw[v] : (raw[v] >> (4 * kHalf)) & 0x0F0F0F0Fu;
-            weights[v] = IntProduct::split(bits);
+            weights[v] = IntProduct::split<kBits>(bits);
           }
 #pragma GCC unroll 6
           for (int r = 0; r < kRows; ++r) {
             const auto x = IntProduct::input(inputs + r * stride + kHalf * IntProduct::kInputBytes);
 #pragma GCC unroll 8
             for (int v = 0; v < kVectors; ++v) {
-              acc[r][v] = IntProduct::dot(acc[r][v], weights[v], x);
+              parts[r][v] = IntProduct::add<kBits>(parts[r][v], weights[v], x);
             }
           }
         };
@@ -128,10 +141,19 @@ void multiply_group_tile(const GroupTile& tile) {
         codes += kStepBytes;
         inputs += kInputStep;
       }
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) {
+          acc[r][v] = IntProduct::end<kBits>(parts[r][v], acc[r][v]);
+        }
+      }
     }
     if constexpr (!kIsStreaming) {
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) __builtin_prefetch(inputs + (kRows + r) * stride);
+      const char* const end = ahead + min_of(tile.ahead_step, tile.ahead_end - ahead);
+      for (; ahead < end; ahead += kLineBytes) __builtin_prefetch(ahead, 0, kSecondLevel);
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {

@@ -61,13 +61,16 @@ struct Features {
   }
 };
 
+// `vendor`: the first four letters of its name.
+bool is_made_by(uint32_t vendor) {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == vendor;
+}
+
 // Intel's vdpbf16ps starts every other cycle, a quarter as often as its float32 multiply-adds, so
 // that two of those per pair are twice as fast (measured on Sapphire Rapids). AMD's runs at their
 // rate.
-bool has_slow_bf16_products() {
-  uint32_t a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == signature_INTEL_ebx;
-}
+bool has_slow_bf16_products() { return is_made_by(signature_INTEL_ebx); }
 
 // Linux gives tile registers to a process that asks (Documentation/arch/x86/xstate.rst).
 bool may_use_tiles() {
@@ -131,6 +134,8 @@ KernelTable make_table(Isa isa) {
 
 #else
 
+constexpr uint32_t signature_AMD_ebx = 0;
+bool is_made_by(uint32_t) { return false; }
 bool has_slow_bf16_products() { return false; }
 bool machine_runs(Isa isa) { return isa == Isa::baseline; }
 KernelTable make_table(Isa) { return baseline::make_kernel_table(); }
@@ -204,6 +209,11 @@ Isa choose_isa() {
   }
   throw Error(ErrorCode::invalid, fmt::format("PACELINE_ISA is \"{}\", expected one of {}", wanted,
                                               names_of(kAllIsas)));
+}
+
+bool unpacks_freely() {
+  static const bool is_free = is_made_by(signature_AMD_ebx);
+  return is_free;
 }
 
 const KernelTable& kernel_table(Isa isa) {

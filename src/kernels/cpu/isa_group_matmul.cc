@@ -7,7 +7,7 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// From how many rows on widening a panel of 4 bits pays.
+// From how many rows on widening a panel of 4 bits pays where taking it apart isn't free.
 constexpr int64_t kWideningRows = 3 * kMaxGroupRows;
 // What the second-level cache holds of inputs at once.
 constexpr int64_t kBlockInputBytes = 768 * 1024;
@@ -63,6 +63,8 @@ struct Segment {
   int64_t panel_bytes = 0;
   int64_t group_bytes = 0;
   int bits = 0;
+  const char* next = nullptr;  // what follows in memory, about as much as this segment
+  const char* next_end = nullptr;
 };
 
 // The tile of rows from `row` on and of columns from vector `vector` of the segment's first panel
@@ -104,29 +106,45 @@ void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row
   const Multiply multiply = choose_multiply(segment.bits, task.weights.has_offsets);
   const int64_t tiles = num_tiles(count), end = num_panels * kPanelVectors;
   const int64_t width = min_of(tile_vectors(count), end);
+  // All tiles together ask for the segment that comes next, line after line.
+  const int64_t groups = tiles * (segment.length / task.weights.group_size);
+  const int64_t lines = (segment.next_end - segment.next + kLineBytes - 1) / kLineBytes;
+  const int64_t step = (lines + groups - 1) / groups * kLineBytes;
   for (int64_t vector = 0; vector < end; vector += width) {
     GroupTile tile = make_tile(task, segment, row, panel, vector);
+    tile.ahead = segment.next;
+    tile.ahead_end = segment.next_end;
+    tile.ahead_step = step;
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t tile_rows = count / tiles + (i < count % tiles ? 1 : 0);
       multiply(tile_rows, width, tile);
       tile.codes += tile_rows * tile.input_stride;
       tile.scales += tile_rows * tile.input_stride;
       tile.out += tile_rows * tile.out_stride;
+      tile.ahead += min_of(step * tile.num_groups, tile.ahead_end - tile.ahead);
     }
   }
 }
 
-Segment stored_segment(const GroupPanels& weights, int64_t panel, int64_t first_k) {
-  const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
+Segment stored_segment(const GroupTask& task, int64_t panel, int64_t first_k) {
+  const GroupPanels& weights = task.weights;
+  const char* const first = static_cast<const char*>(weights.panels);
+  const char* const head = first + panel * weights.panel_bytes;
   const int64_t group_bytes =
       scale_bytes(weights) + weights.group_size * kPanelWidth * weights.bits / 8;
+  const int64_t length = min_of(first_k + kSegmentLength, weights.k) - first_k;
+  const char* const records = head + kHeadBytes + first_k / weights.group_size * group_bytes;
+  const int64_t bytes = length / weights.group_size * group_bytes;
+  const char* const end = first + task.last_panel * weights.panel_bytes;
   return {.first_k = first_k,
-          .length = min_of(first_k + kSegmentLength, weights.k) - first_k,
+          .length = length,
           .panels = head,
-          .records = head + kHeadBytes + first_k / weights.group_size * group_bytes,
+          .records = records,
           .panel_bytes = weights.panel_bytes,
           .group_bytes = group_bytes,
-          .bits = weights.bits};
+          .bits = weights.bits,
+          .next = records + bytes,
+          .next_end = records + min_of(2 * bytes, end - records)};
 }
 
 // The codes of one group, one to a byte.
@@ -169,61 +187,58 @@ Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* s
   return wide;
 }
 
-// Few rows: tiles as wide as registers allow, over panels that stream side by side.
-void multiply_few(const GroupTask& task) {
-  const int64_t most_panels = max_of(tile_vectors(task.num_rows) / kPanelVectors, 1);
+// Whether tiles read the panels as they are stored.
+bool reads_stored(const GroupTask& task) {
+  if (task.weights.bits == 8) return true;
+  return task.weights.bits == 4 &&
+         (task.unpacks_freely || !IntProduct::kWidensNibbles || task.num_rows < kWideningRows);
+}
+
+// Few rows meet tiles as wide as registers allow, over panels that stream side by side. For many,
+// one segment of one panel stays in the first-level cache while all rows of a block meet it.
+void matmul_groups(const GroupTask& task) {
+  const bool is_stored = reads_stored(task);
+  const int64_t most_panels =
+      is_stored ? max_of(tile_vectors(task.num_rows) / kPanelVectors, 1) : 1;
+  const int64_t input_bytes = min_of(kSegmentLength, task.weights.k) / 4 * IntProduct::kInputBytes;
+  const int64_t block_rows = max_of(kBlockInputBytes / input_bytes, kMaxGroupRows);
   for (int64_t panel = task.first_panel; panel < task.last_panel;) {
     int64_t panels = most_panels;
     while (panels > task.last_panel - panel) panels /= 2;
     for (int64_t k = 0; k < task.weights.k; k += kSegmentLength) {
-      multiply_segment(task, stored_segment(task.weights, panel, k), 0, task.num_rows, panel,
-                       panels);
+      Segment segment = stored_segment(task, panel, k);
+      if (!is_stored) segment = widen_segment(task.weights, segment, task.scratch);
+      for (int64_t row = 0; row < task.num_rows; row += block_rows) {
+        multiply_segment(task, segment, row, min_of(block_rows, task.num_rows - row), panel,
+                         panels);
+      }
     }
     panel += panels;
   }
 }
 
-// Many rows: one segment of one panel after another stays in the first-level cache while all rows
-// of a block meet it.
-void multiply_many(const GroupTask& task) {
-  const int64_t input_bytes = min_of(kSegmentLength, task.weights.k) / 4 * IntProduct::kInputBytes;
-  const int64_t block_rows = max_of(kBlockInputBytes / input_bytes, kMaxGroupRows);
-  for (int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
-    for (int64_t k = 0; k < task.weights.k; k += kSegmentLength) {
-      Segment segment = stored_segment(task.weights, panel, k);
-      if (segment.bits != 8) segment = widen_segment(task.weights, segment, task.scratch);
-      for (int64_t row = 0; row < task.num_rows; row += block_rows) {
-        multiply_segment(task, segment, row, min_of(block_rows, task.num_rows - row), panel, 1);
-      }
-    }
-  }
-}
-
-void matmul_groups(const GroupTask& task) {
-  const int64_t rows = task.num_rows;
-  const int bits = task.weights.bits;
-  const bool few = (bits == 8 && rows <= kMaxGroupRows) || (bits == 4 && rows < kWideningRows);
-  if (few) {
-    multiply_few(task);
-  } else {
-    multiply_many(task);
-  }
-}
-
 constexpr int kRunSums = kGroupSums * 2;
+constexpr int kRunSteps = kChunkElements / 4;
 
-// For the roofline: integer products in registers.
+// For the roofline: chunks of codes of 4 bits in registers.
 float run_int8(int64_t iterations, float seed) {
-  const Uints bits = splat_bits(static_cast<uint32_t>(seed * 1e6f) & 0x0F0F0F0Fu);
+  Uints bits = splat_bits(static_cast<uint32_t>(seed * 1e6f) & 0x0F0F0F0Fu);
   char inputs[IntProduct::kInputBytes];
   __builtin_memset(inputs, 1, sizeof(inputs));
-  const auto w = IntProduct::split(bits);
   const auto x = IntProduct::input(inputs);
   Ints sums[kRunSums];
   for (int s = 0; s < kRunSums; ++s) sums[s] = (Ints)splat_bits(static_cast<uint32_t>(s));
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 24
-    for (int s = 0; s < kRunSums; ++s) sums[s] = IntProduct::dot(sums[s], w, x);
+    for (int s = 0; s < kRunSums; ++s) {
+      auto part = IntProduct::begin<4>(sums[s]);
+#pragma GCC unroll 4
+      for (int step = 0; step < kRunSteps; ++step) {
+        hide(bits);
+        part = IntProduct::add<4>(part, IntProduct::split<4>(bits), x);
+      }
+      sums[s] = IntProduct::end<4>(part, sums[s]);
+    }
   }
   Ints total = sums[0];
   for (int s = 1; s < kRunSums; ++s) total = total ^ sums[s];
@@ -235,7 +250,7 @@ float run_int8(int64_t iterations, float seed) {
 void add_group_matmul_kernels(KernelTable& table) {
   table.matmul_groups = matmul_groups;
   table.run_int8 = run_int8;
-  table.run_int8_ops = int64_t{2} * 4 * kLanes * kRunSums;
+  table.run_int8_ops = int64_t{2} * kChunkElements * kLanes * kRunSums;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -81,12 +81,13 @@ void quantize_row(const float* x, const GroupPanels& weights, void* input) {
   auto* const starts = reinterpret_cast<int32_t*>(scales + groups);
   auto* const sums = scales + 2 * groups;
   const int32_t zero_point = weights.has_offsets ? 0 : weights.zero_point;
+  const int32_t start = IntProduct::code_bias(weights.bits) - zero_point;
   alignas(64) int8_t codes[kMaxGroupSize];
   find_scales(x, size, groups, scales);
   for (int64_t g = 0; g < groups; ++g) {
     const float scale = scales[g];
     const int32_t sum = round_group(x + g * size, size, scale > 0.0f ? 1.0f / scale : 0.0f, codes);
-    starts[g] = -zero_point * sum;
+    starts[g] = start * sum;
     sums[g] = scale * static_cast<float>(sum);
     IntProduct::store_inputs(codes, size, codes_to);
     codes_to += size / 4 * IntProduct::kInputBytes;

@@ -28,6 +28,17 @@ constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit -
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// What the compiler can know nothing of: loops that only measure are not to be shortened.
+PL_INLINE void hide(Uints& bits) {
+#if defined(__AVX512F__)
+  __asm__("" : "+v"(bits));
+#elif defined(__x86_64__)
+  __asm__("" : "+x"(bits));
+#else
+  __asm__("" : "+m"(bits));
+#endif
+}
+
 PL_INLINE Vec as_floats(Uints bits) { return (Vec)bits; }
 PL_INLINE Uints as_bits(Vec value) { return (Uints)value; }
 
