@@ -68,6 +68,17 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 
 }  // namespace
 
+DType choose_kv_dtype(const std::string& name, DType automatic) {
+  if (name == "auto") return automatic;
+  if (name == dtype_name(DType::i8)) return DType::i8;
+  const auto dtype = parse_dtype(name);
+  if (dtype && is_float(*dtype)) return *dtype;
+  throw Error(
+      ErrorCode::invalid,
+      fmt::format("--kv-cache-dtype: \"{}\", expected auto, float32, float16, bfloat16 or int8",
+                  name));
+}
+
 size_t free_memory_bytes() { return meminfo_bytes("MemAvailable"); }
 size_t total_memory_bytes() { return meminfo_bytes("MemTotal"); }
 
