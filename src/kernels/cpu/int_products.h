@@ -10,16 +10,6 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// Lanes from -128 to 127 as bytes.
-PL_INLINE void store_codes(int8_t* to, Ints codes) {
-#if defined(__AVX512F__)
-  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(kAllLanes, (__m512i)codes);
-  __builtin_memcpy(to, &bytes, sizeof(bytes));
-#else
-  for (int lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<int8_t>(codes[lane]);
-#endif
-}
-
 // An integer product says
 //   kInputBytes              of four inputs, as store_inputs leaves them
 //   Weights, Input           four codes of every lane, four inputs of one row for all lanes

@@ -66,15 +66,9 @@ PL_INLINE Vec load(const F16* from) { return widen_f16(from); }
 PL_INLINE void store(F16* to, Vec value) { narrow_f16(value, to); }
 
 // Codes of 8 bits; exact both ways, for lanes that are whole numbers from -128 to 127.
-using Codes = int8_t __attribute__((vector_size(kLanes)));
-PL_INLINE Vec load(const int8_t* from) {
-  Codes codes;
-  __builtin_memcpy(&codes, from, sizeof(codes));
-  return __builtin_convertvector(__builtin_convertvector(codes, Ints), Vec);
-}
+PL_INLINE Vec load(const int8_t* from) { return __builtin_convertvector(load_codes(from), Vec); }
 PL_INLINE void store(int8_t* to, Vec value) {
-  const Codes codes = __builtin_convertvector(__builtin_convertvector(value, Ints), Codes);
-  __builtin_memcpy(to, &codes, sizeof(codes));
+  store_codes(to, __builtin_convertvector(value, Ints));
 }
 // What a store of T keeps beside its elements.
 template <class T>
