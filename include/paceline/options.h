@@ -29,7 +29,9 @@ struct LoadOptions {
   // What products with quantised weights round their inputs to: auto, int8 (per row and group),
   // bfloat16; or plain: the weights are made plain numbers of `dtype` when they are loaded.
   std::string activations = "auto";
-  std::string kv_cache_dtype = "auto";  // auto: float32 for plain float32 models, else bfloat16
+  // Of stored keys and values: auto (float32 for plain float32 models, else bfloat16), float32,
+  // float16, bfloat16, or int8: 8 bits an element and a float32 scale for each token and head.
+  std::string kv_cache_dtype = "auto";
   std::optional<int64_t>
       max_model_len;  // context in tokens; default: the model's, if the cache holds it
   std::optional<int64_t> max_kv_size;  // bounds every layer to a rotating window of so many tokens

@@ -122,8 +122,8 @@ ModelReport make_report(const Settings& settings) {
     report.parameters = model_costs(report.config).weights();
   }
   report.weight_dtype = chosen_dtype(settings.load.dtype, report.weight_dtype);
-  report.kv_dtype = chosen_dtype(settings.load.kv_cache_dtype,
-                                 report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
+  report.kv_dtype = choose_kv_dtype(settings.load.kv_cache_dtype,
+                                    report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
   report.memory = memory_need(report, settings);
   return report;
 }

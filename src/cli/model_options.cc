@@ -120,11 +120,12 @@ constexpr OptionDef kModelOptions[] = {
     {.name = "kv-cache-dtype",
      .placeholder = "TYPE",
      .kind = OptionKind::choice,
-     .choices = "auto bfloat16 float16 float32",
+     .choices = "auto bfloat16 float16 float32 int8",
      .default_text = "auto",
      .help =
          "Type of stored keys and values: auto (float32 for plain float32 weights, else bfloat16), "
-         "bfloat16, float16 or float32.",
+         "bfloat16, float16, float32, or int8 (8 bits and a scale for each token and head: about "
+         "half the memory of bfloat16).",
      .group = OptionGroup::memory,
      .commands = kOnModel,
      .apply = [](Settings& s, const OptionValue& v) { s.load.kv_cache_dtype = as_text(v); }},

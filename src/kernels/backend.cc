@@ -8,9 +8,16 @@
 namespace paceline {
 namespace {
 
+void check_scales(ShapeCheck& check, const KvStore& store) {
+  check.tensor("key_scales", store.key_scales, {"blocks", "kv_heads", "block_size"});
+  check.tensor("value_scales", store.value_scales, {"blocks", "kv_heads", "block_size"});
+  PL_CHECK(store.key_scales.strides() == store.value_scales.strides(),
+           "scales of keys and values lie alike");
+}
+
 void check_store(ShapeCheck& check, const KvStore& store) {
   const DType dtype = store.keys.dtype();
-  PL_CHECK(dtype != DType::i32, "a KV store holds floats");
+  PL_CHECK(is_float(dtype) || dtype == DType::i8, "a KV store holds floats or int8 codes");
   check.tensor("keys", store.keys, {"blocks", "kv_heads", "head_dim", "block_size"}, dtype);
   check.tensor("values", store.values, {"blocks", "kv_heads", "block_size", "head_dim"}, dtype);
   // Inside a block the elements of one head are one piece.
@@ -19,6 +26,7 @@ void check_store(ShapeCheck& check, const KvStore& store) {
            "keys of a block must be contiguous");
   PL_CHECK(block_size == 1 || store.values.stride(2) == head_dim,
            "values of a block must be contiguous");
+  if (store.has_scales()) check_scales(check, store);
 }
 
 void check_slice(const AttentionSlice& slice, int64_t rows, const KvStore& store, int64_t window) {

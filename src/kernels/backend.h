@@ -17,9 +17,13 @@ enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
 // The stored keys and values of one layer. Keys lie transposed inside a block so that neighbouring
 // positions are neighbouring lanes.
 struct KvStore {
-  Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16 or bfloat16
+  Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16, bfloat16, int8
   Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]
+  // Of int8 codes alone: an element is its code times the scale of its token and kv head.
+  Tensor key_scales{};    // [num_blocks, kv_heads, block_size]
+  Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
   int64_t block_size() const { return keys.size(3); }
+  bool has_scales() const { return keys.dtype() == DType::i8; }
 };
 
 // Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
@@ -80,7 +84,9 @@ class Backend {
   void rope(const Tensor& table, const Tensor& x);
 
   // Writes row r's keys and values to flat slot slots[r] (= block * block_size + offset), rounded
-  // to the store's dtype.                    k, v [rows, kv_heads, head_dim], slots [rows]
+  // to the store's dtype. In int8 the scale of a row's head is its largest magnitude / 127, and
+  // codes are elements / scale, ties to even (a scale that underflows to 0 has codes 0); where an
+  // element isn't finite the scale is NaN. k, v [rows, kv_heads, head_dim], slots [rows]
   void store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                 const KvStore& store);
 

@@ -1,10 +1,37 @@
 #include "layers/kv_storage.h"
 
 namespace paceline {
+namespace {
+
+size_t scale_bytes(DType dtype) { return dtype == DType::i8 ? sizeof(float) : 0; }
+
+// The store in `bytes`: first the scales, which need the alignment, then keys and values.
+KvStore store_at(char* bytes, const KvLayer& layer, int64_t block_size, DType dtype) {
+  const int64_t vectors = layer.num_blocks * layer.num_kv_heads * block_size;
+  const size_t all_scales = static_cast<size_t>(vectors) * scale_bytes(dtype);
+  char* const keys = bytes + 2 * all_scales;
+  char* const values = keys + static_cast<size_t>(vectors * layer.head_dim) * dtype_bytes(dtype);
+  KvStore store{
+      .keys =
+          Tensor(keys, dtype, {layer.num_blocks, layer.num_kv_heads, layer.head_dim, block_size}),
+      .values = Tensor(values, dtype,
+                       {layer.num_blocks, layer.num_kv_heads, block_size, layer.head_dim})};
+  if (!store.has_scales()) return store;
+  const Extents shape = {layer.num_blocks, layer.num_kv_heads, block_size};
+  store.key_scales = Tensor(bytes, DType::f32, shape);
+  store.value_scales = Tensor(bytes + all_scales, DType::f32, shape);
+  return store;
+}
+
+void copy_row(const Tensor& tensor, int64_t from, int64_t to) {
+  copy_elements(tensor.slice(0, from, from + 1), tensor.slice(0, to, to + 1));
+}
+
+}  // namespace
 
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
-  return static_cast<size_t>(2 * layer.num_kv_heads * layer.head_dim * block_size) *
-         dtype_bytes(dtype);
+  return static_cast<size_t>(2 * layer.num_kv_heads * block_size) *
+         (static_cast<size_t>(layer.head_dim) * dtype_bytes(dtype) + scale_bytes(dtype));
 }
 
 KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType dtype,
@@ -12,22 +39,19 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
   buffers_.reserve(layers.size());
   stores_.reserve(layers.size());
   for (const KvLayer& layer : layers) {
-    const size_t half =
-        static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype) / 2;
-    Buffer& buffer = buffers_.emplace_back(memory, 2 * half);
-    auto* bytes = static_cast<char*>(buffer.get());
-    stores_.push_back(
-        {.keys = Tensor(bytes, dtype,
-                        {layer.num_blocks, layer.num_kv_heads, layer.head_dim, block_size}),
-         .values = Tensor(bytes + half, dtype,
-                          {layer.num_blocks, layer.num_kv_heads, block_size, layer.head_dim})});
+    Buffer& buffer = buffers_.emplace_back(
+        memory, static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype));
+    stores_.push_back(store_at(static_cast<char*>(buffer.get()), layer, block_size, dtype));
   }
 }
 
 void KvStorage::copy_block(int64_t layer, int64_t from, int64_t to) {
   const KvStore& store = stores_[static_cast<size_t>(layer)];
-  copy_elements(store.keys.slice(0, from, from + 1), store.keys.slice(0, to, to + 1));
-  copy_elements(store.values.slice(0, from, from + 1), store.values.slice(0, to, to + 1));
+  copy_row(store.keys, from, to);
+  copy_row(store.values, from, to);
+  if (!store.has_scales()) return;
+  copy_row(store.key_scales, from, to);
+  copy_row(store.value_scales, from, to);
 }
 
 size_t KvStorage::size_bytes() const {

@@ -21,7 +21,7 @@ class KvStorage {
 
   const KvStore& layer(int64_t index) const { return stores_[static_cast<size_t>(index)]; }
   size_t size_bytes() const;
-  // Keys and values of one block of a layer, onto another.
+  // Keys and values of one block of a layer, with their scales, onto another.
   void copy_block(int64_t layer, int64_t from, int64_t to);
 
  private:
@@ -29,7 +29,7 @@ class KvStorage {
   std::vector<KvStore> stores_;
 };
 
-// Bytes that one block of `block_size` slots takes in this layer.
+// Bytes that one block of `block_size` slots takes in this layer, scales included.
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype);
 
 }  // namespace paceline

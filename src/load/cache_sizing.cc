@@ -55,6 +55,17 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 
 }  // namespace
 
+DType choose_kv_dtype(const std::string& name, DType automatic) {
+  if (name == "auto") return automatic;
+  if (name == dtype_name(DType::i8)) return DType::i8;
+  const auto dtype = parse_dtype(name);
+  if (dtype && is_float(*dtype)) return *dtype;
+  throw Error(
+      ErrorCode::invalid,
+      fmt::format("--kv-cache-dtype: \"{}\", expected auto, float32, float16, bfloat16 or int8",
+                  name));
+}
+
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {
   const size_t budget = request.memory_bytes.value_or(free_memory / 4);
   const int64_t context = request.max_model_len.value_or(config.max_position);

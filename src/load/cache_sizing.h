@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kv/kv_cache.h"
@@ -35,5 +36,8 @@ constexpr int64_t kMinCacheBlocks = 512;
 // fit the explicit budget.
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
+
+// What --kv-cache-dtype `name` means. Throws Error invalid for a name that isn't one.
+DType choose_kv_dtype(const std::string& name, DType automatic);
 
 }  // namespace paceline

@@ -52,13 +52,12 @@ DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
   return largest == nullptr ? config.dtype : largest->dtype;
 }
 
-DType choose_dtype(const std::string& name, DType automatic, std::string_view option) {
+DType choose_dtype(const std::string& name, DType automatic) {
   if (name == "auto") return automatic;
   const auto dtype = parse_dtype(name);
   if (!dtype || !is_float(*dtype)) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("{}: \"{}\", expected auto, float32, float16 or bfloat16", option, name));
+    throw Error(ErrorCode::invalid,
+                fmt::format("--dtype: \"{}\", expected auto, float32, float16 or bfloat16", name));
   }
   return *dtype;
 }
@@ -188,7 +187,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   WeightReader weights(stack.top());
   DecoderConfig config = read_decoder_config(config_json, weights, where);
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
-  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config), "--dtype");
+  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
   const LoadContext context{.weights = weights,
                             .memory = model.memory,
                             .threads = *model.threads,
@@ -222,7 +221,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   check_context(options, config);
   const bool is_exact = model.weight_dtype == DType::f32 && !model.is_quantised;
   const DType automatic = is_exact ? DType::f32 : DType::bf16;
-  model.kv_dtype = choose_dtype(options.kv_cache_dtype, automatic, "--kv-cache-dtype");
+  model.kv_dtype = choose_kv_dtype(options.kv_cache_dtype, automatic);
   const CacheSize size = size_cache(config,
                                     {.block_size = options.block_size,
                                      .max_batched_tokens = options.max_num_batched_tokens,

@@ -13,6 +13,8 @@ std::string_view dtype_name(DType dtype) {
       return "float16";
     case DType::bf16:
       return "bfloat16";
+    case DType::i8:
+      return "int8";
     case DType::i32:
       return "int32";
     case DType::u32:

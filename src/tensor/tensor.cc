@@ -209,6 +209,7 @@ void copy_elements(const Tensor& from, const Tensor& to) {
   if (!is_float(from.dtype()) || !is_float(to.dtype())) {
     PL_CHECK(from.dtype() == to.dtype(),
              fmt::format("copy of {} to {}", dtype_name(from.dtype()), dtype_name(to.dtype())));
+    if (from.dtype() == DType::i8) Copy<int8_t, int8_t>(from, to).run();
     if (from.dtype() == DType::i32) Copy<int32_t, int32_t>(from, to).run();
     if (from.dtype() == DType::u32) Copy<uint32_t, uint32_t>(from, to).run();
     return;

@@ -116,6 +116,8 @@ std::string_view safetensors_dtype_name(DType dtype) {
       return "F16";
     case DType::bf16:
       return "BF16";
+    case DType::i8:
+      return "I8";
     case DType::i32:
       return "I32";
     case DType::u32:

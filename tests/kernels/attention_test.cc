@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tests/kernels/every_isa.h"
 #include "tests/kernels/op_inputs.h"
@@ -36,15 +38,17 @@ class Attention : public IsaTest {
 // Every feature that changes which keys a row sees, or what is done with them.
 std::vector<AttentionShape> shapes() {
   std::vector<AttentionShape> shapes;
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
     for (const int64_t window : {0, 1, 10, 64, 100}) {
       AttentionShape shape = {.heads = 6, .kv_heads = 2, .head_dim = 40, .dtype = dtype};
       shape.params = {.scale = 0.2f, .soft_cap = window == 10 ? 4.0f : 0.0f, .window = window};
       shapes.push_back(shape);
     }
   }
-  shapes.push_back({.heads = 1, .kv_heads = 1, .head_dim = 64, .dtype = DType::bf16});
-  shapes.push_back({.heads = 16, .kv_heads = 2, .head_dim = 128, .dtype = DType::bf16});
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    shapes.push_back({.heads = 1, .kv_heads = 1, .head_dim = 64, .dtype = dtype});
+    shapes.push_back({.heads = 16, .kv_heads = 2, .head_dim = 128, .dtype = dtype});
+  }
   return shapes;
 }
 
@@ -88,12 +92,14 @@ TEST_P(Attention, BlockSizeAndPlacementChangeNoBit) {
 TEST_P(Attention, ThreadsChangeNoBit) {
   std::vector<AttentionShape> all = shapes();
   // One long sequence on one kv head: its chunks are shared out.
-  for (const int64_t rows : {1, 3}) {
-    AttentionShape shape = {.heads = 3, .kv_heads = 1, .head_dim = 48, .dtype = DType::bf16};
-    shape.slices = {{3000, rows}};
-    all.push_back(shape);
-    shape.params.window = 1500;
-    all.push_back(shape);
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    for (const int64_t rows : {1, 3}) {
+      AttentionShape shape = {.heads = 3, .kv_heads = 1, .head_dim = 48, .dtype = dtype};
+      shape.slices = {{3000, rows}};
+      all.push_back(shape);
+      shape.params.window = 1500;
+      all.push_back(shape);
+    }
   }
   for (AttentionShape& shape : all) {
     if (shape.slices.empty()) shape.slices = {{5, 90}, {400, 1}, {130, 20}};
@@ -141,52 +147,112 @@ TEST_P(Attention, StridedQueriesAndOutputs) {
 }
 
 TEST_P(Attention, LaterKeysThatAreInfiniteDontReachEarlierRows) {
-  AttentionShape shape = {.heads = 2, .kv_heads = 1, .head_dim = 16, .slices = {{0, 100}}};
-  AttentionInputs inputs(shape, kSeed, 1, memory_);
-  const std::vector<float> before = attend(backend(), inputs);
-  const int64_t position = 77;
-  const int64_t block = inputs.block_tables[0][position / 16];
-  const float infinity = std::numeric_limits<float>::infinity();
-  for (int64_t d = 0; d < 16; ++d) {
-    inputs.keys.view.row<float>(block)[d * 16 + position % 16] = infinity;
-    inputs.values.view.row<float>(block)[position % 16 * 16 + d] = infinity;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    const AttentionShape shape = {
+        .heads = 2, .kv_heads = 1, .head_dim = 16, .dtype = dtype, .slices = {{0, 100}}};
+    AttentionInputs inputs(shape, kSeed, 1, memory_);
+    const std::vector<float> before = attend(backend(), inputs);
+    const int64_t position = 77;
+    const OwnedTensor infinite = allocate_tensor(memory_, DType::f32, {1, 1, 16});
+    std::fill_n(infinite.view.elements<float>(), 16, std::numeric_limits<float>::infinity());
+    const int64_t slot = inputs.block_tables[0][position / 16] * 16 + position % 16;
+    backend().store_kv(infinite.view, infinite.view, std::vector<int64_t>{slot}, inputs.store());
+    std::vector<float> after = attend(backend(), inputs);
+    EXPECT_TRUE(after.back() != after.back()) << dtype_name(dtype);
+    after.resize(position * 2 * 16);
+    EXPECT_SAME_BITS(after, std::vector<float>(before.begin(), before.begin() + position * 2 * 16))
+        << dtype_name(dtype);
   }
-  std::vector<float> after = attend(backend(), inputs);
-  EXPECT_TRUE(after.back() != after.back());
-  after.resize(position * 2 * 16);
-  EXPECT_SAME_BITS(after, std::vector<float>(before.begin(), before.begin() + position * 2 * 16));
+}
+
+// Rows whose rounding is a matter of the last bit, and rows that no scale can hold.
+void fill_with_specials(const Tensor& rows) {
+  const float special[] = {std::numeric_limits<float>::infinity(),
+                           -0.0f,
+                           1e-40f,
+                           65519.99f,
+                           65520.0f,
+                           3.0e38f,
+                           std::numeric_limits<float>::quiet_NaN(),
+                           6e-8f,
+                           2.98e-8f,
+                           1.0f + 0x1p-8f,
+                           1.0f + 0x1.8p-7f,
+                           0x1.ffep-15f};
+  std::copy(std::begin(special), std::end(special), rows.elements<float>());
 }
 
 TEST_P(Attention, StoredKeysAreWhatTheReferenceStores) {
   const auto reference = make_reference_backend();
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
     const OwnedTensor k = random_tensor(memory_, DType::f32, {4, 2, 37}, 5, 70000.0f);
     const OwnedTensor v = random_tensor(memory_, DType::f32, {4, 2, 37}, 6, 1e-6f);
-    const float special[] = {std::numeric_limits<float>::infinity(),
-                             -0.0f,
-                             1e-40f,
-                             65519.99f,
-                             65520.0f,
-                             3.0e38f,
-                             std::numeric_limits<float>::quiet_NaN(),
-                             6e-8f,
-                             2.98e-8f,
-                             1.0f + 0x1p-8f,
-                             1.0f + 0x1.8p-7f,
-                             0x1.ffep-15f};
-    std::copy(std::begin(special), std::end(special), k.view.elements<float>());
+    fill_with_specials(k.view);
     const std::vector<int64_t> slots = {14, 15, 16, 3};
     std::vector<std::vector<float>> stored;
     for (Backend* const each : {reference.get(), &backend()}) {
-      const OwnedTensor keys = allocate_tensor(memory_, dtype, {2, 2, 37, 16});
-      const OwnedTensor values = allocate_tensor(memory_, dtype, {2, 2, 16, 37});
-      each->store_kv(k.view, v.view, slots, {keys.view, values.view});
-      const OwnedTensor wide = allocate_tensor(memory_, DType::f32, {2, keys.view.num_elements()});
-      copy_elements(keys.view.reshape({1, keys.view.num_elements()}), wide.view.slice(0, 0, 1));
-      copy_elements(values.view.reshape({1, keys.view.num_elements()}), wide.view.slice(0, 1, 2));
-      stored.push_back(to_vector(wide.view));
+      const OwnedStore store(memory_, dtype, 2, 2, 37, 16);
+      each->store_kv(k.view, v.view, slots, store.view());
+      stored.push_back(store.elements());
     }
     EXPECT_SAME_BITS(stored[0], stored[1]) << dtype_name(dtype);
+  }
+}
+
+// int8: every code and scale, for rows of any size, those near the ends of float32 among them.
+TEST_P(Attention, CodesAndScalesAreWhatTheReferenceStores) {
+  const auto reference = make_reference_backend();
+  constexpr int64_t kRows = 64, kHeadDim = 21;
+  const OwnedTensor k = random_tensor(memory_, DType::f32, {kRows, 1, kHeadDim}, 7);
+  const OwnedTensor v = allocate_tensor(memory_, DType::f32, {kRows, 1, kHeadDim});
+  std::vector<int64_t> slots;
+  for (int64_t r = 0; r < kRows; ++r) {
+    slots.push_back(r);
+    auto* const keys = k.view.row<float>(r);
+    auto* const values = v.view.row<float>(r);
+    for (int64_t d = 0; d < kHeadDim; ++d) {
+      keys[d] = std::ldexp(keys[d], static_cast<int>(4 * r) - 149);  // from the denormal ones up
+      // Halves of a step: ties. The largest is 127 steps.
+      values[d] = d == 0 ? -127.0f : static_cast<float>((r * kHeadDim + d) % 509 - 254) / 2.0f;
+    }
+    if (r == 5) std::fill_n(values, kHeadDim, 0.0f);
+    if (r == 9) values[kHeadDim - 1] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const OwnedStore expected(memory_, DType::i8, 4, 1, kHeadDim, 16);
+  const OwnedStore found(memory_, DType::i8, 4, 1, kHeadDim, 16);
+  reference->store_kv(k.view, v.view, slots, expected.view());
+  backend().store_kv(k.view, v.view, slots, found.view());
+  for (const auto tensor : {&OwnedStore::keys, &OwnedStore::values}) {
+    const auto* const a = (expected.*tensor).view.elements<int8_t>();
+    const auto* const b = (found.*tensor).view.elements<int8_t>();
+    EXPECT_TRUE(std::equal(a, a + (expected.*tensor).view.num_elements(), b));
+  }
+  for (const auto tensor : {&OwnedStore::key_scales, &OwnedStore::value_scales}) {
+    EXPECT_SAME_BITS(to_vector((found.*tensor).view), to_vector((expected.*tensor).view));
+  }
+  const auto* const codes = found.values.view.elements<int8_t>();
+  const auto* const scales = found.value_scales.view.elements<float>();
+  EXPECT_EQ(scales[0], 1.0f);
+  EXPECT_EQ(codes[0], -127);
+  EXPECT_EQ(codes[1], -126);  // -126.5: the even one
+  EXPECT_EQ(scales[5], 0.0f);
+  EXPECT_TRUE(std::isnan(scales[9]));
+}
+
+// No element is off by more than half a step, and so no score by more than the steps allow.
+TEST_P(Attention, CodesAreWithinHalfAStep) {
+  const OwnedTensor k = random_tensor(memory_, DType::f32, {48, 3, 64}, 8, 5.0f);
+  const OwnedTensor v = random_tensor(memory_, DType::f32, {48, 3, 64}, 9, 0.01f);
+  const OwnedStore store(memory_, DType::i8, 1, 3, 64, 48);
+  const OwnedStore exact(memory_, DType::f32, 1, 3, 64, 48);
+  std::vector<int64_t> slots(48);
+  std::iota(slots.begin(), slots.end(), 0);
+  backend().store_kv(k.view, v.view, slots, store.view());
+  backend().store_kv(k.view, v.view, slots, exact.view());
+  const std::vector<float> found = store.elements(), expected = exact.elements();
+  for (size_t i = 0; i < found.size(); ++i) {
+    const float largest = i < found.size() / 2 ? 5.0f : 0.01f;
+    EXPECT_LE(std::abs(found[i] - expected[i]), largest / 127.0f * 0.5001f) << i;
   }
 }
 

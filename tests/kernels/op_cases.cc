@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 constexpr uint64_t kSeed = 20240611;
-constexpr DType kFloatTypes[] = {DType::f32, DType::f16, DType::bf16};
+constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i8};
 const WeightType kBf16 = {"bfloat16", DType::bf16, {}};
 
 // Inputs [rows, width] and an output like them, for ops that take a row to a row.
@@ -195,15 +195,14 @@ OpCase attention_case(AttentionShape shape, CaseSize size) {
     }
   }
   const bool is_decode = shape.num_rows() == static_cast<int64_t>(shape.slices.size());
-  const double element_bytes = static_cast<double>(dtype_bytes(shape.dtype));
   const double head_dim = static_cast<double>(shape.head_dim);
+  const double key_bytes = head_dim * static_cast<double>(dtype_bytes(shape.dtype)) +
+                           (shape.dtype == DType::i8 ? sizeof(float) : 0);
   return {.name = shape.name(),
           .size = size,
           .tolerance = 2e-6,
           .flops = is_decode ? 0.0 : 4.0 * pairs * head_dim * static_cast<double>(shape.heads),
-          .bytes = is_decode ? 2.0 * pairs * head_dim * element_bytes *
-                                   static_cast<double>(shape.kv_heads)
-                             : 0.0,
+          .bytes = is_decode ? 2.0 * pairs * key_bytes * static_cast<double>(shape.kv_heads) : 0.0,
           .make = [shape](ThreadPool&, Memory& memory) {
             auto op = std::make_shared<AttentionOp>(
                 AttentionOp{AttentionInputs(shape, kSeed, kSeed + 1, memory), {}});
@@ -216,13 +215,14 @@ OpCase attention_case(AttentionShape shape, CaseSize size) {
 }
 
 struct StoreInputs {
-  OwnedTensor k, v, keys, values, out;
+  OwnedTensor k, v;
+  OwnedStore stored;
   std::vector<int64_t> slots;
 };
 
 OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, int64_t block_size,
                   CaseSize size) {
-  const int64_t blocks = rows / block_size + 2, floats = blocks * block_size * heads * head_dim;
+  const int64_t blocks = rows / block_size + 2;
   return {.name = fmt::format("store_kv {} {}x{}x{} block {}", dtype_name(dtype), rows, heads,
                               head_dim, block_size),
           .size = size,
@@ -232,19 +232,16 @@ OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, in
             auto inputs = std::make_shared<StoreInputs>();
             inputs->k = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kSeed, 3.0f);
             inputs->v = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kSeed + 1, 3.0f);
-            inputs->keys = allocate_tensor(memory, dtype, {blocks, heads, head_dim, block_size});
-            inputs->values = allocate_tensor(memory, dtype, {blocks, heads, block_size, head_dim});
-            inputs->out = allocate_tensor(memory, DType::f32, {2, floats});
+            inputs->stored = OwnedStore(memory, dtype, blocks, heads, head_dim, block_size);
             // From the middle of a block on, with a jump in between.
             for (int64_t r = 0; r < rows; ++r) {
               inputs->slots.push_back(r + block_size / 2 + (r > rows / 2 ? 1 : 0));
             }
-            return instance(inputs, [floats](Backend& backend, StoreInputs& in) {
-              backend.store_kv(in.k.view, in.v.view, in.slots, {in.keys.view, in.values.view});
-              if (floats > 100000) return;
-              copy_elements(in.keys.view.reshape({1, floats}), in.out.view.slice(0, 0, 1));
-              copy_elements(in.values.view.reshape({1, floats}), in.out.view.slice(0, 1, 2));
-            });
+            return OpInstance{[inputs](Backend& backend) {
+                                backend.store_kv(inputs->k.view, inputs->v.view, inputs->slots,
+                                                 inputs->stored.view());
+                              },
+                              [inputs] { return inputs->stored.elements(); }, inputs};
           }};
 }
 
@@ -304,7 +301,7 @@ void add_square_cases(std::vector<OpCase>& cases) {
 
 void add_attention_cases(std::vector<OpCase>& cases) {
   const std::vector<SliceShape> mixed = {{0, 70}, {200, 1}, {63, 2}, {64, 1}, {0, 1}, {130, 33}};
-  for (const DType dtype : kFloatTypes) {
+  for (const DType dtype : kKvTypes) {
     for (const int64_t head_dim : {16, 32, 48, 64, 80, 96, 128, 256}) {
       cases.push_back(
           attention_case({.head_dim = head_dim, .dtype = dtype, .slices = mixed}, CaseSize::small));
@@ -317,36 +314,44 @@ void add_attention_cases(std::vector<OpCase>& cases) {
   for (const int64_t group : {1, 2, 3, 5, 7, 8}) {
     cases.push_back(attention_case({.heads = 2 * group, .slices = mixed}, CaseSize::small));
   }
-  for (const int64_t window : {1, 2, 16, 63, 64, 65, 100}) {
-    cases.push_back(attention_case({.params = {.scale = 0.2f, .window = window}, .slices = mixed},
+  for (const DType dtype : {DType::f32, DType::i8}) {
+    for (const int64_t window : {1, 2, 16, 63, 64, 65, 100}) {
+      cases.push_back(attention_case(
+          {.dtype = dtype, .params = {.scale = 0.2f, .window = window}, .slices = mixed},
+          CaseSize::small));
+    }
+    cases.push_back(attention_case(
+        {.dtype = dtype, .params = {.scale = 0.3f, .soft_cap = 5.0f}, .slices = mixed},
+        CaseSize::small));
+    cases.push_back(attention_case({.head_dim = 20,
+                                    .dtype = dtype,
+                                    .params = {.scale = 0.3f, .soft_cap = 3.0f, .window = 90},
+                                    .slices = mixed},
                                    CaseSize::small));
   }
-  cases.push_back(attention_case({.params = {.scale = 0.3f, .soft_cap = 5.0f}, .slices = mixed},
-                                 CaseSize::small));
-  cases.push_back(attention_case(
-      {.head_dim = 20, .params = {.scale = 0.3f, .soft_cap = 3.0f, .window = 90}, .slices = mixed},
-      CaseSize::small));
   cases.push_back(
       attention_case({.heads = 1, .kv_heads = 1, .slices = {{900, 1}}}, CaseSize::small));
   cases.push_back(
       attention_case({.heads = 3, .kv_heads = 1, .slices = {{700, 5}}}, CaseSize::small));
 
-  AttentionShape llama = {.heads = 32,
-                          .kv_heads = 8,
-                          .head_dim = 64,
-                          .dtype = DType::bf16,
-                          .params = {.scale = 0.125f},
-                          .slices = {{0, 512}}};
-  cases.push_back(attention_case(llama, CaseSize::large));
-  llama.slices = {{2048, 512}};
-  cases.push_back(attention_case(llama, CaseSize::large));
-  llama.slices = {{1000, 1}};
-  cases.push_back(attention_case(llama, CaseSize::large));
-  llama.slices = {{16000, 1}};
-  cases.push_back(attention_case(llama, CaseSize::large));
-  llama.head_dim = 128;
-  llama.slices = {{0, 512}};
-  cases.push_back(attention_case(llama, CaseSize::large));
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    AttentionShape llama = {.heads = 32,
+                            .kv_heads = 8,
+                            .head_dim = 64,
+                            .dtype = dtype,
+                            .params = {.scale = 0.125f},
+                            .slices = {{0, 512}}};
+    cases.push_back(attention_case(llama, CaseSize::large));
+    for (const SliceShape slice : {SliceShape{2048, 512}, {1000, 1}, {16000, 1}, {120000, 1}}) {
+      llama.slices = {slice};
+      cases.push_back(attention_case(llama, CaseSize::large));
+    }
+    llama.head_dim = 128;
+    llama.slices = {{0, 512}};
+    cases.push_back(attention_case(llama, CaseSize::large));
+    llama.slices = {{16000, 1}};
+    cases.push_back(attention_case(llama, CaseSize::large));
+  }
 }
 
 }  // namespace
@@ -361,7 +366,7 @@ std::vector<OpCase> op_cases() {
     cases.push_back(embedding_case(type, 9, 77, 50, CaseSize::small));
     cases.push_back(embedding_case(type, 3, 40, 1027, CaseSize::small));
   }
-  for (const DType dtype : kFloatTypes) {
+  for (const DType dtype : kKvTypes) {
     for (const int64_t block_size : {1, 3, 16, 64}) {
       cases.push_back(store_case(dtype, 83, 2, 24, block_size, CaseSize::small));
     }
@@ -373,6 +378,7 @@ std::vector<OpCase> op_cases() {
   }
   cases.push_back(embedding_case(kBf16, 512, 128256, 2048, CaseSize::large));
   cases.push_back(store_case(DType::bf16, 512, 8, 64, 16, CaseSize::large));
+  cases.push_back(store_case(DType::i8, 512, 8, 64, 16, CaseSize::large));
   cases.push_back(rope_case(512, 40, 64, 32, CaseSize::large));
   return cases;
 }

@@ -150,6 +150,55 @@ std::vector<float> to_vector(const Tensor& tensor) {
   return elements;
 }
 
+OwnedStore::OwnedStore(Memory& memory, DType dtype, int64_t num_blocks, int64_t kv_heads,
+                       int64_t head_dim, int64_t block_size) {
+  keys = allocate_tensor(memory, dtype, {num_blocks, kv_heads, head_dim, block_size});
+  values = allocate_tensor(memory, dtype, {num_blocks, kv_heads, block_size, head_dim});
+  if (dtype != DType::i8) return;
+  key_scales = allocate_tensor(memory, DType::f32, {num_blocks, kv_heads, block_size});
+  value_scales = allocate_tensor(memory, DType::f32, {num_blocks, kv_heads, block_size});
+}
+
+void OwnedStore::fill_with_nan() const {
+  for (const OwnedTensor* tensor : {&keys, &values, &key_scales, &value_scales}) {
+    if (tensor->view.raw() == nullptr) continue;
+    std::fill_n(static_cast<uint8_t*>(tensor->view.raw()), tensor->view.size_bytes(),
+                uint8_t{0xFF});
+  }
+}
+
+namespace {
+
+// Codes times the scales of their slots; `scales` is broadcast over the elements of a slot.
+void append_elements(const Tensor& codes, const Tensor& scales, std::vector<float>& elements) {
+  const auto* const code = codes.elements<int8_t>();
+  const auto* const scale = scales.elements<float>();
+  std::vector<float> slot_scales;
+  scales.for_each_offset([&](int64_t offset) { slot_scales.push_back(scale[offset]); });
+  for (int64_t i = 0; i < codes.num_elements(); ++i) {
+    elements.push_back(static_cast<float>(code[i]) * slot_scales[static_cast<size_t>(i)]);
+  }
+}
+
+}  // namespace
+
+std::vector<float> OwnedStore::elements() const {
+  std::vector<float> all;
+  if (keys.view.dtype() == DType::i8) {
+    const Extents& k = keys.view.shape();  // [num_blocks, kv_heads, head_dim, block_size]
+    append_elements(keys.view, key_scales.view.reshape({k[0], k[1], 1, k[3]}).broadcast_to(k), all);
+    append_elements(
+        values.view,
+        value_scales.view.reshape({k[0], k[1], k[3], 1}).broadcast_to(values.view.shape()), all);
+    return all;
+  }
+  const int64_t count = keys.view.num_elements();
+  all.resize(static_cast<size_t>(2 * count));
+  copy_elements(keys.view.reshape({count}), Tensor(all.data(), DType::f32, {count}));
+  copy_elements(values.view.reshape({count}), Tensor(all.data() + count, DType::f32, {count}));
+  return all;
+}
+
 int64_t AttentionShape::num_rows() const {
   int64_t rows = 0;
   for (const SliceShape& slice : slices) rows += slice.num_rows;
@@ -168,10 +217,6 @@ std::string AttentionShape::name() const {
 }
 
 namespace {
-
-void fill_with_nan(const Tensor& tensor) {
-  std::fill_n(static_cast<uint8_t*>(tensor.raw()), tensor.size_bytes(), uint8_t{0xFF});
-}
 
 // Distinct blocks for every entry that may be looked at, in random order.
 std::vector<std::vector<int32_t>> place_blocks(const AttentionShape& shape, Draws& draws,
@@ -208,12 +253,9 @@ AttentionInputs::AttentionInputs(const AttentionShape& wanted, uint64_t seed,
   Draws placement(placement_seed);
   int64_t num_blocks = 0;
   block_tables = place_blocks(shape, placement, num_blocks);
-  keys = allocate_tensor(memory, shape.dtype,
-                         {num_blocks, shape.kv_heads, shape.head_dim, shape.block_size});
-  values = allocate_tensor(memory, shape.dtype,
-                           {num_blocks, shape.kv_heads, shape.block_size, shape.head_dim});
-  fill_with_nan(keys.view);
-  fill_with_nan(values.view);
+  stored =
+      OwnedStore(memory, shape.dtype, num_blocks, shape.kv_heads, shape.head_dim, shape.block_size);
+  stored.fill_with_nan();
 
   const auto reference = make_reference_backend();
   int64_t first_row = 0;

@@ -58,6 +58,21 @@ PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, const WeightType
 // The elements of any view in row-major order.
 std::vector<float> to_vector(const Tensor& tensor);
 
+// A KvStore of its own memory, zeroed.
+struct OwnedStore {
+  OwnedStore() = default;
+  OwnedStore(Memory& memory, DType dtype, int64_t num_blocks, int64_t kv_heads, int64_t head_dim,
+             int64_t block_size);
+
+  OwnedTensor keys, values, key_scales, value_scales;
+
+  KvStore view() const { return {keys.view, values.view, key_scales.view, value_scales.view}; }
+  // Every byte 0xFF: NaN, or codes under scales of NaN.
+  void fill_with_nan() const;
+  // All keys, then all values, as numbers.
+  std::vector<float> elements() const;
+};
+
 struct SliceShape {
   int64_t first_position = 0;
   int64_t num_rows = 0;
@@ -86,12 +101,11 @@ struct AttentionInputs {
 
   AttentionShape shape;
   OwnedTensor q;  // [rows, heads, head_dim]
-  OwnedTensor keys;
-  OwnedTensor values;
+  OwnedStore stored;
   std::vector<std::vector<int32_t>> block_tables;
   std::vector<AttentionSlice> slices;
 
-  KvStore store() const { return {keys.view, values.view}; }
+  KvStore store() const { return stored.view(); }
 };
 
 }  // namespace paceline

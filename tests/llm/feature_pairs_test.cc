@@ -241,6 +241,29 @@ INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,
                          ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window"),
                          [](const auto& golden) { return golden.param; });
 
+// Keys and values as codes: --kv-cache-dtype int8.
+class Int8CachePairs : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Int8CachePairs, change_no_bit_however_they_are_run) {
+  LoadOptions options{.model = source_path("tests/goldens/models/" + GetParam()),
+                      .kv_cache_dtype = "int8",
+                      .max_num_seqs = 1,
+                      .num_threads = 1};
+  cross_all(options, all_pairs(features(), kPrompt, {.max_tokens = scaled(12, 24), .seed = 7}));
+  LLM codes = LLM::load(options);
+  options.kv_cache_dtype = "float32";
+  LLM exact = LLM::load(options);
+  const GenerateOptions scored{.max_tokens = 4, .logprobs = 3};
+  const float found = codes.generate(kPrompt, scored).completion().logprobs[0].top[0].logprob;
+  const float expected = exact.generate(kPrompt, scored).completion().logprobs[0].top[0].logprob;
+  EXPECT_NE(found, expected);
+  EXPECT_NEAR(found, expected, 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(all, Int8CachePairs,
+                         ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window"),
+                         [](const auto& golden) { return golden.param; });
+
 TEST(FeaturePairsText, stop_strings_and_text_too) {
   const std::string model = source_path("models/paceline-10m");
   if (!std::filesystem::exists(model + "/model.safetensors")) {

@@ -46,7 +46,9 @@ Subject draw_subject(Dice& dice, Isa isa) {
   subject.load.model = subject.has_text ? (kSource / "models/paceline-10m").string() : tiny[index];
   subject.load.max_model_len = kContext;
   if (dice.one_in(3)) subject.load.dtype = dice.one_of({"bfloat16", "float32"});
-  if (dice.one_in(4)) subject.load.kv_cache_dtype = dice.one_of({"bfloat16", "float32", "float16"});
+  if (dice.one_in(3)) {
+    subject.load.kv_cache_dtype = dice.one_of({"bfloat16", "float32", "float16", "int8", "int8"});
+  }
   if (dice.one_in(6)) subject.load.max_kv_size = 1 + dice.below(40);
   return subject;
 }

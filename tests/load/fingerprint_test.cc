@@ -53,6 +53,9 @@ TEST_F(Fingerprint, is_another_for_what_may_not) {
   const std::string usual = fingerprint();
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = "bfloat16"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }),
+            fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }));
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.max_kv_size = 8; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q4"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q8"; }),

@@ -22,6 +22,7 @@ class ModelEquality : public ::testing::TestWithParam<std::string> {
       for (const DType dtype : {DType::f32, DType::bf16}) {
         all.push_back({.isa = isa, .weight_dtype = dtype, .kv_dtype = dtype});
       }
+      all.push_back({.isa = isa, .weight_dtype = DType::bf16, .kv_dtype = DType::i8});
     }
     return all;
   }

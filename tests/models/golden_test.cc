@@ -11,6 +11,7 @@ namespace {
 
 constexpr float kTolerance = 1e-4f;
 constexpr float kFeatureMatters = 100 * kTolerance;
+constexpr double kInt8Error = 0.05;
 
 std::vector<RunOptions> all_backends() {
   std::vector<RunOptions> runs = {{.backend = BackendKind::reference}};
@@ -29,6 +30,29 @@ TEST_P(ModelGolden, logits_and_greedy_tokens_are_transformers) {
     SCOPED_TRACE(std::string(model.backend().name()));
     EXPECT_LE(max_difference(model.logits(golden.prompt_ids), golden.logits), kTolerance);
     EXPECT_EQ(model.greedy(golden.prompt_ids, 32), golden.greedy_ids);
+  }
+}
+
+// The root of the mean square error as a share of that of the logits.
+double relative_error(std::span<const float> logits, std::span<const float> expected) {
+  double errors = 0, all = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = double{logits[i]} - double{expected[i]};
+    errors += difference * difference;
+    all += double{expected[i]} * double{expected[i]};
+  }
+  return std::sqrt(errors / all);
+}
+
+TEST_P(ModelGolden, logits_with_an_int8_cache_are_near) {
+  const Golden golden = read_golden(GetParam());
+  for (RunOptions run : all_backends()) {
+    run.kv_dtype = DType::i8;
+    TestModel model(golden.directory, run);
+    SCOPED_TRACE(std::string(model.backend().name()));
+    const double error = relative_error(model.logits(golden.prompt_ids), golden.logits);
+    EXPECT_LE(error, kInt8Error);
+    EXPECT_GT(error, 0.0);
   }
 }
 

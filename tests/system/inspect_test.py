@@ -39,14 +39,20 @@ class InspectTest(ProgramTest):
         wide = self.inspect("-m", BUNDLED, "-c", "512", "--dtype", "float32")["memory"]
         self.assertEqual(wide["weight_bytes"], 2 * one["weight_bytes"])
         self.assertEqual(wide["kv_cache_bytes"], 2 * one["kv_cache_bytes"])
+        codes = self.inspect("-m", BUNDLED, "-c", "512", "--kv-cache-dtype", "int8")["memory"]
+        self.assertEqual(codes["kv_cache_dtype"], "int8")
+        # a code for each element, and a float32 scale for each token and head
+        self.assertEqual(codes["kv_cache_bytes"], 6 * 2 * 2 * (64 + 4) * 512)
         self.assertEqual(one["total_bytes"], one["weight_bytes"] + one["kv_cache_bytes"] + one["activation_bytes"])
 
     def test_memory_is_what_a_run_takes(self):
-        need = self.inspect("-m", BUNDLED, "-c", "1024")["memory"]["total_bytes"]
-        done = self.succeed("generate", "-m", BUNDLED, "-c", "1024", "--max-num-seqs", "1", "-p", "x" * 900, "-n", "2", "-v")
-        value, unit = re.search(r"peak memory ([\d.]+) (\w+)", done.stderr).groups()
-        peak = float(value) * {"MiB": 1 << 20, "GiB": 1 << 30}[unit]
-        self.assertLess(abs(peak - need), 0.1 * need)
+        for options in [], ["--kv-cache-dtype", "int8"]:
+            need = self.inspect("-m", BUNDLED, "-c", "1024", *options)["memory"]["total_bytes"]
+            done = self.succeed("generate", "-m", BUNDLED, "-c", "1024", "--max-num-seqs", "1", "-p", "x" * 900, "-n", "2",
+                                "-v", *options)
+            value, unit = re.search(r"peak memory ([\d.]+) (\w+)", done.stderr).groups()
+            peak = float(value) * {"MiB": 1 << 20, "GiB": 1 << 30}[unit]
+            self.assertLess(abs(peak - need), 0.1 * need)
 
     def test_weights_need_not_be_there(self):
         report = self.inspect("-m", self.tiny_model(), "--load-format", "dummy")

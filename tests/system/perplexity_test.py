@@ -38,6 +38,13 @@ class PerplexityTest(ProgramTest):
         self.assertEqual(self.perplexity(stdin=TEXT), result)
         self.assertEqual(self.perplexity("-f", self.path, "-b", "5", "-t", "1"), result)
 
+    def test_an_int8_cache_costs_little_and_no_batch_shows_in_it(self):
+        plain, codes = self.perplexity("-f", self.path), self.perplexity("-f", self.path, "--kv-cache-dtype", "int8")
+        self.assertNotEqual(codes["perplexity"], plain["perplexity"])
+        self.assertAlmostEqual(codes["perplexity"] / plain["perplexity"], 1, delta=0.02)
+        self.assertEqual(self.perplexity("-f", self.path, "--kv-cache-dtype", "int8", "-b", "5", "-t", "1"), codes)
+        self.assertIn("int8", self.fail_with(2, "perplexity", "-m", BUNDLED, "--kv-cache-dtype", "int4"))
+
     def test_dumped_logits_are_those_that_score(self):
         dump = self.directory / "logits"
         result = self.perplexity("-f", self.path, "--dump-logits", dump, "--max-positions", "20")

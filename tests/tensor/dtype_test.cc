@@ -162,6 +162,10 @@ TEST(DType, NamesAndSizes) {
   for (const char* name : {"", "float64", "FLOAT32", "f32 ", "auto", "int8"}) {
     EXPECT_EQ(parse_dtype(name), std::nullopt) << name;
   }
+  // No weights are read as int8; keys and values may be stored so.
+  EXPECT_EQ(dtype_name(DType::i8), "int8");
+  EXPECT_FALSE(is_float(DType::i8));
+  EXPECT_EQ(dtype_bytes(DType::i8), sizeof(int8_t));
   EXPECT_EQ(dtype_bytes(DType::f32), sizeof(float));
   EXPECT_EQ(dtype_bytes(DType::i32), sizeof(int32_t));
   EXPECT_EQ(dtype_bytes(DType::f16), sizeof(Float16));

@@ -24,6 +24,12 @@ char* head_of(const Tensor& store, int64_t kv_head) {
          kv_head * store.stride(1) * static_cast<int64_t>(dtype_bytes(store.dtype()));
 }
 
+// nullptr where a store has none.
+float* scales_of(const Tensor& scales, int64_t kv_head, int64_t block = 0, int64_t offset = 0) {
+  if (scales.raw() == nullptr) return nullptr;
+  return scales.row<float>(block) + kv_head * scales.stride(1) + offset;
+}
+
 // The rows from `row` on, before `end`, that go to consecutive slots of one block.
 int64_t run_length(std::span<const int64_t> slots, int64_t row, int64_t end, int64_t block_size) {
   const int64_t first = slots[static_cast<size_t>(row)];
@@ -45,14 +51,23 @@ void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const i
   const auto store_run = [&](int64_t row, int64_t count, int64_t head) {
     const int64_t slot = slots[static_cast<size_t>(row)];
     const int64_t block = slot / block_size, offset = slot % block_size;
-    char* const keys =
-        head_of(store.keys, head) + (block * store.keys.stride(0) + offset) * element_bytes;
-    char* const values = head_of(store.values, head) +
-                         (block * store.values.stride(0) + offset * head_dim) * element_bytes;
-    kernels_.store_keys[dtype](k.row<float>(row) + head * k.stride(1), k.stride(0), count, head_dim,
-                               block_size, keys);
-    kernels_.store_values[dtype](v.row<float>(row) + head * v.stride(1), v.stride(0), count,
-                                 head_dim, values);
+    kernels_.store_keys[dtype]({.rows = k.row<float>(row) + head * k.stride(1),
+                                .row_stride = k.stride(0),
+                                .count = count,
+                                .head_dim = head_dim,
+                                .block_size = block_size,
+                                .slot = head_of(store.keys, head) +
+                                        (block * store.keys.stride(0) + offset) * element_bytes,
+                                .scales = scales_of(store.key_scales, head, block, offset)});
+    kernels_.store_values[dtype](
+        {.rows = v.row<float>(row) + head * v.stride(1),
+         .row_stride = v.stride(0),
+         .count = count,
+         .head_dim = head_dim,
+         .block_size = block_size,
+         .slot = head_of(store.values, head) +
+                 (block * store.values.stride(0) + offset * head_dim) * element_bytes,
+         .scales = scales_of(store.value_scales, head, block, offset)});
   };
   const int64_t groups = divide_up(rows, kStoreRows);
   for_each_row(groups * heads, 2 * std::min(rows, kStoreRows) * head_dim, [&](int64_t unit) {
@@ -75,6 +90,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
   for (const AttentionSlice& slice : slices) num_tiles += divide_up(slice.num_rows, tile_rows);
   // Heads of a task, where that leaves each thread a few tasks.
   const int64_t spare = num_tiles * kv_heads / (kTasksPerThread * threads_.num_threads());
+  const int64_t scale_block_stride = store.has_scales() ? store.key_scales.stride(0) : 0;
+  const int64_t scale_head_stride = store.has_scales() ? store.key_scales.stride(1) : 0;
   tasks_.clear();
   for (const AttentionSlice& slice : slices) {
     for (int64_t first = 0; first < slice.num_rows; first += tile_rows) {
@@ -101,6 +118,10 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .values = head_of(store.values, head),
                           .value_block_stride = store.values.stride(0),
                           .value_head_stride = store.values.stride(1),
+                          .key_scales = scales_of(store.key_scales, head),
+                          .value_scales = scales_of(store.value_scales, head),
+                          .scale_block_stride = scale_block_stride,
+                          .scale_head_stride = scale_head_stride,
                           .block_size = store.block_size(),
                           .block_table = slice.block_table.data(),
                           .scale = params.scale,

@@ -12,21 +12,6 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// Lanes from -128 to 127 as bytes.
-PL_INLINE void store_codes(int8_t* to, Ints codes) {
-#if defined(__AVX512F__)
-  const __m128i bytes = _mm512_maskz_cvtepi32_epi8(kAllLanes, (__m512i)codes);
-  __builtin_memcpy(to, &bytes, sizeof(bytes));
-#elif defined(__AVX2__)
-  const __m256i all = (__m256i)codes;
-  const __m128i words =
-      _mm_packs_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi16(words, words));
-#else
-  for (int lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<int8_t>(codes[lane]);
-#endif
-}
-
 // An integer product says
 //   kInputBytes                 of four inputs, as store_inputs leaves them
 //   code_bias(bits)             what tiles subtract from the codes of panels of so many bits: the

@@ -79,6 +79,23 @@ void widen_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, Key
   });
 }
 
+// Multiplies what each pair has for a key, which was made of codes, or is to weigh them, by the
+// key's scale in `head_scales`.
+PL_INLINE void apply_scales(const AttentionTask& task, const float* head_scales, int64_t chunk,
+                            KeyRange keys, const TileBuffers& buffers, PairRange pairs) {
+  float scales[kChunkLength] = {};
+  for_each_run(task, chunk, keys, [&](const SlotRun& run) {
+    const float* const from = head_scales + run.block * task.scale_block_stride + run.offset;
+    widen_elements(from, run.count, scales + run.index);
+  });
+  for (int64_t pair = pairs.begin; pair < pairs.end; ++pair) {
+    float* const scores = buffers.scores + pair * kChunkLength;
+    for (int64_t i = 0; i < kChunkLength; i += kLanes) {
+      store(scores + i, load(scores + i) * load(scales + i));
+    }
+  }
+}
+
 // Calls body(pair, row, query head of the task).
 template <class Body>
 PL_INLINE void for_each_pair(const AttentionTask& task, int64_t kv_head, Body&& body) {
@@ -150,10 +167,17 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   const RowRange rows = rows_of_chunk(task, chunk);
   const KeyRange keys = keys_of_rows(task, chunk, rows);
   const PairRange pairs = find_visible(task, buffers, chunk, rows);
+  const int64_t scale_offset = kv_head * task.scale_head_stride;
   widen_keys<T>(task, kv_head, chunk, keys, buffers.widened);
   score_chunk(task, buffers, pairs);
+  if constexpr (kHasScales<T>) {
+    apply_scales(task, task.key_scales + scale_offset, chunk, keys, buffers, pairs);
+  }
   exponentiate_chunk(task, buffers, pairs, partial);
   widen_values<T>(task, kv_head, chunk, keys, buffers.widened);
+  if constexpr (kHasScales<T>) {
+    apply_scales(task, task.value_scales + scale_offset, chunk, keys, buffers, pairs);
+  }
   weigh_chunk(task, buffers, pairs, partial);
 }
 
@@ -216,9 +240,11 @@ void add_attention_kernels(KernelTable& table) {
   table.attention[0] = attention<float>;
   table.attention[1] = attention<F16>;
   table.attention[2] = attention<Bf16>;
+  table.attention[3] = attention<int8_t>;
   table.attention_chunks[0] = attention_chunks<float>;
   table.attention_chunks[1] = attention_chunks<F16>;
   table.attention_chunks[2] = attention_chunks<Bf16>;
+  table.attention_chunks[3] = attention_chunks<int8_t>;
   table.attention_combine = attention_combine;
 }
 

@@ -10,6 +10,7 @@ namespace paceline {
 
 // Indexes the arrays of kernels that differ by element type, in the order of DType.
 constexpr int kNumFloatTypes = 3;
+constexpr int kNumKvTypes = 4;  // the floats and int8
 constexpr int kNumActivations = 3;
 
 // Keys per partial result of attention, at absolute positions.
@@ -53,12 +54,27 @@ struct AttentionTask {
   const void* values = nullptr;  // [block_size][head_dim]
   int64_t value_block_stride = 0;
   int64_t value_head_stride = 0;
+  const float* key_scales = nullptr;    // of int8 keys, [block_size]
+  const float* value_scales = nullptr;  // [block_size]
+  int64_t scale_block_stride = 0;
+  int64_t scale_head_stride = 0;
   int64_t block_size = 0;
   const int32_t* block_table = nullptr;
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t window = 0;
   void* scratch = nullptr;  // attention_scratch(...) floats of this thread
+};
+
+// One head's keys or values of `count` rows that go to neighbouring slots of one block.
+struct StoreTask {
+  const float* rows = nullptr;  // [count][row_stride]
+  int64_t row_stride = 0;       // elements
+  int64_t count = 0;
+  int64_t head_dim = 0;
+  int64_t block_size = 0;
+  void* slot = nullptr;     // the first one
+  float* scales = nullptr;  // of int8 codes: [count], the first slot's first
 };
 
 // Of a row or a part of it: the maximum and the sum of exp(x - maximum).
@@ -93,11 +109,8 @@ struct KernelTable {
                      float* table);
   void (*rope)(const float* table, int64_t half, float* head);
 
-  // k and v are `count` rows that go to neighbouring slots of one block; strides count elements.
-  void (*store_keys[kNumFloatTypes])(const float* k, int64_t row_stride, int64_t count,
-                                     int64_t head_dim, int64_t block_size, void* slot);
-  void (*store_values[kNumFloatTypes])(const float* v, int64_t row_stride, int64_t count,
-                                       int64_t head_dim, void* slot);
+  void (*store_keys[kNumKvTypes])(const StoreTask& task);
+  void (*store_values[kNumKvTypes])(const StoreTask& task);
 
   // Floats of scratch for a task, and for the partial results of one of its chunks.
   int64_t (*attention_scratch)(const AttentionTask& task);
@@ -105,11 +118,11 @@ struct KernelTable {
   // The chunks that any row of a task sees.
   int64_t (*attention_num_chunks)(const AttentionTask& task);
   // All of a task.
-  void (*attention[kNumFloatTypes])(const AttentionTask& task);
+  void (*attention[kNumKvTypes])(const AttentionTask& task);
   // The same in two steps: the partials of chunks [first, last), one after another, then the
   // combination of those of all chunks.
-  void (*attention_chunks[kNumFloatTypes])(const AttentionTask& task, int64_t first, int64_t last,
-                                           float* partials);
+  void (*attention_chunks[kNumKvTypes])(const AttentionTask& task, int64_t first, int64_t last,
+                                        float* partials);
   void (*attention_combine)(const AttentionTask& task, const float* partials);
 
   void (*gated_activation[kNumActivations])(const float* gate, const float* up, int64_t width,

@@ -76,6 +76,17 @@ PL_INLINE void store(Bf16* to, Vec value) {
 PL_INLINE Vec load(const F16* from) { return widen_f16(from); }
 PL_INLINE void store(F16* to, Vec value) { narrow_f16(value, to); }
 
+// Codes of 8 bits; exact both ways, for lanes that are whole numbers from -128 to 127.
+PL_INLINE Vec load(const int8_t* from) { return __builtin_convertvector(load_codes(from), Vec); }
+PL_INLINE void store(int8_t* to, Vec value) {
+  store_codes(to, __builtin_convertvector(value, Ints));
+}
+// What a store of T keeps beside its elements.
+template <class T>
+constexpr bool kHasScales = false;
+template <>
+constexpr bool kHasScales<int8_t> = true;
+
 // The first `count` (< kLanes) elements, zeros after them; what lies behind them isn't touched.
 PL_INLINE Vec load_part(const float* from, int64_t count) { return load_part_bits(from, count); }
 PL_INLINE void store_part(float* to, Vec value, int64_t count) {

@@ -40,6 +40,17 @@ PL_INLINE void narrow_f16(Vec value, void* to) {
   _mm_storeu_si128(static_cast<__m128i*>(to), narrow);
 }
 
+PL_INLINE Ints load_codes(const int8_t* from) {
+  return (Ints)_mm256_cvtepi8_epi32(_mm_loadu_si64(from));
+}
+// Lanes from -128 to 127 as bytes.
+PL_INLINE void store_codes(int8_t* to, Ints codes) {
+  const __m256i all = (__m256i)codes;
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  _mm_storeu_si64(to, _mm_packs_epi16(words, words));
+}
+
 // value * 2^n for whole n from -252 to 254 and value in [1/2, 2], rounded once: in two steps, of
 // which the first is exact, as 2^n may leave the normal range where the result doesn't.
 PL_INLINE Vec scale_by_power(Vec value, Vec n) {

@@ -44,6 +44,15 @@ PL_INLINE void narrow_f16(Vec value, void* to) {
   _mm256_storeu_si256(static_cast<__m256i*>(to), narrow);
 }
 
+PL_INLINE Ints load_codes(const int8_t* from) {
+  const __m128i codes = _mm_loadu_si128((const __m128i_u*)from);
+  return (Ints)_mm512_maskz_cvtepi8_epi32(kAllLanes, codes);
+}
+// Lanes from -128 to 127 as bytes.
+PL_INLINE void store_codes(int8_t* to, Ints codes) {
+  _mm_storeu_si128((__m128i_u*)to, _mm512_maskz_cvtepi32_epi8(kAllLanes, (__m512i)codes));
+}
+
 // value * 2^n for whole n, rounded once.
 PL_INLINE Vec scale_by_power(Vec value, Vec n) {
   return _mm512_maskz_scalef_ps(kAllLanes, value, n);

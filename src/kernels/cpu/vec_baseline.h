@@ -56,6 +56,22 @@ PL_INLINE void narrow_f16(Vec value, void* to) {
   __builtin_memcpy(to, &narrow, sizeof(narrow));
 }
 
+// Each code is moved to the top of its lane, and down again with its sign.
+PL_INLINE Ints load_codes(const int8_t* from) {
+  using Bytes = int8_t __attribute__((vector_size(16)));
+  using Words = int16_t __attribute__((vector_size(16)));
+  int32_t four = 0;
+  __builtin_memcpy(&four, from, sizeof(four));
+  const Bytes codes = (Bytes)Ints{four, 0, 0, 0};
+  const auto high = (Words)__builtin_shufflevector(Bytes{}, codes, 0, 16, 1, 17, 2, 18, 3, 19, 4,
+                                                   20, 5, 21, 6, 22, 7, 23);
+  return (Ints)__builtin_shufflevector(Words{}, high, 0, 8, 1, 9, 2, 10, 3, 11) >> 24;
+}
+// Lanes from -128 to 127 as bytes.
+PL_INLINE void store_codes(int8_t* to, Ints codes) {
+  for (int i = 0; i < kLanes; ++i) to[i] = static_cast<int8_t>(codes[i]);
+}
+
 // value * 2^n for whole n from -252 to 254 and value in [1/2, 2], rounded once: in two steps, of
 // which the first is exact, as 2^n may leave the normal range where the result doesn't.
 PL_INLINE Vec scale_by_power(Vec value, Vec n) {

@@ -1,6 +1,7 @@
 // Keys and values in the paged store, and attention over them, in plain loops.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/reference/reference_backend.h"
@@ -30,6 +31,46 @@ T* value_element(const KvStore& store, int64_t block, int64_t head, int64_t offs
   return store.values.row<T>(block) + head * store.values.stride(1) + offset * head_dim + d;
 }
 
+float* scale_of(const Tensor& scales, int64_t block, int64_t head, int64_t offset) {
+  return scales.row<float>(block) + head * scales.stride(1) + offset;
+}
+
+// What is stored, as a number.
+double stored_key(const KvStore& store, int64_t block, int64_t head, int64_t d, int64_t offset) {
+  if (store.has_scales()) {
+    return double{*scale_of(store.key_scales, block, head, offset)} *
+           int{*key_element<int8_t>(store, block, head, d, offset)};
+  }
+  return with_float_dtype(store.keys.dtype(), [&]<class T>() {
+    return double{to_float(*key_element<T>(store, block, head, d, offset))};
+  });
+}
+
+double stored_value(const KvStore& store, int64_t block, int64_t head, int64_t offset, int64_t d) {
+  if (store.has_scales()) {
+    return double{*scale_of(store.value_scales, block, head, offset)} *
+           int{*value_element<int8_t>(store, block, head, offset, d)};
+  }
+  return with_float_dtype(store.values.dtype(), [&]<class T>() {
+    return double{to_float(*value_element<T>(store, block, head, offset, d))};
+  });
+}
+
+// The scale of one token's keys or values on one head.
+float choose_scale(const float* elements, int64_t head_dim) {
+  float largest = 0.0f;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    if (!std::isfinite(elements[d])) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(elements[d]));
+  }
+  return largest / 127.0f;
+}
+
+int8_t choose_code(float element, float scale) {
+  if (!(scale > 0.0f)) return 0;
+  return static_cast<int8_t>(std::nearbyint(std::clamp(element / scale, -127.0f, 127.0f)));
+}
+
 // One head of one row: its query, where it stands, and the kv head that it reads.
 struct Query {
   const float* elements;  // [head_dim]
@@ -38,7 +79,6 @@ struct Query {
   std::span<const int32_t> block_table;
 };
 
-template <class T>
 void attend(const Query& query, const KvStore& store, const AttentionParams& params, float* out) {
   const int64_t head_dim = store.values.size(3), block_size = store.block_size();
   const int64_t first =
@@ -51,8 +91,8 @@ void attend(const Query& query, const KvStore& store, const AttentionParams& par
   for (int64_t p = first; p <= query.position; ++p) {
     double dot = 0.0;
     for (int64_t d = 0; d < head_dim; ++d) {
-      const T* key = key_element<T>(store, block_of(p), query.kv_head, d, p % block_size);
-      dot += double{query.elements[d]} * double{to_float(*key)};
+      dot += double{query.elements[d]} *
+             stored_key(store, block_of(p), query.kv_head, d, p % block_size);
     }
     dot *= double{params.scale};
     const auto cap = double{params.soft_cap};
@@ -66,12 +106,43 @@ void attend(const Query& query, const KvStore& store, const AttentionParams& par
     const double weight = std::exp(scores[static_cast<size_t>(p - first)] - max);
     sum += weight;
     for (int64_t d = 0; d < head_dim; ++d) {
-      const T* value = value_element<T>(store, block_of(p), query.kv_head, p % block_size, d);
-      mixed[static_cast<size_t>(d)] += weight * double{to_float(*value)};
+      mixed[static_cast<size_t>(d)] +=
+          weight * stored_value(store, block_of(p), query.kv_head, p % block_size, d);
     }
   }
   for (int64_t d = 0; d < head_dim; ++d) {
     out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
+  }
+}
+
+// One head of one row of keys and values, and the slot that they go to.
+struct NewSlot {
+  const float* key;
+  const float* value;
+  int64_t block;
+  int64_t offset;
+  int64_t head;
+};
+
+template <class T>
+void store_rounded(const NewSlot& slot, const KvStore& store) {
+  for (int64_t d = 0; d < store.values.size(3); ++d) {
+    *key_element<T>(store, slot.block, slot.head, d, slot.offset) = round_to<T>(slot.key[d]);
+    *value_element<T>(store, slot.block, slot.head, slot.offset, d) = round_to<T>(slot.value[d]);
+  }
+}
+
+void store_codes(const NewSlot& slot, const KvStore& store) {
+  const int64_t head_dim = store.values.size(3);
+  const float key_scale = choose_scale(slot.key, head_dim);
+  const float value_scale = choose_scale(slot.value, head_dim);
+  *scale_of(store.key_scales, slot.block, slot.head, slot.offset) = key_scale;
+  *scale_of(store.value_scales, slot.block, slot.head, slot.offset) = value_scale;
+  for (int64_t d = 0; d < head_dim; ++d) {
+    *key_element<int8_t>(store, slot.block, slot.head, d, slot.offset) =
+        choose_code(slot.key[d], key_scale);
+    *value_element<int8_t>(store, slot.block, slot.head, slot.offset, d) =
+        choose_code(slot.value[d], value_scale);
   }
 }
 
@@ -80,38 +151,36 @@ void attend(const Query& query, const KvStore& store, const AttentionParams& par
 void ReferenceBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                                    const KvStore& store) {
   const int64_t block_size = store.block_size();
-  with_float_dtype(store.keys.dtype(), [&]<class T>() {
-    for (int64_t r = 0; r < k.size(0); ++r) {
-      const int64_t block = slots[static_cast<size_t>(r)] / block_size;
-      const int64_t offset = slots[static_cast<size_t>(r)] % block_size;
-      for (int64_t h = 0; h < k.size(1); ++h) {
-        for (int64_t d = 0; d < k.size(2); ++d) {
-          const float key = k.row<float>(r)[h * k.stride(1) + d];
-          const float value = v.row<float>(r)[h * v.stride(1) + d];
-          *key_element<T>(store, block, h, d, offset) = round_to<T>(key);
-          *value_element<T>(store, block, h, offset, d) = round_to<T>(value);
-        }
+  for (int64_t r = 0; r < k.size(0); ++r) {
+    for (int64_t h = 0; h < k.size(1); ++h) {
+      const NewSlot slot = {.key = k.row<float>(r) + h * k.stride(1),
+                            .value = v.row<float>(r) + h * v.stride(1),
+                            .block = slots[static_cast<size_t>(r)] / block_size,
+                            .offset = slots[static_cast<size_t>(r)] % block_size,
+                            .head = h};
+      if (store.has_scales()) {
+        store_codes(slot, store);
+      } else {
+        with_float_dtype(store.keys.dtype(), [&]<class T>() { store_rounded<T>(slot, store); });
       }
     }
-  });
+  }
 }
 
 void ReferenceBackend::do_attention(const Tensor& q, const KvStore& store,
                                     std::span<const AttentionSlice> slices,
                                     const AttentionParams& params, const Tensor& out) {
   const int64_t group = q.size(1) / store.keys.size(1);
-  with_float_dtype(store.keys.dtype(), [&]<class T>() {
-    for (const AttentionSlice& slice : slices) {
-      for (int64_t i = 0; i < slice.num_rows; ++i) {
-        const int64_t row = slice.first_row + i;
-        for (int64_t h = 0; h < q.size(1); ++h) {
-          const Query query = {q.row<float>(row) + h * q.stride(1), slice.first_position + i,
-                               h / group, slice.block_table};
-          attend<T>(query, store, params, out.row<float>(row) + h * out.stride(1));
-        }
+  for (const AttentionSlice& slice : slices) {
+    for (int64_t i = 0; i < slice.num_rows; ++i) {
+      const int64_t row = slice.first_row + i;
+      for (int64_t h = 0; h < q.size(1); ++h) {
+        const Query query = {q.row<float>(row) + h * q.stride(1), slice.first_position + i,
+                             h / group, slice.block_table};
+        attend(query, store, params, out.row<float>(row) + h * out.stride(1));
       }
     }
-  });
+  }
 }
 
 }  // namespace paceline
