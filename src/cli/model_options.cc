@@ -39,8 +39,7 @@ constexpr OptionDef kModelOptions[] = {
      .choices = "auto bfloat16 float16 float32",
      .default_text = "auto",
      .help = "Type of the weights in memory, or in the directory that convert writes: auto (as "
-             "stored), "
-             "bfloat16, float16 or float32.",
+             "stored), bfloat16, float16 or float32; as all types, bf16, f16 and f32 for short.",
      .group = OptionGroup::model,
      .commands = kOnModel | set_of({convert}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.dtype = as_text(v); }},
@@ -110,7 +109,8 @@ constexpr OptionDef kModelOptions[] = {
      .choices = "auto int8 bfloat16 plain",
      .default_text = "auto",
      .help = "What products with quantised weights round their inputs to: auto (int8), int8 (the "
-             "fastest), bfloat16 (closer to the plain model), or plain: the weights become plain "
+             "fastest), bfloat16 or bf16 (closer to the plain model), or plain: the weights become "
+             "plain "
              "numbers when they are loaded.",
      .group = OptionGroup::model,
      .commands = kOnModel | set_of({quantize}),

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "cli/words.h"
 #include "paceline/error.h"
+#include "tensor/dtype.h"
 
 namespace paceline {
 namespace {
@@ -72,8 +73,11 @@ bool parse_flag(std::string_view text, std::string_view where) {
 
 std::string check_choice(const OptionDef& option, std::string_view text, std::string_view where) {
   const auto choices = split_words(option.choices);
+  // A choice that is a type has that type's other names, too: bf16 is bfloat16.
+  const auto dtype = parse_dtype(text);
+  const std::string_view name = dtype ? dtype_name(*dtype) : text;
   for (std::string_view choice : choices) {
-    if (text == choice) return std::string(text);
+    if (name == choice) return std::string(name);
   }
   refuse(where, quoted(text),
          fmt::format("one of {}{}", fmt::join(choices, ", "), did_you_mean(text, choices)));

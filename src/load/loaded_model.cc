@@ -64,7 +64,7 @@ DType choose_dtype(const std::string& name, DType automatic) {
 
 std::optional<ActivationType> choose_activations(const std::string& name) {
   if (name == "auto" || name == "int8") return ActivationType::int8;
-  if (name == "bfloat16") return ActivationType::bf16;
+  if (parse_dtype(name) == DType::bf16) return ActivationType::bf16;
   if (name == "plain") return std::nullopt;
   throw Error(ErrorCode::invalid,
               fmt::format("--activations: \"{}\", expected auto, int8, bfloat16 or plain", name));

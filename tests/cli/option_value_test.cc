@@ -49,6 +49,22 @@ TEST(ParseOptionValue, ReadsEachKind) {
       ElementsAre(Pair(5, -1.5f), Pair(6, 2.0f)));
 }
 
+// Whatever the option, as long as the type is one of its choices.
+TEST(ParseOptionValue, TypesHaveShortNames) {
+  for (const char* const option : {"dtype", "kv-cache-dtype"}) {
+    for (const auto& [name, type] : {std::pair{"bf16", "bfloat16"}, std::pair{"f16", "float16"},
+                                     std::pair{"f32", "float32"}, std::pair{"auto", "auto"}}) {
+      EXPECT_EQ(std::get<std::string>(parse(option, {name})), type) << option;
+      const std::string json = '"' + std::string(name) + '"';
+      EXPECT_EQ(std::get<std::string>(read(option, json)), type) << option;
+    }
+  }
+  EXPECT_EQ(std::get<std::string>(parse("activations", {"bf16"})), "bfloat16");
+  EXPECT_EQ(message_of([] { parse("activations", {"f16"}); }),
+            "--activations: found \"f16\", expected one of auto, int8, bfloat16, plain");
+  EXPECT_THAT(message_of([] { parse("dtype", {"i32"}); }), HasSubstr("found \"i32\""));
+}
+
 TEST(ParseOptionValue, TheLastOfSeveralCounts) {
   EXPECT_EQ(std::get<int64_t>(parse("max-tokens", {"17", "18"})), 18);
 }

@@ -28,7 +28,41 @@ std::vector<int32_t> random_ids(uint64_t seed, int64_t count, int32_t vocab_size
   return ids;
 }
 
+// A cache in which the requests preempt each other: a fraction of what all of them would take.
+size_t tight_cache_bytes(const LoadOptions& model) {
+  LoadOptions one = model;
+  one.max_num_seqs = 1;
+  one.max_model_len = 160;
+  return LLM::load(one).model_info().kv_cache_bytes * 3 / 2;
+}
+
 }  // namespace
+
+const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
+  static const std::map<std::string, std::function<void(LoadOptions&)>> all = {
+      {"as_it_comes", [](LoadOptions&) {}},
+      {"two_threads", [](LoadOptions& o) { o.num_threads = 2; }},
+      {"chunks_of_1", [](LoadOptions& o) { o.max_chunk = 1; }},
+      {"chunks_of_7", [](LoadOptions& o) { o.max_chunk = 7; }},
+      {"chunks_of_64",
+       [](LoadOptions& o) {
+         o.max_chunk = 64;
+         o.max_num_batched_tokens = 64;
+       }},
+      {"three_at_a_time", [](LoadOptions& o) { o.max_num_seqs = 3; }},
+      {"nothing_cached", [](LoadOptions& o) { o.prefix_caching = false; }},
+      {"small_blocks", [](LoadOptions& o) { o.block_size = 3; }},
+      {"a_tight_cache",
+       [](LoadOptions& o) {
+         o.block_size = 2;
+         o.max_model_len = 160;
+         o.batch_timeout_ms = 10000;
+         o.batch_size = 8;  // all of them
+         o.kv_cache_memory_bytes = tight_cache_bytes(o);
+       }},
+  };
+  return all;
+}
 
 std::vector<LLM::Request> mixed_requests(int32_t vocab_size, int64_t max_tokens) {
   const std::vector<int32_t> beginning = random_ids(1, 37, vocab_size);
@@ -76,6 +110,24 @@ std::vector<Completion> alone(const LoadOptions& model, const std::vector<LLM::R
     completions.push_back(llm.generate(request.prompt, request.options).completion());
   }
   return completions;
+}
+
+int64_t expect_same_together(const LoadOptions& model, const std::vector<LLM::Request>& requests,
+                             const std::vector<Completion>& expected) {
+  LLM llm = LLM::load(model);
+  for (const char* const cache : {"cold", "warm"}) {
+    SCOPED_TRACE(cache);
+    const auto results = llm.batch_generate(requests);
+    for (size_t i = 0; i < results.size(); ++i) {
+      SCOPED_TRACE(i);
+      if (const auto* const completion = std::get_if<Completion>(&results[i])) {
+        expect_same_completion(*completion, expected[i]);
+      } else {
+        ADD_FAILURE() << std::get<ErrorInfo>(results[i]).message;
+      }
+    }
+  }
+  return llm.metrics().preemptions;
 }
 
 }  // namespace paceline::testing

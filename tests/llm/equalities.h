@@ -1,6 +1,8 @@
 // One set of requests with every feature on, and their completions compared to the last bit.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,18 @@ namespace paceline::testing {
 // truncation, log-probabilities of output and prompt, stop tokens. `vocab_size` bounds the ids.
 std::vector<LLM::Request> mixed_requests(int32_t vocab_size, int64_t max_tokens);
 
+// Ways to run these requests; none may show.
+const std::map<std::string, std::function<void(LoadOptions&)>>& executions();
+
 // Fails the test, naming request and field, where they differ.
 void expect_same_completion(const Completion& found, const Completion& expected);
 
 // Each request by itself, on a model loaded for one sequence, one thread, nothing cached.
 std::vector<Completion> alone(const LoadOptions& model, const std::vector<LLM::Request>& requests);
+
+// The requests in one batch, then again with what the first left in the cache. Fails the test where
+// one doesn't get what is expected; the number of preemptions.
+int64_t expect_same_together(const LoadOptions& model, const std::vector<LLM::Request>& requests,
+                             const std::vector<Completion>& expected);
 
 }  // namespace paceline::testing

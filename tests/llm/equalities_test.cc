@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -34,40 +33,6 @@ std::vector<std::string> golden_models() {
   return names;
 }
 
-// Ways to run a batch; each must not show.
-const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
-  static const std::map<std::string, std::function<void(LoadOptions&)>> all = {
-      {"as_it_comes", [](LoadOptions&) {}},
-      {"two_threads", [](LoadOptions& o) { o.num_threads = 2; }},
-      {"chunks_of_1", [](LoadOptions& o) { o.max_chunk = 1; }},
-      {"chunks_of_7", [](LoadOptions& o) { o.max_chunk = 7; }},
-      {"chunks_of_64",
-       [](LoadOptions& o) {
-         o.max_chunk = 64;
-         o.max_num_batched_tokens = 64;
-       }},
-      {"three_at_a_time", [](LoadOptions& o) { o.max_num_seqs = 3; }},
-      {"nothing_cached", [](LoadOptions& o) { o.prefix_caching = false; }},
-      {"small_blocks", [](LoadOptions& o) { o.block_size = 3; }},
-      {"a_tight_cache",
-       [](LoadOptions& o) {
-         o.block_size = 2;
-         o.max_model_len = 160;
-         o.batch_timeout_ms = 10000;
-         o.batch_size = 8;  // all of them
-       }},
-  };
-  return all;
-}
-
-// A cache in which the requests preempt each other: a fraction of what all of them would take.
-size_t tight_cache_bytes(const LoadOptions& model) {
-  LoadOptions one = model;
-  one.max_num_seqs = 1;
-  one.max_model_len = 160;
-  return LLM::load(one).model_info().kv_cache_bytes * 3 / 2;
-}
-
 class Equalities : public ::testing::TestWithParam<std::string> {
  protected:
   LoadOptions model() const {
@@ -84,21 +49,10 @@ TEST_P(Equalities, batched_or_alone) {
     SCOPED_TRACE(name);
     LoadOptions options = model();
     change(options);
-    if (name == "a_tight_cache") options.kv_cache_memory_bytes = tight_cache_bytes(options);
-    LLM llm = LLM::load(options);
-    for (const char* cache : {"cold", "warm"}) {
-      SCOPED_TRACE(cache);
-      const auto results = llm.batch_generate(requests);
-      for (size_t i = 0; i < results.size(); ++i) {
-        SCOPED_TRACE(i);
-        const auto* completion = std::get_if<Completion>(&results[i]);
-        ASSERT_NE(completion, nullptr) << std::get<ErrorInfo>(results[i]).message;
-        expect_same_completion(*completion, expected[i]);
-      }
-      // A cache of nothing but windows is never so tight.
-      if (name == "a_tight_cache" && GetParam() != "mistral_window") {
-        EXPECT_GT(llm.metrics().preemptions, 0);
-      }
+    const int64_t preemptions = expect_same_together(options, requests, expected);
+    // A cache of nothing but windows is never so tight.
+    if (name == "a_tight_cache" && GetParam() != "mistral_window") {
+      EXPECT_GT(preemptions, 0);
     }
   }
 }
@@ -238,14 +192,7 @@ TEST(EqualitiesText, batched_or_alone_with_stop_strings) {
     SCOPED_TRACE(name);
     LoadOptions options = model;
     change(options);
-    LLM llm = LLM::load(options);
-    for (int round = 0; round < 2; ++round) {
-      const auto results = llm.batch_generate(requests);
-      for (size_t i = 0; i < results.size(); ++i) {
-        SCOPED_TRACE(i);
-        expect_same_completion(std::get<Completion>(results[i]), expected[i]);
-      }
-    }
+    expect_same_together(options, requests, expected);
   }
 }
 

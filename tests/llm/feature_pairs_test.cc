@@ -10,6 +10,7 @@
 #include <string>
 
 #include "paceline/llm.h"
+#include "tests/llm/stored_formats.h"
 #include "tests/source_path.h"
 #include "tests/test_scale.h"
 
@@ -235,6 +236,36 @@ INSTANTIATE_TEST_SUITE_P(all, QuantisedPairs,
                                            std::pair{"q8", "bfloat16"}),
                          [](const auto& param) {
                            return param.param.first + "_" + param.param.second;
+                         });
+
+// Weights as files store them: all formats in one model, and in full runs each of them, with inputs
+// of products in bfloat16, too.
+class FormatPairs : public ::testing::TestWithParam<std::pair<testing::StoredFormat, std::string>> {
+};
+
+TEST_P(FormatPairs, change_no_bit_however_they_are_run) {
+  const auto& [format, activations] = GetParam();
+  if (scaled(0, 1) == 0 && (!format.is_mixed() || activations != "int8")) return;
+  cross_all({.model = testing::stored_model(format),
+             .activations = activations,
+             .max_num_seqs = 1,
+             .num_threads = 1},
+            all_pairs(features(), kPrompt, {.max_tokens = scaled(6, 24), .seed = 7}));
+}
+
+std::vector<std::pair<testing::StoredFormat, std::string>> formats_with_codes() {
+  std::vector<std::pair<testing::StoredFormat, std::string>> all;
+  for (const testing::StoredFormat& format : testing::stored_formats()) {
+    if (!format.has_codes()) continue;
+    for (const char* const activations : {"int8", "bfloat16"})
+      all.emplace_back(format, activations);
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, FormatPairs, ::testing::ValuesIn(formats_with_codes()),
+                         [](const auto& param) {
+                           return param.param.first.name + "_" + param.param.second;
                          });
 
 INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tests/llm/stored_formats.h"
+
 namespace paceline::testing {
 namespace {
 
@@ -38,12 +40,30 @@ bool has_bundled_model() {
   return is_here;
 }
 
+template <class T>
+const T& one_of(Dice& dice, const std::vector<T>& choices) {
+  return choices[static_cast<size_t>(dice.below(static_cast<int64_t>(choices.size())))];
+}
+
+// One in three is stored in some format, and one in five of the others quantised while loading.
+void draw_model(Dice& dice, Subject& subject) {
+  subject.has_text = has_bundled_model() && dice.one_in(20);
+  const bool is_stored = !subject.has_text && dice.one_in(3);
+  if (subject.has_text) {
+    subject.load.model = (kSource / "models/paceline-10m").string();
+  } else {
+    subject.load.model =
+        is_stored ? stored_model(one_of(dice, stored_formats())) : one_of(dice, tiny_models());
+  }
+  if (!is_stored && dice.one_in(5)) subject.load.quantize = dice.one_of({"q4", "q8"});
+  if (is_stored || subject.load.quantize != "none") {
+    subject.load.activations = dice.one_of({"int8", "int8", "bfloat16", "plain"});
+  }
+}
+
 Subject draw_subject(Dice& dice, Isa isa) {
   Subject subject{.isa = isa};
-  subject.has_text = has_bundled_model() && dice.one_in(20);
-  const auto& tiny = tiny_models();
-  const auto index = static_cast<size_t>(dice.below(static_cast<int64_t>(tiny.size())));
-  subject.load.model = subject.has_text ? (kSource / "models/paceline-10m").string() : tiny[index];
+  draw_model(dice, subject);
   subject.load.max_model_len = kContext;
   if (dice.one_in(3)) subject.load.dtype = dice.one_of({"bfloat16", "float32"});
   if (dice.one_in(3)) {
@@ -170,9 +190,10 @@ std::string kind_name(Kind kind) {
 }  // namespace
 
 std::string Subject::name() const {
-  return fmt::format("{} on {}, dtype {}, kv_cache_dtype {}, max_kv_size {}",
-                     fs::path(load.model).filename().string(), isa_name(isa), load.dtype,
-                     load.kv_cache_dtype, load.max_kv_size.value_or(0));
+  return fmt::format(
+      "{} on {}, dtype {}, quantize {}, activations {}, kv_cache_dtype {}, max_kv_size {}",
+      fs::path(load.model).filename().string(), isa_name(isa), load.dtype, load.quantize,
+      load.activations, load.kv_cache_dtype, load.max_kv_size.value_or(0));
 }
 
 std::string RandomRequest::text() const {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/llm/chosen_isa.h"
 #include "tests/llm/equalities.h"
 #include "tests/llm/random_case.h"
 #include "tests/llm/random_run.h"
@@ -162,13 +163,6 @@ class RandomEqualities : public ::testing::Test {
   std::map<std::string, std::unique_ptr<Alone>> alone_;
   Coverage coverage_;
 };
-
-// The sets to run: all that this machine has, or the one that was asked for.
-std::vector<Isa> isas_to_run() {
-  const char* const asked = std::getenv("PACELINE_ISA");
-  if (asked != nullptr && *asked != '\0') return {choose_isa()};
-  return {available_isas().begin(), available_isas().end()};
-}
 
 // The usual short run is the same every time, a long one begins where none did before.
 uint64_t first_seed(bool is_long) {

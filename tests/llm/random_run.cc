@@ -3,36 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <thread>
 
 #include "base/error.h"
 #include "load/cache_sizing.h"
+#include "tests/llm/chosen_isa.h"
 
 namespace paceline::testing {
 namespace {
 
 using Kind = RandomRequest::Kind;
-
-// PACELINE_ISA, which loading looks at, as long as it lives.
-class ChosenIsa {
- public:
-  explicit ChosenIsa(Isa isa) {
-    if (const char* before = std::getenv("PACELINE_ISA")) before_ = before;
-    ::setenv("PACELINE_ISA", std::string(isa_name(isa)).c_str(), 1);
-  }
-  ~ChosenIsa() {
-    if (before_) {
-      ::setenv("PACELINE_ISA", before_->c_str(), 1);
-    } else {
-      ::unsetenv("PACELINE_ISA");
-    }
-  }
-
- private:
-  std::optional<std::string> before_;
-};
 
 void submit(RequestPool& pool, int64_t tag, const RandomRequest& request, std::stop_token stop) {
   GenerateOptions options = request.options;

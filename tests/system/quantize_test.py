@@ -4,7 +4,7 @@ import math
 import struct
 import unittest
 
-from program import BUNDLED, ProgramTest
+from program import BUNDLED, ProgramTest, lines
 
 TEXT = "The old man sat by the sea and looked at the boats. " * 12
 ROWS_CHECKED = 3
@@ -108,6 +108,19 @@ class QuantizeTest(ProgramTest):
         dummy = ["-m", self.tiny_model(), "--load-format", "dummy", "--ids", "1,2,3", "--jsonl", "-n", "4", "--ignore-eos"]
         for quantization in ("none", "q4", "q8"):
             self.succeed("generate", *dummy, "--quantize", quantization)
+
+    def test_bf16_is_bfloat16_wherever_options_come_from(self):
+        def scores(*options, **variables):
+            return self.answers("score", "-m", BUNDLED, "--quantize", "q4", *options, env=variables,
+                                stdin=lines({"ids": list(range(20, 60))}))[0]
+
+        short = self.write("short.toml", 'activations = "bf16"\nkv_cache_dtype = "f32"\n')
+        expected = scores("--activations", "bfloat16", "--kv-cache-dtype", "float32")
+        self.assertEqual(scores("--activations", "bf16", "--kv-cache-dtype", "f32"), expected)
+        self.assertEqual(scores(PACELINE_ACTIVATIONS="bf16", PACELINE_KV_CACHE_DTYPE="f32"), expected)
+        self.assertEqual(scores("--config", short), expected)
+        for others in (("int8", "f32"), ("bf16", "f16")):
+            self.assertNotEqual(scores("--activations", others[0], "--kv-cache-dtype", others[1]), expected)
 
     def test_refusals(self):
         self.out.mkdir()

@@ -70,7 +70,7 @@ inline void change_byte(std::string& content, size_t at, uint32_t draw) {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = testing::TempDir() + "paceline_weights_XXXXXX";
+    std::string name = ::testing::TempDir() + "paceline_weights_XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) throw Error(ErrorCode::internal, "mkdtemp: " + name);
     path_ = name;
   }

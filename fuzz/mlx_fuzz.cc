@@ -1,0 +1,186 @@
+// Whatever config.json says of a quantisation, and whatever tensors stand beside it: every matrix
+// can be read, as numbers and as codes, or there is an Error.
+//
+// The input is {"config": ..., "tensors": {NAME: {"dtype": "U32", "shape": [2, 4]}, ...}}.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/thread_pool.h"
+#include "fuzz/held_checkpoint.h"
+#include "fuzz/json_mutator.h"
+#include "tensor/memory.h"
+#include "weights/mlx_checkpoint.h"
+#include "weights/mlx_quantization.h"
+
+namespace {
+
+using namespace paceline;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+std::optional<DType> dtype_of_name(std::string_view name) {
+  if (name == "U32") return DType::u32;
+  const auto dtype = parse_dtype(name == "BF16" ? "bf16" : name == "F16" ? "f16" : name);
+  return dtype && is_float(*dtype) ? dtype : std::nullopt;
+}
+
+// Nothing when a file of a sensible size couldn't hold them; the parser of files sees to the rest.
+std::optional<std::vector<CheckpointEntry>> read_entries(const Json& tensors) {
+  constexpr int64_t kMostElements = 1 << 16;
+  std::vector<CheckpointEntry> entries;
+  for (const auto& [name, tensor] : tensors.as_object("tensors")) {
+    const Json* const dtype = tensor.find("dtype");
+    const Json* const shape = tensor.find("shape");
+    if (dtype == nullptr || !dtype->is_string() || shape == nullptr || !shape->is_array())
+      return {};
+    const auto known = dtype_of_name(dtype->as_string("dtype"));
+    std::vector<int64_t> extents;
+    int64_t count = 1;
+    for (const Json& extent : shape->as_array("shape")) {
+      if (!extent.is_integer() || extent.is_negative()) return {};
+      if (extent.as_uint("shape") > static_cast<uint64_t>(kMostElements)) return {};
+      extents.push_back(extent.as_int("shape"));
+      count *= extents.back();
+      if (count > kMostElements) return {};
+    }
+    if (!known || extents.size() > static_cast<size_t>(kMaxRank)) return {};
+    entries.push_back({name, *known, Extents(extents)});
+  }
+  return entries;
+}
+
+bool same(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+// Codes that fit, and values that are those of the plain matrix.
+void check_rows(const GroupedRows& rows, const Tensor& plain) {
+  require(plain.rank() == 2 && rows.num_rows() == plain.size(0));
+  require(rows.row_length() == plain.size(1) && rows.value_dtype() == plain.dtype());
+  const auto length = static_cast<size_t>(rows.row_length());
+  const size_t num_bits = rows.stored_bytes().front().size() * 8;
+  const auto num_codes = static_cast<size_t>(plain.num_elements());
+  require(num_bits % num_codes == 0);
+  require(is_affine_bits(static_cast<int64_t>(num_bits / num_codes)));
+  const Grouping grouping = rows.grouping();
+  const size_t num_groups = length / static_cast<size_t>(grouping.group_size);
+  std::vector<float> values(length), scales(num_groups), offsets(num_groups);
+  std::vector<uint8_t> codes(length);
+  for (int64_t row = 0; row < rows.num_rows(); ++row) {
+    rows.read_values(row, values);
+    rows.read_codes(row, codes, scales, offsets);
+    for (const uint8_t code : codes) require(code < (1 << grouping.bits));
+    with_float_dtype(plain.dtype(), [&]<class T>() {
+      const T* const expected = plain.row<T>(row);
+      for (size_t i = 0; i < length; ++i) require(same(values[i], to_float(expected[i])));
+    });
+  }
+}
+
+void check_checkpoint(MlxCheckpoint& checkpoint) {
+  const std::vector<CheckpointEntry>& entries = checkpoint.entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const CheckpointEntry& entry = entries[i];
+    require(i == 0 || entries[i - 1].name < entry.name);
+    require(checkpoint.contains(entry.name));
+    require(checkpoint.shape_of(entry.name) == entry.shape);
+    const Tensor tensor = checkpoint.read(entry.name, entry.shape);
+    require(tensor.dtype() == entry.dtype && tensor.shape() == entry.shape);
+    if (const auto rows = checkpoint.read_grouped(entry.name, entry.shape)) {
+      check_rows(*rows, tensor);
+    }
+    checkpoint.release(entry.name);
+  }
+}
+
+void run(const Json& config, std::vector<CheckpointEntry> entries) {
+  static ThreadPool threads(1);
+  const auto quantization = MlxQuantization::find(config, "input");
+  if (!quantization) return;
+  Memory memory;
+  fuzz::HeldCheckpoint source(std::move(entries));
+  MlxCheckpoint checkpoint(source, *quantization, memory, threads);
+  check_checkpoint(checkpoint);
+  require(memory.stats().active_bytes == 0);
+}
+
+constexpr std::string_view kWords[] = {"quantization",
+                                       "quantization_config",
+                                       "quant_method",
+                                       "group_size",
+                                       "bits",
+                                       "mode",
+                                       "affine",
+                                       "mxfp4",
+                                       "config",
+                                       "tensors",
+                                       "dtype",
+                                       "shape",
+                                       "U32",
+                                       "F32",
+                                       "F16",
+                                       "BF16",
+                                       "a",
+                                       "b.c",
+                                       "a.weight",
+                                       "a.scales",
+                                       "a.biases",
+                                       "b.c.weight",
+                                       "b.c.scales",
+                                       "b.c.biases",
+                                       "norm.weight",
+                                       ".weight",
+                                       ".scales"};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  std::optional<Json> input;
+  try {
+    input = parse_json({reinterpret_cast<const char*>(bytes), size}, "input");
+  } catch (const Error&) {
+    return 0;
+  }
+  const Json* const config = input->find("config");
+  const Json* const tensors = input->find("tensors");
+  if (config == nullptr || tensors == nullptr || !tensors->is_object()) return 0;
+  auto entries = read_entries(*tensors);
+  if (!entries) return 0;
+  try {
+    run(*config, std::move(*entries));
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+            error.code() == ErrorCode::invalid);
+    require(std::string_view(error.what()).starts_with("input: "));
+  }
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
+
+// Nine in ten by what the values are, the others by whatever libFuzzer has.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
+                                          unsigned seed) {
+  if (seed % 10 != 0) {
+    const std::string mutated =
+        fuzz::JsonMutator(kWords, seed).mutated({reinterpret_cast<const char*>(bytes), size});
+    if (!mutated.empty() && mutated.size() <= max_size) {
+      std::copy(mutated.begin(), mutated.end(), bytes);
+      return mutated.size();
+    }
+  }
+  return LLVMFuzzerMutate(bytes, size, max_size);
+}
