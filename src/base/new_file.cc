@@ -46,6 +46,17 @@ void sync_directory_of(const fs::path& path) {
   ::close(directory);
 }
 
+std::string link_of(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// A file without a name, of which a killed process leaves nothing; -1 where there can't be one, or
+// where it could never be given a name.
+int open_nameless(const fs::path& directory) {
+  const int fd = ::open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
 void write_all(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
@@ -62,14 +73,17 @@ NewFile::NewFile(fs::path path, Existing existing) : path_(std::move(path)), exi
   // Several processes and threads may write the same file at once.
   temporary_ = directory_of(path_) /
                fmt::format(".{}.{:016x}.partial", path_.filename().string(), random_sip_key().low);
+  fd_ = open_nameless(directory_of(path_));
+  if (fd_ >= 0) return;
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  has_name_ = true;
   if (fd_ < 0) fail(ErrorCode::invalid, path_, "can't be made", errno);
 }
 
 NewFile::~NewFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (has_name_) ::unlink(temporary_.c_str());
 }
 
 void NewFile::reserve(uint64_t bytes) {
@@ -105,6 +119,11 @@ void NewFile::flush() {
 void NewFile::commit() {
   flush();
   if (::fsync(fd_) != 0) fail(ErrorCode::exhausted, path_, "can't be brought to the disk", errno);
+  if (!has_name_ && ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(),
+                             AT_SYMLINK_FOLLOW) != 0) {
+    fail(ErrorCode::invalid, path_, "can't be given its name", errno);
+  }
+  has_name_ = true;
   if (existing_ == Existing::replace) {
     rename_over(temporary_, path_);
   } else {

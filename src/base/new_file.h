@@ -11,8 +11,9 @@
 
 namespace paceline {
 
-// Written under a temporary name in the same directory; destroyed without commit() it leaves
-// nothing behind. Errors carry the path and the system's reason: exhausted when a write fails.
+// Written in the same directory without a name, or under a temporary one (.NAME.*.partial) where
+// the file system knows no other way; destroyed without commit() it leaves nothing behind. Errors
+// carry the path and the system's reason: exhausted when a write fails.
 class NewFile {
  public:
   enum class Existing : bool { refuse, replace };
@@ -42,6 +43,7 @@ class NewFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   Existing existing_;
+  bool has_name_ = false;
   int fd_ = -1;
   std::string pending_;
   uint64_t size_bytes_ = 0;

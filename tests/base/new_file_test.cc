@@ -1,7 +1,9 @@
 #include "base/new_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -44,9 +46,20 @@ TEST_F(NewFileTest, leaves_nothing_without_a_commit) {
   {
     NewFile file(path_);
     file.append(std::string(3 << 20, 'x'));
-    EXPECT_EQ(num_entries(), 1u);
+    EXPECT_FALSE(fs::exists(path_));
   }
   EXPECT_EQ(num_entries(), 0u);
+}
+
+// Between the last look and the commit another may have taken the name.
+TEST_F(NewFileTest, a_name_that_was_taken_meanwhile_is_left_alone) {
+  {
+    NewFile file(path_);
+    std::ofstream(path_) << "other";
+    expect_error(ErrorCode::invalid, {"out: exists already"}, [&] { file.commit(); });
+  }
+  EXPECT_EQ(text(), "other");
+  EXPECT_EQ(num_entries(), 1u);
 }
 
 TEST_F(NewFileTest, replaces_only_where_that_is_asked_for) {
@@ -72,6 +85,21 @@ TEST_F(NewFileTest, may_be_written_by_several_at_once) {
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(text(), std::string(100'000, text()[0]));
   EXPECT_EQ(num_entries(), 1u);
+}
+
+TEST_F(NewFileTest, a_process_that_ends_meanwhile_leaves_nothing) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    NewFile file(path_);
+    file.append(std::string(3 << 20, 'x'));
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const int nameless = ::open(parent_.c_str(), O_WRONLY | O_TMPFILE, 0600);
+  if (nameless < 0) GTEST_SKIP() << "this file system has no files without a name";
+  ::close(nameless);
+  EXPECT_EQ(num_entries(), 0u);
 }
 
 TEST_F(NewFileTest, a_file_larger_than_allowed_is_refused_before_it_is_written) {

@@ -279,6 +279,18 @@ TEST_F(WeightsCacheTest, several_may_start_at_once) {
   load(options, Outcome::reused);
 }
 
+TEST_F(WeightsCacheTest, mapped_weights_are_locked_too) {
+  const LoadOptions options = this->options(model());
+  load(options, Outcome::written);
+  const auto mapped = load(options, Outcome::reused);
+  try {
+    const size_t unmapped_bytes = mapped->memory.lock_all();
+    EXPECT_EQ(lock_memory(*mapped), unmapped_bytes + mapped->prepared->size_bytes());
+  } catch (const Error& error) {  // ulimit -l
+    EXPECT_EQ(error.code(), ErrorCode::exhausted);
+  }
+}
+
 TEST_F(WeightsCacheTest, the_model_works_on_when_the_file_is_gone) {
   const LoadOptions options = this->options(model());
   const auto first = load(options, Outcome::written);

@@ -7,6 +7,7 @@ import unittest
 
 from gguf_files import U32, config_metadata, convert, text_config, write_gguf
 from program import BUNDLED, ROOT, ProgramTest
+from serving import Client, Server
 
 GOLDENS = ROOT / "tests/goldens"
 WRITTEN, MAPPED = "written for the next start", ", mapped"
@@ -150,7 +151,19 @@ class WeightsCacheTest(ProgramTest):
         self.assertEqual(self.generate(model)[0], expected)
         self.cache.chmod(0o700)
 
-    def test_servers_and_benches_take_it_too(self):
+    def test_a_server_answers_the_same(self):
+        answers = []
+        for options in ([], ["--weights-cache", self.cache], ["--weights-cache", self.cache, "--verbose"]):
+            server = Server(*options)
+            self.addCleanup(server.stop)
+            request = {"prompt": "The old man", "max_tokens": 8, "seed": 1, "logprobs": 2}
+            answer = Client(server.port).ask("POST", "/v1/completions", request).json
+            answers.append((answer["choices"], answer["system_fingerprint"]))
+            server.stop()
+        self.assertIn(MAPPED, "\n".join(server.lines))
+        self.assertEqual(answers[1:], [answers[0]] * 2)
+
+    def test_other_commands_take_it_too(self):
         model = self.model()
         self.generate(model)
         done = self.succeed("score", "-m", model, "--weights-cache", self.cache, "--verbose", "--prompt-ids", "5,7")
