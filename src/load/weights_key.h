@@ -20,7 +20,7 @@ struct WeightsOrigin {
 };
 
 // Lines of ASCII: the program's build, the layout of panels, the settings, a digest of the config,
-// and of each file its name, size, inode, times and a digest of where its header stands. Not in it
+// and of each file its name, size, times and a digest of where its header stands. Not in it
 // is what changes no panel: the instruction set, threads, what inputs are rounded to, windows.
 std::string weights_key(const WeightsOrigin& origin);
 

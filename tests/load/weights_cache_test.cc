@@ -10,6 +10,7 @@
 
 #include "base/mapped_file.h"
 #include "load/loaded_model.h"
+#include "load/weights_cache.h"
 #include "prepared/write_prepared.h"
 #include "tests/source_path.h"
 
@@ -179,6 +180,20 @@ TEST_F(WeightsCacheTest, a_changed_model_is_another) {
   load(options, Outcome::written);
   load(options, Outcome::reused);
   EXPECT_EQ(kept().size(), 3u);
+}
+
+TEST_F(WeightsCacheTest, nothing_is_kept_of_files_that_change_while_they_are_read) {
+  const fs::path changed = model();
+  const auto checkpoint = open_checkpoint(changed);
+  ThreadPool threads(1);
+  WeightsCache cache(cache_, {.files = checkpoint->files(), .config = "{}"}, threads);
+  EXPECT_EQ(cache.find(), nullptr);
+  ::usleep(20'000);  // more than a tick of the clock that files are stamped with
+  change_byte(changed / "model.safetensors", 1000);
+  cache.store({}, {});
+  EXPECT_EQ(cache.use().outcome, Outcome::failed);
+  EXPECT_THAT(cache.use().problem, testing::HasSubstr("changed while they were read"));
+  EXPECT_FALSE(fs::exists(cache_));
 }
 
 TEST_F(WeightsCacheTest, damage_is_found_and_mended) {
