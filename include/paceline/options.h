@@ -29,6 +29,9 @@ struct LoadOptions {
   // What products with quantised weights round their inputs to: auto, int8 (per row and group),
   // bfloat16; or plain: the weights are made plain numbers of `dtype` when they are loaded.
   std::string activations = "auto";
+  // A directory where weights are kept as kernels read them, to be mapped by the next load of the
+  // same files with the same settings; made when it isn't there. Empty: none are kept.
+  std::string weights_cache;
   // Of stored keys and values: auto (float32 for plain float32 models, else bfloat16), float32,
   // float16, bfloat16, or int8: 8 bits an element and a float32 scale for each token and head.
   std::string kv_cache_dtype = "auto";

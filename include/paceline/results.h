@@ -95,6 +95,20 @@ struct DeviceInfo {
   size_t free_memory_bytes = 0;
 };
 
+// What came of LoadOptions::weights_cache.
+struct WeightsCacheUse {
+  enum class Outcome : uint8_t {
+    off,      // not asked for, or dummy weights, which are made faster than they are kept
+    reused,   // the weights are mapped from `file`
+    written,  // they were read from the model's files and are in `file` now
+    failed,   // they were read from the model's files, and no start will find them in `file`
+  };
+  Outcome outcome = Outcome::off;
+  std::string file;     // that holds, or should hold, the prepared weights
+  size_t bytes = 0;     // of the file
+  std::string problem;  // what was wrong and what was done about it; empty: nothing
+};
+
 struct ModelInfo {
   std::string path;
   std::string family;  // model_type
@@ -114,6 +128,7 @@ struct ModelInfo {
   bool has_chat_template = false;  // of its own
   std::string chat_template;       // where the one in use came from; empty: there is none
   std::vector<std::string> notes;  // what is odd about the model, in sentences
+  WeightsCacheUse weights_cache;
 };
 
 }  // namespace paceline

@@ -35,24 +35,26 @@ class OpenFile {
       ::close(fd_);
       throw Error(ErrorCode::invalid, fmt::format("{}: not a regular file", path.string()));
     }
-    size_ = static_cast<size_t>(status.st_size);
+    stamp_ = file_stamp(status);
   }
   ~OpenFile() { ::close(fd_); }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
   int fd() const { return fd_; }
-  size_t size() const { return size_; }
+  size_t size() const { return stamp_.size_bytes; }
+  const FileStamp& stamp() const { return stamp_; }
 
  private:
   int fd_;
-  size_t size_ = 0;
+  FileStamp stamp_;
 };
 
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const OpenFile file(path);
+  stamp_ = file.stamp();
   if (file.size() == 0) return;
   void* address = ::mmap(nullptr, file.size(), PROT_READ, MAP_PRIVATE, file.fd(), 0);
   if (address == MAP_FAILED) {
@@ -69,11 +71,13 @@ MappedFile::~MappedFile() {
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
+      stamp_(other.stamp_),
       bytes_(std::exchange(other.bytes_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(stamp_, other.stamp_);
   std::swap(bytes_, other.bytes_);
   std::swap(size_, other.size_);
   return *this;

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "base/file_stamp.h"
+
 namespace paceline {
 
 class MappedFile {
@@ -21,6 +23,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {bytes_, size_}; }
   const std::filesystem::path& path() const { return path_; }
+  // Of the file as it was when it was opened.
+  const FileStamp& stamp() const { return stamp_; }
 
   // Gives the pages that lie wholly inside `part` back to the system; they stay readable and are
   // read from the file again when touched. Used after weights were packed.
@@ -28,6 +32,7 @@ class MappedFile {
 
  private:
   std::filesystem::path path_;
+  FileStamp stamp_;
   const std::byte* bytes_ = nullptr;
   size_t size_ = 0;
 };

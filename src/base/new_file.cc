@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/siphash.h"
 
 namespace paceline {
 namespace {
@@ -37,6 +39,24 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
+void sync_directory_of(const fs::path& path) {
+  const int directory = ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;  // may be written but not read: it is durable when the system says so
+  ::fsync(directory);
+  ::close(directory);
+}
+
+std::string link_of(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+// A file without a name, of which a killed process leaves nothing; -1 where there can't be one, or
+// where it could never be given a name.
+int open_nameless(const fs::path& directory) {
+  const int fd = ::open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
 void write_all(int fd, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
@@ -48,18 +68,36 @@ void write_all(int fd, std::string_view bytes, const fs::path& path) {
 
 }  // namespace
 
-NewFile::NewFile(fs::path path) : path_(std::move(path)) {
-  if (is_there(path_)) refuse_existing(path_);
-  temporary_ =
-      directory_of(path_) / fmt::format(".{}.{}.partial", path_.filename().string(), ::getpid());
+NewFile::NewFile(fs::path path, Existing existing) : path_(std::move(path)), existing_(existing) {
+  if (existing_ == Existing::refuse && is_there(path_)) refuse_existing(path_);
+  // Several processes and threads may write the same file at once.
+  temporary_ = directory_of(path_) /
+               fmt::format(".{}.{:016x}.partial", path_.filename().string(), random_sip_key().low);
+  fd_ = open_nameless(directory_of(path_));
+  if (fd_ >= 0) return;
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  has_name_ = true;
   if (fd_ < 0) fail(ErrorCode::invalid, path_, "can't be made", errno);
 }
 
 NewFile::~NewFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (has_name_) ::unlink(temporary_.c_str());
+}
+
+void NewFile::reserve(uint64_t bytes) {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    throw Error(ErrorCode::exhausted,
+                fmt::format("{}: {} bytes, more than a file of this process may have ({}, ulimit "
+                            "-f)",
+                            path_.string(), bytes, limit.rlim_cur));
+  }
+  if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0) return;
+  if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
+    fail(ErrorCode::exhausted, path_, fmt::format("no room for {} bytes", bytes), errno);
+  }
 }
 
 void NewFile::append(std::span<const std::byte> bytes) {
@@ -81,8 +119,24 @@ void NewFile::flush() {
 void NewFile::commit() {
   flush();
   if (::fsync(fd_) != 0) fail(ErrorCode::exhausted, path_, "can't be brought to the disk", errno);
-  rename_to_new(temporary_, path_);
+  if (!has_name_ && ::linkat(AT_FDCWD, link_of(fd_).c_str(), AT_FDCWD, temporary_.c_str(),
+                             AT_SYMLINK_FOLLOW) != 0) {
+    fail(ErrorCode::invalid, path_, "can't be given its name", errno);
+  }
+  has_name_ = true;
+  if (existing_ == Existing::replace) {
+    rename_over(temporary_, path_);
+  } else {
+    rename_to_new(temporary_, path_);
+  }
   ::close(std::exchange(fd_, -1));
+}
+
+void rename_over(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    fail(ErrorCode::invalid, to, "can't be given its name", errno);
+  }
+  sync_directory_of(to);
 }
 
 void rename_to_new(const fs::path& from, const fs::path& to) {
@@ -93,10 +147,7 @@ void rename_to_new(const fs::path& from, const fs::path& to) {
   }
   if (result != 0 && errno == EEXIST) refuse_existing(to);
   if (result != 0) fail(ErrorCode::invalid, to, "can't be given its name", errno);
-  const int directory = ::open(directory_of(to).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;  // may be written but not read: it is durable when the system says so
-  ::fsync(directory);
-  ::close(directory);
+  sync_directory_of(to);
 }
 
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// NewFile is a file that stands under its name only once it is whole, and never replaces another.
+// NewFile is a file that stands under its name only once it is whole, and replaces another only
+// where that is asked for.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +11,25 @@
 
 namespace paceline {
 
-// Written under a temporary name in the same directory; destroyed without commit() it leaves
-// nothing behind. Errors carry the path and the system's reason: exhausted when a write fails.
+// Written in the same directory without a name, or under a temporary one (.NAME.*.partial) where
+// the file system knows no other way; destroyed without commit() it leaves nothing behind. Errors
+// carry the path and the system's reason: exhausted when a write fails.
 class NewFile {
  public:
-  // Throws Error invalid when there is something under `path` already or none can be made there.
-  explicit NewFile(std::filesystem::path path);
+  enum class Existing : bool { refuse, replace };
+
+  // Throws Error invalid when none can be made there, or there is something under `path` already
+  // that should not be replaced.
+  explicit NewFile(std::filesystem::path path, Existing existing = Existing::refuse);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   void append(std::span<const std::byte> bytes);
+  // Room on the disk for so many bytes in all, where the file system can promise it. Throws Error
+  // exhausted when there is none, or the process may not write files of that size (which would end
+  // it with SIGXFSZ).
+  void reserve(uint64_t bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
   // Brings everything to the disk and gives the file its name.
   void commit();
@@ -33,13 +42,16 @@ class NewFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  Existing existing_;
+  bool has_name_ = false;
   int fd_ = -1;
   std::string pending_;
   uint64_t size_bytes_ = 0;
 };
 
-// Renames what is whole; Error invalid when there is something under the new name. The directory
-// that holds it is brought to the disk.
+// Renames what is whole. The directory that holds it is brought to the disk.
+void rename_over(const std::filesystem::path& from, const std::filesystem::path& to);
+// The same; Error invalid when there is something under the new name.
 void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace paceline

@@ -155,6 +155,7 @@ void bench_batches(const Settings& settings, const std::string& shape, Session& 
   of_model.load.model = path;
   of_model.load.max_queued_tokens = std::numeric_limits<int32_t>::max();  // nobody is refused
   const auto model = load_model(of_model.load);
+  say_weights_cache(model->weights_cache, settings, session);
   const BatchBench bench =
       measure_batches(*model, {.repetitions = settings.repetitions}, [&](const std::string& what) {
         if (!settings.quiet) session.say("measuring " + what);

@@ -42,6 +42,7 @@ class LogitsDump {
  public:
   LogitsDump(const LoadOptions& options, const std::string& path);
 
+  const WeightsCacheUse& weights_cache() const { return model_->weights_cache; }
   int64_t context() const { return engine_.limits().max_model_len; }
   // The sum of the log-probabilities of all tokens but the first; a row of logits for each of them.
   double score(const std::vector<TokenId>& window);

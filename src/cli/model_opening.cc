@@ -33,7 +33,28 @@ void say_opened(const LLM& llm, double seconds, Session& session) {
                           device.num_threads, device.num_threads == 1 ? "" : "s"));
 }
 
+std::string outcome_text(const WeightsCacheUse& use) {
+  const std::string size = bytes_text(static_cast<double>(use.bytes));
+  switch (use.outcome) {
+    case WeightsCacheUse::Outcome::off:
+      return "not used, dummy weights are made from the configuration alone";
+    case WeightsCacheUse::Outcome::reused:
+      return fmt::format("{}, {}, mapped", use.file, size);
+    case WeightsCacheUse::Outcome::written:
+      return fmt::format("{}, {}, written for the next start", use.file, size);
+    case WeightsCacheUse::Outcome::failed:
+      return "not used";
+  }
+  return {};
+}
+
 }  // namespace
+
+void say_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session) {
+  if (settings.load.weights_cache.empty() || settings.quiet) return;
+  if (!use.problem.empty()) session.say("warning: weights cache: " + use.problem);
+  if (settings.verbose) session.say("weights cache: " + outcome_text(use));
+}
 
 std::filesystem::path model_path(const Settings& settings) {
   return settings.load.model.empty() ? bundled_model_directory() : find_model(settings.load.model);
@@ -48,10 +69,9 @@ LoadOptions load_options(const Settings& settings) {
 LLM open_model(const Settings& settings, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   LLM llm = LLM::load(load_options(settings));
-  if (settings.verbose) {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    say_opened(llm, took.count(), session);
-  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (settings.verbose) say_opened(llm, took.count(), session);
+  say_weights_cache(llm.model_info().weights_cache, settings, session);
   return llm;
 }
 

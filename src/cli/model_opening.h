@@ -17,6 +17,9 @@ std::filesystem::path model_path(const Settings& settings);
 // What the options say, with the bundled model's directory when none is named.
 LoadOptions load_options(const Settings& settings);
 
+// What went wrong with --weights-cache, unless --quiet; with --verbose also what went well.
+void say_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session);
+
 // With --verbose, a few lines about the model and the machine.
 LLM open_model(const Settings& settings, Session& session);
 

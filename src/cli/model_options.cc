@@ -53,6 +53,16 @@ constexpr OptionDef kModelOptions[] = {
      .group = OptionGroup::model,
      .commands = kLoading,
      .apply = [](Settings& s, const OptionValue& v) { s.load.quantize = as_text(v); }},
+    {.name = "weights-cache",
+     .placeholder = "DIR",
+     .kind = OptionKind::text,
+     .default_text = "off",
+     .help = "Keep the weights in DIR as they are computed with, so that the next start maps them "
+             "instead of packing (and quantising) them anew; what lies there may be deleted at any "
+             "time.",
+     .group = OptionGroup::model,
+     .commands = kLoading,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.weights_cache = as_text(v); }},
     {.name = "chat-template",
      .placeholder = "FILE|NAME",
      .kind = OptionKind::text,

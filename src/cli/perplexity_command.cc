@@ -36,6 +36,7 @@ int run_perplexity(const Settings& settings, Session& session) {
                                   settings, session);
   } else {
     LogitsDump dump(load_options(settings), settings.dump_logits);
+    say_weights_cache(dump.weights_cache(), settings, session);
     const auto score = [&](const std::vector<TokenId>& window) { return dump.score(window); };
     measured = measure_perplexity(text, dump.context(), score, settings, session);
     dump.finish();

@@ -137,6 +137,7 @@ int run_serve(const Settings& settings, Session& session) {
   }
   session.say("opened " + door.url() + ", loading the model");
   const auto model = load_model(loading(settings));
+  say_weights_cache(model->weights_cache, settings, session);
   const std::string failure = serve(settings, session, door, *model, options);
   if (failure.empty()) return 0;
   session.say_error("the engine has failed: " + failure);

@@ -10,4 +10,8 @@ constexpr int64_t kPanelWidth = 32;
 // K is cut into segments at absolute multiples of this; each is summed from zero, in order.
 constexpr int64_t kSegmentLength = 1024;
 
+// Raised whenever a packed matrix gets other bytes than before: prepared weights of another version
+// are made anew (load/weights_key.h).
+constexpr int kPanelLayoutVersion = 1;
+
 }  // namespace paceline

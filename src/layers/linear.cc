@@ -1,12 +1,16 @@
 #include "layers/linear.h"
 
-#include <vector>
+#include <utility>
 
 namespace paceline {
 namespace {
 
 OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> projections,
                         int64_t out_features) {
+  const std::string first_name = projections.front().name + ".bias";
+  if (auto prepared = prepared_vector(context, first_name, out_features)) {
+    return std::move(*prepared);
+  }
   OwnedTensor bias = allocate_tensor(context.memory, DType::f32, {out_features});
   int64_t first = 0;
   for (const Projection& projection : projections) {
@@ -17,13 +21,41 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
     context.weights.release(name);
     first = end;
   }
+  note_made(context, first_name, bias);
   return bias;
+}
+
+// As they were packed, each under the name of its first projection; none when none were prepared.
+std::vector<PackedMatrix> prepared_matrices(const LoadContext& context,
+                                            std::span<const Projection> projections,
+                                            int64_t in_features) {
+  std::vector<PackedMatrix> matrices;
+  while (!projections.empty()) {
+    const std::string name = projections.front().name + ".weight";
+    auto matrix = prepared_matrix(context, name, in_features);
+    if (!matrix) break;
+    int64_t covered = 0;
+    while (covered < matrix->n && !projections.empty()) {
+      covered += projections.front().out_features;
+      projections = projections.subspan(1);
+    }
+    if (covered != matrix->n) context.prepared->refuse(name, matrix->n, covered);
+    matrices.push_back(std::move(*matrix));
+  }
+  return matrices;
 }
 
 }  // namespace
 
 Linear::Linear(const LoadContext& context, std::span<const Projection> projections,
                int64_t in_features, Bias bias) {
+  weights_ = prepared_matrices(context, projections, in_features);
+  if (weights_.empty()) pack_stored_matrices(context, projections, in_features);
+  if (bias == Bias::stored) bias_ = load_biases(context, projections, out_features());
+}
+
+void Linear::pack_stored_matrices(const LoadContext& context,
+                                  std::span<const Projection> projections, int64_t in_features) {
   std::vector<std::unique_ptr<StoredMatrix>> parts;
   const auto pack_parts = [&] {
     weights_.push_back(pack_stored(context, parts));
@@ -36,7 +68,6 @@ Linear::Linear(const LoadContext& context, std::span<const Projection> projectio
     parts.push_back(std::move(part));
   }
   pack_parts();
-  if (bias == Bias::stored) bias_ = load_biases(context, projections, out_features());
 }
 
 int64_t Linear::out_features() const {

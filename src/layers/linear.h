@@ -34,6 +34,9 @@ class Linear {
   std::span<const PackedMatrix> weights() const { return weights_; }
 
  private:
+  void pack_stored_matrices(const LoadContext& context, std::span<const Projection> projections,
+                            int64_t in_features);
+
   std::vector<PackedMatrix> weights_;
   std::optional<OwnedTensor> bias_;  // [out_features] float32
 };

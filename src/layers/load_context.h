@@ -1,4 +1,5 @@
-// LoadContext is what a layer needs to take its weights from a checkpoint.
+// LoadContext is what a layer needs to take its weights from a checkpoint, or as they were
+// prepared.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/packed_matrix.h"
+#include "prepared/prepared_file.h"
 #include "tensor/memory.h"
 #include "weights/weight_reader.h"
 
@@ -21,7 +23,16 @@ struct LoadContext {
   // What products with quantised matrices round their inputs to; without one those matrices are
   // made plain as they are read.
   std::optional<ActivationType> activations;
+  // Where not null, weights are taken from there as they are, and no tensor of the checkpoint is
+  // read.
+  const PreparedFile* prepared = nullptr;
+  // Where not null, told of all weights that are made.
+  PreparedWeights* made = nullptr;
 };
+
+// The matrix of `k` inputs that was prepared under this name, or nothing when none are.
+std::optional<PackedMatrix> prepared_matrix(const LoadContext& context, std::string_view name,
+                                            int64_t k);
 
 // One stored matrix [rows, columns], plain or quantised as the checkpoint has it; its bytes are
 // released with it.
@@ -49,6 +60,12 @@ class StoredMatrix {
 // The matrices below one another; they must pack with each other.
 PackedMatrix pack_stored(const LoadContext& context,
                          std::span<const std::unique_ptr<StoredMatrix>> parts);
+
+// The `size` elements of a vector that was prepared under this name, or nothing when none are.
+std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::string_view name,
+                                           int64_t size);
+// Says that it was made.
+void note_made(const LoadContext& context, std::string_view name, const OwnedTensor& vector);
 
 // The vector `name` [size] as float32, plus `offset` on every element (norms stored as w of 1 + w).
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,

@@ -110,7 +110,7 @@ size_t LLM::set_memory_limit(size_t bytes) {
 size_t LLM::set_cache_limit(size_t bytes) {
   return open_state().model->memory.set_cache_limit(bytes);
 }
-size_t LLM::lock_memory() { return open_state().model->memory.lock_all(); }
+size_t LLM::lock_memory() { return paceline::lock_memory(*open_state().model); }
 
 DeviceInfo LLM::device_info() const {
   const LoadedModel& model = *open_state().model;
@@ -143,7 +143,8 @@ ModelInfo LLM::model_info() const {
           .has_chat_template = model.has_chat_template,
           .chat_template = model.chat.chat_template ? std::string(model.chat.chat_template->name())
                                                     : std::string(),
-          .notes = model.chat.notes};
+          .notes = model.chat.notes,
+          .weights_cache = model.weights_cache};
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/system_memory.h"
 #include "load/cache_sizing.h"
+#include "load/cached_decoder.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
 #include "load/weight_stack.h"
@@ -171,16 +172,23 @@ void check_quantization(const ModelSource& source, const LoadOptions& options) {
   }
 }
 
-// The weights' digest, when it was asked for.
+bool keeps_weights(const LoadOptions& options) {
+  return !options.weights_cache.empty() && options.load_format == LoadFormat::files;
+}
+
+// The weights' digest, if it was taken.
 std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
                                     const LoadOptions& options) {
   check_quantization(source, options);
-  const Json config_json = read_config_json(source.files());
+  const std::string config_text = source.files().read(kConfig, kMaxConfigBytes);
   const std::string where = source.files().where(kConfig);
-  const WeightStack stack(open_weights(options, source, config_json, model.memory),
+  const Json config_json = parse_json(config_text, where);
+  auto stored = open_weights(options, source, config_json, model.memory);
+  const auto files = stored->files();
+  const WeightStack stack(std::move(stored),
                           {.config = config_json,
                            .where = where,
-                           .digested = options.fingerprint,
+                           .digested = options.fingerprint || keeps_weights(options),
                            .made_up = options.load_format == LoadFormat::dummy,
                            .quantization = choose_quantization(options.quantize)},
                           model.memory, *model.threads);
@@ -193,9 +201,19 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                             .threads = *model.threads,
                             .weight_dtype = model.weight_dtype,
                             .activations = choose_activations(options.activations)};
-  model.decoder = std::make_unique<Decoder>(context, std::move(config));
-  model.is_quantised = weights.has_read_grouped();
-  return stack.digest();
+  if (!keeps_weights(options)) {
+    make_decoder(model, context, config);
+    return stack.digest();
+  }
+  WeightsCache cache(options.weights_cache,
+                     {.files = files,
+                      .config = config_text,
+                      .dtype = model.weight_dtype,
+                      .quantize = options.quantize,
+                      .keeps_quantised = context.activations.has_value()},
+                     *model.threads);
+  find_or_make_decoder(model, cache, context, config, stack);
+  return model.prepared ? model.prepared->digest() : stack.digest();
 }
 
 // Positions the model was made for, scaled ropes included.
@@ -216,6 +234,17 @@ int64_t context_length(const LoadOptions& options, const CacheSize& size) {
   return size.max_model_len;
 }
 
+size_t mapped_bytes(const LoadedModel& model) {
+  return model.prepared ? model.prepared->size_bytes() : 0;
+}
+
+// The system counts the pages of mapped weights as memory that it can still give; the cache should
+// be as large as if they had been read.
+size_t memory_for_cache(const LoadedModel& model) {
+  const size_t free = static_cast<size_t>(system_memory().free);
+  return free - std::min(free, mapped_bytes(model));
+}
+
 void build_engine(LoadedModel& model, const LoadOptions& options) {
   const DecoderConfig& config = model.decoder->config();
   check_context(options, config);
@@ -229,7 +258,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                                      .max_model_len = options.max_model_len,
                                      .memory_bytes = options.kv_cache_memory_bytes,
                                      .dtype = model.kv_dtype},
-                                    static_cast<size_t>(system_memory().free));
+                                    memory_for_cache(model));
   std::vector<int64_t> group_blocks;
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
@@ -269,16 +298,23 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->tokenizer = load_tokenizer_if_present(files);
   model->has_chat_template = carries_chat_template(files);
   const auto weights = load_decoder(*model, source, options);
-  model->weight_bytes = model->memory.stats().active_bytes;
+  model->weight_bytes = model->memory.stats().active_bytes + mapped_bytes(*model);
   model->memory.clear_cache();
   const int64_t vocab_size = model->decoder->config().vocab_size;
   model->generation = read_generation_config(files, vocab_size);
   add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
   set_up_chats(*model, files, options.chat_template);
   build_engine(*model, options);
-  if (weights) model->fingerprint = model_fingerprint(*model, files, options, *weights);
-  if (options.lock_memory) model->memory.lock_all();
+  if (options.fingerprint) {
+    model->fingerprint = model_fingerprint(*model, files, options, *weights);
+  }
+  if (options.lock_memory) lock_memory(*model);
   return model;
+}
+
+size_t lock_memory(LoadedModel& model) {
+  const size_t mapped_bytes = model.prepared ? model.prepared->lock() : 0;
+  return mapped_bytes + model.memory.lock_all();
 }
 
 TextModel text_model(const LoadedModel& model) {

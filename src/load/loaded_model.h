@@ -16,7 +16,9 @@
 #include "load/model_source.h"
 #include "models/decoder.h"
 #include "paceline/options.h"
+#include "paceline/results.h"
 #include "paceline/tokenizer.h"
+#include "prepared/prepared_file.h"
 #include "text/text_model.h"
 #include "weights/checkpoint.h"
 
@@ -33,6 +35,8 @@ struct LoadedModel {
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
   ChatSetup chat;
+  std::unique_ptr<PreparedFile> prepared;  // what the decoder's weights are mapped from, or null
+  WeightsCacheUse weights_cache;
   std::unique_ptr<Decoder> decoder;
   DType weight_dtype = DType::f32;  // of plain weights
   bool is_quantised = false;        // other weights are, and stay so
@@ -45,6 +49,10 @@ struct LoadedModel {
   std::string fingerprint;             // of answers, when it was asked for; see fingerprint.h
   SipKey salt_key = random_sip_key();  // of cache salts
 };
+
+// Locks weights and cache into RAM; the bytes locked. Throws Error exhausted when the system
+// refuses.
+size_t lock_memory(LoadedModel& model);
 
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);

@@ -61,6 +61,10 @@ bool is_finite(std::span<const float> state) {
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
                         const DecoderConfig& config) {
+  if (auto prepared = prepared_matrix(context, name, config.hidden_size)) {
+    if (prepared->n == config.vocab_size) return std::move(*prepared);
+    context.prepared->refuse(name, prepared->n, config.vocab_size);
+  }
   const std::array parts = {std::make_unique<StoredMatrix>(context, std::string(name),
                                                            config.vocab_size, config.hidden_size)};
   return pack_stored(context, parts);
@@ -119,6 +123,10 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
     blocks_.emplace_back(context, config_, i);
     block_groups_.push_back(cache_group_of(config_, i));
+  }
+  if (context.prepared != nullptr) {
+    num_parameters_ = context.prepared->num_parameters();
+    return;
   }
   context.weights.expect_all_read();
   num_parameters_ = context.weights.num_elements_read();

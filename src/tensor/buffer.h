@@ -1,7 +1,8 @@
-// Buffer owns one block of accounted memory.
+// Buffer owns one block of accounted memory, or stands for bytes that somebody else keeps.
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include "tensor/memory.h"
@@ -14,8 +15,16 @@ class Buffer {
   // Zeroed; throws what Memory::allocate throws. `memory` must outlive the buffer.
   Buffer(Memory& memory, size_t bytes)
       : memory_(&memory), bytes_(bytes), block_(memory.allocate(bytes)) {}
+  // Bytes that outlive it and may be read-only (weights of a mapped file): not accounted, and never
+  // written through.
+  static Buffer lent(std::span<const std::byte> bytes) {
+    Buffer buffer;
+    buffer.bytes_ = bytes.size();
+    buffer.block_ = const_cast<std::byte*>(bytes.data());
+    return buffer;
+  }
   ~Buffer() {
-    if (block_ != nullptr) memory_->release(block_, bytes_);
+    if (memory_ != nullptr && block_ != nullptr) memory_->release(block_, bytes_);
   }
   Buffer(Buffer&& other) noexcept
       : memory_(other.memory_),

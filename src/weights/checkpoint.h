@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "tensor/grouped_rows.h"
 #include "tensor/tensor.h"
 
@@ -26,6 +28,9 @@ class Checkpoint {
 
   // Where the weights come from, for messages.
   virtual std::string origin() const { return "the checkpoint"; }
+
+  // The files that the tensors are read from; none when they are made up.
+  virtual std::span<const MappedFile> files() const { return {}; }
 
   // Every tensor in it, sorted by name. Empty when anything asked for can be made (dummy weights).
   virtual const std::vector<CheckpointEntry>& entries() const = 0;

@@ -27,6 +27,7 @@ class GgufCheckpoint : public Checkpoint {
                  Memory& memory);
 
   std::string origin() const override { return file_->path().string(); }
+  std::span<const MappedFile> files() const override { return file_->files(); }
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find(name).has_value(); }
   std::optional<Extents> shape_of(std::string_view name) const override;

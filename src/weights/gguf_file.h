@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,8 @@ class GgufFile {
   explicit GgufFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return files_.front().path(); }
+  // The first, and of a split model the others.
+  std::span<const MappedFile> files() const { return files_; }
   // Of the first file.
   const GgufMetadata& metadata() const { return metadata_; }
   // Of all files, sorted by name.

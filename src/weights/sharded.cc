@@ -30,6 +30,7 @@ class SafetensorsCheckpoint : public Checkpoint {
   SafetensorsCheckpoint(fs::path directory, const std::vector<fs::path>& paths);
 
   std::string origin() const override { return directory_.string(); }
+  std::span<const MappedFile> files() const override { return files_; }
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find(name).has_value(); }
   std::optional<Extents> shape_of(std::string_view name) const override;

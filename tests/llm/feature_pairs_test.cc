@@ -1,6 +1,7 @@
 // Every pair of request features, under every way of running them: the same completion to the last
 // bit.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -68,6 +69,12 @@ const std::map<std::string, Feature>& features() {
   return all;
 }
 
+struct TemporaryDirectory {
+  std::filesystem::path path =
+      std::filesystem::path(::testing::TempDir()) / ("feature_pairs_" + std::to_string(::getpid()));
+  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+};
+
 const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
   static const std::map<std::string, std::function<void(LoadOptions&)>> all = {
       {"two_threads", [](LoadOptions& o) { o.num_threads = 2; }},
@@ -86,6 +93,14 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
          o.num_threads = 3;
          o.max_num_batched_tokens = 3;
          o.block_size = 64;
+       }},
+      {"mapped",
+       [](LoadOptions& o) {
+         static const TemporaryDirectory directory;
+         o.weights_cache = directory.path.string();
+         LLM::load(o);
+         EXPECT_EQ(LLM::load(o).model_info().weights_cache.outcome,
+                   WeightsCacheUse::Outcome::reused);
        }},
   };
   return all;
@@ -305,7 +320,7 @@ TEST(FeaturePairsText, stop_strings_and_text_too) {
             all_pairs(text_features(), "It was a dark and stormy night, and the old man",
                       {.max_tokens = scaled(8, 24), .seed = 7, .stop = {" the ", "\n\n", "qz"}}),
             all_ways ? std::set<std::string>{}
-                     : std::set<std::string>{"chunks_of_7", "preempted", "all_together"});
+                     : std::set<std::string>{"chunks_of_7", "preempted", "all_together", "mapped"});
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+// How a file of prepared weights is laid out: a head, a table, sums, and the parts as they are in
+// memory.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/siphash.h"
+#include "prepared/part.h"
+
+namespace paceline {
+
+// The head, little-endian, is followed by the table (JSON), zeros up to a multiple of eight, the
+// sums, zeros up to the first part. Parts follow one another, each from a line (64 bytes) on and
+// filled up with zeros; they are summed in pieces, each of one part only. No byte of the file is
+// without a sum.
+struct PreparedHead {
+  uint64_t magic = 0;
+  uint64_t file_bytes = 0;
+  uint64_t table_bytes = 0;  // without the zeros
+  uint64_t num_sums = 0;     // of pieces
+  uint64_t first_part = 0;   // where it begins
+  uint64_t front_sum = 0;    // of all between the head and the first part
+  uint64_t unused = 0;       // zero
+  uint64_t head_sum = 0;     // of the seven above
+};
+static_assert(sizeof(PreparedHead) == 64 && std::endian::native == std::endian::little);
+
+// "PLWEIGH" and the version of this layout.
+constexpr uint64_t kPreparedMagic = 0x0148474945574C50;
+constexpr uint64_t kPieceBytes = 1 << 20;
+constexpr uint64_t kPartAlignment = 64;
+constexpr uint64_t kFirstPartAlignment = 4096;  // of pages, for the system's sake
+
+constexpr uint64_t rounded_up(uint64_t bytes, uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+constexpr uint64_t stored_bytes(uint64_t part_bytes) {
+  return rounded_up(part_bytes, kPartAlignment);
+}
+constexpr uint64_t num_pieces(uint64_t part_bytes) {
+  return rounded_up(stored_bytes(part_bytes), kPieceBytes) / kPieceBytes;
+}
+
+// The seeds of the sums of head and front; pieces have their index.
+constexpr uint64_t kHeadSeed = ~uint64_t{0};
+constexpr uint64_t kFrontSeed = kHeadSeed - 1;
+
+uint64_t sum_of_head(const PreparedHead& head);
+
+// What the table says; the parts have no bytes yet.
+struct PreparedTable {
+  std::string key;  // what the weights were made of and how
+  Hash128 digest;   // of the stored bytes that they were made of
+  PreparedWeights weights;
+};
+
+std::string write_table(const PreparedTable& table);
+// Throws Error "WHERE: ..." when it isn't such a table or speaks of parts that can't be.
+PreparedTable read_table(std::string_view json, std::string_view where);
+
+}  // namespace paceline

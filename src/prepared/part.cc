@@ -1,0 +1,69 @@
+#include "prepared/part.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// Far beyond any weight, and small enough that a product of two and of an element's size fits.
+constexpr int64_t kMaxExtent = int64_t{1} << 28;
+
+PackedMatrix empty_matrix(const PartFormat& format, ActivationType activations) {
+  PackedMatrix matrix;
+  matrix.dtype = format.dtype;
+  if (format.grouping) {
+    matrix.groups = PackedGroups{.grouping = *format.grouping, .activations = activations};
+  }
+  matrix.n = format.n;
+  matrix.k = format.k;
+  return matrix;
+}
+
+bool is_possible(const Grouping& grouping, int64_t k) {
+  if (grouping.bits < 1 || grouping.bits > 8) return false;
+  if (grouping.zero_point && *grouping.zero_point >= 1 << grouping.bits) return false;
+  if (grouping.group_size < 1 || grouping.group_size > k) return false;
+  return k % grouping.group_size == 0;
+}
+
+}  // namespace
+
+std::optional<uint64_t> part_bytes(const PartFormat& format) {
+  if (format.n < 1 || format.n > kMaxExtent || format.k < 1 || format.k > kMaxExtent) return {};
+  if (!is_float(format.dtype)) return {};
+  if (format.kind == PartKind::vector) {
+    if (format.k != 1 || format.grouping || format.dtype != DType::f32) return {};
+    return static_cast<uint64_t>(format.n) * sizeof(float);
+  }
+  if (format.grouping && !is_possible(*format.grouping, format.k)) return {};
+  return static_cast<uint64_t>(empty_matrix(format, ActivationType::int8).bytes());
+}
+
+Part matrix_part(std::string name, const PackedMatrix& matrix) {
+  PartFormat format{.kind = PartKind::matrix, .dtype = matrix.dtype, .n = matrix.n, .k = matrix.k};
+  if (matrix.groups) format.grouping = matrix.groups->grouping;
+  return {.name = std::move(name),
+          .format = format,
+          .bytes = {static_cast<const std::byte*>(matrix.storage.get()),
+                    static_cast<size_t>(matrix.bytes())}};
+}
+
+Part vector_part(std::string name, const Tensor& vector) {
+  PL_CHECK(vector.rank() == 1 && vector.dtype() == DType::f32, "vector_part: a float32 vector");
+  return {.name = std::move(name),
+          .format = {.kind = PartKind::vector, .n = vector.size(0)},
+          .bytes = {static_cast<const std::byte*>(vector.raw()), vector.size_bytes()}};
+}
+
+PackedMatrix lent_matrix(const Part& part, ActivationType activations) {
+  PackedMatrix matrix = empty_matrix(part.format, activations);
+  PL_CHECK(part.format.kind == PartKind::matrix &&
+               part.bytes.size() == static_cast<size_t>(matrix.bytes()),
+           "lent_matrix: the bytes of a matrix");
+  matrix.storage = Buffer::lent(part.bytes);
+  return matrix;
+}
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// PreparedFile is a mapped file of prepared weights, every byte of which has been verified.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/mapped_file.h"
+#include "base/thread_pool.h"
+#include "prepared/layout.h"
+
+namespace paceline {
+
+// Read-only. Everything that it hands out reads the mapping, so it must outlive it. Processes that
+// map the same file share its pages. Deleting or replacing the file changes nothing for those that
+// have it.
+class PreparedFile {
+ public:
+  // `key` is what the weights should have been made of. Throws Error not_found when there is no
+  // such file, corrupt naming what is wrong when a byte isn't as it was written, when the file is
+  // cut short or longer, or when it was made of something else.
+  PreparedFile(const std::filesystem::path& path, std::string_view key, ThreadPool& threads);
+  PreparedFile(const PreparedFile&) = delete;
+  PreparedFile& operator=(const PreparedFile&) = delete;
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  size_t size_bytes() const { return file_.bytes().size(); }
+  Hash128 digest() const { return table_.digest; }
+  int64_t num_parameters() const { return table_.weights.num_parameters; }
+  bool is_quantised() const { return table_.weights.is_quantised; }
+
+  // Throw Error corrupt when it has no such part, or of another shape.
+  PackedMatrix matrix(std::string_view name, int64_t k, ActivationType activations) const;
+  OwnedTensor vector(std::string_view name, int64_t size) const;
+  // Throws Error corrupt: the part has other outputs than the model asks for.
+  [[noreturn]] void refuse(std::string_view name, int64_t outputs, int64_t expected) const;
+
+  // Locks its pages into RAM; throws Error exhausted with the system's reason. The bytes locked.
+  size_t lock() const;
+
+ private:
+  PreparedHead read_head() const;
+  void read_front(const PreparedHead& head);
+  void verify_parts(const PreparedHead& head, ThreadPool& threads);
+  std::span<const uint64_t> stored_sums(const PreparedHead& head) const;
+  const Part& find(std::string_view name, PartKind kind) const;
+  [[noreturn]] void fail(const std::string& what) const;
+
+  MappedFile file_;
+  PreparedTable table_;
+  std::map<std::string_view, const Part*> by_name_;
+};
+
+}  // namespace paceline

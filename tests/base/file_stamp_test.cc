@@ -1,0 +1,53 @@
+#include "base/file_stamp.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/mapped_file.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileStampTest : public testing::Test {
+ protected:
+  void SetUp() override { write("0123456789"); }
+  void TearDown() override { fs::remove(path_); }
+  void write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
+
+  fs::path path_ = fs::path(testing::TempDir()) / ("file_stamp_" + std::to_string(::getpid()));
+};
+
+TEST_F(FileStampTest, is_the_same_for_as_long_as_nobody_writes) {
+  const MappedFile mapped(path_);
+  EXPECT_EQ(mapped.stamp().size_bytes, 10u);
+  EXPECT_EQ(file_stamp(path_), mapped.stamp());
+  EXPECT_EQ(MappedFile(path_).stamp(), mapped.stamp());
+  EXPECT_FALSE(file_stamp(path_ / "nothing"));
+}
+
+TEST_F(FileStampTest, is_another_after_a_write_even_if_the_old_time_is_put_back) {
+  const FileStamp before = *file_stamp(path_);
+  const auto time = fs::last_write_time(path_);
+  ::usleep(20'000);  // more than a tick of the clock that files are stamped with
+  write("abcdefghij");
+  fs::last_write_time(path_, time);
+  const FileStamp after = *file_stamp(path_);
+  EXPECT_EQ(after.size_bytes, before.size_bytes);
+  EXPECT_EQ(after.modified_ns, before.modified_ns);
+  EXPECT_NE(after, before);
+}
+
+TEST_F(FileStampTest, is_another_for_a_file_that_took_the_name) {
+  const FileStamp before = *file_stamp(path_);
+  const fs::path other = path_.string() + ".other";
+  std::ofstream(other) << "9876543210";
+  fs::rename(other, path_);
+  EXPECT_NE(file_stamp(path_)->inode, before.inode);
+}
+
+}  // namespace
+}  // namespace paceline

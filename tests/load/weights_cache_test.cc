@@ -1,0 +1,318 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "base/mapped_file.h"
+#include "load/loaded_model.h"
+#include "load/weights_cache.h"
+#include "prepared/write_prepared.h"
+#include "tests/source_path.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = WeightsCacheUse::Outcome;
+
+class WeightsCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  // A copy that may be changed.
+  fs::path model(const std::string& name = "models/llama_bias") {
+    const fs::path copy = directory_ / fs::path(name).filename();
+    fs::copy(source_path("tests/goldens/" + name), copy);
+    return copy;
+  }
+  LoadOptions options(const fs::path& model) const {
+    return {.model = model.string(),
+            .weights_cache = cache_.string(),
+            .max_num_batched_tokens = 16,
+            .kv_cache_memory_bytes = 1 << 20,
+            .num_threads = 2};
+  }
+  static std::unique_ptr<LoadedModel> load(const LoadOptions& options, Outcome expected,
+                                           const std::string& problem = {}) {
+    auto model = load_model(options);
+    EXPECT_EQ(static_cast<int>(model->weights_cache.outcome), static_cast<int>(expected))
+        << model->weights_cache.problem;
+    EXPECT_EQ(model->prepared != nullptr, expected == Outcome::reused);
+    if (problem.empty()) {
+      EXPECT_EQ(model->weights_cache.problem, "");
+    } else {
+      EXPECT_THAT(model->weights_cache.problem, testing::HasSubstr(problem));
+    }
+    return model;
+  }
+  std::vector<fs::path> kept() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(cache_)) found.push_back(entry.path());
+    return found;
+  }
+  void change_byte(const fs::path& path, size_t at) const {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    const int byte = file.get();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(byte ^ 1));
+  }
+
+  fs::path directory_ =
+      fs::path(testing::TempDir()) / ("weights_cache_" + std::to_string(::getpid()));
+  fs::path cache_ = directory_ / "made" / "cache";
+};
+
+void expect_same_matrices(const Decoder& found, const Decoder& expected) {
+  const auto a = found.weights(), b = expected.weights();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i]->format_name(), b[i]->format_name());
+    ASSERT_EQ(a[i]->bytes(), b[i]->bytes());
+    EXPECT_EQ(
+        std::memcmp(a[i]->storage.get(), b[i]->storage.get(), static_cast<size_t>(a[i]->bytes())),
+        0);
+  }
+}
+
+TEST_F(WeightsCacheTest, the_second_load_maps_what_the_first_has_written) {
+  const LoadOptions options = this->options(model());
+  const auto first = load(options, Outcome::written);
+  const auto second = load(options, Outcome::reused);
+  ASSERT_EQ(kept().size(), 1u);
+  EXPECT_EQ(second->weights_cache.file, kept()[0].string());
+  EXPECT_EQ(second->weights_cache.bytes, fs::file_size(kept()[0]));
+  EXPECT_EQ(first->weights_cache.bytes, second->weights_cache.bytes);
+  expect_same_matrices(*second->decoder, *first->decoder);
+  EXPECT_EQ(second->decoder->num_parameters(), first->decoder->num_parameters());
+  EXPECT_EQ(second->kv_dtype, first->kv_dtype);
+  EXPECT_GE(second->weight_bytes, fs::file_size(kept()[0]));
+  EXPECT_LT(second->memory.stats().active_bytes, first->memory.stats().active_bytes);
+}
+
+TEST_F(WeightsCacheTest, is_off_by_default_and_for_dummies) {
+  LoadOptions options = this->options(model());
+  options.load_format = LoadFormat::dummy;
+  load(options, Outcome::off);
+  options.load_format = LoadFormat::files;
+  options.weights_cache = "";
+  load(options, Outcome::off);
+  EXPECT_FALSE(fs::exists(cache_));
+}
+
+TEST_F(WeightsCacheTest, each_setting_that_changes_weights_has_a_file_of_its_own) {
+  const LoadOptions usual = options(model());
+  size_t files = 0;
+  const std::function<void(LoadOptions&)> changes[] = {
+      [](LoadOptions&) {}, [](LoadOptions& o) { o.dtype = "bfloat16"; },
+      [](LoadOptions& o) { o.quantize = "q4"; }, [](LoadOptions& o) { o.quantize = "q8"; },
+      [](LoadOptions& o) {
+        o.quantize = "q8";
+        o.activations = "plain";
+      }};
+  for (const auto& change : changes) {
+    LoadOptions options = usual;
+    change(options);
+    const auto first = load(options, Outcome::written);
+    const auto second = load(options, Outcome::reused);
+    expect_same_matrices(*second->decoder, *first->decoder);
+    EXPECT_EQ(second->is_quantised, first->is_quantised);
+    EXPECT_EQ(kept().size(), ++files);
+  }
+}
+
+TEST_F(WeightsCacheTest, other_settings_share_one) {
+  LoadOptions options = this->options(model());
+  options.quantize = "q4";
+  load(options, Outcome::written);
+  options.activations = "bfloat16";
+  const auto second = load(options, Outcome::reused);
+  options.weights_cache = "";
+  expect_same_matrices(*second->decoder, *load(options, Outcome::off)->decoder);
+  int num_quantised = 0;
+  for (const PackedMatrix* matrix : second->decoder->weights()) {
+    if (!matrix->groups) continue;  // rows of no whole groups
+    EXPECT_EQ(matrix->groups->activations, ActivationType::bf16);
+    ++num_quantised;
+  }
+  EXPECT_GT(num_quantised, 0);
+  options.weights_cache = cache_.string();
+  options.num_threads = 1;
+  options.max_kv_size = 8;
+  options.block_size = 4;
+  options.kv_cache_dtype = "float32";
+  load(options, Outcome::reused);
+}
+
+TEST_F(WeightsCacheTest, fingerprints_are_the_same) {
+  LoadOptions options = this->options(model());
+  load(options, Outcome::written);  // not asked for one, and keeps it
+  options.fingerprint = true;
+  const std::string fingerprint = load(options, Outcome::reused)->fingerprint;
+  options.weights_cache = "";
+  EXPECT_EQ(fingerprint, load(options, Outcome::off)->fingerprint);
+}
+
+TEST_F(WeightsCacheTest, a_changed_model_is_another) {
+  const fs::path changed = model();
+  const LoadOptions options = this->options(changed);
+  load(options, Outcome::written);
+  const fs::path weights = changed / "model.safetensors";
+  const auto time = fs::last_write_time(weights);
+  ::usleep(20'000);  // more than a tick of the clock that files are stamped with
+  change_byte(weights, fs::file_size(weights) - 2);
+  fs::last_write_time(weights, time);
+  const auto second = load(options, Outcome::written);
+  LoadOptions uncached = options;
+  uncached.weights_cache = "";
+  expect_same_matrices(*second->decoder, *load(uncached, Outcome::off)->decoder);
+  std::string config = read_text_file(changed / "config.json", 1 << 20);
+  std::ofstream(changed / "config.json") << config << "\n";
+  load(options, Outcome::written);
+  load(options, Outcome::reused);
+  EXPECT_EQ(kept().size(), 3u);
+}
+
+TEST_F(WeightsCacheTest, nothing_is_kept_of_files_that_change_while_they_are_read) {
+  const fs::path changed = model();
+  const auto checkpoint = open_checkpoint(changed);
+  ThreadPool threads(1);
+  WeightsCache cache(cache_, {.files = checkpoint->files(), .config = "{}"}, threads);
+  EXPECT_EQ(cache.find(), nullptr);
+  ::usleep(20'000);  // more than a tick of the clock that files are stamped with
+  change_byte(changed / "model.safetensors", 1000);
+  cache.store({}, {});
+  EXPECT_EQ(cache.use().outcome, Outcome::failed);
+  EXPECT_THAT(cache.use().problem, testing::HasSubstr("changed while they were read"));
+  EXPECT_FALSE(fs::exists(cache_));
+}
+
+TEST_F(WeightsCacheTest, damage_is_found_and_mended) {
+  const LoadOptions options = this->options(model());
+  load(options, Outcome::written);
+  const fs::path file = kept()[0];
+  const size_t size = fs::file_size(file);
+  for (const size_t at : {size_t{3}, size_t{50}, size_t{70}, size / 2, size - 1}) {
+    SCOPED_TRACE(at);
+    change_byte(file, at);
+    load(options, Outcome::written, "the model's own files were read instead, and it was written");
+    load(options, Outcome::reused);
+  }
+  fs::resize_file(file, size / 2);
+  load(options, Outcome::written, "were written");
+  fs::resize_file(file, 0);
+  load(options, Outcome::written, "too few");
+  fs::remove(file);
+  load(options, Outcome::written);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+// As after a change of the program that gave the layout no new version.
+TEST_F(WeightsCacheTest, weights_that_do_not_fit_are_read_anew) {
+  const LoadOptions options = this->options(model());
+  load(options, Outcome::written);
+  const fs::path file = kept()[0];
+  ThreadPool threads(1);
+  const auto replace_parts = [&](auto&& change) {
+    const std::string content = read_text_file(file, 1 << 24);
+    PreparedHead head;
+    std::memcpy(&head, content.data(), sizeof(head));
+    PreparedTable table = read_table({content.data() + sizeof(head), head.table_bytes}, "table");
+    std::string numbers(1 << 20, '\0');
+    for (Part& part : table.weights.parts) {
+      part.bytes = std::as_bytes(std::span(numbers)).first(*part_bytes(part.format));
+    }
+    change(table.weights.parts);
+    write_prepared(file, table, threads);
+  };
+  replace_parts([](std::vector<Part>& parts) { parts.pop_back(); });
+  load(options, Outcome::written, "has no ");
+  replace_parts([](std::vector<Part>& parts) {
+    parts[0].format.n -= 32;
+    parts[0].bytes = parts[0].bytes.first(*part_bytes(parts[0].format));
+  });
+  load(options, Outcome::written, "embed_tokens.weight has ");
+  load(options, Outcome::reused);
+}
+
+TEST_F(WeightsCacheTest, weights_of_another_model_are_not_taken) {
+  const LoadOptions options = this->options(model());
+  const fs::path file = load(options, Outcome::written)->weights_cache.file;
+  const LoadOptions other = this->options(model("models/llama_plain"));
+  fs::copy_file(load(other, Outcome::written)->weights_cache.file, file,
+                fs::copy_options::overwrite_existing);
+  load(options, Outcome::written, "was made of something else than its name says");
+}
+
+TEST_F(WeightsCacheTest, where_nothing_can_be_written_the_load_is_as_usual) {
+  const LoadOptions options = this->options(model());
+  std::ofstream(directory_ / "made") << "a file where a directory should be";
+  load(options, Outcome::failed, "made");
+  fs::remove(directory_ / "made");
+  // A directory under the file's name: it can neither be read nor replaced.
+  const auto written = load(options, Outcome::written);
+  fs::remove(written->weights_cache.file);
+  fs::create_directory(written->weights_cache.file);
+  load(options, Outcome::failed, "--weights-cache names a directory that can be written to");
+}
+
+TEST_F(WeightsCacheTest, without_room_nothing_is_left_behind) {
+  const LoadOptions options = this->options(model());
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  struct rlimit small = before;
+  small.rlim_cur = 4096;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  load(options, Outcome::failed, "ulimit -f");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(kept().empty());
+  load(options, Outcome::written);
+}
+
+TEST_F(WeightsCacheTest, several_may_start_at_once) {
+  const LoadOptions options = this->options(model());
+  std::vector<std::thread> starts;
+  std::vector<WeightsCacheUse> uses(4);
+  for (WeightsCacheUse& use : uses) {
+    starts.emplace_back([&use, &options] { use = load_model(options)->weights_cache; });
+  }
+  for (std::thread& start : starts) start.join();
+  for (const WeightsCacheUse& use : uses) {
+    EXPECT_TRUE(use.outcome == Outcome::written || use.outcome == Outcome::reused) << use.problem;
+    EXPECT_EQ(use.problem, "");
+  }
+  EXPECT_EQ(kept().size(), 1u);
+  load(options, Outcome::reused);
+}
+
+TEST_F(WeightsCacheTest, mapped_weights_are_locked_too) {
+  const LoadOptions options = this->options(model());
+  load(options, Outcome::written);
+  const auto mapped = load(options, Outcome::reused);
+  try {
+    const size_t unmapped_bytes = mapped->memory.lock_all();
+    EXPECT_EQ(lock_memory(*mapped), unmapped_bytes + mapped->prepared->size_bytes());
+  } catch (const Error& error) {  // ulimit -l
+    EXPECT_EQ(error.code(), ErrorCode::exhausted);
+  }
+}
+
+TEST_F(WeightsCacheTest, the_model_works_on_when_the_file_is_gone) {
+  const LoadOptions options = this->options(model());
+  const auto first = load(options, Outcome::written);
+  const auto second = load(options, Outcome::reused);
+  fs::remove_all(cache_);
+  expect_same_matrices(*second->decoder, *first->decoder);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,316 @@
+#include "prepared/prepared_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "base/block_sum.h"
+#include "base/mapped_file.h"
+#include "prepared/write_prepared.h"
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kKey = "a key\nof two lines";
+
+// Rows of codes that follow from their places.
+class CountingRows : public GroupedRows {
+ public:
+  CountingRows(int64_t num_rows, int64_t row_length, Grouping grouping)
+      : num_rows_(num_rows), row_length_(row_length), grouping_(grouping) {}
+
+  int64_t num_rows() const override { return num_rows_; }
+  int64_t row_length() const override { return row_length_; }
+  Grouping grouping() const override { return grouping_; }
+  DType value_dtype() const override { return DType::f32; }
+  void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                  std::span<float> offsets) const override {
+    for (size_t i = 0; i < codes.size(); ++i) {
+      codes[i] = static_cast<uint8_t>((static_cast<size_t>(row) * 7 + i) % (1u << grouping_.bits));
+    }
+    for (size_t i = 0; i < scales.size(); ++i) {
+      scales[i] = 0.25f * static_cast<float>(i + 1);
+      offsets[i] = -0.5f * static_cast<float>(row);
+    }
+  }
+  void read_values(int64_t, std::span<float>) const override {}
+  std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
+
+ private:
+  int64_t num_rows_, row_length_;
+  Grouping grouping_;
+};
+
+// A model of five weights, one of each kind, two of them larger than a piece.
+class PreparedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+    plain_ = pack_numbers(DType::bf16, 40, 67);
+    large_ = pack_numbers(DType::f32, 64, 5000);
+    affine_ = pack_codes({.bits = 4, .group_size = 32});
+    symmetric_ = pack_codes({.bits = 8, .group_size = 64, .zero_point = 128});
+    vector_ = allocate_tensor(memory_, DType::f32, {13});
+    for (int i = 0; i < 13; ++i) vector_.view.elements<float>()[i] = 1.5f * static_cast<float>(i);
+    table_ = {
+        .key = kKey,
+        .digest = {.low = 0x0123456789abcdef, .high = 0xfedcba9876543210},
+        .weights = {.parts = {matrix_part("plain", plain_), matrix_part("large", large_),
+                              vector_part("vector", vector_.view), matrix_part("affine", affine_),
+                              matrix_part("symmetric", symmetric_)},
+                    .num_parameters = 12345,
+                    .is_quantised = true}};
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  PackedMatrix pack_numbers(DType dtype, int64_t n, int64_t k) {
+    const OwnedTensor numbers = allocate_tensor(memory_, DType::f32, {n, k});
+    for (int64_t i = 0; i < n * k; ++i) {
+      numbers.view.elements<float>()[i] = static_cast<float>(i % 1009) - 500.0f;
+    }
+    return pack_matrix(std::span(&numbers.view, 1), dtype, memory_, threads_);
+  }
+  PackedMatrix pack_codes(Grouping grouping) {
+    const CountingRows rows(70, 128, grouping);
+    const GroupedRows* const part = &rows;
+    return pack_groups(std::span(&part, 1), ActivationType::int8, memory_, threads_);
+  }
+
+  uint64_t write() { return write_prepared(path_, table_, threads_); }
+  PreparedFile open() { return PreparedFile(path_, kKey, threads_); }
+  std::string content() const { return read_text_file(path_, 1 << 26); }
+  void write_content(const std::string& bytes) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+  }
+  void expect_refused(const std::string& what) {
+    expect_error(ErrorCode::corrupt, {path_.string(), what}, [&] { open(); });
+  }
+
+  static void expect_same(const PackedMatrix& found, const PackedMatrix& expected) {
+    EXPECT_EQ(found.dtype, expected.dtype);
+    EXPECT_EQ(found.n, expected.n);
+    EXPECT_EQ(found.k, expected.k);
+    ASSERT_EQ(found.groups.has_value(), expected.groups.has_value());
+    if (found.groups) {
+      EXPECT_EQ(found.groups->grouping, expected.groups->grouping);
+    }
+    ASSERT_EQ(found.bytes(), expected.bytes());
+    EXPECT_EQ(std::memcmp(found.storage.get(), expected.storage.get(),
+                          static_cast<size_t>(expected.bytes())),
+              0);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(found.storage.get()) % kPartAlignment, 0u);
+  }
+
+  Memory memory_;
+  ThreadPool threads_{2};
+  fs::path directory_ =
+      fs::path(testing::TempDir()) / ("prepared_file_" + std::to_string(::getpid()));
+  fs::path path_ = directory_ / "weights";
+  PackedMatrix plain_, large_, affine_, symmetric_;
+  OwnedTensor vector_;
+  PreparedTable table_;
+};
+
+TEST_F(PreparedFileTest, has_every_weight_as_it_was) {
+  const uint64_t written = write();
+  EXPECT_EQ(written, fs::file_size(path_));
+  const PreparedFile file(path_, kKey, threads_);
+  EXPECT_EQ(file.size_bytes(), fs::file_size(path_));
+  EXPECT_EQ(file.digest(), table_.digest);
+  EXPECT_EQ(file.num_parameters(), 12345);
+  EXPECT_TRUE(file.is_quantised());
+  expect_same(file.matrix("plain", 67, ActivationType::int8), plain_);
+  expect_same(file.matrix("large", 5000, ActivationType::int8), large_);
+  expect_same(file.matrix("affine", 128, ActivationType::int8), affine_);
+  expect_same(file.matrix("symmetric", 128, ActivationType::int8), symmetric_);
+  const OwnedTensor vector = file.vector("vector", 13);
+  EXPECT_EQ(vector.view.shape(), (Extents{13}));
+  EXPECT_EQ(std::memcmp(vector.view.raw(), vector_.view.raw(), 13 * sizeof(float)), 0);
+}
+
+// Files of other programs of this version are believed.
+TEST_F(PreparedFileTest, panels_have_the_bytes_of_their_version) {
+  const auto sum = [](const PackedMatrix& matrix) {
+    return block_sum(matrix_part("", matrix).bytes, 0);
+  };
+  const std::vector<uint64_t> found = {sum(plain_), sum(large_), sum(affine_), sum(symmetric_)};
+  EXPECT_EQ(kPanelLayoutVersion, 1);
+  EXPECT_EQ(found, (std::vector<uint64_t>{0xc8672a446ea95678, 0xebe4d20138421496,
+                                          0xa632ed6e4cf257df, 0xeeb3f7910a312a42}))
+      << "packed matrices have other bytes than before: raise kPanelLayoutVersion, then change "
+         "this test";
+}
+
+TEST_F(PreparedFileTest, rounds_inputs_as_it_is_told) {
+  write();
+  const PreparedFile file(path_, kKey, threads_);
+  for (const ActivationType type : {ActivationType::int8, ActivationType::bf16}) {
+    EXPECT_EQ(file.matrix("affine", 128, type).groups->activations, type);
+  }
+}
+
+TEST_F(PreparedFileTest, takes_no_accounted_memory_and_outlives_its_name) {
+  write();
+  const size_t before = memory_.stats().active_bytes;
+  const PreparedFile file(path_, kKey, threads_);
+  fs::remove(path_);
+  const PackedMatrix lent = file.matrix("large", 5000, ActivationType::int8);
+  expect_same(lent, large_);
+  EXPECT_EQ(memory_.stats().active_bytes, before);
+}
+
+TEST_F(PreparedFileTest, refuses_what_it_does_not_have) {
+  write();
+  const PreparedFile file(path_, kKey, threads_);
+  const auto refused = [&](const std::string& what, auto&& ask) {
+    expect_error(ErrorCode::corrupt, {path_.string(), what}, ask);
+  };
+  refused("has no matrix head", [&] { file.matrix("head", 67, ActivationType::int8); });
+  refused("has no matrix vector", [&] { file.matrix("vector", 13, ActivationType::int8); });
+  refused("has no vector plain", [&] { file.vector("plain", 40); });
+  refused("plain has 67 inputs, expected 68",
+          [&] { file.matrix("plain", 68, ActivationType::int8); });
+  refused("vector has 13 elements, expected 12", [&] { file.vector("vector", 12); });
+  refused("plain has 40 outputs, expected 41", [&] { file.refuse("plain", 40, 41); });
+}
+
+TEST_F(PreparedFileTest, is_not_found_or_of_another_key) {
+  expect_error(ErrorCode::not_found, {path_.string()}, [&] { open(); });
+  write();
+  expect_error(ErrorCode::corrupt, {"was made of something else"},
+               [&] { PreparedFile(path_, "another key", threads_); });
+}
+
+// Every bit of head and table, a bit of every stored line, padding among them.
+TEST_F(PreparedFileTest, finds_damage_wherever_it_is) {
+  table_.weights.parts.erase(table_.weights.parts.begin() + 1);  // the large one
+  write();
+  const std::string whole = content();
+  PreparedHead head;
+  std::memcpy(&head, whole.data(), sizeof(head));
+  const size_t used_front = sizeof(head) + head.table_bytes + 8 * head.num_sums;
+  for (size_t at = 0; at < whole.size(); at += at < used_front ? 1 : 123) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+    write_content(damaged);
+    const std::string what = at < sizeof(uint64_t)  ? "isn't a file of prepared weights"
+                             : at < sizeof(head)    ? "its head is damaged"
+                             : at < head.first_part ? "its table is damaged"
+                                                    : "is damaged";
+    expect_refused(what);
+  }
+  write_content(whole);
+  open();
+}
+
+TEST_F(PreparedFileTest, finds_exchanged_pieces_and_says_which_is_damaged) {
+  write();
+  std::string content_of_both = content();
+  PreparedHead head;
+  std::memcpy(&head, content_of_both.data(), sizeof(head));
+  const size_t large = head.first_part + stored_bytes(static_cast<uint64_t>(plain_.bytes()));
+  std::string first = content_of_both.substr(large, 4096);
+  content_of_both.replace(large, 4096, content_of_both.substr(large + kPieceBytes, 4096));
+  write_content(content_of_both);
+  expect_refused("piece 2 of");
+}
+
+TEST_F(PreparedFileTest, is_refused_at_any_other_length) {
+  write();
+  const std::string whole = content();
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{4096},
+                            whole.size() / 2, whole.size() - 64, whole.size() - 1}) {
+    write_content(whole.substr(0, size));
+    expect_refused(size < 64 ? "bytes, too few" : "were written");
+  }
+  write_content(whole + std::string(64, '\0'));
+  expect_refused("were written");
+}
+
+// Sums that are right, of contents that aren't: what another program might write.
+TEST_F(PreparedFileTest, believes_no_table) {
+  write();
+  const std::string whole = content();
+  PreparedHead head;
+  std::memcpy(&head, whole.data(), sizeof(head));
+  const std::string table = whole.substr(sizeof(head), head.table_bytes);
+  const auto expect_refused_as = [&](const std::string& from, const std::string& to,
+                                     const std::string& what) {
+    SCOPED_TRACE(to);
+    std::string other = table;
+    ASSERT_NE(other.find(from), std::string::npos);
+    other.replace(other.find(from), from.size(), to);
+    std::string bytes = whole;
+    PreparedHead forged = head;
+    const size_t room = rounded_up(head.table_bytes, 8);
+    ASSERT_LE(other.size(), room);
+    other.resize(head.table_bytes, ' ');
+    bytes.replace(sizeof(head), other.size(), other);
+    const auto front = std::as_bytes(std::span(bytes)).first(head.first_part).subspan(sizeof(head));
+    forged.front_sum = block_sum(front, kFrontSeed);
+    forged.head_sum = sum_of_head(forged);
+    std::memcpy(bytes.data(), &forged, sizeof(forged));
+    write_content(bytes);
+    try {
+      open();
+      ADD_FAILURE() << "opened";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(what));
+    }
+  };
+  expect_refused_as(R"("n":40)", R"("n":-1)", "can't be");
+  expect_refused_as(R"("n":64)", R"("n":96)", "is beyond its end");
+  expect_refused_as(R"("n":64)", R"("n":32)", "is longer than its table says");
+  expect_refused_as(R"("k":5000)", R"("k":6.5)", "k");
+  expect_refused_as(R"("k":5000)", R"("k":9e99)", "k");
+  expect_refused_as(R"("group_size":32)", R"("group_size":0)", "can't be");
+  expect_refused_as(R"("group_size":32)", R"("group_size":33)", "can't be");
+  expect_refused_as(R"("bits":4)", R"("bits":9)", "can't be");
+  expect_refused_as(R"("zero_point":128)", R"("zero_point":256)", "expected 0 to 255");
+  expect_refused_as(R"("bits":8)", R"("bits":7)", "can't be");  // of the one around 128
+  expect_refused_as(R"("dtype":"float32")", R"("dtype":"int32")", "can't be");
+  expect_refused_as(R"("name":"large")", R"("name":"plain")", "has plain twice");
+  expect_refused_as(R"("name":"large")", R"("Name":"large")", "name is missing");
+  expect_refused_as(R"("digest":"fe)", R"("digest":"xx)", "expected 32 hex digits");
+  expect_refused_as(R"({"key")", R"(["key")", "");
+}
+
+TEST_F(PreparedFileTest, may_be_written_by_several_at_once_and_read_meanwhile) {
+  write();
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      ThreadPool threads(1);
+      for (int n = 0; n < 3; ++n) write_prepared(path_, table_, threads);
+    });
+  }
+  for (int n = 0; n < 10; ++n) {
+    const PreparedFile file(path_, kKey, threads_);
+    expect_same(file.matrix("large", 5000, ActivationType::int8), large_);
+  }
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1);
+}
+
+TEST_F(PreparedFileTest, a_write_that_fails_leaves_what_was_there) {
+  write();
+  const std::string before = content();
+  fs::create_directory(directory_ / "taken");
+  path_ = directory_ / "taken";
+  expect_error(ErrorCode::invalid, {"taken: can't be given its name"}, [&] { write(); });
+  path_ = directory_ / "nowhere" / "weights";
+  expect_error(ErrorCode::invalid, {"weights: can't be made"}, [&] { write(); });
+  path_ = directory_ / "weights";
+  EXPECT_EQ(content(), before);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 2);
+}
+
+}  // namespace
+}  // namespace paceline
