@@ -14,7 +14,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr $(JOBS) + 1) --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve lint format nightly install clean
+.PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,12 @@ bench-serve: ## The server: late tokens at 1,000 and 2,000 streams, overload, me
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	$(BUILD) release --target paceline paceline_traffic
 	python3 tools/bench_serve.py
+
+bench-peers: ## Beside llama.cpp, compiled here, on the same GGUF files: one table (PEERS="--runs 5 ...": tools/bench_peers.py --help)
+	$(DEPS) build peers
+	$(CONFIGURE) release
+	$(BUILD) release --target paceline
+	python3 tools/bench_peers.py $(PEERS)
 
 lint: ## clang-tidy over what changed since SINCE (default HEAD; SINCE=all: everything)
 	$(DEPS) build lint
