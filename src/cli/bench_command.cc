@@ -49,6 +49,7 @@ ModelBench bench_one(const Settings& settings, std::string_view shape, Session& 
   const std::filesystem::path path = model_path(of_model);
   const DecoderConfig config = read_model_config(ModelSource(path), of_model.load.load_format);
   of_model.load.max_num_seqs = 1;
+  of_model.load.prefix_caching = false;  // repetitions begin alike, and each is to be computed
   if (!of_model.load.max_model_len) of_model.load.max_model_len = context_for(settings, config);
   ModelBench bench;
   bench.name = shape.empty() ? path.filename().string() : std::string(shape);

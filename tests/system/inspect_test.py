@@ -82,6 +82,14 @@ class BenchTest(ProgramTest):
         for part in ["model", "prefill 64", "decode 8", "GFLOP/s", "GB/s", "%"]:
             self.assertIn(part, table)
 
+    def test_repeated_prompts_are_computed_anew(self):
+        trace = self.directory / "trace.jsonl"
+        self.succeed("bench", "-m", self.tiny_model(), "--load-format", "dummy", "--prompt-tokens", "64", "--output-tokens", "4",
+                     "--repetitions", "3", "--json", "--trace", trace)
+        totals = json.loads(self.succeed("trace", trace, "--json").stdout)
+        self.assertEqual(totals["cached_tokens"], 0)
+        self.assertGreaterEqual(totals["computed_tokens"], 4 * 64)
+
 
 if __name__ == "__main__":
     unittest.main()
