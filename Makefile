@@ -81,12 +81,13 @@ bench: ## Speed against the roofline, then the kernel benchmarks
 	build/release/paceline bench
 	@for bench in build/release/bench/paceline_bench_*; do echo "$$bench"; "$$bench" || exit 1; done
 
-bench-batch: ## Batches: tokens per second by size, cached prefixes, gaps beside a prefill, memory
+bench-batch: ## Batches: tokens per second by size, classification, cached prefixes, gaps beside a prefill, memory
 	$(DEPS) build
 	$(CONFIGURE) release
 	$(BUILD) release --target paceline
-	build/release/paceline bench --batch -m models/paceline-10m
-	build/release/paceline bench --batch --shape llama-3.2-1b
+	build/release/paceline bench --tests batch,classify,cached,memory --sequences 1,8,16,32 -m models/paceline-10m
+	build/release/paceline bench --tests batch,classify,cached,memory --sequences 1,8,16,32 --shape llama-3.2-1b
+	build/release/paceline bench --tests mixed --prompt-tokens 4000 --shape llama-3.2-1b
 
 bench-serve: ## The server: late tokens at 1,000 and 2,000 streams, overload, memory; tokens per second at 1, 8, 32 requests
 	$(DEPS) build test
