@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """make bench-peers: Paceline, llama.cpp and the roofline on the same GGUF files, in one table.
 
-llama.cpp is the release that the package llama-cpp-python has, compiled here; the files have random weights. Each side's
-runs are processes of their own that take turns. docs/peers.md says how it measures.
+llama.cpp is the release that the package llama-cpp-python has, compiled here; the files have random weights. Each
+side's runs are processes of their own that take turns. docs/peers.md says how it measures.
 """
 import argparse
 import json
@@ -19,13 +19,15 @@ from peers.shapes import FORMATS, SHAPES
 from peers.table import table
 
 ROOT = Path(__file__).resolve().parents[1]
+SHAPES_ASKED, FORMATS_ASKED = ("llama-3.2-1b", "qwen3-0.6b"), ("BF16", "Q8_0", "Q4_0", "Q4_K_M")
 BATCHES = {"Q8_0": 32, "Q4_0": 8}  # sequences side by side in files of a format
 BATCH_PROMPT, BATCH_OUTPUT = 128, 64
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", action="append", choices=SHAPES, help="repeat it for several [llama-3.2-1b, qwen3-0.6b]")
+    parser.add_argument("--shape", action="append", choices=SHAPES,
+                        help="repeat it for several [llama-3.2-1b, qwen3-0.6b]")
     parser.add_argument("--format", action="append", choices=FORMATS, dest="formats",
                         help="repeat it for several [BF16, Q8_0, Q4_0, Q4_K_M]")
     parser.add_argument("--runs", type=int, default=3, help="of each side, taking turns [3]")
@@ -62,15 +64,16 @@ def compare(sides, options, shape, wanted):
 
 
 def peer_words(described, options):
-    features = [part.split(" = ")[0].replace("CPU : ", "") for part in described["system"].split(" | ") if " = 1" in part]
+    parts = described["system"].replace("CPU : ", "").split(" | ")
+    features = [part.split(" = ")[0] for part in parts if " = 1" in part]
     built = f"llama-cpp-python {described['package']}" + (f", {described['version']}" if described["version"] else "")
     amx = ", its AMX code left out (--without-amx)" if options.without_amx else ""
     return f"llama.cpp ({built}), compiled here with {', '.join(features)}{amx}"
 
 
 def report(sides, options, described, all_compared):
-    print(f"{sides.paceline.version()}, {sides.paceline.instruction_set}; {peer_words(described, options)}; {options.threads} threads; medians of "
-          f"{options.runs} runs that took turns; random weights\n")
+    print(f"{sides.paceline.version()}, {sides.paceline.instruction_set}; {peer_words(described, options)}; "
+          f"{options.threads} threads; medians of {options.runs} runs that took turns; random weights\n")
     print(table([row for compared in all_compared for row in compared.rows]))
     print("\nllama.cpp's settings, the best of those that were tried:")
     for compared in all_compared:
@@ -82,13 +85,27 @@ def report(sides, options, described, all_compared):
 
 
 def write_json(path, sides, options, described, all_compared):
-    path.write_text(json.dumps({
+    everything = {
         "paceline": sides.paceline.version(), "peer": described, "threads": options.threads, "runs": options.runs,
         "others_cores": sides.others(),
         "rows": [{"file": row.file, "test": row.test, "paceline": row.ours, "llama_cpp": row.theirs,
                   "roofline": row.roofline, "ratio": row.judged.ratio, "bar": row.bar, "passes": row.judged.passes}
                  for compared in all_compared for row in compared.rows],
-        "files": [{"agreement": compared.agreement, "runs": compared.raw} for compared in all_compared]}, indent=1) + "\n")
+        "files": [{"agreement": compared.agreement, "runs": compared.raw} for compared in all_compared]}
+    path.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+def compare_all(sides, options):
+    """What was compared, and the failures of the rest: one of them doesn't take an hour's figures with it."""
+    done, failures = [], []
+    for shape in options.shape or SHAPES_ASKED:
+        for wanted in options.formats or FORMATS_ASKED:
+            try:
+                done.append(compare(sides, options, shape, wanted))
+            except Failed as failed:
+                failures.append(f"{shape} {wanted}: {failed}")
+                say(failures[-1])
+    return done, failures
 
 
 def main():
@@ -102,11 +119,13 @@ def main():
     sides = Sides(Paceline(options.paceline, options.threads), python, options.threads, Remembered(remembered),
                   options.runs, say)
     say(peer_words(described, options))
-    all_compared = [compare(sides, options, shape, wanted) for shape in options.shape or ("llama-3.2-1b", "qwen3-0.6b")
-                    for wanted in options.formats or ("BF16", "Q8_0", "Q4_0", "Q4_K_M")]
-    report(sides, options, described, all_compared)
+    all_compared, failures = compare_all(sides, options)
+    if all_compared:
+        report(sides, options, described, all_compared)
     if options.json:
         write_json(options.json, sides, options, described, all_compared)
+    if failures:
+        raise Failed("\n".join(failures))
 
 
 if __name__ == "__main__":

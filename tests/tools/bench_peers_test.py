@@ -14,7 +14,7 @@ from peers import children, environment  # noqa: E402
 from peers.bars import Bar, bar_of, judge, judge_memory  # noqa: E402
 from peers.best_setting import CHOICES, Remembered, search, shorter, words  # noqa: E402
 from peers.comparison import agree, correlation, rate_row  # noqa: E402
-from peers.paceline_side import batch_rates_of, rates_of  # noqa: E402
+from peers.paceline_side import rates_of  # noqa: E402
 from peers.shapes import SHAPES, tensors_of, type_of  # noqa: E402
 from peers.table import Row, figure, table  # noqa: E402
 
@@ -40,15 +40,17 @@ command, option = sys.argv[1], lambda name: sys.argv[sys.argv.index(name) + 1]
 if command == "--version":
     print("paceline 9")
 elif command == "score":
-    print(json.dumps({{"logprobs": [None] + [{slope} * (int(i) * int(i) % 7) for i in option("--prompt-ids").split(",")[1:]]}}))
+    ids = [int(one) for one in option("--prompt-ids").split(",")]
+    print(json.dumps({{"logprobs": [None] + [{slope} * (i * i % 7) for i in ids[1:]]}}))
 elif command == "generate":
     time.sleep(0.1)
-elif "--batch" in sys.argv:
-    print(json.dumps({{"generate": [{{"sequences": 32, "decode_tokens_per_second": 150, "total_tokens_per_second": 420}}]}}))
 else:
-    results = [{{"test": "prefill", "tokens_per_second": 150, "fraction": 0.6}},
-               {{"test": "decode", "tokens_per_second": 101, "fraction": 0.93}}]
-    print(json.dumps({{"instruction_set": "abc", "results": results}}))
+    results = {{"prefill": {{"tokens_per_second": 150, "fraction": 0.6}},
+               "decode": {{"tokens_per_second": 101, "bytes_per_second": 93, "roofline_bytes_per_second": 100}},
+               "batch": {{"tokens_per_second": int(option("--sequences")) * 5, "total_tokens_per_second": 420,
+                         "fraction": 0.5}} if "--sequences" in sys.argv else None}}
+    print(json.dumps({{"instruction_set": "abc", "results": [{{"test": test, **results[test]}}
+                                                           for test in option("--tests").split(",")]}}))
 """
 
 
@@ -146,14 +148,18 @@ class Shapes(unittest.TestCase):
 
 class Readings(unittest.TestCase):
     def test_rates_and_rooflines(self):
-        report = {"results": [{"test": "decode", "tokens_per_second": 50.0, "fraction": 0.5}]}
-        self.assertEqual(rates_of(report), {"decode": (50.0, 100.0)})
+        decode = {"test": "decode", "tokens_per_second": 50.0, "fraction": 0.9, "bytes_per_second": 3.0,
+                  "roofline_bytes_per_second": 6.0}
+        prefill = {"test": "prefill", "tokens_per_second": 80.0, "fraction": 0.8}
+        self.assertEqual(rates_of({"results": [prefill, decode]}), {"prefill": (80.0, 100.0), "decode": (50.0, 100.0)})
+        batch = {"test": "batch", "tokens_per_second": 50.0, "total_tokens_per_second": 120.0, "fraction": 0.5}
+        self.assertEqual(rates_of({"results": [batch]}), {"total": (120.0, None), "decode": (50.0, 100.0)})
 
     def test_what_is_missing_is_named(self):
-        with self.assertRaisesRegex(children.Failed, 'decode has no "fraction", only .*tokens_per_second'):
-            rates_of({"results": [{"test": "decode", "tokens_per_second": 50.0}]})
-        with self.assertRaisesRegex(children.Failed, "no batch of 8 sequences"):
-            batch_rates_of({"generate": [{"sequences": 32}]}, 8)
+        with self.assertRaisesRegex(children.Failed, 'prefill has no "fraction", only .*tokens_per_second'):
+            rates_of({"results": [{"test": "prefill", "tokens_per_second": 50.0}]})
+        with self.assertRaisesRegex(children.Failed, 'batch has no "total_tokens_per_second"'):
+            rates_of({"results": [{"test": "batch", "tokens_per_second": 50.0}]})
 
     def test_shares_are_of_the_same_run(self):
         row = rate_row("f", "t", "BF16", "decode", [((90, 100), 89), ((45, 50), 40), ((200, 210), 400)])
@@ -168,7 +174,8 @@ class Readings(unittest.TestCase):
 
 class Table(unittest.TestCase):
     def test_three_digits_count(self):
-        self.assertEqual([figure(x) for x in (1234.5, 99.96, 12.34, 1.234, None)], ["1,234", "100.0", "12.3", "1.23", "-"])
+        self.assertEqual([figure(x) for x in (1234.5, 99.96, 12.34, 1.234, None)],
+                         ["1,234", "100", "12.3", "1.23", "-"])
 
     def test_columns_stand_below_each_other(self):
         rows = [Row("a Q8_0", "prefill 512, tok/s", 200, 100, 400, judge(Bar(1.8), [200], [100]), "1.80"),
@@ -176,13 +183,15 @@ class Table(unittest.TestCase):
         lines = table(rows).splitlines()
         self.assertEqual(len({len(line) for line in lines}), 1)
         self.assertEqual([cell.strip() for cell in lines[2].split("|")],
-                         ["", "a Q8_0", "prefill 512, tok/s", "200", "100", "400", "50 %", "25 %", "2.00", "1.80", "pass", ""])
+                         ["", "a Q8_0", "prefill 512, tok/s", "200", "100", "400", "50 %", "25 %", "2.00", "1.80",
+                          "pass", ""])
         self.assertIn("MISS", lines[3])
 
 
 class Children(unittest.TestCase):
     def test_the_peak_is_seen(self):
-        done = children.run([sys.executable, "-c", "import time; x = bytearray(2 ** 26); print(len(x)); time.sleep(0.2)"])
+        program = "import time; x = bytearray(2 ** 26); print(len(x)); time.sleep(0.2)"
+        done = children.run([sys.executable, "-c", program])
         self.assertEqual(done.output, "67108864\n")
         self.assertGreater(done.peak_bytes, 2 ** 26)
 
@@ -197,6 +206,14 @@ class Environment(unittest.TestCase):
     def test_amx_can_be_left_out(self):
         self.assertNotIn("amx", environment.flags(True))
         self.assertIn("'-DCMAKE_CXX_FLAGS=-mno-amx-tile", environment.flags(False))
+
+    def test_other_folders_are_left_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mine = Path(folder) / "mine"
+            mine.touch()
+            with self.assertRaisesRegex(environment.Missing, "made by somebody else"):
+                environment.make(Path(folder), True)
+            self.assertTrue(mine.exists())
 
 
 class WholeRun(unittest.TestCase):
@@ -219,20 +236,23 @@ class WholeRun(unittest.TestCase):
 
     def run_it(self, slope, *options):
         paceline = self.script("paceline", PACELINE, slope=slope)
-        return subprocess.run([sys.executable, TOOLS / "bench_peers.py", "--shape", "tiny", "--format", "Q8_0", "--runs", "2",
-                               "--work", self.folder, "--venv", self.folder / "venv", "--paceline", paceline, *options],
-                              capture_output=True, text=True)
+        command = [sys.executable, TOOLS / "bench_peers.py", "--shape", "tiny", "--format", "Q8_0", "--runs", "2",
+                   "--work", self.folder, "--venv", self.folder / "venv", "--paceline", paceline, *options]
+        return subprocess.run(command, capture_output=True, text=True)
 
     def test_one_table(self):
         done = self.run_it(-1.5, "--json", self.folder / "all.json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = {cells[2].split(",")[0]: cells[3:11] for line in done.stdout.splitlines() if line.startswith("| tiny")
-                for cells in [[cell.strip() for cell in line.split("|")]]}
+        lines = [[cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines() if "tiny" in line]
+        rows = {cells[2].split(",")[0]: cells[3:11] for cells in lines if len(cells) > 10}
         self.assertEqual(rows["prefill 512"], ["150", "100", "250", "60 %", "40 %", "1.50", "1.80", "MISS"])
-        self.assertEqual(rows["decode 128"], ["101", "100", "109", "93 %", "92 %", "1.01", "1.15 or 90 %", "pass (bandwidth)"])
+        self.assertEqual(rows["decode 128"],
+                         ["101", "100", "109", "93 %", "92 %", "1.01", "1.15 or 90 %", "pass (bandwidth)"])
         self.assertEqual(rows["32 x (128 + 64) total"], ["420", "105", "-", "-", "-", "4.00", "3.50", "pass"])
+        self.assertEqual(rows["32 x (128 + 64) decode"], ["160", "105", "320", "50 %", "33 %", "1.52", "-", "-"])
         self.assertEqual(rows["memory of 1 x (512 + 128)"][1], "199", "the peer's smaller peak")
-        self.assertIn("paceline 9, abc; llama.cpp (llama-cpp-python 1.2), compiled here with AVX2, REPACK;", done.stdout)
+        self.assertIn("paceline 9, abc; llama.cpp (llama-cpp-python 1.2), compiled here with AVX2, REPACK; ",
+                      done.stdout)
         self.assertIn("flash attention off, f16 cache, one cache for all", done.stdout)
         written = json.loads((self.folder / "all.json").read_text())
         self.assertEqual([row["passes"] for row in written["rows"]][:3], [False, True, True])

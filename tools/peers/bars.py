@@ -39,7 +39,7 @@ class Judged:
 
 
 def judge(bar, ours, theirs, share=None):
-    """`ours`, `theirs`: rates of alternating runs, whose medians count; `share`: the roofline's part that ours reach."""
+    """`ours`, `theirs`: rates of runs that took turns; medians count. `share`: what ours reach of the roofline."""
     ratio = statistics.median(ours) / statistics.median(theirs)
     if bar.ratio is None:
         return Judged(ratio, True, "-")

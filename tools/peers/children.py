@@ -9,11 +9,16 @@ from pathlib import Path
 
 LOOK_SECONDS = 0.02
 BUSY_CORES = 0.1  # used by others: figures don't count
+AMX_HINT = "this processor has AMX, whose code in llama.cpp can crash when GCC 12 compiled it: try --without-amx"
 FOLDER = Path(__file__).resolve().parent
 
 
 class Failed(RuntimeError):
     pass
+
+
+class Killed(Failed):
+    """By a signal."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,14 @@ def run(command, text=""):
             child.wait()
             raise
     if child.returncode != 0:
-        raise Failed(why(command, child.returncode, errors))
+        raise (Killed if child.returncode < 0 else Failed)(why(command, child.returncode, errors))
     seconds = max(os.times().elapsed - began, 1 / os.sysconf("SC_CLK_TCK"))
     others = (machine_seconds() - machine) - (own_seconds() - own)
     return Finished(output, peak, max(0.0, others / seconds))
+
+
+def has_amx():
+    return " amx_tile " in Path("/proc/cpuinfo").read_text()
 
 
 def ask(python, request):
@@ -80,7 +89,8 @@ def ask(python, request):
     try:
         done = run([python, FOLDER / "llama_side.py"], json.dumps(request))
     except Failed as failed:
-        raise Failed(f"llama.cpp: {request}\n{failed}") from None
+        hint = f"\n{AMX_HINT}" if isinstance(failed, Killed) and has_amx() else ""
+        raise Failed(f"llama.cpp: {request}\n{failed}{hint}") from None
     return json.loads(done.output), done.others_cores
 
 

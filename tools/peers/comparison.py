@@ -27,7 +27,7 @@ class Sides:
 
     def others(self, first=0):
         """Cores that other work used, the median of all runs since the first."""
-        return statistics.median(self.others_cores[first:])
+        return statistics.median(self.others_cores[first:] or [0.0])
 
     def theirs(self, file, test, settings):
         answer, others = ask(self.python, {"do": "run", "file": str(file), "threads": self.threads, "test": test,
@@ -105,7 +105,7 @@ def compare_single(sides, compared, names, wanted, file, prompt, output):
     runs = {kind: [] for kind in tests}
     for i in range(sides.runs):
         sides.say(f"  run {i + 1} of {sides.runs}")
-        rates, others = sides.paceline.bench(file, prompt, output)
+        rates, others = sides.paceline.bench(file, "prefill,decode", prompt, output)
         sides.note(others)
         for kind, test in tests.items():
             runs[kind].append((rates[kind], sides.theirs(file, test, settings[kind])["rates"][kind]))

@@ -7,7 +7,7 @@ import venv
 PACKAGES = ("gguf", "numpy")
 PEER = "llama-cpp-python"
 FLAGS = ("-DGGML_NATIVE=ON", "-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF",
-         "-DLLAMA_BUILD_TOOLS=OFF", "-DLLAMA_BUILD_SERVER=OFF")
+         "-DLLAMA_BUILD_TOOLS=OFF", "-DLLAMA_BUILD_SERVER=OFF", "-DLLAVA_BUILD=OFF")
 # Compiled by GCC 12, its AMX code loads a tile configuration that isn't written yet, and crashes.
 NO_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 
@@ -35,11 +35,14 @@ def make(folder, has_amx):
     python = folder / "bin" / "python"
     if stamp.exists() and stamp.read_text() == wanted:
         return python
+    if folder.exists() and any(folder.iterdir()) and not stamp.exists():
+        raise Missing(f"{folder} was made by somebody else and would be replaced: remove it, or name another --venv")
     print(f"compiling {PEER} into {folder} (some minutes)", file=sys.stderr, flush=True)
     try:
         venv.EnvBuilder(clear=True, with_pip=True, symlinks=True).create(folder)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Missing(f"python3 -m venv fails (Debian: python3-venv): {error}") from None
+    stamp.write_text("unfinished")
     pip(folder, *PACKAGES)
     # A wheel in pip's cache may be one for another machine, or with other flags.
     pip(folder, "--no-cache-dir", "--no-binary", PEER, PEER, CMAKE_ARGS=flags(has_amx))

@@ -1,11 +1,13 @@
-"""One measurement of llama.cpp in a process of its own: a request as JSON on standard input, the answer on standard output.
+"""One measurement of llama.cpp in a process of its own: a request as JSON on standard input, its answer on standard
+output.
 
 It calls llama_decode through the C interface that the package llama-cpp-python passes on, as llama-bench and
 llama-batched-bench do: nothing is sampled, and no text is made. Requests:
   {"do": "describe"}                                     -> what was built
   {"do": "run", "file", "threads", "test", "settings"}   -> rates and memory
   {"do": "score", "file", "threads", "ids"}              -> the log-probability of each id but the first
-A test is {"kind": "prefill", "prompt"}, {"kind": "decode", "output"} or {"kind": "batch", "sequences", "prompt", "output"}.
+A test is {"kind": "prefill", "prompt"}, {"kind": "decode", "output"} or {"kind": "batch", "sequences", "prompt",
+"output"}, to which "length" may be added: tokens that each sequence has room for.
 """
 import ctypes
 import json
@@ -128,7 +130,8 @@ def run_decode(model, request):
 def run_batch(model, request):
     test = request["test"]
     sequences, prompt, output = test["sequences"], test["prompt"], test["output"]
-    context = Context(model, request["threads"], request["settings"], sequences, prompt + output, sequences * prompt)
+    length = test.get("length", prompt + output)
+    context = Context(model, request["threads"], request["settings"], sequences, length, sequences * prompt)
     context.decode(context.prompt(prompt))
     context.forget()
     # The first token of each comes out of its prompt, so output - 1 steps follow.

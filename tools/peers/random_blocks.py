@@ -1,5 +1,5 @@
-"""Random weights as the bytes of a GGUF type: codes drawn uniformly, scales so that a row of `columns` numbers has a
-length of about 1, as trained weights have. gguf-py can't quantise to all of these, and speed doesn't depend on values."""
+"""Random weights as the bytes of a GGUF type: codes drawn uniformly, and scales so that a row has a length of about 1,
+as trained weights have. gguf-py can't quantise to all of these types, and speed doesn't depend on values."""
 import numpy as np
 
 CHUNK = 1 << 24  # numbers drawn at a time

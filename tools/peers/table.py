@@ -1,7 +1,8 @@
 """The table of bench_peers.py."""
 from dataclasses import dataclass
 
-HEADER = ("file", "test", "Paceline", "llama.cpp", "roofline", "Paceline's share", "llama.cpp's share", "ratio", "bar", "")
+HEADER = ("file", "test", "Paceline", "llama.cpp", "roofline", "Paceline's share", "llama.cpp's share", "ratio", "bar",
+          "")
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ def figure(value):
     """Three digits that count."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
 
 
 def table(rows):
