@@ -12,7 +12,7 @@ TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 from peers import children, environment  # noqa: E402
 from peers.bars import Bar, bar_of, judge, judge_memory  # noqa: E402
-from peers.best_setting import CHOICES, Remembered, search, shorter, words  # noqa: E402
+from peers.best_setting import CHOICES, Remembered, choices_for, search, shorter, words  # noqa: E402
 from peers.comparison import agree, correlation, rate_row  # noqa: E402
 from peers.paceline_side import rates_of  # noqa: E402
 from peers.shapes import SHAPES, tensors_of, type_of  # noqa: E402
@@ -100,6 +100,10 @@ class Search(unittest.TestCase):
     def test_one_slow_run_decides_nothing(self):
         rates = iter([100, 97, 10, 99])  # turns: the best so far, the other
         self.assertEqual(search({"flash": (True, False)}, lambda _: next(rates)), {"flash": True})
+
+    def test_plain_weights_are_never_repacked(self):
+        self.assertEqual(choices_for("decode", "BF16")["repacked"], (False,))
+        self.assertEqual(choices_for("decode", "Q4_K_M")["repacked"], (True, False))
 
     def test_shorter_tests_keep_their_sequences(self):
         self.assertEqual(shorter({"kind": "batch", "sequences": 32, "prompt": 128, "output": 64}),

@@ -11,6 +11,11 @@ FOR_DECODE = {"flash": (True, False), "repacked": (True, False), "cache": ("f16"
 FOR_BATCH = {"flash": (True, False), "unified": (False, True), "ubatch": (512, 2048), "repacked": (True, False),
              "cache": ("f16", "bf16")}
 CHOICES = {"prefill": FOR_PREFILL, "decode": FOR_DECODE, "batch": FOR_BATCH}
+PLAIN = ("F32", "F16", "BF16")  # nothing of these is ever repacked
+
+
+def choices_for(kind, wanted):
+    return {**CHOICES[kind], "repacked": (False,)} if wanted in PLAIN else CHOICES[kind]
 
 
 def compare(best, other, rate_of):

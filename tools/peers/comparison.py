@@ -3,7 +3,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from .bars import bar_of, judge, judge_memory
-from .best_setting import CHOICES, search, shorter, words
+from .best_setting import choices_for, search, shorter, words
 from .children import BUSY_CORES, Failed, ask
 from .table import Row
 
@@ -35,7 +35,7 @@ class Sides:
         self.note(others)
         return answer
 
-    def best(self, file, test):
+    def best(self, file, wanted, test):
         """The peer's best settings for a test, remembered when they were found while nothing else ran."""
         kind = test["kind"]
         name = "total" if kind == "batch" else kind
@@ -47,7 +47,7 @@ class Sides:
         key = " ".join(map(str, (file.name, *test.values(), "threads", self.threads)))
         known, first = self.remembered.get(key), len(self.others_cores)
         if known is None:
-            known = search(CHOICES[kind], rate_of)
+            known = search(choices_for(kind, wanted), rate_of)
             if self.others(first) <= BUSY_CORES:
                 self.remembered.keep(key, known)
         return known
@@ -100,7 +100,7 @@ def memory_row(sides, names, file, test, label, settings):
 
 def compare_single(sides, compared, names, wanted, file, prompt, output):
     tests = {"prefill": {"kind": "prefill", "prompt": prompt}, "decode": {"kind": "decode", "output": output}}
-    settings = {kind: sides.best(file, test) for kind, test in tests.items()}
+    settings = {kind: sides.best(file, wanted, test) for kind, test in tests.items()}
     compared.settings += [f"{names}, {kind}: {words(settings[kind])}" for kind in tests]
     runs = {kind: [] for kind in tests}
     for i in range(sides.runs):
@@ -120,7 +120,7 @@ def compare_single(sides, compared, names, wanted, file, prompt, output):
 def compare_batch(sides, compared, names, wanted, file, test):
     sequences = test["sequences"]
     label = f"{sequences} x ({test['prompt']} + {test['output']})"
-    settings = sides.best(file, test)
+    settings = sides.best(file, wanted, test)
     compared.settings.append(f"{names}, {label}: {words(settings)}")
     runs = []
     for i in range(sides.runs):
