@@ -264,7 +264,7 @@ class WholeRun(unittest.TestCase):
     def test_models_that_differ_are_not_compared(self):
         done = self.run_it(1.5)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("correlate by -1.0000, expected 0.98 or more", done.stderr)
+        self.assertIn("correlate by -1.0000, expected 0.995 or more", done.stderr)
         self.assertEqual(done.stdout, "")
 
     def test_agreement_of_sides(self):
