@@ -26,7 +26,8 @@ def pip(folder, *arguments, **variables):
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         reasons = [line for line in said if "error" in line.lower()][:5] or said[-5:]
-        raise Missing(f"pip can't install {arguments[-1]} into {folder}:\n" + "\n".join(reasons))
+        names = ", ".join(name for name in arguments if not name.startswith("-"))
+        raise Missing(f"pip can't install {names} into {folder}:\n" + "\n".join(reasons))
 
 
 def make(folder, has_amx):
@@ -45,6 +46,6 @@ def make(folder, has_amx):
     stamp.write_text("unfinished")
     pip(folder, *PACKAGES)
     # A wheel in pip's cache may be one for another machine, or with other flags.
-    pip(folder, "--no-cache-dir", "--no-binary", PEER, PEER, CMAKE_ARGS=flags(has_amx))
+    pip(folder, "--no-cache-dir", f"--no-binary={PEER}", PEER, CMAKE_ARGS=flags(has_amx))
     stamp.write_text(wanted)
     return python
