@@ -111,6 +111,7 @@ BenchSample BenchRunner::decode(const BenchRun& run) {
     // The first token of the output comes out of the prompt.
     contexts_.emplace_back(run, driver_.request(run.prompt_tokens, run.output_tokens + 1));
     found = contexts_.end() - 1;
+    found->second.prefix.read = true;  // the context isn't what is measured
   }
   driver_.submit(found->second);
   while (driver_.step() == 0) {
@@ -160,7 +161,6 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   limits.max_step_slowdown = max_step_slowdown_;
   Engine engine(*model_.runner, *model_.backend, model_.memory, *model_.cache, limits, {});
   BenchDriver driver(engine);
-  // Prompts of this engine's own driver would be those of the first runs.
   const double alone = prefill(run).seconds;
   const int64_t stream_prompt = context_of(run) - run.prompt_tokens;
   std::vector<RequestId> streams;
@@ -217,6 +217,7 @@ BenchSample BenchRunner::cached(const BenchRun& run) {
   constexpr size_t kEnd = 16;
   const GenerateRequest first = driver_.request(run.prompt_tokens, 1);
   GenerateRequest second = first;
+  second.prefix.read = true;
   const size_t size = second.prompt.size();
   const auto vocab_size = static_cast<TokenId>(driver_.engine().vocab_size());
   for (size_t i = size - std::min(kEnd, size); i < size; ++i) {
