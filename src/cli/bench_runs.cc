@@ -80,6 +80,13 @@ void BenchRunner::warm_up() {
   driver_.run_out();
 }
 
+void BenchRunner::prepare(const BenchRun& run) {
+  if (run.test != BenchTest::decode) return;
+  context_ = driver_.request(run.prompt_tokens, 1);
+  driver_.submit(context_);
+  driver_.run_out();
+}
+
 BenchSample BenchRunner::run(const BenchRun& run) {
   switch (run.test) {
     case BenchTest::prefill:
@@ -105,15 +112,11 @@ BenchSample BenchRunner::prefill(const BenchRun& run) {
 }
 
 BenchSample BenchRunner::decode(const BenchRun& run) {
-  auto found = std::find_if(contexts_.begin(), contexts_.end(),
-                            [&](const auto& known) { return known.first == run; });
-  if (found == contexts_.end()) {
-    // The first token of the output comes out of the prompt.
-    contexts_.emplace_back(run, driver_.request(run.prompt_tokens, run.output_tokens + 1));
-    found = contexts_.end() - 1;
-    found->second.prefix.read = true;  // the context isn't what is measured
-  }
-  driver_.submit(found->second);
+  GenerateRequest request = context_;
+  // The first token of the output comes out of the prompt.
+  request.max_tokens = run.output_tokens + 1;
+  request.prefix.read = true;
+  driver_.submit(std::move(request));
   while (driver_.step() == 0) {
   }
   const Stopwatch watch(driver_);
