@@ -6,8 +6,10 @@
 #include "base/json_writer.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_model.h"
+#include "cli/bench_plot.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
+#include "cli/text_file.h"
 #include "cli/usage_error.h"
 #include "engine/trace_writer.h"
 #include "load/processor_name.h"
@@ -121,11 +123,15 @@ int run_bench(const Settings& settings, Session& session) {
                     "--model or --shape, one of --formats and of --threads",
                     variants.size()));
   }
+  // A file that can't be written is no use after minutes of measuring.
+  const bool draws = !settings.bench.svg.empty();
+  if (draws) write_whole_file(settings.bench.svg, "");
   const MachineReport machine = measure_machine(settings, variants);
   std::vector<BenchReport> reports;
   for (const BenchVariant& variant : variants) {
     reports.push_back(measure_variant(settings, variant, session));
   }
+  if (draws) write_whole_file(settings.bench.svg, draw_bench(machine, reports));
   session.out().write(settings.json ? bench_json(machine, reports) : bench_text(machine, reports));
   session.out().flush();
   return 0;

@@ -22,6 +22,7 @@ GenerateRequest BenchDriver::request(int64_t prompt_tokens, int64_t output_token
   GenerateRequest request{.prompt = std::move(prompt), .max_tokens = output_tokens};
   request.sampling.temperature = 0;
   request.ignore_eos = true;
+  request.prefix.read = false;
   return request;
 }
 

@@ -1,4 +1,4 @@
-// BenchDriver steps a model's engine by itself, with prompts that nobody has computed before.
+// BenchDriver steps a model's engine by itself, with prompts that are computed every time.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class BenchDriver {
  public:
   explicit BenchDriver(Engine& engine) : engine_(engine) {}
 
-  // Greedy, to the last token. No two prompts begin alike, so none is found in the prefix cache.
+  // Greedy, to the last token, of a random prompt that doesn't look into the prefix cache.
   GenerateRequest request(int64_t prompt_tokens, int64_t output_tokens);
   // Throws Error as the engine does.
   RequestId submit(GenerateRequest request);

@@ -137,6 +137,7 @@ std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
   runner.warm_up();
   for (const BenchRun& run : task.runs) {
     if (task.notice) task.notice(run);
+    runner.prepare(run);
     std::vector<Measured> all;
     const auto begin = BenchClock::now();
     BenchCeilings before = sampler.sample();

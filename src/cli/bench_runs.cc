@@ -80,6 +80,13 @@ void BenchRunner::warm_up() {
   driver_.run_out();
 }
 
+void BenchRunner::prepare(const BenchRun& run) {
+  if (run.test != BenchTest::decode) return;
+  context_ = driver_.request(run.prompt_tokens, 1);
+  driver_.submit(context_);
+  driver_.run_out();
+}
+
 BenchSample BenchRunner::run(const BenchRun& run) {
   switch (run.test) {
     case BenchTest::prefill:
@@ -105,14 +112,11 @@ BenchSample BenchRunner::prefill(const BenchRun& run) {
 }
 
 BenchSample BenchRunner::decode(const BenchRun& run) {
-  auto found = std::find_if(contexts_.begin(), contexts_.end(),
-                            [&](const auto& known) { return known.first == run; });
-  if (found == contexts_.end()) {
-    // The first token of the output comes out of the prompt.
-    contexts_.emplace_back(run, driver_.request(run.prompt_tokens, run.output_tokens + 1));
-    found = contexts_.end() - 1;
-  }
-  driver_.submit(found->second);
+  GenerateRequest request = context_;
+  // The first token of the output comes out of the prompt.
+  request.max_tokens = run.output_tokens + 1;
+  request.prefix.read = true;
+  driver_.submit(std::move(request));
   while (driver_.step() == 0) {
   }
   const Stopwatch watch(driver_);
@@ -160,7 +164,6 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   limits.max_step_slowdown = max_step_slowdown_;
   Engine engine(*model_.runner, *model_.backend, model_.memory, *model_.cache, limits, {});
   BenchDriver driver(engine);
-  // Prompts of this engine's own driver would be those of the first runs.
   const double alone = prefill(run).seconds;
   const int64_t stream_prompt = context_of(run) - run.prompt_tokens;
   std::vector<RequestId> streams;
@@ -217,6 +220,7 @@ BenchSample BenchRunner::cached(const BenchRun& run) {
   constexpr size_t kEnd = 16;
   const GenerateRequest first = driver_.request(run.prompt_tokens, 1);
   GenerateRequest second = first;
+  second.prefix.read = true;
   const size_t size = second.prompt.size();
   const auto vocab_size = static_cast<TokenId>(driver_.engine().vocab_size());
   for (size_t i = size - std::min(kEnd, size); i < size; ++i) {

@@ -32,6 +32,9 @@ class BenchRunner {
 
   // Before the first run: memory is touched, threads are awake.
   void warm_up();
+  // Before a run is made the first time: the context that decode begins behind is computed, which
+  // may take longer than what is measured.
+  void prepare(const BenchRun& run);
   BenchSample run(const BenchRun& run);
 
  private:
@@ -46,8 +49,7 @@ class BenchRunner {
   LoadedModel& model_;
   double max_step_slowdown_;
   BenchDriver driver_;
-  // What decode begins behind: computed in the first run, in the prefix cache afterwards.
-  std::vector<std::pair<BenchRun, GenerateRequest>> contexts_;
+  GenerateRequest context_;  // what decode begins behind, in the prefix cache
 };
 
 }  // namespace paceline

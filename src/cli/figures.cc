@@ -22,13 +22,6 @@ int leading_power(double value) {
   return std::round(scaled) >= std::pow(10.0, kDigits) ? power + 1 : power;
 }
 
-std::string grouped(std::string digits) {
-  const size_t first = digits[0] == '-' ? 1 : 0;
-  const size_t end = std::min(digits.find('.'), digits.size());
-  for (size_t i = end; i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
-  return digits;
-}
-
 std::string with_prefix(double value, std::string_view unit, int power_of_1000) {
   static constexpr std::array<std::string_view, 9> kPrefixes = {"n", "µ", "m", "", "k",
                                                                 "M", "G", "T", "P"};
@@ -42,6 +35,13 @@ std::string with_prefix(double value, std::string_view unit, int power_of_1000) 
 int power_of_1000(double value) { return static_cast<int>(std::floor(leading_power(value) / 3.0)); }
 
 }  // namespace
+
+std::string grouped(std::string digits) {
+  const size_t first = digits[0] == '-' ? 1 : 0;
+  const size_t end = std::min(digits.find('.'), digits.size());
+  for (size_t i = end; i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
+  return digits;
+}
 
 std::string figure(double value) {
   if (!std::isfinite(value)) return "-";

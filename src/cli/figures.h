@@ -6,6 +6,9 @@
 
 namespace paceline {
 
+// Commas between the thousands of what stands before the point: "-1,234.5".
+std::string grouped(std::string digits);
+
 // "1,234,567", "59.3", "0.00123"; "-" for what is no number. At most six decimals.
 std::string figure(double value);
 

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "cli/model_opening.h"
+
 namespace paceline {
 namespace {
 
@@ -54,6 +56,15 @@ TEST(DurationFigure, ChoosesTheUnitAfterRounding) {
   EXPECT_EQ(duration_figure(1200), "1,200 s");
   EXPECT_EQ(duration_figure(0), "0 s");
   EXPECT_EQ(duration_figure(kNan), "-");
+}
+
+TEST(BytesText, ChoosesTheUnitAfterRounding) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(1023), "1023 B");
+  EXPECT_EQ(bytes_text(1024), "1.0 KiB");
+  EXPECT_EQ(bytes_text(1023.4 * 1024), "1023 KiB");
+  EXPECT_EQ(bytes_text(1023.6 * 1024), "1.0 MiB");
+  EXPECT_EQ(bytes_text(12.34 * 1048576), "12.3 MiB");
 }
 
 TEST(ShareFigure, IsPercent) {

