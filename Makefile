@@ -14,7 +14,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr $(JOBS) + 1) --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve lint format nightly install clean
+.PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,18 +81,25 @@ bench: ## Speed against the roofline, then the kernel benchmarks
 	build/release/paceline bench
 	@for bench in build/release/bench/paceline_bench_*; do echo "$$bench"; "$$bench" || exit 1; done
 
-bench-batch: ## Batches: tokens per second by size, cached prefixes, gaps beside a prefill, memory
+bench-batch: ## Batches: tokens per second by size, classification, cached prefixes, gaps beside a prefill, memory
 	$(DEPS) build
 	$(CONFIGURE) release
 	$(BUILD) release --target paceline
-	build/release/paceline bench --batch -m models/paceline-10m
-	build/release/paceline bench --batch --shape llama-3.2-1b
+	build/release/paceline bench --tests batch,classify,cached,memory --sequences 1,8,16,32 -m models/paceline-10m
+	build/release/paceline bench --tests batch,classify,cached,memory --sequences 1,8,16,32 --shape llama-3.2-1b
+	build/release/paceline bench --tests mixed --prompt-tokens 4000 --shape llama-3.2-1b
 
 bench-serve: ## The server: late tokens at 1,000 and 2,000 streams, overload, memory; tokens per second at 1, 8, 32 requests
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	$(BUILD) release --target paceline paceline_traffic
 	python3 tools/bench_serve.py
+
+bench-peers: ## Beside llama.cpp, compiled here, on the same GGUF files: one table (PEERS="--runs 5 ...": tools/bench_peers.py --help)
+	$(DEPS) build peers
+	$(CONFIGURE) release
+	$(BUILD) release --target paceline
+	python3 tools/bench_peers.py $(PEERS)
 
 lint: ## clang-tidy over what changed since SINCE (default HEAD; SINCE=all: everything)
 	$(DEPS) build lint

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the groups named need; quick and silent when nothing is missing.
-# Usage: install_deps.sh [build] [install] [test] [bench] [fuzz] [lint]      (default: build)
+# Usage: install_deps.sh [build] [install] [test] [bench] [peers] [fuzz] [lint]      (default: build)
 set -euo pipefail
 
 packages_of() {
@@ -11,10 +11,11 @@ packages_of() {
     test) echo python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 openssl \
       haproxy nginx-light chromium chromium-driver ;;
     bench) echo libbenchmark-dev ;;
+    peers) echo python3 python3-venv ;;
     fuzz) echo clang-14 llvm-14 libclang-rt-14-dev ;;
     lint) echo python3 clang-14 clang-tidy-14 clang-format-14 libgtest-dev libgmock-dev libbenchmark-dev ;;
     *)
-      echo "install_deps.sh: unknown group '$1' (build, install, test, bench, fuzz, lint)" >&2
+      echo "install_deps.sh: unknown group '$1' (build, install, test, bench, peers, fuzz, lint)" >&2
       exit 2
       ;;
   esac

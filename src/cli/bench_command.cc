@@ -1,201 +1,140 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <memory>
 #include <optional>
 
 #include "base/json_writer.h"
-#include "cli/batch_bench.h"
 #include "cli/bench_measure.h"
-#include "cli/bench_shapes.h"
+#include "cli/bench_model.h"
+#include "cli/bench_plot.h"
+#include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/progress.h"
-#include "load/loaded_model.h"
-#include "load/model_source.h"
+#include "cli/text_file.h"
+#include "cli/usage_error.h"
+#include "engine/trace_writer.h"
+#include "load/processor_name.h"
 
 namespace paceline {
 namespace {
 
-struct ModelBench {
-  std::string name;
-  ModelInfo info;
-  DeviceInfo device;
-  std::vector<BenchResult> results;
-};
-
-// Just long enough: the cache of a long context would take memory for nothing.
-int64_t context_for(const Settings& settings, const DecoderConfig& config) {
-  const int64_t needed = std::max(settings.prompt_tokens, settings.output_tokens) + 2;
-  if (needed > config.max_position) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--prompt-tokens {}, --output-tokens {}: the model's context is {} "
-                            "tokens, 2 of which are needed beside",
-                            settings.prompt_tokens, settings.output_tokens, config.max_position));
-  }
-  return needed;
-}
-
-// `shape` empty: the model that the options name.
-ModelBench bench_one(const Settings& settings, std::string_view shape, Session& session) {
-  Settings of_model = settings;
-  std::optional<ShapeDirectory> directory;
-  if (!shape.empty()) {
-    directory.emplace(shape);
-    of_model.load.model = directory->path();
-    of_model.load.load_format = LoadFormat::dummy;
-  }
-  const std::filesystem::path path = model_path(of_model);
-  const DecoderConfig config = read_model_config(ModelSource(path), of_model.load.load_format);
-  of_model.load.max_num_seqs = 1;
-  if (!of_model.load.max_model_len) of_model.load.max_model_len = context_for(settings, config);
-  ModelBench bench;
-  bench.name = shape.empty() ? path.filename().string() : std::string(shape);
-  LLM llm = open_model(of_model, session);
-  directory.reset();
-  bench.info = llm.model_info();
-  bench.device = llm.device_info();
-  RooflineSampler roofline(choose_isa(), bench.device.num_threads);
-  bench.results = measure_model(llm, model_costs(config),
-                                {.prompt_tokens = settings.prompt_tokens,
-                                 .output_tokens = settings.output_tokens,
-                                 .repetitions = settings.repetitions},
-                                roofline);
-  return bench;
-}
-
-bool is_prefill(const BenchResult& result) { return result.test == "prefill"; }
-
-// Where float32 multiply-adds serve bfloat16 products, what the instruction made for them would do.
-std::string vdpbf16ps_lines(const std::vector<ModelBench>& benches) {
-  std::string lines;
-  for (const ModelBench& bench : benches) {
-    if (bench.device.instruction_set == isa_name(Isa::avx512bf16)) continue;
-    for (const BenchResult& result : bench.results) {
-      if (result.vdpbf16ps_flops_per_s <= 0) continue;
-      lines += fmt::format("{:<14} {} {}: {:.0f}% of the vdpbf16ps rate ({} GFLOP/s)\n", bench.name,
-                           result.test, result.tokens, 100 * result.vdpbf16ps_fraction,
-                           grouped_number(result.vdpbf16ps_flops_per_s / 1e9));
-    }
-  }
-  return lines.empty() ? lines : "\n" + lines;
-}
-
-std::string bench_table(const std::vector<ModelBench>& benches) {
-  const DeviceInfo& device = benches.front().device;
-  std::string table = fmt::format(
-      "{}, {}, {} thread{}\n\n{:<14} {:<9} {:<12} {:>10} {:>16} {:>16} {:>6}\n", device.name,
-      device.instruction_set, device.num_threads, device.num_threads == 1 ? "" : "s", "model",
-      "weights", "test", "tok/s", "reached", "machine", "share");
-  for (const ModelBench& bench : benches) {
-    for (const BenchResult& result : bench.results) {
-      const std::string_view products = bench.info.integer_products ? "GOP/s" : "GFLOP/s";
-      const std::string_view unit = is_prefill(result) ? products : "GB/s";
-      const auto rate = [&](double value) {
-        return fmt::format("{} {:<7}", grouped_number(value / 1e9), unit);
-      };
-      table +=
-          fmt::format("{:<14} {:<9} {:<12} {:>10} {:>16} {:>16} {:>5.0f}%\n", bench.name,
-                      bench.info.weight_format, fmt::format("{} {}", result.test, result.tokens),
-                      grouped_number(result.tokens_per_s), rate(result.work_per_s),
-                      rate(result.roofline_per_s), 100 * result.fraction);
-    }
-  }
-  return table + vdpbf16ps_lines(benches);
-}
-
-std::string bench_json(const std::vector<ModelBench>& benches) {
-  const DeviceInfo& device = benches.front().device;
+std::string plan_json(const std::vector<BenchVariant>& variants,
+                      const std::vector<BenchModel>& models) {
   std::string json;
   JsonWriter writer(json);
-  writer.begin_object().member("machine", device.name);
-  writer.member("instruction_set", device.instruction_set).member("threads", device.num_threads);
-  writer.key("results").begin_array();
-  for (const ModelBench& bench : benches) {
-    for (const BenchResult& result : bench.results) {
-      const bool flops = is_prefill(result);
-      writer.begin_object()
-          .member("model", bench.name)
-          .member("dtype", bench.info.dtype)
-          .member("weight_format", bench.info.weight_format);
-      writer.member("test", result.test).member("tokens", result.tokens);
-      writer.member("tokens_per_second", result.tokens_per_s);
-      writer.member(flops ? "flops_per_second" : "bytes_per_second", result.work_per_s);
-      writer.member(flops ? "roofline_flops_per_second" : "roofline_bytes_per_second",
-                    result.roofline_per_s);
-      writer.member("fraction", result.fraction);
-      if (result.vdpbf16ps_flops_per_s > 0) {
-        writer.member("vdpbf16ps_flops_per_second", result.vdpbf16ps_flops_per_s);
-        writer.member("vdpbf16ps_fraction", result.vdpbf16ps_fraction);
-      }
-      writer.end_object();
-    }
+  writer.begin_object().key("plan").begin_array();
+  for (size_t i = 0; i < models.size(); ++i) {
+    writer.begin_object().member("model", models[i].name).member("format", variants[i].format);
+    writer.member("threads", variants[i].threads).key("runs").begin_array();
+    for (const BenchRun& run : models[i].planned.runs) writer.string(bench_run_name(run));
+    writer.end_array().end_object();
   }
   writer.end_array().end_object();
   return json + "\n";
 }
 
-// Batches of one model, on an engine that this thread steps.
-void bench_batches(const Settings& settings, const std::string& shape, Session& session) {
-  Settings of_model = settings;
-  std::optional<ShapeDirectory> directory;
-  if (!shape.empty()) {
-    directory.emplace(shape);
-    of_model.load.model = directory->path();
-    of_model.load.load_format = LoadFormat::dummy;
+std::string plan_text(const std::vector<BenchVariant>& variants,
+                      const std::vector<BenchModel>& models) {
+  std::string text;
+  for (size_t i = 0; i < models.size(); ++i) {
+    const std::string threads =
+        variants[i].threads == 0 ? "" : fmt::format(", threads: {}", variants[i].threads);
+    text += fmt::format("{}{}{}\n", models[i].name,
+                        variants[i].format.empty() ? "" : ", " + variants[i].format, threads);
+    for (const BenchRun& run : models[i].planned.runs) {
+      text += fmt::format("  {}\n", bench_run_name(run));
+    }
   }
-  const std::filesystem::path path = model_path(of_model);
-  const DecoderConfig config = read_model_config(ModelSource(path), of_model.load.load_format);
-  // Room for the long prompt, where the model has it.
-  constexpr int64_t kContext = 4160;
-  if (!of_model.load.max_model_len) {
-    of_model.load.max_model_len = std::min(kContext, config.max_position);
+  return text;
+}
+
+int show_plan(const Settings& settings, const std::vector<BenchVariant>& variants,
+              Session& session) {
+  std::vector<BenchModel> models;
+  for (const BenchVariant& variant : variants) {
+    models.push_back(find_bench_model(settings, variant));
+    if (settings.quiet) continue;
+    for (const std::string& note : models.back().planned.notes) session.say(note);
   }
-  of_model.load.model = path;
-  of_model.load.max_queued_tokens = std::numeric_limits<int32_t>::max();  // nobody is refused
-  const auto model = load_model(of_model.load);
-  say_weights_cache(model->weights_cache, settings, session);
-  const BatchBench bench =
-      measure_batches(*model, {.repetitions = settings.repetitions}, [&](const std::string& what) {
-        if (!settings.quiet) session.say("measuring " + what);
-      });
-  const std::string name = shape.empty() ? path.filename().string() : shape;
-  if (settings.json) {
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_object().member("model", name);
-    writer.member("instruction_set", isa_name(model->isa));
-    writer.member("threads", model->threads->num_threads());
-    write_batch_members(bench, writer);
-    writer.end_object();
-    session.out().write(json + "\n");
-  } else {
-    session.out().write(fmt::format("{}, {}, {}, {} threads\n\n{}\n", name,
-                                    dtype_name(model->weight_dtype), isa_name(model->isa),
-                                    model->threads->num_threads(), batch_table(bench)));
-  }
+  session.out().write(settings.json ? plan_json(variants, models) : plan_text(variants, models));
   session.out().flush();
+  return 0;
+}
+
+BenchReport measure_variant(const Settings& settings, const BenchVariant& variant,
+                            Session& session) {
+  constexpr double kSlowdown = 2.5;  // serve's
+  BenchModel found = find_bench_model(settings, variant);
+  if (!settings.quiet) {
+    for (const std::string& note : found.planned.notes) session.say(note);
+  }
+  if (session.shows_progress(settings)) session.say(fmt::format("loading {} ...", found.name));
+  BenchReport report;
+  const auto model = load_bench_model(found, report);
+  say_weights_cache(model->weights_cache, settings, session);
+  found.directory.reset();
+  std::optional<TraceWriter> trace;
+  if (!settings.load.trace_file.empty()) {
+    trace.emplace(settings.load.trace_file, found.name, *model->engine);
+    model->engine->set_observer(&*trace);
+  }
+  report.rows =
+      measure_runs(*model, {.runs = found.planned.runs,
+                            .costs = model_costs(found.config),
+                            .decode_bytes = report.decode_bytes,
+                            .repetitions = settings.bench.repetitions,
+                            .max_step_slowdown = settings.max_step_slowdown.value_or(kSlowdown),
+                            .notice = [&](const BenchRun& run) {
+                              if (!session.shows_progress(settings)) return;
+                              session.say(fmt::format("{}: {}", found.name, bench_run_name(run)));
+                            }});
+  model->engine->set_observer(nullptr);
+  return report;
+}
+
+MachineReport measure_machine(const Settings& settings, const std::vector<BenchVariant>& variants) {
+  constexpr double kSeconds = 0.25;
+  int64_t most_threads = 0;  // of the options: 0 is one per core
+  for (const BenchVariant& variant : variants) {
+    most_threads = variant.threads == 0 ? 0 : std::max(most_threads, variant.threads);
+    if (variant.threads == 0) break;
+  }
+  ThreadPool threads(static_cast<int>(most_threads));
+  MachineReport machine{
+      .processor = processor_name(), .isa = choose_isa(), .threads = threads.num_threads()};
+  if (!settings.bench.roofline) return machine;
+  Memory memory;
+  machine.roofline = measure_roofline(machine.isa, threads, memory, kSeconds);
+  const auto isas = available_isas();
+  const bool has_vectors = std::find(isas.begin(), isas.end(), Isa::avx512bf16) != isas.end();
+  if (has_vectors && machine.isa != Isa::avx512bf16) {
+    RooflineMeter vectors(Isa::avx512bf16, threads, memory);
+    machine.vdpbf16ps_flops_per_s = vectors.operations_per_s(ProductKind::bf16, kSeconds);
+  }
+  return machine;
 }
 
 }  // namespace
 
 int run_bench(const Settings& settings, Session& session) {
-  std::vector<std::string> shapes = {settings.shape};
-  if (settings.shape.empty() && settings.load.model.empty()) shapes.emplace_back("small");
-  std::vector<ModelBench> benches;
-  for (const std::string& shape : shapes) {
-    if (session.stderr_is_terminal() && !settings.quiet) {
-      session.say(fmt::format("measuring {} ...", shape.empty() ? "the model" : shape));
-    }
-    if (settings.bench_batch) {
-      bench_batches(settings, shape, session);
-    } else {
-      benches.push_back(bench_one(settings, shape, session));
-    }
+  const auto variants = plan_variants(settings.bench, !settings.load.model.empty());
+  if (settings.bench.plan) return show_plan(settings, variants, session);
+  if (!settings.load.trace_file.empty() && variants.size() > 1) {
+    throw UsageError(
+        fmt::format("--trace: {} variants are to be measured, expected one: give "
+                    "--model or --shape, one of --formats and of --threads",
+                    variants.size()));
   }
-  if (settings.bench_batch) return 0;
-  session.out().write(settings.json ? bench_json(benches) : bench_table(benches));
+  // A file that can't be written is no use after minutes of measuring.
+  const bool draws = !settings.bench.svg.empty();
+  if (draws) write_whole_file(settings.bench.svg, "");
+  const MachineReport machine = measure_machine(settings, variants);
+  std::vector<BenchReport> reports;
+  for (const BenchVariant& variant : variants) {
+    reports.push_back(measure_variant(settings, variant, session));
+  }
+  if (draws) write_whole_file(settings.bench.svg, draw_bench(machine, reports));
+  session.out().write(settings.json ? bench_json(machine, reports) : bench_text(machine, reports));
   session.out().flush();
   return 0;
 }

@@ -2,104 +2,159 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "cli/bench_runs.h"
+#include "load/weight_info.h"
+
 namespace paceline {
 namespace {
 
 constexpr double kSampleSeconds = 0.06;
+constexpr double kEnoughSeconds = 10;
 
-struct Sample {
-  double tokens_per_s = 0;
-  double work_per_s = 0;
-  double roofline_per_s = 0;
-  double vdpbf16ps_flops_per_s = 0;
+class CeilingSampler {
+ public:
+  CeilingSampler(const BenchProducts& products, ThreadPool& threads)
+      : kind_(products.kind), meter_(products.isa, threads, memory_) {
+    if (products.vector_isa) vector_meter_.emplace(*products.vector_isa, threads, memory_);
+  }
+
+  BenchCeilings sample() {
+    const auto operations = [this](RooflineMeter& meter) {
+      return meter.operations_per_s(kind_, kSampleSeconds);
+    };
+    return {.read_bytes = meter_.read_bytes_per_s(kSampleSeconds),
+            .operations = operations(meter_),
+            .vector_operations = vector_meter_ ? operations(*vector_meter_) : 0};
+  }
+
+ private:
+  Memory memory_;
+  ProductKind kind_;
+  RooflineMeter meter_;
+  std::optional<RooflineMeter> vector_meter_;
 };
 
-double median(std::vector<double> values) {
+BenchCeilings mean(const BenchCeilings& a, const BenchCeilings& b) {
+  return {.read_bytes = (a.read_bytes + b.read_bytes) / 2,
+          .operations = (a.operations + b.operations) / 2,
+          .vector_operations = (a.vector_operations + b.vector_operations) / 2};
+}
+
+struct Measured {
+  BenchSample sample;
+  BenchCeilings ceilings;
+};
+
+// The median of `value(measured)`.
+template <class Value>
+double median(const std::vector<Measured>& all, Value&& value) {
+  std::vector<double> values;
+  for (const Measured& one : all) values.push_back(value(one));
   std::sort(values.begin(), values.end());
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-BenchResult medians(std::string test, int64_t tokens, const std::vector<Sample>& samples) {
-  const auto of = [&](auto&& value) {
-    std::vector<double> values;
-    for (const Sample& sample : samples) values.push_back(value(sample));
-    return median(std::move(values));
-  };
-  return {.test = std::move(test),
-          .tokens = tokens,
-          .tokens_per_s = of([](const Sample& s) { return s.tokens_per_s; }),
-          .work_per_s = of([](const Sample& s) { return s.work_per_s; }),
-          .roofline_per_s = of([](const Sample& s) { return s.roofline_per_s; }),
-          .fraction = of([](const Sample& s) { return s.work_per_s / s.roofline_per_s; }),
-          .vdpbf16ps_flops_per_s = of([](const Sample& s) { return s.vdpbf16ps_flops_per_s; }),
-          .vdpbf16ps_fraction = of([](const Sample& s) {
-            return s.vdpbf16ps_flops_per_s > 0 ? s.work_per_s / s.vdpbf16ps_flops_per_s : 0;
-          })};
-}
+double ratio(double amount, double of) { return of > 0 ? amount / of : 0; }
 
-// Any ids do: the work doesn't depend on them.
-std::vector<int32_t> some_ids(int64_t count, int64_t vocab_size) {
-  constexpr int64_t kStep = 7919;
-  std::vector<int32_t> ids;
-  for (int64_t i = 0; i < count; ++i) {
-    ids.push_back(static_cast<int32_t>((i + 1) * kStep % vocab_size));
+// Work per second of single runs.
+class WorkRates {
+ public:
+  explicit WorkRates(const BenchTask& task) : task_(task) {}
+
+  double operations(const BenchSample& sample) const {
+    const double weights =
+        static_cast<double>(task_.costs.block_weights) * static_cast<double>(sample.rows) +
+        static_cast<double>(task_.costs.embedding_weights) * static_cast<double>(sample.head_rows);
+    return ratio(2 * weights, sample.seconds);
   }
-  return ids;
+  double read_bytes(const BenchSample& sample) const {
+    return ratio(static_cast<double>(task_.decode_bytes) * static_cast<double>(sample.steps),
+                 sample.seconds);
+  }
+
+ private:
+  const BenchTask& task_;
+};
+
+// The rate bounds a prompt and the bandwidth one sequence's decoding; batches whichever is nearer.
+BenchLimit limit_of(BenchTest test, double of_operations, double of_bandwidth) {
+  if (test == BenchTest::prefill) return BenchLimit::operations;
+  if (test == BenchTest::decode) return BenchLimit::bandwidth;
+  return of_operations >= of_bandwidth ? BenchLimit::operations : BenchLimit::bandwidth;
 }
 
-Metrics run(LLM& llm, int64_t prompt_tokens, int64_t output_tokens) {
-  GenerateOptions options;
-  options.max_tokens = output_tokens;
-  options.temperature = 0.0f;
-  options.ignore_eos = true;
-  llm.generate(some_ids(prompt_tokens, llm.model_info().vocab_size), options).completion();
-  return llm.metrics();
+BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const WorkRates& rates) {
+  using M = const Measured&;
+  BenchRow row{.run = run, .runs = static_cast<int64_t>(all.size()), .ceilings = {}};
+  row.tokens = median(
+      all, [](M m) { return ratio(static_cast<double>(m.sample.tokens), m.sample.seconds); });
+  row.unit_seconds = median(all, [](M m) { return m.sample.unit_seconds; });
+  row.operations = median(all, [&](M m) { return rates.operations(m.sample); });
+  row.read_bytes = median(all, [&](M m) { return rates.read_bytes(m.sample); });
+  row.ceilings = {
+      .read_bytes = median(all, [](M m) { return m.ceilings.read_bytes; }),
+      .operations = median(all, [](M m) { return m.ceilings.operations; }),
+      .vector_operations = median(all, [](M m) { return m.ceilings.vector_operations; })};
+  const double of_operations =
+      median(all, [&](M m) { return ratio(rates.operations(m.sample), m.ceilings.operations); });
+  const double of_bandwidth =
+      median(all, [&](M m) { return ratio(rates.read_bytes(m.sample), m.ceilings.read_bytes); });
+  row.limit = limit_of(run.test, of_operations, of_bandwidth);
+  row.fraction = row.limit == BenchLimit::operations ? of_operations : of_bandwidth;
+  row.vector_fraction = median(
+      all, [&](M m) { return ratio(rates.operations(m.sample), m.ceilings.vector_operations); });
+  for (size_t i = 0; i < all[0].sample.figures.size(); ++i) {
+    row.figures.emplace_back(all[0].sample.figures[i].first,
+                             median(all, [i](M m) { return m.sample.figures[i].second; }));
+  }
+  return row;
 }
 
 }  // namespace
 
-RooflineSampler::RooflineSampler(Isa isa, int num_threads) : isa_(isa), threads_(num_threads) {}
-
-Roofline RooflineSampler::sample() {
-  return measure_roofline(isa_, threads_, memory_, kSampleSeconds);
+BenchProducts products_of(const LoadedModel& model) {
+  const WeightInfo weights = weight_info(*model.decoder);
+  BenchProducts products{.isa = model.isa, .kind = ProductKind::bf16};
+  const bool has_f32_products =
+      weights.format == dtype_name(DType::f32) || weights.format == dtype_name(DType::f16);
+  if (has_f32_products) products.kind = ProductKind::f32;
+  if (weights.integer_products) products.kind = ProductKind::int8;
+  const auto isas = available_isas();
+  const bool has_vectors = std::find(isas.begin(), isas.end(), Isa::avx512bf16) != isas.end();
+  const bool is_other = product_instruction(model.isa, products.kind) !=
+                        product_instruction(Isa::avx512bf16, products.kind);
+  if (has_vectors && is_other) products.vector_isa = Isa::avx512bf16;
+  return products;
 }
 
-double RooflineSampler::sample_vdpbf16ps() {
-  return measure_vdpbf16ps_flops_per_s(threads_, kSampleSeconds);
-}
-
-std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, const BenchSizes& sizes,
-                                       RooflineSampler& roofline) {
-  const ModelInfo model = llm.model_info();
-  const double flops_per_token = 2.0 * static_cast<double>(costs.block_weights);
-  const auto bytes_per_token = static_cast<double>(model.decode_bytes);
-  const bool is_bf16 = !model.integer_products && model.weight_format != dtype_name(DType::f32) &&
-                       model.weight_format != dtype_name(DType::f16);
-  const auto flops_rate = [&](const Roofline& r) {
-    if (model.integer_products) return r.int8_ops_per_s;
-    return is_bf16 ? r.bf16_flops_per_s : r.f32_flops_per_s;
-  };
-  // The machine's state changes within minutes: each run counts against the samples around it.
-  std::vector<Sample> prefill, decode;
-  run(llm, sizes.prompt_tokens, 2);
-  for (int64_t i = 0; i < sizes.repetitions; ++i) {
-    const Roofline before = roofline.sample();
-    const double prefill_rate = run(llm, sizes.prompt_tokens, 1).prefill_tokens_per_second;
-    const Roofline between = roofline.sample();
-    // The first token comes out of the prefill.
-    const double decode_rate = run(llm, 1, sizes.output_tokens + 1).decode_tokens_per_second;
-    const Roofline after = roofline.sample();
-    prefill.push_back({.tokens_per_s = prefill_rate,
-                       .work_per_s = prefill_rate * flops_per_token,
-                       .roofline_per_s = (flops_rate(before) + flops_rate(between)) / 2,
-                       .vdpbf16ps_flops_per_s = is_bf16 ? roofline.sample_vdpbf16ps() : 0});
-    decode.push_back({.tokens_per_s = decode_rate,
-                      .work_per_s = decode_rate * bytes_per_token,
-                      .roofline_per_s = (between.read_bytes_per_s + after.read_bytes_per_s) / 2});
+std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
+  BenchRunner runner(model, task.max_step_slowdown);
+  CeilingSampler sampler(products_of(model), *model.threads);
+  const WorkRates rates(task);
+  std::vector<BenchRow> rows;
+  runner.warm_up();
+  for (const BenchRun& run : task.runs) {
+    if (task.notice) task.notice(run);
+    runner.prepare(run);
+    std::vector<Measured> all;
+    const auto begin = BenchClock::now();
+    BenchCeilings before = sampler.sample();
+    do {
+      Measured measured{.sample = runner.run(run), .ceilings = {}};
+      const bool may_be_cached = run.test == BenchTest::cached;
+      PL_CHECK(may_be_cached || measured.sample.cached_tokens == 0,
+               "a measured prompt came out of the prefix cache");
+      const BenchCeilings after = sampler.sample();
+      measured.ceilings = mean(before, after);
+      all.push_back(std::move(measured));
+      before = after;
+    } while (static_cast<int64_t>(all.size()) < task.repetitions &&
+             seconds_since(begin) < kEnoughSeconds);
+    rows.push_back(median_row(run, all, rates));
   }
-  return {medians("prefill", sizes.prompt_tokens, prefill),
-          medians("decode", sizes.output_tokens, decode)};
+  return rows;
 }
 
 }  // namespace paceline

@@ -1,50 +1,80 @@
-// Measures a loaded model's prefill and decode, each beside the roofline of the same moment.
+// Repeats the runs of a loaded model, each beside what the machine can do in that moment.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "cli/bench_plan.h"
 #include "cli/model_costs.h"
 #include "kernels/roofline.h"
-#include "paceline/llm.h"
+#include "load/loaded_model.h"
 
 namespace paceline {
 
-struct BenchSizes {
-  int64_t prompt_tokens = 512;
-  int64_t output_tokens = 64;
-  int64_t repetitions = 3;
+// At best, per second. Virtual machines change their speed within minutes, so they are sampled
+// beside each run.
+struct BenchCeilings {
+  double read_bytes = 0;
+  double operations = 0;  // of the instruction that the model's products use
+  // Where that isn't the processor's own vector instruction (tiles, or float32 for bfloat16): what
+  // the vector instruction does. 0: the same, or there is none.
+  double vector_operations = 0;
 };
 
-// Medians over the repetitions.
-struct BenchResult {
-  std::string test;  // "prefill" or "decode"
-  int64_t tokens = 0;
-  double tokens_per_s = 0;
-  double work_per_s = 0;      // operations, or bytes of weights read
-  double roofline_per_s = 0;  // the same at best
-  double fraction = 0;        // of the roofline
-  // Of bfloat16 products, beside their roofline: what vdpbf16ps alone does at best; 0: not there.
-  double vdpbf16ps_flops_per_s = 0;
-  double vdpbf16ps_fraction = 0;
+enum class BenchLimit : uint8_t { operations, bandwidth };
+
+// Medians over the runs; rates are per second.
+struct BenchRow {
+  BenchRun run;
+  int64_t runs = 0;
+  double tokens = 0;  // 0: nothing was timed
+  double unit_seconds = 0;
+  double operations = 0;  // two a weight and row
+  double read_bytes = 0;  // of weights, once a forward
+  BenchCeilings ceilings;
+  BenchLimit limit = BenchLimit::operations;
+  double fraction = 0;         // of the limit
+  double vector_fraction = 0;  // of the vector instruction's rate
+  std::vector<std::pair<std::string_view, double>> figures = {};
 };
 
-// Samples what the machine can do right now.
-class RooflineSampler {
- public:
-  RooflineSampler(Isa isa, int num_threads);
-  Roofline sample();
-  double sample_vdpbf16ps();
+// What products of the model multiply, and with which instructions.
+struct BenchProducts {
+  Isa isa = Isa::baseline;
+  ProductKind kind = ProductKind::f32;
+  std::optional<Isa> vector_isa = {};  // of BenchCeilings::vector_operations
+};
+BenchProducts products_of(const LoadedModel& model);
 
- private:
-  Isa isa_;
-  ThreadPool threads_;
-  Memory memory_;
+// A model as it was loaded and what was measured of it.
+struct BenchReport {
+  std::string name;
+  bool made_up = false;  // weights, which takes longer than reading them
+  std::string dtype;
+  std::string weight_format;
+  BenchProducts products;
+  int threads = 0;
+  double load_seconds = 0;
+  int64_t resident_bytes = 0;  // more after loading than before
+  size_t weight_bytes = 0;     // as packed
+  size_t decode_bytes = 0;     // of weights that one decoded token reads
+  std::vector<BenchRow> rows = {};
+  std::vector<std::string> notes = {};
 };
 
-std::vector<BenchResult> measure_model(LLM& llm, const ModelCosts& costs, const BenchSizes& sizes,
-                                       RooflineSampler& roofline);
+struct BenchTask {
+  std::vector<BenchRun> runs;
+  ModelCosts costs;
+  size_t decode_bytes = 0;
+  int64_t repetitions = 3;  // at most; none begins after 10 seconds
+  double max_step_slowdown = 2.5;
+  std::function<void(const BenchRun&)> notice;  // told what is measured next
+};
+std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task);
 
 }  // namespace paceline

@@ -150,13 +150,20 @@ constexpr CommandDef kCommands[] = {
     {.id = CommandId::bench,
      .name = "bench",
      .summary = "Measure speed, and how close it comes to what the machine can do",
-     .examples = "paceline bench\n"
-                 "paceline bench --shape llama-3.2-1b -t 2\n"
-                 "paceline bench -m Qwen/Qwen3-0.6B --prompt-tokens 1024 --json",
+     .examples =
+         "paceline bench\n"
+         "paceline bench --shape llama-3.2-1b -t 1,2 --formats bf16,q8,q4\n"
+         "paceline bench -m Qwen/Qwen3-0.6B --tests prefill,batch --prompt-tokens 128,1024\n"
+         "paceline bench --shape gemma-3-1b --formats q4 --tests classify",
      .notes =
+         "With neither a model nor a shape nor tests it is a tour: the bundled model and a small "
+         "shape, in less than a minute.\n\n"
          "Prefill counts two operations per weight outside the embedding and token, against the "
-         "machine's rate; decode counts the weights read per token, against the read bandwidth. "
-         "Both limits are measured beside each run, in the same process.",
+         "rate of the instruction that multiplies; decode counts the weights read per token, "
+         "against the read bandwidth; batches whichever limit is nearer. Both are measured beside "
+         "each run, in the same process. Prompts are never in the prefix cache, but for the test "
+         "that says so. What needs a longer context than the model or --max-model-len has is "
+         "shortened to it, and said so.",
      .run = run_bench},
     {.id = CommandId::quantize,
      .name = "quantize",

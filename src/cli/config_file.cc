@@ -41,7 +41,7 @@ const OptionDef* option_of(const TomlEntry& entry, std::string_view command_name
     if (candidate.name == entry.table) table = &candidate;
   }
   if (!entry.table.empty() && table == nullptr) refuse_table(entry, where);
-  const OptionDef* option = find_option(entry.key);
+  const OptionDef* option = find_option(entry.key, table == nullptr ? command : table->id);
   if (option == nullptr || option->flag_only) refuse_key(entry, where);
   if (option->name == "config") {
     throw Error(ErrorCode::invalid, fmt::format("{}: a config file can't name another", where));

@@ -95,7 +95,8 @@ void say_metrics(const Metrics& metrics, Session& session, std::string_view rest
 std::string bytes_text(double bytes) {
   static constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  constexpr double kRoundsToNext = 1023.5;
+  for (; bytes >= kRoundsToNext && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
   return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits[unit]);
 }
 

@@ -109,7 +109,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "0, one per usable core",
      .help = "Threads that compute; the output is the same with any number.",
      .group = OptionGroup::model,
-     .commands = kLoading | set_of({quantize}),
+     .commands = (kLoading & ~set_of({bench})) | set_of({quantize}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.num_threads = static_cast<int>(as_integer(v)); }},
 

@@ -23,6 +23,14 @@ const OptionDef* find_option(std::string_view name) {
   return nullptr;
 }
 
+const OptionDef* find_option(std::string_view name, CommandId command) {
+  const std::string wanted = with_underscores(name);
+  for (const OptionDef& option : option_table()) {
+    if (field_name(option) == wanted && contains(option.commands, command)) return &option;
+  }
+  return find_option(name);
+}
+
 std::vector<std::string> flags_of(const OptionDef& option) {
   std::vector<std::string> flags = {"--" + std::string(option.name)};
   for (std::string_view alias : split_words(option.aliases)) flags.emplace_back(alias);

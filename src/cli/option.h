@@ -67,6 +67,8 @@ enum class OptionKind : uint8_t {
   texts,           // std::vector<std::string>; repeatable
   choice,          // std::string, one of `choices`
   integer,         // int64_t within `limits`
+  integers,        // std::vector<int64_t>, each within `limits`, separated by commas
+  choices,         // std::vector<std::string>, each one of `choices`, separated by commas
   seed,            // uint64_t
   number,          // double within `limits`
   bytes,           // uint64_t, written 512M or 4G
@@ -77,7 +79,7 @@ enum class OptionKind : uint8_t {
 
 using OptionValue = std::variant<bool, std::string, std::vector<std::string>, int64_t, uint64_t,
                                  double, std::vector<int32_t>, std::vector<std::vector<int32_t>>,
-                                 std::vector<std::pair<int32_t, float>>>;
+                                 std::vector<std::pair<int32_t, float>>, std::vector<int64_t>>;
 
 struct ValueLimits {
   double min = std::numeric_limits<double>::lowest();
@@ -104,8 +106,10 @@ struct OptionDef {
 
 std::span<const OptionDef> option_table();
 
-// nullptr when no option has the name (with '-' or '_' between its words).
+// nullptr when no option has the name (with '-' or '_' between its words). Where commands define a
+// name each for itself: the first one, or that of `command`.
 const OptionDef* find_option(std::string_view name);
+const OptionDef* find_option(std::string_view name, CommandId command);
 
 // "--max-tokens" and every alias, short ones first.
 std::vector<std::string> flags_of(const OptionDef& option);

@@ -31,6 +31,12 @@ constexpr double kMaxTokens = 2147483647;
 // The stored value of a kind, as the type of a setting.
 inline bool as_flag(const OptionValue& value) { return std::get<bool>(value); }
 inline int64_t as_integer(const OptionValue& value) { return std::get<int64_t>(value); }
+inline const std::vector<int64_t>& as_integers(const OptionValue& value) {
+  return std::get<std::vector<int64_t>>(value);
+}
+inline const std::vector<std::string>& as_texts(const OptionValue& value) {
+  return std::get<std::vector<std::string>>(value);
+}
 inline float as_real(const OptionValue& value) {
   return static_cast<float>(std::get<double>(value));
 }

@@ -36,7 +36,9 @@ std::optional<T> parse_whole(std::string_view text) {
 
 std::string range_text(const OptionDef& option) {
   const ValueLimits& limits = option.limits;
-  const std::string_view noun = option.kind == OptionKind::integer ? "an integer" : "a number";
+  const bool is_list = option.kind == OptionKind::integers;
+  const bool is_integer = option.kind == OptionKind::integer;
+  const std::string_view noun = is_list ? "integers" : (is_integer ? "an integer" : "a number");
   const bool has_min = limits.min > ValueLimits{}.min;
   const bool has_max = limits.max < ValueLimits{}.max;
   if (!has_min && !has_max) return std::string(noun);
@@ -45,7 +47,8 @@ std::string range_text(const OptionDef& option) {
            (limits.above_min ? "" : " on");
   if (limits.above_min)
     return fmt::format("{} above {} and at most {}", noun, limits.min, limits.max);
-  return fmt::format("{} from {} to {}", noun, limits.min, limits.max);
+  return fmt::format("{} from {} to {}{}", noun, limits.min, limits.max,
+                     is_list ? ", separated by commas" : "");
 }
 
 // NaN and infinities are in no range.
@@ -75,12 +78,40 @@ std::string check_choice(const OptionDef& option, std::string_view text, std::st
   const auto choices = split_words(option.choices);
   // A choice that is a type has that type's other names, too: bf16 is bfloat16.
   const auto dtype = parse_dtype(text);
-  const std::string_view name = dtype ? dtype_name(*dtype) : text;
   for (std::string_view choice : choices) {
-    if (name == choice) return std::string(name);
+    if (text == choice || (dtype && parse_dtype(choice) == dtype)) return std::string(choice);
   }
   refuse(where, quoted(text),
          fmt::format("one of {}{}", fmt::join(choices, ", "), did_you_mean(text, choices)));
+}
+
+// The parts between commas, empty ones among them.
+std::vector<std::string_view> listed(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',')) {
+    parts.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+std::vector<int64_t> parse_integers(const OptionDef& option, std::string_view text,
+                                    std::string_view where) {
+  std::vector<int64_t> integers;
+  for (const std::string_view part : listed(text)) {
+    integers.push_back(checked(option, parse_whole<int64_t>(part), quoted(part), where));
+  }
+  return integers;
+}
+
+std::vector<std::string> parse_choices(const OptionDef& option, std::string_view text,
+                                       std::string_view where) {
+  std::vector<std::string> choices;
+  for (const std::string_view part : listed(text)) {
+    choices.push_back(check_choice(option, part, where));
+  }
+  return choices;
 }
 
 int32_t parse_token_id(std::string_view text, std::string_view where) {
@@ -137,6 +168,24 @@ int64_t read_integer(const OptionDef& option, const Json& value, std::string_vie
   if (!value.is_number()) refuse(where, value.kind(), range_text(option));
   const int64_t number = value.as_int(where);
   return checked<int64_t>(option, number, fmt::format("{}", number), where);
+}
+
+// A list, or one alone.
+std::vector<int64_t> read_integers(const OptionDef& option, const Json& value,
+                                   std::string_view where) {
+  if (!value.is_array()) return {read_integer(option, value, where)};
+  std::vector<int64_t> integers;
+  for (const Json& item : value.as_array(where)) {
+    integers.push_back(read_integer(option, item, fmt::format("{}[{}]", where, integers.size())));
+  }
+  return integers;
+}
+
+std::vector<std::string> read_choices(const OptionDef& option, const Json& value,
+                                      std::string_view where) {
+  std::vector<std::string> choices = read_texts(value, where);
+  for (std::string& choice : choices) choice = check_choice(option, choice, where);
+  return choices;
 }
 
 }  // namespace
@@ -204,6 +253,10 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
       return check_choice(option, last, where);
     case OptionKind::integer:
       return checked(option, parse_whole<int64_t>(last), quoted(last), where);
+    case OptionKind::integers:
+      return parse_integers(option, last, where);
+    case OptionKind::choices:
+      return parse_choices(option, last, where);
     case OptionKind::number:
       return checked(option, parse_whole<double>(last), quoted(last), where);
     case OptionKind::bytes:
@@ -251,6 +304,10 @@ OptionValue read_option_value(const OptionDef& option, const Json& value, std::s
       return check_choice(option, value.as_string(where), where);
     case OptionKind::integer:
       return read_integer(option, value, where);
+    case OptionKind::integers:
+      return read_integers(option, value, where);
+    case OptionKind::choices:
+      return read_choices(option, value, where);
     case OptionKind::seed:
       return value.as_uint(where);
     case OptionKind::number: {

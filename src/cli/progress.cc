@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cli/figures.h"
+
 namespace paceline {
 namespace {
 
@@ -23,10 +25,7 @@ std::string time_text(double seconds) {
 
 std::string grouped_number(double value) {
   if (std::abs(value) < 100) return fmt::format("{:.1f}", value);
-  std::string digits = fmt::format("{:.0f}", value);
-  const size_t first = digits[0] == '-' ? 1 : 0;
-  for (size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
-  return digits;
+  return grouped(fmt::format("{:.0f}", value));
 }
 
 std::string progress_line(std::string_view unit, int64_t done, int64_t total, double seconds) {

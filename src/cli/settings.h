@@ -10,6 +10,22 @@
 
 namespace paceline {
 
+// What bench is to measure; an empty list means the test's own sizes (bench_plan.h).
+struct BenchChoice {
+  std::string shape = {};               // empty: the model
+  std::vector<std::string> tests = {};  // by their names
+  std::vector<int64_t> prompt_tokens = {};
+  std::vector<int64_t> contexts = {};
+  std::vector<int64_t> sequences = {};
+  std::optional<int64_t> output_tokens = {};
+  std::vector<std::string> formats = {};
+  std::vector<int64_t> threads = {};
+  int64_t repetitions = 3;
+  bool roofline = false;
+  bool plan = false;     // shown, not measured
+  std::string svg = {};  // a file; empty: none
+};
+
 struct Settings {
   LoadOptions load;  // an empty model means the bundled one
   GenerateOptions generate;
@@ -46,11 +62,7 @@ struct Settings {
   std::optional<int64_t> max_num_seqs;
 
   // bench
-  std::string shape;
-  int64_t prompt_tokens = 512;
-  int64_t output_tokens = 64;
-  int64_t repetitions = 3;
-  bool bench_batch = false;
+  BenchChoice bench;
 
   // batch
   std::string input;

@@ -5,11 +5,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "paceline/error.h"
 
 namespace paceline {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
 
 std::string read_whole_file(const std::string& path) {
   constexpr size_t kMaxBytes = size_t{256} << 20;
@@ -38,6 +47,17 @@ std::string read_whole_file(const std::string& path) {
     throw Error(ErrorCode::exhausted, fmt::format("{}: more than {} MiB", name, kMaxBytes >> 20));
   }
   return text;
+}
+
+void write_whole_file(const std::string& path, const std::string& content) {
+  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
+  if (file == nullptr) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  const size_t written = std::fwrite(content.data(), 1, content.size(), file.get());
+  if (written != content.size() || std::fclose(file.release()) != 0) {
+    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
 }
 
 std::string without_final_newline(std::string text) {

@@ -1,36 +1,11 @@
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-
 #include "cli/command.h"
 #include "cli/model_opening.h"
+#include "cli/text_file.h"
 #include "cli/trace_replay.h"
 #include "cli/trace_svg.h"
 #include "cli/usage_error.h"
-#include "paceline/error.h"
 
 namespace paceline {
-namespace {
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-void write_file(const std::string& path, const std::string& content) {
-  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
-  if (file == nullptr) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
-  }
-  const size_t written = std::fwrite(content.data(), 1, content.size(), file.get());
-  if (written != content.size() || std::fclose(file.release()) != 0) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path, std::strerror(errno)));
-  }
-}
-
-}  // namespace
 
 int run_trace(const Settings& settings, Session& session) {
   if (!settings.file && session.stdin_is_terminal()) {
@@ -48,7 +23,7 @@ int run_trace(const Settings& settings, Session& session) {
   const Timeline timeline = make_timeline(trace);
   const TraceTotals totals = add_up(trace, timeline);
   if (!settings.output.empty()) {
-    write_file(settings.output, draw_trace(trace, timeline, totals));
+    write_whole_file(settings.output, draw_trace(trace, timeline, totals));
     if (!settings.quiet) session.say(totals_text(totals));
   }
   if (settings.json) {

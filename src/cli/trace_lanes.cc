@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/plot_scale.h"
 #include "cli/trace_totals.h"
 
 namespace paceline {

@@ -3,20 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "cli/plot_scale.h"
 #include "cli/trace_totals.h"
 
 namespace paceline {
 namespace {
-
-int64_t tick_distance_us(int64_t duration_us) {
-  constexpr int64_t kMostTicks = 12;
-  for (int64_t magnitude = 1;; magnitude *= 10) {
-    for (int64_t factor : {1, 2, 5}) {
-      if (factor * magnitude * kMostTicks >= duration_us) return factor * magnitude;
-    }
-  }
-}
 
 std::string time_label(int64_t time_us) {
   if (time_us % 1000 == 0) return grouped_digits(time_us / 1000) + " ms";
@@ -31,21 +24,12 @@ double TimeScale::x(int64_t time_us) const {
 }
 
 std::vector<int64_t> TimeScale::ticks_us() const {
-  const int64_t distance = tick_distance_us(duration_us_);
+  constexpr int kMostTicks = 12;
+  const double round = tick_distance(static_cast<double>(duration_us_), kMostTicks);
+  const int64_t distance = std::max<int64_t>(std::llround(round), 1);
   std::vector<int64_t> ticks;
   for (int64_t tick = 0; tick <= duration_us_; tick += distance) ticks.push_back(tick);
   return ticks;
-}
-
-double text_width(std::string_view text, double font_size) {
-  // Widths in DejaVu Sans, the widest of the fonts that the style names.
-  double width = 0;
-  for (char c : text) {
-    const bool is_narrow = std::string_view("fijlrt.,: ").find(c) != std::string_view::npos;
-    const bool is_wide = std::string_view("mwMW").find(c) != std::string_view::npos;
-    width += is_narrow ? 0.35 : (is_wide ? 0.95 : 0.61);
-  }
-  return width * font_size;
 }
 
 void draw_frame(SvgWriter& svg, const SvgBox& box, const TimeScale& scale) {
@@ -74,7 +58,7 @@ void draw_heading(SvgWriter& svg, const SvgBox& box, const PanelHeading& heading
 }
 
 void draw_times(SvgWriter& svg, const TimeScale& scale, double y) {
-  for (int64_t tick : scale.ticks_us()) svg.text("time", {scale.x(tick), y}, time_label(tick));
+  for (int64_t tick : scale.ticks_us()) svg.text("tick", {scale.x(tick), y}, time_label(tick));
 }
 
 }  // namespace paceline

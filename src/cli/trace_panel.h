@@ -49,7 +49,4 @@ void draw_heading(SvgWriter& svg, const SvgBox& box, const PanelHeading& heading
 // Times in ms, centred at the ticks, with their baseline at `y`.
 void draw_times(SvgWriter& svg, const TimeScale& scale, double y);
 
-// How wide a text will be at most: the reader's font is not known here.
-double text_width(std::string_view text, double font_size);
-
 }  // namespace paceline

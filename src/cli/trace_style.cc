@@ -1,24 +1,16 @@
 #include "cli/trace_style.h"
 
-namespace paceline {
+#include "cli/svg_style.h"
 
-const std::string_view kTraceStyle = R"svg(<style>
-text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-text { font-size: 12px; fill: #1b2430; }
-.title { font-size: 22px; font-weight: 600; }
-.figure { font-size: 22px; font-weight: 600; }
-.caption, .note, .axis, .time, .reason, .step-number { fill: #5d6878; }
-.name { font-weight: 600; }
-.axis { text-anchor: end; font-size: 11px; }
-.time { text-anchor: middle; font-size: 11px; }
+namespace paceline {
+namespace {
+
+constexpr std::string_view kLight = R"(.figure { font-size: 22px; font-weight: 600; }
+.reason, .step-number { fill: #5d6878; }
 .step-number { text-anchor: middle; font-size: 9px; }
 .reason { font-size: 10px; }
 .label { text-anchor: middle; font-size: 10px; }
-.page { fill: #ffffff; }
-.panel { fill: #f6f7f9; }
 .panel-key { fill: #f6f7f9; stroke: #aeb6c2; }
-.grid { stroke: #dfe3e9; }
-.edge { stroke: #aeb6c2; }
 .step { stroke: #e9ecf1; }
 .wait { fill: #bcc4cf; }
 .prefill { fill: #f2a541; }
@@ -38,14 +30,10 @@ text { font-size: 12px; fill: #1b2430; }
 .on-prefill { fill: #3d2600; }
 .on-again { fill: #3d2600; font-weight: 600; }
 .on-cached { fill: #ffffff; }
-@media (prefers-color-scheme: dark) {
-text { fill: #e6eaf0; }
-.caption, .note, .axis, .time, .reason, .step-number { fill: #9aa5b4; }
-.page { fill: #10141a; }
-.panel { fill: #181d25; }
+)";
+
+constexpr std::string_view kDark = R"(.reason, .step-number { fill: #9aa5b4; }
 .panel-key { fill: #181d25; stroke: #4a5462; }
-.grid { stroke: #29313c; }
-.edge { stroke: #4a5462; }
 .step { stroke: #212832; }
 .wait { fill: #4c5665; }
 .prefill { fill: #e59a38; }
@@ -62,13 +50,17 @@ text { fill: #e6eaf0; }
 .on-prefill { fill: #2a1a00; }
 .on-again { fill: #ffffff; }
 .on-cached { fill: #06121f; }
-}
-</style>
-<defs>
+)";
+
+constexpr std::string_view kPatterns = R"svg(<defs>
 <pattern id="paceline-again" width="6" height="6" patternUnits="userSpaceOnUse"
  patternTransform="rotate(45)">
 <rect class="again-ground" width="6" height="6"/><rect class="again-stripe" width="2.5" height="6"/>
 </pattern>
 </defs>)svg";
+
+}  // namespace
+
+std::string trace_style() { return svg_style(kLight, kDark) + std::string(kPatterns); }
 
 }  // namespace paceline

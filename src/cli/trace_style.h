@@ -1,12 +1,12 @@
-// The colours and fonts of a drawn trace, light and dark.
+// How a drawn trace looks.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 namespace paceline {
 
-// A style element and the definitions that it refers to. Colours are told apart with every common
-// colour vision; no variables, which converters to other formats don't know.
-extern const std::string_view kTraceStyle;
+// Style and patterns, as markup. Colours are told apart with every common colour vision; no
+// variables, which converters to other formats don't know.
+std::string trace_style();
 
 }  // namespace paceline

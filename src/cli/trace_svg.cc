@@ -77,8 +77,9 @@ void draw_totals(SvgWriter& svg, const TraceTotals& totals) {
 std::string draw_trace(const Trace& trace, const Timeline& timeline, const TraceTotals& totals) {
   const Layout layout = lay_out(trace);
   const TimeScale scale(kLeft, kPlotWidth, timeline.duration_us);
-  SvgWriter svg(kWidth, layout.height,
-                fmt::format("<title>{}</title>\n{}", xml_escape(totals_text(totals)), kTraceStyle));
+  SvgWriter svg(
+      kWidth, layout.height,
+      fmt::format("<title>{}</title>\n{}", xml_escape(totals_text(totals)), trace_style()));
   svg.rectangle("page", {0, 0, kWidth, layout.height});
   draw_totals(svg, totals);
   draw_heading(svg, layout.lanes,

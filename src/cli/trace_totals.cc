@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "cli/figures.h"
 #include "cli/progress.h"
 
 namespace paceline {
@@ -115,11 +116,6 @@ std::string totals_text(const TraceTotals& totals) {
       counted(totals.cached_tokens, "token"));
 }
 
-std::string grouped_digits(int64_t value) {
-  std::string digits = std::to_string(value);
-  const size_t first = value < 0 ? 1 : 0;
-  for (size_t i = digits.size(); i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
-  return digits;
-}
+std::string grouped_digits(int64_t value) { return grouped(std::to_string(value)); }
 
 }  // namespace paceline

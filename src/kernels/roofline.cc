@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
 
 #include "kernels/cpu/isa.h"
 
@@ -10,6 +9,7 @@ namespace paceline {
 namespace {
 
 constexpr int64_t kReadBytes = (int64_t{1} << 30) + (int64_t{256} << 20);
+constexpr int64_t kReadFloats = kReadBytes / int64_t{sizeof(float)};
 constexpr int64_t kPieceFloats = int64_t{1} << 18;
 constexpr int64_t kIterations = 200000;
 
@@ -32,48 +32,78 @@ double best_rate(double seconds, double units, Run&& run) {
   return best;
 }
 
-double measure_read(const KernelTable& kernels, ThreadPool& threads, Memory& memory,
-                    double seconds) {
-  const int64_t count = kReadBytes / int64_t{sizeof(float)};
-  const Buffer buffer(memory, static_cast<size_t>(kReadBytes));
-  auto* const floats = static_cast<float*>(buffer.get());
-  threads.parallel_for(count, kPieceFloats, [&](int64_t begin, int64_t end, int) {
-    std::fill(floats + begin, floats + end, 1.0f);
-  });
-  std::vector<float> sums(static_cast<size_t>(threads.num_threads()));
-  return best_rate(seconds, static_cast<double>(kReadBytes), [&] {
-    threads.parallel_for(count, kPieceFloats, [&](int64_t begin, int64_t end, int thread_index) {
-      sums[static_cast<size_t>(thread_index)] += kernels.read(floats + begin, end - begin);
-    });
-  });
-}
+// A register-only run of the instruction.
+struct ProductRun {
+  float (*run)(int64_t iterations, float seed);
+  int64_t operations;  // of one iteration
+};
 
-double measure_run(float (*run)(int64_t, float), int64_t flops, ThreadPool& threads,
-                   double seconds) {
-  std::vector<float> results(static_cast<size_t>(threads.num_threads()));
-  const double units = static_cast<double>(flops * kIterations * threads.num_threads());
-  return best_rate(seconds, units, [&] {
-    threads.run_on_all([&](int thread_index) {
-      results[static_cast<size_t>(thread_index)] += run(kIterations, 1e-3f);
-    });
-  });
+ProductRun product_run(const KernelTable& kernels, ProductKind kind) {
+  switch (kind) {
+    case ProductKind::f32:
+      return {kernels.run_f32, kernels.run_f32_flops};
+    case ProductKind::bf16:
+      return {kernels.run_bf16, kernels.run_bf16_flops};
+    case ProductKind::int8:
+      break;
+  }
+  return {kernels.run_int8, kernels.run_int8_ops};
 }
 
 }  // namespace
 
-Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds) {
-  const KernelTable& kernels = kernel_table(isa);
-  return {measure_read(kernels, threads, memory, seconds),
-          measure_run(kernels.run_bf16, kernels.run_bf16_flops, threads, seconds),
-          measure_run(kernels.run_f32, kernels.run_f32_flops, threads, seconds),
-          measure_run(kernels.run_int8, kernels.run_int8_ops, threads, seconds)};
+std::string_view product_instruction(Isa isa, ProductKind kind) {
+  const bool has_fma = isa != Isa::baseline;
+  const std::string_view f32 = has_fma ? "fp32 FMA" : "fp32 multiply and add";
+  if (kind == ProductKind::f32) return f32;
+  if (kind == ProductKind::bf16) {
+    if (isa == Isa::amx) return "AMX tiles";
+    return isa == Isa::avx512bf16 ? "vdpbf16ps" : f32;
+  }
+  const bool has_vnni = isa != Isa::baseline && isa != Isa::avx2 && isa != Isa::avx512;
+  return has_vnni ? "vpdpbusd" : "pmaddwd";
 }
 
-double measure_vdpbf16ps_flops_per_s(ThreadPool& threads, double seconds) {
-  const auto isas = available_isas();
-  if (std::find(isas.begin(), isas.end(), Isa::avx512bf16) == isas.end()) return 0.0;
-  const KernelTable& kernels = kernel_table(Isa::avx512bf16);
-  return measure_run(kernels.run_bf16, kernels.run_bf16_flops, threads, seconds);
+RooflineMeter::RooflineMeter(Isa isa, ThreadPool& threads, Memory& memory)
+    : isa_(isa),
+      threads_(threads),
+      memory_(memory),
+      results_(static_cast<size_t>(threads.num_threads())) {}
+
+double RooflineMeter::read_bytes_per_s(double seconds) {
+  const bool is_first = !buffer_.has_value();
+  if (is_first) buffer_.emplace(memory_, static_cast<size_t>(kReadBytes));
+  auto* const floats = static_cast<float*>(buffer_->get());
+  if (is_first) {
+    threads_.parallel_for(kReadFloats, kPieceFloats, [&](int64_t begin, int64_t end, int) {
+      std::fill(floats + begin, floats + end, 1.0f);
+    });
+  }
+  const KernelTable& kernels = kernel_table(isa_);
+  return best_rate(seconds, static_cast<double>(kReadBytes), [&] {
+    threads_.parallel_for(kReadFloats, kPieceFloats, [&](int64_t begin, int64_t end, int thread) {
+      results_[static_cast<size_t>(thread)] += kernels.read(floats + begin, end - begin);
+    });
+  });
+}
+
+double RooflineMeter::operations_per_s(ProductKind kind, double seconds) {
+  const ProductRun product = product_run(kernel_table(isa_), kind);
+  const double units =
+      static_cast<double>(product.operations * kIterations * threads_.num_threads());
+  return best_rate(seconds, units, [&] {
+    threads_.run_on_all([&](int thread) {
+      results_[static_cast<size_t>(thread)] += product.run(kIterations, 1e-3f);
+    });
+  });
+}
+
+Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds) {
+  RooflineMeter meter(isa, threads, memory);
+  return {.read_bytes_per_s = meter.read_bytes_per_s(seconds),
+          .bf16_flops_per_s = meter.operations_per_s(ProductKind::bf16, seconds),
+          .f32_flops_per_s = meter.operations_per_s(ProductKind::f32, seconds),
+          .int8_ops_per_s = meter.operations_per_s(ProductKind::int8, seconds)};
 }
 
 }  // namespace paceline

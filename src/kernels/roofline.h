@@ -1,24 +1,48 @@
 // Roofline is what this machine can do at best, measured now: the yardstick of every benchmark.
 #pragma once
 
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include "kernels/backend.h"
 
 namespace paceline {
 
-struct Roofline {
-  double read_bytes_per_s = 0.0;  // all threads summing a buffer larger than the caches
-  double bf16_flops_per_s = 0.0;  // all threads, the instruction that bfloat16 products use
-  double f32_flops_per_s = 0.0;   // the same for float32
-  double int8_ops_per_s = 0.0;    // and for 8-bit integers
+// What products multiply; their instructions differ.
+enum class ProductKind : uint8_t { f32, bf16, int8 };
+
+// The instruction that products of an instruction set are made of: "vdpbf16ps".
+std::string_view product_instruction(Isa isa, ProductKind kind);
+
+// Measures one limit at a time, each in about the seconds given and as the best of several runs.
+// The threads and the memory must outlive it.
+class RooflineMeter {
+ public:
+  RooflineMeter(Isa isa, ThreadPool& threads, Memory& memory);
+
+  // All threads sum a buffer larger than the caches. It takes more than 1 GiB, which is kept for
+  // the next time; throws Error exhausted when there is none.
+  double read_bytes_per_s(double seconds);
+  // All threads run the instruction that such products use.
+  double operations_per_s(ProductKind kind, double seconds);
+
+ private:
+  Isa isa_;
+  ThreadPool& threads_;
+  Memory& memory_;
+  std::optional<Buffer> buffer_;
+  std::vector<float> results_;  // one a thread, so that no work is in vain
 };
 
-// Takes about `seconds` for each of the four and more than 1 GiB of memory while it runs. Throws
-// Error exhausted when there is none.
-Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds);
+struct Roofline {
+  double read_bytes_per_s = 0.0;
+  double bf16_flops_per_s = 0.0;
+  double f32_flops_per_s = 0.0;
+  double int8_ops_per_s = 0.0;
+};
 
-// What vdpbf16ps, the processor's own instruction for bfloat16 products, does at best in about
-// `seconds`; 0 where there is none. On processors that start it every other cycle choose_isa()
-// takes float32 multiply-adds, which are faster.
-double measure_vdpbf16ps_flops_per_s(ThreadPool& threads, double seconds);
+// All four, each in about `seconds`.
+Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds);
 
 }  // namespace paceline

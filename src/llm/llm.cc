@@ -2,28 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "base/error.h"
 #include "base/system_memory.h"
 #include "llm/llm_state.h"
+#include "load/processor_name.h"
 #include "load/weight_info.h"
 #include "text/make_request.h"
 
 namespace paceline {
 namespace {
-
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    const size_t colon = line.find(':');
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return line.substr(std::min(colon + 2, line.size()));
-    }
-  }
-  return "unknown";
-}
 
 const Tokenizer& tokenizer_of(const LoadedModel& model) {
   if (model.tokenizer) return *model.tokenizer;

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,10 @@ std::string sample_text(const OptionDef& option) {
       return "1=1";
     case OptionKind::bytes:
       return "1M";
+    case OptionKind::choices:
+      return fmt::format("{0},{0}", split_words(option.choices).front());
     case OptionKind::integer:
+    case OptionKind::integers:
       return std::to_string(static_cast<int64_t>(option.limits.min));
     default:
       return "1";
@@ -42,12 +46,15 @@ TEST(OptionTable, EveryOptionCanBeSet) {
   }
 }
 
-TEST(OptionTable, NoTwoOptionsShareAFlag) {
-  std::map<std::string, std::string_view> owners;
-  for (const OptionDef& option : option_table()) {
-    for (const std::string& flag : flags_of(option)) {
-      EXPECT_TRUE(owners.emplace(flag, option.name).second)
-          << flag << ": " << option.name << " and " << owners[flag];
+TEST(OptionTable, NoTwoOptionsOfACommandShareAFlag) {
+  for (const CommandDef& command : command_table()) {
+    std::map<std::string, std::string_view> owners;
+    for (const OptionDef& option : option_table()) {
+      if (!contains(option.commands, command.id)) continue;
+      for (const std::string& flag : flags_of(option)) {
+        EXPECT_TRUE(owners.emplace(flag, option.name).second)
+            << command.name << " " << flag << ": " << option.name << " and " << owners[flag];
+      }
     }
   }
 }
@@ -57,7 +64,9 @@ TEST(OptionTable, EveryOptionIsDocumented) {
     EXPECT_TRUE(option.help.ends_with('.')) << option.name;
     EXPECT_NE(option.commands, 0u) << option.name;
     EXPECT_EQ(takes_value(option), !option.placeholder.empty()) << option.name;
-    EXPECT_EQ(option.kind == OptionKind::choice, !option.choices.empty()) << option.name;
+    const bool has_choices =
+        option.kind == OptionKind::choice || option.kind == OptionKind::choices;
+    EXPECT_EQ(has_choices, !option.choices.empty()) << option.name;
   }
 }
 
@@ -68,6 +77,12 @@ TEST(OptionTable, NamesComeFromOneDefinition) {
   EXPECT_EQ(environment_name(option), "PACELINE_MAX_TOKENS");
   EXPECT_EQ(field_name(option), "max_tokens");
   EXPECT_EQ(find_option("max_tokns"), nullptr);
+}
+
+TEST(OptionTable, ACommandMayHaveItsOwnOptionOfAName) {
+  EXPECT_EQ(find_option("threads", CommandId::bench)->kind, OptionKind::integers);
+  EXPECT_EQ(find_option("threads", CommandId::serve)->kind, OptionKind::integer);
+  EXPECT_FALSE(contains(find_option("threads", CommandId::serve)->commands, CommandId::bench));
 }
 
 TEST(Help, ShowsEveryOptionOfACommand) {

@@ -65,6 +65,29 @@ TEST(ParseOptionValue, TypesHaveShortNames) {
   EXPECT_THAT(message_of([] { parse("dtype", {"i32"}); }), HasSubstr("found \"i32\""));
 }
 
+TEST(ParseOptionValue, ReadsLists) {
+  using Integers = std::vector<int64_t>;
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(std::get<Integers>(parse("prompt-tokens", {"128,512"})), Integers({128, 512}));
+  EXPECT_EQ(std::get<Integers>(parse("prompt-tokens", {"1", "7"})), Integers({7}));
+  EXPECT_EQ(std::get<Integers>(read("prompt-tokens", "[128, 512]")), Integers({128, 512}));
+  EXPECT_EQ(std::get<Integers>(read("prompt-tokens", "64")), Integers({64}));
+  EXPECT_EQ(std::get<Texts>(parse("formats", {"bf16,q4"})), Texts({"bf16", "q4"}));
+  EXPECT_EQ(std::get<Texts>(read("formats", R"(["q8"])")), Texts({"q8"}));
+  EXPECT_EQ(std::get<Texts>(parse("formats", {"bfloat16,f32"})), Texts({"bf16", "f32"}));
+  EXPECT_EQ(std::get<Texts>(read("formats", R"(["float16"])")), Texts({"f16"}));
+  EXPECT_EQ(
+      message_of([] { parse("prompt-tokens", {"128,,512"}); }),
+      "--prompt-tokens: found \"\", expected integers from 1 to 1000000, separated by commas");
+  EXPECT_EQ(message_of([] { parse("sequences", {"8,2000"}); }),
+            "--sequences: found \"2000\", expected integers from 1 to 1024, separated by commas");
+  EXPECT_EQ(message_of([] { parse("formats", {"bf16,q5"}); }),
+            "--formats: found \"q5\", expected one of f32, f16, bf16, q8, q4; did you mean q8?");
+  EXPECT_EQ(
+      message_of([] { read("contexts", "[1, \"x\"]"); }),
+      "contexts[1]: found a string, expected integers from 1 to 1000000, separated by commas");
+}
+
 TEST(ParseOptionValue, TheLastOfSeveralCounts) {
   EXPECT_EQ(std::get<int64_t>(parse("max-tokens", {"17", "18"})), 18);
 }

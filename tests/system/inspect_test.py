@@ -1,4 +1,4 @@
-"""`paceline inspect` and `paceline bench`."""
+"""`paceline inspect`."""
 import json
 import re
 import struct
@@ -65,28 +65,6 @@ class InspectTest(ProgramTest):
         for part in ["Configuration", "qwen3", "Tensors", "embed_tokens.weight", "4099 x 384", "Memory for 1 sequence",
                      "keys and values", "in all"]:
             self.assertIn(part, text)
-
-
-class BenchTest(ProgramTest):
-    def test_reports_speed_and_share_of_the_roofline(self):
-        options = ["-m", self.tiny_model(), "--load-format", "dummy", "--prompt-tokens", "64", "--output-tokens", "8",
-                   "--repetitions", "1"]
-        report = json.loads(self.succeed("bench", "--json", *options).stdout)
-        self.assertEqual([r["test"] for r in report["results"]], ["prefill", "decode"])
-        prefill, decode = report["results"]
-        self.assertEqual((prefill["tokens"], decode["tokens"]), (64, 8))
-        # 2 layers: attention 32 x (2 x 64 + 2 x 32), MLP 3 x 32 x 64
-        weights = 2 * (32 * 192 + 3 * 32 * 64)
-        self.assertAlmostEqual(prefill["flops_per_second"] / prefill["tokens_per_second"], 2 * weights, delta=1)
-        self.assertAlmostEqual(decode["bytes_per_second"] / decode["tokens_per_second"], 4 * (weights + 300 * 32), delta=1)
-        for result, rate in [(prefill, "flops_per_second"), (decode, "bytes_per_second")]:
-            self.assertGreater(result["tokens_per_second"], 0)
-            self.assertAlmostEqual(result["fraction"], result[rate] / result["roofline_" + rate], places=3)
-        message = self.fail_with(1, "bench", *options[:4], "--prompt-tokens=500")
-        self.assertIn("--prompt-tokens 500", message)
-        table = self.succeed("bench", *options).stdout
-        for part in ["model", "prefill 64", "decode 8", "GFLOP/s", "GB/s", "%"]:
-            self.assertIn(part, table)
 
 
 if __name__ == "__main__":

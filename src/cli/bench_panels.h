@@ -1,0 +1,37 @@
+// The panels of bench's picture: each draws itself into a box that the page gives it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_measure.h"
+#include "cli/svg_writer.h"
+
+namespace paceline {
+
+using BenchReports = std::vector<BenchReport>;
+
+// The colour of a variant, by its place among the reports; and a mark for each test.
+std::string variant_class(size_t report_index);
+void draw_mark(SvgWriter& svg, BenchTest test, SvgPoint center);
+
+// Operations per second by operations per byte of weights, under the ceilings of this machine.
+void draw_roofline(SvgWriter& svg, const BenchReports& reports, const SvgBox& box);
+
+// How the time of a test grows with one of its sizes, the others being equal.
+enum class BenchAxis : uint8_t { prompt_tokens, sequences };
+struct GrowthPanel {
+  BenchTest test = BenchTest::prefill;
+  BenchAxis axis = BenchAxis::prompt_tokens;
+  bool operator==(const GrowthPanel&) const = default;
+};
+// A panel for each test and axis with two values or more.
+std::vector<GrowthPanel> growth_panels(const BenchReports& reports);
+void draw_growth(SvgWriter& svg, const BenchReports& reports, const GrowthPanel& panel,
+                 const SvgBox& box);
+
+// Time to load and resident memory, a bar each for every variant.
+void draw_loading(SvgWriter& svg, const BenchReports& reports, const SvgBox& box);
+
+}  // namespace paceline

@@ -1,0 +1,188 @@
+#include "cli/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/json_writer.h"
+#include "cli/figures.h"
+#include "cli/model_opening.h"
+
+namespace paceline {
+namespace {
+
+std::string_view operations_unit(ProductKind kind) {
+  return kind == ProductKind::int8 ? "OP/s" : "FLOP/s";
+}
+
+std::string counted_threads(int64_t count) {
+  return fmt::format("{} thread{}", count, count == 1 ? "" : "s");
+}
+
+std::string roofline_text(const MachineReport& machine) {
+  const Roofline& roofline = *machine.roofline;
+  const auto line = [&](std::string_view what, std::string_view with, const std::string& rate) {
+    return fmt::format("  {:<20}{:>14}{}{}\n", what, rate, with.empty() ? "" : "  ", with);
+  };
+  const auto products = [&](std::string_view what, ProductKind kind, double rate) {
+    return line(what, product_instruction(machine.isa, kind),
+                figure_of(rate, operations_unit(kind)));
+  };
+  std::string text = "\n" + line("read bandwidth", "", figure_of(roofline.read_bytes_per_s, "B/s"));
+  text += products("bfloat16 products", ProductKind::bf16, roofline.bf16_flops_per_s);
+  if (machine.vdpbf16ps_flops_per_s > 0) {
+    text += line("", "vdpbf16ps, not in use", figure_of(machine.vdpbf16ps_flops_per_s, "FLOP/s"));
+  }
+  text += products("float32 products", ProductKind::f32, roofline.f32_flops_per_s);
+  return text + products("8-bit products", ProductKind::int8, roofline.int8_ops_per_s);
+}
+
+// A test's own figure as a phrase.
+std::string figure_phrase(std::string_view key, double value, const BenchRow& row) {
+  if (key == "total_tokens_per_second") return figure(value) + " tok/s with prompts";
+  if (key == "prompts_per_second") return figure(value) + " prompts/s";
+  if (key == "alone_seconds") return fmt::format("alone {}", duration_figure(value));
+  if (key == "unloaded_step_seconds") return fmt::format("a step {}", duration_figure(value));
+  if (key == "longest_gap_seconds") return fmt::format("longest gap {}", duration_figure(value));
+  if (key == "cold_seconds") {
+    return fmt::format("cold {}, {} times", duration_figure(value),
+                       figure(value / row.unit_seconds));
+  }
+  const std::string bytes = bytes_text(value);
+  if (key == "bytes_per_waiting_sequence") return bytes + " a waiting sequence";
+  if (key == "bytes_per_running_sequence") return bytes + " a running one";
+  return bytes + " a token of the cache";
+}
+
+std::string row_text(const BenchReport& report, const BenchRow& row) {
+  const bool by_rate = row.limit == BenchLimit::operations;
+  const std::string_view unit = by_rate ? operations_unit(report.products.kind) : "B/s";
+  const bool is_timed = row.tokens > 0;
+  const auto if_timed = [is_timed](std::string text) { return is_timed ? text : std::string("-"); };
+  const double reached = by_rate ? row.operations : row.read_bytes;
+  const double ceiling = by_rate ? row.ceilings.operations : row.ceilings.read_bytes;
+  std::string notes;
+  for (const auto& [key, value] : row.figures) {
+    notes += (notes.empty() ? "" : ", ") + figure_phrase(key, value, row);
+  }
+  if (row.vector_fraction > 0 && by_rate) {
+    notes += fmt::format("{}{} of {}", notes.empty() ? "" : ", ", share_figure(row.vector_fraction),
+                         product_instruction(*report.products.vector_isa, report.products.kind));
+  }
+  return fmt::format(
+      "  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}{}\n", bench_run_name(row.run),
+      if_timed(figure(row.tokens)), if_timed(duration_figure(row.unit_seconds)),
+      if_timed(figure_of(reached, unit)), if_timed(figure_of(ceiling, unit)),
+      if_timed(std::string(limit_name(report, row))), if_timed(share_figure(row.fraction)),
+      row.runs, notes.empty() ? "" : "  " + notes);
+}
+
+std::string report_text(const BenchReport& report) {
+  std::string text =
+      fmt::format("\n{}, {}, {}: {} in {}, {} resident, {} of weights\n", report.name,
+                  report.weight_format, counted_threads(report.threads),
+                  report.made_up ? "made up" : "loaded", duration_figure(report.load_seconds),
+                  bytes_text(static_cast<double>(std::max<int64_t>(report.resident_bytes, 0))),
+                  bytes_text(static_cast<double>(report.weight_bytes)));
+  for (const std::string& note : report.notes) text += fmt::format("  ({})\n", note);
+  text += fmt::format("  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}\n", "test", "tok/s",
+                      "time", "reached", "limit", "", "share", "runs");
+  for (const BenchRow& row : report.rows) text += row_text(report, row);
+  return text;
+}
+
+void write_roofline(const MachineReport& machine, JsonWriter& writer) {
+  if (!machine.roofline) return;
+  const Roofline& roofline = *machine.roofline;
+  writer.key("roofline").begin_object();
+  writer.member("read_bytes_per_second", roofline.read_bytes_per_s);
+  writer.member("bf16_flops_per_second", roofline.bf16_flops_per_s);
+  writer.member("f32_flops_per_second", roofline.f32_flops_per_s);
+  writer.member("int8_operations_per_second", roofline.int8_ops_per_s);
+  writer.member("bf16_instruction", product_instruction(machine.isa, ProductKind::bf16));
+  writer.member("f32_instruction", product_instruction(machine.isa, ProductKind::f32));
+  writer.member("int8_instruction", product_instruction(machine.isa, ProductKind::int8));
+  if (machine.vdpbf16ps_flops_per_s > 0) {
+    writer.member("vdpbf16ps_flops_per_second", machine.vdpbf16ps_flops_per_s);
+  }
+  writer.end_object();
+}
+
+void write_model(const BenchReport& report, JsonWriter& writer) {
+  writer.member("model", report.name).member("dtype", report.dtype);
+  writer.member("weight_format", report.weight_format).member("threads", report.threads);
+}
+
+void write_variant(const BenchReport& report, JsonWriter& writer) {
+  writer.begin_object();
+  write_model(report, writer);
+  writer.member("weights_made_up", report.made_up).member("load_seconds", report.load_seconds);
+  writer.member("resident_bytes", report.resident_bytes);
+  writer.member("weight_bytes", report.weight_bytes);
+  writer.member("decode_bytes", report.decode_bytes);
+  writer.key("notes").begin_array();
+  for (const std::string& note : report.notes) writer.string(note);
+  writer.end_array().end_object();
+}
+
+void write_speed(const BenchReport& report, const BenchRow& row, JsonWriter& writer) {
+  writer.member("tokens_per_second", row.tokens).member("seconds", row.unit_seconds);
+  writer.member("flops_per_second", row.operations);
+  writer.member("bytes_per_second", row.read_bytes);
+  writer.member("roofline_flops_per_second", row.ceilings.operations);
+  writer.member("roofline_bytes_per_second", row.ceilings.read_bytes);
+  writer.member("limit", limit_name(report, row)).member("fraction", row.fraction);
+  if (row.vector_fraction <= 0) return;
+  writer.member("vector_instruction",
+                product_instruction(*report.products.vector_isa, report.products.kind));
+  writer.member("vector_flops_per_second", row.ceilings.vector_operations);
+  writer.member("vector_fraction", row.vector_fraction);
+}
+
+void write_row(const BenchReport& report, const BenchRow& row, JsonWriter& writer) {
+  writer.begin_object();
+  write_model(report, writer);
+  const bool decodes = row.run.test == BenchTest::decode;
+  writer.member("test", bench_test_name(row.run.test));
+  writer.member(decodes ? "context" : "prompt_tokens", row.run.prompt_tokens);
+  writer.member("output_tokens", row.run.output_tokens);
+  writer.member("sequences", row.run.sequences);
+  writer.member("tokens", decodes ? row.run.output_tokens : row.run.prompt_tokens);
+  writer.member("runs", row.runs);
+  if (row.tokens > 0) write_speed(report, row, writer);
+  for (const auto& [key, value] : row.figures) writer.member(key, value);
+  writer.end_object();
+}
+
+}  // namespace
+
+std::string_view limit_name(const BenchReport& report, const BenchRow& row) {
+  if (row.limit == BenchLimit::bandwidth) return "read bandwidth";
+  return product_instruction(report.products.isa, report.products.kind);
+}
+
+std::string bench_text(const MachineReport& machine, const std::vector<BenchReport>& reports) {
+  std::string text = fmt::format("{}, {}\n", machine.processor, isa_name(machine.isa));
+  if (machine.roofline) text += roofline_text(machine);
+  for (const BenchReport& report : reports) text += report_text(report);
+  return text;
+}
+
+std::string bench_json(const MachineReport& machine, const std::vector<BenchReport>& reports) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("machine", machine.processor);
+  writer.member("instruction_set", isa_name(machine.isa)).member("threads", machine.threads);
+  write_roofline(machine, writer);
+  writer.key("variants").begin_array();
+  for (const BenchReport& report : reports) write_variant(report, writer);
+  writer.end_array().key("results").begin_array();
+  for (const BenchReport& report : reports) {
+    for (const BenchRow& row : report.rows) write_row(report, row, writer);
+  }
+  writer.end_array().end_object();
+  return json + "\n";
+}
+
+}  // namespace paceline

@@ -1,0 +1,70 @@
+#include "cli/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace paceline {
+namespace {
+
+constexpr int kDigits = 3;
+constexpr int kMostDecimals = 6;
+
+// The power of ten of the first digit that counts, after rounding to three of them.
+int leading_power(double value) {
+  const double size = std::abs(value);
+  if (size == 0) return 0;
+  const int power = static_cast<int>(std::floor(std::log10(size)));
+  // 9.996 has one more digit before its point once it is rounded.
+  const double scaled = size / std::pow(10.0, power - (kDigits - 1));
+  return std::round(scaled) >= std::pow(10.0, kDigits) ? power + 1 : power;
+}
+
+std::string with_prefix(double value, std::string_view unit, int power_of_1000) {
+  static constexpr std::array<std::string_view, 9> kPrefixes = {"n", "µ", "m", "", "k",
+                                                                "M", "G", "T", "P"};
+  constexpr int kOne = 3;
+  const int last = static_cast<int>(kPrefixes.size()) - 1 - kOne;
+  const int power = std::clamp(power_of_1000, -kOne, last);
+  return fmt::format("{} {}{}", figure(value / std::pow(1000.0, power)),
+                     kPrefixes[static_cast<size_t>(power + kOne)], unit);
+}
+
+int power_of_1000(double value) { return static_cast<int>(std::floor(leading_power(value) / 3.0)); }
+
+}  // namespace
+
+std::string grouped(std::string digits) {
+  const size_t first = digits[0] == '-' ? 1 : 0;
+  const size_t end = std::min(digits.find('.'), digits.size());
+  for (size_t i = end; i > first + 3; i -= 3) digits.insert(i - 3, 1, ',');
+  return digits;
+}
+
+std::string figure(double value) {
+  if (!std::isfinite(value)) return "-";
+  const int decimals = std::clamp(kDigits - 1 - leading_power(value), 0, kMostDecimals);
+  return grouped(fmt::format("{:.{}f}", value, value == 0 ? 0 : decimals));
+}
+
+std::string figure_of(double value, std::string_view unit) {
+  if (!std::isfinite(value)) return "-";
+  return with_prefix(value, unit, std::max(power_of_1000(value), 0));
+}
+
+std::string duration_figure(double seconds) {
+  if (!std::isfinite(seconds)) return "-";
+  if (seconds == 0) return "0 s";
+  return with_prefix(seconds, "s", std::min(power_of_1000(seconds), 0));
+}
+
+std::string share_figure(double fraction) {
+  if (!std::isfinite(fraction)) return "-";
+  const double percent = 100 * fraction;
+  if (std::abs(percent) < 9.95) return fmt::format("{:.1f}%", percent);
+  return grouped(fmt::format("{:.0f}", percent)) + "%";
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// PlotLabels writes labels beside points where there is room, and leaves out those that find none.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/svg_writer.h"
+
+namespace paceline {
+
+class PlotLabels {
+ public:
+  // Labels stay within `box`.
+  PlotLabels(SvgWriter& svg, const SvgBox& box) : svg_(svg), box_(box) {}
+
+  // Nothing may be written over it.
+  void keep_clear(const SvgBox& taken) { taken_.push_back(taken); }
+  // Right of the point, left of it, above or below, whichever is free first; false: nowhere.
+  bool place(std::string_view text, SvgPoint at);
+  // Above a line that is level or rises to the right, as near to `from` as there is room.
+  bool place_along(std::string_view text, SvgPoint from, SvgPoint to);
+
+ private:
+  bool write_if_free(std::string_view text, const SvgBox& box);
+  bool is_free(const SvgBox& wanted) const;
+
+  SvgWriter& svg_;
+  SvgBox box_;
+  std::vector<SvgBox> taken_;
+};
+
+}  // namespace paceline

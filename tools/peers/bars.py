@@ -1,0 +1,61 @@
+"""What Paceline must reach beside the peer, and whether it does."""
+import statistics
+from dataclasses import dataclass
+
+PREFILL_RATIO, PREFILL_RATIO_BF16 = 1.8, 1.5
+DECODE_RATIO = 1.15
+TOTAL_RATIO, TOTAL_SEQUENCES = 3.5, 32
+# Of the bandwidth at which all threads read: whoever decodes at this share needs no ratio.
+BANDWIDTH_SHARE = {"BF16": 0.92, "Q8_0": 0.90, "Q4_0": 0.85, "Q4_K_M": 0.80}
+
+
+@dataclass(frozen=True)
+class Bar:
+    ratio: float | None = None  # None: nothing is asked
+    share: float | None = None  # of the roofline, which is enough as well
+
+    def __str__(self):
+        if self.ratio is None:
+            return "-"
+        return f"{self.ratio:.2f}" + (f" or {100 * self.share:.0f} %" if self.share else "")
+
+
+def bar_of(test, wanted, sequences=1):
+    """The bar of a test (prefill, decode, total, memory) on a file of the format `wanted`."""
+    if test == "prefill":
+        return Bar(PREFILL_RATIO_BF16 if wanted == "BF16" else PREFILL_RATIO)
+    if test == "decode" and sequences == 1:
+        return Bar(DECODE_RATIO, BANDWIDTH_SHARE.get(wanted))
+    if test == "total" and sequences >= TOTAL_SEQUENCES:
+        return Bar(TOTAL_RATIO)
+    return Bar()
+
+
+@dataclass(frozen=True)
+class Judged:
+    ratio: float
+    passes: bool
+    text: str
+
+
+def judge(bar, ours, theirs, share=None):
+    """`ours`, `theirs`: rates of runs that took turns; medians count. `share`: what ours reach of the roofline."""
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    if bar.ratio is None:
+        return Judged(ratio, True, "-")
+    if ratio >= bar.ratio:
+        return Judged(ratio, True, "pass")
+    if bar.share is not None and share is not None and share >= bar.share:
+        return Judged(ratio, True, "pass (bandwidth)")
+    return Judged(ratio, False, "MISS")
+
+
+def judge_memory(ours_bytes, theirs_bytes):
+    """No more than the peer."""
+    ratio = ours_bytes / theirs_bytes
+    return Judged(ratio, ratio <= 1.0, "pass" if ratio <= 1.0 else "MISS")
+
+
+def spread(values):
+    """How far apart runs were: (largest - smallest) / median."""
+    return (max(values) - min(values)) / statistics.median(values)

@@ -1,0 +1,73 @@
+"""The peer's best settings, found by trying: one thing after the other, each against the best so far, taking turns."""
+import json
+
+TRIES = 2
+HOPELESS = 0.85  # of the best: not tried a second time
+
+# The first of each is where the search begins; flash attention and cache types matter beside caches, ubatch (tokens
+# computed together) beside prompts, the unified cache beside other sequences.
+FOR_PREFILL = {"flash": (True, False), "repacked": (True, False), "ubatch": (512, 128), "cache": ("f16", "bf16")}
+FOR_DECODE = {"flash": (True, False), "repacked": (True, False), "cache": ("f16", "bf16")}
+FOR_BATCH = {"flash": (True, False), "unified": (False, True), "ubatch": (512, 2048), "repacked": (True, False),
+             "cache": ("f16", "bf16")}
+CHOICES = {"prefill": FOR_PREFILL, "decode": FOR_DECODE, "batch": FOR_BATCH}
+PLAIN = ("F32", "F16", "BF16")  # nothing of these is ever repacked
+
+
+def choices_for(kind, wanted):
+    return {**CHOICES[kind], "repacked": (False,)} if wanted in PLAIN else CHOICES[kind]
+
+
+def compare(best, other, rate_of):
+    """Whether `other` is faster at its best try."""
+    rates = {True: [], False: []}
+    for _ in range(TRIES):
+        rates[False].append(rate_of(best))
+        rates[True].append(rate_of(other))
+        if rates[True][0] < HOPELESS * rates[False][0]:
+            break
+    return max(rates[True]) > max(rates[False])
+
+
+def search(choices, rate_of):
+    best = {name: values[0] for name, values in choices.items()}
+    for name, values in choices.items():
+        for value in values[1:]:
+            other = {**best, name: value}
+            if compare(best, other, rate_of):
+                best = other
+    return best
+
+
+def shorter(test):
+    """A test that takes less time and likes the same settings."""
+    if test["kind"] == "decode":
+        return {**test, "output": min(test["output"], 32)}
+    if test["kind"] == "batch":
+        return {**test, "prompt": max(1, test["prompt"] // 2), "output": min(test["output"], 16)}
+    return test
+
+
+class Remembered:
+    """Settings that were found before, in a file beside the models."""
+
+    def __init__(self, path):
+        self.path = path
+        self.known = json.loads(path.read_text()) if path.exists() else {}
+
+    def get(self, key):
+        return self.known.get(key)
+
+    def keep(self, key, settings):
+        self.known[key] = settings
+        self.path.write_text(json.dumps(self.known, indent=1) + "\n")
+
+
+def words(settings):
+    """Settings for people."""
+    said = [f"flash attention {'on' if settings['flash'] else 'off'}", f"{settings['cache']} cache"]
+    if "unified" in settings:
+        said.append("one cache for all" if settings["unified"] else "a cache for each sequence")
+    if "ubatch" in settings:
+        said.append(f"ubatch {settings['ubatch']}")
+    return ", ".join(said + ["weights repacked" if settings["repacked"] else "weights as in the file"])
