@@ -34,14 +34,21 @@ std::string digest_of(const fs::path& path) {
   return hex(siphash128_bytes(kNoSecret, MappedFile(path).bytes()));
 }
 
+// One name for what has several.
+std::string_view activations_name(std::string_view activations) {
+  if (activations == "auto") return "int8";
+  const auto dtype = parse_dtype(activations);
+  return dtype ? dtype_name(*dtype) : activations;
+}
+
 }  // namespace
 
 std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                               const LoadOptions& options, Hash128 weights) {
-  std::string text =
-      fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe, hex(weights),
-                  isa_name(model.isa), dtype_name(model.weight_dtype), options.quantize,
-                  options.activations, dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
+  std::string text = fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe,
+                                 hex(weights), isa_name(model.isa), dtype_name(model.weight_dtype),
+                                 options.quantize, activations_name(options.activations),
+                                 dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
   for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
   const Hash128 all = siphash128_bytes(kNoSecret, std::as_bytes(std::span(text)));

@@ -49,6 +49,15 @@ TEST_F(Fingerprint, is_one_name_for_what_gives_the_same_bits) {
             usual);
 }
 
+TEST_F(Fingerprint, is_one_for_all_names_of_a_setting) {
+  const auto of = [&](const std::string& activations) {
+    return fingerprint([&](LoadOptions& options) { options.activations = activations; });
+  };
+  EXPECT_EQ(of("bf16"), of("bfloat16"));
+  EXPECT_EQ(of("int8"), of("auto"));
+  EXPECT_NE(of("int8"), of("bf16"));
+}
+
 TEST_F(Fingerprint, is_another_for_what_may_not) {
   const std::string usual = fingerprint();
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = "bfloat16"; }), usual);
