@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 
 #include "base/error.h"
@@ -295,9 +296,14 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->threads = std::make_unique<ThreadPool>(options.num_threads);
   model->isa = choose_isa();
   model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
-  model->tokenizer = load_tokenizer_if_present(files);
+  auto tokenizer =
+      std::async(std::launch::async, [&files] { return load_tokenizer_if_present(files); });
+  // Beside weights that are only mapped the tokenizer takes longest. Else what is wrong with it is
+  // said before the weights are read.
+  if (options.weights_cache.empty()) model->tokenizer = tokenizer.get();
   model->has_chat_template = carries_chat_template(files);
   const auto weights = load_decoder(*model, source, options);
+  if (tokenizer.valid()) model->tokenizer = tokenizer.get();
   model->weight_bytes = model->memory.stats().active_bytes + mapped_bytes(*model);
   model->memory.clear_cache();
   const int64_t vocab_size = model->decoder->config().vocab_size;
