@@ -78,7 +78,7 @@ bench: ## Speed against the roofline, then the kernel benchmarks
 	$(DEPS) build bench
 	$(CONFIGURE) release -DPACELINE_BENCH=ON
 	$(BUILD) release --target paceline paceline_bench
-	build/release/paceline bench
+	build/release/paceline bench --roofline
 	@for bench in build/release/bench/paceline_bench_*; do echo "$$bench"; "$$bench" || exit 1; done
 
 bench-batch: ## Batches: tokens per second by size, classification, cached prefixes, gaps beside a prefill, memory

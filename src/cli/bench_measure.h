@@ -40,14 +40,14 @@ struct BenchRow {
   BenchLimit limit = BenchLimit::operations;
   double fraction = 0;         // of the limit
   double vector_fraction = 0;  // of the vector instruction's rate
-  std::vector<std::pair<std::string_view, double>> figures = {};
+  std::vector<std::pair<std::string_view, double>> figures;
 };
 
 // What products of the model multiply, and with which instructions.
 struct BenchProducts {
   Isa isa = Isa::baseline;
   ProductKind kind = ProductKind::f32;
-  std::optional<Isa> vector_isa = {};  // of BenchCeilings::vector_operations
+  std::optional<Isa> vector_isa;  // of BenchCeilings::vector_operations
 };
 BenchProducts products_of(const LoadedModel& model);
 
@@ -63,8 +63,8 @@ struct BenchReport {
   int64_t resident_bytes = 0;  // more after loading than before
   size_t weight_bytes = 0;     // as packed
   size_t decode_bytes = 0;     // of weights that one decoded token reads
-  std::vector<BenchRow> rows = {};
-  std::vector<std::string> notes = {};
+  std::vector<BenchRow> rows;
+  std::vector<std::string> notes;
 };
 
 struct BenchTask {

@@ -1,7 +1,6 @@
 // The panels of bench's picture: each draws itself into a box that the page gives it.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

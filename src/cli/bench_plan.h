@@ -40,18 +40,18 @@ int64_t sequences_of(const BenchRun& run);
 
 // A model in one format and with one number of threads.
 struct BenchVariant {
-  std::string shape = {};   // empty: the model that the options name
-  std::string format = {};  // one of --formats; empty: as the options say
+  std::string shape;   // empty: the model that the options name
+  std::string format;  // one of --formats; empty: as the options say
   int64_t threads = 0;
-  BenchChoice choice = {};  // of tests and sizes
+  BenchChoice choice;  // of tests and sizes
 };
 
 // Without a model, a shape and tests it is the tour: the bundled model and the small shape.
 std::vector<BenchVariant> plan_variants(const BenchChoice& choice, bool names_a_model);
 
 struct BenchRuns {
-  std::vector<BenchRun> runs = {};
-  std::vector<std::string> notes = {};  // what was shortened, in sentences
+  std::vector<BenchRun> runs;
+  std::vector<std::string> notes;  // what was shortened, in sentences
 };
 
 // The runs of one variant. Those that need more than `longest` tokens are shortened to it, and runs

@@ -135,9 +135,9 @@ Legend make_legend(const BenchReports& reports, double y) {
 // The panels below the roofline, two in a row.
 SvgBox small_panel(size_t index, double top, double height) {
   const double width = (kPlotWidth - kLeft) / 2;
-  const auto row = static_cast<double>(index / 2);
-  return {kLeft + (index % 2 == 0 ? 0 : width + kLeft), top + row * (kGrowthHeight + kGap), width,
-          height};
+  const size_t row = index / 2;
+  return {kLeft + (index % 2 == 0 ? 0 : width + kLeft),
+          top + static_cast<double>(row) * (kGrowthHeight + kGap), width, height};
 }
 
 }  // namespace

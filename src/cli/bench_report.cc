@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/json_writer.h"
 #include "cli/figures.h"
@@ -55,27 +54,30 @@ std::string figure_phrase(std::string_view key, double value, const BenchRow& ro
   return bytes + " a token of the cache";
 }
 
+// The test's own figures, and the share of the vector instruction where another one is in use.
+std::string row_notes(const BenchReport& report, const BenchRow& row) {
+  std::vector<std::string> notes;
+  for (const auto& [key, value] : row.figures) notes.push_back(figure_phrase(key, value, row));
+  if (row.vector_fraction > 0 && row.limit == BenchLimit::operations) {
+    notes.push_back(
+        fmt::format("{} of {}", share_figure(row.vector_fraction),
+                    product_instruction(*report.products.vector_isa, report.products.kind)));
+  }
+  return notes.empty() ? "" : fmt::format("  {}", fmt::join(notes, ", "));
+}
+
 std::string row_text(const BenchReport& report, const BenchRow& row) {
   const bool by_rate = row.limit == BenchLimit::operations;
   const std::string_view unit = by_rate ? operations_unit(report.products.kind) : "B/s";
-  const bool is_timed = row.tokens > 0;
-  const auto if_timed = [is_timed](std::string text) { return is_timed ? text : std::string("-"); };
   const double reached = by_rate ? row.operations : row.read_bytes;
   const double ceiling = by_rate ? row.ceilings.operations : row.ceilings.read_bytes;
-  std::string notes;
-  for (const auto& [key, value] : row.figures) {
-    notes += (notes.empty() ? "" : ", ") + figure_phrase(key, value, row);
-  }
-  if (row.vector_fraction > 0 && by_rate) {
-    notes += fmt::format("{}{} of {}", notes.empty() ? "" : ", ", share_figure(row.vector_fraction),
-                         product_instruction(*report.products.vector_isa, report.products.kind));
-  }
-  return fmt::format(
-      "  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}{}\n", bench_run_name(row.run),
-      if_timed(figure(row.tokens)), if_timed(duration_figure(row.unit_seconds)),
-      if_timed(figure_of(reached, unit)), if_timed(figure_of(ceiling, unit)),
-      if_timed(std::string(limit_name(report, row))), if_timed(share_figure(row.fraction)),
-      row.runs, notes.empty() ? "" : "  " + notes);
+  std::string speed =
+      fmt::format("{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}", figure(row.tokens),
+                  duration_figure(row.unit_seconds), figure_of(reached, unit),
+                  figure_of(ceiling, unit), limit_name(report, row), share_figure(row.fraction));
+  if (row.tokens <= 0) speed = fmt::format("{:>9}{:>59}", "-", "");  // nothing was timed
+  return fmt::format("  {:<24}{}{:>5}{}\n", bench_run_name(row.run), speed, row.runs,
+                     row_notes(report, row));
 }
 
 std::string report_text(const BenchReport& report) {

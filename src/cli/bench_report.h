@@ -13,8 +13,8 @@ struct MachineReport {
   std::string processor;
   Isa isa = Isa::baseline;
   int threads = 0;
-  std::optional<Roofline> roofline = {};  // when it was asked for
-  double vdpbf16ps_flops_per_s = 0;       // where other instructions serve bfloat16; 0: not there
+  std::optional<Roofline> roofline;  // when it was asked for
+  double vdpbf16ps_flops_per_s = 0;  // where other instructions serve bfloat16; 0: not there
 };
 
 std::string bench_text(const MachineReport& machine, const std::vector<BenchReport>& reports);

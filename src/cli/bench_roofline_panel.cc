@@ -118,10 +118,10 @@ class RooflinePanel {
     const SvgPoint begin = foot_of(ceiling), knee = knee_of(ceiling);
     svg_.outline("ceiling", {begin, knee, {box_.right(), knee.y}});
     labels_.keep_clear({knee.x, knee.y - 1, box_.right() - knee.x, 2});
-    const double slope = (knee.y - begin.y) / std::max(knee.x - begin.x, 1.0);
-    for (double x = begin.x; x < knee.x; x += kStep) {
-      const double y = begin.y + slope * (x - begin.x);
-      labels_.keep_clear({x, y - kStep / 2, kStep, kStep});
+    const auto num_steps = static_cast<int>((knee.x - begin.x) / kStep);
+    for (int i = 0; i < num_steps; ++i) {
+      const double y = begin.y + (knee.y - begin.y) * i / num_steps;
+      labels_.keep_clear({begin.x + kStep * i, y - kStep / 2, kStep, kStep});
     }
   }
 

@@ -21,7 +21,7 @@ struct BenchSample {
   int64_t steps = 0;          // forwards, each of which reads the weights
   int64_t cached_tokens = 0;  // of prompts, not computed
   double unit_seconds = 0;    // a prompt, a token of the output (of all sequences), a call
-  std::vector<std::pair<std::string_view, double>> figures = {};
+  std::vector<std::pair<std::string_view, double>> figures;
 };
 
 // Makes runs of one model, again and again.

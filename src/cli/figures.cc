@@ -28,8 +28,9 @@ std::string with_prefix(double value, std::string_view unit, int power_of_1000) 
   constexpr int kOne = 3;
   const int last = static_cast<int>(kPrefixes.size()) - 1 - kOne;
   const int power = std::clamp(power_of_1000, -kOne, last);
+  const int index = kOne + power;
   return fmt::format("{} {}{}", figure(value / std::pow(1000.0, power)),
-                     kPrefixes[static_cast<size_t>(power + kOne)], unit);
+                     kPrefixes[static_cast<size_t>(index)], unit);
 }
 
 int power_of_1000(double value) { return static_cast<int>(std::floor(leading_power(value) / 3.0)); }

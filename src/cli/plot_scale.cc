@@ -60,7 +60,10 @@ double LogScale::at(double value) const {
 std::vector<double> LogScale::ticks() const {
   constexpr size_t kMost = 8;
   std::vector<double> all, powers;
-  for (double power = power_below(low_); power <= high_ * (1 + kSlack); power *= 10) {
+  const auto last = static_cast<int>(std::ceil(std::log10(high_)));
+  for (auto exponent = static_cast<int>(std::floor(std::log10(low_))); exponent <= last;
+       ++exponent) {
+    const double power = std::pow(10.0, exponent);
     for (const double factor : {1.0, 2.0, 5.0}) {
       const double tick = factor * power;
       if (tick < low_ * (1 - kSlack) || tick > high_ * (1 + kSlack)) continue;

@@ -12,18 +12,18 @@ namespace paceline {
 
 // What bench is to measure; an empty list means the test's own sizes (bench_plan.h).
 struct BenchChoice {
-  std::string shape = {};               // empty: the model
-  std::vector<std::string> tests = {};  // by their names
-  std::vector<int64_t> prompt_tokens = {};
-  std::vector<int64_t> contexts = {};
-  std::vector<int64_t> sequences = {};
-  std::optional<int64_t> output_tokens = {};
-  std::vector<std::string> formats = {};
-  std::vector<int64_t> threads = {};
+  std::string shape;               // empty: the model
+  std::vector<std::string> tests;  // by their names
+  std::vector<int64_t> prompt_tokens;
+  std::vector<int64_t> contexts;
+  std::vector<int64_t> sequences;
+  std::optional<int64_t> output_tokens;
+  std::vector<std::string> formats;
+  std::vector<int64_t> threads;
   int64_t repetitions = 3;
   bool roofline = false;
-  bool plan = false;     // shown, not measured
-  std::string svg = {};  // a file; empty: none
+  bool plan = false;  // shown, not measured
+  std::string svg;    // a file; empty: none
 };
 
 struct Settings {
