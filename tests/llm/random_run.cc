@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/system_memory.h"
 #include "load/cache_sizing.h"
 #include "tests/llm/chosen_isa.h"
 
@@ -85,7 +86,7 @@ void Together::load(const LoadedModel& model) {
                                     .max_num_seqs = 1,
                                     .max_model_len = options.max_model_len,
                                     .dtype = model.kv_dtype},
-                                   free_memory_bytes());
+                                   static_cast<size_t>(system_memory().free));
   const ChosenIsa chosen(case_.subject.isa);
   for (double bytes = static_cast<double>(one.bytes) * case_.contexts;; bytes *= 1.25) {
     options.kv_cache_memory_bytes = static_cast<size_t>(bytes);
