@@ -241,12 +241,12 @@ uint64_t parse_bytes(std::string_view text, std::string_view where) {
 
 OptionValue parse_option_value(const OptionDef& option, std::span<const std::string> texts,
                                std::string_view where) {
-  const std::string& last = texts.back();
+  const std::string_view last = texts.back();
   switch (option.kind) {
     case OptionKind::flag:
       return parse_flag(last, where);
     case OptionKind::text:
-      return last;
+      return std::string(last);
     case OptionKind::texts:
       return std::vector<std::string>(texts.begin(), texts.end());
     case OptionKind::choice:
@@ -289,7 +289,7 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
       return entries;
     }
   }
-  return last;
+  return std::string(last);
 }
 
 OptionValue read_option_value(const OptionDef& option, const Json& value, std::string_view where) {

@@ -24,12 +24,17 @@ const coloured = (canvas) => {
   }
   return number;
 };
-const look = () => {
+const measure = () => {
   const answers = document.querySelectorAll("[role=tabpanel]:not([hidden]) .text, #streams-grid .stream-text");
   add(seen.lengths, [...answers].reduce((sum, node) => sum + node.textContent.length, 0));
   const inUse = /; ([\\d,]+) in use/.exec(document.querySelector("#pools .summary")?.textContent)?.[1];
   add(seen.blocks, Number(inUse?.replaceAll(",", "") ?? 0));
   add(seen.rows, document.querySelectorAll("#sequences tr").length);
+};
+// Every change that the page makes, however short it stays; colours are looked at now and then.
+new MutationObserver(measure).observe(document.body, {subtree: true, childList: true, characterData: true});
+const look = () => {
+  measure();
   add(seen.pixels, coloured(document.querySelector("#pools canvas")));
   if (!seen.done) setTimeout(look, 30);
 };

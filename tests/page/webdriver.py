@@ -61,7 +61,14 @@ class Browser:
         return self.post("/element", {"using": "css selector", "value": css})[ELEMENT]
 
     def click(self, css):
-        self.post(f"/element/{self.element(css)}/click", {})
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return self.post(f"/element/{self.element(css)}/click", {})
+            except RuntimeError as error:  # what moves while the page changes is hit a moment later
+                if "click intercepted" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.05)
 
     def text(self, css):
         return self.run("return document.querySelector(arguments[0])?.textContent ?? ''", css)

@@ -2,6 +2,8 @@
 import { ConnectionError, getJson } from "./api.js";
 
 const BUSY_MS = 200, IDLE_MS = 1000, FAILED_MS = 5000, ANSWER_LIMIT_MS = 5000, LINGER_MS = 2000;
+// Small models may be done in less than BUSY_MS with what was just sent.
+const EAGER_MS = 40, EAGER_FOR_MS = 1000;
 const FIRST_RETRY_MS = 500;
 
 const listeners = new Set();
@@ -9,6 +11,7 @@ let timer = 0;
 let asking = false;
 let numFailures = 0;
 let busyUntil = 0;
+let eagerUntil = 0;
 
 /** Calls `listener` with each new state, { live } or { error }; returns what ends that. */
 export function whenEngineChanges(listener) {
@@ -18,7 +21,9 @@ export function whenEngineChanges(listener) {
 
 /** Asks now, and often for a while: something has just been sent. */
 export function watchClosely() {
-  busyUntil = performance.now() + LINGER_MS;
+  const now = performance.now();
+  busyUntil = now + LINGER_MS;
+  eagerUntil = now + EAGER_FOR_MS;
   ask();
 }
 
@@ -50,6 +55,7 @@ async function ask() {
 function pause(engine) {
   const now = performance.now();
   if (engine.num_running + engine.num_waiting > 0) busyUntil = now + LINGER_MS;
+  if (now < eagerUntil) return EAGER_MS;
   return now < busyUntil ? BUSY_MS : IDLE_MS;
 }
 
