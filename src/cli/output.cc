@@ -12,11 +12,17 @@ namespace paceline {
 
 void Output::write(std::string_view text) {
   constexpr size_t kMaxPending = 1 << 16;
+  const std::lock_guard lock(mutex_);
   pending_ += text;
-  if (pending_.size() >= kMaxPending) flush();
+  if (pending_.size() >= kMaxPending) write_pending();
 }
 
 void Output::flush() {
+  const std::lock_guard lock(mutex_);
+  write_pending();
+}
+
+void Output::write_pending() {
   std::string_view rest = pending_;
   while (!rest.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());

@@ -1,6 +1,8 @@
-// Output writes to standard output; what was written is either there or an error.
+// Output writes to standard output; what was written is either there or an error. Any thread may
+// write: a server's threads log while the main one waits.
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,9 @@ class Output {
   void flush();
 
  private:
+  void write_pending();  // with mutex_ held
+
+  std::mutex mutex_;
   std::string pending_;
 };
 
