@@ -79,6 +79,36 @@ void widen_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, Key
   });
 }
 
+// What attend_chunk is called for after this: the next head, or the first one of the next chunk.
+struct NextPart {
+  int64_t kv_head;
+  int64_t chunk;
+  KeyRange keys;  // none where all is done
+};
+
+PL_INLINE NextPart next_part(const AttentionTask& task, int64_t kv_head, int64_t chunk) {
+  const bool is_last = kv_head + 1 == task.num_kv_heads;
+  const NextPart next = {is_last ? 0 : kv_head + 1, is_last ? chunk + 1 : chunk, {0, 0}};
+  if (next.chunk > last_chunk(task)) return next;
+  const RowRange rows = rows_of_chunk(task, next.chunk);
+  return {next.kv_head, next.chunk, keys_of_rows(task, next.chunk, rows)};
+}
+
+// Asks for the part's pieces of blocks, `head` being block 0's: blocks lie anywhere, and no
+// processor guesses where the next one is.
+template <class T>
+PL_INLINE void prefetch_blocks(const AttentionTask& task, const NextPart& part, const T* head,
+                               int64_t block_stride) {
+  constexpr int64_t kLineElements = 64 / static_cast<int64_t>(sizeof(T));
+  if (task.block_size > kChunkLength) return;
+  for_each_run(task, part.chunk, part.keys, [&](const SlotRun& run) {
+    const T* const from = head + run.block * block_stride;
+    for (int64_t i = 0; i < task.block_size * task.head_dim; i += kLineElements) {
+      __builtin_prefetch(from + i, 0, 2);
+    }
+  });
+}
+
 // Multiplies what each pair has for a key, which was made of codes, or is to weigh them, by the
 // key's scale in `head_scales`.
 PL_INLINE void apply_scales(const AttentionTask& task, const float* head_scales, int64_t chunk,
@@ -169,6 +199,10 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   const PairRange pairs = find_visible(task, buffers, chunk, rows);
   const int64_t scale_offset = kv_head * task.scale_head_stride;
   widen_keys<T>(task, kv_head, chunk, keys, buffers.widened);
+  const NextPart next = next_part(task, kv_head, chunk);
+  prefetch_blocks(task, next,
+                  static_cast<const T*>(task.keys) + next.kv_head * task.key_head_stride,
+                  task.key_block_stride);
   score_chunk(task, buffers, pairs);
   if constexpr (kHasScales<T>) {
     apply_scales(task, task.key_scales + scale_offset, chunk, keys, buffers, pairs);
@@ -178,6 +212,9 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   if constexpr (kHasScales<T>) {
     apply_scales(task, task.value_scales + scale_offset, chunk, keys, buffers, pairs);
   }
+  prefetch_blocks(task, next,
+                  static_cast<const T*>(task.values) + next.kv_head * task.value_head_stride,
+                  task.value_block_stride);
   weigh_chunk(task, buffers, pairs, partial);
 }
 
