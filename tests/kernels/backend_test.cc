@@ -4,11 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <optional>
-
 #include "base/error.h"
 #include "kernels/roofline.h"
+#include "tests/kernels/chosen_isa.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline {
@@ -73,32 +71,13 @@ TEST_F(FrontDoor, EmptyBatchesAreNoWork) {
   backend_->argmax(rows(0, 5), {});
 }
 
-// Sets PACELINE_ISA for the length of a test.
-class ChosenIsa {
- public:
-  explicit ChosenIsa(const char* value) {
-    if (const char* before = std::getenv("PACELINE_ISA")) before_ = before;
-    ::setenv("PACELINE_ISA", value, 1);
-  }
-  ~ChosenIsa() {
-    if (before_) {
-      ::setenv("PACELINE_ISA", before_->c_str(), 1);
-    } else {
-      ::unsetenv("PACELINE_ISA");
-    }
-  }
-
- private:
-  std::optional<std::string> before_;
-};
-
 TEST(Isa, TheEnvironmentForcesAnyThatTheMachineRuns) {
   EXPECT_EQ(available_isas().front(), Isa::baseline);
   Memory memory;
   ThreadPool threads(1);
   for (const Isa isa : available_isas()) {
     const std::string name(isa_name(isa));
-    const ChosenIsa chosen(name.c_str());
+    const ChosenIsa chosen(isa);
     EXPECT_EQ(choose_isa(), isa);
     EXPECT_EQ(make_cpu_backend(isa, threads, memory)->name(), "cpu/" + name);
   }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "paceline/llm.h"
-#include "tests/llm/chosen_isa.h"
+#include "tests/kernels/chosen_isa.h"
 #include "tests/llm/equalities.h"
 #include "tests/llm/random_blocks.h"
 #include "tests/llm/stored_formats.h"

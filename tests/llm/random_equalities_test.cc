@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/llm/chosen_isa.h"
+#include "tests/kernels/chosen_isa.h"
 #include "tests/llm/equalities.h"
 #include "tests/llm/random_case.h"
 #include "tests/llm/random_run.h"

@@ -22,27 +22,39 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 //   Weights<kBits>, split       four codes of every lane
 //   Sum<kBits>                  of the products of kChunkElements: begin(acc), add, end(sum, acc)
 
+#if defined(__AVX2__)
+
+// Inputs that stay bytes.
+struct ByteInputs {
+  using Input = Uints;
+  static constexpr int kInputBytes = 4;
+
+  PL_INLINE Input input(const char* from) {
+    uint32_t codes = 0;
+    __builtin_memcpy(&codes, from, sizeof(codes));
+    return splat_bits(codes);
+  }
+  PL_INLINE void store_inputs(const int8_t* codes, int64_t count, char* to) {
+    __builtin_memcpy(to, codes, static_cast<size_t>(count));
+  }
+};
+
+#endif
+
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 
 // vpdpbusd: four products of a byte each, added to the lane without saturation.
-struct IntProduct {
+struct IntProduct : ByteInputs {
   template <int kBits>
   using Weights = Uints;
   template <int kBits>
   using Sum = Ints;
-  using Input = Uints;
-  static constexpr int kInputBytes = 4;
   static constexpr bool kWidensNibbles = true;
   static constexpr int code_bias(int) { return 0; }
 
   template <int kBits>
   PL_INLINE Uints split(Uints bits) {
     return bits;
-  }
-  PL_INLINE Input input(const char* from) {
-    uint32_t codes = 0;
-    __builtin_memcpy(&codes, from, sizeof(codes));
-    return splat_bits(codes);
   }
   template <int kBits>
   PL_INLINE Ints begin(Ints acc) {
@@ -59,9 +71,6 @@ struct IntProduct {
   template <int kBits>
   PL_INLINE Ints end(Ints sum, Ints) {
     return sum;
-  }
-  PL_INLINE void store_inputs(const int8_t* codes, int64_t count, char* to) {
-    __builtin_memcpy(to, codes, static_cast<size_t>(count));
   }
 };
 
@@ -92,7 +101,7 @@ PL_INLINE Ints add_word_pairs(Ints words) {
 
 // vpmaddubsw. Products of codes of 4 bits leave room in 16 bits: 4 steps of 2 * 15 * 127. Codes of
 // 8 bits are made signed, and their signs given to the inputs: 2 * 128 * 127 fits.
-struct IntProduct {
+struct IntProduct : ByteInputs {
   struct SignedCodes {
     Uints magnitudes;
 #if defined(__AVX512BW__)
@@ -105,8 +114,6 @@ struct IntProduct {
   using Weights = std::conditional_t<kBits == 8, SignedCodes, Uints>;
   template <int kBits>
   using Sum = Ints;
-  using Input = Uints;
-  static constexpr int kInputBytes = 4;
   static constexpr bool kWidensNibbles = false;  // they have no bias
   static constexpr int code_bias(int bits) { return bits == 4 ? 0 : 128; }
 
@@ -123,11 +130,6 @@ struct IntProduct {
 #endif
     }
   }
-  PL_INLINE Input input(const char* from) {
-    uint32_t codes = 0;
-    __builtin_memcpy(&codes, from, sizeof(codes));
-    return splat_bits(codes);
-  }
   template <int kBits>
   PL_INLINE Ints begin(Ints acc) {
     return kBits == 8 ? acc : Ints{};
@@ -143,9 +145,6 @@ struct IntProduct {
   template <int kBits>
   PL_INLINE Ints end(Ints sum, Ints acc) {
     return kBits == 8 ? sum : acc + add_word_pairs(sum);
-  }
-  PL_INLINE void store_inputs(const int8_t* codes, int64_t count, char* to) {
-    __builtin_memcpy(to, codes, static_cast<size_t>(count));
   }
 
  private:

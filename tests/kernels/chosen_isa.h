@@ -1,21 +1,23 @@
-// Loading models for one instruction set after another.
+// Tests on one instruction set after another.
 #pragma once
 
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/backend.h"
 
-namespace paceline::testing {
+namespace paceline {
 
-// PACELINE_ISA, which loading looks at, as long as it lives.
+// PACELINE_ISA, which choose_isa() looks at, as long as it lives.
 class ChosenIsa {
  public:
-  explicit ChosenIsa(Isa isa) {
+  explicit ChosenIsa(Isa isa) : ChosenIsa(isa_name(isa)) {}
+  explicit ChosenIsa(std::string_view name) {
     if (const char* before = std::getenv("PACELINE_ISA")) before_ = before;
-    ::setenv("PACELINE_ISA", std::string(isa_name(isa)).c_str(), 1);
+    ::setenv("PACELINE_ISA", std::string(name).c_str(), 1);
   }
   ~ChosenIsa() {
     if (before_) {
@@ -36,4 +38,4 @@ inline std::vector<Isa> isas_to_run() {
   return {available_isas().begin(), available_isas().end()};
 }
 
-}  // namespace paceline::testing
+}  // namespace paceline
