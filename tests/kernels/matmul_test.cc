@@ -7,6 +7,7 @@
 
 #include "tests/kernels/every_isa.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/sanitized.h"
 
 namespace paceline {
 namespace {
@@ -37,12 +38,17 @@ class Matmul : public IsaTest {
   std::vector<float> multiply(Backend& backend, const Product& product) {
     return multiply(backend, product, 0, product.x.view.size(0));
   }
+
+  // Under a sanitizer a third of them, others on other instruction sets.
+  std::vector<WeightType> types_to_run() const {
+    return cases_to_run(weight_types(), static_cast<size_t>(GetParam()), 3);
+  }
 };
 
 TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
   // More rows than stay in the cache at once, and three segments of K.
   constexpr int64_t kRows = 300;
-  for (const WeightType& type : weight_types()) {
+  for (const WeightType& type : types_to_run()) {
     const Product product = make(type, kRows, 167, 2100);
     const std::vector<float> whole = multiply(backend(), product);
     Draws draws(7);
@@ -60,7 +66,7 @@ TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
 }
 
 TEST_P(Matmul, EveryNumberOfRowsGivesTheSameBits) {
-  for (const WeightType& type : weight_types()) {
+  for (const WeightType& type : types_to_run()) {
     const Product product = make(type, 30, 96, 1030);
     const std::vector<float> whole = multiply(backend(), product);
     for (int64_t rows = 1; rows < 30; ++rows) {
@@ -71,7 +77,7 @@ TEST_P(Matmul, EveryNumberOfRowsGivesTheSameBits) {
 }
 
 TEST_P(Matmul, ThreadsChangeNoBit) {
-  for (const WeightType& type : weight_types()) {
+  for (const WeightType& type : types_to_run()) {
     for (const auto& [rows, n, k] : {std::tuple{1, 4000, 100}, {700, 40, 130}, {90, 1000, 64}}) {
       const Product product = make(type, rows, n, k);
       const std::vector<float> one_thread = multiply(backend(), product);
@@ -84,7 +90,7 @@ TEST_P(Matmul, ThreadsChangeNoBit) {
 
 TEST_P(Matmul, StridedRowsAndNothingWrittenBetweenThem) {
   constexpr int64_t kRows = 14, kN = 45, kK = 1152, kXStride = kK + 19, kOutStride = kN + 6;
-  for (const WeightType& type : weight_types()) {
+  for (const WeightType& type : types_to_run()) {
     const Product product = make(type, kRows, kN, kK);
     const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kXStride}, 9);
     std::fill_n(x.view.elements<float>(), kRows * kXStride,
@@ -105,7 +111,7 @@ TEST_P(Matmul, StridedRowsAndNothingWrittenBetweenThem) {
 
 TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
   constexpr int64_t kRows = 5, kN = 203, kK = 1536;
-  for (const WeightType& type : weight_types()) {
+  for (const WeightType& type : types_to_run()) {
     Product product = make(type, kRows, kN, kK);
     const std::vector<float> all = multiply(backend(), product);
     const std::vector<int32_t> columns = {202, 0, 33, 31, 32, 64, 33, 150};
@@ -126,7 +132,7 @@ TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
 }
 
 TEST_P(Matmul, NaNStaysInItsRow) {
-  for (const WeightType& type : weight_types()) {
+  for (const WeightType& type : types_to_run()) {
     const Product product = make(type, 24, 64, 200);
     std::vector<float> expected = multiply(backend(), product);
     product.x.view.row<float>(7)[100] = std::numeric_limits<float>::quiet_NaN();

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
 
 #include "tests/llm/random_blocks.h"
+#include "tests/sanitized.h"
 
 namespace paceline::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 std::vector<StoredFormat> list_formats() {
   std::vector<StoredFormat> all;
@@ -55,14 +49,6 @@ const std::vector<StoredFormat>& stored_formats() {
   return all;
 }
 
-std::vector<StoredFormat> formats_to_run() {
-  constexpr size_t kStep = 6;
-  const std::vector<StoredFormat>& all = stored_formats();
-  const char* const scale = std::getenv("PACELINE_TEST_SCALE");
-  if (!kIsSanitized || (scale != nullptr && std::string_view(scale) == "full")) return all;
-  std::vector<StoredFormat> some;
-  for (size_t i = seed() % kStep; i < all.size(); i += kStep) some.push_back(all[i]);
-  return some;
-}
+std::vector<StoredFormat> formats_to_run() { return cases_to_run(stored_formats(), seed(), 6); }
 
 }  // namespace paceline::testing

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "server/http.h"
+#include "tests/sanitized.h"
 #include "tests/server/http_client.h"
 
 namespace paceline {
@@ -141,11 +142,7 @@ class HttpFixture : public testing::Test {
     changed_.notify_all();
   }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr std::chrono::milliseconds kNotice{250};
-#else
-  static constexpr std::chrono::milliseconds kNotice{50};
-#endif
+  static constexpr std::chrono::milliseconds kNotice{kIsSanitized ? 250 : 50};
 
   HttpLimits limits_;
   std::unique_ptr<HttpServer> server_;

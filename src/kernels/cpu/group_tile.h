@@ -14,7 +14,8 @@ constexpr int kGroupSums = kAccumulators / 2 - (kAccumulators < 24 ? 2 : 0);
 constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
 constexpr int kMinGroupVectors = 2;
 constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
-constexpr int64_t kGroupPrefetchBytes = 4096;
+// How far ahead few rows ask for codes: 128 elements of 32 columns.
+constexpr int64_t group_lead(int bits) { return bits * 512; }
 constexpr int64_t kLineLanes = 16;  // of four codes each
 constexpr int64_t kLineBytes = 64;
 constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
@@ -40,6 +41,10 @@ struct GroupTile {
   int64_t num_columns = 0;      // of the matrix, from the tile's first on
   const float* bias = nullptr;  // at the tile's first column, in the last segment; or nullptr
   bool is_first_segment = false;
+  // From this record on, a few rows ask for what lies group_lead() and so much more ahead:
+  // the panels after those of the tile.
+  const char* leap_from = nullptr;
+  int64_t leap = 0;
   // Weights that come next: so many bytes of [ahead, ahead_end) are asked for in each group.
   const char* ahead = nullptr;
   const char* ahead_end = nullptr;
@@ -102,6 +107,7 @@ void multiply_group_tile(const GroupTile& tile) {
       for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
     }
     const char* codes = record + tile.code_offset;
+    const int64_t lead = group_lead(kBits) + (record >= tile.leap_from ? tile.leap : 0);
     for (int64_t first = 0; first < tile.group_size; first += kChunkElements) {
       typename IntProduct::Sum<kBits> parts[kRows][kVectors];
 #pragma GCC unroll 6
@@ -117,7 +123,7 @@ void multiply_group_tile(const GroupTile& tile) {
           const char* const from = codes + panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
           raw[v] = load_bits(from);
           if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
-            __builtin_prefetch(from + kGroupPrefetchBytes);
+            __builtin_prefetch(from + lead);
           }
         }
         const auto add = [&]<int kHalf>() __attribute__((always_inline)) {

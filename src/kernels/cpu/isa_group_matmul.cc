@@ -115,6 +115,9 @@ void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row
     tile.ahead = segment.next;
     tile.ahead_end = segment.next_end;
     tile.ahead_step = step;
+    const int64_t panel_end = (vector / kPanelVectors + 1) * segment.panel_bytes;
+    tile.leap_from = segment.panels + panel_end - group_lead(segment.bits);
+    tile.leap = (max_of(width / kPanelVectors, 1) - 1) * segment.panel_bytes;
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t tile_rows = count / tiles + (i < count % tiles ? 1 : 0);
       multiply(tile_rows, width, tile);
