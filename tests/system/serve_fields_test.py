@@ -115,7 +115,10 @@ class FieldsTest(ServerCase):
                 self.assertEqual(event["usage"]["total_tokens"], whole["total_tokens"])
             self.assertEqual(events[-1]["choices"], [])
         [*pieces, last] = self.stream("/generate", **EVERYTHING, max_tokens=5, stream_options=options)
-        self.assertEqual([len(pieces[0]["token_ids"]), pieces[0]["usage"]["completion_tokens"]], [1, 1])
+        told = 0  # a piece has the tokens that came since the last one: on a fast machine more than one
+        for piece in pieces:
+            told += len(piece["token_ids"])
+            self.assertEqual(piece["usage"]["completion_tokens"], told)
         self.assertEqual(last["usage"]["completion_tokens"], 5)
 
     def test_tokens_of_a_chunk(self):
