@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// rope_freqs.weight: what each frequency is divided by (Llama 3.1 and later).
+// rope_freqs.weight: what each frequency is divided by, where ropes are stretched.
 std::optional<Json> divisors_of(const GgufFile& file) {
   const GgufTensorInfo* table = file.find_tensor("rope_freqs.weight");
   if (table == nullptr) return std::nullopt;

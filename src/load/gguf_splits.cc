@@ -11,10 +11,10 @@ namespace {
 
 // The patterns stand in the tokenizer.json of each model; the names are those that
 // convert_hf_to_gguf.py writes.
-constexpr std::string_view kLlama3 =
+constexpr std::string_view kUpToThreeDigits =
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re";
-constexpr std::string_view kQwen2 =
+constexpr std::string_view kOneDigit =
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re";
 constexpr std::string_view kTekken =
@@ -27,8 +27,9 @@ constexpr std::array<std::string_view, 3> kDeepseekV3 = {
     "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
     "\\s*[\r\n]+|\\s+(?!\\S)|\\s+"};
 
-constexpr GgufSplit llama3_split(std::string_view name) {
-  return {.name = name, .patterns = {kLlama3}, .ignore_merges = true, .begins_with_bos = true};
+constexpr GgufSplit whole_words_split(std::string_view name) {
+  return {
+      .name = name, .patterns = {kUpToThreeDigits}, .ignore_merges = true, .begins_with_bos = true};
 }
 constexpr GgufSplit digits_split(std::string_view name) {
   return {.name = name, .single_digits = true};
@@ -38,12 +39,12 @@ constexpr std::array<GgufSplit, 15> kSplits = {{
     {.name = ""},
     {.name = "default"},
     {.name = "gpt-2"},
-    llama3_split("llama-bpe"),
-    llama3_split("llama3"),
-    llama3_split("llama-v3"),
-    llama3_split("smaug-bpe"),
-    {.name = "qwen2", .patterns = {kQwen2}, .composed = true},
-    {.name = "deepseek-r1-qwen", .patterns = {kQwen2}, .composed = true},
+    whole_words_split("llama-bpe"),
+    whole_words_split("llama3"),
+    whole_words_split("llama-v3"),
+    whole_words_split("smaug-bpe"),
+    {.name = "qwen2", .patterns = {kOneDigit}, .composed = true},
+    {.name = "deepseek-r1-qwen", .patterns = {kOneDigit}, .composed = true},
     {.name = "deepseek-v3", .patterns = kDeepseekV3},
     {.name = "tekken", .patterns = {kTekken}, .ignore_merges = true, .begins_with_bos = true},
     digits_split("smollm"),
