@@ -7,7 +7,7 @@ set(PACELINE_ISA_FLAGS_avx512 ${PACELINE_ISA_FLAGS_avx2} -mavx512f -mavx512bw -m
 set(PACELINE_ISA_FLAGS_avxvnni ${PACELINE_ISA_FLAGS_avx2} -mavxvnni)
 set(PACELINE_ISA_FLAGS_avx512vnni ${PACELINE_ISA_FLAGS_avx512} -mavx512vnni)
 set(PACELINE_ISA_FLAGS_avx512bf16 ${PACELINE_ISA_FLAGS_avx512vnni} -mavx512bf16)
-set(PACELINE_ISA_FLAGS_amx ${PACELINE_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
+set(PACELINE_ISA_FLAGS_amx ${PACELINE_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 
 # Adds the objects of every instruction set to paceline_kernels; PACELINE_ISA_TARGETS names their targets.
 function(paceline_add_isa_kernels)

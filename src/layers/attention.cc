@@ -50,7 +50,7 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rop
   const int64_t q_width = config_.num_heads * head_dim;
   const int64_t kv_width = config_.num_kv_heads * head_dim;
 
-  const Tensor qkv = scratch.take(DType::f32, {rows, q_width + 2 * kv_width});
+  const Tensor qkv = scratch.take_rows(rows, q_width + 2 * kv_width);
   qkv_.forward(backend, x, qkv);
   const Tensor q = heads_of(qkv, 0, config_.num_heads, head_dim);
   const Tensor k = heads_of(qkv, q_width, config_.num_kv_heads, head_dim);
@@ -64,9 +64,9 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rop
   backend.rope(rope_table, k);
   backend.store_kv(k, v, group.slots, store);
 
-  const Tensor attended = scratch.take(DType::f32, {rows, q_width});
+  const Tensor attended = scratch.take_rows(rows, q_width);
   backend.attention(q, store, group.slices, config_.params,
-                    attended.reshape({rows, config_.num_heads, head_dim}));
+                    heads_of(attended, 0, config_.num_heads, head_dim));
   output_.forward(backend, attended, out);
 }
 

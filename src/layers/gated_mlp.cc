@@ -33,7 +33,7 @@ void GatedMlp::forward(Backend& backend, const Tensor& x, Scratch& scratch,
                        const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t width = config_.intermediate_size;
-  const Tensor gate_up = scratch.take(DType::f32, {x.size(0), 2 * width});
+  const Tensor gate_up = scratch.take_rows(x.size(0), 2 * width);
   gate_up_.forward(backend, x, gate_up);
   const Tensor gate = gate_up.slice(1, 0, width);
   const Tensor up = gate_up.slice(1, width, 2 * width);

@@ -6,6 +6,11 @@ namespace paceline {
 
 namespace {
 constexpr size_t kAlignment = 64;
+constexpr int64_t kLineFloats = 16;
+}  // namespace
+
+int64_t row_stride(int64_t width) {
+  return ((width + kLineFloats - 1) / kLineFloats | 1) * kLineFloats;
 }
 
 size_t scratch_bytes(DType dtype, int64_t num_elements) {
@@ -22,6 +27,10 @@ Tensor Scratch::take(DType dtype, Extents shape) {
   used_ += bytes;
   high_water_ = std::max(high_water_, used_);
   return tensor;
+}
+
+Tensor Scratch::take_rows(int64_t rows, int64_t width) {
+  return take(DType::f32, {rows, row_stride(width)}).slice(1, 0, width);
 }
 
 }  // namespace paceline

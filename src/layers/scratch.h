@@ -14,6 +14,9 @@ class Scratch {
   // An uninitialised contiguous tensor, valid until the Frame it was taken in ends.
   Tensor take(DType dtype, Extents shape);
 
+  // The same of [rows, width] whose rows are row_stride(width) elements apart.
+  Tensor take_rows(int64_t rows, int64_t width);
+
   size_t high_water_bytes() const { return high_water_; }
 
   // Everything taken since its construction is given back at its end.
@@ -34,6 +37,9 @@ class Scratch {
   size_t used_ = 0;
   size_t high_water_ = 0;
 };
+
+// An odd number of cache lines: rows a power of two apart would share a few sets of every cache.
+int64_t row_stride(int64_t width);
 
 // The bytes that take() uses for this many elements.
 size_t scratch_bytes(DType dtype, int64_t num_elements);

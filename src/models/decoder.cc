@@ -87,8 +87,8 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
 void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
                            const KvStore& store, Scratch& scratch, const Tensor& residual) const {
   const Scratch::Frame frame(scratch);
-  const Tensor normed = scratch.take(DType::f32, residual.shape());
-  const Tensor branch = scratch.take(DType::f32, residual.shape());
+  const Tensor normed = scratch.take_rows(residual.size(0), residual.size(1));
+  const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
 
   before_attention_.forward(backend, residual, normed);
   attention_.forward(backend, normed, rope_table, group, store, scratch, branch);
@@ -133,7 +133,7 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
 }
 
 Tensor Decoder::embed(Backend& backend, const Batch& batch, Scratch& scratch) const {
-  const Tensor residual = scratch.take(DType::f32, {batch.num_rows(), config_.hidden_size});
+  const Tensor residual = scratch.take_rows(batch.num_rows(), config_.hidden_size);
   backend.embedding(embedding_, batch.tokens, config_.embedding_scale, residual);
   return residual;
 }
@@ -192,14 +192,17 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
 }
 
 size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
+  const auto rows_of = [max_rows](int64_t width) {
+    return scratch_bytes(DType::f32, max_rows * row_stride(width));
+  };
   const auto floats = [max_rows](int64_t width) {
     return scratch_bytes(DType::f32, max_rows * width);
   };
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
-  const size_t attention = floats(2 * q_width + 2 * kv_width) + scratch_bytes(DType::f32, 64);
-  const size_t mlp = floats(2 * config.intermediate_size);
-  return 3 * floats(config.hidden_size) + config.ropes.size() * floats(config.rotary_dim) +
+  const size_t attention = rows_of(q_width + 2 * kv_width) + rows_of(q_width);
+  const size_t mlp = rows_of(2 * config.intermediate_size);
+  return 3 * rows_of(config.hidden_size) + config.ropes.size() * floats(config.rotary_dim) +
          std::max(attention, mlp);
 }
 

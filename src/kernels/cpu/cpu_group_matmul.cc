@@ -14,8 +14,9 @@ void CpuBackend::multiply_int8(const Tensor& x, const PackedMatrix& w, const Ten
   for_each_row(x.size(0), w.k, [&](int64_t row) {
     kernels_.quantize_row(x.row<float>(row), weights, rows + row * stride);
   });
-  auto* const scratch = thread_scratch_.reserve_as<std::byte>(threads_.num_threads() *  //
-                                                              kGroupScratchBytes);
+  const int64_t scratch_bytes = kernels_.group_scratch_bytes;
+  auto* const scratch =
+      thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
   const ProductSplit split(x.size(0), w.num_panels(), threads_.num_threads());
   threads_.parallel_for(
       split.num_pieces(), split.grain(x.size(0) * w.n * w.k),
@@ -32,7 +33,7 @@ void CpuBackend::multiply_int8(const Tensor& x, const PackedMatrix& w, const Ten
                                   .bias = bias != nullptr ? bias->elements<float>() : nullptr,
                                   .out = out.row<float>(piece.first_row),
                                   .out_stride = out.stride(0),
-                                  .scratch = scratch + thread_index * kGroupScratchBytes,
+                                  .scratch = scratch + thread_index * scratch_bytes,
                                   .unpacks_freely = unpacks_freely()});
         }
       });

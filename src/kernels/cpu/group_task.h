@@ -29,12 +29,9 @@ struct GroupTask {
   const float* bias = nullptr;  // [n] or nullptr
   float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
   int64_t out_stride = 0;
-  void* scratch = nullptr;  // of this thread, kGroupScratchBytes
+  void* scratch = nullptr;  // of this thread, KernelTable::group_scratch_bytes
   // Whether codes of 4 bits are best taken apart for every tile, however many there are.
   bool unpacks_freely = false;
 };
-
-// One panel of one segment with codes of 8 bits, scales and offsets for the shortest groups.
-constexpr int64_t kGroupScratchBytes = 1024 * 32 + 1024 / 16 * 128;
 
 }  // namespace paceline

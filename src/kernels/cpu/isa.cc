@@ -56,7 +56,7 @@ struct Features {
   bool have_avx512vnni() const { return have_avx512() && (leaf7_c & bit(11)) != 0; }
   bool have_avx512bf16() const { return have_avx512vnni() && (leaf7_1_a & bit(5)) != 0; }
   bool have_amx() const {
-    constexpr uint32_t kLeaf7 = bit(22) | bit(24);  // AMX-BF16, AMX-TILE
+    constexpr uint32_t kLeaf7 = bit(22) | bit(24) | bit(25);  // AMX-BF16, -TILE and -INT8
     return have_avx512bf16() && (leaf7_d & kLeaf7) == kLeaf7 && (states & kTileState) == kTileState;
   }
 };

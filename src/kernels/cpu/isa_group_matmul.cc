@@ -1,6 +1,7 @@
 // Products with quantised matrices in integers. Tiles read codes of 8 bits and, for few rows, of 4;
 // panels of other widths, and those of 4 bits that many rows meet, are widened to 8 bits first, to
 // the same sums.
+#include "kernels/cpu/group_layout.h"
 #include "kernels/cpu/group_tile.h"
 #include "kernels/cpu/isa_kernels.h"
 
@@ -9,13 +10,11 @@ namespace {
 
 // From how many rows on widening a panel of 4 bits pays where taking it apart isn't free.
 constexpr int64_t kWideningRows = 3 * kMaxGroupRows;
+// One panel of one segment with codes of 8 bits, scales and offsets of the shortest groups.
+constexpr int64_t kScratchBytes =
+    kSegmentLength * kPanelWidth + kSegmentLength / kChunkElements * kPanelWidth * 4;
 // What the second-level cache holds of inputs at once.
 constexpr int64_t kBlockInputBytes = 768 * 1024;
-constexpr int64_t kHeadBytes = kPanelWidth * 4;
-
-int64_t scale_bytes(const GroupPanels& weights) {
-  return kPanelWidth * 2 * (weights.has_offsets ? 2 : 1);
-}
 
 template <int kBits, bool kOffsets, int kVectors, int kRows = kGroupSums / kVectors>
 void multiply_rows(int64_t num_rows, const GroupTile& tile) {
@@ -75,13 +74,12 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
   const int64_t lane = vector % kPanelVectors * kLanes;
   const int64_t column = panel * kPanelWidth + vector * kLanes;
   const GroupPanels& weights = task.weights;
-  const int64_t groups = weights.k / weights.group_size;
+  const int64_t groups = num_groups(weights);
   const int64_t first_group = segment.first_k / weights.group_size;
   const char* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride;
   const bool is_last = segment.first_k + segment.length == weights.k;
-  const int64_t code_bytes = weights.k / 4 * IntProduct::kInputBytes;
   return {.codes = inputs + segment.first_k / 4 * IntProduct::kInputBytes,
-          .scales = inputs + code_bytes + first_group * 4,
+          .scales = inputs + input_code_bytes(weights) + first_group * 4,
           .starts = groups * 4,
           .sums = groups * 8,
           .input_stride = task.input_stride,
@@ -133,18 +131,17 @@ Segment stored_segment(const GroupTask& task, int64_t panel, int64_t first_k) {
   const GroupPanels& weights = task.weights;
   const char* const first = static_cast<const char*>(weights.panels);
   const char* const head = first + panel * weights.panel_bytes;
-  const int64_t group_bytes =
-      scale_bytes(weights) + weights.group_size * kPanelWidth * weights.bits / 8;
   const int64_t length = min_of(first_k + kSegmentLength, weights.k) - first_k;
-  const char* const records = head + kHeadBytes + first_k / weights.group_size * group_bytes;
-  const int64_t bytes = length / weights.group_size * group_bytes;
+  const char* const records =
+      head + kPanelHeadBytes + first_k / weights.group_size * group_bytes(weights);
+  const int64_t bytes = length / weights.group_size * group_bytes(weights);
   const char* const end = first + task.last_panel * weights.panel_bytes;
   return {.first_k = first_k,
           .length = length,
           .panels = head,
           .records = records,
           .panel_bytes = weights.panel_bytes,
-          .group_bytes = group_bytes,
+          .group_bytes = group_bytes(weights),
           .bits = weights.bits,
           .next = records + bytes,
           .next_end = records + min_of(2 * bytes, end - records)};
@@ -197,6 +194,8 @@ bool reads_stored(const GroupTask& task) {
          (task.unpacks_freely || !IntProduct::kWidensNibbles || task.num_rows < kWideningRows);
 }
 
+}  // namespace
+
 // Few rows meet tiles as wide as registers allow, over panels that stream side by side. For many,
 // one segment of one panel stays in the first-level cache while all rows of a block meet it.
 void matmul_groups(const GroupTask& task) {
@@ -219,6 +218,8 @@ void matmul_groups(const GroupTask& task) {
     panel += panels;
   }
 }
+
+namespace {
 
 constexpr int kRunSums = kGroupSums * 2;
 constexpr int kRunSteps = kChunkElements / 4;
@@ -252,6 +253,7 @@ float run_int8(int64_t iterations, float seed) {
 
 void add_group_matmul_kernels(KernelTable& table) {
   table.matmul_groups = matmul_groups;
+  table.group_scratch_bytes = kScratchBytes;
   table.run_int8 = run_int8;
   table.run_int8_ops = int64_t{2} * kChunkElements * kLanes * kRunSums;
 }

@@ -1,6 +1,6 @@
 // What stands around quantised products: inputs rounded to 8 bits, panels taken apart into
 // bfloat16, rows of a quantised embedding.
-#include "kernels/cpu/int_products.h"
+#include "kernels/cpu/group_layout.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/panel_codes.h"
 #include "kernels/packed_layout.h"
@@ -8,18 +8,9 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kHeadBytes = kPanelWidth * 4;
 constexpr int64_t kPanelVectors = kPanelWidth / kLanes;
 constexpr int64_t kMaxGroupSize = 128;
 constexpr float kMaxCode = 127.0f;
-
-int64_t num_groups(const GroupPanels& weights) { return weights.k / weights.group_size; }
-
-int64_t code_bytes(const GroupPanels& weights) { return weights.k / 4 * IntProduct::kInputBytes; }
-
-int64_t quantized_row_bytes(const GroupPanels& weights) {
-  return code_bytes(weights) + num_groups(weights) * 12;
-}
 
 // Ties to even, by the addition of a number whose last place is one: |value| is below 2^22.
 PL_INLINE Ints round_to_ints(Vec value) {
@@ -76,7 +67,7 @@ void find_scales(const float* x, int64_t size, int64_t groups, float* scales) {
 
 void quantize_row(const float* x, const GroupPanels& weights, void* input) {
   auto* codes_to = static_cast<char*>(input);
-  auto* const scales = reinterpret_cast<float*>(codes_to + code_bytes(weights));
+  auto* const scales = reinterpret_cast<float*>(codes_to + input_code_bytes(weights));
   const int64_t groups = num_groups(weights), size = weights.group_size;
   auto* const starts = reinterpret_cast<int32_t*>(scales + groups);
   auto* const sums = scales + 2 * groups;
@@ -92,14 +83,6 @@ void quantize_row(const float* x, const GroupPanels& weights, void* input) {
     IntProduct::store_inputs(codes, size, codes_to);
     codes_to += size / 4 * IntProduct::kInputBytes;
   }
-}
-
-int64_t scale_bytes(const GroupPanels& weights) {
-  return kPanelWidth * 2 * (weights.has_offsets ? 2 : 1);
-}
-
-int64_t group_bytes(const GroupPanels& weights) {
-  return scale_bytes(weights) + weights.group_size * kPanelWidth * weights.bits / 8;
 }
 
 // The scales and offsets of some columns in one group, as they are used.
@@ -155,7 +138,7 @@ void expand_group(const Affine& affine, const char* codes, int64_t group_size, u
 // [k / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
 void expand_panel(const GroupPanels& weights, int64_t panel, void* bf16_panel) {
   const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
-  const char* record = head + kHeadBytes;
+  const char* record = head + kPanelHeadBytes;
   auto* to = static_cast<uint32_t*>(bf16_panel);
   with_code_bits(weights.bits, [&]<int kBits>() {
     for (int64_t g = 0; g < num_groups(weights); ++g) {
@@ -184,7 +167,7 @@ void embedding_groups(const GroupPanels& weights, int64_t row, float scale, floa
   float factor = 0.0f;
   __builtin_memcpy(&factor, head + column * 4, sizeof(factor));
   for (int64_t g = 0; g < num_groups(weights); ++g) {
-    const char* const record = head + kHeadBytes + g * group_bytes(weights);
+    const char* const record = head + kPanelHeadBytes + g * group_bytes(weights);
     const float unit = half_at(record + column * 2) * factor;
     const float offset = weights.has_offsets
                              ? half_at(record + kPanelWidth * 2 + column * 2) * factor
@@ -201,7 +184,9 @@ void embedding_groups(const GroupPanels& weights, int64_t row, float scale, floa
 }  // namespace
 
 void add_group_row_kernels(KernelTable& table) {
-  table.quantized_row_bytes = quantized_row_bytes;
+  table.quantized_row_bytes = [](const GroupPanels& weights) {
+    return quantized_row_bytes(weights);
+  };
   table.quantize_row = quantize_row;
   table.expand_panel = expand_panel;
   table.embedding_groups = embedding_groups;

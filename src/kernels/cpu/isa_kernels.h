@@ -19,5 +19,9 @@ void add_softmax_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);
 // In place of others, where the instruction set has tile registers.
 void add_tile_kernels(KernelTable& table);
+void add_group_tile_kernels(KernelTable& table);
+
+// Quantised products in vector registers, for any number of rows.
+void matmul_groups(const GroupTask& task);
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -18,6 +18,7 @@ KernelTable make_kernel_table() {
   add_softmax_kernels(table);
   add_roofline_kernels(table);
   add_tile_kernels(table);
+  add_group_tile_kernels(table);
   return table;
 }
 

@@ -95,6 +95,7 @@ struct KernelTable {
   int64_t (*quantized_row_bytes)(const GroupPanels& weights);
   void (*quantize_row)(const float* x, const GroupPanels& weights, void* input);
   void (*matmul_groups)(const GroupTask& task);
+  int64_t group_scratch_bytes;
   void (*expand_panel)(const GroupPanels& weights, int64_t panel, void* bf16_panel);
   void (*embedding_groups)(const GroupPanels& weights, int64_t row, float scale, float* out);
 

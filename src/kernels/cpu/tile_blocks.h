@@ -4,17 +4,14 @@
 // their sum is added. Included by isa_matmul_tiles.cc alone.
 #pragma once
 
+#include "kernels/cpu/tile_registers.h"
 #include "kernels/cpu/vec.h"
 #include "kernels/packed_layout.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// A tile register: 16 rows of 64 bytes.
-constexpr int64_t kTileRows = 16;
-constexpr int64_t kTileColumns = 16;
 constexpr int64_t kTileDepth = 32;  // values of K in a row of inputs
-constexpr int64_t kRowBytes = 64;
 
 // The panels that a group of rows meets before the next one does: they stay in the second-level
 // cache.
@@ -23,30 +20,13 @@ constexpr int64_t kBlockRows = 2 * kTileRows;
 // A step's weights lie side by side: 16 pairs of K for 32 columns.
 constexpr int64_t kStepWeights = kTileDepth * kPanelWidth;
 constexpr int64_t kPairBytes = kPanelWidth * 2 * static_cast<int64_t>(sizeof(Bf16));
-constexpr int64_t kTileElements = kTileRows * kTileColumns;  // of sums
 // Of few rows so many panels are read side by side, so many steps at a time.
 constexpr int64_t kLowPanels = 8;
 constexpr int64_t kStepsAtOnce = 1;
 constexpr uintptr_t kPrefetchBytes = kStepsAtOnce * kStepWeights * sizeof(Bf16);
 
-// GCC 12 doesn't know that loading a tile reads memory: what was written before must stand there.
-PL_INLINE void finish_stores() { __asm__ volatile("" ::: "memory"); }
-
-// Tiles 0 to 3 are sums, 4 and 5 inputs (or 5 further weights), 6 and 7 weights.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-
-  void set(int tile, int64_t num_rows) {
-    row_bytes[tile] = num_rows == 0 ? 0 : static_cast<uint16_t>(kRowBytes);
-    rows[tile] = static_cast<uint8_t>(num_rows);
-  }
-};
-
-// For blocks of up to 16 rows, then 16 more.
+// For blocks of up to 16 rows, then 16 more. Tiles 0 to 3 are sums, 4 and 5 inputs (or 5 further
+// weights), 6 and 7 weights.
 void configure(int64_t upper_rows, int64_t lower_rows) {
   TileConfig config;
   const bool is_low = lower_rows == 0;
@@ -58,8 +38,7 @@ void configure(int64_t upper_rows, int64_t lower_rows) {
   config.set(5, is_low ? kTileRows : lower_rows);
   config.set(6, kTileRows);
   config.set(7, kTileRows);
-  finish_stores();
-  _tile_loadconfig(&config);
+  config.use();
 }
 
 // Rows of a block times one panel (or up to 8, of a low block), to one segment of K.

@@ -1,0 +1,73 @@
+// Half a panel of quantised weights as tile registers take it: 16 columns of one segment, codes
+// with their zero point taken off, scales in float32. Included by isa_group_tiles.cc alone.
+#pragma once
+
+#include "kernels/cpu/group_layout.h"
+#include "kernels/cpu/panel_codes.h"
+#include "kernels/cpu/tile_registers.h"
+#include "kernels/packed_layout.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+// The shortest groups that tiles multiply: shorter ones leave them too empty.
+constexpr int64_t kLeastTileGroup = 32;
+
+using Bytes = uint8_t __attribute__((vector_size(64)));
+
+struct HalfPanel {
+  char* codes = nullptr;     // [length / 4][16][4]
+  float* factors = nullptr;  // [16]
+  float* scales = nullptr;   // [groups][16]
+  float* offsets = nullptr;  // [groups][16], where groups have their own
+};
+
+constexpr int64_t kHalfPanelBytes =
+    kSegmentLength * kTileColumns + kRowBytes + kSegmentLength / kLeastTileGroup * kRowBytes * 2;
+
+// `from` has kHalfPanelBytes.
+PL_INLINE HalfPanel half_panel_at(char* from, int64_t length, int64_t num_groups) {
+  char* const factors = from + length * kTileColumns;
+  char* const scales = factors + kRowBytes;
+  return {.codes = from,
+          .factors = reinterpret_cast<float*>(factors),
+          .scales = reinterpret_cast<float*>(scales),
+          .offsets = reinterpret_cast<float*>(scales + num_groups * kRowBytes)};
+}
+
+// Some groups of the 16 columns from `lane` on.
+struct PanelPart {
+  const char* panel = nullptr;   // its head
+  const char* record = nullptr;  // of the first group
+  int64_t lane = 0;
+  int64_t num_groups = 0;
+};
+
+template <int kBits>
+void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPanel& to) {
+  using Planes = PanelCodes<kBits>;
+  const Bytes zero = Bytes{} + static_cast<uint8_t>(weights.zero_point);
+  const char* record = part.record;
+  char* codes_to = to.codes;
+  store(to.factors, load(reinterpret_cast<const float*>(part.panel) + part.lane));
+  for (int64_t g = 0; g < part.num_groups; ++g) {
+    const char* const halves = record + part.lane * 2;
+    store(to.scales + g * kTileColumns, widen_f16(halves));
+    if (weights.has_offsets) {
+      store(to.offsets + g * kTileColumns, widen_f16(halves + kPanelWidth * 2));
+    }
+    const char* low = record + scale_bytes(weights) + part.lane * 4;
+    const char* high = low + weights.group_size * kPanelWidth * Planes::kPlanes.low / 8;
+    for (int64_t k = 0; k < weights.group_size; k += Planes::kElements) {
+      for_each_four<Planes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
+        const Bytes codes = (Bytes)Planes::template read<kFour>(low, high) - zero;
+        __builtin_memcpy(codes_to, &codes, sizeof(codes));
+        codes_to += sizeof(codes);
+      });
+      low += Planes::kLowBytes;
+      high += Planes::kHighBytes;
+    }
+    record += group_bytes(weights);
+  }
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -1,0 +1,34 @@
+// The arena of activations.
+#include "layers/scratch.h"
+
+#include <gtest/gtest.h>
+
+#include "tensor/memory.h"
+
+namespace paceline {
+namespace {
+
+TEST(Scratch, RowsAreAnOddNumberOfCacheLinesApart) {
+  for (int64_t width = 1; width < 5000; width += 7) {
+    const int64_t stride = row_stride(width);
+    EXPECT_GE(stride, width);
+    EXPECT_LE(stride, width + 31);
+    EXPECT_EQ(stride % 32, 16);
+  }
+}
+
+TEST(Scratch, RowsTakeWhatTheirStrideSaysAndNoMore) {
+  constexpr int64_t kRows = 5, kWidth = 2048;
+  Memory memory;
+  Scratch scratch(memory, scratch_bytes(DType::f32, kRows * row_stride(kWidth)));
+  const Scratch::Frame frame(scratch);
+  const Tensor rows = scratch.take_rows(kRows, kWidth);
+  EXPECT_EQ(rows.size(0), kRows);
+  EXPECT_EQ(rows.size(1), kWidth);
+  EXPECT_EQ(rows.stride(0), row_stride(kWidth));
+  EXPECT_EQ(rows.stride(1), 1);
+  EXPECT_EQ(scratch.high_water_bytes(), scratch_bytes(DType::f32, kRows * row_stride(kWidth)));
+}
+
+}  // namespace
+}  // namespace paceline
