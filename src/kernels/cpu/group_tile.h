@@ -14,12 +14,14 @@ constexpr int kGroupSums = kAccumulators / 2 - (kAccumulators < 24 ? 2 : 0);
 constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
 constexpr int kMinGroupVectors = 2;
 constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
+constexpr int kMaxStreamingRows = 4;
 // How far ahead few rows ask for codes: 128 elements of 32 columns.
 constexpr int64_t group_lead(int bits) { return bits * 512; }
 constexpr int64_t kLineLanes = 16;  // of four codes each
 constexpr int64_t kLineBytes = 64;
 constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
-// The shortest group: so many elements are taken without a branch.
+// The shortest group: so many elements are taken without a branch (of codes with a plane of single
+// bits twice as many).
 constexpr int kChunkElements = 16;
 
 struct GroupTile {
@@ -87,16 +89,17 @@ PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][
 // offset * sum of inputs.
 template <int kBits, bool kOffsets, int kRows, int kVectors>
 void multiply_group_tile(const GroupTile& tile) {
-  constexpr int kStepElements = 32 / kBits;
-  constexpr int64_t kInputStep = kStepElements / 4 * IntProduct::kInputBytes;
+  using Codes = PanelCodes<kBits>;
+  constexpr int kFours = kChunkElements / 4;
   // Weights of few rows come from memory; those of many stay in the cache, and the next rows'
   // inputs are asked for.
-  constexpr bool kIsStreaming = kRows < 5;
+  constexpr bool kIsStreaming = kRows <= kMaxStreamingRows;
   const char* inputs = tile.codes;
   const char* scales = tile.scales;
   const char* record = tile.records;
   const char* ahead = tile.ahead;
   const int64_t stride = tile.input_stride;
+  const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
   Vec sums[kRows][kVectors] = {};
   for (int64_t g = 0; g < tile.num_groups; ++g) {
     Ints acc[kRows][kVectors];
@@ -106,54 +109,50 @@ void multiply_group_tile(const GroupTile& tile) {
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
     }
-    const char* codes = record + tile.code_offset;
+    const char* low = record + tile.code_offset;
+    const char* high = low + low_bytes;
     const int64_t lead = group_lead(kBits) + (record >= tile.leap_from ? tile.leap : 0);
-    for (int64_t first = 0; first < tile.group_size; first += kChunkElements) {
-      typename IntProduct::Sum<kBits> parts[kRows][kVectors];
+    for (int64_t first = 0; first < tile.group_size; first += Codes::kElements) {
+      const auto add_chunk = [&]<int kChunk>() __attribute__((always_inline)) {
+        typename IntProduct::Sum<kBits> parts[kRows][kVectors];
 #pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) parts[r][v] = IntProduct::begin<kBits>(acc[r][v]);
-      }
-#pragma GCC unroll 4
-      for (int step = 0; step < kChunkElements / kStepElements; ++step) {
-        Uints raw[kVectors];
-#pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          const char* const from = codes + panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
-          raw[v] = load_bits(from);
-          if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
-            __builtin_prefetch(from + lead);
-          }
+          for (int v = 0; v < kVectors; ++v) parts[r][v] = IntProduct::begin<kBits>(acc[r][v]);
         }
-        const auto add = [&]<int kHalf>() __attribute__((always_inline)) {
+        for_each_four<kFours>([&]<int kFour>() __attribute__((always_inline)) {
+          constexpr int kPlace = kChunk * kFours + kFour;
           typename IntProduct::Weights<kBits> weights[kVectors];
 #pragma GCC unroll 8
           for (int v = 0; v < kVectors; ++v) {
-            const Uints bits = kBits == 8 ? raw[v] : (raw[v] >> (4 * kHalf)) & 0x0F0F0F0Fu;
-            weights[v] = IntProduct::split<kBits>(bits);
+            const int64_t at = panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
+            if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
+              Codes::template ask<kPlace>(low + at + lead, high + at + lead);
+            }
+            weights[v] = IntProduct::split<kBits>(Codes::template read<kPlace>(low + at, high + at));
           }
 #pragma GCC unroll 6
           for (int r = 0; r < kRows; ++r) {
-            const auto x = IntProduct::input(inputs + r * stride + kHalf * IntProduct::kInputBytes);
+            const auto x = IntProduct::input(inputs + r * stride + kFour * IntProduct::kInputBytes);
 #pragma GCC unroll 8
             for (int v = 0; v < kVectors; ++v) {
               parts[r][v] = IntProduct::add<kBits>(parts[r][v], weights[v], x);
             }
           }
-        };
-        add.template operator()<0>();
-        if constexpr (kBits == 4) add.template operator()<1>();
-        codes += kStepBytes;
-        inputs += kInputStep;
-      }
+        });
+        inputs += kFours * IntProduct::kInputBytes;
 #pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) {
+        for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          acc[r][v] = IntProduct::end<kBits>(parts[r][v], acc[r][v]);
+          for (int v = 0; v < kVectors; ++v) {
+            acc[r][v] = IntProduct::end<kBits>(parts[r][v], acc[r][v]);
+          }
         }
-      }
+      };
+      add_chunk.template operator()<0>();
+      if constexpr (Codes::kElements > kChunkElements) add_chunk.template operator()<1>();
+      low += Codes::kLowBytes;
+      high += Codes::kHighBytes;
     }
     if constexpr (!kIsStreaming) {
 #pragma GCC unroll 6

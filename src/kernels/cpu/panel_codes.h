@@ -28,8 +28,20 @@ struct PanelCodes {
       return codes | bits_of<kPlanes.high, kFour>(high) << kPlanes.low;
     }
   }
+  // Asks for the lines of which read<kFour>() is the first to read.
+  template <int kFour>
+  PL_INLINE void ask(const char* low, const char* high) {
+    ask_for<kPlanes.low, kFour>(low);
+    if constexpr (kPlanes.high > 0) ask_for<kPlanes.high, kFour>(high);
+  }
 
  private:
+  template <int kWidth, int kFour>
+  PL_INLINE void ask_for(const char* plane) {
+    constexpr int kInByte = 8 / kWidth;
+    if constexpr (kFour % kInByte == 0) __builtin_prefetch(plane + kFour / kInByte * kStepBytes);
+  }
+
   template <int kWidth, int kFour>
   PL_INLINE Uints bits_of(const char* plane) {
     constexpr int kInByte = 8 / kWidth;
