@@ -129,7 +129,8 @@ void multiply_group_tile(const GroupTile& tile) {
             if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
               Codes::template ask<kPlace>(low + at + lead, high + at + lead);
             }
-            weights[v] = IntProduct::split<kBits>(Codes::template read<kPlace>(low + at, high + at));
+            weights[v] =
+                IntProduct::split<kBits>(Codes::template read<kPlace>(low + at, high + at));
           }
 #pragma GCC unroll 6
           for (int r = 0; r < kRows; ++r) {
