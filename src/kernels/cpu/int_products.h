@@ -16,7 +16,7 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 //   kInputBytes                 of four inputs, as store_inputs leaves them
 //   code_bias(bits)             what tiles subtract from the codes of panels of so many bits: the
 //                               sum starts from so many times the inputs' sum
-//   kWidensNibbles              whether tiles of 8 bits may read codes of 4
+//   kReadsAnyWidth              whether tiles may read codes of any width, with the sums of 8 bits
 //   Input, input(from)          four inputs of one row for all lanes
 // and, where tiles read codes of kBits (4 or 8),
 //   Weights<kBits>, split       four codes of every lane
@@ -49,7 +49,7 @@ struct IntProduct : ByteInputs {
   using Weights = Uints;
   template <int kBits>
   using Sum = Ints;
-  static constexpr bool kWidensNibbles = true;
+  static constexpr bool kReadsAnyWidth = true;
   static constexpr int code_bias(int) { return 0; }
 
   template <int kBits>
@@ -114,7 +114,7 @@ struct IntProduct : ByteInputs {
   using Weights = std::conditional_t<kBits == 8, SignedCodes, Uints>;
   template <int kBits>
   using Sum = Ints;
-  static constexpr bool kWidensNibbles = false;  // they have no bias
+  static constexpr bool kReadsAnyWidth = false;  // sums of wide ones need their signs
   static constexpr int code_bias(int bits) { return bits == 4 ? 0 : 128; }
 
   template <int kBits>
@@ -180,7 +180,7 @@ struct IntProduct {
   using Sum = Ints;
   using Input = Pairs;
   static constexpr int kInputBytes = 8;
-  static constexpr bool kWidensNibbles = true;
+  static constexpr bool kReadsAnyWidth = true;
   static constexpr int code_bias(int) { return 0; }
 
   template <int kBits>

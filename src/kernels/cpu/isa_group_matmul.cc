@@ -1,5 +1,6 @@
-// Products with quantised matrices in integers. Tiles of few rows read codes of any width, those of
-// many codes of 8 bits: panels of other widths are widened first, to the same sums.
+// Products with quantised matrices in integers. Tiles of few rows read codes of any width (of 4 and
+// 8 bits alone where products can't take others), those of many codes of 8 bits: panels of other
+// widths are widened first, to the same sums.
 #include "kernels/cpu/group_layout.h"
 #include "kernels/cpu/group_tile.h"
 #include "kernels/cpu/isa_kernels.h"
@@ -47,7 +48,7 @@ using Multiply = void (*)(int64_t num_rows, int64_t num_vectors, const GroupTile
 Multiply choose_multiply(int bits, bool has_offsets) {
   Multiply chosen = nullptr;
   with_code_bits(bits, [&]<int kBits>() {
-    if constexpr (kBits == 4 || kBits == 8 || IntProduct::kWidensNibbles) {
+    if constexpr (kBits == 4 || kBits == 8 || IntProduct::kReadsAnyWidth) {
       chosen = has_offsets ? multiply<kBits, true> : multiply<kBits, false>;
     }
   });
@@ -208,7 +209,7 @@ Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* s
 // Whether tiles read the panels as they are stored.
 bool reads_stored(const GroupTask& task) {
   if (task.weights.bits == 8) return true;
-  if (!IntProduct::kWidensNibbles) return task.weights.bits == 4;
+  if (!IntProduct::kReadsAnyWidth) return task.weights.bits == 4;
   if (task.weights.bits != 4) return task.num_rows <= kMaxStreamingRows;
   return task.unpacks_freely || task.num_rows < kWideningRows;
 }
