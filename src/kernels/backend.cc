@@ -51,6 +51,15 @@ void check_slice(const AttentionSlice& slice, int64_t rows, const KvStore& store
   }
 }
 
+void check_columns(ShapeCheck& check, std::string_view owner, const PackedColumns& columns,
+                   std::string_view n, std::string_view k) {
+  PL_CHECK(columns.first >= 0 && columns.first + columns.count <= columns.matrix->n,
+           fmt::format("gated_mlp: {} is columns [{}, +{}) of {}", owner, columns.first,
+                       columns.count, columns.matrix->n));
+  check.dimension(owner, n, columns.count);
+  check.dimension(owner, k, columns.matrix->k);
+}
+
 }  // namespace
 
 void Backend::embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
@@ -74,6 +83,17 @@ void Backend::matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
   check.tensor("out", out, {"rows", "n"});
   if (bias != nullptr) check.tensor("bias", *bias, {"n"});
   if (!out.empty()) do_matmul(x, w, bias, out);
+}
+
+void Backend::gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
+  ShapeCheck check("gated_mlp");
+  check_columns(check, "gate", mlp.gate, "width", "k");
+  check_columns(check, "up", mlp.up, "width", "k");
+  check_columns(check, "down", mlp.down, "n", "width");
+  PL_CHECK(mlp.down.count == mlp.down.matrix->n, "gated_mlp: down is a whole matrix");
+  check.tensor("x", x, {"rows", "k"});
+  check.tensor("out", out, {"rows", "n"});
+  if (!out.empty()) do_gated_mlp(mlp, x, out);
 }
 
 void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {

@@ -42,6 +42,14 @@ struct AttentionParams {
   int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
 };
 
+// A feed-forward network: down(activation(gate(x)) * up(x)).
+struct GatedMlpWeights {
+  Activation activation = Activation::silu;
+  PackedColumns gate{};  // [width, k]
+  PackedColumns up{};    // [width, k]
+  PackedColumns down{};  // [n, width], a whole matrix
+};
+
 // Shapes are checked by name in the front door; a mismatch is a bug of the program. Inputs have a
 // contiguous last dimension and any strides before it; `out` may be the input where a line says
 // "in place". Activations and outputs are float32. Every output element is a fixed sequence of
@@ -64,6 +72,11 @@ class Backend {
   // what x is rounded to (ActivationType).
   //                                     x [rows, k], w [n, k], bias [n] or nullptr, out [rows, n]
   void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
+
+  // out = (activation(x * gate^T + bias) * (x * up^T + bias)) * down^T + bias, to the bit what
+  // matmul, gated_activation and matmul make of it, without room for [rows, width].
+  //                                                      x [rows, k], out [rows, n]
+  void gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
 
   // out = x / sqrt(mean(x^2) + eps) * weight, in place.    x, out [..., width] (rank 2 or 3),
   // weight [width]
@@ -121,6 +134,7 @@ class Backend {
                             const Tensor& out) = 0;
   virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                          const Tensor& out) = 0;
+  virtual void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) = 0;
   virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
   virtual void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                              const Tensor& out) = 0;

@@ -52,6 +52,15 @@ struct PackedMatrix {
   }
 };
 
+// Neighbouring columns of a product with a packed matrix: one of the projections that were packed
+// as one.
+struct PackedColumns {
+  const PackedMatrix* matrix = nullptr;
+  int64_t first = 0;
+  int64_t count = 0;
+  const float* bias = nullptr;  // [n] of the matrix, or nullptr
+};
+
 // Packs `parts` ([Ni, K] each, any float dtype, contiguous rows) below one another as one matrix of
 // sum(Ni) outputs, converting to `dtype` when a part has another.
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,

@@ -29,16 +29,13 @@ GatedMlp::GatedMlp(const LoadContext& context, const std::string& name, const Ml
       gate_up_(load_gate_up(context, name, config)),
       down_(load_down(context, name, config)) {}
 
-void GatedMlp::forward(Backend& backend, const Tensor& x, Scratch& scratch,
-                       const Tensor& out) const {
-  const Scratch::Frame frame(scratch);
+void GatedMlp::forward(Backend& backend, const Tensor& x, const Tensor& out) const {
   const int64_t width = config_.intermediate_size;
-  const Tensor gate_up = scratch.take_rows(x.size(0), 2 * width);
-  gate_up_.forward(backend, x, gate_up);
-  const Tensor gate = gate_up.slice(1, 0, width);
-  const Tensor up = gate_up.slice(1, width, 2 * width);
-  backend.gated_activation(config_.activation, gate, up, gate);
-  down_.forward(backend, gate, out);
+  backend.gated_mlp({.activation = config_.activation,
+                     .gate = gate_up_.columns(0, width),
+                     .up = gate_up_.columns(width, width),
+                     .down = down_.columns(0, config_.hidden_size)},
+                    x, out);
 }
 
 }  // namespace paceline

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "layers/linear.h"
-#include "layers/scratch.h"
 
 namespace paceline {
 
@@ -24,7 +23,7 @@ class GatedMlp {
   GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
 
   // x, out [rows, hidden]
-  void forward(Backend& backend, const Tensor& x, Scratch& scratch, const Tensor& out) const;
+  void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace paceline {
 namespace {
 
@@ -74,6 +76,16 @@ int64_t Linear::out_features() const {
   int64_t total = 0;
   for (const PackedMatrix& weight : weights_) total += weight.n;
   return total;
+}
+
+PackedColumns Linear::columns(int64_t first, int64_t count) const {
+  const float* bias = bias_ ? bias_->view.elements<float>() : nullptr;
+  for (const PackedMatrix& weight : weights_) {
+    if (first < weight.n) return {&weight, first, count, bias};
+    first -= weight.n;
+    if (bias != nullptr) bias += weight.n;
+  }
+  check_failed("Linear::columns", __FILE__, __LINE__, "columns beyond the outputs");
 }
 
 void Linear::forward(Backend& backend, const Tensor& x, const Tensor& out) const {

@@ -29,6 +29,9 @@ class Linear {
   // x [rows, in_features] -> out [rows, sum of out_features]
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
+  // Outputs [first, first + count), of projections that are packed together.
+  PackedColumns columns(int64_t first, int64_t count) const;
+
   int64_t out_features() const;
   // As packed: one, or several where projections are quantised in different ways.
   std::span<const PackedMatrix> weights() const { return weights_; }

@@ -96,7 +96,7 @@ void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const Gro
   backend.add(residual, branch, residual);
 
   before_mlp_.forward(backend, residual, normed);
-  mlp_.forward(backend, normed, scratch, branch);
+  mlp_.forward(backend, normed, branch);
   if (after_mlp_) after_mlp_->forward(backend, branch, branch);
   backend.add(residual, branch, residual);
 }
@@ -201,9 +201,8 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
   const size_t attention = rows_of(q_width + 2 * kv_width) + rows_of(q_width);
-  const size_t mlp = rows_of(2 * config.intermediate_size);
   return 3 * rows_of(config.hidden_size) + config.ropes.size() * floats(config.rotary_dim) +
-         std::max(attention, mlp);
+         attention;
 }
 
 }  // namespace paceline

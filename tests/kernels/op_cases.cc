@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -118,6 +119,36 @@ OpCase matmul_case(const WeightType& type, int64_t rows, int64_t n, int64_t leas
             const bool has_bias = n % 2 == 1;
             return instance(inputs, [has_bias](Backend& backend, MatmulInputs& in) {
               backend.matmul(in.x.view, in.w, has_bias ? &in.bias.view : nullptr, in.out.view);
+            });
+          }};
+}
+
+struct GatedMlpInputs {
+  OwnedTensor x, out;
+  PackedMatrix gate_up, down;
+};
+
+OpCase gated_mlp_case(const WeightType& type, int64_t rows, int64_t hidden, int64_t width,
+                      CaseSize size) {
+  const double weights = static_cast<double>(3 * hidden * width);
+  const bool is_product = rows >= 16;
+  return {.name = fmt::format("gated_mlp {} {}x{}x{}", type.name, rows, hidden, width),
+          .size = size,
+          .tolerance = 1e-5,
+          .flops = is_product ? 2.0 * static_cast<double>(rows) * weights : 0.0,
+          .bytes = is_product ? 0.0 : weights * type.bytes(),
+          .make = [=](ThreadPool& threads, Memory& memory) {
+            auto inputs = std::make_shared<GatedMlpInputs>();
+            inputs->x = random_tensor(memory, DType::f32, {rows, hidden}, kSeed, 0.1f);
+            inputs->out = allocate_tensor(memory, DType::f32, {rows, hidden});
+            inputs->gate_up = random_matrix(memory, threads, type, 2 * width, hidden, kSeed + 1);
+            inputs->down = random_matrix(memory, threads, type, hidden, width, kSeed + 2);
+            return instance(inputs, [hidden, width](Backend& backend, GatedMlpInputs& in) {
+              backend.gated_mlp({.activation = Activation::silu,
+                                 .gate = {&in.gate_up, 0, width},
+                                 .up = {&in.gate_up, width, width},
+                                 .down = {&in.down, 0, hidden}},
+                                in.x.view, in.out.view);
             });
           }};
 }
@@ -290,6 +321,19 @@ void add_matmul_cases(std::vector<OpCase>& cases) {
   }
 }
 
+void add_gated_mlp_cases(std::vector<OpCase>& cases) {
+  // Of types whose inputs aren't rounded: one more or less in a last place could become a code.
+  const WeightType& f32 = weight_types().front();
+  for (const auto& [rows, hidden, width] : {std::array{1, 7, 33}, {5, 40, 300}, {33, 64, 129}}) {
+    cases.push_back(gated_mlp_case(f32, rows, hidden, width, CaseSize::small));
+  }
+  for (const WeightType& type : weight_types()) {
+    for (const int64_t rows : {512, 1}) {
+      cases.push_back(gated_mlp_case(type, rows, 2048, 8192, CaseSize::large));
+    }
+  }
+}
+
 // Square ones of every type that a model comes in.
 void add_square_cases(std::vector<OpCase>& cases) {
   for (const WeightType& type : weight_types()) {
@@ -359,6 +403,7 @@ void add_attention_cases(std::vector<OpCase>& cases) {
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   add_matmul_cases(cases);
+  add_gated_mlp_cases(cases);
   add_square_cases(cases);
   add_attention_cases(cases);
   add_row_cases(cases);

@@ -32,6 +32,8 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
       threads_(threads),
       name_(fmt::format("cpu/{}", isa_name(isa))),
       input_rows_(memory),
+      up_rows_(memory),
+      inner_rows_(memory),
       row_partials_(memory),
       row_totals_(memory),
       thread_scratch_(memory),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_product.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/scratch.h"
 
@@ -24,6 +25,7 @@ class CpuBackend final : public Backend {
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
+  void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
   void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                      const Tensor& out) override;
@@ -61,18 +63,11 @@ class CpuBackend final : public Backend {
   }
   static int64_t num_row_blocks(int64_t width) { return (width + kRowBlock - 1) / kRowBlock; }
 
-  // Inputs of a product in the form its weights want.
-  struct PreparedRows {
-    const std::byte* rows;
-    int64_t stride;  // bytes
-  };
-  PreparedRows prepare_rows(const Tensor& x, const PackedMatrix& w);
-  void multiply_plain(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
-                      const Tensor& out);
-  // Quantised weights with inputs of 8 bits, and taken apart into bfloat16 panel by panel.
-  void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
-  void multiply_expanded(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
-                         const Tensor& out);
+  // The inputs of a product in the form that its weights want, in `scratch`.
+  const std::byte* prepare_rows(const CpuProduct& product, const Tensor& x, Scratch& scratch);
+  // out = prepared inputs * w^T + bias
+  void multiply(const CpuProduct& product, const PackedMatrix& w, const std::byte* inputs,
+                const float* bias, const Tensor& out);
 
   // The maximum and the sum of exponentials of every row; valid until the next call.
   const ExpSum* exp_sums(const Tensor& x);
@@ -97,6 +92,8 @@ class CpuBackend final : public Backend {
   ThreadPool& threads_;
   std::string name_;
   Scratch input_rows_;
+  Scratch up_rows_;     // of a feed-forward network whose gate and up want other inputs
+  Scratch inner_rows_;  // of its last product
   Scratch row_partials_;
   Scratch row_totals_;
   Scratch thread_scratch_;

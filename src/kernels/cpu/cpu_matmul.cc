@@ -1,50 +1,135 @@
-// Products with plain matrices.
+// Products, and the feed-forward network that is made of three.
+#include <algorithm>
+
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/product_split.h"
 
 namespace paceline {
+namespace {
 
-CpuBackend::PreparedRows CpuBackend::prepare_rows(const Tensor& x, const PackedMatrix& w) {
-  const auto dtype = static_cast<size_t>(w.dtype);
-  const int64_t padded_k = w.padded_k();
-  const int64_t stride = input_stride_of(padded_k * kernels_.input_bytes[dtype]);
-  auto* const rows = input_rows_.reserve_as<std::byte>(x.size(0) * stride);
-  for_each_row(x.size(0), w.k, [&](int64_t row) {
-    kernels_.prepare_row[dtype](x.row<float>(row), w.k, padded_k, rows + row * stride);
-  });
-  return {rows, stride};
+// The columns between the two products of a feed-forward network are made so many at a time:
+// whole groups of any length, and as many panels as products of many rows take at once.
+constexpr int64_t kInnerColumns = 128;
+// What a piece of them may take, gate and up, of the second-level cache.
+constexpr int64_t kInnerBytes = 256 * 1024;
+
+// Some columns of a projection, and the panels that they lie in.
+struct CoveringPanels {
+  int64_t first;
+  int64_t last;
+  int64_t skipped;  // columns of the first panel before the first wanted one
+
+  CoveringPanels(const PackedColumns& columns, int64_t from, int64_t count) {
+    const int64_t column = columns.first + from;
+    first = column / kPanelWidth;
+    last = divide_up(column + count, kPanelWidth);
+    skipped = column % kPanelWidth;
+  }
+};
+
+}  // namespace
+
+const std::byte* CpuBackend::prepare_rows(const CpuProduct& product, const Tensor& x,
+                                          Scratch& scratch) {
+  const int64_t stride = product.input_stride(), k = x.size(1);
+  auto* const rows = scratch.reserve_as<std::byte>(x.size(0) * stride);
+  for_each_row(x.size(0), k,
+               [&](int64_t row) { product.prepare(x.row<float>(row), 0, k, rows + row * stride); });
+  return rows;
+}
+
+void CpuBackend::multiply(const CpuProduct& product, const PackedMatrix& w, const std::byte* inputs,
+                          const float* bias, const Tensor& out) {
+  const int64_t scratch_bytes = product.scratch_bytes(), rows = out.size(0);
+  auto* const scratch =
+      thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
+  const ProductSplit split(rows, w.num_panels(), threads_.num_threads());
+  threads_.parallel_for(
+      split.num_pieces(), split.grain(rows * w.n * w.k),
+      [&](int64_t begin, int64_t end, int thread_index) {
+        for (int64_t i = begin; i < end; ++i) {
+          const ProductSplit::Piece piece = split.piece(i);
+          float* const row = out.row<float>(piece.first_row);
+          product.multiply({.inputs = inputs + piece.first_row * product.input_stride(),
+                            .num_rows = piece.num_rows,
+                            .first_panel = piece.first_panel,
+                            .last_panel = piece.last_panel,
+                            .bias = bias,
+                            .out = {row + piece.first_panel * kPanelWidth, out.stride(0)},
+                            .scratch = scratch + thread_index * scratch_bytes});
+        }
+      });
 }
 
 void CpuBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                            const Tensor& out) {
-  if (!w.groups) return multiply_plain(x, w, bias, out);
-  if (w.groups->activations == ActivationType::int8) return multiply_int8(x, w, bias, out);
-  multiply_expanded(x, w, bias, out);
+  const CpuProduct product(kernels_, w);
+  multiply(product, w, prepare_rows(product, x, input_rows_),
+           bias != nullptr ? bias->elements<float>() : nullptr, out);
 }
 
-void CpuBackend::multiply_plain(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
-                                const Tensor& out) {
-  const PreparedRows inputs = prepare_rows(x, w);
-  const auto kernel = kernels_.matmul[static_cast<size_t>(w.dtype)];
-  const ProductSplit split(x.size(0), w.num_panels(), threads_.num_threads());
-  threads_.parallel_for(split.num_pieces(), split.grain(x.size(0) * w.n * w.k),
-                        [&](int64_t begin, int64_t end, int) {
+// The columns between the products are never all there: a thread makes some of gate and up, and
+// leaves what the activation makes of them in the form that the last product wants.
+void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
+  const CpuProduct gate(kernels_, *mlp.gate.matrix), up(kernels_, *mlp.up.matrix);
+  const CpuProduct down(kernels_, *mlp.down.matrix);
+  const std::byte* const gate_rows = prepare_rows(gate, x, input_rows_);
+  const std::byte* const up_rows =
+      up.takes_inputs_of(gate) ? gate_rows : prepare_rows(up, x, up_rows_);
+  const int64_t rows = x.size(0), width = mlp.gate.count;
+  auto* const inner_rows = inner_rows_.reserve_as<std::byte>(rows * down.input_stride());
+
+  const int64_t num_threads = threads_.num_threads();
+  const ProductSplit split(rows, divide_up(width, kInnerColumns), num_threads);
+  const int64_t row_bytes = split.block_rows * kInnerColumns * 2 * int64_t{sizeof(float)};
+  const int64_t columns_at_once =
+      std::clamp<int64_t>(kInnerBytes / row_bytes, 1, split.piece_panels) * kInnerColumns;
+  // Projections may begin within a panel.
+  const int64_t stride =
+      input_stride_of((columns_at_once + 2 * kPanelWidth) * int64_t{sizeof(float)}) /
+      int64_t{sizeof(float)};
+  const int64_t buffer = split.block_rows * stride;  // floats
+  const int64_t scratch_bytes = std::max(gate.scratch_bytes(), up.scratch_bytes());
+  const int64_t thread_bytes =
+      divide_up(scratch_bytes + 2 * buffer * int64_t{sizeof(float)}, kInputLine) * kInputLine;
+  auto* const scratch = thread_scratch_.reserve_as<std::byte>(num_threads * thread_bytes);
+  const auto activate = kernels_.gated_activation[static_cast<size_t>(mlp.activation)];
+
+  const auto run_piece = [&](const ProductSplit::Piece& piece, std::byte* mine) {
+    auto* const gates = reinterpret_cast<float*>(mine);
+    float* const ups = gates + buffer;
+    auto* const kernel_scratch = reinterpret_cast<std::byte*>(ups + buffer);
+    const auto multiply = [&](const CpuProduct& product, const PackedColumns& columns,
+                              const std::byte* inputs, const CoveringPanels& panels, float* to) {
+      product.multiply({.inputs = inputs + piece.first_row * product.input_stride(),
+                        .num_rows = piece.num_rows,
+                        .first_panel = panels.first,
+                        .last_panel = panels.last,
+                        .bias = columns.bias,
+                        .out = {to, stride},
+                        .scratch = kernel_scratch});
+    };
+    const int64_t end = std::min(piece.last_panel * kInnerColumns, width);
+    for (int64_t first = piece.first_panel * kInnerColumns; first < end; first += columns_at_once) {
+      const int64_t count = std::min(columns_at_once, end - first);
+      const CoveringPanels gate_panels(mlp.gate, first, count), up_panels(mlp.up, first, count);
+      multiply(gate, mlp.gate, gate_rows, gate_panels, gates);
+      multiply(up, mlp.up, up_rows, up_panels, ups);
+      for (int64_t r = 0; r < piece.num_rows; ++r) {
+        float* const values = gates + r * stride + gate_panels.skipped;
+        activate(values, ups + r * stride + up_panels.skipped, count, values);
+        down.prepare(values, first, count,
+                     inner_rows + (piece.first_row + r) * down.input_stride());
+      }
+    }
+  };
+  threads_.parallel_for(split.num_pieces(), split.grain(rows * 2 * width * x.size(1)),
+                        [&](int64_t begin, int64_t end, int thread_index) {
                           for (int64_t i = begin; i < end; ++i) {
-                            const ProductSplit::Piece piece = split.piece(i);
-                            kernel({.inputs = inputs.rows + piece.first_row * inputs.stride,
-                                    .input_stride = inputs.stride,
-                                    .num_rows = piece.num_rows,
-                                    .panels = w.storage.get(),
-                                    .panel_elements = w.panel_elements(),
-                                    .n = w.n,
-                                    .padded_k = w.padded_k(),
-                                    .first_panel = piece.first_panel,
-                                    .last_panel = piece.last_panel,
-                                    .bias = bias != nullptr ? bias->elements<float>() : nullptr,
-                                    .out = out.row<float>(piece.first_row),
-                                    .out_stride = out.stride(0)});
+                            run_piece(split.piece(i), scratch + thread_index * thread_bytes);
                           }
                         });
+  multiply(down, *mlp.down.matrix, inner_rows, mlp.down.bias, out);
 }
 
 }  // namespace paceline

@@ -65,12 +65,15 @@ void find_scales(const float* x, int64_t size, int64_t groups, float* scales) {
   }
 }
 
-void quantize_row(const float* x, const GroupPanels& weights, void* input) {
+void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int64_t count,
+                  void* input) {
+  const int64_t size = weights.group_size, groups = count / size;
   auto* codes_to = static_cast<char*>(input);
-  auto* const scales = reinterpret_cast<float*>(codes_to + input_code_bytes(weights));
-  const int64_t groups = num_groups(weights), size = weights.group_size;
-  auto* const starts = reinterpret_cast<int32_t*>(scales + groups);
-  auto* const sums = scales + 2 * groups;
+  auto* const scales =
+      reinterpret_cast<float*>(codes_to + input_code_bytes(weights)) + first / size;
+  auto* const starts = reinterpret_cast<int32_t*>(scales + num_groups(weights));
+  auto* const sums = scales + 2 * num_groups(weights);
+  codes_to += first / 4 * IntProduct::kInputBytes;
   const int32_t zero_point = weights.has_offsets ? 0 : weights.zero_point;
   const int32_t start = IntProduct::code_bias(weights.bits) - zero_point;
   alignas(64) int8_t codes[kMaxGroupSize];

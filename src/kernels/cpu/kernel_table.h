@@ -90,10 +90,12 @@ struct KernelTable {
   void (*prepare_row[kNumFloatTypes])(const float* x, int64_t k, int64_t padded_k, void* input);
   void (*matmul[kNumFloatTypes])(const MatmulTask& task);
 
-  // Quantised weights. A row of inputs takes quantized_row_bytes; expand_panel writes the panel
-  // that pack_matrix would have made of the weights' values in bfloat16.
+  // Quantised weights. A row of inputs takes quantized_row_bytes, of which quantize_row writes what
+  // stands for elements [first, first + count), whole groups that begin at `x`. expand_panel writes
+  // the panel that pack_matrix would have made of the weights' values in bfloat16.
   int64_t (*quantized_row_bytes)(const GroupPanels& weights);
-  void (*quantize_row)(const float* x, const GroupPanels& weights, void* input);
+  void (*quantize_row)(const float* x, const GroupPanels& weights, int64_t first, int64_t count,
+                       void* input);
   void (*matmul_groups)(const GroupTask& task);
   int64_t group_scratch_bytes;
   void (*expand_panel)(const GroupPanels& weights, int64_t panel, void* bf16_panel);

@@ -120,6 +120,24 @@ void ReferenceBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const T
   }
 }
 
+void ReferenceBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x,
+                                    const Tensor& out) {
+  const int64_t rows = x.size(0), width = mlp.gate.count;
+  std::vector<float> gate_sums, up_sums;
+  const auto multiply = [&](const PackedColumns& columns, std::vector<float>& sums) {
+    const int64_t n = columns.matrix->n;
+    sums.resize(static_cast<size_t>(rows * n));
+    const Tensor all(sums.data(), DType::f32, {rows, n});
+    const Tensor bias(const_cast<float*>(columns.bias), DType::f32, {n});
+    do_matmul(x, *columns.matrix, columns.bias != nullptr ? &bias : nullptr, all);
+    return all.slice(1, columns.first, columns.first + width);
+  };
+  const Tensor gate = multiply(mlp.gate, gate_sums), up = multiply(mlp.up, up_sums);
+  do_gated_activation(mlp.activation, gate, up, gate);
+  const Tensor bias(const_cast<float*>(mlp.down.bias), DType::f32, {mlp.down.count});
+  do_matmul(gate, *mlp.down.matrix, mlp.down.bias != nullptr ? &bias : nullptr, out);
+}
+
 void ReferenceBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps,
                                    const Tensor& out) {
   const int64_t width = x.size(-1);

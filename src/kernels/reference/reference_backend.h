@@ -14,6 +14,7 @@ class ReferenceBackend final : public Backend {
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
+  void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
   void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                      const Tensor& out) override;

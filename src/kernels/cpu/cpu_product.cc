@@ -1,0 +1,111 @@
+#include "kernels/cpu/cpu_product.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/group_panels.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/product_split.h"
+
+namespace paceline {
+namespace {
+
+int64_t expanded_elements(const PackedMatrix& matrix) { return matrix.k * kPanelWidth; }
+
+}  // namespace
+
+CpuProduct::CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix)
+    : kernels_(kernels), matrix_(matrix), unpacks_freely_(unpacks_freely()) {
+  if (matrix.groups) {
+    groups_ = group_panels(matrix);
+    kind_ = matrix.groups->activations == ActivationType::int8 ? Kind::int8 : Kind::expanded;
+  }
+  if (kind_ == Kind::int8) {
+    input_stride_ = input_stride_of(kernels.quantized_row_bytes(groups_));
+    scratch_bytes_ = kernels.group_scratch_bytes;
+  } else {
+    const auto dtype = static_cast<size_t>(matrix.dtype);
+    input_stride_ = input_stride_of(matrix.padded_k() * kernels.input_bytes[dtype]);
+    if (kind_ == Kind::expanded) {
+      scratch_bytes_ = expanded_elements(matrix) * int64_t(dtype_bytes(DType::bf16));
+    }
+  }
+}
+
+bool CpuProduct::takes_inputs_of(const CpuProduct& other) const {
+  if (matrix_.k != other.matrix_.k) return false;
+  if (kind_ == Kind::int8 || other.kind_ == Kind::int8) {
+    return kind_ == other.kind_ && matrix_.groups->grouping == other.matrix_.groups->grouping;
+  }
+  return matrix_.dtype == other.matrix_.dtype && input_stride_ == other.input_stride_;
+}
+
+void CpuProduct::prepare(const float* x, int64_t first, int64_t count, std::byte* row) const {
+  if (kind_ == Kind::int8) return kernels_.quantize_row(x, groups_, first, count, row);
+  const auto dtype = static_cast<size_t>(matrix_.dtype);
+  const bool is_last = first + count == matrix_.k;
+  kernels_.prepare_row[dtype](x, count, is_last ? matrix_.padded_k() - first : count,
+                              row + first * kernels_.input_bytes[dtype]);
+}
+
+void CpuProduct::multiply(const Piece& piece) const {
+  // To the kernels the piece's panels are the matrix.
+  Piece moved = piece;
+  if (piece.bias != nullptr) moved.bias += piece.first_panel * kPanelWidth;
+  const int64_t n = matrix_.n - piece.first_panel * kPanelWidth;
+  switch (kind_) {
+    case Kind::plain:
+      return multiply_plain(moved, matrix_.panel(piece.first_panel), matrix_.panel_elements(), n);
+    case Kind::int8:
+      return multiply_int8(moved, n);
+    case Kind::expanded:
+      return multiply_expanded(moved, n);
+  }
+}
+
+void CpuProduct::multiply_plain(const Piece& piece, const void* panels, int64_t panel_elements,
+                                int64_t n) const {
+  kernels_.matmul[static_cast<size_t>(matrix_.dtype)](
+      {.inputs = piece.inputs,
+       .input_stride = input_stride_,
+       .num_rows = piece.num_rows,
+       .panels = panels,
+       .panel_elements = panel_elements,
+       .n = n,
+       .padded_k = matrix_.padded_k(),
+       .first_panel = 0,
+       .last_panel = piece.last_panel - piece.first_panel,
+       .bias = piece.bias,
+       .out = piece.out.elements,
+       .out_stride = piece.out.stride});
+}
+
+void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {
+  GroupPanels weights = groups_;
+  weights.panels = matrix_.panel(piece.first_panel);
+  kernels_.matmul_groups({.inputs = piece.inputs,
+                          .input_stride = input_stride_,
+                          .num_rows = piece.num_rows,
+                          .weights = weights,
+                          .n = n,
+                          .first_panel = 0,
+                          .last_panel = piece.last_panel - piece.first_panel,
+                          .bias = piece.bias,
+                          .out = piece.out.elements,
+                          .out_stride = piece.out.stride,
+                          .scratch = piece.scratch,
+                          .unpacks_freely = unpacks_freely_});
+}
+
+void CpuProduct::multiply_expanded(const Piece& piece, int64_t n) const {
+  Piece one = piece;
+  one.last_panel = one.first_panel + 1;
+  for (int64_t panel = piece.first_panel; panel < piece.last_panel; ++panel) {
+    kernels_.expand_panel(groups_, panel, piece.scratch);
+    multiply_plain(one, piece.scratch, expanded_elements(matrix_), std::min(kPanelWidth, n));
+    if (one.bias != nullptr) one.bias += kPanelWidth;
+    one.out.elements += kPanelWidth;
+    n -= kPanelWidth;
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,65 @@
+// CpuProduct is how one matrix is multiplied by the kernels of an instruction set: the form that
+// inputs take, and some prepared rows times some panels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/kernel_table.h"
+#include "kernels/packed_matrix.h"
+
+namespace paceline {
+
+// A matrix of float32 sums.
+struct ProductOutput {
+  float* elements = nullptr;
+  int64_t stride = 0;
+};
+
+class CpuProduct {
+ public:
+  // Both must outlive it.
+  CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix);
+
+  // Elements [first, first + count) of a row of inputs are prepared from `x` into the row: whole
+  // groups of quantised weights, whole interleaved elements of others.
+  void prepare(const float* x, int64_t first, int64_t count, std::byte* row) const;
+  // From one prepared row to the next.
+  int64_t input_stride() const { return input_stride_; }
+  // Whether rows that were prepared for the other matrix serve this one.
+  bool takes_inputs_of(const CpuProduct& other) const;
+
+  struct Piece {
+    const std::byte* inputs = nullptr;  // the first row, prepared
+    int64_t num_rows = 0;
+    int64_t first_panel = 0;
+    int64_t last_panel = 0;
+    const float* bias = nullptr;  // [n] of the matrix, or nullptr
+    ProductOutput out;            // of the piece's first row and column
+    std::byte* scratch = nullptr;
+  };
+  void multiply(const Piece& piece) const;
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  enum class Kind : uint8_t {
+    plain,
+    int8,      // inputs of 8 bits
+    expanded,  // panels are taken apart into bfloat16, one by one
+  };
+
+  void multiply_plain(const Piece& piece, const void* panels, int64_t panel_elements,
+                      int64_t n) const;
+  void multiply_int8(const Piece& piece, int64_t n) const;
+  void multiply_expanded(const Piece& piece, int64_t n) const;
+
+  const KernelTable& kernels_;
+  const PackedMatrix& matrix_;
+  Kind kind_ = Kind::plain;
+  GroupPanels groups_;  // of quantised weights
+  int64_t input_stride_ = 0;
+  int64_t scratch_bytes_ = 0;
+  bool unpacks_freely_ = false;
+};
+
+}  // namespace paceline
