@@ -74,7 +74,7 @@ class Backend {
   void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
 
   // out = (activation(x * gate^T + bias) * (x * up^T + bias)) * down^T + bias, to the bit what
-  // matmul, gated_activation and matmul make of it, without room for [rows, width].
+  // matmul, gated_activation and matmul make of it, without room for [rows, width]; in place.
   //                                                      x [rows, k], out [rows, n]
   void gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
 
@@ -104,8 +104,8 @@ class Backend {
                 const KvStore& store);
 
   // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
-  // absolute positions combined in position order. K and V are read as stored; the slices' own keys
-  // must be stored already. Head h reads kv head h / (heads / kv_heads).
+  // absolute positions combined in position order, in place. K and V are read as stored; the
+  // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads).
   //                                       q, out [rows, heads, head_dim]
   void attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
                  const AttentionParams& params, const Tensor& out);

@@ -64,10 +64,8 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rop
   backend.rope(rope_table, k);
   backend.store_kv(k, v, group.slots, store);
 
-  const Tensor attended = scratch.take_rows(rows, q_width);
-  backend.attention(q, store, group.slices, config_.params,
-                    heads_of(attended, 0, config_.num_heads, head_dim));
-  output_.forward(backend, attended, out);
+  backend.attention(q, store, group.slices, config_.params, q);
+  output_.forward(backend, qkv.slice(1, 0, q_width), out);
 }
 
 }  // namespace paceline

@@ -30,7 +30,7 @@ class SelfAttention {
   // `name` is the canonical prefix, e.g. "layers.0.self_attn".
   SelfAttention(const LoadContext& context, const std::string& name, const AttentionConfig& config);
 
-  // x, out [rows, hidden]; `rope_table` from Rope::table for these rows.
+  // In place; x, out [rows, hidden]; `rope_table` from Rope::table for these rows.
   void forward(Backend& backend, const Tensor& x, const Tensor& rope_table, const GroupBatch& group,
                const KvStore& store, Scratch& scratch, const Tensor& out) const;
 

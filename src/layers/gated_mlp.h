@@ -22,7 +22,7 @@ class GatedMlp {
   // `name` is the canonical prefix, e.g. "layers.0.mlp".
   GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
 
-  // x, out [rows, hidden]
+  // In place; x, out [rows, hidden]
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }

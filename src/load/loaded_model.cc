@@ -1,6 +1,7 @@
 #include "load/loaded_model.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <future>
@@ -314,6 +315,8 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   if (options.fingerprint) {
     model->fingerprint = model_fingerprint(*model, files, options, *weights);
   }
+  // The documents that a tokenizer was read from are tens of MB, and what was between them stays.
+  ::malloc_trim(0);
   if (options.lock_memory) lock_memory(*model);
   return model;
 }

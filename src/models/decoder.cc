@@ -87,16 +87,15 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
 void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
                            const KvStore& store, Scratch& scratch, const Tensor& residual) const {
   const Scratch::Frame frame(scratch);
-  const Tensor normed = scratch.take_rows(residual.size(0), residual.size(1));
   const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
 
-  before_attention_.forward(backend, residual, normed);
-  attention_.forward(backend, normed, rope_table, group, store, scratch, branch);
+  before_attention_.forward(backend, residual, branch);
+  attention_.forward(backend, branch, rope_table, group, store, scratch, branch);
   if (after_attention_) after_attention_->forward(backend, branch, branch);
   backend.add(residual, branch, residual);
 
-  before_mlp_.forward(backend, residual, normed);
-  mlp_.forward(backend, normed, branch);
+  before_mlp_.forward(backend, residual, branch);
+  mlp_.forward(backend, branch, branch);
   if (after_mlp_) after_mlp_->forward(backend, branch, branch);
   backend.add(residual, branch, residual);
 }
@@ -200,9 +199,8 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
   };
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
-  const size_t attention = rows_of(q_width + 2 * kv_width) + rows_of(q_width);
-  return 3 * rows_of(config.hidden_size) + config.ropes.size() * floats(config.rotary_dim) +
-         attention;
+  return 2 * rows_of(config.hidden_size) + rows_of(q_width + 2 * kv_width) +
+         config.ropes.size() * floats(config.rotary_dim);
 }
 
 }  // namespace paceline

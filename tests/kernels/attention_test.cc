@@ -25,6 +25,13 @@ class Attention : public IsaTest {
     return attend(backend, inputs, inputs.q.view);
   }
 
+  std::vector<float> attend_in_place(Backend& backend, const AttentionInputs& inputs) {
+    const OwnedTensor q = allocate_tensor(memory_, DType::f32, inputs.q.view.shape());
+    copy_elements(inputs.q.view, q.view);
+    backend.attention(q.view, inputs.store(), inputs.slices, inputs.shape.params, q.view);
+    return to_vector(q.view);
+  }
+
   // Rows [begin, end) of the only slice, on a store where nothing beyond them exists yet.
   std::vector<float> attend_piece(const AttentionShape& shape, const Tensor& q, int64_t begin,
                                   int64_t end) {
@@ -89,7 +96,7 @@ TEST_P(Attention, BlockSizeAndPlacementChangeNoBit) {
   }
 }
 
-TEST_P(Attention, ThreadsChangeNoBit) {
+TEST_P(Attention, ThreadsAndPlaceChangeNoBit) {
   std::vector<AttentionShape> all = shapes();
   // One long sequence on one kv head: its chunks are shared out.
   for (const DType dtype : {DType::bf16, DType::i8}) {
@@ -107,6 +114,7 @@ TEST_P(Attention, ThreadsChangeNoBit) {
     const std::vector<float> expected = attend(backend(), inputs);
     for (const auto& other : backends()) {
       EXPECT_SAME_BITS(attend(*other, inputs), expected) << shape.name();
+      EXPECT_SAME_BITS(attend_in_place(*other, inputs), expected) << shape.name();
     }
   }
 }

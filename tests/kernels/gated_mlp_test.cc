@@ -85,6 +85,19 @@ TEST_P(GatedMlpOp, HasTheBitsOfItsSteps) {
   }
 }
 
+TEST_P(GatedMlpOp, WorksInPlace) {
+  const WeightType& type = weight_types().front();
+  const auto network = make(type, nullptr, type, 40, 0);
+  const std::vector<float> expected = by_steps(*network);
+  for (const auto& backend : backends()) {
+    const OwnedTensor copy = allocate_tensor(memory_, DType::f32, network->x.view.shape());
+    copy_elements(network->x.view, copy.view);
+    const Tensor out = copy.view.slice(1, 0, kOutputs);
+    backend->gated_mlp(network->weights, copy.view, out);
+    EXPECT_SAME_BITS(expected, to_vector(out));
+  }
+}
+
 TEST_P(GatedMlpOp, TakesMatricesOfDifferentTypes) {
   const std::vector<WeightType>& types = weight_types();
   for (size_t i = 0; i < types.size(); ++i) {
