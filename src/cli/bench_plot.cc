@@ -19,6 +19,8 @@ constexpr double kRooflineHeight = 400;
 constexpr double kGrowthHeight = 220;
 constexpr double kLegendRow = 20;
 constexpr double kGap = 84;  // below a panel: ticks, the axis' name, the next heading
+constexpr double kLoadingRow = 22;
+constexpr double kMargin = 40;
 constexpr size_t kNumColours = 8;
 
 constexpr std::string_view kLight = R"(
@@ -162,8 +164,12 @@ std::string draw_bench(const MachineReport& machine, const std::vector<BenchRepo
   const Legend legend = make_legend(reports, 66);
   const double roofline_top = legend.bottom() + 50;
   const double small_top = roofline_top + kRooflineHeight + kGap;
-  const size_t num_rows = (panels.size() + 2) / 2;  // the loading is a panel, too
-  const double height = small_top + static_cast<double>(num_rows) * (kGrowthHeight + kGap);
+  const double loading_height =
+      std::min(kGrowthHeight, 10 + kLoadingRow * static_cast<double>(reports.size()));
+  const SvgBox loading = small_panel(panels.size(), small_top, loading_height);
+  const double growth_rows = static_cast<double>((panels.size() + 1) / 2);
+  const double height = std::max(small_top + growth_rows * (kGrowthHeight + kGap),
+                                 loading.y + loading.height + kMargin);
   SvgWriter svg(kWidth, height,
                 fmt::format("<title>paceline bench, {}</title>\n{}", xml_escape(machine.processor),
                             svg_style(kLight, kDark)));
@@ -181,9 +187,7 @@ std::string draw_bench(const MachineReport& machine, const std::vector<BenchRepo
   for (size_t i = 0; i < panels.size(); ++i) {
     draw_growth(svg, reports, panels[i], small_panel(i, small_top, kGrowthHeight));
   }
-  const double loading_height =
-      std::min(kGrowthHeight, 10 + 22 * static_cast<double>(reports.size()));
-  draw_loading(svg, reports, small_panel(panels.size(), small_top, loading_height));
+  draw_loading(svg, reports, loading);
   return svg.finish();
 }
 

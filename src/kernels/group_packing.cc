@@ -26,8 +26,16 @@ uint8_t* panel_of(const PackedMatrix& matrix, int64_t n) {
   return static_cast<uint8_t*>(matrix.storage.get()) + n / kPanelWidth * matrix.panel_bytes();
 }
 
-uint8_t* record_of(const PackedMatrix& matrix, int64_t n, int64_t group) {
-  return panel_of(matrix, n) + kPanelHeadBytes + group * matrix.groups->group_bytes();
+// The parts of one group in the panel of column n.
+struct GroupParts {
+  uint8_t* scales;
+  uint8_t* multiples;
+  uint8_t* codes;
+};
+GroupParts parts_of(const PackedMatrix& matrix, int64_t n, int64_t group) {
+  uint8_t* const panel = panel_of(matrix, n);
+  const PackedGroups::Place place = matrix.groups->place_of(group);
+  return {panel + place.scales, panel + place.multiples, panel + place.codes};
 }
 
 // The power of two just above the largest magnitude: what is divided by it fills float16's middle.
@@ -95,34 +103,63 @@ void pack_codes(const uint8_t* codes, int bits, int64_t size, int64_t column, ui
 // Packs column after column; holds one of them apart.
 class ColumnPacker {
  public:
-  explicit ColumnPacker(const PackedMatrix& matrix) : matrix_(matrix) {
-    column_.codes.resize(static_cast<size_t>(matrix.k));
-    column_.scales.resize(static_cast<size_t>(matrix.num_groups()));
-    column_.offsets.resize(static_cast<size_t>(matrix.num_groups()));
+  explicit ColumnPacker(const PackedMatrix& matrix)
+      : matrix_(matrix),
+        groups_(*matrix.groups),
+        codes_(static_cast<size_t>(matrix.k)),
+        scales_(static_cast<size_t>(matrix.num_records())),
+        offsets_(scales_.size()) {
+    if (!groups_.grouping.has_multiples()) return;
+    multiples_.resize(static_cast<size_t>(matrix.num_groups()));
+    offset_multiples_.resize(multiples_.size());
   }
 
   void pack(const GroupedRows& rows, int64_t row, int64_t n) {
-    rows.read_codes(row, column_.codes, column_.scales, column_.offsets);
-    const PackedGroups& groups = *matrix_.groups;
-    if (!groups.has_offsets()) std::fill(column_.offsets.begin(), column_.offsets.end(), 0.0f);
-    const float factor = column_factor(column_.scales, column_.offsets);
-    const int64_t column = n % kPanelWidth, size = groups.grouping.group_size;
+    const float factor = read(rows, row);
+    const int64_t column = n % kPanelWidth, size = groups_.grouping.group_size;
     std::memcpy(panel_of(matrix_, n) + column * 4, &factor, sizeof(factor));
     for (int64_t g = 0; g < matrix_.num_groups(); ++g) {
-      uint8_t* const record = record_of(matrix_, n, g);
-      const auto index = static_cast<size_t>(g);
-      store_half(record, column, column_.scales[index] / factor);
-      if (groups.has_offsets()) {
-        store_half(record + kPanelWidth * 2, column, column_.offsets[index] / factor);
+      const GroupParts parts = parts_of(matrix_, n, g);
+      if (g % groups_.grouping.groups_per_factor == 0) {
+        const auto record = static_cast<size_t>(g / groups_.grouping.groups_per_factor);
+        store_half(parts.scales, column, scales_[record] / factor);
+        if (groups_.has_offsets()) {
+          store_half(parts.scales + kPanelWidth * 2, column, offsets_[record] / factor);
+        }
       }
-      pack_codes(column_.codes.data() + g * size, groups.grouping.bits, size, column,
-                 record + groups.scale_bytes());
+      if (groups_.grouping.has_multiples()) {
+        const auto index = static_cast<size_t>(g);
+        std::memcpy(parts.multiples + column, &multiples_[index], 1);
+        if (groups_.has_offsets()) {
+          std::memcpy(parts.multiples + kPanelWidth + column, &offset_multiples_[index], 1);
+        }
+      }
+      pack_codes(codes_.data() + g * size, groups_.grouping.bits, size, column, parts.codes);
     }
   }
 
  private:
+  // Returns the column's factor: factors that groups share are exact as they are.
+  float read(const GroupedRows& rows, int64_t row) {
+    if (groups_.grouping.has_multiples()) {
+      ScaleMultiples multiples{scales_, multiples_, {}, {}};
+      if (groups_.has_offsets()) {
+        multiples.offset_factors = offsets_;
+        multiples.offsets = offset_multiples_;
+      }
+      rows.read_multiples(row, codes_, multiples);
+      return 1.0f;
+    }
+    rows.read_codes(row, codes_, scales_, offsets_);
+    if (!groups_.has_offsets()) std::fill(offsets_.begin(), offsets_.end(), 0.0f);
+    return column_factor(scales_, offsets_);
+  }
+
   const PackedMatrix& matrix_;
-  GroupColumn column_;
+  const PackedGroups& groups_;
+  std::vector<uint8_t> codes_;
+  std::vector<float> scales_, offsets_;  // of a record
+  std::vector<int8_t> multiples_, offset_multiples_;
 };
 
 // The part of row n of the matrix, and its row there.
@@ -139,10 +176,12 @@ void check_parts(std::span<const GroupedRows* const> parts) {
   PL_CHECK(!parts.empty(), "pack_groups: no parts");
   const Grouping grouping = parts[0]->grouping();
   const int64_t size = grouping.group_size, k = parts[0]->row_length();
-  PL_CHECK(
-      can_pack_codes(grouping.bits, size) &&
-          (size == 16 || size == 32 || size == 64 || size == 128) && k > 0 && k % size == 0,
-      fmt::format("pack_groups: {} bits in groups of {} in rows of {}", grouping.bits, size, k));
+  PL_CHECK(can_pack_codes(grouping.bits, size) &&
+               (size == 16 || size == 32 || size == 64 || size == 128) && k > 0 &&
+               grouping.groups_per_factor > 0 && kSegmentLength % grouping.factor_length() == 0 &&
+               k % grouping.factor_length() == 0,
+           fmt::format("pack_groups: {} bits in {} groups of {} in rows of {}", grouping.bits,
+                       grouping.groups_per_factor, size, k));
   for (const GroupedRows* const part : parts) {
     PL_CHECK(part->grouping() == grouping && part->row_length() == k && part->num_rows() > 0,
              "pack_groups: parts of different groupings or lengths");
@@ -183,16 +222,19 @@ PackedMatrix gather_group_columns(const PackedMatrix& matrix, std::span<const in
     const int64_t n = columns[static_cast<size_t>(i)];
     const int64_t from = n % kPanelWidth, to = i % kPanelWidth;
     std::memcpy(panel_of(gathered, i) + to * 4, panel_of(matrix, n) + from * 4, 4);
+    const auto copy = [&](int64_t offset, int64_t bytes, int64_t column_bytes) {
+      const uint8_t* const source = panel_of(matrix, n) + offset;
+      uint8_t* const target = panel_of(gathered, i) + offset;
+      for (int64_t at = 0; at < bytes; at += kPanelWidth * column_bytes) {
+        std::memcpy(target + at + to * column_bytes, source + at + from * column_bytes,
+                    static_cast<size_t>(column_bytes));
+      }
+    };
     for (int64_t g = 0; g < matrix.num_groups(); ++g) {
-      const uint8_t* const source = record_of(matrix, n, g);
-      uint8_t* const target = record_of(gathered, i, g);
-      for (int64_t half = 0; half < groups.scale_bytes(); half += kPanelWidth * 2) {
-        std::memcpy(target + half + to * 2, source + half + from * 2, 2);
-      }
-      for (int64_t word = groups.scale_bytes(); word < groups.group_bytes();
-           word += kPanelWidth * 4) {
-        std::memcpy(target + word + to * 4, source + word + from * 4, 4);
-      }
+      const PackedGroups::Place place = groups.place_of(g);
+      copy(place.scales, groups.scale_bytes(), 2);
+      copy(place.multiples, groups.multiple_bytes(), 1);
+      copy(place.codes, groups.code_bytes(), 4);
     }
   }
   return gathered;
@@ -204,16 +246,22 @@ GroupColumn unpack_group_column(const PackedMatrix& matrix, int64_t n) {
   float factor = 0.0f;
   std::memcpy(&factor, panel_of(matrix, n) + column * 4, sizeof(factor));
   GroupColumn result;
+  const bool has_multiples = groups.grouping.has_multiples();
   for (int64_t g = 0; g < matrix.num_groups(); ++g) {
-    const uint8_t* const record = record_of(matrix, n, g);
-    const float scale = load_half(record, column) * factor;
+    const GroupParts parts = parts_of(matrix, n, g);
+    // One number of the column: from the scales, or the offsets behind them.
+    const auto value = [&](int64_t index) {
+      const float shared = load_half(parts.scales, index * kPanelWidth + column) * factor;
+      if (!has_multiples) return shared;
+      const uint8_t multiple = parts.multiples[index * kPanelWidth + column];
+      return shared * static_cast<float>(static_cast<int8_t>(multiple));
+    };
+    const float scale = value(0);
     result.scales.push_back(scale);
-    result.offsets.push_back(groups.has_offsets()
-                                 ? load_half(record + kPanelWidth * 2, column) * factor
-                                 : -static_cast<float>(*groups.grouping.zero_point) * scale);
+    result.offsets.push_back(
+        groups.has_offsets() ? value(1) : -static_cast<float>(*groups.grouping.zero_point) * scale);
     for (int64_t k = 0; k < size; ++k) {
-      const int code =
-          read_code(record + groups.scale_bytes(), groups.grouping.bits, size, k, column);
+      const int code = read_code(parts.codes, groups.grouping.bits, size, k, column);
       result.codes.push_back(static_cast<uint8_t>(code));
     }
   }

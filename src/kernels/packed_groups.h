@@ -15,24 +15,47 @@ enum class ActivationType : uint8_t {
   bf16,  // rounded to bfloat16, as are the weights: the products of bfloat16 matrices
 };
 
+constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
+
 // A panel of 32 columns is a head, [32] float32 factors of the columns, then one record per group:
 //   scales   [32] float16, offsets [32] float16 where groups have their own
 //   codes    a plane of their low bits, [group * width / 32][32][4] bytes, then of codes of 3, 5
 //            and 6 bits a plane of their high bits (code_planes()). Byte b of word w holds elements
 //            4 * j + b for all j of the word, the first in its lowest bits.
 // Scales and offsets are stored divided by the factor of their column, a power of two that brings
-// the largest near one, so that float16 is wide enough for any format.
+// the largest near one, so that float16 is wide enough for any format. Where groups share factors
+// a record is of all of those: its scales and offsets are the shared ones, as they are in the file;
+// then come the multiples of each group, scales [32] int8 and offsets [32] int8, then the codes of
+// each.
 struct PackedGroups {
   Grouping grouping;
   ActivationType activations = ActivationType::int8;
 
   bool has_offsets() const { return !grouping.zero_point; }
   int64_t scale_bytes() const { return kPanelWidth * 2 * (has_offsets() ? 2 : 1); }
+  int64_t multiple_bytes() const {
+    return grouping.has_multiples() ? kPanelWidth * (has_offsets() ? 2 : 1) : 0;
+  }
   int64_t code_bytes() const { return grouping.group_size * kPanelWidth * grouping.bits / 8; }
-  int64_t group_bytes() const { return scale_bytes() + code_bytes(); }
-};
+  int64_t record_bytes() const {
+    return scale_bytes() + grouping.groups_per_factor * (multiple_bytes() + code_bytes());
+  }
 
-constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
+  // Where a group's parts stand, in bytes from the panel's head.
+  struct Place {
+    int64_t scales;
+    int64_t multiples;
+    int64_t codes;
+  };
+  Place place_of(int64_t group) const {
+    const int64_t shared = grouping.groups_per_factor;
+    const int64_t scales = kPanelHeadBytes + group / shared * record_bytes();
+    const int64_t multiples = scales + scale_bytes();
+    const int64_t codes = multiples + shared * multiple_bytes();
+    const int64_t index = group % shared;
+    return {scales, multiples + index * multiple_bytes(), codes + index * code_bytes()};
+  }
+};
 
 // How many of a code's bits stand in the plane of low bits, and how many in that of high ones.
 struct CodePlanes {

@@ -12,6 +12,6 @@ constexpr int64_t kSegmentLength = 1024;
 
 // Raised whenever a packed matrix gets other bytes than before: prepared weights of another version
 // are made anew (load/weights_key.h).
-constexpr int kPanelLayoutVersion = 1;
+constexpr int kPanelLayoutVersion = 2;
 
 }  // namespace paceline

@@ -39,8 +39,9 @@ struct PackedMatrix {
     return (k + interleave - 1) / interleave * interleave;
   }
   int64_t num_groups() const { return k / groups->grouping.group_size; }
+  int64_t num_records() const { return k / groups->grouping.factor_length(); }
   int64_t panel_bytes() const {
-    return panel_stride(groups ? kPanelHeadBytes + num_groups() * groups->group_bytes()
+    return panel_stride(groups ? kPanelHeadBytes + num_records() * groups->record_bytes()
                                : padded_k() * kPanelWidth * int64_t(dtype_bytes(dtype)));
   }
   int64_t panel_elements() const { return panel_bytes() / int64_t(dtype_bytes(dtype)); }

@@ -9,7 +9,7 @@ namespace {
 // Without what fills up panels.
 int64_t bytes_of(const PackedMatrix& matrix) {
   if (matrix.groups) {
-    return matrix.n * matrix.num_groups() * matrix.groups->group_bytes() / kPanelWidth;
+    return matrix.n * matrix.num_records() * matrix.groups->record_bytes() / kPanelWidth;
   }
   return matrix.n * matrix.k * static_cast<int64_t>(dtype_bytes(matrix.dtype));
 }

@@ -19,6 +19,9 @@ void write_part(const Part& part, JsonWriter& writer) {
   if (const auto& grouping = part.format.grouping) {
     writer.member("bits", grouping->bits).member("group_size", grouping->group_size);
     if (grouping->zero_point) writer.member("zero_point", *grouping->zero_point);
+    if (grouping->has_multiples()) {
+      writer.member("groups_per_factor", grouping->groups_per_factor);
+    }
   }
   writer.end_object();
 }
@@ -59,6 +62,9 @@ Grouping read_grouping(const Members& members) {
   grouping.group_size = members.integer("group_size");
   if (members.has("zero_point")) {
     grouping.zero_point = members.small_number("zero_point");
+  }
+  if (members.has("groups_per_factor")) {
+    grouping.groups_per_factor = members.small_number("groups_per_factor");
   }
   return grouping;
 }

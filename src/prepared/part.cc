@@ -25,7 +25,8 @@ bool is_possible(const Grouping& grouping, int64_t k) {
   if (grouping.bits < 1 || grouping.bits > 8) return false;
   if (grouping.zero_point && *grouping.zero_point >= 1 << grouping.bits) return false;
   if (grouping.group_size < 1 || grouping.group_size > k) return false;
-  return k % grouping.group_size == 0;
+  if (grouping.groups_per_factor < 1 || grouping.groups_per_factor > k) return false;
+  return k % grouping.factor_length() == 0 && kSegmentLength % grouping.factor_length() == 0;
 }
 
 }  // namespace

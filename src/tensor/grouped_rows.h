@@ -18,8 +18,23 @@ struct Grouping {
   // The code that stands for zero, in every group: the offset is -zero_point * scale. Without one
   // each group has an offset of its own.
   std::optional<int> zero_point;
+  // So many neighbouring groups share a float16, of which their scales are small multiples (and
+  // another their offsets, where they have them); 1: none do. Divides the groups of a row.
+  int64_t groups_per_factor = 1;
+
+  constexpr int64_t factor_length() const { return group_size * groups_per_factor; }  // in elements
+  constexpr bool has_multiples() const { return groups_per_factor > 1; }
 
   bool operator==(const Grouping&) const = default;
+};
+
+// What the scales of a row's groups are made of, where groups share factors: scale g is
+// factors[g / groups_per_factor] * scales[g], and likewise its offset.
+struct ScaleMultiples {
+  std::span<float> factors;  // all of them exact in float16
+  std::span<int8_t> scales;
+  std::span<float> offset_factors;  // without a zero point
+  std::span<int8_t> offsets;
 };
 
 // Element i of row r is scale(r, i / group_size) * code(r, i) + offset(r, i / group_size): what MLX
@@ -39,6 +54,10 @@ class GroupedRows {
   // One row apart: codes [row_length], scales and offsets [row_length / group_size].
   virtual void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                           std::span<float> offsets) const = 0;
+
+  // The same where groups share factors; others have none.
+  virtual void read_multiples(int64_t row, std::span<uint8_t> codes,
+                              const ScaleMultiples& multiples) const;
 
   // One row's elements [row_length], bit for bit as the format's own implementation computes them
   // (rounded to value_dtype()).

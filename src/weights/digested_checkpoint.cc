@@ -43,7 +43,8 @@ Hash128 DigestedCheckpoint::digest_of(const GroupedRows& rows) {
   const Grouping grouping = rows.grouping();
   std::vector<uint64_t> words{
       static_cast<uint64_t>(rows.num_rows()), static_cast<uint64_t>(rows.row_length()),
-      static_cast<uint64_t>(grouping.bits), static_cast<uint64_t>(grouping.group_size)};
+      static_cast<uint64_t>(grouping.bits), static_cast<uint64_t>(grouping.group_size),
+      static_cast<uint64_t>(grouping.groups_per_factor)};
   for (const std::span<const std::byte> bytes : rows.stored_bytes()) {
     for (const Hash128 piece : digests_of_pieces(bytes)) append(words, piece);
   }

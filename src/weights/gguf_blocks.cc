@@ -13,19 +13,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "blocks are read as they are");
 
-// Offsets of formats whose groups share the code that stands for zero.
-template <int zero_point, int num_groups>
-void set_offsets(const float* scales, float* offsets) {
-  for (int i = 0; i < num_groups; ++i) offsets[i] = -static_cast<float>(zero_point) * scales[i];
-}
-
 struct Q40 {
   static constexpr GgufType kType = GgufType::q4_0;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32, .zero_point = 8};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    scales[0] = half_at(block);
-    set_offsets<8, 1>(scales, offsets);
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
     unpack_nibbles<16>(block + 2, codes);
   }
 };
@@ -33,10 +25,9 @@ struct Q40 {
 struct Q41 {
   static constexpr GgufType kType = GgufType::q4_1;
   static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    scales[0] = half_at(block);
-    offsets[0] = half_at(block + 2);
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
+    to.offset_factors[0] = half_at(block + 2);
     unpack_nibbles<16>(block + 4, codes);
   }
 };
@@ -44,10 +35,8 @@ struct Q41 {
 struct Q50 {
   static constexpr GgufType kType = GgufType::q5_0;
   static constexpr Grouping kGrouping{.bits = 5, .group_size = 32, .zero_point = 16};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    scales[0] = half_at(block);
-    set_offsets<16, 1>(scales, offsets);
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
     unpack_nibbles<16>(block + 6, codes);
     add_fifth_bits(block + 2, codes);
   }
@@ -56,10 +45,9 @@ struct Q50 {
 struct Q51 {
   static constexpr GgufType kType = GgufType::q5_1;
   static constexpr Grouping kGrouping{.bits = 5, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    scales[0] = half_at(block);
-    offsets[0] = half_at(block + 2);
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
+    to.offset_factors[0] = half_at(block + 2);
     unpack_nibbles<16>(block + 8, codes);
     add_fifth_bits(block + 4, codes);
   }
@@ -68,10 +56,8 @@ struct Q51 {
 struct Q80 {
   static constexpr GgufType kType = GgufType::q8_0;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    scales[0] = half_at(block);
-    set_offsets<128, 1>(scales, offsets);
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
     for (int i = 0; i < 32; ++i) codes[i] = block[2 + i] ^ 0x80;  // signed, plus 128
   }
 };
@@ -79,10 +65,8 @@ struct Q80 {
 struct Iq4Nl {
   static constexpr GgufType kType = GgufType::iq4_nl;
   static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    scales[0] = half_at(block);
-    set_offsets<128, 1>(scales, offsets);
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
     unpack_iq4(block + 2, codes);
   }
 };
@@ -90,14 +74,14 @@ struct Iq4Nl {
 // scales [16], pairs [64], d, dmin.
 struct Q2K {
   static constexpr GgufType kType = GgufType::q2_k;
-  static constexpr Grouping kGrouping{.bits = 2, .group_size = 16};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    const float d = half_at(block + 80);
-    const float dmin = half_at(block + 82);
+  static constexpr Grouping kGrouping{
+      .bits = 2, .group_size = 16, .zero_point = {}, .groups_per_factor = 16};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block + 80);
+    to.offset_factors[0] = -half_at(block + 82);
     for (int i = 0; i < 16; ++i) {
-      scales[i] = d * static_cast<float>(block[i] & 0x0F);
-      offsets[i] = -(dmin * static_cast<float>(block[i] >> 4));
+      to.scales[i] = static_cast<int8_t>(block[i] & 0x0F);
+      to.offsets[i] = static_cast<int8_t>(block[i] >> 4);
     }
     unpack_pairs(block + 16, codes);
     unpack_pairs(block + 48, codes + 128);
@@ -107,18 +91,17 @@ struct Q2K {
 // Third bits [32], pairs [64], scales [12], d. A third bit that is not set takes 4 away.
 struct Q3K {
   static constexpr GgufType kType = GgufType::q3_k;
-  static constexpr Grouping kGrouping{.bits = 4, .group_size = 16, .zero_point = 4};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    const float d = half_at(block + 108);
+  static constexpr Grouping kGrouping{
+      .bits = 4, .group_size = 16, .zero_point = 4, .groups_per_factor = 16};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block + 108);
     const uint8_t* low = block + 96;    // nibbles: groups 0 to 7, then 8 to 15
     const uint8_t* high = block + 104;  // pairs: groups 0 to 3, 4 to 7 and so on
     for (int i = 0; i < 16; ++i) {
       const int nibble = (low[i % 8] >> (4 * (i / 8))) & 0x0F;
       const int pair = (high[i % 4] >> (2 * (i / 4))) & 3;
-      scales[i] = d * static_cast<float>((nibble | (pair << 4)) - 32);
+      to.scales[i] = static_cast<int8_t>((nibble | (pair << 4)) - 32);
     }
-    set_offsets<4, 16>(scales, offsets);
     unpack_pairs(block + 32, codes);
     unpack_pairs(block + 64, codes + 128);
     add_bit_plane<4>(block, codes);
@@ -128,29 +111,29 @@ struct Q3K {
 // Scales and minima of Q4_K and Q5_K: 8 each of 6 bits in 12 bytes. The first four of each stand in
 // the low bits of bytes 0 to 3 and 4 to 7; the others' low nibbles in bytes 8 to 11, their high
 // pairs above the first ones.
-void decode_scales_and_minima(const uint8_t* block, float* scales, float* offsets) {
-  const float d = half_at(block);
-  const float dmin = half_at(block + 2);
+void decode_scales_and_minima(const uint8_t* block, GgufScales to) {
+  to.factors[0] = half_at(block);
+  to.offset_factors[0] = -half_at(block + 2);
   const uint8_t* packed = block + 4;
   for (int i = 0; i < 4; ++i) {
     const int scale = packed[i] & 0x3F;
     const int minimum = packed[4 + i] & 0x3F;
     const int later_scale = (packed[8 + i] & 0x0F) | ((packed[i] >> 2) & 0x30);
     const int later_minimum = (packed[8 + i] >> 4) | ((packed[4 + i] >> 2) & 0x30);
-    scales[i] = d * static_cast<float>(scale);
-    offsets[i] = -(dmin * static_cast<float>(minimum));
-    scales[4 + i] = d * static_cast<float>(later_scale);
-    offsets[4 + i] = -(dmin * static_cast<float>(later_minimum));
+    to.scales[i] = static_cast<int8_t>(scale);
+    to.offsets[i] = static_cast<int8_t>(minimum);
+    to.scales[4 + i] = static_cast<int8_t>(later_scale);
+    to.offsets[4 + i] = static_cast<int8_t>(later_minimum);
   }
 }
 
 // d, dmin, scales and minima [12], nibbles [128].
 struct Q4K {
   static constexpr GgufType kType = GgufType::q4_k;
-  static constexpr Grouping kGrouping{.bits = 4, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    decode_scales_and_minima(block, scales, offsets);
+  static constexpr Grouping kGrouping{
+      .bits = 4, .group_size = 32, .zero_point = {}, .groups_per_factor = 8};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    decode_scales_and_minima(block, to);
     for (int i = 0; i < 4; ++i) unpack_nibbles<32>(block + 16 + 32 * i, codes + 64 * i);
   }
 };
@@ -158,10 +141,10 @@ struct Q4K {
 // d, dmin, scales and minima [12], fifth bits [32], nibbles [128].
 struct Q5K {
   static constexpr GgufType kType = GgufType::q5_k;
-  static constexpr Grouping kGrouping{.bits = 5, .group_size = 32};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    decode_scales_and_minima(block, scales, offsets);
+  static constexpr Grouping kGrouping{
+      .bits = 5, .group_size = 32, .zero_point = {}, .groups_per_factor = 8};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    decode_scales_and_minima(block, to);
     for (int i = 0; i < 4; ++i) unpack_nibbles<32>(block + 48 + 32 * i, codes + 64 * i);
     add_bit_plane<16>(block + 16, codes);
   }
@@ -170,14 +153,11 @@ struct Q5K {
 // Nibbles [128], high pairs [64], scales [16] signed, d.
 struct Q6K {
   static constexpr GgufType kType = GgufType::q6_k;
-  static constexpr Grouping kGrouping{.bits = 6, .group_size = 16, .zero_point = 32};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    const float d = half_at(block + 208);
-    for (int i = 0; i < 16; ++i) {
-      scales[i] = d * static_cast<float>(static_cast<int8_t>(block[192 + i]));
-    }
-    set_offsets<32, 16>(scales, offsets);
+  static constexpr Grouping kGrouping{
+      .bits = 6, .group_size = 16, .zero_point = 32, .groups_per_factor = 16};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block + 208);
+    for (int i = 0; i < 16; ++i) to.scales[i] = static_cast<int8_t>(block[192 + i]);
     for (int half = 0; half < 2; ++half) {
       uint8_t pairs[128];
       uint8_t* half_codes = codes + 128 * half;
@@ -191,18 +171,17 @@ struct Q6K {
 // d, high pairs of the scales (2 bytes), their low nibbles [4], nibbles [128].
 struct Iq4Xs {
   static constexpr GgufType kType = GgufType::iq4_xs;
-  static constexpr Grouping kGrouping{.bits = 8, .group_size = 32, .zero_point = 128};
-  static void decode(const uint8_t* block, uint8_t* __restrict codes, float* scales,
-                     float* offsets) {
-    const float d = half_at(block);
+  static constexpr Grouping kGrouping{
+      .bits = 8, .group_size = 32, .zero_point = 128, .groups_per_factor = 8};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = half_at(block);
     const int pairs = block[2] | (block[3] << 8);
     for (int i = 0; i < 8; ++i) {
       const int nibble = (block[4 + i / 2] >> (4 * (i % 2))) & 0x0F;
       const int pair = (pairs >> (2 * i)) & 3;
-      scales[i] = d * static_cast<float>((nibble | (pair << 4)) - 32);
+      to.scales[i] = static_cast<int8_t>((nibble | (pair << 4)) - 32);
       unpack_iq4(block + 8 + 16 * i, codes + 32 * i);
     }
-    set_offsets<128, 8>(scales, offsets);
   }
 };
 
@@ -220,18 +199,20 @@ void values_of(std::optional<int> zero_point, const uint8_t* __restrict codes, f
 template <class Format>
 constexpr GgufBlockFormat format_of() {
   return {Format::kType, Format::kGrouping,
-          [](const std::byte* blocks, size_t num_blocks, uint8_t* codes, float* scales,
-             float* offsets) {
+          [](const std::byte* blocks, size_t num_blocks, uint8_t* codes, GgufScales scales) {
             constexpr GgufTypeLayout kLayout = layout_of(Format::kType);
-            constexpr size_t kNumGroups =
-                kLayout.block_elements / static_cast<size_t>(Format::kGrouping.group_size);
+            constexpr Grouping kGrouping = Format::kGrouping;
+            static_assert(kLayout.block_elements == static_cast<size_t>(kGrouping.factor_length()));
             const auto* block = reinterpret_cast<const uint8_t*>(blocks);
             for (size_t i = 0; i < num_blocks; ++i) {
-              Format::decode(block, codes, scales, offsets);
+              Format::decode(block, codes, scales);
               block += kLayout.block_bytes;
               codes += kLayout.block_elements;
-              scales += kNumGroups;
-              offsets += kNumGroups;
+              ++scales.factors;
+              if (!kGrouping.zero_point) ++scales.offset_factors;
+              if (!kGrouping.has_multiples()) continue;
+              scales.scales += kGrouping.groups_per_factor;
+              if (!kGrouping.zero_point) scales.offsets += kGrouping.groups_per_factor;
             }
           }};
 }
@@ -248,6 +229,19 @@ std::span<const GgufBlockFormat> gguf_block_formats() { return kFormats; }
 const GgufBlockFormat* find_block_format(GgufType type) {
   const auto* at = std::ranges::find(kFormats, type, &GgufBlockFormat::type);
   return at == kFormats.end() ? nullptr : at;
+}
+
+void group_scales(const Grouping& grouping, size_t num_groups, const GgufScales& stored,
+                  float* scales, float* offsets) {
+  const auto shared = static_cast<size_t>(grouping.groups_per_factor);
+  for (size_t g = 0; g < num_groups; ++g) {
+    const auto value = [&](const float* factors, const int8_t* multiples) {
+      return shared > 1 ? factors[g / shared] * static_cast<float>(multiples[g]) : factors[g];
+    };
+    scales[g] = value(stored.factors, stored.scales);
+    offsets[g] = grouping.zero_point ? -static_cast<float>(*grouping.zero_point) * scales[g]
+                                     : value(stored.offset_factors, stored.offsets);
+  }
 }
 
 void grouped_values(const Grouping& grouping, const uint8_t* codes, float scale, float offset,

@@ -5,13 +5,6 @@
 #include "base/error.h"
 
 namespace paceline {
-namespace {
-
-constexpr size_t kMaxBlockElements = 256;
-constexpr size_t kMaxBlockGroups = 16;
-
-}  // namespace
-
 GgufRows::GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order)
     : bytes_(tensor.bytes), format_(format), layout_(layout_of(tensor.type)), order_(order) {
   PL_CHECK(tensor.extents.rank() >= 1 && tensor.type == format.type, "no rows of this format");
@@ -26,34 +19,66 @@ const std::byte* GgufRows::row_bytes(int64_t row) const {
   return bytes_.data() + static_cast<size_t>(order_.in_file(row)) * row_size;
 }
 
+// As many blocks at once as the largest block has elements.
+template <class Use>
+void GgufRows::for_each_part(int64_t row, const Use& use) const {
+  const auto length = static_cast<size_t>(row_length_);
+  const auto group_size = static_cast<size_t>(format_.grouping.group_size);
+  float factors[kMaxBlockGroups], offset_factors[kMaxBlockGroups];
+  int8_t multiples[kMaxBlockGroups], offset_multiples[kMaxBlockGroups];
+  const GgufScales stored = {factors, offset_factors, multiples, offset_multiples};
+  Part part;
+  const std::byte* blocks = row_bytes(row);
+  for (part.begin = 0; part.begin < length; part.begin += kMaxBlockElements) {
+    part.size = std::min(kMaxBlockElements, length - part.begin);
+    const size_t num_blocks = part.size / layout_.block_elements;
+    format_.decode(blocks, num_blocks, part.codes, stored);
+    group_scales(format_.grouping, part.size / group_size, stored, part.scales, part.offsets);
+    blocks += num_blocks * layout_.block_bytes;
+    use(part);
+  }
+}
+
 void GgufRows::read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                           std::span<float> offsets) const {
   const auto length = static_cast<size_t>(row_length_);
-  const size_t num_groups = length / static_cast<size_t>(format_.grouping.group_size);
+  const auto group_size = static_cast<size_t>(format_.grouping.group_size);
+  const size_t num_groups = length / group_size;
   PL_CHECK(codes.size() == length && scales.size() == num_groups && offsets.size() == num_groups,
            "room for one row");
-  format_.decode(row_bytes(row), length / layout_.block_elements, codes.data(), scales.data(),
-                 offsets.data());
+  for_each_part(row, [&](const Part& part) {
+    const size_t group = part.begin / group_size, count = part.size / group_size;
+    std::copy_n(part.codes, part.size, codes.data() + part.begin);
+    std::copy_n(part.scales, count, scales.data() + group);
+    std::copy_n(part.offsets, count, offsets.data() + group);
+  });
+}
+
+void GgufRows::read_multiples(int64_t row, std::span<uint8_t> codes,
+                              const ScaleMultiples& multiples) const {
+  const auto length = static_cast<size_t>(row_length_);
+  const size_t num_blocks = length / layout_.block_elements;
+  const size_t num_groups = length / static_cast<size_t>(format_.grouping.group_size);
+  const bool has_offsets = !format_.grouping.zero_point;
+  PL_CHECK(format_.grouping.has_multiples() && codes.size() == length &&
+               multiples.factors.size() == num_blocks && multiples.scales.size() == num_groups &&
+               multiples.offset_factors.size() == (has_offsets ? num_blocks : 0) &&
+               multiples.offsets.size() == (has_offsets ? num_groups : 0),
+           "room for one row");
+  format_.decode(row_bytes(row), num_blocks, codes.data(),
+                 {multiples.factors.data(), multiples.offset_factors.data(),
+                  multiples.scales.data(), multiples.offsets.data()});
 }
 
 void GgufRows::read_values(int64_t row, std::span<float> values) const {
   PL_CHECK(values.size() == static_cast<size_t>(row_length_), "room for one row");
   const auto group_size = static_cast<size_t>(format_.grouping.group_size);
-  uint8_t codes[kMaxBlockElements];
-  float scales[kMaxBlockGroups];
-  float offsets[kMaxBlockGroups];
-  const std::byte* blocks = row_bytes(row);
-  // As many blocks at once as the largest block has elements.
-  for (size_t begin = 0; begin < values.size(); begin += kMaxBlockElements) {
-    const auto part = values.subspan(begin, std::min(kMaxBlockElements, values.size() - begin));
-    const size_t num_blocks = part.size() / layout_.block_elements;
-    format_.decode(blocks, num_blocks, codes, scales, offsets);
-    blocks += num_blocks * layout_.block_bytes;
-    for (size_t i = 0; i < part.size(); i += group_size) {
-      grouped_values(format_.grouping, codes + i, scales[i / group_size], offsets[i / group_size],
-                     part.data() + i);
+  for_each_part(row, [&](const Part& part) {
+    for (size_t i = 0; i < part.size; i += group_size) {
+      grouped_values(format_.grouping, part.codes + i, part.scales[i / group_size],
+                     part.offsets[i / group_size], values.data() + part.begin + i);
     }
-  }
+  });
 }
 
 }  // namespace paceline

@@ -45,10 +45,26 @@ class GgufRows : public GroupedRows {
   DType value_dtype() const override { return DType::f32; }
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                   std::span<float> offsets) const override;
+  void read_multiples(int64_t row, std::span<uint8_t> codes,
+                      const ScaleMultiples& multiples) const override;
   void read_values(int64_t row, std::span<float> values) const override;
   std::vector<std::span<const std::byte>> stored_bytes() const override { return {bytes_}; }
 
  private:
+  static constexpr size_t kMaxBlockElements = 256;
+  static constexpr size_t kMaxBlockGroups = 16;
+
+  // Some blocks of a row, decoded.
+  struct Part {
+    size_t begin = 0;  // the first element
+    size_t size = 0;
+    uint8_t codes[kMaxBlockElements];
+    float scales[kMaxBlockGroups];
+    float offsets[kMaxBlockGroups];
+  };
+  template <class Use>
+  void for_each_part(int64_t row, const Use& use) const;
+
   const std::byte* row_bytes(int64_t row) const;
 
   std::span<const std::byte> bytes_;

@@ -93,7 +93,7 @@ TEST_P(Matmul, ThreadsChangeNoBit) {
 }
 
 TEST_P(Matmul, StridedRowsAndNothingWrittenBetweenThem) {
-  constexpr int64_t kRows = 14, kN = 45, kK = 1152, kXStride = kK + 19, kOutStride = kN + 6;
+  constexpr int64_t kRows = 14, kN = 45, kK = 1280, kXStride = kK + 19, kOutStride = kN + 6;
   for (const WeightType& type : types_to_run()) {
     const Product product = make(type, kRows, kN, kK);
     const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kXStride}, 9);

@@ -53,6 +53,7 @@ class RandomRows : public GroupedRows {
 
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                   std::span<float> offsets) const override {
+    if (grouping_.has_multiples()) return multiply_out(row, codes, scales, offsets);
     Draws draws(seed_ + static_cast<uint64_t>(row) * 7919);
     const int num_codes = 1 << grouping_.bits;
     for (uint8_t& code : codes) code = static_cast<uint8_t>(draws.below(num_codes));
@@ -61,6 +62,27 @@ class RandomRows : public GroupedRows {
       offsets[g] = grouping_.zero_point ? -static_cast<float>(*grouping_.zero_point) * scales[g]
                                         : draws.uniform(-1.0f, 1.0f);
     }
+  }
+
+  void read_multiples(int64_t row, std::span<uint8_t> codes,
+                      const ScaleMultiples& multiples) const override {
+    Draws draws(seed_ + static_cast<uint64_t>(row) * 7919);
+    const int num_codes = 1 << grouping_.bits;
+    for (uint8_t& code : codes) code = static_cast<uint8_t>(draws.below(num_codes));
+    const auto draw_factors = [&](std::span<float> factors, float most) {
+      for (float& factor : factors) {
+        factor = to_float(to_float16(draws.uniform(-most, most) / kMostMultiple));
+      }
+    };
+    const auto draw_multiples = [&](std::span<int8_t> of_groups) {
+      for (int8_t& multiple : of_groups) {
+        multiple = static_cast<int8_t>(draws.below(2 * kMostMultiple) - kMostMultiple);
+      }
+    };
+    draw_factors(multiples.factors, 4.0f / static_cast<float>(num_codes));
+    draw_factors(multiples.offset_factors, 2.0f);
+    draw_multiples(multiples.scales);
+    draw_multiples(multiples.offsets);
   }
 
   void read_values(int64_t row, std::span<float> values) const override {
@@ -76,6 +98,26 @@ class RandomRows : public GroupedRows {
   std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
 
  private:
+  static constexpr int kMostMultiple = 128;
+
+  void multiply_out(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                    std::span<float> offsets) const {
+    const auto shared = static_cast<size_t>(grouping_.groups_per_factor);
+    std::vector<float> factors(scales.size() / shared), offset_factors;
+    std::vector<int8_t> multiples(scales.size()), offset_multiples;
+    if (!grouping_.zero_point) {
+      offset_factors.resize(factors.size());
+      offset_multiples.resize(multiples.size());
+    }
+    read_multiples(row, codes, {factors, multiples, offset_factors, offset_multiples});
+    for (size_t g = 0; g < scales.size(); ++g) {
+      scales[g] = factors[g / shared] * static_cast<float>(multiples[g]);
+      offsets[g] = grouping_.zero_point
+                       ? -static_cast<float>(*grouping_.zero_point) * scales[g]
+                       : offset_factors[g / shared] * static_cast<float>(offset_multiples[g]);
+    }
+  }
+
   Grouping grouping_;
   int64_t n_;
   int64_t k_;
@@ -87,10 +129,15 @@ std::vector<WeightType> make_weight_types() {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     types.push_back({std::string(dtype_name(dtype)), dtype, {}});
   }
-  const auto add = [&](int bits, int64_t size, bool has_offsets, ActivationType activations) {
-    Grouping grouping{.bits = bits, .group_size = size, .zero_point = 1 << (bits - 1)};
+  const auto add = [&](int bits, int64_t size, bool has_offsets, ActivationType activations,
+                       int64_t groups_per_factor = 1) {
+    Grouping grouping{.bits = bits,
+                      .group_size = size,
+                      .zero_point = 1 << (bits - 1),
+                      .groups_per_factor = groups_per_factor};
     if (has_offsets) grouping.zero_point.reset();
-    types.push_back({fmt::format("q{}x{}{}{}", bits, size, has_offsets ? " offsets" : "",
+    types.push_back({fmt::format("q{}x{}{}{}{}", bits, size, has_offsets ? " offsets" : "",
+                                 groups_per_factor > 1 ? " multiples" : "",
                                  activations == ActivationType::bf16 ? " as bfloat16" : ""),
                      DType::bf16, PackedGroups{grouping, activations}});
   };
@@ -109,20 +156,29 @@ std::vector<WeightType> make_weight_types() {
     add(bits, 64, true, ActivationType::int8);
     add(bits, shortest, true, ActivationType::bf16);
   }
+  // GGUF's blocks of 256: Q2_K, Q3_K, Q4_K, Q5_K, Q6_K and IQ4_XS.
+  for (const ActivationType activations : {ActivationType::int8, ActivationType::bf16}) {
+    add(2, 16, true, activations, 16);
+    add(4, 16, false, activations, 16);
+    add(4, 32, true, activations, 8);
+    add(5, 32, true, activations, 8);
+    add(6, 16, false, activations, 16);
+    add(8, 32, false, activations, 8);
+  }
   return types;
 }
 
 }  // namespace
 
 int64_t WeightType::row_length(int64_t k) const {
-  const int64_t unit = groups ? groups->grouping.group_size : 1;
+  const int64_t unit = groups ? groups->grouping.factor_length() : 1;
   return (k + unit - 1) / unit * unit;
 }
 
 double WeightType::bytes() const {
   if (!groups) return static_cast<double>(dtype_bytes(dtype));
-  return static_cast<double>(groups->group_bytes()) /
-         static_cast<double>(groups->grouping.group_size * kPanelWidth);
+  return static_cast<double>(groups->record_bytes()) /
+         static_cast<double>(groups->grouping.factor_length() * kPanelWidth);
 }
 
 std::unique_ptr<GroupedRows> random_rows(Grouping grouping, int64_t n, int64_t k, uint64_t seed) {

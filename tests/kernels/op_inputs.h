@@ -46,8 +46,8 @@ struct WeightType {
   // Of one weight with its share of scales.
   double bytes() const;
 };
-// The plain ones, codes of 4 and 8 bits with every group size, with and without offsets, and some
-// of every other width.
+// The plain ones, codes of 4 and 8 bits with every group size, with and without offsets, some of
+// every other width, and those whose scales are multiples.
 const std::vector<WeightType>& weight_types();
 // Weights of about one in magnitude; k as row_length says.
 std::unique_ptr<GroupedRows> random_rows(Grouping grouping, int64_t n, int64_t k, uint64_t seed);

@@ -132,6 +132,34 @@ TEST(PackedMatrix, CodesOfEveryWidthComeBack) {
   }
 }
 
+TEST(PackedMatrix, MultiplesOfSharedScalesComeBackExactly) {
+  Memory memory;
+  ThreadPool threads(2);
+  for (const WeightType& type : weight_types()) {
+    if (!type.groups || !type.groups->grouping.has_multiples()) continue;
+    const Grouping grouping = type.groups->grouping;
+    const auto size = static_cast<size_t>(grouping.group_size);
+    const auto rows = random_rows(grouping, 40, 3 * grouping.factor_length(), 7);
+    const GroupedRows* const part = rows.get();
+    const PackedMatrix matrix =
+        pack_groups(std::span(&part, 1), ActivationType::int8, memory, threads);
+    const PackedMatrix gathered = gather_columns(matrix, std::vector<int32_t>{39, 33}, memory);
+    std::vector<uint8_t> codes(static_cast<size_t>(matrix.k));
+    std::vector<float> scales(codes.size() / size), offsets(scales.size());
+    for (int64_t n = 0; n < matrix.n; ++n) {
+      rows->read_codes(n, codes, scales, offsets);
+      std::vector<float> expected;
+      for (size_t k = 0; k < codes.size(); ++k) {
+        expected.push_back(
+            std::fma(scales[k / size], static_cast<float>(codes[k]), offsets[k / size]));
+      }
+      EXPECT_EQ(row_of(matrix, n), expected) << type.name;
+    }
+    EXPECT_EQ(row_of(gathered, 0), row_of(matrix, 39)) << type.name;
+    EXPECT_EQ(row_of(gathered, 1), row_of(matrix, 33)) << type.name;
+  }
+}
+
 TEST(PackedMatrix, GathersColumnsInTheOrderAsked) {
   Memory memory;
   ThreadPool threads(1);

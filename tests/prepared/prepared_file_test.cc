@@ -34,9 +34,14 @@ class CountingRows : public GroupedRows {
     for (size_t i = 0; i < codes.size(); ++i) {
       codes[i] = static_cast<uint8_t>((static_cast<size_t>(row) * 7 + i) % (1u << grouping_.bits));
     }
-    for (size_t i = 0; i < scales.size(); ++i) {
-      scales[i] = 0.25f * static_cast<float>(i + 1);
-      offsets[i] = -0.5f * static_cast<float>(row);
+    for (size_t i = 0; i < scales.size(); ++i) scales[i] = 0.25f * static_cast<float>(i + 1);
+    for (float& offset : offsets) offset = -0.5f * static_cast<float>(row);
+  }
+  void read_multiples(int64_t row, std::span<uint8_t> codes,
+                      const ScaleMultiples& multiples) const override {
+    read_codes(row, codes, multiples.factors, multiples.offset_factors);
+    for (size_t i = 0; i < multiples.scales.size(); ++i) {
+      multiples.scales[i] = static_cast<int8_t>(i + 1);
     }
   }
   void read_values(int64_t, std::span<float>) const override {}
@@ -47,7 +52,7 @@ class CountingRows : public GroupedRows {
   Grouping grouping_;
 };
 
-// A model of five weights, one of each kind, two of them larger than a piece.
+// A model of six weights, one of each kind, two of them larger than a piece.
 class PreparedFileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,16 +62,19 @@ class PreparedFileTest : public testing::Test {
     large_ = pack_numbers(DType::f32, 64, 5000);
     affine_ = pack_codes({.bits = 4, .group_size = 32});
     symmetric_ = pack_codes({.bits = 8, .group_size = 64, .zero_point = 128});
+    multiples_ =
+        pack_codes({.bits = 6, .group_size = 16, .zero_point = 32, .groups_per_factor = 4});
     vector_ = allocate_tensor(memory_, DType::f32, {13});
     for (int i = 0; i < 13; ++i) vector_.view.elements<float>()[i] = 1.5f * static_cast<float>(i);
     table_ = {
         .key = kKey,
         .digest = {.low = 0x0123456789abcdef, .high = 0xfedcba9876543210},
-        .weights = {.parts = {matrix_part("plain", plain_), matrix_part("large", large_),
-                              vector_part("vector", vector_.view), matrix_part("affine", affine_),
-                              matrix_part("symmetric", symmetric_)},
-                    .num_parameters = 12345,
-                    .is_quantised = true}};
+        .weights = {
+            .parts = {matrix_part("plain", plain_), matrix_part("large", large_),
+                      vector_part("vector", vector_.view), matrix_part("affine", affine_),
+                      matrix_part("symmetric", symmetric_), matrix_part("multiples", multiples_)},
+            .num_parameters = 12345,
+            .is_quantised = true}};
   }
   void TearDown() override { fs::remove_all(directory_); }
 
@@ -113,7 +121,7 @@ class PreparedFileTest : public testing::Test {
   fs::path directory_ =
       fs::path(testing::TempDir()) / ("prepared_file_" + std::to_string(::getpid()));
   fs::path path_ = directory_ / "weights";
-  PackedMatrix plain_, large_, affine_, symmetric_;
+  PackedMatrix plain_, large_, affine_, symmetric_, multiples_;
   OwnedTensor vector_;
   PreparedTable table_;
 };
@@ -129,6 +137,7 @@ TEST_F(PreparedFileTest, has_every_weight_as_it_was) {
   expect_same(file.matrix("plain", 67, ActivationType::int8), plain_);
   expect_same(file.matrix("large", 5000, ActivationType::int8), large_);
   expect_same(file.matrix("affine", 128, ActivationType::int8), affine_);
+  expect_same(file.matrix("multiples", 128, ActivationType::int8), multiples_);
   expect_same(file.matrix("symmetric", 128, ActivationType::int8), symmetric_);
   const OwnedTensor vector = file.vector("vector", 13);
   EXPECT_EQ(vector.view.shape(), (Extents{13}));
@@ -140,10 +149,12 @@ TEST_F(PreparedFileTest, panels_have_the_bytes_of_their_version) {
   const auto sum = [](const PackedMatrix& matrix) {
     return block_sum(matrix_part("", matrix).bytes, 0);
   };
-  const std::vector<uint64_t> found = {sum(plain_), sum(large_), sum(affine_), sum(symmetric_)};
-  EXPECT_EQ(kPanelLayoutVersion, 1);
-  EXPECT_EQ(found, (std::vector<uint64_t>{0xc8672a446ea95678, 0xebe4d20138421496,
-                                          0xa632ed6e4cf257df, 0xeeb3f7910a312a42}))
+  const std::vector<uint64_t> found = {sum(plain_), sum(large_), sum(affine_), sum(symmetric_),
+                                       sum(multiples_)};
+  EXPECT_EQ(kPanelLayoutVersion, 2);
+  EXPECT_EQ(found,
+            (std::vector<uint64_t>{0xc8672a446ea95678, 0xebe4d20138421496, 0xa632ed6e4cf257df,
+                                   0xeeb3f7910a312a42, 0xdf15a196ec208209}))
       << "packed matrices have other bytes than before: raise kPanelLayoutVersion, then change "
          "this test";
 }
@@ -273,6 +284,8 @@ TEST_F(PreparedFileTest, believes_no_table) {
   expect_refused_as(R"("group_size":32)", R"("group_size":0)", "can't be");
   expect_refused_as(R"("group_size":32)", R"("group_size":33)", "can't be");
   expect_refused_as(R"("bits":4)", R"("bits":9)", "can't be");
+  expect_refused_as(R"("groups_per_factor":4)", R"("groups_per_factor":3)", "can't be");
+  expect_refused_as(R"("groups_per_factor":4)", R"("groups_per_factor":0)", "can't be");
   expect_refused_as(R"("zero_point":128)", R"("zero_point":256)", "expected 0 to 255");
   expect_refused_as(R"("bits":8)", R"("bits":7)", "can't be");  // of the one around 128
   expect_refused_as(R"("dtype":"float32")", R"("dtype":"int32")", "can't be");

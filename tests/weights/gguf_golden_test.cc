@@ -138,10 +138,10 @@ TEST(GgufGolden, GroupingsAreThoseOfTheFormats) {
   const std::map<GgufType, Grouping> expected = {
       {GgufType::q4_0, {4, 32, 8}},     {GgufType::q4_1, {4, 32, {}}},
       {GgufType::q5_0, {5, 32, 16}},    {GgufType::q5_1, {5, 32, {}}},
-      {GgufType::q8_0, {8, 32, 128}},   {GgufType::q2_k, {2, 16, {}}},
-      {GgufType::q3_k, {4, 16, 4}},     {GgufType::q4_k, {4, 32, {}}},
-      {GgufType::q5_k, {5, 32, {}}},    {GgufType::q6_k, {6, 16, 32}},
-      {GgufType::iq4_nl, {8, 32, 128}}, {GgufType::iq4_xs, {8, 32, 128}}};
+      {GgufType::q8_0, {8, 32, 128}},   {GgufType::q2_k, {2, 16, {}, 16}},
+      {GgufType::q3_k, {4, 16, 4, 16}}, {GgufType::q4_k, {4, 32, {}, 8}},
+      {GgufType::q5_k, {5, 32, {}, 8}}, {GgufType::q6_k, {6, 16, 32, 16}},
+      {GgufType::iq4_nl, {8, 32, 128}}, {GgufType::iq4_xs, {8, 32, 128, 8}}};
   for (const GgufBlockFormat& format : gguf_block_formats()) {
     EXPECT_EQ(format.grouping, expected.at(format.type)) << gguf_type_name(format.type);
   }

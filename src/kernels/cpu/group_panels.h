@@ -12,6 +12,7 @@ inline GroupPanels group_panels(const PackedMatrix& matrix) {
           .panel_bytes = matrix.panel_bytes(),
           .k = matrix.k,
           .group_size = grouping.group_size,
+          .groups_per_factor = grouping.groups_per_factor,
           .bits = grouping.bits,
           .has_offsets = matrix.groups->has_offsets(),
           .zero_point = grouping.zero_point.value_or(0)};

@@ -11,6 +11,7 @@ struct GroupPanels {
   int64_t panel_bytes = 0;
   int64_t k = 0;
   int64_t group_size = 0;
+  int64_t groups_per_factor = 1;
   int bits = 0;
   bool has_offsets = false;
   int zero_point = 0;  // without offsets

@@ -1,6 +1,7 @@
 // A tile of sums of a quantised product: some rows times some vectors of columns over one segment.
 #pragma once
 
+#include "kernels/cpu/group_layout.h"
 #include "kernels/cpu/int_products.h"
 #include "kernels/cpu/panel_codes.h"
 #include "kernels/packed_layout.h"
@@ -30,12 +31,11 @@ struct GroupTile {
   int64_t starts = 0;             // bytes from a scale to the start of its integer sums
   int64_t sums = 0;               // and to the sum of its inputs
   int64_t input_stride = 0;       // bytes from row to row, of all of them
-  const char* records = nullptr;  // the segment's first group in the first vector's panel
+  const char* records = nullptr;  // the segment's first in the first vector's panel
+  RecordLayout layout;
   const char* factors = nullptr;  // of the tile's columns
   int64_t panel_bytes = 0;
-  int64_t code_offset = 0;   // bytes from a record to the codes of the tile's first column
-  int64_t scale_offset = 0;  // and to its scale
-  int64_t group_bytes = 0;
+  int64_t first_lane = 0;  // of the tile's first column in its panel
   int64_t group_size = 0;
   int64_t num_groups = 0;
   float* out = nullptr;
@@ -86,8 +86,9 @@ PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][
 }
 
 // sums[r][v] += scale * float(sum of integer products), group after group; groups with offsets add
-// offset * sum of inputs.
-template <int kBits, bool kOffsets, int kRows, int kVectors>
+// offset * sum of inputs. Forms of scales are told apart as it runs: a kernel for each took twice
+// as long to compile and was no faster.
+template <int kBits, int kRows, int kVectors>
 void multiply_group_tile(const GroupTile& tile) {
   using Codes = PanelCodes<kBits>;
   constexpr int kFours = kChunkElements / 4;
@@ -96,7 +97,8 @@ void multiply_group_tile(const GroupTile& tile) {
   constexpr bool kIsStreaming = kRows <= kMaxStreamingRows;
   const char* inputs = tile.codes;
   const char* scales = tile.scales;
-  const char* record = tile.records;
+  const RecordLayout layout = tile.layout;
+  GroupCursor place(layout, tile.records);
   const char* ahead = tile.ahead;
   const int64_t stride = tile.input_stride;
   const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
@@ -109,9 +111,9 @@ void multiply_group_tile(const GroupTile& tile) {
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
     }
-    const char* low = record + tile.code_offset;
+    const char* low = place.codes + tile.first_lane * 4;
     const char* high = low + low_bytes;
-    const int64_t lead = group_lead(kBits) + (record >= tile.leap_from ? tile.leap : 0);
+    const int64_t lead = group_lead(kBits) + (place.codes >= tile.leap_from ? tile.leap : 0);
     for (int64_t first = 0; first < tile.group_size; first += Codes::kElements) {
       const auto add_chunk = [&]<int kChunk>() __attribute__((always_inline)) {
         typename IntProduct::Sum<kBits> parts[kRows][kVectors];
@@ -163,22 +165,25 @@ void multiply_group_tile(const GroupTile& tile) {
     }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) {
-      const char* const halves =
-          record + tile.scale_offset + panel_of(v) * tile.panel_bytes + lane_of(v) * 2;
-      const Vec scale = widen_f16(halves);
+      const int64_t panel = panel_of(v) * tile.panel_bytes, lane = tile.first_lane + lane_of(v);
+      const char* const record_scales = place.scales + panel;
+      const char* const multiples = place.multiples + panel;
+      const Vec scale = load_scales(layout, record_scales, multiples, lane);
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
         const Vec factor = scale * splat(load_one<float>(scales + r * stride));
         sums[r][v] = fma(__builtin_convertvector(acc[r][v], Vec), factor, sums[r][v]);
-        if constexpr (kOffsets) {
-          const Vec offset = widen_f16(halves + kPanelWidth * 2);
-          const Vec input = splat(load_one<float>(scales + r * stride + tile.sums));
-          sums[r][v] = fma(offset, input, sums[r][v]);
-        }
+      }
+      if (!layout.has_offsets) continue;
+      const Vec offset = load_scales<true>(layout, record_scales, multiples, lane);
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        const Vec input = splat(load_one<float>(scales + r * stride + tile.sums));
+        sums[r][v] = fma(offset, input, sums[r][v]);
       }
     }
     scales += sizeof(float);
-    record += tile.group_bytes;
+    place.advance(layout);
   }
   store_group_tile<kRows, kVectors>(tile, sums);
 }

@@ -34,10 +34,10 @@ PL_INLINE HalfPanel half_panel_at(char* from, int64_t length, int64_t num_groups
           .offsets = reinterpret_cast<float*>(scales + num_groups * kRowBytes)};
 }
 
-// Some groups of the 16 columns from `lane` on.
+// Some groups, from a record on, of the 16 columns from `lane` on.
 struct PanelPart {
   const char* panel = nullptr;   // its head
-  const char* record = nullptr;  // of the first group
+  const char* record = nullptr;  // the first
   int64_t lane = 0;
   int64_t num_groups = 0;
 };
@@ -46,16 +46,18 @@ template <int kBits>
 void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPanel& to) {
   using Planes = PanelCodes<kBits>;
   const Bytes zero = Bytes{} + static_cast<uint8_t>(weights.zero_point);
-  const char* record = part.record;
+  const RecordLayout layout(weights);
+  GroupCursor place(layout, part.record);
   char* codes_to = to.codes;
   store(to.factors, load(reinterpret_cast<const float*>(part.panel) + part.lane));
   for (int64_t g = 0; g < part.num_groups; ++g) {
-    const char* const halves = record + part.lane * 2;
-    store(to.scales + g * kTileColumns, widen_f16(halves));
+    store(to.scales + g * kTileColumns,
+          load_scales(layout, place.scales, place.multiples, part.lane));
     if (weights.has_offsets) {
-      store(to.offsets + g * kTileColumns, widen_f16(halves + kPanelWidth * 2));
+      store(to.offsets + g * kTileColumns,
+            load_scales<true>(layout, place.scales, place.multiples, part.lane));
     }
-    const char* low = record + scale_bytes(weights) + part.lane * 4;
+    const char* low = place.codes + part.lane * 4;
     const char* high = low + weights.group_size * kPanelWidth * Planes::kPlanes.low / 8;
     for (int64_t k = 0; k < weights.group_size; k += Planes::kElements) {
       for_each_four<Planes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
@@ -66,7 +68,7 @@ void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPan
       low += Planes::kLowBytes;
       high += Planes::kHighBytes;
     }
-    record += group_bytes(weights);
+    place.advance(layout);
   }
 }
 

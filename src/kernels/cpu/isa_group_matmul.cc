@@ -22,34 +22,33 @@ constexpr int64_t kBlockInputBytes = 768 * 1024;
 template <int kBits>
 constexpr int kMostRows = kBits == 4 || kBits == 8 ? kMaxGroupRows : kMaxStreamingRows;
 
-template <int kBits, bool kOffsets, int kVectors,
-          int kRows = min_of(kGroupSums / kVectors, kMostRows<kBits>)>
+template <int kBits, int kVectors, int kRows = min_of(kGroupSums / kVectors, kMostRows<kBits>)>
 void multiply_rows(int64_t num_rows, const GroupTile& tile) {
   if constexpr (kRows > 0) {
     if (num_rows == kRows) {
-      multiply_group_tile<kBits, kOffsets, kRows, kVectors>(tile);
+      multiply_group_tile<kBits, kRows, kVectors>(tile);
     } else {
-      multiply_rows<kBits, kOffsets, kVectors, kRows - 1>(num_rows, tile);
+      multiply_rows<kBits, kVectors, kRows - 1>(num_rows, tile);
     }
   }
 }
 
-template <int kBits, bool kOffsets>
+template <int kBits>
 void multiply(int64_t num_rows, int64_t num_vectors, const GroupTile& tile) {
   if constexpr (kMaxGroupVectors >= 8) {
-    if (num_vectors == 8) return multiply_rows<kBits, kOffsets, 8>(num_rows, tile);
+    if (num_vectors == 8) return multiply_rows<kBits, 8>(num_rows, tile);
   }
-  if (num_vectors == 4) return multiply_rows<kBits, kOffsets, 4>(num_rows, tile);
-  multiply_rows<kBits, kOffsets, 2>(num_rows, tile);
+  if (num_vectors == 4) return multiply_rows<kBits, 4>(num_rows, tile);
+  multiply_rows<kBits, 2>(num_rows, tile);
 }
 
 using Multiply = void (*)(int64_t num_rows, int64_t num_vectors, const GroupTile& tile);
 
-Multiply choose_multiply(int bits, bool has_offsets) {
+Multiply choose_multiply(int bits) {
   Multiply chosen = nullptr;
   with_code_bits(bits, [&]<int kBits>() {
     if constexpr (kBits == 4 || kBits == 8 || IntProduct::kReadsAnyWidth) {
-      chosen = has_offsets ? multiply<kBits, true> : multiply<kBits, false>;
+      chosen = multiply<kBits>;
     }
   });
   return chosen;
@@ -70,9 +69,9 @@ struct Segment {
   int64_t first_k = 0;
   int64_t length = 0;
   const char* panels = nullptr;   // the first panel's head
-  const char* records = nullptr;  // its first group of the segment
+  const char* records = nullptr;  // its first record of the segment
+  RecordLayout layout;
   int64_t panel_bytes = 0;
-  int64_t group_bytes = 0;
   int bits = 0;
   const char* next = nullptr;  // what follows in memory, about as much as this segment
   const char* next_end = nullptr;
@@ -96,11 +95,10 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
           .sums = groups * 8,
           .input_stride = task.input_stride,
           .records = segment.records + skipped,
+          .layout = segment.layout,
           .factors = segment.panels + skipped + lane * 4,
           .panel_bytes = segment.panel_bytes,
-          .code_offset = scale_bytes(weights) + lane * 4,
-          .scale_offset = lane * 2,
-          .group_bytes = segment.group_bytes,
+          .first_lane = lane,
           .group_size = weights.group_size,
           .num_groups = segment.length / weights.group_size,
           .out = task.out + row * task.out_stride + column,
@@ -113,7 +111,7 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
 // Rows [row, row + count) times so many panels of a segment, of which `panel` is the first.
 void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row, int64_t count,
                       int64_t panel, int64_t num_panels) {
-  const Multiply multiply = choose_multiply(segment.bits, task.weights.has_offsets);
+  const Multiply multiply = choose_multiply(segment.bits);
   const int64_t tiles = num_tiles(count), end = num_panels * kPanelVectors;
   const int64_t width = min_of(tile_vectors(count), end);
   // All tiles together ask for the segment that comes next, line after line.
@@ -144,16 +142,17 @@ Segment stored_segment(const GroupTask& task, int64_t panel, int64_t first_k) {
   const char* const first = static_cast<const char*>(weights.panels);
   const char* const head = first + panel * weights.panel_bytes;
   const int64_t length = min_of(first_k + kSegmentLength, weights.k) - first_k;
+  const RecordLayout layout(weights);
   const char* const records =
-      head + kPanelHeadBytes + first_k / weights.group_size * group_bytes(weights);
-  const int64_t bytes = length / weights.group_size * group_bytes(weights);
+      head + kPanelHeadBytes + layout.bytes_of(first_k / weights.group_size);
+  const int64_t bytes = layout.bytes_of(length / weights.group_size);
   const char* const end = first + task.last_panel * weights.panel_bytes;
   return {.first_k = first_k,
           .length = length,
           .panels = head,
           .records = records,
+          .layout = layout,
           .panel_bytes = weights.panel_bytes,
-          .group_bytes = group_bytes(weights),
           .bits = weights.bits,
           .next = records + bytes,
           .next_end = records + min_of(2 * bytes, end - records)};
@@ -178,29 +177,35 @@ void widen_codes(const char* codes, int64_t group_size, char* to) {
   }
 }
 
+// Not by memcpy, which GCC makes a string instruction of: 30 cycles for 64 bytes.
+PL_INLINE void copy_bytes(const char* from, int64_t count, char* to) {
+  for (int64_t i = 0; i < count; i += int64_t{sizeof(Uints)}) {
+    const Uints bytes = load_bits(from + i);
+    __builtin_memcpy(to + i, &bytes, sizeof(bytes));
+  }
+}
+
 // A segment of one panel with its codes widened to 8 bits, in scratch.
 Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* scratch) {
-  const int64_t groups = stored.length / weights.group_size;
-  const int64_t header = scale_bytes(weights);
+  const RecordLayout& layout = stored.layout;
   Segment wide = stored;
   wide.bits = 8;
   wide.records = static_cast<const char*>(scratch);
-  wide.group_bytes = header + weights.group_size * kPanelWidth;
-  const char* from = stored.records;
+  wide.layout = RecordLayout(weights, wide.bits);
+  GroupCursor from(layout, stored.records);
   auto* to = static_cast<char*>(scratch);
   with_code_bits(weights.bits, [&]<int kBits>() {
-    for (int64_t g = 0; g < groups; ++g) {
-      for (int64_t line = 0; line < stored.group_bytes; line += kLineBytes) {
-        __builtin_prefetch(from + kWideningLead + line);
+    for (int64_t g = 0; g < stored.length / weights.group_size; ++g) {
+      for (int64_t line = 0; line < layout.code_bytes; line += kLineBytes) {
+        __builtin_prefetch(from.codes + kWideningLead + line);
       }
-      // Not by memcpy, which GCC makes a string instruction of: 30 cycles for 64 bytes.
-      for (int64_t i = 0; i < header; i += int64_t{sizeof(Uints)}) {
-        const Uints scales = load_bits(from + i);
-        __builtin_memcpy(to + i, &scales, sizeof(scales));
+      if (from.left == layout.groups_per_factor) {
+        copy_bytes(from.scales, layout.head_bytes(), to);
+        to += layout.head_bytes();
       }
-      widen_codes<kBits>(from + header, weights.group_size, to + header);
-      from += stored.group_bytes;
-      to += wide.group_bytes;
+      widen_codes<kBits>(from.codes, weights.group_size, to);
+      to += wide.layout.code_bytes;
+      from.advance(layout);
     }
   });
   return wide;

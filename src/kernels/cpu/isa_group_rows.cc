@@ -88,22 +88,25 @@ void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int
   }
 }
 
-// The scales and offsets of some columns in one group, as they are used.
+// The scales and offsets of some columns in one group, as they are used. A zero point is taken off
+// the code, which is exact: the product is then the only rounding, fused or not.
 struct Affine {
   Vec scale;
   Vec offset;
+  Vec zero_point;
   PL_INLINE Vec value(const Affine& affine, Uints code) {
-    return fma(affine.scale, __builtin_convertvector((Ints)code, Vec), affine.offset);
+    const Vec number = __builtin_convertvector((Ints)code, Vec) - affine.zero_point;
+    return fma(affine.scale, number, affine.offset);
   }
 };
 
-Affine load_affine(const GroupPanels& weights, const char* record, const char* head, int64_t lane) {
+Affine load_affine(const GroupPanels& weights, const RecordLayout& layout, const GroupCursor& place,
+                   const char* head, int64_t lane) {
   const Vec factor = load(reinterpret_cast<const float*>(head) + lane);
-  const Vec scale = widen_f16(record + lane * 2) * factor;
-  if (weights.has_offsets) {
-    return {scale, widen_f16(record + kPanelWidth * 2 + lane * 2) * factor};
-  }
-  return {scale, scale * splat(-static_cast<float>(weights.zero_point))};
+  const Vec scale = load_scales(layout, place.scales, place.multiples, lane) * factor;
+  if (!weights.has_offsets) return {scale, Vec{}, splat(static_cast<float>(weights.zero_point))};
+  const Vec offset = load_scales<true>(layout, place.scales, place.multiples, lane);
+  return {scale, offset * factor, Vec{}};
 }
 
 PL_INLINE Uints pair_of_bf16(Vec low, Vec high) {
@@ -141,46 +144,40 @@ void expand_group(const Affine& affine, const char* codes, int64_t group_size, u
 // [k / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
 void expand_panel(const GroupPanels& weights, int64_t panel, void* bf16_panel) {
   const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
-  const char* record = head + kPanelHeadBytes;
+  const RecordLayout layout(weights);
+  GroupCursor place(layout, head + kPanelHeadBytes);
   auto* to = static_cast<uint32_t*>(bf16_panel);
   with_code_bits(weights.bits, [&]<int kBits>() {
     for (int64_t g = 0; g < num_groups(weights); ++g) {
       for (int64_t v = 0; v < kPanelVectors; ++v) {
         const int64_t lane = v * kLanes;
-        const Affine affine = load_affine(weights, record, head, lane);
-        expand_group<kBits>(affine, record + scale_bytes(weights) + lane * 4, weights.group_size,
-                            to + lane);
+        const Affine affine = load_affine(weights, layout, place, head, lane);
+        expand_group<kBits>(affine, place.codes + lane * 4, weights.group_size, to + lane);
       }
       to += weights.group_size / 2 * kPanelWidth;
-      record += group_bytes(weights);
+      place.advance(layout);
     }
   });
 }
 
-float half_at(const char* from) {
-  F16 values[kLanes] = {};
-  __builtin_memcpy(values, from, sizeof(F16));
-  return load(values)[0];
-}
-
 void embedding_groups(const GroupPanels& weights, int64_t row, float scale, float* out) {
+  const RecordLayout layout(weights);
   const int64_t column = row % kPanelWidth;
+  const int64_t lane = column % kLanes, vector = column - lane;
   const char* const head =
       static_cast<const char*>(weights.panels) + row / kPanelWidth * weights.panel_bytes;
-  float factor = 0.0f;
-  __builtin_memcpy(&factor, head + column * 4, sizeof(factor));
+  GroupCursor place(layout, head + kPanelHeadBytes);
   for (int64_t g = 0; g < num_groups(weights); ++g) {
-    const char* const record = head + kPanelHeadBytes + g * group_bytes(weights);
-    const float unit = half_at(record + column * 2) * factor;
-    const float offset = weights.has_offsets
-                             ? half_at(record + kPanelWidth * 2 + column * 2) * factor
-                             : unit * -static_cast<float>(weights.zero_point);
-    const auto* const codes = reinterpret_cast<const uint8_t*>(record + scale_bytes(weights));
+    const Affine affine = load_affine(weights, layout, place, head, vector);
+    const Affine one = {splat(affine.scale[lane]), splat(affine.offset[lane]),
+                        splat(affine.zero_point[lane])};
+    const auto* const codes = reinterpret_cast<const uint8_t*>(place.codes);
     for (int64_t k = 0; k < weights.group_size; ++k) {
       const int code = read_code(codes, weights.bits, weights.group_size, k, column);
-      const float value = fma(splat(unit), splat(static_cast<float>(code)), splat(offset))[0];
-      out[g * weights.group_size + k] = value * scale;
+      const Vec value = Affine::value(one, splat_bits(static_cast<uint32_t>(code)));
+      out[g * weights.group_size + k] = value[0] * scale;
     }
+    place.advance(layout);
   }
 }
 

@@ -197,12 +197,13 @@ Segment next_segment(const GroupTask& task, const Segment& segment) {
 // Asks for part `part` of `parts` of the records that a segment will be widened from.
 void ask_for(const GroupTask& task, const Segment& segment, int64_t part, int64_t parts) {
   const GroupPanels& weights = task.weights;
-  const int64_t bytes = segment.length / weights.group_size * group_bytes(weights);
+  const RecordLayout layout(weights);
+  const int64_t bytes = layout.bytes_of(segment.length / weights.group_size);
   const int64_t step = (bytes / kRowBytes / parts + 1) * kRowBytes;
   const int64_t begin = min_of(part * step, bytes), end = min_of(begin + step, bytes);
   const char* from = static_cast<const char*>(weights.panels) +
                      segment.panel * weights.panel_bytes + kPanelHeadBytes +
-                     segment.first_k / weights.group_size * group_bytes(weights);
+                     layout.bytes_of(segment.first_k / weights.group_size);
   for (int64_t half = 0; half < segment.num_halves; half += kPanelHalves) {
     for (int64_t at = begin; at < end; at += kRowBytes) {
       __builtin_prefetch(from + at, 0, kSecondLevel);
@@ -216,7 +217,7 @@ void widen_segment(const GroupTask& task, const Segment& segment) {
   const int64_t groups = segment.length / weights.group_size;
   const char* const first = static_cast<const char*>(weights.panels);
   const int64_t record =
-      kPanelHeadBytes + segment.first_k / weights.group_size * group_bytes(weights);
+      kPanelHeadBytes + RecordLayout(weights).bytes_of(segment.first_k / weights.group_size);
   auto* to = static_cast<char*>(task.scratch);
   with_code_bits(weights.bits, [&]<int kBits>() {
     for (int64_t half = 0; half < segment.num_halves; ++half) {
