@@ -54,6 +54,7 @@ struct LoadOptions {
   int64_t batch_size = 1;
   std::optional<size_t> kv_cache_memory_bytes;  // default: a quarter of free memory
   int num_threads = 0;                          // 0: one per usable core
+  bool pin_threads = false;                     // each but the caller's keeps to a core of its own
   bool lock_memory = false;                     // mlock weights and cache
   std::optional<size_t> memory_limit_bytes;
   std::optional<size_t> cache_limit_bytes;

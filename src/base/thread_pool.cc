@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/processors.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -79,6 +80,18 @@ class SignalsBlocked {
  private:
   sigset_t before_;
 };
+
+// A processor that went away meanwhile leaves the thread where the system puts it.
+void pin_thread(pthread_t thread, int processor) {
+  const auto index = static_cast<size_t>(processor);
+  cpu_set_t* const set = CPU_ALLOC(index + 1);
+  if (set == nullptr) return;
+  const size_t bytes = CPU_ALLOC_SIZE(index + 1);
+  CPU_ZERO_S(bytes, set);
+  CPU_SET_S(index, bytes, set);
+  pthread_setaffinity_np(thread, bytes, set);
+  CPU_FREE(set);
+}
 
 // Of one thread, on a cache line of its own.
 struct alignas(kCacheLine) ThreadSlot {
@@ -147,7 +160,7 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int num_threads) {
+ThreadPool::ThreadPool(int num_threads, Pinning pinning) {
   if (num_threads < 0 || num_threads > kMaxThreads) {
     throw Error(ErrorCode::invalid,
                 fmt::format("thread pool: {} threads, expected 0 (one per usable "
@@ -159,13 +172,18 @@ ThreadPool::ThreadPool(int num_threads) {
   state_ = std::make_unique<State>(num_threads_);
   // With fewer cores than threads whoever spins keeps the core from the one it waits for.
   if (num_threads_ <= num_cores) state_->spin = kSpin;
+  std::vector<int> processors;
+  if (pinning == Pinning::pinned) processors = processors_by_core();
   const SignalsBlocked blocked;
   State* const state = state_.get();
   try {
     for (int i = 1; i < num_threads_; ++i) {
       state->workers.emplace_back([state, i] { state->work(i); });
-      pthread_setname_np(state->workers.back().native_handle(),
-                         fmt::format("compute-{}", i).c_str());
+      const pthread_t worker = state->workers.back().native_handle();
+      pthread_setname_np(worker, fmt::format("compute-{}", i).c_str());
+      if (static_cast<size_t>(i) < processors.size()) {
+        pin_thread(worker, processors[static_cast<size_t>(i)]);
+      }
     }
   } catch (const std::system_error& error) {
     state->stop();
@@ -243,16 +261,8 @@ bool ThreadPool::take_piece(int thread_index, int64_t& begin, int64_t& end) {
 namespace {
 
 int affinity_cores() {
-  // The kernel refuses sets smaller than its own, so grow until it agrees.
-  for (int num_cpus = 1024; num_cpus <= (1 << 20); num_cpus *= 2) {
-    cpu_set_t* const set = CPU_ALLOC(num_cpus);
-    if (set == nullptr) break;
-    const size_t bytes = CPU_ALLOC_SIZE(num_cpus);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    const int num_cores = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return std::max(num_cores, 1);
-  }
+  const auto num_allowed = static_cast<int>(allowed_processors().size());
+  if (num_allowed > 0) return num_allowed;
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
 }
 

@@ -17,8 +17,13 @@ class ThreadPool {
   // A job: called once per thread with its index in [0, num_threads).
   using Job = void (*)(void* context, int thread_index);
 
+  // Whether workers may move between cores. Pinned, worker i keeps to processor i of
+  // processors_by_core(), as far as there are so many; the caller, whose affinity threads that it
+  // starts would inherit, is left to the system.
+  enum class Pinning : bool { none, pinned };
+
   // At least one thread; 0 means one per usable core.
-  explicit ThreadPool(int num_threads);
+  explicit ThreadPool(int num_threads, Pinning pinning = Pinning::none);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/model_costs.h"
 #include "cli/model_opening.h"
@@ -99,8 +100,13 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
                               .dtype = report.kv_dtype},
                              kNoLimit)
                       .bytes;
+  const int64_t rows = options.max_num_batched_tokens;
+  const DecoderConfig& config = report.config;
+  const int num_threads = options.num_threads > 0 ? options.num_threads : usable_cores();
   need.activations =
-      runner_activation_bytes(report.config, {.max_rows = options.max_num_batched_tokens});
+      runner_activation_bytes(config, {.max_rows = rows}) +
+      cpu_product_bytes(rows, std::max(config.hidden_size, config.num_heads * config.head_dim),
+                        config.intermediate_size, num_threads);
   return need;
 }
 

@@ -112,6 +112,13 @@ constexpr OptionDef kModelOptions[] = {
      .commands = (kLoading & ~set_of({bench})) | set_of({quantize}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.num_threads = static_cast<int>(as_integer(v)); }},
+    {.name = "pin-threads",
+     .help =
+         "Keep every one of them but the first on a core of its own. Where a machine has several "
+         "memory nodes, threads then mostly read weights that they have placed themselves.",
+     .group = OptionGroup::model,
+     .commands = kLoading,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.pin_threads = as_flag(v); }},
 
     {.name = "activations",
      .placeholder = "TYPE",

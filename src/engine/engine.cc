@@ -29,7 +29,6 @@ Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
       view_(cache),
       builder_(cache),
       budget_(limits.max_step_slowdown, limits.max_batched_tokens) {
-  token_texts_.resize(static_cast<size_t>(runner.vocab_size()));
   plan_limits_ = {.block_size = cache.block_size(),
                   .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
                   .max_rows = limits.max_batched_tokens,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,7 +32,8 @@ struct TokenText {
   std::string_view bytes = {};
   bool is_special = false;
 };
-using TokenTexts = std::vector<TokenText>;  // by id
+// Of any id of the runner's vocabulary, on any thread; without one there is no text.
+using TokenTexts = std::function<TokenText(TokenId)>;
 
 struct EngineCounters {
   int64_t steps = 0;
@@ -80,7 +82,8 @@ class Engine {
   const EngineLimits& limits() const { return limits_; }
   int64_t vocab_size() const { return runner_.vocab_size(); }
   std::string_view token_bytes(TokenId id, SpecialTokens specials) const {
-    const TokenText& text = token_texts_[static_cast<size_t>(id)];
+    if (!token_texts_) return {};
+    const TokenText text = token_texts_(id);
     return text.is_special && specials == SpecialTokens::hidden ? std::string_view() : text.bytes;
   }
 

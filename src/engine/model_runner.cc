@@ -12,7 +12,7 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, Memory& memor
       kv_(std::move(kv)),
       limits_(limits),
       scratch_(memory, forward_scratch_bytes(decoder.config(), limits.max_rows)),
-      hidden_(allocate_tensor(memory, DType::f32, {limits.max_rows, decoder.config().hidden_size})),
+      hidden_(allocate_rows(memory, limits.max_rows, decoder.config().hidden_size)),
       logits_(allocate_tensor(memory, DType::f32,
                               {limits.max_logits_rows, decoder.config().vocab_size})) {
   finite_rows_.reserve(static_cast<size_t>(limits.max_rows));
@@ -48,7 +48,7 @@ Tensor ModelRunner::column_logits(int64_t first, int64_t count, std::span<const 
 }
 
 size_t runner_activation_bytes(const DecoderConfig& config, const RunnerLimits& limits) {
-  const int64_t hidden = limits.max_rows * config.hidden_size;
+  const int64_t hidden = limits.max_rows * row_stride(config.hidden_size);
   const int64_t logits = limits.max_logits_rows * config.vocab_size;
   return forward_scratch_bytes(config, limits.max_rows) +
          sizeof(float) * static_cast<size_t>(hidden + logits);

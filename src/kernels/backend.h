@@ -167,6 +167,11 @@ Isa choose_isa();
 // The sets this machine can run, the baseline first.
 std::span<const Isa> available_isas();
 
+// About what a CPU backend comes to keep of its own for products of up to `rows` rows: inputs of
+// `widest` elements and those of the last product of a feed-forward network, as bfloat16, and the
+// columns that each thread has in hand.
+size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int num_threads);
+
 // `threads` and `memory` must outlive the backend; scratch comes from `memory`.
 std::unique_ptr<Backend> make_cpu_backend(Isa isa, ThreadPool& threads, Memory& memory);
 

@@ -18,6 +18,12 @@ size_t scratch_bytes(DType dtype, int64_t num_elements) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width) {
+  OwnedTensor tensor = allocate_tensor(memory, DType::f32, {rows, row_stride(width)});
+  tensor.view = tensor.view.slice(1, 0, width);
+  return tensor;
+}
+
 Tensor Scratch::take(DType dtype, Extents shape) {
   int64_t num_elements = 1;
   for (const int64_t size : shape) num_elements *= size;

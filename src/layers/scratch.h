@@ -41,6 +41,9 @@ class Scratch {
 // An odd number of cache lines: rows a power of two apart would share a few sets of every cache.
 int64_t row_stride(int64_t width);
 
+// The same as take_rows(), of its own.
+OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width);
+
 // The bytes that take() uses for this many elements.
 size_t scratch_bytes(DType dtype, int64_t num_elements);
 

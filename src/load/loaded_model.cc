@@ -110,16 +110,12 @@ void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   }
 }
 
-TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size) {
-  TokenTexts texts(static_cast<size_t>(vocab_size));
-  if (!tokenizer) return texts;
-  const int64_t known = std::min(vocab_size, tokenizer->vocab_size());
-  for (int64_t id = 0; id < known; ++id) {
-    const auto token = static_cast<TokenId>(id);
-    texts[static_cast<size_t>(id)] = {.bytes = tokenizer->token_bytes(token),
-                                      .is_special = tokenizer->is_special(token)};
-  }
-  return texts;
+// Ids that the tokenizer doesn't know have no text. The tokenizer must outlive it.
+TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer) {
+  return [&tokenizer](TokenId id) -> TokenText {
+    if (!tokenizer) return {};
+    return {.bytes = tokenizer->token_bytes(id), .is_special = tokenizer->is_special(id)};
+  };
 }
 
 std::optional<Tokenizer> load_tokenizer_if_present(const ModelFiles& files) {
@@ -279,9 +275,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
                             .max_step_slowdown = options.max_step_slowdown};
-  model.engine =
-      std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache, limits,
-                               token_texts_of(model.tokenizer, config.vocab_size));
+  model.engine = std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache,
+                                          limits, token_texts_of(model.tokenizer));
 }
 
 }  // namespace
@@ -294,7 +289,9 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->path = source.path();
   if (options.memory_limit_bytes) model->memory.set_memory_limit(*options.memory_limit_bytes);
   if (options.cache_limit_bytes) model->memory.set_cache_limit(*options.cache_limit_bytes);
-  model->threads = std::make_unique<ThreadPool>(options.num_threads);
+  model->threads = std::make_unique<ThreadPool>(
+      options.num_threads,
+      options.pin_threads ? ThreadPool::Pinning::pinned : ThreadPool::Pinning::none);
   model->isa = choose_isa();
   model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
   auto tokenizer =

@@ -85,10 +85,8 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
       after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
 
 void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
-                           const KvStore& store, Scratch& scratch, const Tensor& residual) const {
-  const Scratch::Frame frame(scratch);
-  const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
-
+                           const KvStore& store, Scratch& scratch, const Tensor& residual,
+                           const Tensor& branch) const {
   before_attention_.forward(backend, residual, branch);
   attention_.forward(backend, branch, rope_table, group, store, scratch, branch);
   if (after_attention_) after_attention_->forward(backend, branch, branch);
@@ -141,6 +139,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
                       const ForwardResult& result) const {
   const Scratch::Frame frame(scratch);
   const Tensor residual = embed(backend, batch, scratch);  // [rows, hidden]
+  const Tensor branch = result.out.slice(0, 0, batch.num_rows());
   std::vector<Tensor> rope_tables;
   for (const Rope& rope : ropes_) {
     rope_tables.push_back(rope.table(backend, batch.positions, scratch));
@@ -149,7 +148,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
     const auto layer = static_cast<int64_t>(i);
     const auto group = static_cast<size_t>(block_groups_[i]);
     blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
-                       batch.groups[group], kv.layer(layer), scratch, residual);
+                       batch.groups[group], kv.layer(layer), scratch, residual, branch);
   }
   for (size_t row = 0; row < result.finite.size(); ++row) {
     const auto* state = residual.row<float>(static_cast<int64_t>(row));
@@ -199,7 +198,7 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
   };
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
-  return 2 * rows_of(config.hidden_size) + rows_of(q_width + 2 * kv_width) +
+  return rows_of(config.hidden_size) + rows_of(q_width + 2 * kv_width) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

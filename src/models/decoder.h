@@ -23,9 +23,10 @@ class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
-  // Updates `residual` [rows, hidden] in place.
+  // Updates `residual` [rows, hidden] in place; `branch` is room for as much.
   void forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
-               const KvStore& store, Scratch& scratch, const Tensor& residual) const;
+               const KvStore& store, Scratch& scratch, const Tensor& residual,
+               const Tensor& branch) const;
 
   // Every matrix that a row passes.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
@@ -41,7 +42,9 @@ class DecoderBlock {
 
 // What a forward leaves behind.
 struct ForwardResult {
-  Tensor out;  // [outputs, hidden]: the normed states of the batch's output rows
+  // [rows or more, hidden]: first the normed states of the batch's output rows; the other rows of
+  // the batch are written over.
+  Tensor out;
   std::span<uint8_t>
       finite;  // [rows]: 0 for a row whose state holds a NaN or an infinity, or empty
 };

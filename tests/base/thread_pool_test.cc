@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/processors.h"
 #include "tests/test_scale.h"
 
 #if defined(__x86_64__)
@@ -42,6 +43,24 @@ void expect_every_index_once(ThreadPool& pool, int64_t count, int64_t grain) {
   });
   EXPECT_EQ(num_bad_pieces, 0) << count << " by " << grain;
   EXPECT_EQ(std::count(visits.begin(), visits.end(), 1), count) << count << " by " << grain;
+}
+
+// Of the calling thread, in ascending order.
+std::vector<int> affinity() { return allowed_processors(); }
+
+TEST(ThreadPool, PinsItsWorkersAndNobodyElse) {
+  const std::vector<int> before = affinity(), order = processors_by_core();
+  const auto num_threads = static_cast<int>(order.size()) + 2;  // more than there are processors
+  for (const auto pinning : {ThreadPool::Pinning::none, ThreadPool::Pinning::pinned}) {
+    ThreadPool pool(num_threads, pinning);
+    std::vector<std::vector<int>> seen(static_cast<size_t>(num_threads));
+    pool.run_on_all([&](int i) { seen[static_cast<size_t>(i)] = affinity(); });
+    for (size_t i = 0; i < seen.size(); ++i) {
+      const bool is_pinned = pinning == ThreadPool::Pinning::pinned && i > 0 && i < order.size();
+      EXPECT_EQ(seen[i], is_pinned ? std::vector<int>{order[i]} : before) << i;
+    }
+    EXPECT_EQ(affinity(), before);
+  }
 }
 
 TEST(ThreadPool, ParallelForVisitsEveryIndexExactlyOnce) {

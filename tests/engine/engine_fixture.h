@@ -22,15 +22,10 @@ inline void count_up(int32_t token, int32_t /*position*/, std::span<float> logit
   logits[static_cast<size_t>((token + 1) % kVocab)] = 20.0f;
 }
 
-inline const TokenTexts& letters() {
-  static const std::string text = "abcdefghijklmnopqrstuvwxyz";
-  static const TokenTexts texts = [] {
-    TokenTexts all(kVocab);
-    for (size_t i = 0; i < text.size(); ++i) all[i].bytes = std::string_view(text).substr(i, 1);
-    all[30] = {.bytes = "<30>", .is_special = true};
-    return all;
-  }();
-  return texts;
+inline TokenText letter(TokenId id) {
+  static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+  if (id == 30) return {.bytes = "<30>", .is_special = true};
+  return {.bytes = kLetters.substr(std::min(static_cast<size_t>(id), kLetters.size()), 1)};
 }
 
 inline GenerateRequest greedy(std::vector<TokenId> prompt, int64_t max_tokens) {
@@ -66,8 +61,7 @@ class EngineTest : public ::testing::Test {
     engine_.reset();
     cache_ = std::make_unique<KvCache>(shape.block_size, groups);
     runner_.watch(cache_.get());
-    engine_ =
-        std::make_unique<Engine>(runner_, *backend_, memory_, *cache_, shape.limits, letters());
+    engine_ = std::make_unique<Engine>(runner_, *backend_, memory_, *cache_, shape.limits, letter);
     return *engine_;
   }
 

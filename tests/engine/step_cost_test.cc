@@ -35,7 +35,7 @@ TEST(StepCost, a_step_allocates_nothing_after_warm_up) {
   const std::vector<CacheGroup> groups = {{.num_blocks = 4096}, {.window = 24, .num_blocks = 4096}};
   KvCache cache(16, groups);
   Engine engine(runner, *backend, memory, cache, {.max_model_len = 600, .max_batched_tokens = 256},
-                letters());
+                letter);
   const auto channel = std::make_shared<Channel>();
   for (int i = 0; i < 256; ++i) {
     GenerateRequest request = greedy({1, i % 8, 3}, 400);

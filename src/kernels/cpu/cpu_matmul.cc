@@ -27,7 +27,31 @@ struct CoveringPanels {
   }
 };
 
+// How many columns a thread makes at a time, and how many floats a row of them takes.
+struct InnerColumns {
+  int64_t at_once;
+  int64_t stride;
+};
+
+// Pieces of the split are of kInnerColumns columns.
+InnerColumns inner_columns(const ProductSplit& split) {
+  const int64_t row_bytes = split.block_rows * kInnerColumns * 2 * int64_t{sizeof(float)};
+  const int64_t at_once =
+      std::clamp<int64_t>(kInnerBytes / row_bytes, 1, split.piece_panels) * kInnerColumns;
+  // Projections may begin within a panel.
+  const int64_t bytes = (at_once + 2 * kPanelWidth) * int64_t{sizeof(float)};
+  return {at_once, input_stride_of(bytes) / int64_t{sizeof(float)}};
+}
+
 }  // namespace
+
+size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int num_threads) {
+  const auto element = static_cast<int64_t>(dtype_bytes(DType::bf16));
+  const int64_t inputs = input_stride_of(widest * element) + input_stride_of(mlp_width * element);
+  const ProductSplit split(rows, divide_up(mlp_width, kInnerColumns), num_threads);
+  const int64_t in_hand = 2 * split.block_rows * inner_columns(split).stride * num_threads;
+  return static_cast<size_t>(rows * inputs + in_hand * int64_t{sizeof(float)});
+}
 
 const std::byte* CpuBackend::prepare_rows(const CpuProduct& product, const Tensor& x,
                                           Scratch& scratch) {
@@ -81,13 +105,8 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
 
   const int64_t num_threads = threads_.num_threads();
   const ProductSplit split(rows, divide_up(width, kInnerColumns), num_threads);
-  const int64_t row_bytes = split.block_rows * kInnerColumns * 2 * int64_t{sizeof(float)};
-  const int64_t columns_at_once =
-      std::clamp<int64_t>(kInnerBytes / row_bytes, 1, split.piece_panels) * kInnerColumns;
-  // Projections may begin within a panel.
-  const int64_t stride =
-      input_stride_of((columns_at_once + 2 * kPanelWidth) * int64_t{sizeof(float)}) /
-      int64_t{sizeof(float)};
+  const InnerColumns inner = inner_columns(split);
+  const int64_t columns_at_once = inner.at_once, stride = inner.stride;
   const int64_t buffer = split.block_rows * stride;  // floats
   const int64_t scratch_bytes = std::max(gate.scratch_bytes(), up.scratch_bytes());
   const int64_t thread_bytes =

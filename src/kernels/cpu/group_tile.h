@@ -20,7 +20,6 @@ constexpr int kMaxStreamingRows = 4;
 constexpr int64_t group_lead(int bits) { return bits * 512; }
 constexpr int64_t kLineLanes = 16;  // of four codes each
 constexpr int64_t kLineBytes = 64;
-constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
 // The shortest group: so many elements are taken without a branch (of codes with a plane of single
 // bits twice as many).
 constexpr int kChunkElements = 16;

@@ -44,7 +44,6 @@ struct PanelPart {
 
 template <int kBits>
 void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPanel& to) {
-  using Planes = PanelCodes<kBits>;
   const Bytes zero = Bytes{} + static_cast<uint8_t>(weights.zero_point);
   const RecordLayout layout(weights);
   GroupCursor place(layout, part.record);
@@ -57,17 +56,12 @@ void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPan
       store(to.offsets + g * kTileColumns,
             load_scales<true>(layout, place.scales, place.multiples, part.lane));
     }
-    const char* low = place.codes + part.lane * 4;
-    const char* high = low + weights.group_size * kPanelWidth * Planes::kPlanes.low / 8;
-    for (int64_t k = 0; k < weights.group_size; k += Planes::kElements) {
-      for_each_four<Planes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
-        const Bytes codes = (Bytes)Planes::template read<kFour>(low, high) - zero;
-        __builtin_memcpy(codes_to, &codes, sizeof(codes));
-        codes_to += sizeof(codes);
-      });
-      low += Planes::kLowBytes;
-      high += Planes::kHighBytes;
-    }
+    const char* const group = place.codes + part.lane * 4;
+    for_each_codes<kBits>(group, weights.group_size, [&](int64_t k, Uints bytes) {
+      const Bytes codes = (Bytes)bytes - zero;
+      __builtin_memcpy(codes_to + k * kTileColumns, &codes, sizeof(codes));
+    });
+    codes_to += weights.group_size * kTileColumns;
     place.advance(layout);
   }
 }

@@ -161,19 +161,10 @@ Segment stored_segment(const GroupTask& task, int64_t panel, int64_t first_k) {
 // The codes of one group, one to a byte.
 template <int kBits>
 void widen_codes(const char* codes, int64_t group_size, char* to) {
-  using Codes = PanelCodes<kBits>;
-  const char* low = codes;
-  const char* high = codes + group_size * kPanelWidth * Codes::kPlanes.low / 8;
-  for (int64_t k = 0; k < group_size; k += Codes::kElements) {
-    for (int64_t i = 0; i < kStepBytes; i += int64_t{sizeof(Uints)}) {
-      for_each_four<Codes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
-        const Uints bytes = Codes::template read<kFour>(low + i, high + i);
-        __builtin_memcpy(to + kFour * kStepBytes + i, &bytes, sizeof(bytes));
-      });
-    }
-    low += Codes::kLowBytes;
-    high += Codes::kHighBytes;
-    to += Codes::kElements * kPanelWidth;
+  for (int64_t i = 0; i < kStepBytes; i += int64_t{sizeof(Uints)}) {
+    for_each_codes<kBits>(codes + i, group_size, [&](int64_t k, Uints bytes) {
+      __builtin_memcpy(to + k * kPanelWidth + i, &bytes, sizeof(bytes));
+    });
   }
 }
 

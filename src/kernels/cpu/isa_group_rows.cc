@@ -128,17 +128,9 @@ PL_INLINE void expand_codes(const Affine& affine, Uints codes, uint32_t* to) {
 // elements.
 template <int kBits>
 void expand_group(const Affine& affine, const char* codes, int64_t group_size, uint32_t* pairs) {
-  using Codes = PanelCodes<kBits>;
-  const char* low = codes;
-  const char* high = codes + group_size * kPanelWidth * Codes::kPlanes.low / 8;
-  for (int64_t k = 0; k < group_size; k += Codes::kElements) {
-    for_each_four<Codes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
-      expand_codes(affine, Codes::template read<kFour>(low, high), pairs + kFour * 2 * kPanelWidth);
-    });
-    low += Codes::kLowBytes;
-    high += Codes::kHighBytes;
-    pairs += Codes::kElements / 2 * kPanelWidth;
-  }
+  for_each_codes<kBits>(codes, group_size, [&](int64_t k, Uints fours) {
+    expand_codes(affine, fours, pairs + k / 2 * kPanelWidth);
+  });
 }
 
 // [k / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.

@@ -14,7 +14,6 @@ namespace {
 constexpr int64_t kTilePanels = 4;
 constexpr int64_t kPanelHalves = kPanelWidth / kTileColumns;
 constexpr int kSumTiles = 4;
-constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
 // The sums of a group leave their tile so many groups after their products, and are used so many
 // after: neither waits for what it needs.
 constexpr int kStoreLag = 2;

@@ -8,6 +8,7 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 
 // Of the codes of four elements (or of several fours, one above the other) in one panel.
 constexpr int64_t kStepBytes = kPanelWidth * 4;
+constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
 
 template <int kBits>
 struct PanelCodes {
@@ -60,6 +61,22 @@ PL_INLINE void for_each_four(const Use& use) {
   if constexpr (kFour < kCount) {
     use.template operator()<kFour>();
     for_each_four<kCount, kFour + 1>(use);
+  }
+}
+
+// use(k, codes) for elements k to k + 3 of a group, one to a byte, of the columns where its codes
+// begin at `group`; for all fours of its elements.
+template <int kBits, class Use>
+PL_INLINE void for_each_codes(const char* group, int64_t group_size, const Use& use) {
+  using Codes = PanelCodes<kBits>;
+  const char* low = group;
+  const char* high = group + group_size * kPanelWidth * Codes::kPlanes.low / 8;
+  for (int64_t k = 0; k < group_size; k += Codes::kElements) {
+    for_each_four<Codes::kElements / 4>([&]<int kFour>() __attribute__((always_inline)) {
+      use(k + 4 * kFour, Codes::template read<kFour>(low, high));
+    });
+    low += Codes::kLowBytes;
+    high += Codes::kHighBytes;
   }
 }
 
