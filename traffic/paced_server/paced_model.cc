@@ -12,13 +12,11 @@
 namespace paceline::traffic {
 namespace {
 
+// The tokenizer must outlive it.
 TokenTexts token_texts(const Tokenizer& tokenizer) {
-  TokenTexts texts(static_cast<size_t>(tokenizer.vocab_size()));
-  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
-    texts[static_cast<size_t>(id)] = {.bytes = tokenizer.token_bytes(id),
-                                      .is_special = tokenizer.is_special(id)};
-  }
-  return texts;
+  return [&tokenizer](TokenId id) -> TokenText {
+    return {.bytes = tokenizer.token_bytes(id), .is_special = tokenizer.is_special(id)};
+  };
 }
 
 // What the script says must be text that arrives when it is said.
