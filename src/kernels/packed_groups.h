@@ -2,6 +2,7 @@
 // the codes and length of the groups, whatever format the weights came in.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/packed_layout.h"
@@ -11,11 +12,18 @@ namespace paceline {
 
 // What products with quantised weights make of their inputs.
 enum class ActivationType : uint8_t {
-  int8,  // rounded to 8 bits per row and group (symmetric, ties to even): integer products
+  // Rounded to 8 bits (symmetric, ties to even) per row and group, or as many groups as share
+  // factors (input_length()): integer products.
+  int8,
   bf16,  // rounded to bfloat16, as are the weights: the products of bfloat16 matrices
 };
 
 constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
+
+// Where groups share factors, so do their inputs, but never more of them than these: so the integer
+// sums of the groups, times their multiples, can be added as integers of 32 bits (256 * 255 * 127 *
+// 128 is below 2^31). As many as llama.cpp gives one scale there.
+constexpr int64_t kMostSharedInputs = 256;
 
 // A panel of 32 columns is a head, [32] float32 factors of the columns, then one record per group:
 //   scales   [32] float16, offsets [32] float16 where groups have their own
@@ -35,6 +43,11 @@ struct PackedGroups {
   int64_t scale_bytes() const { return kPanelWidth * 2 * (has_offsets() ? 2 : 1); }
   int64_t multiple_bytes() const {
     return grouping.has_multiples() ? kPanelWidth * (has_offsets() ? 2 : 1) : 0;
+  }
+  // So many neighbouring inputs are rounded with one scale: a group, or an even number of them.
+  int64_t input_length() const {
+    if (!grouping.has_multiples()) return grouping.group_size;
+    return std::min(grouping.factor_length(), kMostSharedInputs);
   }
   int64_t code_bytes() const { return grouping.group_size * kPanelWidth * grouping.bits / 8; }
   int64_t record_bytes() const {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -16,6 +17,49 @@ struct Product {
   OwnedTensor x;  // [rows, k]
   OwnedTensor bias;
   PackedMatrix w;
+};
+
+// The largest integers that codes and multiples make: column n has the least or the greatest code,
+// as its lowest bit says, and multiple, as the next one does.
+class ExtremeRows : public GroupedRows {
+ public:
+  static constexpr float kFactor = 0x1p-12f;
+
+  ExtremeRows(Grouping grouping, int64_t n, int64_t k) : grouping_(grouping), n_(n), k_(k) {}
+
+  static int multiple_of(int64_t n) { return (n & 2) != 0 ? 127 : -128; }
+  int code_of(int64_t n) const { return (n & 1) != 0 ? (1 << grouping_.bits) - 1 : 0; }
+  double value_of(int64_t n) const {
+    const int number = grouping_.zero_point ? code_of(n) - *grouping_.zero_point : code_of(n) + 1;
+    return double{kFactor} * multiple_of(n) * number;
+  }
+
+  int64_t num_rows() const override { return n_; }
+  int64_t row_length() const override { return k_; }
+  Grouping grouping() const override { return grouping_; }
+  DType value_dtype() const override { return DType::f32; }
+  void read_codes(int64_t, std::span<uint8_t>, std::span<float>, std::span<float>) const override {
+    FAIL() << "groups share factors";
+  }
+  void read_multiples(int64_t row, std::span<uint8_t> codes,
+                      const ScaleMultiples& multiples) const override {
+    std::fill(codes.begin(), codes.end(), static_cast<uint8_t>(code_of(row)));
+    for (const auto factors : {multiples.factors, multiples.offset_factors}) {
+      std::fill(factors.begin(), factors.end(), kFactor);
+    }
+    for (const auto of_groups : {multiples.scales, multiples.offsets}) {
+      std::fill(of_groups.begin(), of_groups.end(), static_cast<int8_t>(multiple_of(row)));
+    }
+  }
+  void read_values(int64_t row, std::span<float> values) const override {
+    std::fill(values.begin(), values.end(), static_cast<float>(value_of(row)));
+  }
+  std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
+
+ private:
+  Grouping grouping_;
+  int64_t n_;
+  int64_t k_;
 };
 
 class Matmul : public IsaTest {
@@ -132,6 +176,36 @@ TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
     }
     backend().matmul(product.x.view, gathered, &bias.view, out.view);
     EXPECT_SAME_BITS(to_vector(out.view), expected) << type.name;
+  }
+}
+
+TEST_P(Matmul, NoIntegerIsTooLargeWhereGroupsShareFactors) {
+  constexpr int64_t kRows = 40, kN = 36, kK = 1536;
+  const OwnedTensor x = allocate_tensor(memory_, DType::f32, {kRows, kK});
+  for (int64_t row = 0; row < kRows; ++row) {
+    std::fill_n(x.view.row<float>(row), kK, row % 2 == 0 ? 1.0f : -1.0f);
+  }
+  for (const int bits : {4, 6, 8}) {
+    for (const int64_t size : {16, 32, 128}) {
+      for (const bool has_offsets : {false, true}) {
+        Grouping grouping{.bits = bits, .group_size = size, .groups_per_factor = 256 / size};
+        if (!has_offsets) grouping.zero_point = 1 << (bits - 1);
+        const ExtremeRows rows(grouping, kN, kK);
+        const GroupedRows* const part = &rows;
+        const PackedMatrix w =
+            pack_groups(std::span(&part, 1), ActivationType::int8, memory_, threads());
+        const OwnedTensor out = allocate_tensor(memory_, DType::f32, {kRows, kN});
+        for (const int64_t count : {int64_t{1}, kRows}) {
+          backend().matmul(x.view.slice(0, 0, count), w, nullptr, out.view.slice(0, 0, count));
+          for (int64_t i = 0; i < count * kN; ++i) {
+            const double sum = rows.value_of(i % kN) * kK * (i / kN % 2 == 0 ? 1.0 : -1.0);
+            EXPECT_NEAR(out.view.elements<float>()[i], sum, std::abs(sum) * 1e-6)
+                << bits << " bits in groups of " << size << (has_offsets ? " with offsets" : "")
+                << ", " << count << " rows, element " << i;
+          }
+        }
+      }
+    }
   }
 }
 

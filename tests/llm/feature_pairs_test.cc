@@ -91,6 +91,7 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
       {"all_together",
        [](LoadOptions& o) {
          o.num_threads = 3;
+         o.pin_threads = true;
          o.max_num_batched_tokens = 3;
          o.block_size = 64;
        }},

@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-// The columns between the two products of a feed-forward network are made so many at a time:
-// whole groups of any length, and as many panels as products of many rows take at once.
+// The columns between the two products of a feed-forward network are made so many at a time: as
+// many panels as products of many rows take at once, or what shares a scale as inputs of the last.
 constexpr int64_t kInnerColumns = 128;
 // What a piece of them may take, gate and up, of the second-level cache.
 constexpr int64_t kInnerBytes = 256 * 1024;
@@ -33,11 +33,11 @@ struct InnerColumns {
   int64_t stride;
 };
 
-// Pieces of the split are of kInnerColumns columns.
-InnerColumns inner_columns(const ProductSplit& split) {
-  const int64_t row_bytes = split.block_rows * kInnerColumns * 2 * int64_t{sizeof(float)};
+// Pieces of the split are of `unit` columns.
+InnerColumns inner_columns(const ProductSplit& split, int64_t unit) {
+  const int64_t row_bytes = split.block_rows * unit * 2 * int64_t{sizeof(float)};
   const int64_t at_once =
-      std::clamp<int64_t>(kInnerBytes / row_bytes, 1, split.piece_panels) * kInnerColumns;
+      std::clamp<int64_t>(kInnerBytes / row_bytes, 1, split.piece_panels) * unit;
   // Projections may begin within a panel.
   const int64_t bytes = (at_once + 2 * kPanelWidth) * int64_t{sizeof(float)};
   return {at_once, input_stride_of(bytes) / int64_t{sizeof(float)}};
@@ -49,7 +49,8 @@ size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int nu
   const auto element = static_cast<int64_t>(dtype_bytes(DType::bf16));
   const int64_t inputs = input_stride_of(widest * element) + input_stride_of(mlp_width * element);
   const ProductSplit split(rows, divide_up(mlp_width, kInnerColumns), num_threads);
-  const int64_t in_hand = 2 * split.block_rows * inner_columns(split).stride * num_threads;
+  const int64_t in_hand =
+      2 * split.block_rows * inner_columns(split, kInnerColumns).stride * num_threads;
   return static_cast<size_t>(rows * inputs + in_hand * int64_t{sizeof(float)});
 }
 
@@ -104,8 +105,9 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
   auto* const inner_rows = inner_rows_.reserve_as<std::byte>(rows * down.input_stride());
 
   const int64_t num_threads = threads_.num_threads();
-  const ProductSplit split(rows, divide_up(width, kInnerColumns), num_threads);
-  const InnerColumns inner = inner_columns(split);
+  const int64_t unit = std::max(kInnerColumns, down.input_length());
+  const ProductSplit split(rows, divide_up(width, unit), num_threads);
+  const InnerColumns inner = inner_columns(split, unit);
   const int64_t columns_at_once = inner.at_once, stride = inner.stride;
   const int64_t buffer = split.block_rows * stride;  // floats
   const int64_t scratch_bytes = std::max(gate.scratch_bytes(), up.scratch_bytes());
@@ -128,8 +130,8 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                         .out = {to, stride},
                         .scratch = kernel_scratch});
     };
-    const int64_t end = std::min(piece.last_panel * kInnerColumns, width);
-    for (int64_t first = piece.first_panel * kInnerColumns; first < end; first += columns_at_once) {
+    const int64_t end = std::min(piece.last_panel * unit, width);
+    for (int64_t first = piece.first_panel * unit; first < end; first += columns_at_once) {
       const int64_t count = std::min(columns_at_once, end - first);
       const CoveringPanels gate_panels(mlp.gate, first, count), up_panels(mlp.up, first, count);
       multiply(gate, mlp.gate, gate_rows, gate_panels, gates);

@@ -21,7 +21,7 @@ CpuProduct::CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix)
   }
   if (kind_ == Kind::int8) {
     input_stride_ = input_stride_of(kernels.quantized_row_bytes(groups_));
-    scratch_bytes_ = kernels.group_scratch_bytes;
+    scratch_bytes_ = kernels.group_scratch_bytes(groups_);
   } else {
     const auto dtype = static_cast<size_t>(matrix.dtype);
     input_stride_ = input_stride_of(matrix.padded_k() * kernels.input_bytes[dtype]);

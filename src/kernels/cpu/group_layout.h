@@ -12,13 +12,16 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 struct RecordLayout {
   bool has_offsets = false;
   int64_t groups_per_factor = 1;
-  int64_t scale_bytes = 0;     // offsets included
-  int64_t multiple_bytes = 0;  // of a group
-  int64_t code_bytes = 0;      // of a group
+  int64_t groups_per_input = 1;  // so many neighbouring ones meet inputs of one scale
+  int64_t scale_bytes = 0;       // offsets included
+  int64_t multiple_bytes = 0;    // of a group
+  int64_t code_bytes = 0;        // of a group
 
   // With codes of so many bits: those of the panel, or 8 where it was widened.
   RecordLayout(const GroupPanels& weights, int bits)
-      : has_offsets(weights.has_offsets), groups_per_factor(weights.groups_per_factor) {
+      : has_offsets(weights.has_offsets),
+        groups_per_factor(weights.groups_per_factor),
+        groups_per_input(weights.input_length / weights.group_size) {
     const int64_t numbers = kPanelWidth * (has_offsets ? 2 : 1);
     scale_bytes = numbers * 2;
     multiple_bytes = has_multiples() ? numbers : 0;
@@ -48,6 +51,11 @@ struct GroupCursor {
     multiples = record + layout.scale_bytes;
     codes = record + layout.head_bytes();
   }
+  // Whether this group is the last of those that meet inputs of one scale (powers of two divide
+  // rows into them).
+  bool ends_inputs(const RecordLayout& layout) const {
+    return ((left - 1) & (layout.groups_per_input - 1)) == 0;
+  }
   void advance(const RecordLayout& layout) {
     multiples += layout.multiple_bytes;
     codes += layout.code_bytes;
@@ -55,14 +63,31 @@ struct GroupCursor {
   }
 };
 
-// The scales of a group's columns from `lane` on, or (kIsOffset) its offsets.
+// Of the columns from `lane` on, of their scales or (kIsOffset) their offsets: what a record holds,
+// what groups multiply it by, and what a group has of both.
+template <bool kIsOffset>
+constexpr int64_t kFirstNumber = kIsOffset ? kPanelWidth : 0;
+
+template <bool kIsOffset = false>
+PL_INLINE Vec load_factors(const char* scales, int64_t lane) {
+  return widen_f16(scales + (kFirstNumber<kIsOffset> + lane) * 2);
+}
+template <bool kIsOffset = false>
+PL_INLINE Ints load_multiples(const char* multiples, int64_t lane) {
+  return load_codes(reinterpret_cast<const int8_t*>(multiples) + kFirstNumber<kIsOffset> + lane);
+}
 template <bool kIsOffset = false>
 PL_INLINE Vec load_scales(const RecordLayout& layout, const char* scales, const char* multiples,
                           int64_t lane) {
-  const int64_t column = lane + (kIsOffset ? kPanelWidth : 0);
-  const Vec factors = widen_f16(scales + column * 2);
+  const Vec factors = load_factors<kIsOffset>(scales, lane);
   if (!layout.has_multiples()) return factors;
-  return factors * load(reinterpret_cast<const int8_t*>(multiples) + column);
+  return factors * __builtin_convertvector(load_multiples<kIsOffset>(multiples, lane), Vec);
+}
+// The multiples of the offsets of two neighbouring groups as 16 bits each, the first's below.
+PL_INLINE Uints load_offset_pairs(const RecordLayout& layout, const char* multiples, int64_t lane) {
+  const Uints first = (Uints)load_multiples<true>(multiples, lane);
+  const Uints second = (Uints)load_multiples<true>(multiples + layout.multiple_bytes, lane);
+  return (first & 0xFFFFu) | (second << 16);
 }
 
 PL_INLINE int64_t num_groups(const GroupPanels& weights) { return weights.k / weights.group_size; }
@@ -71,6 +96,11 @@ PL_INLINE int64_t num_groups(const GroupPanels& weights) { return weights.k / we
 // group follow (GroupTask).
 PL_INLINE int64_t input_code_bytes(const GroupPanels& weights) {
   return weights.k / 4 * IntProduct::kInputBytes;
+}
+// From the scale of a group to the sum of its inputs, or to that of their codes.
+PL_INLINE int64_t input_sums(const GroupPanels& weights, int64_t group) {
+  const int64_t sums = num_groups(weights) * 8;
+  return weights.groups_per_factor == 1 ? sums : sums - group * 2;
 }
 PL_INLINE int64_t quantized_row_bytes(const GroupPanels& weights) {
   return input_code_bytes(weights) + num_groups(weights) * 12;

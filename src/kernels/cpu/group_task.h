@@ -12,13 +12,15 @@ struct GroupPanels {
   int64_t k = 0;
   int64_t group_size = 0;
   int64_t groups_per_factor = 1;
+  int64_t input_length = 0;  // inputs that are rounded with one scale: whole groups
   int bits = 0;
   bool has_offsets = false;
   int zero_point = 0;  // without offsets
 };
 
 // Inputs of a quantised product: per row the codes [k], then of each group its float32 scale, the
-// int32 that its integer sums start from (a multiple of the sum of its codes) and its float32 sum.
+// int32 that its integer sums start from (a multiple of the sum of its codes) and the float32 sum
+// of its inputs, or, where groups share factors, the int16 sum of its codes.
 struct GroupTask {
   const void* inputs = nullptr;  // as quantize_row wrote them, [num_rows][input_stride bytes]
   int64_t input_stride = 0;
@@ -30,7 +32,7 @@ struct GroupTask {
   const float* bias = nullptr;  // [n] or nullptr
   float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
   int64_t out_stride = 0;
-  void* scratch = nullptr;  // of this thread, KernelTable::group_scratch_bytes
+  void* scratch = nullptr;  // of this thread, KernelTable::group_scratch_bytes()
   // Whether codes of 4 bits are best taken apart for every tile, however many there are.
   bool unpacks_freely = false;
 };

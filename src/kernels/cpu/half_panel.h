@@ -1,5 +1,5 @@
 // Half a panel of quantised weights as tile registers take it: 16 columns of one segment, codes
-// with their zero point taken off, scales in float32. Included by isa_group_tiles.cc alone.
+// with their zero point taken off, scales in float32.
 #pragma once
 
 #include "kernels/cpu/group_layout.h"
@@ -8,6 +8,14 @@
 #include "kernels/packed_layout.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
+
+// Some groups, from a record on, of the 16 columns from `lane` on.
+struct PanelPart {
+  const char* panel = nullptr;   // its head
+  const char* record = nullptr;  // the first
+  int64_t lane = 0;
+  int64_t num_groups = 0;
+};
 
 // The shortest groups that tiles multiply: shorter ones leave them too empty.
 constexpr int64_t kLeastTileGroup = 32;
@@ -34,14 +42,6 @@ PL_INLINE HalfPanel half_panel_at(char* from, int64_t length, int64_t num_groups
           .offsets = reinterpret_cast<float*>(scales + num_groups * kRowBytes)};
 }
 
-// Some groups, from a record on, of the 16 columns from `lane` on.
-struct PanelPart {
-  const char* panel = nullptr;   // its head
-  const char* record = nullptr;  // the first
-  int64_t lane = 0;
-  int64_t num_groups = 0;
-};
-
 template <int kBits>
 void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPanel& to) {
   const Bytes zero = Bytes{} + static_cast<uint8_t>(weights.zero_point);
@@ -50,11 +50,9 @@ void widen_half(const GroupPanels& weights, const PanelPart& part, const HalfPan
   char* codes_to = to.codes;
   store(to.factors, load(reinterpret_cast<const float*>(part.panel) + part.lane));
   for (int64_t g = 0; g < part.num_groups; ++g) {
-    store(to.scales + g * kTileColumns,
-          load_scales(layout, place.scales, place.multiples, part.lane));
+    store(to.scales + g * kTileColumns, load_factors(place.scales, part.lane));
     if (weights.has_offsets) {
-      store(to.offsets + g * kTileColumns,
-            load_scales<true>(layout, place.scales, place.multiples, part.lane));
+      store(to.offsets + g * kTileColumns, load_factors<true>(place.scales, part.lane));
     }
     const char* const group = place.codes + part.lane * 4;
     for_each_codes<kBits>(group, weights.group_size, [&](int64_t k, Uints bytes) {

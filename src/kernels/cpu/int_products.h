@@ -22,6 +22,20 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 //   Weights<kBits>, split       four codes of every lane
 //   Sum<kBits>                  of the products of kChunkElements: begin(acc), add, end(sum, acc)
 
+// Pairs of 16 bits, multiplied and added in 32.
+PL_INLINE Ints multiply_add_pairs(Uints a, Uints b) {
+#if defined(__AVX512BW__)
+  return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+  return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+  return (Ints)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+  const Ints low = ((Ints)(a << 16) >> 16) * ((Ints)(b << 16) >> 16);
+  return low + ((Ints)a >> 16) * ((Ints)b >> 16);
+#endif
+}
+
 #if defined(__AVX2__)
 
 // Inputs that stay bytes.
@@ -92,11 +106,7 @@ PL_INLINE Ints add_words(Ints a, Ints b) {
 #endif
 }
 PL_INLINE Ints add_word_pairs(Ints words) {
-#if defined(__AVX512BW__)
-  return (Ints)_mm512_madd_epi16((__m512i)words, _mm512_set1_epi16(1));
-#else
-  return (Ints)_mm256_madd_epi16((__m256i)words, _mm256_set1_epi16(1));
-#endif
+  return multiply_add_pairs((Uints)words, splat_bits(0x00010001u));
 }
 
 // vpmaddubsw. Products of codes of 4 bits leave room in 16 bits: 4 steps of 2 * 15 * 127. Codes of
@@ -159,16 +169,7 @@ struct IntProduct : ByteInputs {
 
 #else
 
-// Pairs of 16 bits added in 32 (pmaddwd where there is one): bytes 0 and 2, then 1 and 3.
-PL_INLINE Ints multiply_add_pairs(Uints a, Uints b) {
-#if defined(__SSE2__)
-  return (Ints)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#else
-  const Ints low = ((Ints)(a << 16) >> 16) * ((Ints)(b << 16) >> 16);
-  return low + ((Ints)a >> 16) * ((Ints)b >> 16);
-#endif
-}
-
+// Pairs of 16 bits: bytes 0 and 2, then 1 and 3.
 struct IntProduct {
   struct Pairs {
     Uints even;

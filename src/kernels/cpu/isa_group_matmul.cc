@@ -1,8 +1,7 @@
 // Products with quantised matrices in integers. Tiles of few rows read codes of any width (of 4 and
 // 8 bits alone where products can't take others), those of many codes of 8 bits: panels of other
 // widths are widened first, to the same sums.
-#include "kernels/cpu/group_layout.h"
-#include "kernels/cpu/group_tile.h"
+#include "kernels/cpu/group_product.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
@@ -92,7 +91,7 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
   return {.codes = inputs + segment.first_k / 4 * IntProduct::kInputBytes,
           .scales = inputs + input_code_bytes(weights) + first_group * 4,
           .starts = groups * 4,
-          .sums = groups * 8,
+          .sums = input_sums(weights, first_group),
           .input_stride = task.input_stride,
           .records = segment.records + skipped,
           .layout = segment.layout,
@@ -269,7 +268,7 @@ float run_int8(int64_t iterations, float seed) {
 
 void add_group_matmul_kernels(KernelTable& table) {
   table.matmul_groups = matmul_groups;
-  table.group_scratch_bytes = kScratchBytes;
+  table.group_scratch_bytes = [](const GroupPanels&) { return kScratchBytes; };
   table.run_int8 = run_int8;
   table.run_int8_ops = int64_t{2} * kChunkElements * kLanes * kRunSums;
 }

@@ -44,24 +44,28 @@ PL_INLINE int32_t round_group(const float* x, int64_t size, float inverse, int8_
   return static_cast<int32_t>(reduce_add(__builtin_convertvector(sums, Vec)));
 }
 
-// scales[g] = the largest magnitude of group g / 127, NaN for a group that isn't finite.
-void find_scales(const float* x, int64_t size, int64_t groups, float* scales) {
+// Of every `length` elements one scale, the largest magnitude / 127, or NaN where one isn't finite;
+// it stands in scales[] `copies` times.
+void find_scales(const float* x, int64_t length, int64_t count, int64_t copies, float* scales) {
+  const auto set = [&](int64_t at, float scale) {
+    for (int64_t i = 0; i < copies; ++i) scales[at * copies + i] = scale;
+  };
   Uints all = {};
-  for (int64_t g = 0; g < groups; ++g) {
-    Uints largest = magnitude_bits(load(x + g * size));
-    for (int64_t i = kLanes; i < size; i += kLanes) {
-      largest = larger(largest, magnitude_bits(load(x + g * size + i)));
+  for (int64_t s = 0; s < count; ++s) {
+    Uints largest = magnitude_bits(load(x + s * length));
+    for (int64_t i = kLanes; i < length; i += kLanes) {
+      largest = larger(largest, magnitude_bits(load(x + s * length + i)));
     }
     all = larger(all, largest);
-    scales[g] = reduce_max(as_floats(largest)) / kMaxCode;
+    set(s, reduce_max(as_floats(largest)) / kMaxCode);
   }
   if (is_finite(all)) return;
-  for (int64_t g = 0; g < groups; ++g) {
+  for (int64_t s = 0; s < count; ++s) {
     Uints largest = {};
-    for (int64_t i = 0; i < size; i += kLanes) {
-      largest = larger(largest, magnitude_bits(load(x + g * size + i)));
+    for (int64_t i = 0; i < length; i += kLanes) {
+      largest = larger(largest, magnitude_bits(load(x + s * length + i)));
     }
-    if (!is_finite(largest)) scales[g] = __builtin_nanf("");
+    if (!is_finite(largest)) set(s, __builtin_nanf(""));
   }
 }
 
@@ -72,17 +76,24 @@ void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int
   auto* const scales =
       reinterpret_cast<float*>(codes_to + input_code_bytes(weights)) + first / size;
   auto* const starts = reinterpret_cast<int32_t*>(scales + num_groups(weights));
+  // One of the two.
   auto* const sums = scales + 2 * num_groups(weights);
+  auto* const code_sums = reinterpret_cast<int16_t*>(sums - first / size) + first / size;
+  const int64_t length = weights.input_length;
   codes_to += first / 4 * IntProduct::kInputBytes;
   const int32_t zero_point = weights.has_offsets ? 0 : weights.zero_point;
   const int32_t start = IntProduct::code_bias(weights.bits) - zero_point;
   alignas(64) int8_t codes[kMaxGroupSize];
-  find_scales(x, size, groups, scales);
+  find_scales(x, length, count / length, length / size, scales);
   for (int64_t g = 0; g < groups; ++g) {
     const float scale = scales[g];
     const int32_t sum = round_group(x + g * size, size, scale > 0.0f ? 1.0f / scale : 0.0f, codes);
     starts[g] = start * sum;
-    sums[g] = scale * static_cast<float>(sum);
+    if (weights.groups_per_factor > 1) {
+      code_sums[g] = static_cast<int16_t>(sum);
+    } else {
+      sums[g] = scale * static_cast<float>(sum);
+    }
     IntProduct::store_inputs(codes, size, codes_to);
     codes_to += size / 4 * IntProduct::kInputBytes;
   }

@@ -47,5 +47,18 @@ PL_INLINE void store_tile(void* to, int64_t stride) {
                    : "r"(to), "r"(stride), "i"(kTile)
                    : "memory");
 }
+// Sums of products of bytes, the inputs' signed, the weights' signed or not.
+template <bool kUnsignedWeights, int kSum, int kInput, int kWeight>
+PL_INLINE void multiply_tiles() {
+  if constexpr (kUnsignedWeights) {
+    __asm__ volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0"
+                     :
+                     : "i"(kSum), "i"(kInput), "i"(kWeight));
+  } else {
+    __asm__ volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0"
+                     :
+                     : "i"(kSum), "i"(kInput), "i"(kWeight));
+  }
+}
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

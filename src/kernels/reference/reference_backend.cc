@@ -42,7 +42,7 @@ void for_each_row(const Tensor& x, const Tensor& out, Body&& body) {
   }
 }
 
-// A group of inputs as 8-bit codes times a scale: the largest magnitude becomes 127.
+// Inputs that share a scale as 8-bit codes times it: the largest magnitude becomes 127.
 struct QuantizedInputs {
   std::vector<double> codes;
   double scale = 0.0;
@@ -65,21 +65,25 @@ QuantizedInputs quantize_inputs(const float* x, int64_t size) {
 // sum of the inputs.
 void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out) {
   const int64_t size = w.groups->grouping.group_size;
+  const int64_t length = w.groups->input_length();
   for (int64_t r = 0; r < x.size(0); ++r) {
-    std::vector<QuantizedInputs> groups;
-    for (int64_t k = 0; k < w.k; k += size)
-      groups.push_back(quantize_inputs(x.row<float>(r) + k, size));
+    std::vector<QuantizedInputs> shared;
+    for (int64_t k = 0; k < w.k; k += length) {
+      shared.push_back(quantize_inputs(x.row<float>(r) + k, length));
+    }
     for (int64_t n = 0; n < w.n; ++n) {
       const GroupColumn column = unpack_group_column(w, n);
       double sum = bias != nullptr ? double{bias->elements<float>()[n]} : 0.0;
-      for (size_t g = 0; g < groups.size(); ++g) {
+      for (int64_t first = 0; first < w.k; first += size) {
+        const QuantizedInputs& rounded = shared[static_cast<size_t>(first / length)];
+        const auto g = static_cast<size_t>(first / size);
         double products = 0.0, inputs = 0.0;
-        for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-          const double input = groups[g].codes[i];
-          products += input * column.codes[g * static_cast<size_t>(size) + i];
+        for (int64_t k = first; k < first + size; ++k) {
+          const double input = rounded.codes[static_cast<size_t>(k % length)];
+          products += input * column.codes[static_cast<size_t>(k)];
           inputs += input;
         }
-        sum += groups[g].scale *
+        sum += rounded.scale *
                (double{column.scales[g]} * products + double{column.offsets[g]} * inputs);
       }
       out.row<float>(r)[n] = static_cast<float>(sum);

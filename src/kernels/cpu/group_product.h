@@ -1,0 +1,116 @@
+// The product of a tile: codes of weights times codes of inputs, in integers.
+#pragma once
+
+#include "kernels/cpu/group_sums.h"
+#include "kernels/cpu/panel_codes.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+// Numbers that are rarely used are to leave the registers to others.
+PL_INLINE Vec* keep_in_memory(Vec* numbers) {
+  __asm__("" : "+r"(numbers) : : "memory");
+  return numbers;
+}
+
+// Groups are added one after another, or total after total. Forms of scales are told apart as it
+// runs: a kernel for each took twice as long to compile and was no faster.
+template <int kBits, int kRows, int kVectors>
+void multiply_group_tile(const GroupTile& tile) {
+  using Codes = PanelCodes<kBits>;
+  constexpr int kFours = kChunkElements / 4;
+  // Weights of few rows come from memory; those of many stay in the cache, and the next rows'
+  // inputs are asked for.
+  constexpr bool kIsStreaming = kRows <= kMaxStreamingRows;
+  const char* inputs = tile.codes;
+  const char* scales = tile.scales;
+  const RecordLayout layout = tile.layout;
+  GroupCursor place(layout, tile.records);
+  const char* ahead = tile.ahead;
+  const int64_t stride = tile.input_stride;
+  const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
+  Vec sums[kRows][kVectors] = {};  // of totals: those, as integers
+  Vec sums_of_totals[kRows * kVectors];
+  Vec* const kept_sums = keep_in_memory(sums_of_totals);
+  if (layout.has_multiples()) {
+    for (int i = 0; i < kRows * kVectors; ++i) kept_sums[i] = Vec{};
+  }
+  for (int64_t g = 0; g < tile.num_groups; ++g) {
+    Ints acc[kRows][kVectors];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Ints start = (Ints)splat_bits(load_one<uint32_t>(scales + r * stride + tile.starts));
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) acc[r][v] = start;
+    }
+    const char* low = place.codes + tile.first_lane * 4;
+    const char* high = low + low_bytes;
+    const int64_t lead = group_lead(kBits) + (place.codes >= tile.leap_from ? tile.leap : 0);
+    for (int64_t first = 0; first < tile.group_size; first += Codes::kElements) {
+      const auto add_chunk = [&]<int kChunk>() __attribute__((always_inline)) {
+        typename IntProduct::Sum<kBits> parts[kRows][kVectors];
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) parts[r][v] = IntProduct::begin<kBits>(acc[r][v]);
+        }
+        for_each_four<kFours>([&]<int kFour>() __attribute__((always_inline)) {
+          constexpr int kPlace = kChunk * kFours + kFour;
+          typename IntProduct::Weights<kBits> weights[kVectors];
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) {
+            const int64_t at = panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
+            if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
+              Codes::template ask<kPlace>(low + at + lead, high + at + lead);
+            }
+            weights[v] =
+                IntProduct::split<kBits>(Codes::template read<kPlace>(low + at, high + at));
+          }
+#pragma GCC unroll 6
+          for (int r = 0; r < kRows; ++r) {
+            const auto x = IntProduct::input(inputs + r * stride + kFour * IntProduct::kInputBytes);
+#pragma GCC unroll 8
+            for (int v = 0; v < kVectors; ++v) {
+              parts[r][v] = IntProduct::add<kBits>(parts[r][v], weights[v], x);
+            }
+          }
+        });
+        inputs += kFours * IntProduct::kInputBytes;
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) {
+            acc[r][v] = IntProduct::end<kBits>(parts[r][v], acc[r][v]);
+          }
+        }
+      };
+      add_chunk.template operator()<0>();
+      if constexpr (Codes::kElements > kChunkElements) add_chunk.template operator()<1>();
+      low += Codes::kLowBytes;
+      high += Codes::kHighBytes;
+    }
+    if constexpr (!kIsStreaming) {
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) __builtin_prefetch(inputs + (kRows + r) * stride);
+      const char* const end = ahead + min_of(tile.ahead_step, tile.ahead_end - ahead);
+      for (; ahead < end; ahead += kLineBytes) __builtin_prefetch(ahead, 0, kSecondLevel);
+    }
+    if (!layout.has_multiples()) {
+      add_group(tile, place, scales, acc, sums);
+    } else {
+      add_multiples(tile, place, acc, sums);
+      if (place.ends_inputs(layout)) add_totals(tile, place, g, sums, kept_sums);
+    }
+    scales += sizeof(float);
+    place.advance(layout);
+  }
+  if (layout.has_multiples()) {
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = kept_sums[r * kVectors + v];
+    }
+  }
+  store_group_tile<kRows, kVectors>(tile, sums);
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -1,0 +1,124 @@
+// What becomes of a tile's integer products: sums of groups, or totals of several that share a
+// factor, then outputs.
+#pragma once
+
+#include "kernels/cpu/group_tile.h"
+#include "kernels/cpu/int_products.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+
+template <int kRows, int kVectors>
+PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = v * int64_t{kLanes};
+    const int64_t count = min_of(tile.num_columns - column, kLanes);
+    if (count <= 0) return;
+    const Vec factors = load(reinterpret_cast<const float*>(
+        tile.factors + panel_of(v) * tile.panel_bytes + lane_of(v) * 4));
+    const Vec bias = tile.bias == nullptr ? Vec{} : load_upto(tile.bias + column, count);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      float* const out = tile.out + r * tile.out_stride + column;
+      Vec value = sums[r][v] * factors;
+      if (!tile.is_first_segment) value = load_upto(out, count) + value;
+      if (tile.bias != nullptr) value = value + bias;
+      store_upto(out, value, count);
+    }
+  }
+}
+
+// The integer sums of one group become part of the tile's: sum += scale * float(products); with
+// offsets, sum += offset * sum of inputs.
+template <int kRows, int kVectors>
+PL_INLINE void add_group(const GroupTile& tile, const GroupCursor& place, const char* scales,
+                         const Ints (&products)[kRows][kVectors], Vec (&sums)[kRows][kVectors]) {
+  const RecordLayout& layout = tile.layout;
+  const int64_t stride = tile.input_stride;
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const char* const record_scales = place.scales + panel_of(v) * tile.panel_bytes;
+    const int64_t lane = tile.first_lane + lane_of(v);
+    const Vec scale = load_factors(record_scales, lane);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = scale * splat(load_one<float>(scales + r * stride));
+      sums[r][v] = fma(__builtin_convertvector(products[r][v], Vec), factor, sums[r][v]);
+    }
+    if (!layout.has_offsets) continue;
+    const Vec offset = load_factors<true>(record_scales, lane);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Vec input = splat(load_one<float>(scales + r * stride + tile.sums));
+      sums[r][v] = fma(offset, input, sums[r][v]);
+    }
+  }
+}
+
+// Where groups share factors their integer sums, times the groups' multiples, make a total of all
+// that meet inputs of one scale.
+template <int kRows, int kVectors>
+PL_INLINE void add_multiples(const GroupTile& tile, const GroupCursor& place,
+                             const Ints (&products)[kRows][kVectors],
+                             Vec (&totals)[kRows][kVectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const Ints multiples = load_multiples(place.multiples + panel_of(v) * tile.panel_bytes,
+                                          tile.first_lane + lane_of(v));
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      totals[r][v] = (Vec)((Ints)totals[r][v] + products[r][v] * multiples);
+    }
+  }
+}
+
+// `place` and the rows' numbers are those of the last group of a total. With f the factor of the
+// scales, o that of the offsets and t the total of those, exact too:
+// sum += (float(total) * f + float(t) * o) * scale of the inputs.
+template <int kRows, int kVectors>
+PL_INLINE void add_totals(const GroupTile& tile, const GroupCursor& place, int64_t group,
+                          Vec (&totals)[kRows][kVectors], Vec* sums) {
+  const RecordLayout& layout = tile.layout;
+  const int64_t stride = tile.input_stride;
+  const int64_t first = group + 1 - layout.groups_per_input;
+  const char* const scales = tile.scales + group * int64_t{sizeof(float)};
+  const char* const input_sums = tile.scales + tile.sums + first * int64_t{sizeof(int16_t)};
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t panel = panel_of(v) * tile.panel_bytes, lane = tile.first_lane + lane_of(v);
+    const char* const record_scales = place.scales + panel;
+    const Vec factor = load_factors(record_scales, lane);
+    Vec values[kRows];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      values[r] = __builtin_convertvector((Ints)totals[r][v], Vec) * factor;
+      totals[r][v] = Vec{};
+    }
+    if (layout.has_offsets) {
+      const char* const multiples =
+          place.multiples + panel - (layout.groups_per_input - 1) * layout.multiple_bytes;
+      Ints offsets[kRows] = {};
+      for (int64_t g = 0; g < layout.groups_per_input; g += 2) {
+        const Uints pairs = load_offset_pairs(layout, multiples + g * layout.multiple_bytes, lane);
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) {
+          const char* const from = input_sums + r * stride + g * int64_t{sizeof(int16_t)};
+          const Uints inputs = splat_bits(load_one<uint32_t>(from));
+          offsets[r] = offsets[r] + multiply_add_pairs(pairs, inputs);
+        }
+      }
+      const Vec offset_factor = load_factors<true>(record_scales, lane);
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) {
+        values[r] = fma(__builtin_convertvector(offsets[r], Vec), offset_factor, values[r]);
+      }
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Vec input_scale = splat(load_one<float>(scales + r * stride));
+      sums[r * kVectors + v] = fma(values[r], input_scale, sums[r * kVectors + v]);
+    }
+  }
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE
