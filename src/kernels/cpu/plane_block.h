@@ -42,9 +42,10 @@ struct PlaneRows {
   }
 };
 
-// The products of one total: low bytes of the upper rows, of the lower ones, then high bytes.
+// The products of one total: low bytes of the upper rows, of the lower ones, then high bytes. Zero
+// in rows that aren't there.
 struct PlaneProducts {
-  alignas(64) char tiles[4][kTileElements * 4];
+  alignas(64) char tiles[4][kTileElements * 4] = {};
 
   void store() {
     store_tile<0>(tiles[0], kRowBytes);
