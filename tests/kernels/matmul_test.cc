@@ -180,7 +180,7 @@ TEST_P(Matmul, GatheredColumnsHaveTheBitsOfAllColumns) {
 }
 
 TEST_P(Matmul, NoIntegerIsTooLargeWhereGroupsShareFactors) {
-  constexpr int64_t kRows = 40, kN = 36, kK = 1536;
+  constexpr int64_t kRows = 48, kN = 36, kK = 1536;  // enough for tiles of any width
   const OwnedTensor x = allocate_tensor(memory_, DType::f32, {kRows, kK});
   for (int64_t row = 0; row < kRows; ++row) {
     std::fill_n(x.view.row<float>(row), kK, row % 2 == 0 ? 1.0f : -1.0f);

@@ -26,19 +26,11 @@ PL_INLINE void multiply_group(const char* inputs, int64_t stride, const char* we
 }
 
 // Where each row's scales begin; the last one's stand for those of rows that aren't there.
-struct InputRows {
-  const char* begins[kTileRows];
-
+struct InputRows : RowNumbers<kTileRows> {
   explicit InputRows(const TileBlock& block) {
     for (int64_t r = 0; r < kTileRows; ++r) {
       begins[r] = block.scales + min_of(r, block.num_rows - 1) * block.input_stride;
     }
-  }
-  template <class T>
-  T number(int row, int64_t at) const {
-    T value;
-    __builtin_memcpy(&value, begins[row] + at, sizeof(value));
-    return value;
   }
 };
 

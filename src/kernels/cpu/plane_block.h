@@ -20,8 +20,7 @@ PL_INLINE int64_t upper_rows(int64_t num_rows) { return (num_rows + 1) / 2; }
 
 // Where the numbers and outputs of each row in the registers begin; of rows that aren't there, the
 // last one's, and nothing.
-struct PlaneRows {
-  const char* begins[kPlaneRows];
+struct PlaneRows : RowNumbers<kPlaneRows> {
   float* outs[kPlaneRows];
 
   explicit PlaneRows(const TileBlock& block) {
@@ -33,12 +32,6 @@ struct PlaneRows {
       begins[i] = block.scales + min_of(row, last) * block.input_stride;
       outs[i] = row <= last ? block.out + row * block.out_stride : nullptr;
     }
-  }
-  template <class T>
-  T number(int row, int64_t at) const {
-    T value;
-    __builtin_memcpy(&value, begins[row] + at, sizeof(value));
-    return value;
   }
 };
 

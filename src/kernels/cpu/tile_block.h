@@ -25,6 +25,19 @@ struct TileBlock {
   bool is_first_segment = false;
 };
 
+// Where the numbers of each row's inputs begin.
+template <int kRows>
+struct RowNumbers {
+  const char* begins[kRows];
+
+  template <class T>
+  T number(int row, int64_t at) const {
+    T value;
+    __builtin_memcpy(&value, begins[row] + at, sizeof(value));
+    return value;
+  }
+};
+
 // How the sums of a half become outputs.
 struct HalfOutputs {
   Vec factors;
