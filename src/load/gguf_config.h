@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "load/gguf_architecture.h"
+#include "models/gguf_architecture.h"
 #include "weights/gguf_file.h"
 
 namespace paceline {

@@ -11,8 +11,8 @@
 #include "base/json_writer.h"
 #include "base/new_directory.h"
 #include "base/new_file.h"
-#include "load/gguf_architecture.h"
 #include "load/gguf_config.h"
+#include "models/gguf_architecture.h"
 #include "weights/safetensors_writer.h"
 
 namespace paceline {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "load/gguf_architecture.h"
+#include "models/gguf_architecture.h"
 #include "weights/gguf_file.h"
 
 namespace paceline {
@@ -21,7 +21,7 @@ class GgufFields {
 
   const GgufMetadata& metadata() const { return metadata_; }
   const GgufArchitecture& architecture() const { return architecture_; }
-  std::string key(std::string_view name) const;  // "llama.block_count"
+  std::string key(std::string_view name) const;  // as in the file: "ARCHITECTURE.block_count"
 
   std::optional<int64_t> integer(std::string_view name) const;
   // A number that may stand once for each layer too, but must then be the same for all.

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "load/gguf_architecture.h"
 #include "load/gguf_config.h"
 #include "load/gguf_tokenizer.h"
+#include "models/gguf_architecture.h"
 #include "weights/gguf_checkpoint.h"
 
 namespace paceline {

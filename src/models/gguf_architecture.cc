@@ -1,4 +1,4 @@
-#include "load/gguf_architecture.h"
+#include "models/gguf_architecture.h"
 
 #include <fmt/format.h>
 
