@@ -12,8 +12,8 @@ namespace paceline {
 
 // What products with quantised weights make of their inputs.
 enum class ActivationType : uint8_t {
-  // Rounded to 8 bits (symmetric, ties to even) per row and group, or as many groups as share
-  // factors (input_length()): integer products.
+  // Rounded to 8 bits (symmetric, ties to even), each shared_inputs() of a row with one scale:
+  // integer products.
   int8,
   bf16,  // rounded to bfloat16, as are the weights: the products of bfloat16 matrices
 };
@@ -24,6 +24,20 @@ constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
 // sums of the groups, times their multiples, can be added as integers of 32 bits (256 * 255 * 127 *
 // 128 is below 2^31). As many as llama.cpp gives one scale there.
 constexpr int64_t kMostSharedInputs = 256;
+// Inputs of groups that are shorter than kOwnInputs share a scale with those of their neighbours,
+// so many where rows can be cut into such: a product less in every sum of a group.
+constexpr int64_t kShortGroupInputs = 128;
+constexpr int64_t kOwnInputs = 64;
+
+// So many neighbouring inputs of a matrix with rows of `k` elements are rounded with one scale: a
+// group, or 2, 4, 8 or 16 of them.
+constexpr int64_t shared_inputs(const Grouping& grouping, int64_t k) {
+  if (grouping.has_multiples()) return std::min(grouping.factor_length(), kMostSharedInputs);
+  int64_t length = grouping.group_size;
+  if (length >= kOwnInputs) return length;
+  while (length < kShortGroupInputs && k % (2 * length) == 0) length *= 2;
+  return length;
+}
 
 // A panel of 32 columns is a head, [32] float32 factors of the columns, then one record per group:
 //   scales   [32] float16, offsets [32] float16 where groups have their own
@@ -43,11 +57,6 @@ struct PackedGroups {
   int64_t scale_bytes() const { return kPanelWidth * 2 * (has_offsets() ? 2 : 1); }
   int64_t multiple_bytes() const {
     return grouping.has_multiples() ? kPanelWidth * (has_offsets() ? 2 : 1) : 0;
-  }
-  // So many neighbouring inputs are rounded with one scale: a group, or an even number of them.
-  int64_t input_length() const {
-    if (!grouping.has_multiples()) return grouping.group_size;
-    return std::min(grouping.factor_length(), kMostSharedInputs);
   }
   int64_t code_bytes() const { return grouping.group_size * kPanelWidth * grouping.bits / 8; }
   int64_t record_bytes() const {

@@ -10,6 +10,8 @@ namespace {
 // The columns between the two products of a feed-forward network are made so many at a time: as
 // many panels as products of many rows take at once, or what shares a scale as inputs of the last.
 constexpr int64_t kInnerColumns = 128;
+// Rows of what the last product reads lie far apart: those that come so many later are asked for.
+constexpr int64_t kExpectedRows = 8;
 // What a piece of them may take, gate and up, of the second-level cache.
 constexpr int64_t kInnerBytes = 256 * 1024;
 
@@ -137,10 +139,13 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
       multiply(gate, mlp.gate, gate_rows, gate_panels, gates);
       multiply(up, mlp.up, up_rows, up_panels, ups);
       for (int64_t r = 0; r < piece.num_rows; ++r) {
+        std::byte* const row = inner_rows + (piece.first_row + r) * down.input_stride();
+        if (r + kExpectedRows < piece.num_rows) {
+          down.expect(first, count, row + kExpectedRows * down.input_stride());
+        }
         float* const values = gates + r * stride + gate_panels.skipped;
         activate(values, ups + r * stride + up_panels.skipped, count, values);
-        down.prepare(values, first, count,
-                     inner_rows + (piece.first_row + r) * down.input_stride());
+        down.prepare(values, first, count, row);
       }
     }
   };

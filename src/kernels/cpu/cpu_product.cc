@@ -47,6 +47,14 @@ void CpuProduct::prepare(const float* x, int64_t first, int64_t count, std::byte
                               row + first * kernels_.input_bytes[dtype]);
 }
 
+void CpuProduct::expect(int64_t first, int64_t count, std::byte* row) const {
+  if (kind_ == Kind::int8) return kernels_.expect_row(groups_, first, count, row);
+  const int64_t bytes = kernels_.input_bytes[static_cast<size_t>(matrix_.dtype)];
+  for (int64_t i = 0; i < count * bytes; i += kInputLine) {
+    __builtin_prefetch(row + first * bytes + i, 1);
+  }
+}
+
 void CpuProduct::multiply(const Piece& piece) const {
   // To the kernels the piece's panels are the matrix.
   Piece moved = piece;

@@ -12,72 +12,103 @@ constexpr int kSumTiles = 4;
 constexpr int kStoreLag = 2;
 constexpr int kUseLag = 3;
 
-// Tile kSum = inputs times weights of one group.
-template <bool kOffsets, int kSum>
-PL_INLINE void multiply_group(const char* inputs, int64_t stride, const char* weights,
-                              int64_t group_size) {
+// Tile kSum = inputs times weights of one group, in so many steps.
+template <bool kOffsets, int kSum, int kSteps>
+PL_INLINE void multiply_group(const char* inputs, int64_t stride, const char* weights) {
   constexpr int kInput = kSumTiles + kSum % 2, kWeight = kSumTiles + 2 + kSum % 2;
   zero_tile<kSum>();
-  for (int64_t k = 0; k < group_size; k += kRowBytes) {
-    load_tile<kWeight>(weights + k * kTileColumns, kRowBytes);
-    load_tile<kInput>(inputs + k, stride);
+  for_each_four<kSteps>([&]<int kStep>() __attribute__((always_inline)) {
+    load_tile<kWeight>(weights + kStep * kRowBytes * kTileColumns, kRowBytes);
+    load_tile<kInput>(inputs + kStep * kRowBytes, stride);
     multiply_tiles<kOffsets, kSum, kInput, kWeight>();
-  }
+  });
 }
 
-// Where each row's scales begin; the last one's stand for those of rows that aren't there.
-struct InputRows : RowNumbers<kTileRows> {
-  explicit InputRows(const TileBlock& block) {
-    for (int64_t r = 0; r < kTileRows; ++r) {
-      begins[r] = block.scales + min_of(r, block.num_rows - 1) * block.input_stride;
+// A block's scales and sums of inputs, group after group: what a step reads stands in one line.
+struct InputNumbers {
+  static constexpr int64_t kMostGroups = kSegmentLength / kLeastTileGroup;
+  alignas(64) float scales[kMostGroups][kTileRows];
+  alignas(64) float sums[kMostGroups][kTileRows];
+
+  // Those of rows that aren't there are zero.
+  template <bool kSums>
+  void read(const TileBlock& block) {
+    for (int64_t r = 0; r < block.num_rows; ++r) {
+      const char* const from = block.scales + r * block.input_stride;
+      for (int64_t g = 0; g < block.num_groups; ++g) {
+        scales[g][r] = load_one<float>(from + g * 4);
+        if constexpr (kSums) sums[g][r] = load_one<float>(from + block.sums + g * 4);
+      }
+    }
+    for (int64_t r = block.num_rows; r < kTileRows; ++r) {
+      for (int64_t g = 0; g < block.num_groups; ++g) scales[g][r] = sums[g][r] = 0.0f;
     }
   }
 };
 
-// sums[r] += scale * float(sum of integer products), group after group, as add_group()
-// adds them.
-template <bool kOffsets>
+// What add_group() and add_totals() of group_sums.h add, in their order. Groups take kSteps tiles;
+// with totals they take one, and sums wait in memory.
+template <bool kOffsets, int kSteps, bool kTotals>
 void multiply_group_block(const TileBlock& block) {
+  static_assert(kSteps == 1 || !kTotals);
   alignas(64) char products[kSumTiles][kTileElements * 4] = {};
-  const int64_t size = block.group_size, groups = block.num_groups;
+  const int64_t size = block.group_size, stride = block.input_stride;
+  const int64_t groups = block.num_groups, length = groups * size;
   const int64_t steps = block.num_halves * groups;
-  const InputRows rows(block);
+  InputNumbers numbers;
+  numbers.read<kOffsets>(block);
   TilePlace multiplied, used;
-  Vec sums[kTileRows] = {};
+  const char* inputs = block.inputs;
+  const char* weights = block.halves;
+  HalfPanel half = half_panel_at(block.halves, length, groups);
+  Vec values[kTileRows] = {};  // totals, or sums
+  alignas(64) float sums[kTileRows][kTileColumns] = {};
   const auto step = [&]<int kStep>(int64_t i) __attribute__((always_inline)) {
     constexpr int kStored = (kStep + kSumTiles - kStoreLag) % kSumTiles;
     constexpr int kUsed = (kStep + kSumTiles - kUseLag) % kSumTiles;
     if (i < steps) {
-      const int64_t k = multiplied.part * size;
-      const char* const half = block.halves + multiplied.half * kHalfPanelBytes;
-      multiply_group<kOffsets, kStep>(block.inputs + k, block.input_stride, half + k * kTileColumns,
-                                      size);
-      multiplied.advance(groups);
+      multiply_group<kOffsets, kStep, kSteps>(inputs, stride, weights);
+      inputs += size;
+      weights += size * kTileColumns;
+      if (multiplied.advance(groups)) {
+        inputs = block.inputs;
+        weights += kHalfPanelBytes - length * kTileColumns;
+      }
     }
     if (i >= kStoreLag && i - kStoreLag < steps) store_tile<kStored>(products[kStored], kRowBytes);
     if (i < kUseLag || i - kUseLag >= steps) return;
-    const HalfPanel half =
-        half_panel_at(block.halves + used.half * kHalfPanelBytes, groups * size, groups);
     const Vec scale = load(half.scales + used.part * kTileColumns);
     const Vec offset = kOffsets ? load(half.offsets + used.part * kTileColumns) : Vec{};
-    const int64_t at = used.part * int64_t{sizeof(float)};
+    const float* const input_scales = numbers.scales[used.part];
 #pragma GCC unroll 16
     for (int r = 0; r < kTileRows; ++r) {
       const Ints product = (Ints)load_bits(products[kUsed] + r * kRowBytes);
-      const Vec factor = scale * splat(rows.number<float>(r, at));
-      sums[r] = fma(__builtin_convertvector(product, Vec), factor, sums[r]);
-      if constexpr (kOffsets)
-        sums[r] = fma(offset, splat(rows.number<float>(r, at + block.sums)), sums[r]);
+      const Vec factor = kTotals ? scale : scale * splat(input_scales[r]);
+      values[r] = fma(__builtin_convertvector(product, Vec), factor, values[r]);
+      if constexpr (kOffsets) values[r] = fma(offset, splat(numbers.sums[used.part][r]), values[r]);
     }
-    if (used.part + 1 == groups) {
-      const HalfOutputs outputs(block, used.half, half.factors);
+    if constexpr (kTotals) {
+      if (((used.part + 1) & (block.groups_per_input - 1)) != 0) {
+        ++used.part;  // a half ends with a total
+        return;
+      }
 #pragma GCC unroll 16
       for (int r = 0; r < kTileRows; ++r) {
-        if (r < block.num_rows) outputs.store_row(block.out + r * block.out_stride, sums[r]);
-        sums[r] = Vec{};
+        store(sums[r], fma(values[r], splat(input_scales[r]), load(sums[r])));
+        values[r] = Vec{};
       }
     }
-    used.advance(groups);
+    const int64_t column_half = used.half;
+    if (!used.advance(groups)) return;
+    const HalfOutputs outputs(block, column_half, half.factors);
+#pragma GCC unroll 16
+    for (int r = 0; r < kTileRows; ++r) {
+      const Vec sum = kTotals ? load(sums[r]) : values[r];
+      if (r < block.num_rows) outputs.store_row(block.out + r * block.out_stride, sum);
+      if constexpr (kTotals) store(sums[r], Vec{});
+      values[r] = Vec{};
+    }
+    half = half_panel_at(block.halves + used.half * kHalfPanelBytes, length, groups);
   };
   for (int64_t i = 0; i < steps + kUseLag; i += kSumTiles) {
     step.template operator()<0>(i);

@@ -7,12 +7,14 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
+constexpr int64_t kLineBytes = 64;
+
 // The records of a panel: scales, offsets where groups have their own, then the groups' multiples
 // where they share scales, then their codes.
 struct RecordLayout {
   bool has_offsets = false;
   int64_t groups_per_factor = 1;
-  int64_t groups_per_input = 1;  // so many neighbouring ones meet inputs of one scale
+  int64_t groups_per_input = 1;  // so many meet inputs of one scale: a power of two
   int64_t scale_bytes = 0;       // offsets included
   int64_t multiple_bytes = 0;    // of a group
   int64_t code_bytes = 0;        // of a group
@@ -30,6 +32,11 @@ struct RecordLayout {
   explicit RecordLayout(const GroupPanels& weights) : RecordLayout(weights, weights.bits) {}
 
   bool has_multiples() const { return groups_per_factor > 1; }
+  // Whether sums of several groups make totals before they meet the scale of the inputs; so it is
+  // where groups have multiples.
+  bool has_totals() const { return groups_per_input > 1; }
+  // Whether a group, counted from one that is the first of a total, is the last of one.
+  bool ends_total(int64_t group) const { return ((group + 1) & (groups_per_input - 1)) == 0; }
   int64_t head_bytes() const { return scale_bytes + groups_per_factor * multiple_bytes; }
   int64_t bytes_of(int64_t num_groups) const {
     return num_groups / groups_per_factor * (head_bytes() + groups_per_factor * code_bytes);
@@ -50,11 +57,6 @@ struct GroupCursor {
     left = layout.groups_per_factor;
     multiples = record + layout.scale_bytes;
     codes = record + layout.head_bytes();
-  }
-  // Whether this group is the last of those that meet inputs of one scale (powers of two divide
-  // rows into them).
-  bool ends_inputs(const RecordLayout& layout) const {
-    return ((left - 1) & (layout.groups_per_input - 1)) == 0;
   }
   void advance(const RecordLayout& layout) {
     multiples += layout.multiple_bytes;

@@ -13,7 +13,7 @@ inline GroupPanels group_panels(const PackedMatrix& matrix) {
           .k = matrix.k,
           .group_size = grouping.group_size,
           .groups_per_factor = grouping.groups_per_factor,
-          .input_length = matrix.groups->input_length(),
+          .input_length = shared_inputs(grouping, matrix.k),
           .bits = grouping.bits,
           .has_offsets = matrix.groups->has_offsets(),
           .zero_point = grouping.zero_point.value_or(0)};

@@ -28,10 +28,10 @@ void multiply_group_tile(const GroupTile& tile) {
   const char* ahead = tile.ahead;
   const int64_t stride = tile.input_stride;
   const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
-  Vec sums[kRows][kVectors] = {};  // of totals: those, as integers
+  Vec sums[kRows][kVectors] = {};  // or totals, as integers where groups have multiples
   Vec sums_of_totals[kRows * kVectors];
   Vec* const kept_sums = keep_in_memory(sums_of_totals);
-  if (layout.has_multiples()) {
+  if (layout.has_totals()) {
     for (int i = 0; i < kRows * kVectors; ++i) kept_sums[i] = Vec{};
   }
   for (int64_t g = 0; g < tile.num_groups; ++g) {
@@ -94,16 +94,19 @@ void multiply_group_tile(const GroupTile& tile) {
       const char* const end = ahead + min_of(tile.ahead_step, tile.ahead_end - ahead);
       for (; ahead < end; ahead += kLineBytes) __builtin_prefetch(ahead, 0, kSecondLevel);
     }
-    if (!layout.has_multiples()) {
-      add_group(tile, place, scales, acc, sums);
-    } else {
+    if (layout.has_multiples()) {
       add_multiples(tile, place, acc, sums);
-      if (place.ends_inputs(layout)) add_totals(tile, place, g, sums, kept_sums);
+      if (layout.ends_total(g)) add_integer_totals(tile, place, g, sums, kept_sums);
+    } else if (layout.has_totals()) {
+      add_group<true>(tile, place, scales, acc, sums);
+      if (layout.ends_total(g)) add_totals(tile, scales, sums, kept_sums);
+    } else {
+      add_group<false>(tile, place, scales, acc, sums);
     }
     scales += sizeof(float);
     place.advance(layout);
   }
-  if (layout.has_multiples()) {
+  if (layout.has_totals()) {
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8

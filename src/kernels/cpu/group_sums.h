@@ -29,8 +29,8 @@ PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][
 }
 
 // The integer sums of one group become part of the tile's: sum += scale * float(products); with
-// offsets, sum += offset * sum of inputs.
-template <int kRows, int kVectors>
+// offsets, sum += offset * sum of inputs. Those of totals don't meet the scale of the inputs yet.
+template <bool kOfTotals, int kRows, int kVectors>
 PL_INLINE void add_group(const GroupTile& tile, const GroupCursor& place, const char* scales,
                          const Ints (&products)[kRows][kVectors], Vec (&sums)[kRows][kVectors]) {
   const RecordLayout& layout = tile.layout;
@@ -42,7 +42,8 @@ PL_INLINE void add_group(const GroupTile& tile, const GroupCursor& place, const 
     const Vec scale = load_factors(record_scales, lane);
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      const Vec factor = scale * splat(load_one<float>(scales + r * stride));
+      Vec factor = scale;
+      if constexpr (!kOfTotals) factor = scale * splat(load_one<float>(scales + r * stride));
       sums[r][v] = fma(__builtin_convertvector(products[r][v], Vec), factor, sums[r][v]);
     }
     if (!layout.has_offsets) continue;
@@ -51,6 +52,22 @@ PL_INLINE void add_group(const GroupTile& tile, const GroupCursor& place, const 
     for (int r = 0; r < kRows; ++r) {
       const Vec input = splat(load_one<float>(scales + r * stride + tile.sums));
       sums[r][v] = fma(offset, input, sums[r][v]);
+    }
+  }
+}
+
+// sums += total * scale of the inputs; totals begin anew. `scales` is that of the last group's.
+template <int kRows, int kVectors>
+PL_INLINE void add_totals(const GroupTile& tile, const char* scales, Vec (&totals)[kRows][kVectors],
+                          Vec* sums) {
+#pragma GCC unroll 6
+  for (int r = 0; r < kRows; ++r) {
+    const Vec scale = splat(load_one<float>(scales + r * tile.input_stride));
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      Vec& sum = sums[r * kVectors + v];
+      sum = fma(totals[r][v], scale, sum);
+      totals[r][v] = Vec{};
     }
   }
 }
@@ -76,8 +93,8 @@ PL_INLINE void add_multiples(const GroupTile& tile, const GroupCursor& place,
 // scales, o that of the offsets and t the total of those, exact too:
 // sum += (float(total) * f + float(t) * o) * scale of the inputs.
 template <int kRows, int kVectors>
-PL_INLINE void add_totals(const GroupTile& tile, const GroupCursor& place, int64_t group,
-                          Vec (&totals)[kRows][kVectors], Vec* sums) {
+PL_INLINE void add_integer_totals(const GroupTile& tile, const GroupCursor& place, int64_t group,
+                                  Vec (&totals)[kRows][kVectors], Vec* sums) {
   const RecordLayout& layout = tile.layout;
   const int64_t stride = tile.input_stride;
   const int64_t first = group + 1 - layout.groups_per_input;

@@ -18,9 +18,10 @@ struct GroupPanels {
   int zero_point = 0;  // without offsets
 };
 
-// Inputs of a quantised product: per row the codes [k], then of each group its float32 scale, the
-// int32 that its integer sums start from (a multiple of the sum of its codes) and the float32 sum
-// of its inputs, or, where groups share factors, the int16 sum of its codes.
+// Inputs of a quantised product: per row the codes [k], then of each group the float32 scale of its
+// inputs, the int32 that its integer sums start from (a multiple of the sum of its codes) and the
+// float32 sum of its inputs; of its codes where it shares their scale, as int16 where it also
+// shares factors.
 struct GroupTask {
   const void* inputs = nullptr;  // as quantize_row wrote them, [num_rows][input_stride bytes]
   int64_t input_stride = 0;

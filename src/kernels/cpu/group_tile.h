@@ -17,7 +17,6 @@ constexpr int kMaxStreamingRows = 4;
 // How far ahead few rows ask for codes: 128 elements of 32 columns.
 constexpr int64_t group_lead(int bits) { return bits * 512; }
 constexpr int64_t kLineLanes = 16;  // of four codes each
-constexpr int64_t kLineBytes = 64;
 // The shortest group: so many elements are taken without a branch (of codes with a plane of single
 // bits twice as many).
 constexpr int kChunkElements = 16;
@@ -49,13 +48,6 @@ struct GroupTile {
   const char* ahead_end = nullptr;
   int64_t ahead_step = 0;
 };
-
-template <class T>
-PL_INLINE T load_one(const char* from) {
-  T value;
-  __builtin_memcpy(&value, from, sizeof(value));
-  return value;
-}
 
 // Where vector v of the tile's columns stands: in which panel, and how many lanes in.
 PL_INLINE int64_t panel_of(int v) { return v / kPanelVectors; }

@@ -7,8 +7,10 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// From how many rows on widening a panel of 4 bits pays where taking it apart isn't free.
+// From how many rows on widening a panel pays where taking it apart isn't free: of 4 bits, and of
+// other widths.
 constexpr int64_t kWideningRows = 3 * kMaxGroupRows;
+constexpr int64_t kOddWideningRows = 2 * kMaxStreamingRows + 1;
 // One panel of one segment with codes of 8 bits, scales and offsets of the shortest groups.
 constexpr int64_t kScratchBytes =
     kSegmentLength * kPanelWidth + kSegmentLength / kChunkElements * kPanelWidth * 4;
@@ -19,7 +21,8 @@ constexpr int64_t kBlockInputBytes = 768 * 1024;
 
 // The most rows whose tiles read codes of so many bits where they stand.
 template <int kBits>
-constexpr int kMostRows = kBits == 4 || kBits == 8 ? kMaxGroupRows : kMaxStreamingRows;
+constexpr int kMostRows = kBits == 4 || kBits == 8 ? kMaxGroupRows
+                                                   : min_of(kMaxGroupRows, kMaxStreamingRows);
 
 template <int kBits, int kVectors, int kRows = min_of(kGroupSums / kVectors, kMostRows<kBits>)>
 void multiply_rows(int64_t num_rows, const GroupTile& tile) {
@@ -53,11 +56,15 @@ Multiply choose_multiply(int bits) {
   return chosen;
 }
 
-int64_t num_tiles(int64_t num_rows) { return (num_rows + kMaxGroupRows - 1) / kMaxGroupRows; }
+int64_t num_tiles(int64_t num_rows, int bits) {
+  const int64_t most_rows = bits == 4 || bits == 8 ? kMostRows<8> : kMostRows<6>;
+  return (num_rows + most_rows - 1) / most_rows;
+}
 
 // The widest tiles of so many rows whose sums stay in registers.
-int64_t tile_vectors(int64_t num_rows) {
-  const int64_t tile_rows = (num_rows + num_tiles(num_rows) - 1) / num_tiles(num_rows);
+int64_t tile_vectors(int64_t num_rows, int bits) {
+  const int64_t tiles = num_tiles(num_rows, bits);
+  const int64_t tile_rows = (num_rows + tiles - 1) / tiles;
   int64_t vectors = kMaxGroupVectors;
   while (vectors > kMinGroupVectors && vectors * tile_rows > kGroupSums) vectors /= 2;
   return vectors;
@@ -111,8 +118,8 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
 void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row, int64_t count,
                       int64_t panel, int64_t num_panels) {
   const Multiply multiply = choose_multiply(segment.bits);
-  const int64_t tiles = num_tiles(count), end = num_panels * kPanelVectors;
-  const int64_t width = min_of(tile_vectors(count), end);
+  const int64_t tiles = num_tiles(count, segment.bits), end = num_panels * kPanelVectors;
+  const int64_t width = min_of(tile_vectors(count, segment.bits), end);
   // All tiles together ask for the segment that comes next, line after line.
   const int64_t groups = tiles * (segment.length / task.weights.group_size);
   const int64_t lines = (segment.next_end - segment.next + kLineBytes - 1) / kLineBytes;
@@ -205,7 +212,7 @@ Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* s
 bool reads_stored(const GroupTask& task) {
   if (task.weights.bits == 8) return true;
   if (!IntProduct::kReadsAnyWidth) return task.weights.bits == 4;
-  if (task.weights.bits != 4) return task.num_rows <= kMaxStreamingRows;
+  if (task.weights.bits != 4) return task.num_rows < kOddWideningRows;
   return task.unpacks_freely || task.num_rows < kWideningRows;
 }
 
@@ -216,7 +223,7 @@ bool reads_stored(const GroupTask& task) {
 void matmul_groups(const GroupTask& task) {
   const bool is_stored = reads_stored(task);
   const int64_t most_panels =
-      is_stored ? max_of(tile_vectors(task.num_rows) / kPanelVectors, 1) : 1;
+      is_stored ? max_of(tile_vectors(task.num_rows, task.weights.bits) / kPanelVectors, 1) : 1;
   const int64_t input_bytes = min_of(kSegmentLength, task.weights.k) / 4 * IntProduct::kInputBytes;
   const int64_t block_rows = max_of(kBlockInputBytes / input_bytes, kMaxGroupRows);
   for (int64_t panel = task.first_panel; panel < task.last_panel;) {

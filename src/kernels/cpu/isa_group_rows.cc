@@ -92,11 +92,25 @@ void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int
     if (weights.groups_per_factor > 1) {
       code_sums[g] = static_cast<int16_t>(sum);
     } else {
-      sums[g] = scale * static_cast<float>(sum);
+      sums[g] = length > size ? static_cast<float>(sum) : scale * static_cast<float>(sum);
     }
     IntProduct::store_inputs(codes, size, codes_to);
     codes_to += size / 4 * IntProduct::kInputBytes;
   }
+}
+
+void expect_row(const GroupPanels& weights, int64_t first, int64_t count, void* input) {
+  const auto expect = [](const char* begin, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(begin + i, 1);
+    __builtin_prefetch(begin + bytes - 1, 1);
+  };
+  const auto* const row = static_cast<const char*>(input);
+  expect(row + first / 4 * IntProduct::kInputBytes, count / 4 * IntProduct::kInputBytes);
+  const int64_t group = first / weights.group_size, bytes = count / weights.group_size * 4;
+  const char* const scales = row + input_code_bytes(weights) + group * 4;
+  expect(scales, bytes);
+  expect(scales + num_groups(weights) * 4, bytes);
+  expect(scales + input_sums(weights, group), bytes);
 }
 
 // The scales and offsets of some columns in one group, as they are used. A zero point is taken off
@@ -191,6 +205,7 @@ void add_group_row_kernels(KernelTable& table) {
     return quantized_row_bytes(weights);
   };
   table.quantize_row = quantize_row;
+  table.expect_row = expect_row;
   table.expand_panel = expand_panel;
   table.embedding_groups = embedding_groups;
 }

@@ -87,11 +87,21 @@ void widen_segment(const GroupTask& task, const Segment& segment) {
   finish_stores();
 }
 
-void (*block_product(const GroupPanels& weights))(const TileBlock&) {
+using BlockProduct = void (*)(const TileBlock& block);
+
+template <bool kOffsets>
+BlockProduct group_block_product(const GroupPanels& weights) {
+  if (weights.input_length > weights.group_size) return multiply_group_block<kOffsets, 1, true>;
+  if (weights.group_size > kRowBytes) return multiply_group_block<kOffsets, 2, false>;
+  return multiply_group_block<kOffsets, 1, false>;
+}
+
+BlockProduct block_product(const GroupPanels& weights) {
   if (has_planes(weights)) {
     return weights.has_offsets ? multiply_plane_block<true> : multiply_plane_block<false>;
   }
-  return weights.has_offsets ? multiply_group_block<true> : multiply_group_block<false>;
+  return weights.has_offsets ? group_block_product<true>(weights)
+                             : group_block_product<false>(weights);
 }
 
 // So many blocks of so many rows each, from `row` on, times a widened segment.
@@ -121,6 +131,7 @@ void multiply_blocks(const GroupTask& task, const Segment& segment, const Segmen
               .num_halves = segment.num_halves,
               .num_groups = segment.length / weights.group_size,
               .group_size = weights.group_size,
+              .groups_per_input = weights.input_length / weights.group_size,
               .out = task.out + row * task.out_stride + column,
               .out_stride = task.out_stride,
               .num_columns = task.n - column,
@@ -133,7 +144,7 @@ void multiply_blocks(const GroupTask& task, const Segment& segment, const Segmen
 // and use as many lanes for short groups as for long ones.
 int64_t least_rows(const GroupPanels& weights) {
   if (has_planes(weights)) return weights.bits == 8 ? 44 : 30;
-  if (weights.group_size < 64) return weights.bits == 8 ? 48 : 36;
+  if (weights.group_size < 64) return weights.bits == 8 ? 48 : 24;
   return weights.bits == 8 ? 40 : 24;
 }
 

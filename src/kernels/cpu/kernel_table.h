@@ -91,12 +91,14 @@ struct KernelTable {
   void (*matmul[kNumFloatTypes])(const MatmulTask& task);
 
   // Quantised weights. A row of inputs takes quantized_row_bytes, of which quantize_row writes what
-  // stands for elements [first, first + count), whole multiples of input_length that begin at `x`.
+  // stands for elements [first, first + count), whole multiples of input_length that begin at `x`;
+  // expect_row brings what it will write of another row to the caches.
   // expand_panel writes the panel that pack_matrix would have made of the weights' values in
   // bfloat16.
   int64_t (*quantized_row_bytes)(const GroupPanels& weights);
   void (*quantize_row)(const float* x, const GroupPanels& weights, int64_t first, int64_t count,
                        void* input);
+  void (*expect_row)(const GroupPanels& weights, int64_t first, int64_t count, void* input);
   void (*matmul_groups)(const GroupTask& task);
   int64_t (*group_scratch_bytes)(const GroupPanels& weights);  // GroupTask::scratch
   void (*expand_panel)(const GroupPanels& weights, int64_t panel, void* bf16_panel);

@@ -84,7 +84,7 @@ struct PlaneTotal {
   int64_t sums_at = 0;
 };
 
-// Rows kFirst to kFirst + kStepRows - 1 of sums: what add_totals() of group_sums.h adds.
+// Rows kFirst to kFirst + kStepRows - 1 of sums: what add_integer_totals() of group_sums.h adds.
 template <bool kOffsets, int kFirst>
 PL_INLINE void add_plane_rows(const PlaneRows& rows, const PlaneProducts& products,
                               const PlaneTotal& total, float (*sums)[kTileColumns]) {

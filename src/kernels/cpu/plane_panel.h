@@ -74,7 +74,7 @@ void widen_planes(const GroupPanels& weights, const PanelPart& part, const Plane
       const Uints pairs = load_offset_pairs(layout, place.multiples, part.lane);
       __builtin_memcpy(to.offset_pairs + g / 2 * kTileColumns, &pairs, sizeof(pairs));
     }
-    if (place.ends_inputs(layout)) {
+    if (layout.ends_total(g)) {
       store(to.scales + total * kTileColumns, load_factors(place.scales, part.lane));
       if (weights.has_offsets) {
         store(to.offsets + total * kTileColumns, load_factors<true>(place.scales, part.lane));

@@ -18,6 +18,7 @@ struct TileBlock {
   int64_t num_halves = 0;
   int64_t num_groups = 0;
   int64_t group_size = 0;
+  int64_t groups_per_input = 1;  // a power of two
   float* out = nullptr;
   int64_t out_stride = 0;
   int64_t num_columns = 0;      // of the matrix, from the first half's first on
@@ -32,9 +33,7 @@ struct RowNumbers {
 
   template <class T>
   T number(int row, int64_t at) const {
-    T value;
-    __builtin_memcpy(&value, begins[row] + at, sizeof(value));
-    return value;
+    return load_one<T>(begins[row] + at);
   }
 };
 
@@ -69,10 +68,12 @@ struct TilePlace {
   int64_t half = 0;
   int64_t part = 0;
 
-  void advance(int64_t num_parts) {
-    if (++part < num_parts) return;
+  // Whether a half has ended.
+  bool advance(int64_t num_parts) {
+    if (++part < num_parts) return false;
     part = 0;
     ++half;
+    return true;
   }
 };
 

@@ -49,6 +49,12 @@ PL_INLINE Vec load(const float* from) {
 }
 PL_INLINE void store(float* to, Vec value) { __builtin_memcpy(to, &value, sizeof(value)); }
 
+template <class T>
+PL_INLINE T load_one(const char* from) {
+  T value;
+  __builtin_memcpy(&value, from, sizeof(value));
+  return value;
+}
 PL_INLINE Uints load_bits(const void* from) {
   Uints value;
   __builtin_memcpy(&value, from, sizeof(value));

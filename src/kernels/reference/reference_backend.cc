@@ -65,7 +65,7 @@ QuantizedInputs quantize_inputs(const float* x, int64_t size) {
 // sum of the inputs.
 void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out) {
   const int64_t size = w.groups->grouping.group_size;
-  const int64_t length = w.groups->input_length();
+  const int64_t length = shared_inputs(w.groups->grouping, w.k);
   for (int64_t r = 0; r < x.size(0); ++r) {
     std::vector<QuantizedInputs> shared;
     for (int64_t k = 0; k < w.k; k += length) {
