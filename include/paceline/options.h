@@ -26,7 +26,7 @@ struct LoadOptions {
   std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
   // Of plain weights, while they are loaded: none, q4 (4 bits, affine) or q8 (8 bits, symmetric).
   std::string quantize = "none";
-  // What products with quantised weights round their inputs to: auto, int8 (per row and group),
+  // What products with quantised weights round their inputs to: auto, int8 (a scale for 32 to 256),
   // bfloat16; or plain: the weights are made plain numbers of `dtype` when they are loaded.
   std::string activations = "auto";
   // A directory where weights are kept as kernels read them, to be mapped by the next load of the
