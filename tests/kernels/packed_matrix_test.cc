@@ -103,6 +103,17 @@ class EvenRows : public GroupedRows {
   const GroupedRows& rows_;
 };
 
+TEST(PackedMatrix, InputsShareAScaleAsFarAsGroupsAndRowsAllow) {
+  EXPECT_EQ(shared_inputs({.group_size = 32}, 2048), 128);
+  EXPECT_EQ(shared_inputs({.group_size = 32}, 17 * 64), 64);
+  EXPECT_EQ(shared_inputs({.group_size = 32}, 33 * 32), 32);
+  EXPECT_EQ(shared_inputs({.group_size = 64}, 2048), 64);
+  EXPECT_EQ(shared_inputs({.group_size = 128}, 2048), 128);
+  EXPECT_EQ(shared_inputs({.group_size = 16, .groups_per_factor = 16}, 2048), 256);
+  EXPECT_EQ(shared_inputs({.group_size = 32, .groups_per_factor = 4}, 2048), 128);
+  EXPECT_EQ(shared_inputs({.group_size = 128, .groups_per_factor = 4}, 2048), 256);
+}
+
 TEST(PackedMatrix, CodesOfEveryWidthComeBack) {
   Memory memory;
   ThreadPool threads(2);

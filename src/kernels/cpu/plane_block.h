@@ -20,7 +20,8 @@ PL_INLINE int64_t upper_rows(int64_t num_rows) { return (num_rows + 1) / 2; }
 
 // Where the numbers and outputs of each row in the registers begin; of rows that aren't there, the
 // last one's, and nothing.
-struct PlaneRows : RowNumbers<kPlaneRows> {
+struct PlaneRows {
+  const char* begins[kPlaneRows];
   float* outs[kPlaneRows];
 
   explicit PlaneRows(const TileBlock& block) {
@@ -32,6 +33,10 @@ struct PlaneRows : RowNumbers<kPlaneRows> {
       begins[i] = block.scales + min_of(row, last) * block.input_stride;
       outs[i] = row <= last ? block.out + row * block.out_stride : nullptr;
     }
+  }
+  template <class T>
+  T number(int row, int64_t at) const {
+    return load_one<T>(begins[row] + at);
   }
 };
 

@@ -26,17 +26,6 @@ struct TileBlock {
   bool is_first_segment = false;
 };
 
-// Where the numbers of each row's inputs begin.
-template <int kRows>
-struct RowNumbers {
-  const char* begins[kRows];
-
-  template <class T>
-  T number(int row, int64_t at) const {
-    return load_one<T>(begins[row] + at);
-  }
-};
-
 // How the sums of a half become outputs.
 struct HalfOutputs {
   Vec factors;
