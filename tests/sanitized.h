@@ -13,12 +13,16 @@ inline constexpr bool kIsSanitized = true;
 inline constexpr bool kIsSanitized = false;
 #endif
 
-// All of `cases`; under a sanitizer every `step`th from `first` on, unless PACELINE_TEST_SCALE is
-// full.
+// Whether tests run a part of their cases: under a sanitizer, unless PACELINE_TEST_SCALE is full.
+inline bool runs_fewer_cases() {
+  const char* const scale = std::getenv("PACELINE_TEST_SCALE");
+  return kIsSanitized && (scale == nullptr || std::string_view(scale) != "full");
+}
+
+// All of `cases`, or every `step`th from `first` on where tests run a part.
 template <class T>
 std::vector<T> cases_to_run(const std::vector<T>& cases, size_t first, size_t step) {
-  const char* const scale = std::getenv("PACELINE_TEST_SCALE");
-  if (!kIsSanitized || (scale != nullptr && std::string_view(scale) == "full")) return cases;
+  if (!runs_fewer_cases()) return cases;
   std::vector<T> some;
   for (size_t i = first % step; i < cases.size(); i += step) some.push_back(cases[i]);
   return some;

@@ -1,6 +1,7 @@
 // The small files of a model by name (config.json, tokenizer.json, ...), from wherever they come.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -9,6 +10,9 @@
 #include <vector>
 
 namespace paceline {
+
+// The largest config.json, generation_config.json or tokenizer_config.json that is read.
+inline constexpr size_t kMaxConfigBytes = size_t{8} << 20;
 
 // Either those of a directory, or texts that are made when they are asked for.
 class ModelFiles {

@@ -150,4 +150,10 @@ void rename_to_new(const fs::path& from, const fs::path& to) {
   sync_directory_of(to);
 }
 
+void write_new_file(const std::filesystem::path& path, std::string_view text) {
+  NewFile file(path);
+  file.append(text);
+  file.commit();
+}
+
 }  // namespace paceline

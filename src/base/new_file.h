@@ -49,6 +49,9 @@ class NewFile {
   uint64_t size_bytes_ = 0;
 };
 
+// A new file with this text. Throws what NewFile throws.
+void write_new_file(const std::filesystem::path& path, std::string_view text);
+
 // Renames what is whole. The directory that holds it is brought to the disk.
 void rename_over(const std::filesystem::path& from, const std::filesystem::path& to);
 // The same; Error invalid when there is something under the new name.

@@ -20,6 +20,8 @@ struct SipKey {
 
 // From the system's source of randomness: differs from process to process.
 SipKey random_sip_key();
+// For digests that need no secret.
+inline constexpr SipKey kPublicSipKey{};
 
 // Over the words' bytes, least significant first. Aumasson & Bernstein, "SipHash: a fast
 // short-input PRF" (2012); the 128-bit variant is that of the authors' reference (its `outlen` 16).

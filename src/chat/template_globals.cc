@@ -154,22 +154,22 @@ Value make_joiner(TemplateRuntime& runtime, TemplateArguments arguments) {
   return Value(runtime.make<Joiner>(std::move(separator)));
 }
 
-struct Definition {
+struct GlobalDefinition {
   std::string_view name;
   Value (*call)(TemplateRuntime& runtime, TemplateArguments arguments);
 };
 
-constexpr Definition kGlobals[] = {{"range", range},
-                                   {"dict", make_dict},
-                                   {"namespace", make_namespace},
-                                   {"cycler", make_cycler},
-                                   {"joiner", make_joiner},
-                                   {"raise_exception", raise_exception},
-                                   {"strftime_now", strftime_now}};
+constexpr GlobalDefinition kGlobals[] = {{"range", range},
+                                         {"dict", make_dict},
+                                         {"namespace", make_namespace},
+                                         {"cycler", make_cycler},
+                                         {"joiner", make_joiner},
+                                         {"raise_exception", raise_exception},
+                                         {"strftime_now", strftime_now}};
 
 class GlobalFunction final : public TemplateObject {
  public:
-  GlobalFunction(TemplateRuntime& runtime, const Definition& definition)
+  GlobalFunction(TemplateRuntime& runtime, const GlobalDefinition& definition)
       : runtime_(runtime), definition_(definition) {}
   std::string_view type_name() const override { return "function"; }
   bool is_callable() const override { return true; }
@@ -179,7 +179,7 @@ class GlobalFunction final : public TemplateObject {
 
  private:
   TemplateRuntime& runtime_;
-  const Definition& definition_;
+  const GlobalDefinition& definition_;
 };
 
 }  // namespace
@@ -201,7 +201,7 @@ void NamespaceObject::set(std::string name, TemplateValue value) {
 }
 
 std::optional<TemplateValue> find_global(TemplateRuntime& runtime, std::string_view name) {
-  const Definition* found = find_named(kGlobals, name);
+  const GlobalDefinition* found = find_named(kGlobals, name);
   if (found == nullptr) return std::nullopt;
   return Value(runtime.make<GlobalFunction>(runtime, *found));
 }

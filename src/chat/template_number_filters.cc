@@ -130,7 +130,7 @@ Value otherwise(Runtime&, const Value& value, Arguments& arguments) {
   return value.is_undefined() || (if_false && !value.truth()) ? replacement : value;
 }
 
-constexpr FilterDefinition kFilters[] = {
+constexpr FilterDefinition kNumberFilters[] = {
     {"abs", absolute},       {"int", to_int},        {"float", to_float},
     {"round", round_filter}, {"sum", sum},           {"length", length},
     {"count", length},       {"default", otherwise}, {"d", otherwise},
@@ -138,6 +138,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-std::span<const FilterDefinition> number_filters() { return kFilters; }
+std::span<const FilterDefinition> number_filters() { return kNumberFilters; }
 
 }  // namespace paceline

@@ -181,7 +181,7 @@ Value group_by(Runtime& runtime, const Value& value, Arguments& arguments) {
   return runtime.list(std::move(groups));
 }
 
-constexpr FilterDefinition kFilters[] = {
+constexpr FilterDefinition kOrderFilters[] = {
     {"sort", sort},
     {"dictsort", dict_sort},
     {"unique", unique},
@@ -194,6 +194,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-std::span<const FilterDefinition> order_filters() { return kFilters; }
+std::span<const FilterDefinition> order_filters() { return kOrderFilters; }
 
 }  // namespace paceline

@@ -152,7 +152,7 @@ Value attribute(Runtime& runtime, const Value& value, Arguments& arguments) {
   return attribute_of(runtime, Value::mapping({}), name);
 }
 
-constexpr FilterDefinition kFilters[] = {
+constexpr FilterDefinition kSequenceFilters[] = {
     {"map", map},
     {"select", [](Runtime& r, const Value& v,
                   Arguments& a) { return select(r, v, a, Keep::passing, Look::item); }},
@@ -174,6 +174,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-std::span<const FilterDefinition> sequence_filters() { return kFilters; }
+std::span<const FilterDefinition> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace paceline

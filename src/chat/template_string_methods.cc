@@ -137,12 +137,12 @@ TemplateValue every(const Call& call) {
   return all_characters(call.text, kIs);
 }
 
-struct Definition {
+struct MethodDefinition {
   std::string_view name;
   Method method;
 };
 
-constexpr Definition kMethods[] = {
+constexpr MethodDefinition kMethods[] = {
     {"strip", [](const Call& c) { return strip(c, Ends::both); }},
     {"lstrip", [](const Call& c) { return strip(c, Ends::left); }},
     {"rstrip", [](const Call& c) { return strip(c, Ends::right); }},

@@ -59,12 +59,12 @@ bool is_at_least(Runtime&, const Value& value, Arguments& arguments) {
   return less(other, value) || equal(value, other);
 }
 
-struct Definition {
+struct TestDefinition {
   std::string_view name;
   bool (*test)(Runtime& runtime, const Value& value, Arguments& arguments);
 };
 
-constexpr Definition kTests[] = {
+constexpr TestDefinition kTests[] = {
     {"defined", [](Runtime&, const Value& v, Arguments&) { return !v.is_undefined(); }},
     {"undefined", [](Runtime&, const Value& v, Arguments&) { return v.is_undefined(); }},
     {"none", [](Runtime&, const Value& v, Arguments&) { return v.is_none(); }},
@@ -125,7 +125,7 @@ bool is_test(std::string_view name) { return find_named(kTests, name) != nullptr
 bool apply_test(TemplateRuntime& runtime, std::string_view name, const TemplateValue& value,
                 TemplateArguments arguments) {
   runtime.step();
-  const Definition* test = find_named(kTests, name);
+  const TestDefinition* test = find_named(kTests, name);
   if (test == nullptr) throw TemplateError(fmt::format("No test named '{}'", name));
   ArgumentReader reader(name, std::move(arguments));
   const bool result = test->test(runtime, value, reader);

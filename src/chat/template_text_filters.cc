@@ -211,7 +211,7 @@ Value format_filter(Runtime& runtime, const Value& value, Arguments& arguments) 
   return runtime.text(format_percent(runtime, to_text(runtime, value), Value::tuple(values)));
 }
 
-constexpr FilterDefinition kFilters[] = {
+constexpr FilterDefinition kTextFilters[] = {
     {"upper", [](Runtime& r, const Value& v, Arguments&) { return text_of(r, v, upper_case); }},
     {"lower", [](Runtime& r, const Value& v, Arguments&) { return text_of(r, v, lower_case); }},
     {"capitalize",
@@ -242,6 +242,6 @@ constexpr FilterDefinition kFilters[] = {
 
 }  // namespace
 
-std::span<const FilterDefinition> text_filters() { return kFilters; }
+std::span<const FilterDefinition> text_filters() { return kTextFilters; }
 
 }  // namespace paceline

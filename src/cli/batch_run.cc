@@ -13,10 +13,6 @@ namespace {
 constexpr int64_t kInFlightPerSequence = 4;
 constexpr size_t kMaxBytesInFlight = 64 << 20;
 
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t") == std::string_view::npos;
-}
-
 // An interruption ended some of it: there is no answer yet.
 bool was_cancelled(const BatchJob& job) {
   return std::any_of(job.parts.begin(), job.parts.end(), [](const CompletedPart& part) {
@@ -65,7 +61,7 @@ void BatchRun::feed(Files& files) {
     const auto line = files.input.next();
     if (!line) {
       at_end_ = true;
-    } else if (!is_blank(line->text) || line->is_too_long) {
+    } else if (!line->is_blank() || line->is_too_long) {
       take_line(*line, files);
     }
   }

@@ -6,7 +6,6 @@ namespace {
 
 using enum CommandId;
 
-constexpr CommandSet kOnModel = kLoading | set_of({inspect});
 // Commands that have many requests.
 constexpr CommandSet kMany = set_of({generate, classify, score, batch, serve});
 

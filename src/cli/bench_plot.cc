@@ -12,18 +12,18 @@
 namespace paceline {
 namespace {
 
-constexpr double kWidth = 1040;
-constexpr double kLeft = 84;
-constexpr double kPlotWidth = kWidth - kLeft - 24;
+constexpr double kBenchPageWidth = 1040;
+constexpr double kBenchLeft = 84;
+constexpr double kBenchPlotWidth = kBenchPageWidth - kBenchLeft - 24;
 constexpr double kRooflineHeight = 400;
 constexpr double kGrowthHeight = 220;
 constexpr double kLegendRow = 20;
-constexpr double kGap = 84;  // below a panel: ticks, the axis' name, the next heading
+constexpr double kBenchGap = 84;  // below a panel: ticks, the axis' name, the next heading
 constexpr double kLoadingRow = 22;
 constexpr double kMargin = 40;
 constexpr size_t kNumColours = 8;
 
-constexpr std::string_view kLight = R"(
+constexpr std::string_view kBenchLight = R"(
 .label { font-size: 10px; }
 .ceiling { fill: none; stroke: #5d6878; stroke-width: 1.5; stroke-dasharray: 6 3; }
 .curve { fill: none; stroke-width: 2; }
@@ -39,7 +39,7 @@ constexpr std::string_view kLight = R"(
 .v7 { fill: #55606f; } .v7 .curve { stroke: #55606f; }
 )";
 
-constexpr std::string_view kDark = R"(
+constexpr std::string_view kBenchDark = R"(
 .ceiling { stroke: #9aa5b4; }
 .mark { stroke: #181d25; }
 .plain { fill: #9aa5b4; }
@@ -84,12 +84,12 @@ class Legend {
 
   void add(std::string text, std::string css_class, std::optional<BenchTest> test) {
     const double width = text_width(text, 12) + 40;
-    if (x_ + width > kLeft + kPlotWidth && x_ > kLeft) next_row();
+    if (x_ + width > kBenchLeft + kBenchPlotWidth && x_ > kBenchLeft) next_row();
     entries_.push_back({std::move(text), std::move(css_class), test, {x_ + 6, y_ - 4}});
     x_ += width;
   }
   void next_row() {
-    x_ = kLeft;
+    x_ = kBenchLeft;
     y_ += kLegendRow;
   }
   double bottom() const { return y_; }
@@ -115,7 +115,7 @@ class Legend {
     SvgPoint at;                    // the middle of the mark
   };
   std::vector<Entry> entries_;
-  double x_ = kLeft;
+  double x_ = kBenchLeft;
   double y_;
 };
 
@@ -136,10 +136,10 @@ Legend make_legend(const BenchReports& reports, double y) {
 
 // The panels below the roofline, two in a row.
 SvgBox small_panel(size_t index, double top, double height) {
-  const double width = (kPlotWidth - kLeft) / 2;
+  const double width = (kBenchPlotWidth - kBenchLeft) / 2;
   const size_t row = index / 2;
-  return {kLeft + (index % 2 == 0 ? 0 : width + kLeft),
-          top + static_cast<double>(row) * (kGrowthHeight + kGap), width, height};
+  return {kBenchLeft + (index % 2 == 0 ? 0 : width + kBenchLeft),
+          top + static_cast<double>(row) * (kGrowthHeight + kBenchGap), width, height};
 }
 
 }  // namespace
@@ -163,25 +163,25 @@ std::string draw_bench(const MachineReport& machine, const std::vector<BenchRepo
   const std::vector<GrowthPanel> panels = growth_panels(reports);
   const Legend legend = make_legend(reports, 66);
   const double roofline_top = legend.bottom() + 50;
-  const double small_top = roofline_top + kRooflineHeight + kGap;
+  const double small_top = roofline_top + kRooflineHeight + kBenchGap;
   const double loading_height =
       std::min(kGrowthHeight, 10 + kLoadingRow * static_cast<double>(reports.size()));
   const SvgBox loading = small_panel(panels.size(), small_top, loading_height);
   const double growth_rows = static_cast<double>((panels.size() + 1) / 2);
-  const double height = std::max(small_top + growth_rows * (kGrowthHeight + kGap),
+  const double height = std::max(small_top + growth_rows * (kGrowthHeight + kBenchGap),
                                  loading.y + loading.height + kMargin);
-  SvgWriter svg(kWidth, height,
+  SvgWriter svg(kBenchPageWidth, height,
                 fmt::format("<title>paceline bench, {}</title>\n{}", xml_escape(machine.processor),
-                            svg_style(kLight, kDark)));
-  svg.rectangle("page", {0, 0, kWidth, height});
+                            svg_style(kBenchLight, kBenchDark)));
+  svg.rectangle("page", {0, 0, kBenchPageWidth, height});
   constexpr std::string_view kTitle = "paceline bench";
-  svg.text("title", {kLeft, 38}, kTitle);
-  svg.text("caption", {kLeft + text_width(kTitle, 22) * 1.12 + 12, 38},
+  svg.text("title", {kBenchLeft, 38}, kTitle);
+  svg.text("caption", {kBenchLeft + text_width(kTitle, 22) * 1.12 + 12, 38},
            fmt::format("{}, {}", machine.processor, isa_name(machine.isa)));
   legend.draw(svg);
-  const SvgBox roofline{kLeft, roofline_top, kPlotWidth, kRooflineHeight};
-  svg.text("name", {kLeft, roofline.y - 10}, "roofline");
-  svg.text("note", {kLeft + 70, roofline.y - 10},
+  const SvgBox roofline{kBenchLeft, roofline_top, kBenchPlotWidth, kRooflineHeight};
+  svg.text("name", {kBenchLeft, roofline.y - 10}, "roofline");
+  svg.text("note", {kBenchLeft + 70, roofline.y - 10},
            "speed under what the machine does at best, measured beside it");
   draw_roofline(svg, reports, roofline);
   for (size_t i = 0; i < panels.size(); ++i) {

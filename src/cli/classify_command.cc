@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kOwnFields[] = {"text"};
+constexpr std::string_view kClassifyFields[] = {"text"};
 constexpr std::string_view kOptionFields[] = {"labels"};
 
 struct ClassifyCall {
@@ -21,11 +21,11 @@ struct ClassifyCall {
   ClassifyOptions options;
 };
 
-ClassifyCall read_call(const Item& item, const Settings& settings, Session& session) {
+ClassifyCall read_classify_call(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kOwnFields, kOptionFields);
+    check_line_keys(line->object, kClassifyFields, kOptionFields);
     apply_option_fields(line->object, kOptionFields, of_item);
     const Json* text = line->object.find("text");
     if (text == nullptr) throw Error(ErrorCode::invalid, "found no text");
@@ -98,7 +98,7 @@ int run_classify(const Settings& settings, Session& session) {
   std::unordered_map<int64_t, std::vector<std::string>> labels;  // of items in flight
   const PooledWork work{.begin =
                             [&](const Item& item, int64_t tag, RequestPool& pool) {
-                              ClassifyCall call = read_call(item, settings, session);
+                              ClassifyCall call = read_classify_call(item, settings, session);
                               pool.classify(tag, call.prompt, call.options);
                               labels.emplace(tag, std::move(call.options.labels));
                             },

@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxConfigBytes = 1 << 20;
+constexpr size_t kMaxSettingsBytes = 1 << 20;
 
 [[noreturn]] void refuse_table(const TomlEntry& entry, std::string_view where) {
   std::vector<std::string_view> names;
@@ -60,7 +60,7 @@ std::vector<GivenOption> read_config_file(std::string_view command_name, Command
                                           const std::string& path) {
   std::vector<GivenOption> given;
   std::vector<GivenOption> of_command;
-  for (const TomlEntry& entry : parse_toml(read_text_file(path, kMaxConfigBytes), path)) {
+  for (const TomlEntry& entry : parse_toml(read_text_file(path, kMaxSettingsBytes), path)) {
     const std::string where = fmt::format("{}:{}", path, entry.line);
     const OptionDef* option = option_of(entry, command_name, command, where);
     if (option == nullptr) continue;

@@ -8,11 +8,11 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kOwnFields[] = {"ids"};
+constexpr std::string_view kDetokenizeFields[] = {"ids"};
 
 std::vector<TokenId> read_ids(const Item& item) {
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kOwnFields, {});
+    check_line_keys(line->object, kDetokenizeFields, {});
     const Json* ids = line->object.find("ids");
     if (ids == nullptr) throw Error(ErrorCode::invalid, "found no ids");
     return read_token_ids(*ids, "ids");

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kWidth = 96;
+constexpr size_t kHelpWidth = 96;
 constexpr size_t kHelpColumn = 34;
 
 struct Heading {
@@ -26,12 +26,12 @@ constexpr Heading kHeadings[] = {
     {OptionGroup::general, "General"},
 };
 
-// The paragraph broken into lines of kWidth columns, each after the first indented.
+// The paragraph broken into lines of kHelpWidth columns, each after the first indented.
 std::string wrapped(std::string_view text, size_t indent, size_t first_column) {
   std::string out;
   size_t column = first_column;
   for (std::string_view word : split_words(text)) {
-    if (column > indent && column + 1 + word.size() > kWidth) {
+    if (column > indent && column + 1 + word.size() > kHelpWidth) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {

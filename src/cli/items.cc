@@ -28,10 +28,6 @@ void write_item_error(const Error& error, const std::string& name, const Setting
 
 namespace {
 
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t") == std::string_view::npos;
-}
-
 Item parse_line(const Line& line) {
   const std::string name = fmt::format("line {}", line.number);
   if (line.is_too_long) {
@@ -72,7 +68,7 @@ bool ItemSource::has_next() {
   if (next_known_ < known_.size()) return true;
   if (lines_ == nullptr) return false;
   // An empty line is no item.
-  while (!pending_ || (is_blank(pending_->text) && !pending_->is_too_long)) {
+  while (!pending_ || (pending_->is_blank() && !pending_->is_too_long)) {
     pending_ = lines_->next();
     if (!pending_) return false;
   }

@@ -14,6 +14,8 @@ struct Line {
   int64_t number = 0;        // from 1
   std::string text;          // without its end
   bool is_too_long = false;  // longer than the limit; the text is cut there
+
+  bool is_blank() const { return text.find_first_not_of(" \t") == std::string::npos; }
 };
 
 class LineReader {

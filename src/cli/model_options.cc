@@ -6,8 +6,6 @@ namespace {
 
 using enum CommandId;
 
-constexpr CommandSet kOnModel = kLoading | set_of({inspect});
-
 constexpr OptionDef kModelOptions[] = {
     // The model and how it runs.
     {.name = "model",

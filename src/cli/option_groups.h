@@ -24,6 +24,7 @@ std::span<const OptionDef> general_options();     // general
 constexpr CommandSet kLoading =
     set_of({CommandId::generate, CommandId::chat, CommandId::classify, CommandId::score,
             CommandId::perplexity, CommandId::bench, CommandId::batch, CommandId::serve});
+constexpr CommandSet kOnModel = kLoading | set_of({CommandId::inspect});
 constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
 constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});
 constexpr double kMaxTokens = 2147483647;

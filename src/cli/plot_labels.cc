@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr double kFontSize = 10;
+constexpr double kLabelFontSize = 10;
 constexpr double kHeight = 12;
 constexpr double kDistance = 8;
 
@@ -32,7 +32,7 @@ bool PlotLabels::write_if_free(std::string_view text, const SvgBox& box) {
 }
 
 bool PlotLabels::place(std::string_view text, SvgPoint at) {
-  const double width = text_width(text, kFontSize);
+  const double width = text_width(text, kLabelFontSize);
   const double middle = at.y - kHeight / 2;
   const SvgBox candidates[] = {{at.x + kDistance, middle, width, kHeight},
                                {at.x - kDistance - width, middle, width, kHeight},
@@ -46,7 +46,7 @@ bool PlotLabels::place(std::string_view text, SvgPoint at) {
 
 bool PlotLabels::place_along(std::string_view text, SvgPoint from, SvgPoint to) {
   constexpr int kTries = 24;
-  const double width = text_width(text, kFontSize);
+  const double width = text_width(text, kLabelFontSize);
   for (int i = 0; i <= kTries; ++i) {
     const double share = static_cast<double>(i) / kTries;
     const SvgPoint end{from.x + share * (to.x - from.x) - 6, from.y + share * (to.y - from.y) - 4};

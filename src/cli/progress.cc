@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-constexpr int kWidth = 24;
+constexpr int kBarWidth = 24;
 constexpr std::chrono::milliseconds kInterval{100};
 
 std::string time_text(double seconds) {
@@ -34,9 +34,9 @@ std::string progress_line(std::string_view unit, int64_t done, int64_t total, do
     return fmt::format("{} {}  {} {}/s", done, unit, grouped_number(rate), unit);
   }
   const double share = static_cast<double>(done) / static_cast<double>(total);
-  const int filled = std::clamp(static_cast<int>(share * kWidth), 0, kWidth);
+  const int filled = std::clamp(static_cast<int>(share * kBarWidth), 0, kBarWidth);
   const std::string bar = std::string(static_cast<size_t>(filled), '#') +
-                          std::string(static_cast<size_t>(kWidth - filled), '-');
+                          std::string(static_cast<size_t>(kBarWidth - filled), '-');
   std::string line = fmt::format("[{}] {:3.0f}%", bar, 100 * share);
   if (done > 0 && seconds > 0) {
     const double rate = static_cast<double>(done) / seconds;

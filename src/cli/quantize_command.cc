@@ -31,7 +31,7 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
   return measure_perplexity(text, context, scorer_of(llm, session), settings, session);
 }
 
-QuantizedSizes quantize(const Settings& settings, Session& session) {
+QuantizedSizes quantize_into(const Settings& settings, Session& session) {
   QuantizeOptions options{.from = model_path(settings), .to = settings.output, .format = {}};
   if (!std::filesystem::is_directory(options.from)) {
     throw Error(ErrorCode::invalid,
@@ -99,7 +99,7 @@ int run_quantize(const Settings& settings, Session& session) {
   if (settings.check) {
     text = read_measured_text(*settings.check, {}, open_tokenizer(settings));
   }
-  report.sizes = quantize(settings, session);
+  report.sizes = quantize_into(settings, session);
   if (text) {
     int64_t context = settings.load.max_model_len.value_or(0);
     const std::string before = model_path(settings).string();

@@ -16,7 +16,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kOwnFields[] = {
+constexpr std::string_view kRenderFields[] = {
     "messages",       "tools", "documents", "kwargs", "add_generation_prompt",
     "special_tokens", "now",   "template"};
 
@@ -33,7 +33,7 @@ class Renderer {
   std::string render(const Item& item) {
     const auto* line = std::get_if<JsonLine>(&item.input);
     if (line == nullptr) return render_text(std::get<std::string>(std::get<Prompt>(item.input)));
-    check_line_keys(line->object, kOwnFields, {});
+    check_line_keys(line->object, kRenderFields, {});
     const ChatInput input = read_input(line->object);
     if (const Json* source = line->object.find_value("template")) {
       return ChatTemplate::parse(source->as_string("template"), "template").render(input);

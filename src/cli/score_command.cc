@@ -11,17 +11,17 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kOwnFields[] = {"text", "ids"};
+constexpr std::string_view kScoreFields[] = {"text", "ids"};
 
 struct ScoreCall {
   Prompt prompt;
   ScoreOptions options;
 };
 
-ScoreCall read_call(const Item& item, const Settings& settings, Session& session) {
+ScoreCall read_score_call(const Item& item, const Settings& settings, Session& session) {
   ScoreCall call;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kOwnFields, {});
+    check_line_keys(line->object, kScoreFields, {});
     call.prompt = read_prompt(line->object, "text", "ids");
     call.options.prompt_name = std::holds_alternative<std::string>(call.prompt) ? "text" : "ids";
   } else {
@@ -67,7 +67,7 @@ int run_score(const Settings& settings, Session& session) {
   bool is_first = true;
   const PooledWork work{.begin =
                             [&](const Item& item, int64_t tag, RequestPool& pool) {
-                              const ScoreCall call = read_call(item, settings, session);
+                              const ScoreCall call = read_score_call(item, settings, session);
                               pool.score(tag, call.prompt, call.options);
                             },
                         .write =

@@ -104,8 +104,8 @@ TextModel named(TextModel text, const std::string& name) {
 }
 
 // What a failure of the engine said, else nothing.
-std::string serve(const Settings& settings, Session& session, ServerDoor& door, LoadedModel& model,
-                  ServerOptions options) {
+std::string serve_model(const Settings& settings, Session& session, ServerDoor& door,
+                        LoadedModel& model, ServerOptions options) {
   const TextModel text = named(text_model(model), options.model_names[0]);
   std::unique_ptr<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
@@ -138,7 +138,7 @@ int run_serve(const Settings& settings, Session& session) {
   session.say("opened " + door.url() + ", loading the model");
   const auto model = load_model(loading(settings));
   say_weights_cache(model->weights_cache, settings, session);
-  const std::string failure = serve(settings, session, door, *model, options);
+  const std::string failure = serve_model(settings, session, door, *model, options);
   if (failure.empty()) return 0;
   session.say_error("the engine has failed: " + failure);
   return kEngineFailedExit;

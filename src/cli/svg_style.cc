@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kLight = R"(
+constexpr std::string_view kSharedLight = R"(
 text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 text { font-size: 12px; fill: #1b2430; }
 .title { font-size: 22px; font-weight: 600; }
@@ -19,7 +19,7 @@ text { font-size: 12px; fill: #1b2430; }
 .edge { stroke: #aeb6c2; }
 )";
 
-constexpr std::string_view kDark = R"(
+constexpr std::string_view kSharedDark = R"(
 text { fill: #e6eaf0; }
 .caption, .note, .axis, .tick { fill: #9aa5b4; }
 .page { fill: #10141a; }
@@ -31,8 +31,8 @@ text { fill: #e6eaf0; }
 }  // namespace
 
 std::string svg_style(std::string_view light, std::string_view dark) {
-  return fmt::format("<style>{}{}@media (prefers-color-scheme: dark) {{{}{}}}\n</style>\n", kLight,
-                     light, kDark, dark);
+  return fmt::format("<style>{}{}@media (prefers-color-scheme: dark) {{{}{}}}\n</style>\n",
+                     kSharedLight, light, kSharedDark, dark);
 }
 
 }  // namespace paceline

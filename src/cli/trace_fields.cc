@@ -26,7 +26,7 @@ int64_t integer_within(const Json& value, IntegerRange range, std::string_view p
 std::vector<int32_t> ids_of(const Json::Array& array, std::string_view place) {
   std::vector<int32_t> ids;
   for (const Json& value : array) {
-    ids.push_back(static_cast<int32_t>(integer_within(value, kTokenId, place)));
+    ids.push_back(static_cast<int32_t>(integer_within(value, kAnyTokenId, place)));
   }
   return ids;
 }
@@ -37,7 +37,7 @@ int64_t TraceTuple::integer(IntegerRange range) {
   return integer_within(values_.at(next_++), range, place_);
 }
 
-int32_t TraceTuple::token_id() { return static_cast<int32_t>(integer(kTokenId)); }
+int32_t TraceTuple::token_id() { return static_cast<int32_t>(integer(kAnyTokenId)); }
 
 double TraceTuple::number() { return values_.at(next_++).as_double(place_); }
 

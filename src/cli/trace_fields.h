@@ -23,7 +23,7 @@ constexpr IntegerRange kNotNegative{.min = 0};
 constexpr IntegerRange kCount{.min = 0, .max = 1'000'000'000'000};
 constexpr IntegerRange kPositive{.min = 1, .max = kCount.max};
 constexpr IntegerRange kClockTime{.min = 0, .max = 1'000'000'000'000'000};  // microseconds
-constexpr IntegerRange kTokenId{.min = 0, .max = std::numeric_limits<int32_t>::max()};
+constexpr IntegerRange kAnyTokenId{.min = 0, .max = std::numeric_limits<int32_t>::max()};
 
 // The values of one array such as [7,32,88], taken in order.
 class TraceTuple {

@@ -14,7 +14,7 @@ namespace {
 constexpr double kTallestLane = 24;
 constexpr double kMostHeight = 900;
 constexpr double kLabelHeight = 11;  // of a lane that has room for text
-constexpr double kFontSize = 10;
+constexpr double kLaneFontSize = 10;
 constexpr double kNarrow = 3;  // pixels; narrower slices are drawn together
 
 double lane_height(size_t num_lanes) {
@@ -75,7 +75,7 @@ class LaneDrawing {
  private:
   bool has_text() const { return row_.height >= kLabelHeight; }
 
-  SvgPoint label_at(double x) const { return {x, bar_.middle() + kFontSize * 0.35}; }
+  SvgPoint label_at(double x) const { return {x, bar_.middle() + kLaneFontSize * 0.35}; }
 
   // Where nothing else is drawn over it, the sequence waits.
   void draw_presence() {
@@ -112,7 +112,7 @@ class LaneDrawing {
     // What was decoded is counted at the end, with the token that the prefill drew.
     if (kind == SpanKind::decode || !has_text()) return;
     const std::string label = grouped_digits(tokens);
-    if (text_width(label, kFontSize) + 4 > box.width) return;
+    if (text_width(label, kLaneFontSize) + 4 > box.width) return;
     svg_.text(kind == SpanKind::prefill ? "label on-prefill" : "label on-again",
               label_at(box.x + box.width / 2), label);
   }
@@ -126,7 +126,7 @@ class LaneDrawing {
       if (span.time.end_us <= hit.at_us) room = x - scale_.x(span.time.end_us);
     }
     const std::string label = grouped_digits(hit.tokens);
-    const double width = text_width(label, kFontSize) + 6;
+    const double width = text_width(label, kLaneFontSize) + 6;
     if (!has_text() || room < width) {
       const double mark = std::min(kMark, std::max(bar_.height, 1.0));
       svg_.rectangle("cached", {room < mark ? x : x - mark, bar_.y, mark, bar_.height});

@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kLight = R"(.figure { font-size: 22px; font-weight: 600; }
+constexpr std::string_view kTraceLight = R"(.figure { font-size: 22px; font-weight: 600; }
 .reason, .step-number { fill: #5d6878; }
 .step-number { text-anchor: middle; font-size: 9px; }
 .reason { font-size: 10px; }
@@ -32,7 +32,7 @@ constexpr std::string_view kLight = R"(.figure { font-size: 22px; font-weight: 6
 .on-cached { fill: #ffffff; }
 )";
 
-constexpr std::string_view kDark = R"(.reason, .step-number { fill: #9aa5b4; }
+constexpr std::string_view kTraceDark = R"(.reason, .step-number { fill: #9aa5b4; }
 .panel-key { fill: #181d25; stroke: #4a5462; }
 .step { stroke: #212832; }
 .wait { fill: #4c5665; }
@@ -61,6 +61,6 @@ constexpr std::string_view kPatterns = R"svg(<defs>
 
 }  // namespace
 
-std::string trace_style() { return svg_style(kLight, kDark) + std::string(kPatterns); }
+std::string trace_style() { return svg_style(kTraceLight, kTraceDark) + std::string(kPatterns); }
 
 }  // namespace paceline

@@ -14,13 +14,13 @@
 namespace paceline {
 namespace {
 
-constexpr double kWidth = 1280;
-constexpr double kLeft = 64;
-constexpr double kPlotWidth = 1104;
+constexpr double kTracePageWidth = 1280;
+constexpr double kTraceLeft = 64;
+constexpr double kTracePlotWidth = 1104;
 constexpr double kLanesTop = 176;
 constexpr double kRowsHeight = 80;
 constexpr double kPoolHeight = 130;
-constexpr double kGap = 48;  // between panels, with a heading in it
+constexpr double kTraceGap = 48;  // between panels, with a heading in it
 
 constexpr LegendEntry kLaneLegend[] = {{"wait", "waiting"},    {"cached", "from the prefix cache"},
                                        {"prefill", "prefill"}, {"again", "computed again"},
@@ -37,11 +37,11 @@ struct Layout {
 
 Layout lay_out(const Trace& trace) {
   Layout layout;
-  layout.lanes = {kLeft, kLanesTop, kPlotWidth, lanes_height(trace.requests.size())};
-  layout.rows = {kLeft, layout.lanes.bottom() + kGap, kPlotWidth, kRowsHeight};
+  layout.lanes = {kTraceLeft, kLanesTop, kTracePlotWidth, lanes_height(trace.requests.size())};
+  layout.rows = {kTraceLeft, layout.lanes.bottom() + kTraceGap, kTracePlotWidth, kRowsHeight};
   double bottom = layout.rows.bottom();
   for (size_t i = 0; i < trace.start.groups.size(); ++i) {
-    layout.pools.push_back({kLeft, bottom + kGap, kPlotWidth, kPoolHeight});
+    layout.pools.push_back({kTraceLeft, bottom + kTraceGap, kTracePlotWidth, kPoolHeight});
     bottom = layout.pools.back().bottom();
   }
   layout.height = bottom + 40;
@@ -63,12 +63,12 @@ void draw_totals(SvgWriter& svg, const TraceTotals& totals) {
       {fmt::format("{:.2f}", totals.seconds), "seconds"},
       {grouped_number(totals.tokens_per_second()), "tokens/s"},
       {grouped_digits(totals.preemptions), "preemptions"}};
-  svg.text("title", {kLeft, 44}, "The batch over time: " + shortened(totals.model, 60));
-  double x = kLeft;
+  svg.text("title", {kTraceLeft, 44}, "The batch over time: " + shortened(totals.model, 60));
+  double x = kTraceLeft;
   for (const auto& [figure, caption] : figures) {
     svg.text("figure", {x, 92}, figure);
     svg.text("caption", {x, 110}, caption);
-    x += kPlotWidth / static_cast<double>(std::size(figures));
+    x += kTracePlotWidth / static_cast<double>(std::size(figures));
   }
 }
 
@@ -76,11 +76,11 @@ void draw_totals(SvgWriter& svg, const TraceTotals& totals) {
 
 std::string draw_trace(const Trace& trace, const Timeline& timeline, const TraceTotals& totals) {
   const Layout layout = lay_out(trace);
-  const TimeScale scale(kLeft, kPlotWidth, timeline.duration_us);
+  const TimeScale scale(kTraceLeft, kTracePlotWidth, timeline.duration_us);
   SvgWriter svg(
-      kWidth, layout.height,
+      kTracePageWidth, layout.height,
       fmt::format("<title>{}</title>\n{}", xml_escape(totals_text(totals)), trace_style()));
-  svg.rectangle("page", {0, 0, kWidth, layout.height});
+  svg.rectangle("page", {0, 0, kTracePageWidth, layout.height});
   draw_totals(svg, totals);
   draw_heading(svg, layout.lanes,
                {.name = "Sequences",
@@ -93,7 +93,7 @@ std::string draw_trace(const Trace& trace, const Timeline& timeline, const Trace
   }
   draw_times(svg, scale, layout.height - 18);
   if (trace.steps.empty()) {
-    svg.text("note", {kLeft + 12, layout.lanes.y + 18}, "no step ran");
+    svg.text("note", {kTraceLeft + 12, layout.lanes.y + 18}, "no step ran");
   }
   return svg.finish();
 }

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 
+#include "base/divide_up.h"
 #include "base/error.h"
 
 namespace paceline {
 namespace {
-
-int64_t blocks_for(int64_t tokens, int64_t block_size) {
-  return (tokens + block_size - 1) / block_size;
-}
 
 // Bytes of one block over all layers of a group.
 size_t group_block_bytes(const DecoderConfig& config, int64_t window, const CacheRequest& request) {
@@ -25,9 +22,9 @@ size_t group_block_bytes(const DecoderConfig& config, int64_t window, const Cach
 
 // Blocks of one sequence of `length` tokens in a group.
 int64_t sequence_blocks(int64_t window, int64_t length, const CacheRequest& request) {
-  if (window == 0) return blocks_for(length, request.block_size);
+  if (window == 0) return divide_up(length, request.block_size);
   const int64_t held = std::min(length, window + request.max_batched_tokens);
-  return blocks_for(held, request.block_size) + 1;  // neither end need be a block boundary
+  return divide_up(held, request.block_size) + 1;  // neither end need be a block boundary
 }
 
 size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
@@ -69,7 +66,7 @@ DType choose_kv_dtype(const std::string& name, DType automatic) {
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {
   const size_t budget = request.memory_bytes.value_or(free_memory / 4);
   const int64_t context = request.max_model_len.value_or(config.max_position);
-  const int64_t context_blocks = blocks_for(context, request.block_size);
+  const int64_t context_blocks = divide_up(context, request.block_size);
   const int64_t at_least = request.memory_bytes ? 1 : kMinCacheBlocks;
   const int64_t at_most = context_blocks * request.max_num_seqs;
   const auto fits = [&](int64_t blocks) {

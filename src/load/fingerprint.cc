@@ -10,7 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr SipKey kNoSecret{};
 constexpr std::string_view kFiles[] = {
     "config.json",           "generation_config.json",  "tokenizer.json",
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
@@ -24,14 +23,14 @@ std::string digest_of(const ModelFiles& files, std::string_view name) {
   constexpr size_t kMaxBytes = size_t{1} << 30;
   if (!files.contains(name)) return "-";
   const std::string text = files.read(name, kMaxBytes);
-  return hex(siphash128_bytes(kNoSecret, std::as_bytes(std::span(text))));
+  return hex(siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(text))));
 }
 
 // The same of a file that isn't the model's.
 std::string digest_of(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "-";
-  return hex(siphash128_bytes(kNoSecret, MappedFile(path).bytes()));
+  return hex(siphash128_bytes(kPublicSipKey, MappedFile(path).bytes()));
 }
 
 // One name for what has several.
@@ -51,7 +50,7 @@ std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                                  dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
   for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
-  const Hash128 all = siphash128_bytes(kNoSecret, std::as_bytes(std::span(text)));
+  const Hash128 all = siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(text)));
   return fmt::format("fp_{:016x}", all.low);
 }
 

@@ -10,8 +10,6 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxConfigBytes = 8 << 20;
-
 // One of the files, if it is there, with the name for messages.
 struct ConfigFile {
   ConfigFile(const ModelFiles& files, const char* name) : where(name) {

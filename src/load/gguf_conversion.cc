@@ -61,10 +61,6 @@ OwnedTensor converted(const Tensor& tensor, const Step& step, Memory& memory) {
   return out;
 }
 
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.raw()), tensor.size_bytes()};
-}
-
 ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& conversion,
                              const fs::path& path) {
   Memory memory;
@@ -80,9 +76,9 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   for (const Step& step : steps) {
     const Tensor stored = weights->read(step.entry.name, step.entry.shape);
     if (step.dtype == stored.dtype() && !step.minus_one) {
-      writer.write(step.entry.name, bytes_of(stored));
+      writer.write(step.entry.name, stored.bytes());
     } else {
-      writer.write(step.entry.name, bytes_of(converted(stored, step, memory).view));
+      writer.write(step.entry.name, converted(stored, step, memory).view.bytes());
     }
     weights->release(step.entry.name);
     memory.clear_cache();
@@ -96,13 +92,6 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
     sizes.bytes_before += tensor.bytes.size();
   }
   return sizes;
-}
-
-void write_text(const fs::path& path, std::string_view text) {
-  NewFile file(path);
-  file.append(text);
-  file.append("\n");
-  file.commit();
 }
 
 // As the norms are written, and with the type that was asked for.
@@ -123,11 +112,11 @@ ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& con
   }
   NewDirectory directory(conversion.to);
   const fs::path& filling = directory.filling_path();
-  write_text(filling / "config.json", config_text(*source.gguf(), conversion.dtype));
+  write_new_file(filling / "config.json", config_text(*source.gguf(), conversion.dtype) + "\n");
   for (const std::string_view name :
        {"generation_config.json", "tokenizer.json", "tokenizer_config.json"}) {
     if (!source.files().contains(name)) continue;
-    write_text(filling / name, source.files().read(name, kMaxTextBytes));
+    write_new_file(filling / name, source.files().read(name, kMaxTextBytes) + "\n");
   }
   const ConvertedSizes sizes = write_weights(source, conversion, filling / "model.safetensors");
   directory.commit();

@@ -55,7 +55,7 @@ std::vector<float> read_scores(const GgufMetadata& metadata, size_t num_tokens) 
   return std::move(*scores);
 }
 
-SentencePieces sentence_pieces(const GgufMetadata& metadata, const TokenTexts& tokens) {
+SentencePieces sentence_pieces(const GgufMetadata& metadata, const GgufTokenTexts& tokens) {
   const std::vector<float> scores = read_scores(metadata, tokens.size());
   SentencePieces pieces;
   pieces.byte_fallback = tokens.has_type(GgufTokenType::byte);
@@ -115,7 +115,7 @@ std::string gguf_sentence_piece_json(const GgufMetadata& metadata) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: {} isn't supported", metadata.file(), key));
   }
-  const TokenTexts tokens(read_gguf_tokens(metadata));
+  const GgufTokenTexts tokens(read_gguf_tokens(metadata));
   const SentencePieces pieces = sentence_pieces(metadata, tokens);
   const bool space_first = metadata.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
   std::string json;

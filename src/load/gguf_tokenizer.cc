@@ -37,7 +37,7 @@ void write_chat_templates(const GgufMetadata& metadata, JsonWriter& writer) {
 }  // namespace
 
 std::string gguf_byte_level_json(const GgufMetadata& metadata) {
-  const TokenTexts tokens(read_gguf_tokens(metadata));
+  const GgufTokenTexts tokens(read_gguf_tokens(metadata));
   const GgufSplit& split =
       find_gguf_split(metadata.string("tokenizer.ggml.pre").value_or(""), metadata.file());
   const auto merges = metadata.strings("tokenizer.ggml.merges");

@@ -23,7 +23,7 @@ struct FrameToken {
 };
 
 // Named "bos" or "eos", when the file wants it around texts.
-FrameToken frame_token(const GgufMetadata& metadata, const TokenTexts& tokens,
+FrameToken frame_token(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
                        std::string_view name, bool if_unsaid) {
   const auto id = gguf_token_id(metadata, name);
   const std::string key = fmt::format("tokenizer.ggml.add_{}_token", name);
@@ -49,18 +49,18 @@ void write_ids(const FrameToken& token, JsonWriter& writer) {
 
 }  // namespace
 
-TokenTexts::TokenTexts(GgufTokens tokens) : tokens_(std::move(tokens)) {
+GgufTokenTexts::GgufTokenTexts(GgufTokens tokens) : tokens_(std::move(tokens)) {
   std::unordered_set<std::string_view> known;
   for (std::string_view& text : tokens_.texts) {
     if (!text.empty() && !known.insert(text).second) text = {};
   }
 }
 
-bool TokenTexts::has_type(GgufTokenType type) const {
+bool GgufTokenTexts::has_type(GgufTokenType type) const {
   return std::find(tokens_.types.begin(), tokens_.types.end(), type) != tokens_.types.end();
 }
 
-void write_added_tokens(const TokenTexts& tokens, const std::vector<bool>& added,
+void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& added,
                         JsonWriter& writer) {
   writer.key("added_tokens").begin_array();
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -74,8 +74,8 @@ void write_added_tokens(const TokenTexts& tokens, const std::vector<bool>& added
   writer.end_array();
 }
 
-void write_frame(const GgufMetadata& metadata, const TokenTexts& tokens, BeginningToken if_unsaid,
-                 JsonWriter& writer) {
+void write_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
+                 BeginningToken if_unsaid, JsonWriter& writer) {
   const FrameToken bos = frame_token(metadata, tokens, "bos", if_unsaid == BeginningToken::yes);
   const FrameToken eos = frame_token(metadata, tokens, "eos", false);
   writer.begin_object().member("type", "TemplateProcessing").key("single").begin_array();

@@ -10,11 +10,11 @@
 namespace paceline {
 
 // The tokens under the texts that a tokenizer.json has for them.
-class TokenTexts {
+class GgufTokenTexts {
  public:
   // Those that can't stand in it get an empty text: empty ones, and those with a text that an
   // earlier one has.
-  explicit TokenTexts(GgufTokens tokens);
+  explicit GgufTokenTexts(GgufTokens tokens);
 
   size_t size() const { return tokens_.size(); }
   GgufTokenType type(size_t id) const { return tokens_.types[id]; }
@@ -36,14 +36,14 @@ class TokenTexts {
 void begin_tokenizer_json(JsonWriter& writer);
 
 // The member `added_tokens`: those of the ids that `added` marks.
-void write_added_tokens(const TokenTexts& tokens, const std::vector<bool>& added,
+void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& added,
                         JsonWriter& writer);
 
 // The value of `post_processor`: what is put around a text, the token that begins it unless the
 // file says otherwise `if_unsaid`, and the one that ends it if the file says so.
 enum class BeginningToken { yes, no };
-void write_frame(const GgufMetadata& metadata, const TokenTexts& tokens, BeginningToken if_unsaid,
-                 JsonWriter& writer);
+void write_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
+                 BeginningToken if_unsaid, JsonWriter& writer);
 
 struct BpeMembers {
   std::string_view unknown = {};  // empty: none

@@ -22,8 +22,6 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxConfigBytes = 8 << 20;
-
 constexpr std::string_view kConfig = "config.json";
 
 Json read_config_json(const ModelFiles& files) {

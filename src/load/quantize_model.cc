@@ -21,11 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxConfigBytes = 8 << 20;
-std::span<const std::byte> bytes_of(const Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.raw()), tensor.size_bytes()};
-}
-
 // Writes the shards of a plan, tensor by tensor.
 class ShardWriter {
  public:
@@ -63,14 +58,14 @@ class ShardWriter {
   void write(const QuantizeStep& step, SafetensorsWriter& writer) {
     const Tensor plain = source_.read(step.entry.name, step.entry.shape);
     if (!step.format) {
-      writer.write(step.entry.name, bytes_of(plain));
+      writer.write(step.entry.name, plain.bytes());
     } else {
       const std::string where =
           fmt::format("{}: tensor {}", source_.origin(), quoted_name(step.entry.name));
       const OwnedAffineRows rows(plain, *step.format, where, memory_, threads_);
-      writer.write(step.entry.name, bytes_of(rows.tensors().words));
-      writer.write(step.module() + ".scales", bytes_of(rows.tensors().scales));
-      writer.write(step.module() + ".biases", bytes_of(rows.tensors().biases));
+      writer.write(step.entry.name, rows.tensors().words.bytes());
+      writer.write(step.module() + ".scales", rows.tensors().scales.bytes());
+      writer.write(step.module() + ".biases", rows.tensors().biases.bytes());
     }
     source_.release(step.entry.name);
     memory_.clear_cache();
@@ -87,12 +82,6 @@ class ShardWriter {
 void write_format(JsonWriter& json, AffineFormat format) {
   json.member("group_size", format.group_size).member("bits", format.bits);
   json.member("mode", std::string_view("affine"));
-}
-
-void write_text(const fs::path& path, std::string_view text) {
-  NewFile file(path);
-  file.append(text);
-  file.commit();
 }
 
 // The fields of the source's config, and how each module was quantised under both keys that mlx_lm
@@ -117,7 +106,7 @@ void write_config(const Json& config, const QuantizePlan& plan, const fs::path& 
   }
   json.key("quantization").raw(quantization).key("quantization_config").raw(quantization);
   json.end_object();
-  write_text(path, text + "\n");
+  write_new_file(path, text + "\n");
 }
 
 void write_index(const QuantizePlan& plan, const fs::path& path) {
@@ -137,7 +126,7 @@ void write_index(const QuantizePlan& plan, const fs::path& path) {
   json.key("weight_map").begin_object();
   for (const auto& [name, file] : files) json.member(name, file);
   json.end_object().end_object();
-  write_text(path, text + "\n");
+  write_new_file(path, text + "\n");
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void read_arguments(const FieldValue& value, Call& call) {
   if (!call.arguments.is_object()) value.refuse("the JSON of an object");
 }
 
-constexpr FieldDef<Call> kFunctionFields[] = {
+constexpr FieldDef<Call> kCallFunctionFields[] = {
     {.name = "name",
      .type = kAnyText,
      .is_required = true,
@@ -91,11 +91,11 @@ constexpr FieldDef<Call> kFunctionFields[] = {
      .read = read_arguments},
 };
 
-FieldList function_fields() { return list_fields<Call>(kFunctionFields); }
+FieldList call_function_fields() { return list_fields<Call>(kCallFunctionFields); }
 
 void read_function(const FieldValue& value, Call& call) {
   RequestReader reader(value);
-  reader.read<Call>(kFunctionFields, call);
+  reader.read<Call>(kCallFunctionFields, call);
   reader.finish();
 }
 
@@ -106,7 +106,7 @@ constexpr FieldDef<Call> kCallFields[] = {
      .read = [](const FieldValue& v, Call& t) { t.id = v.text(); }},
     {.name = "type", .type = kOnlyFunction, .help = "Only function."},
     {.name = "function",
-     .type = object_type(function_fields),
+     .type = object_type(call_function_fields),
      .is_required = true,
      .help = "Name and arguments.",
      .read = read_function},

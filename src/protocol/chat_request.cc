@@ -9,7 +9,7 @@ namespace paceline {
 namespace {
 
 // What is read before it is known what it means together.
-struct Draft {
+struct ChatDraft {
   ChatRequest request;
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
@@ -28,74 +28,75 @@ constexpr FieldDef<ResponseFormat> kFormatFields[] = {
 
 FieldList format_fields() { return list_fields<ResponseFormat>(kFormatFields); }
 
-void read_response_format(const FieldValue& value, Draft&) {
+void read_response_format(const FieldValue& value, ChatDraft&) {
   ResponseFormat format;
   RequestReader reader(value);
   reader.read<ResponseFormat>(kFormatFields, format);
   reader.finish();
 }
 
-constexpr FieldDef<Draft> kFields[] = {
+constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "messages",
      .type = kMessages,
      .is_required = true,
      .help = "The conversation so far; content is a string or parts of text.",
-     .read = [](const FieldValue& v, Draft& t) { t.request.input.messages = read_messages(v); }},
+     .read = [](const FieldValue& v,
+                ChatDraft& t) { t.request.input.messages = read_messages(v); }},
     {.name = "max_completion_tokens",
      .type = kOutputTokens,
      .by_default = kDefaultChatTokens,
      .help = "Stop after so many tokens, or when the context is full.",
-     .read = [](const FieldValue& v, Draft& t) { t.max_completion_tokens = v.integer(); }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.max_completion_tokens = v.integer(); }},
     {.name = "max_tokens",
      .type = kOutputTokens,
      .alias_of = "max_completion_tokens",
      .help = "The older name of it.",
-     .read = [](const FieldValue& v, Draft& t) { t.max_tokens = v.integer(); }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.max_tokens = v.integer(); }},
     {.name = "logprobs",
      .type = kBoolean,
      .by_default = false,
      .help = "Report each token's log-probability.",
-     .read = [](const FieldValue& v, Draft& t) { t.request.logprobs = v.boolean(); }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.request.logprobs = v.boolean(); }},
     {.name = "top_logprobs",
      .type = kNumTopLogprobs,
      .help = "With so many alternatives; needs logprobs.",
-     .read = [](const FieldValue& v, Draft& t) { t.top_logprobs = v.small_integer(); }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.top_logprobs = v.small_integer(); }},
     {.name = "n_probs",
      .type = kNumTopLogprobs,
      .help = "llama.cpp's: logprobs with so many alternatives; 0: none.",
-     .read = [](const FieldValue& v, Draft& t) { t.num_probabilities = v.small_integer(); }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.num_probabilities = v.small_integer(); }},
     {.name = "tools",
      .type = kTools,
      .help = "Functions that the template shows to the model; a call comes as text.",
-     .read = [](const FieldValue& v, Draft& t) { t.request.input.tools_json = read_tools(v); }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.request.input.tools_json = read_tools(v); }},
     {.name = "tool_choice",
      .type = kToolChoices,
      .by_default = std::string_view("auto"),
      .help = "Only auto, and none, which hides the tools.",
-     .read = [](const FieldValue& v, Draft& t) { t.hides_tools = v.text() == "none"; }},
+     .read = [](const FieldValue& v, ChatDraft& t) { t.hides_tools = v.text() == "none"; }},
     {.name = "parallel_tool_calls", .type = kOnlyTrue, .by_default = true, .help = "Only true."},
     {.name = "documents",
      .type = kObjects,
      .help = "Objects that the template shows to the model.",
      .read = [](const FieldValue& v,
-                Draft& t) { t.request.input.documents_json = to_json(v.json()); }},
+                ChatDraft& t) { t.request.input.documents_json = to_json(v.json()); }},
     {.name = "chat_template_kwargs",
      .type = kAnyObject,
      .help = "Further variables of the template.",
      .read = [](const FieldValue& v,
-                Draft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
+                ChatDraft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
     {.name = "add_generation_prompt",
      .type = kBoolean,
      .by_default = true,
      .help = "End the prompt where the answer begins.",
      .read = [](const FieldValue& v,
-                Draft& t) { t.request.input.add_generation_prompt = v.boolean(); }},
+                ChatDraft& t) { t.request.input.add_generation_prompt = v.boolean(); }},
     {.name = "continue_final_message",
      .type = kBoolean,
      .by_default = false,
      .help = "The answer goes on with the last message; add_generation_prompt must be false.",
      .read = [](const FieldValue& v,
-                Draft& t) { t.request.input.continue_final_message = v.boolean(); }},
+                ChatDraft& t) { t.request.input.continue_final_message = v.boolean(); }},
     {.name = "add_special_tokens",
      .type = kOnlyFalse,
      .by_default = false,
@@ -123,7 +124,7 @@ constexpr FieldDef<Draft> kFields[] = {
 };
 
 // Fields that need one another.
-void settle(Draft& draft) {
+void settle(ChatDraft& draft) {
   ChatRequest& request = draft.request;
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
@@ -150,12 +151,12 @@ void settle(Draft& draft) {
 }  // namespace
 
 ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
-  Draft draft;
+  ChatDraft draft;
   RequestReader reader(body, terms);
   reader.read(common_fields(), draft.request.common);
   reader.read(sampling_fields(), draft.request.sampling);
   reader.read(generation_fields(), draft.request.generation);
-  reader.read<Draft>(kFields, draft);
+  reader.read<ChatDraft>(kChatFields, draft);
   reader.finish();
   settle(draft);
   return std::move(draft.request);
@@ -164,7 +165,7 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
 FieldList chat_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
-  append_fields<Draft>(kFields, list);
+  append_fields<ChatDraft>(kChatFields, list);
   append_fields(generation_fields(), list);
   append_fields(sampling_fields(), list);
   return list;

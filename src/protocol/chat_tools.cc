@@ -27,7 +27,7 @@ void read_name(const FieldValue& value, Tool&) {
   }
 }
 
-constexpr FieldDef<Tool> kFunctionFields[] = {
+constexpr FieldDef<Tool> kToolFunctionFields[] = {
     {.name = "name",
      .type = text_type(1, kMaxNameBytes),
      .is_required = true,
@@ -38,18 +38,18 @@ constexpr FieldDef<Tool> kFunctionFields[] = {
     {.name = "strict", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
 };
 
-FieldList function_fields() { return list_fields<Tool>(kFunctionFields); }
+FieldList tool_function_fields() { return list_fields<Tool>(kToolFunctionFields); }
 
 void read_function(const FieldValue& value, Tool& tool) {
   RequestReader reader(value);
-  reader.read<Tool>(kFunctionFields, tool);
+  reader.read<Tool>(kToolFunctionFields, tool);
   reader.finish();
 }
 
 constexpr FieldDef<Tool> kToolFields[] = {
     {.name = "type", .type = kOnlyFunction, .is_required = true, .help = "Only function."},
     {.name = "function",
-     .type = object_type(function_fields),
+     .type = object_type(tool_function_fields),
      .is_required = true,
      .help = "Name, description and parameters.",
      .read = read_function},

@@ -7,7 +7,7 @@ void read_labels(const FieldValue& value, ClassificationRequest& target) {
   for (const FieldValue& item : value.items()) target.labels.push_back(item.text());
 }
 
-constexpr FieldDef<ClassificationRequest> kFields[] = {
+constexpr FieldDef<ClassificationRequest> kClassificationFields[] = {
     {.name = "input",
      .type = kInputs,
      .is_required = true,
@@ -42,7 +42,7 @@ ClassificationRequest parse_classification_request(const Json& body, const Reque
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
   reader.read(sampling_fields(), request.sampling);
-  reader.read<ClassificationRequest>(kFields, request);
+  reader.read<ClassificationRequest>(kClassificationFields, request);
   reader.finish();
   return request;
 }
@@ -50,7 +50,7 @@ ClassificationRequest parse_classification_request(const Json& body, const Reque
 FieldList classification_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
-  append_fields<ClassificationRequest>(kFields, list);
+  append_fields<ClassificationRequest>(kClassificationFields, list);
   append_fields(sampling_fields(), list);
   return list;
 }

@@ -24,7 +24,7 @@ void read_num_probabilities(const FieldValue& value, CompletionRequest& target) 
   target.as_probabilities = true;
 }
 
-constexpr FieldDef<CompletionRequest> kFields[] = {
+constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
     {.name = "prompt",
      .type = kPrompts,
      .is_required = true,
@@ -72,7 +72,7 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   reader.read(common_fields(), request.common);
   reader.read(sampling_fields(), request.sampling);
   reader.read(generation_fields(), request.generation);
-  reader.read<CompletionRequest>(kFields, request);
+  reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();
   check_stream_fields(request.generation.streaming);
   check_logprob_fields(request.generation, request.logprobs.has_value());
@@ -90,7 +90,7 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
 FieldList completion_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
-  append_fields<CompletionRequest>(kFields, list);
+  append_fields<CompletionRequest>(kCompletionFields, list);
   append_fields(generation_fields(), list);
   append_fields(sampling_fields(), list);
   return list;

@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-constexpr FieldDef<ScoreRequest> kFields[] = {
+constexpr FieldDef<ScoreRequest> kScoreFields[] = {
     {.name = "input",
      .type = kInputs,
      .is_required = true,
@@ -49,7 +49,7 @@ ScoreRequest parse_score_request(const Json& body, const RequestTerms& terms) {
   ScoreRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
-  reader.read<ScoreRequest>(kFields, request);
+  reader.read<ScoreRequest>(kScoreFields, request);
   reader.finish();
   return request;
 }
@@ -57,7 +57,7 @@ ScoreRequest parse_score_request(const Json& body, const RequestTerms& terms) {
 FieldList score_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
-  append_fields<ScoreRequest>(kFields, list);
+  append_fields<ScoreRequest>(kScoreFields, list);
   return list;
 }
 

@@ -59,7 +59,7 @@ constexpr FieldDef<DetokenizeRequest> kDetokenizeFields[] = {
      .read = [](const FieldValue& v, DetokenizeRequest& t) { t.tokens = v.token_ids(); }},
 };
 
-constexpr FieldDef<ChatInput> kChatFields[] = {
+constexpr FieldDef<ChatInput> kConversationFields[] = {
     {.name = "messages",
      .type = kMessages,
      .help = "The conversation.",
@@ -100,7 +100,7 @@ TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& ter
   request.add_special_tokens = body.find_value("prompt") != nullptr;
   reader.read<TokenizeRequest>(kTokenizeFields, request);
   ChatInput input;
-  reader.read<ChatInput>(kChatFields, input);
+  reader.read<ChatInput>(kConversationFields, input);
   reader.finish();
   check_continuation(input);
   int num_inputs = 0;
@@ -130,7 +130,7 @@ TemplateRequest parse_template_request(const Json& body, const RequestTerms& ter
   TemplateRequest request;
   RequestReader reader(body, terms);
   reader.read<TemplateRequest>(kTemplateFields, request);
-  reader.read<ChatInput>(kChatFields, request.input);
+  reader.read<ChatInput>(kConversationFields, request.input);
   reader.finish();
   reader.require("messages");
   check_continuation(request.input);
@@ -140,7 +140,7 @@ TemplateRequest parse_template_request(const Json& body, const RequestTerms& ter
 FieldList tokenize_request_fields() {
   FieldList list;
   append_fields<TokenizeRequest>(kTokenizeFields, list);
-  append_fields<ChatInput>(kChatFields, list);
+  append_fields<ChatInput>(kConversationFields, list);
   return list;
 }
 
@@ -152,7 +152,7 @@ FieldList detokenize_request_fields() {
 
 FieldList template_request_fields() {
   FieldList list = list_fields<TemplateRequest>(kTemplateFields);
-  append_fields<ChatInput>(kChatFields, list);
+  append_fields<ChatInput>(kConversationFields, list);
   for (FieldInfo& field : list) field.is_required = field.name == "messages";
   return list;
 }

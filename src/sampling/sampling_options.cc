@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxBiasEntries = 1024;
 constexpr size_t kMaxLogprobIds = 128;
-constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr float kForbiddingBias = -std::numeric_limits<float>::infinity();
 constexpr int32_t kMaxTopLogprobs = 20;
 
 // NaN is in no range.
@@ -41,7 +41,7 @@ void check_logit_bias(std::span<const std::pair<int32_t, float>> entries, int64_
           ErrorCode::invalid,
           fmt::format("logit_bias: found token id {}, expected one in [0, {})", id, vocab_size));
     }
-    if (!std::isfinite(bias) && bias != kNever) {
+    if (!std::isfinite(bias) && bias != kForbiddingBias) {
       throw Error(
           ErrorCode::invalid,
           fmt::format("logit_bias[{}]: found {}, expected a finite number or -inf", id, bias));

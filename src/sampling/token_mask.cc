@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr float kMaskedLogit = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
@@ -28,17 +28,17 @@ void TokenMask::apply(std::span<float> logits, std::span<const int32_t> output) 
              "token id out of the vocabulary");
     auto next = logits.begin();
     for (const int32_t id : allowed_) {
-      std::fill(next, logits.begin() + id, kNever);
+      std::fill(next, logits.begin() + id, kMaskedLogit);
       next = logits.begin() + id + 1;
     }
-    std::fill(next, logits.end(), kNever);
+    std::fill(next, logits.end(), kMaskedLogit);
   }
   for (const auto& sequence : banned_) {
     const std::span<const int32_t> begin(sequence.data(), sequence.size() - 1);
     const auto last = static_cast<size_t>(sequence.back());
     if (begin.size() > output.size() || last >= logits.size()) continue;
     const auto tail = output.last(begin.size());
-    if (std::equal(begin.begin(), begin.end(), tail.begin())) logits[last] = kNever;
+    if (std::equal(begin.begin(), begin.end(), tail.begin())) logits[last] = kMaskedLogit;
   }
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "base/divide_up.h"
 #include "base/error.h"
 
 namespace paceline {
 namespace {
-
-int64_t ceil_divide(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 class Planner {
  public:
@@ -168,7 +167,7 @@ int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
   int64_t count = std::min({one.num_tokens - one.prefix_length, budget, limits_.max_slice});
   const auto needed = [&](size_t g, int64_t slice_end) {
     const int64_t length = length_in(g, one.num_tokens, slice_end);
-    return ceil_divide(length, limits_.block_size) - one.prefix_length / limits_.block_size +
+    return divide_up(length, limits_.block_size) - one.prefix_length / limits_.block_size +
            one.prefix_revived[g];
   };
   for (size_t g = 0; g < view_.groups.size(); ++g) {
@@ -229,7 +228,7 @@ void Planner::run() {
 
 int64_t blocks_to_grow(const SchedBlocks& held, int64_t length, int64_t block_size) {
   if (length <= held.length) return 0;
-  const int64_t more = ceil_divide(length, block_size) - static_cast<int64_t>(held.table.size());
+  const int64_t more = divide_up(length, block_size) - static_cast<int64_t>(held.table.size());
   return std::max<int64_t>(0, more) + (held.copies_last ? 1 : 0);
 }
 

@@ -124,6 +124,11 @@ int64_t Tensor::num_elements() const {
   return product;
 }
 
+std::span<const std::byte> Tensor::bytes() const {
+  PL_CHECK(is_contiguous(), "bytes of a tensor of shape " + to_string(shape_) + " with gaps");
+  return {static_cast<const std::byte*>(elements_), size_bytes()};
+}
+
 bool Tensor::is_contiguous() const {
   if (empty()) return true;
   int64_t expected = 1;

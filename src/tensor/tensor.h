@@ -61,6 +61,8 @@ class Tensor {
   }
   int64_t num_elements() const;
   size_t size_bytes() const { return static_cast<size_t>(num_elements()) * dtype_bytes(dtype_); }
+  // The memory of a contiguous tensor.
+  std::span<const std::byte> bytes() const;
   bool is_contiguous() const;
   bool empty() const { return num_elements() == 0; }
 

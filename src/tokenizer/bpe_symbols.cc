@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kBlockSize = 256;
+constexpr size_t kCodePointBlock = 256;
 
 size_t character_size(char lead) {
   const auto byte = static_cast<uint8_t>(lead);
@@ -59,17 +59,17 @@ BpeSymbols::BpeSymbols(const Vocabulary& vocabulary, const BpeOptions& options,
 }
 
 void BpeSymbols::index_code_points() {
-  code_points_.assign(kBlockSize, -1);
+  code_points_.assign(kCodePointBlock, -1);
   for (size_t i = 0; i < vocabulary_.id_limit(); ++i) {
     const std::string_view text = vocabulary_.text(static_cast<TokenId>(i));
     if (text.empty() || text.size() != character_size(text.front())) continue;
     const char32_t code_point = decode_utf8(text).code_point;
-    uint16_t& block = block_of_[code_point / kBlockSize];
+    uint16_t& block = block_of_[code_point / kCodePointBlock];
     if (block == 0) {
-      block = static_cast<uint16_t>(code_points_.size() / kBlockSize);
-      code_points_.resize(code_points_.size() + kBlockSize, -1);
+      block = static_cast<uint16_t>(code_points_.size() / kCodePointBlock);
+      code_points_.resize(code_points_.size() + kCodePointBlock, -1);
     }
-    code_points_[block * kBlockSize + code_point % kBlockSize] = static_cast<TokenId>(i);
+    code_points_[block * kCodePointBlock + code_point % kCodePointBlock] = static_cast<TokenId>(i);
   }
 }
 
@@ -88,8 +88,8 @@ TokenId BpeSymbols::find(std::string_view character, bool first, bool last) cons
   }
   if (characters_ == Characters::bytes) return bytes_[static_cast<uint8_t>(character.front())];
   const char32_t code_point = decode_utf8(character).code_point;
-  const size_t block = block_of_[code_point / kBlockSize];
-  return code_points_[block * kBlockSize + code_point % kBlockSize];
+  const size_t block = block_of_[code_point / kCodePointBlock];
+  return code_points_[block * kCodePointBlock + code_point % kCodePointBlock];
 }
 
 bool BpeSymbols::code_points_stand_alone() const {

@@ -54,9 +54,9 @@ std::unique_ptr<TokenStep> make_byte_level_step();
 std::unique_ptr<TokenStep> make_space_step();
 
 // One text going through a text step.
-class TextStream {
+class TextStepStream {
  public:
-  virtual ~TextStream() = default;
+  virtual ~TextStepStream() = default;
   // Appends what is sure of the changed text.
   virtual void push(std::string_view text, std::string& out) = 0;
   // And the rest of it.
@@ -67,7 +67,7 @@ class TextStream {
 class TextStep {
  public:
   virtual ~TextStep() = default;
-  virtual std::unique_ptr<TextStream> begin_text() const = 0;
+  virtual std::unique_ptr<TextStepStream> begin_text() const = 0;
 };
 
 // `Replace` of a string; holds back what may be the beginning of one.

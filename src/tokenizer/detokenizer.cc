@@ -30,7 +30,7 @@ struct IncrementalDetokenizer::State {
   DecodeOptions options;
   TokenJoiner joiner;
   std::string pending = {};  // joined bytes that begin a character
-  std::vector<std::unique_ptr<TextStream>> streams;
+  std::vector<std::unique_ptr<TextStepStream>> streams;
 };
 
 IncrementalDetokenizer::IncrementalDetokenizer(const Tokenizer& tokenizer, DecodeOptions options)

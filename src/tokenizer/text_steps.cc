@@ -14,7 +14,7 @@ size_t overlap(std::string_view text, std::string_view string) {
   return size;
 }
 
-class ReplaceStringStream final : public TextStream {
+class ReplaceStringStream final : public TextStepStream {
  public:
   ReplaceStringStream(std::string_view string, std::string_view content)
       : string_(string), content_(content) {}
@@ -48,7 +48,7 @@ class ReplaceString final : public TextStep {
  public:
   ReplaceString(std::string_view string, std::string_view content)
       : string_(string), content_(content) {}
-  std::unique_ptr<TextStream> begin_text() const override {
+  std::unique_ptr<TextStepStream> begin_text() const override {
     return std::make_unique<ReplaceStringStream>(string_, content_);
   }
 
@@ -57,7 +57,7 @@ class ReplaceString final : public TextStep {
   std::string content_;
 };
 
-class TokenStepStream final : public TextStream {
+class TokenStepStream final : public TextStepStream {
  public:
   explicit TokenStepStream(const TokenStep& step) : step_(step) {}
   void push(std::string_view text, std::string&) override { held_.append(text); }
@@ -75,7 +75,7 @@ class TokenStepStream final : public TextStream {
 class WholeText final : public TextStep {
  public:
   explicit WholeText(std::unique_ptr<TokenStep> step) : step_(std::move(step)) {}
-  std::unique_ptr<TextStream> begin_text() const override {
+  std::unique_ptr<TextStepStream> begin_text() const override {
     return std::make_unique<TokenStepStream>(*step_);
   }
 
@@ -83,7 +83,7 @@ class WholeText final : public TextStep {
   std::unique_ptr<TokenStep> step_;
 };
 
-class StripStream final : public TextStream {
+class StripStream final : public TextStepStream {
  public:
   StripStream(std::string_view character, StripCounts counts)
       : character_(character), stop_(counts.stop), start_left_(counts.start) {}
@@ -120,7 +120,7 @@ class StripText final : public TextStep {
  public:
   StripText(std::string_view character, StripCounts counts)
       : character_(character), counts_(counts) {}
-  std::unique_ptr<TextStream> begin_text() const override {
+  std::unique_ptr<TextStepStream> begin_text() const override {
     return std::make_unique<StripStream>(character_, counts_);
   }
 

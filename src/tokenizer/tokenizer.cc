@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{256} << 20;
+constexpr size_t kMaxTokenizerBytes = size_t{256} << 20;
 
 }  // namespace
 
@@ -25,16 +25,16 @@ Tokenizer Tokenizer::load(const std::filesystem::path& directory) {
 Tokenizer Tokenizer::load(const ModelFiles& files) {
   constexpr std::string_view kName = "tokenizer.json";
   const std::string where = files.where(kName);
-  TokenizerFile content = read_tokenizer_file(files.read(kName, kMaxFileBytes), where);
+  TokenizerFile content = read_tokenizer_file(files.read(kName, kMaxTokenizerBytes), where);
   const TokenizerConfig config = read_tokenizer_config(files);
   add_missing_tokens(config, content);
   return Tokenizer(std::make_unique<State>(std::move(content), config, where));
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view where) {
-  if (json.size() > kMaxFileBytes) {
+  if (json.size() > kMaxTokenizerBytes) {
     throw Error(ErrorCode::invalid, fmt::format("{}: {} bytes, at most {} are read", where,
-                                                json.size(), kMaxFileBytes));
+                                                json.size(), kMaxTokenizerBytes));
   }
   return Tokenizer(std::make_unique<State>(read_tokenizer_file(std::string(json), where),
                                            TokenizerConfig{}, where));

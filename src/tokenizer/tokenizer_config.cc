@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{64} << 20;
+constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
 
 // transformers writes "no limit" as 1000000000000000019884624838656, which JSON allows and parsers
 // of 64-bit integers refuse: such a number becomes a floating-point one.
@@ -171,7 +171,7 @@ TokenizerConfig read_tokenizer_config(const ModelFiles& files) {
   TokenizerConfig config;
   const auto read = [&](const char* name, auto read_file) {
     if (!files.contains(name)) return;
-    read_file(files.read(name, kMaxFileBytes), files.where(name), config);
+    read_file(files.read(name, kMaxTokenizerConfigBytes), files.where(name), config);
   };
   read("tokenizer_config.json", read_tokenizer_config_file);
   if (config.added_tokens.empty()) {

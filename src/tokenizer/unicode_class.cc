@@ -8,8 +8,8 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kBlockSize = 256;
-using Block = std::array<uint16_t, kBlockSize>;
+constexpr size_t kClassBlock = 256;
+using Block = std::array<uint16_t, kClassBlock>;
 
 }  // namespace
 
@@ -22,8 +22,8 @@ UnicodeClassTable::UnicodeClassTable() {
   std::map<Block, uint16_t> known;
   size_t range = 0;
   for (size_t index = 0; index < block_of_.size(); ++index) {
-    const size_t first = index * kBlockSize;
-    const size_t last = first + kBlockSize - 1;
+    const size_t first = index * kClassBlock;
+    const size_t last = first + kClassBlock - 1;
     Block block{};
     for (; range < kNumUnicodeRanges && kUnicodeRanges[range].first <= last; ++range) {
       const UnicodeRange& run = kUnicodeRanges[range];

@@ -172,7 +172,7 @@ uint64_t read_alignment(GgufCursor& cursor, const GgufMetadata& metadata) {
 }
 
 // A tensor as the file lists it; its bytes are found once the end of the list is known.
-struct TensorClaim {
+struct GgufTensorClaim {
   GgufTensorInfo tensor;
   uint64_t offset = 0;  // from the start of the data
   uint64_t num_bytes = 0;
@@ -223,8 +223,8 @@ uint64_t needed_bytes(const GgufCursor& cursor, const Extents& extents,
   return *bytes;
 }
 
-TensorClaim read_claim(GgufCursor& cursor, uint64_t alignment) {
-  TensorClaim claim;
+GgufTensorClaim read_gguf_claim(GgufCursor& cursor, uint64_t alignment) {
+  GgufTensorClaim claim;
   GgufTensorInfo& tensor = claim.tensor;
   tensor.name = cursor.text(kMaxGgufNameBytes, "a name");
   cursor.set_subject("tensor " + quoted_name(tensor.name));
@@ -242,8 +242,8 @@ TensorClaim read_claim(GgufCursor& cursor, uint64_t alignment) {
 
 // Each inside the data, none inside another.
 void place_tensors(GgufCursor& cursor, std::span<const std::byte> data,
-                   std::vector<TensorClaim>& claims) {
-  std::ranges::sort(claims, {}, &TensorClaim::offset);
+                   std::vector<GgufTensorClaim>& claims) {
+  std::ranges::sort(claims, {}, &GgufTensorClaim::offset);
   uint64_t used = 0;
   const std::string* before = nullptr;
   for (auto& [tensor, offset, num_bytes] : claims) {
@@ -262,10 +262,11 @@ void place_tensors(GgufCursor& cursor, std::span<const std::byte> data,
   }
 }
 
-std::vector<GgufTensorInfo> sorted_by_name(GgufCursor& cursor, std::vector<TensorClaim> claims) {
+std::vector<GgufTensorInfo> sorted_by_name(GgufCursor& cursor,
+                                           std::vector<GgufTensorClaim> claims) {
   std::vector<GgufTensorInfo> tensors;
   tensors.reserve(claims.size());
-  for (TensorClaim& claim : claims) tensors.push_back(std::move(claim.tensor));
+  for (GgufTensorClaim& claim : claims) tensors.push_back(std::move(claim.tensor));
   std::ranges::sort(tensors, {}, &GgufTensorInfo::name);
   const auto twice = std::ranges::adjacent_find(tensors, {}, &GgufTensorInfo::name);
   if (twice != tensors.end()) {
@@ -285,10 +286,10 @@ GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where)
   GgufContents contents;
   contents.metadata = read_metadata(cursor, file, counts.num_keys, where);
   const uint64_t alignment = read_alignment(cursor, contents.metadata);
-  std::vector<TensorClaim> claims;
+  std::vector<GgufTensorClaim> claims;
   for (uint64_t i = 0; i < counts.num_tensors; ++i) {
     cursor.set_subject(fmt::format("tensor {} of {}", i + 1, counts.num_tensors));
-    claims.push_back(read_claim(cursor, alignment));
+    claims.push_back(read_gguf_claim(cursor, alignment));
   }
   // No overflow: the position is within kMaxGgufMetadataBytes.
   const uint64_t data_begin = (cursor.position() + alignment - 1) / alignment * alignment;

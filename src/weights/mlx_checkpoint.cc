@@ -22,7 +22,7 @@ const CheckpointEntry* find_in(const std::vector<CheckpointEntry>& entries, std:
 }
 
 // The packed weight that a message is about, with what config.json says of it.
-struct Place {
+struct TensorSource {
   std::string origin;
   std::string_view weight;
   AffineFormat format = {};
@@ -37,7 +37,7 @@ struct Place {
 };
 
 // Of a row of packed words, from the words alone.
-int64_t row_length_of(const CheckpointEntry& weight, const Place& place) {
+int64_t row_length_of(const CheckpointEntry& weight, const TensorSource& place) {
   const Extents& shape = weight.shape;
   if (shape.rank() != 2 || shape[0] == 0 || shape[1] == 0) {
     place.corrupt(weight.name, fmt::format("packed words of shape {}, expected [rows, words]",
@@ -53,7 +53,7 @@ int64_t row_length_of(const CheckpointEntry& weight, const Place& place) {
 }
 
 void check_part(const CheckpointEntry* part, const std::string& name, const Extents& expected,
-                const Place& place) {
+                const TensorSource& place) {
   if (part == nullptr) {
     place.corrupt(name,
                   fmt::format("is missing, and the packed {} needs it", quoted_name(place.weight)));
@@ -81,7 +81,7 @@ MlxCheckpoint::MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantiza
     const auto* const scales = find_in(source.entries(), module + ".scales");
     if (entry.dtype != DType::u32) {
       if (scales == nullptr) continue;
-      Place{origin(), entry.name}.corrupt(
+      TensorSource{origin(), entry.name}.corrupt(
           entry.name, fmt::format("holds {}, expected packed uint32 beside {}",
                                   dtype_name(entry.dtype), quoted_name(scales->name)));
     }
@@ -96,7 +96,7 @@ MlxCheckpoint::MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantiza
 MlxCheckpoint::Matrix MlxCheckpoint::matrix_of(const CheckpointEntry& weight,
                                                const std::string& module,
                                                const MlxQuantization& quantization) const {
-  Place place{.origin = origin(), .weight = weight.name};
+  TensorSource place{.origin = origin(), .weight = weight.name};
   const auto format = quantization.format_of(module);
   if (!format) {
     place.corrupt(weight.name, "holds packed uint32, but config.json says it isn't quantised");

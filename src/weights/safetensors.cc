@@ -34,7 +34,7 @@ struct TensorClaim {
 };
 
 // The file and the tensor or field that a message is about.
-struct Place {
+struct TensorPlace {
   std::string_view file;
   std::string subject;
 
@@ -56,7 +56,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 
 // The header's JSON, without its length.
 std::span<const std::byte> header_bytes(std::span<const std::byte> file, std::string_view where) {
-  const Place place{where, "header length"};
+  const TensorPlace place{where, "header length"};
   if (as_text(file).starts_with("version https://git-lfs")) {
     throw Error(
         ErrorCode::corrupt,
@@ -77,13 +77,13 @@ std::span<const std::byte> header_bytes(std::span<const std::byte> file, std::st
   }
   const auto header = rest.first(static_cast<size_t>(length));
   if (!as_text(header).starts_with('{')) {
-    Place{where, "header"}.corrupt("doesn't begin with `{`; not a safetensors file?");
+    TensorPlace{where, "header"}.corrupt("doesn't begin with `{`; not a safetensors file?");
   }
   return header;
 }
 
 void check_metadata(const dom::element& element, std::string_view where) {
-  const Place place{where, "header: " + std::string(kMetadataKey)};
+  const TensorPlace place{where, "header: " + std::string(kMetadataKey)};
   dom::object object;
   if (element.get(object) != simdjson::SUCCESS) {
     place.corrupt(fmt::format("expected an object, found {}", dom_kind(element)));
@@ -97,7 +97,7 @@ void check_metadata(const dom::element& element, std::string_view where) {
   }
 }
 
-DType read_dtype(const dom::element& element, const Place& place) {
+DType read_dtype(const dom::element& element, const TensorPlace& place) {
   std::string_view name;
   if (element.get(name) != simdjson::SUCCESS) {
     place.corrupt(fmt::format("dtype: expected a string, found {}", dom_kind(element)));
@@ -116,7 +116,7 @@ DType read_dtype(const dom::element& element, const Place& place) {
 // Fills `values` from an array of unsigned integers; nothing when it has more than fit. Returns how
 // many there were.
 std::optional<size_t> read_unsigned(const dom::element& element, std::span<uint64_t> values,
-                                    std::string_view field, const Place& place) {
+                                    std::string_view field, const TensorPlace& place) {
   dom::array array;
   if (element.get(array) != simdjson::SUCCESS) {
     place.corrupt(fmt::format("{}: expected an array, found {}", field, dom_kind(element)));
@@ -133,7 +133,7 @@ std::optional<size_t> read_unsigned(const dom::element& element, std::span<uint6
   return count;
 }
 
-Extents read_shape(const dom::element& element, const Place& place) {
+Extents read_shape(const dom::element& element, const TensorPlace& place) {
   std::array<uint64_t, kMaxRank> sizes{};
   const auto rank = read_unsigned(element, sizes, "shape", place);
   if (!rank) {
@@ -151,7 +151,7 @@ Extents read_shape(const dom::element& element, const Place& place) {
 
 // The bytes of a tensor. Empty dimensions count as one in the check for overflow, so that the
 // strides of an empty tensor can be computed too.
-uint64_t needed_bytes(const TensorClaim& claim, const Place& place) {
+uint64_t needed_bytes(const TensorClaim& claim, const TensorPlace& place) {
   std::array<uint64_t, kMaxRank + 1> factors{};
   factors.fill(1);
   bool empty = false;
@@ -174,7 +174,7 @@ struct TensorFields {
   std::optional<dom::element> dtype, shape, data_offsets;
 };
 
-TensorFields read_fields(const dom::element& element, const Place& place) {
+TensorFields read_fields(const dom::element& element, const TensorPlace& place) {
   dom::object object;
   if (element.get(object) != simdjson::SUCCESS) {
     place.corrupt(fmt::format("expected an object, found {}", dom_kind(element)));
@@ -195,12 +195,12 @@ TensorFields read_fields(const dom::element& element, const Place& place) {
   return fields;
 }
 
-Place tensor_place(std::string_view where, std::string_view name) {
+TensorPlace tensor_place(std::string_view where, std::string_view name) {
   return {where, "tensor " + quoted_name(name)};
 }
 
 TensorClaim read_claim(const DomMember& member, std::string_view where) {
-  const Place place = tensor_place(where, member.key);
+  const TensorPlace place = tensor_place(where, member.key);
   const TensorFields fields = read_fields(member.value, place);
   TensorClaim claim;
   claim.name = member.key;
@@ -237,7 +237,7 @@ void check_layout(const std::vector<TensorClaim>& claims, uint64_t data_bytes,
   std::string before = "the start of the data";
   for (const size_t index : order) {
     const TensorClaim& claim = claims[index];
-    const Place place = tensor_place(where, claim.name);
+    const TensorPlace place = tensor_place(where, claim.name);
     if (claim.end > data_bytes) {
       place.corrupt(
           fmt::format("data_offsets: [{}, {}] pass the file's {} bytes of data; it is truncated",
@@ -256,7 +256,7 @@ void check_layout(const std::vector<TensorClaim>& claims, uint64_t data_bytes,
     before = place.subject;
   }
   if (covered != data_bytes) {
-    Place{where, "data"}.corrupt(
+    TensorPlace{where, "data"}.corrupt(
         fmt::format("{} bytes after {} belong to no tensor", data_bytes - covered, before));
   }
 }

@@ -21,7 +21,7 @@ OptionValue read(std::string_view option, std::string_view json) {
 }
 
 template <class Call>
-std::string message_of(Call&& call) {
+std::string error_message_of(Call&& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -60,9 +60,9 @@ TEST(ParseOptionValue, TypesHaveShortNames) {
     }
   }
   EXPECT_EQ(std::get<std::string>(parse("activations", {"bf16"})), "bfloat16");
-  EXPECT_EQ(message_of([] { parse("activations", {"f16"}); }),
+  EXPECT_EQ(error_message_of([] { parse("activations", {"f16"}); }),
             "--activations: found \"f16\", expected one of auto, int8, bfloat16, plain");
-  EXPECT_THAT(message_of([] { parse("dtype", {"i32"}); }), HasSubstr("found \"i32\""));
+  EXPECT_THAT(error_message_of([] { parse("dtype", {"i32"}); }), HasSubstr("found \"i32\""));
 }
 
 TEST(ParseOptionValue, ReadsLists) {
@@ -77,14 +77,14 @@ TEST(ParseOptionValue, ReadsLists) {
   EXPECT_EQ(std::get<Texts>(parse("formats", {"bfloat16,f32"})), Texts({"bf16", "f32"}));
   EXPECT_EQ(std::get<Texts>(read("formats", R"(["float16"])")), Texts({"f16"}));
   EXPECT_EQ(
-      message_of([] { parse("prompt-tokens", {"128,,512"}); }),
+      error_message_of([] { parse("prompt-tokens", {"128,,512"}); }),
       "--prompt-tokens: found \"\", expected integers from 1 to 1000000, separated by commas");
-  EXPECT_EQ(message_of([] { parse("sequences", {"8,2000"}); }),
+  EXPECT_EQ(error_message_of([] { parse("sequences", {"8,2000"}); }),
             "--sequences: found \"2000\", expected integers from 1 to 1024, separated by commas");
-  EXPECT_EQ(message_of([] { parse("formats", {"bf16,q5"}); }),
+  EXPECT_EQ(error_message_of([] { parse("formats", {"bf16,q5"}); }),
             "--formats: found \"q5\", expected one of f32, f16, bf16, q8, q4; did you mean q8?");
   EXPECT_EQ(
-      message_of([] { read("contexts", "[1, \"x\"]"); }),
+      error_message_of([] { read("contexts", "[1, \"x\"]"); }),
       "contexts[1]: found a string, expected integers from 1 to 1000000, separated by commas");
 }
 
@@ -93,29 +93,29 @@ TEST(ParseOptionValue, TheLastOfSeveralCounts) {
 }
 
 TEST(ParseOptionValue, ErrorsNameFlagValueAndRange) {
-  EXPECT_EQ(message_of([] { parse("top-p", {"3"}); }),
+  EXPECT_EQ(error_message_of([] { parse("top-p", {"3"}); }),
             "--top-p: found \"3\", expected a number above 0 and at most 1");
-  EXPECT_EQ(message_of([] { parse("top-p", {"0"}); }),
+  EXPECT_EQ(error_message_of([] { parse("top-p", {"0"}); }),
             "--top-p: found \"0\", expected a number above 0 and at most 1");
-  EXPECT_EQ(message_of([] { parse("temperature", {"nan"}); }),
+  EXPECT_EQ(error_message_of([] { parse("temperature", {"nan"}); }),
             "--temperature: found \"nan\", expected a number from 0 to 2");
-  EXPECT_EQ(message_of([] { parse("logprobs", {"21"}); }),
+  EXPECT_EQ(error_message_of([] { parse("logprobs", {"21"}); }),
             "--logprobs: found \"21\", expected an integer from 0 to 20");
-  EXPECT_EQ(message_of([] { parse("logprobs", {"1.5"}); }),
+  EXPECT_EQ(error_message_of([] { parse("logprobs", {"1.5"}); }),
             "--logprobs: found \"1.5\", expected an integer from 0 to 20");
-  EXPECT_EQ(message_of([] { parse("repetition-penalty", {"0"}); }),
+  EXPECT_EQ(error_message_of([] { parse("repetition-penalty", {"0"}); }),
             "--repetition-penalty: found \"0\", expected a number above 0");
-  EXPECT_EQ(message_of([] { parse("dtype", {"bfloat"}); }),
+  EXPECT_EQ(error_message_of([] { parse("dtype", {"bfloat"}); }),
             "--dtype: found \"bfloat\", expected one of auto, bfloat16, float16, float32; did you "
             "mean bfloat16?");
-  EXPECT_EQ(message_of([] { parse("seed", {"-1"}); }),
+  EXPECT_EQ(error_message_of([] { parse("seed", {"-1"}); }),
             "--seed: found \"-1\", expected an integer from 0 to 2^64 - 1");
-  EXPECT_THAT(message_of([] { parse("ignore-eos", {"maybe"}); }),
+  EXPECT_THAT(error_message_of([] { parse("ignore-eos", {"maybe"}); }),
               HasSubstr("expected true or false"));
-  EXPECT_THAT(message_of([] { parse("logit-bias", {"5"}); }), HasSubstr("expected ID=VALUE"));
-  EXPECT_THAT(message_of([] { parse("logit-bias", {"5=inf"}); }), HasSubstr("finite"));
-  EXPECT_THAT(message_of([] { parse("stop-token-ids", {"1,-2"}); }), HasSubstr("\"-2\""));
-  EXPECT_THAT(message_of([] { parse("max-tokens", {std::string(1000, '9')}); }),
+  EXPECT_THAT(error_message_of([] { parse("logit-bias", {"5"}); }), HasSubstr("expected ID=VALUE"));
+  EXPECT_THAT(error_message_of([] { parse("logit-bias", {"5=inf"}); }), HasSubstr("finite"));
+  EXPECT_THAT(error_message_of([] { parse("stop-token-ids", {"1,-2"}); }), HasSubstr("\"-2\""));
+  EXPECT_THAT(error_message_of([] { parse("max-tokens", {std::string(1000, '9')}); }),
               HasSubstr("...\""));
 }
 
@@ -140,19 +140,19 @@ TEST(ReadOptionValue, ReadsEachKind) {
 }
 
 TEST(ReadOptionValue, TypeErrorsNameTheField) {
-  EXPECT_EQ(message_of([] { read("max-tokens", "\"5\""); }),
+  EXPECT_EQ(error_message_of([] { read("max-tokens", "\"5\""); }),
             "max-tokens: found a string, expected an integer from 0 to 2147483647");
-  EXPECT_EQ(message_of([] { read("temperature", "true"); }),
+  EXPECT_EQ(error_message_of([] { read("temperature", "true"); }),
             "temperature: found a boolean, expected a number from 0 to 2");
-  EXPECT_EQ(message_of([] { read("temperature", "7"); }),
+  EXPECT_EQ(error_message_of([] { read("temperature", "7"); }),
             "temperature: found 7, expected a number from 0 to 2");
-  EXPECT_EQ(message_of([] { read("stop", "5"); }),
+  EXPECT_EQ(error_message_of([] { read("stop", "5"); }),
             "stop: found an integer, expected a string or an array of strings");
-  EXPECT_THAT(message_of([] { read("stop", "[\"a\", 5]"); }), HasSubstr("stop[1]"));
-  EXPECT_THAT(message_of([] { read("stop-token-ids", "[1, 4294967296]"); }),
+  EXPECT_THAT(error_message_of([] { read("stop", "[\"a\", 5]"); }), HasSubstr("stop[1]"));
+  EXPECT_THAT(error_message_of([] { read("stop-token-ids", "[1, 4294967296]"); }),
               HasSubstr("stop-token-ids[1]: found 4294967296"));
-  EXPECT_THAT(message_of([] { read("logit-bias", R"({"x": 1})"); }), HasSubstr("\"x\""));
-  EXPECT_THAT(message_of([] { read("seed", "-1"); }), HasSubstr("seed"));
+  EXPECT_THAT(error_message_of([] { read("logit-bias", R"({"x": 1})"); }), HasSubstr("\"x\""));
+  EXPECT_THAT(error_message_of([] { read("seed", "-1"); }), HasSubstr("seed"));
 }
 
 TEST(ParseBytes, KnowsUnits) {

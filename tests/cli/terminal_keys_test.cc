@@ -67,7 +67,7 @@ TEST_F(TerminalKeysTest, waking_ends_the_wait_and_the_input_goes_on_later) {
   ASSERT_EQ(write(wake_[1], "!", 1), 1);
   EXPECT_FALSE(keys.next().has_value());
   char taken = 0;
-  ASSERT_EQ(read(wake_[0], &taken, 1), 1);
+  ASSERT_EQ(::read(wake_[0], &taken, 1), 1);
   send("q");
   EXPECT_EQ(keys.next(), L'q');
 }

@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "tensor/memory.h"
+#include "tests/kernels/chosen_isa.h"
 
 namespace paceline {
 
@@ -44,8 +45,7 @@ inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
 }
 
 #define PL_TEST_EVERY_ISA(suite) \
-  INSTANTIATE_TEST_SUITE_P(      \
-      , suite, testing::ValuesIn(available_isas().begin(), available_isas().end()), isa_test_name)
+  INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(isas_to_run()), isa_test_name)
 
 // Empty when the bits are equal, else where they first differ.
 inline std::string first_difference(const std::vector<float>& a, const std::vector<float>& b) {

@@ -11,17 +11,17 @@
 namespace paceline {
 namespace {
 
-constexpr uint64_t kSeed = 20240611;
+constexpr uint64_t kCaseSeed = 20240611;
 constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i8};
 const WeightType kBf16 = {"bfloat16", DType::bf16, {}};
 
 // Inputs [rows, width] and an output like them, for ops that take a row to a row.
 struct Rows {
   Rows(Memory& memory, int64_t rows, int64_t width, float size)
-      : x(random_tensor(memory, DType::f32, {rows, width}, kSeed, size)),
-        y(random_tensor(memory, DType::f32, {rows, width}, kSeed + 1, size)),
-        weight(random_tensor(memory, DType::f32, {width}, kSeed + 2)),
-        bias(random_tensor(memory, DType::f32, {width}, kSeed + 3)),
+      : x(random_tensor(memory, DType::f32, {rows, width}, kCaseSeed, size)),
+        y(random_tensor(memory, DType::f32, {rows, width}, kCaseSeed + 1, size)),
+        weight(random_tensor(memory, DType::f32, {width}, kCaseSeed + 2)),
+        bias(random_tensor(memory, DType::f32, {width}, kCaseSeed + 3)),
         out(allocate_tensor(memory, DType::f32, {rows, width})) {}
 
   OwnedTensor x, y, weight, bias, out;
@@ -112,10 +112,10 @@ OpCase matmul_case(const WeightType& type, int64_t rows, int64_t n, int64_t leas
           .bytes = is_product ? 0.0 : weights,
           .make = [=](ThreadPool& threads, Memory& memory) {
             auto inputs = std::make_shared<MatmulInputs>();
-            inputs->x = random_tensor(memory, DType::f32, {rows, k}, kSeed);
-            inputs->bias = random_tensor(memory, DType::f32, {n}, kSeed + 1);
+            inputs->x = random_tensor(memory, DType::f32, {rows, k}, kCaseSeed);
+            inputs->bias = random_tensor(memory, DType::f32, {n}, kCaseSeed + 1);
             inputs->out = allocate_tensor(memory, DType::f32, {rows, n});
-            inputs->w = random_matrix(memory, threads, type, n, k, kSeed + 2);
+            inputs->w = random_matrix(memory, threads, type, n, k, kCaseSeed + 2);
             const bool has_bias = n % 2 == 1;
             return instance(inputs, [has_bias](Backend& backend, MatmulInputs& in) {
               backend.matmul(in.x.view, in.w, has_bias ? &in.bias.view : nullptr, in.out.view);
@@ -139,10 +139,11 @@ OpCase gated_mlp_case(const WeightType& type, int64_t rows, int64_t hidden, int6
           .bytes = is_product ? 0.0 : weights * type.bytes(),
           .make = [=](ThreadPool& threads, Memory& memory) {
             auto inputs = std::make_shared<GatedMlpInputs>();
-            inputs->x = random_tensor(memory, DType::f32, {rows, hidden}, kSeed, 0.1f);
+            inputs->x = random_tensor(memory, DType::f32, {rows, hidden}, kCaseSeed, 0.1f);
             inputs->out = allocate_tensor(memory, DType::f32, {rows, hidden});
-            inputs->gate_up = random_matrix(memory, threads, type, 2 * width, hidden, kSeed + 1);
-            inputs->down = random_matrix(memory, threads, type, hidden, width, kSeed + 2);
+            inputs->gate_up =
+                random_matrix(memory, threads, type, 2 * width, hidden, kCaseSeed + 1);
+            inputs->down = random_matrix(memory, threads, type, hidden, width, kCaseSeed + 2);
             return instance(inputs, [hidden, width](Backend& backend, GatedMlpInputs& in) {
               backend.gated_mlp({.activation = Activation::silu,
                                  .gate = {&in.gate_up, 0, width},
@@ -162,8 +163,8 @@ OpCase embedding_case(const WeightType& type, int64_t rows, int64_t vocab, int64
           .make = [=](ThreadPool& threads, Memory& memory) {
             auto inputs = std::make_shared<MatmulInputs>();
             inputs->out = allocate_tensor(memory, DType::f32, {rows, hidden});
-            inputs->w = random_matrix(memory, threads, type, vocab, hidden, kSeed);
-            Draws draws(kSeed);
+            inputs->w = random_matrix(memory, threads, type, vocab, hidden, kCaseSeed);
+            Draws draws(kCaseSeed);
             std::vector<int32_t> ids;
             for (int64_t r = 0; r < rows; ++r)
               ids.push_back(static_cast<int32_t>(draws.below(vocab)));
@@ -187,11 +188,11 @@ OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, int64_t half, Ca
           .make = [=](ThreadPool&, Memory& memory) {
             auto inputs = std::make_shared<RopeInputs>();
             const Extents shape = {rows, heads, head_dim};
-            inputs->x = random_tensor(memory, DType::f32, shape, kSeed, 3.0f);
+            inputs->x = random_tensor(memory, DType::f32, shape, kCaseSeed, 3.0f);
             inputs->out = allocate_tensor(memory, DType::f32, shape);
             inputs->inv_freq = allocate_tensor(memory, DType::f32, {half});
             inputs->table = allocate_tensor(memory, DType::f32, {rows, half, 2});
-            Draws draws(kSeed);
+            Draws draws(kCaseSeed);
             for (int64_t i = 0; i < half; ++i) {
               const double exponent = -static_cast<double>(i) / static_cast<double>(half);
               inputs->inv_freq.view.elements<float>()[i] =
@@ -236,7 +237,7 @@ OpCase attention_case(AttentionShape shape, CaseSize size) {
           .bytes = is_decode ? 2.0 * pairs * key_bytes * static_cast<double>(shape.kv_heads) : 0.0,
           .make = [shape](ThreadPool&, Memory& memory) {
             auto op = std::make_shared<AttentionOp>(
-                AttentionOp{AttentionInputs(shape, kSeed, kSeed + 1, memory), {}});
+                AttentionOp{AttentionInputs(shape, kCaseSeed, kCaseSeed + 1, memory), {}});
             op->out = allocate_tensor(memory, DType::f32, op->inputs.q.view.shape());
             return instance(op, [](Backend& backend, AttentionOp& in) {
               backend.attention(in.inputs.q.view, in.inputs.store(), in.inputs.slices,
@@ -254,26 +255,27 @@ struct StoreInputs {
 OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, int64_t block_size,
                   CaseSize size) {
   const int64_t blocks = rows / block_size + 2;
-  return {.name = fmt::format("store_kv {} {}x{}x{} block {}", dtype_name(dtype), rows, heads,
-                              head_dim, block_size),
-          .size = size,
-          .bytes = static_cast<double>(2 * rows * heads * head_dim) *
-                   static_cast<double>(dtype_bytes(dtype) + 4),
-          .make = [=](ThreadPool&, Memory& memory) {
-            auto inputs = std::make_shared<StoreInputs>();
-            inputs->k = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kSeed, 3.0f);
-            inputs->v = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kSeed + 1, 3.0f);
-            inputs->stored = OwnedStore(memory, dtype, blocks, heads, head_dim, block_size);
-            // From the middle of a block on, with a jump in between.
-            for (int64_t r = 0; r < rows; ++r) {
-              inputs->slots.push_back(r + block_size / 2 + (r > rows / 2 ? 1 : 0));
-            }
-            return OpInstance{[inputs](Backend& backend) {
-                                backend.store_kv(inputs->k.view, inputs->v.view, inputs->slots,
-                                                 inputs->stored.view());
-                              },
-                              [inputs] { return inputs->stored.elements(); }, inputs};
-          }};
+  return {
+      .name = fmt::format("store_kv {} {}x{}x{} block {}", dtype_name(dtype), rows, heads, head_dim,
+                          block_size),
+      .size = size,
+      .bytes = static_cast<double>(2 * rows * heads * head_dim) *
+               static_cast<double>(dtype_bytes(dtype) + 4),
+      .make = [=](ThreadPool&, Memory& memory) {
+        auto inputs = std::make_shared<StoreInputs>();
+        inputs->k = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kCaseSeed, 3.0f);
+        inputs->v = random_tensor(memory, DType::f32, {rows, heads, head_dim}, kCaseSeed + 1, 3.0f);
+        inputs->stored = OwnedStore(memory, dtype, blocks, heads, head_dim, block_size);
+        // From the middle of a block on, with a jump in between.
+        for (int64_t r = 0; r < rows; ++r) {
+          inputs->slots.push_back(r + block_size / 2 + (r > rows / 2 ? 1 : 0));
+        }
+        return OpInstance{[inputs](Backend& backend) {
+                            backend.store_kv(inputs->k.view, inputs->v.view, inputs->slots,
+                                             inputs->stored.view());
+                          },
+                          [inputs] { return inputs->stored.elements(); }, inputs};
+      }};
 }
 
 void add_row_cases(std::vector<OpCase>& cases) {

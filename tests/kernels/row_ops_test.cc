@@ -23,9 +23,9 @@ struct Operands {
   Tensor weight, bias;  // [width]
 };
 
-using RowOp = std::function<void(Backend&, const Operands&, const Tensor& out)>;
+using RowOpCall = std::function<void(Backend&, const Operands&, const Tensor& out)>;
 
-std::vector<std::pair<std::string, RowOp>> row_ops() {
+std::vector<std::pair<std::string, RowOpCall>> row_op_calls() {
   const auto gate = [](Activation kind) {
     return [kind](Backend& b, const Operands& in, const Tensor& out) {
       b.gated_activation(kind, in.x, in.y, out);
@@ -63,7 +63,7 @@ class RowOps : public IsaTest {
     const size_t n = owned_.size();
     return {owned_[n - 4].view, owned_[n - 3].view, owned_[n - 2].view, owned_[n - 1].view};
   }
-  std::vector<float> run(const RowOp& op, Backend& backend, const Operands& in) {
+  std::vector<float> run(const RowOpCall& op, Backend& backend, const Operands& in) {
     const OwnedTensor out = allocate_tensor(memory_, DType::f32, in.x.shape());
     op(backend, in, out.view);
     return to_vector(out.view);
@@ -95,7 +95,7 @@ TEST_P(RowOps, RowsTogetherAloneAndOnAnyThreadsGiveTheSameBits) {
   for (const auto& [rows, width] :
        {std::pair{37, 700}, {3, 1}, {2, 20000}, {300, 70}, {1, 130000}}) {
     const Operands all = operands(rows, width);
-    for (const auto& [name, op] : row_ops()) {
+    for (const auto& [name, op] : row_op_calls()) {
       const std::vector<float> expected = run(op, backend(), all);
       for (const auto& other : backends()) EXPECT_SAME_BITS(run(op, *other, all), expected) << name;
       std::vector<float> alone;
@@ -113,7 +113,7 @@ TEST_P(RowOps, RowsTogetherAloneAndOnAnyThreadsGiveTheSameBits) {
 TEST_P(RowOps, StridedAndInPlace) {
   constexpr int64_t kRows = 6, kWidth = 53, kStride = 60;
   const Operands dense = operands(kRows, kWidth);
-  for (const auto& [name, op] : row_ops()) {
+  for (const auto& [name, op] : row_op_calls()) {
     const std::vector<float> expected = run(op, backend(), dense);
     if (name == "log_sum_exp") continue;
     const OwnedTensor wide = allocate_tensor(memory_, DType::f32, {kRows, kStride});

@@ -10,23 +10,23 @@
 namespace paceline {
 namespace {
 
-LoadOptions bundled() {
+LoadOptions chat_model() {
   return {.model = source_path("models/paceline-10m"), .max_num_seqs = 2, .num_threads = 2};
 }
 
-GenerateOptions greedy(int64_t max_tokens) {
+GenerateOptions greedy_chat(int64_t max_tokens) {
   return {.max_tokens = max_tokens, .temperature = 0.0f};
 }
 
 ChatInput hello() { return {.messages = {{"system", "Be brief."}, {"user", "The old house"}}}; }
 
 TEST(Chat, is_the_rendered_prompt_continued_bit_for_bit) {
-  LLM llm = LLM::load(bundled());
+  LLM llm = LLM::load(chat_model());
   const std::string prompt = llm.render(hello());
   EXPECT_EQ(prompt,
             "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nThe old house<|im_end|>\n"
             "<|im_start|>assistant\n");
-  GenerateOptions options = greedy(24);
+  GenerateOptions options = greedy_chat(24);
   options.logprobs = 3;
   options.add_special_tokens = false;
   const Completion expected = llm.generate(prompt, options).completion();
@@ -41,7 +41,7 @@ TEST(Chat, is_the_rendered_prompt_continued_bit_for_bit) {
 }
 
 TEST(Chat, a_message_as_json_is_the_same_message) {
-  LLM llm = LLM::load(bundled());
+  LLM llm = LLM::load(chat_model());
   ChatInput as_json = hello();
   for (ChatMessage& message : as_json.messages) {
     message = {
@@ -53,7 +53,7 @@ TEST(Chat, a_message_as_json_is_the_same_message) {
 }
 
 TEST(Chat, an_answer_ends_with_the_turn_or_the_context) {
-  LoadOptions options = bundled();
+  LoadOptions options = chat_model();
   options.max_model_len = 96;
   LLM llm = LLM::load(options);
   GenerateOptions endless{.temperature = 0.0f, .ignore_eos = true};
@@ -62,11 +62,11 @@ TEST(Chat, an_answer_ends_with_the_turn_or_the_context) {
   EXPECT_EQ(answer.usage.prompt_tokens + answer.usage.completion_tokens, 96);
   ChatInput longer = hello();
   longer.messages[1].content = std::string(2000, 'x');
-  expect_error(ErrorCode::invalid, {"messages", "96"}, [&] { llm.chat(longer, greedy(1)); });
+  expect_error(ErrorCode::invalid, {"messages", "96"}, [&] { llm.chat(longer, greedy_chat(1)); });
 }
 
 TEST(Chat, the_template_can_be_chosen) {
-  LoadOptions options = bundled();
+  LoadOptions options = chat_model();
   options.chat_template = "llama3";
   EXPECT_NE(LLM::load(options).render(hello()).find("<|start_header_id|>user<|end_header_id|>"),
             std::string::npos);
@@ -76,7 +76,7 @@ TEST(Chat, the_template_can_be_chosen) {
 }
 
 TEST(Chat, the_bundled_model_has_nothing_odd) {
-  const LLM llm = LLM::load(bundled());
+  const LLM llm = LLM::load(chat_model());
   EXPECT_EQ(llm.model_info().notes, std::vector<std::string>());
   EXPECT_EQ(llm.model_info().chat_template, "chat_template.jinja");
 }

@@ -69,10 +69,10 @@ const std::map<std::string, Feature>& features() {
   return all;
 }
 
-struct TemporaryDirectory {
+struct PairsDirectory {
   std::filesystem::path path =
       std::filesystem::path(::testing::TempDir()) / ("feature_pairs_" + std::to_string(::getpid()));
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+  ~PairsDirectory() { std::filesystem::remove_all(path); }
 };
 
 const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
@@ -97,7 +97,7 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
        }},
       {"mapped",
        [](LoadOptions& o) {
-         static const TemporaryDirectory directory;
+         static const PairsDirectory directory;
          o.weights_cache = directory.path.string();
          LLM::load(o);
          EXPECT_EQ(LLM::load(o).model_info().weights_cache.outcome,

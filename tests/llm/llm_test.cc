@@ -19,15 +19,15 @@ LoadOptions small(const std::string& name) {
   return {.model = golden(name), .max_num_seqs = 4, .num_threads = 2};
 }
 
-const std::vector<int32_t> kPrompt = {57, 75, 187, 186, 44, 182, 183, 254, 16, 122};
+const std::vector<int32_t> kTokenPrompt = {57, 75, 187, 186, 44, 182, 183, 254, 16, 122};
 
-GenerateOptions greedy(int64_t max_tokens) {
+GenerateOptions greedy_to_the_end(int64_t max_tokens) {
   return {.max_tokens = max_tokens, .temperature = 0.0f, .ignore_eos = true};
 }
 
 TEST(Llm, generates_the_same_tokens_whatever_the_loading_options) {
   LLM llm = LLM::load(small("gemma3_text_pattern2"));
-  const Completion expected = llm.generate(kPrompt, greedy(40)).completion();
+  const Completion expected = llm.generate(kTokenPrompt, greedy_to_the_end(40)).completion();
   EXPECT_EQ(expected.token_ids.size(), 40u);
   EXPECT_EQ(expected.finish_reason, "length");
   EXPECT_FALSE(expected.text.has_value());
@@ -40,7 +40,8 @@ TEST(Llm, generates_the_same_tokens_whatever_the_loading_options) {
       options.block_size = block_size;
       options.num_threads = static_cast<int>(block_size % 3) + 1;
       LLM other = LLM::load(options);
-      EXPECT_EQ(other.generate(kPrompt, greedy(40)).completion().token_ids, expected.token_ids);
+      EXPECT_EQ(other.generate(kTokenPrompt, greedy_to_the_end(40)).completion().token_ids,
+                expected.token_ids);
     }
   }
 }
@@ -48,28 +49,28 @@ TEST(Llm, generates_the_same_tokens_whatever_the_loading_options) {
 TEST(Llm, a_seed_gives_the_same_draw_and_is_returned) {
   LLM llm = LLM::load(small("llama_plain"));
   GenerateOptions options{.max_tokens = 30, .temperature = 1.0f, .ignore_eos = true};
-  const Completion first = llm.generate(kPrompt, options).completion();
+  const Completion first = llm.generate(kTokenPrompt, options).completion();
   options.seed = first.seed;
-  const Completion second = llm.generate(kPrompt, options).completion();
+  const Completion second = llm.generate(kTokenPrompt, options).completion();
   EXPECT_EQ(first.token_ids, second.token_ids);
   options.seed = first.seed + 1;
-  EXPECT_NE(llm.generate(kPrompt, options).completion().token_ids, first.token_ids);
+  EXPECT_NE(llm.generate(kTokenPrompt, options).completion().token_ids, first.token_ids);
 }
 
 TEST(Llm, logprobs_are_those_of_score) {
   LLM llm = LLM::load(small("qwen3_tied"));
-  GenerateOptions options = greedy(6);
+  GenerateOptions options = greedy_to_the_end(6);
   options.logprobs = 3;
   options.prompt_logprobs = true;
-  const Completion completion = llm.generate(kPrompt, options).completion();
-  std::vector<int32_t> all = kPrompt;
+  const Completion completion = llm.generate(kTokenPrompt, options).completion();
+  std::vector<int32_t> all = kTokenPrompt;
   all.insert(all.end(), completion.token_ids.begin(), completion.token_ids.end());
   const std::vector<Logprob> scored = llm.score(all, {.num_top_logprobs = 3});
-  ASSERT_EQ(completion.prompt_logprobs.size(), kPrompt.size());
+  ASSERT_EQ(completion.prompt_logprobs.size(), kTokenPrompt.size());
   ASSERT_EQ(completion.logprobs.size(), 6u);
   for (size_t i = 0; i < all.size(); ++i) {
-    const Logprob& found = i < kPrompt.size() ? completion.prompt_logprobs[i]
-                                              : completion.logprobs[i - kPrompt.size()];
+    const Logprob& found = i < kTokenPrompt.size() ? completion.prompt_logprobs[i]
+                                                   : completion.logprobs[i - kTokenPrompt.size()];
     EXPECT_EQ(found.id, scored[i].id);
     EXPECT_EQ(found.logprob, scored[i].logprob) << i;  // to the last bit
     ASSERT_EQ(found.top.size(), scored[i].top.size());
@@ -81,10 +82,11 @@ TEST(Llm, logprobs_are_those_of_score) {
 
 TEST(Llm, a_batch_keeps_its_order_and_an_error_is_its_own_items_only) {
   LLM llm = LLM::load(small("qwen2_tied"));
-  const std::vector<LLM::Request> requests = {{.prompt = kPrompt, .options = greedy(4)},
-                                              {.prompt = std::vector<int32_t>{999}},
-                                              {.prompt = std::vector<int32_t>{}},
-                                              {.prompt = kPrompt, .options = greedy(7)}};
+  const std::vector<LLM::Request> requests = {
+      {.prompt = kTokenPrompt, .options = greedy_to_the_end(4)},
+      {.prompt = std::vector<int32_t>{999}},
+      {.prompt = std::vector<int32_t>{}},
+      {.prompt = kTokenPrompt, .options = greedy_to_the_end(7)}};
   const auto results = llm.batch_generate(requests);
   ASSERT_EQ(results.size(), 4u);
   EXPECT_EQ(std::get<Completion>(results[0]).token_ids.size(), 4u);
@@ -101,7 +103,7 @@ TEST(Llm, max_kv_size_bounds_every_layer_and_lifts_the_context) {
   options.max_num_seqs = 1;
   LLM llm = LLM::load(options);
   // The model was made for 256 positions; the rotating window goes on past them.
-  const Completion completion = llm.generate(kPrompt, greedy(400)).completion();
+  const Completion completion = llm.generate(kTokenPrompt, greedy_to_the_end(400)).completion();
   EXPECT_EQ(completion.token_ids.size(), 400u);
 }
 
@@ -109,9 +111,9 @@ TEST(Llm, context_limits_are_errors_that_name_the_option) {
   LoadOptions options = small("llama_plain");
   options.max_model_len = 12;
   LLM llm = LLM::load(options);
-  EXPECT_EQ(llm.generate(kPrompt, greedy(100)).completion().token_ids.size(), 2u);
+  EXPECT_EQ(llm.generate(kTokenPrompt, greedy_to_the_end(100)).completion().token_ids.size(), 2u);
   expect_error(ErrorCode::invalid, {"--max-model-len"},
-               [&] { llm.generate(std::vector<int32_t>(13, 1), greedy(1)); });
+               [&] { llm.generate(std::vector<int32_t>(13, 1), greedy_to_the_end(1)); });
   options.max_model_len = 257;
   expect_error(ErrorCode::invalid, {"--max-model-len"}, [&] { LLM::load(options); });
   options.max_model_len = 256;
@@ -123,9 +125,9 @@ TEST(Llm, text_needs_a_tokenizer_and_the_error_says_so) {
   LLM llm = LLM::load(small("llama_plain"));
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.generate("hello"); });
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.tokenize("hello"); });
-  GenerateOptions options = greedy(1);
+  GenerateOptions options = greedy_to_the_end(1);
   options.stop = {"x"};
-  expect_error(ErrorCode::invalid, {"stop"}, [&] { llm.generate(kPrompt, options); });
+  expect_error(ErrorCode::invalid, {"stop"}, [&] { llm.generate(kTokenPrompt, options); });
 }
 
 TEST(Llm, close_frees_everything_and_may_be_called_twice) {
@@ -133,7 +135,7 @@ TEST(Llm, close_frees_everything_and_may_be_called_twice) {
   EXPECT_GT(llm.memory_use().active_bytes, 0u);
   llm.close();
   llm.close();
-  expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.generate(kPrompt); });
+  expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.generate(kTokenPrompt); });
   expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.memory_use(); });
 }
 
@@ -163,7 +165,7 @@ TEST(Llm, memory_controls_and_descriptions) {
   expect_error(ErrorCode::invalid, {"--dtype", "int8", "bfloat16"}, [&] { LLM::load(options); });
   EXPECT_FALSE(model.has_tokenizer);
   EXPECT_EQ(llm.device_info().num_threads, 2);
-  llm.generate(kPrompt, greedy(3)).completion();
+  llm.generate(kTokenPrompt, greedy_to_the_end(3)).completion();
   const Metrics metrics = llm.metrics();
   EXPECT_EQ(metrics.prompt_tokens, 10);
   EXPECT_EQ(metrics.completion_tokens, 3);
@@ -178,10 +180,10 @@ TEST(Llm, an_abandoned_stream_gives_its_blocks_back) {
   options.max_num_seqs = 1;
   LLM llm = LLM::load(options);
   for (int i = 0; i < 50; ++i) {
-    GenerationStream stream = llm.generate(kPrompt, greedy(20));
+    GenerationStream stream = llm.generate(kTokenPrompt, greedy_to_the_end(20));
     (void)stream.begin();
   }
-  EXPECT_EQ(llm.generate(kPrompt, greedy(20)).completion().token_ids.size(), 20u);
+  EXPECT_EQ(llm.generate(kTokenPrompt, greedy_to_the_end(20)).completion().token_ids.size(), 20u);
 }
 
 TEST(Llm, classification_over_labels) {
@@ -189,7 +191,7 @@ TEST(Llm, classification_over_labels) {
   ClassifyOptions options;
   options.with_logits = true;
   options.sampling.temperature = 0.0f;
-  const Classification found = llm.classify(kPrompt, options);
+  const Classification found = llm.classify(kTokenPrompt, options);
   ASSERT_EQ(found.logits.size(), 256u);
   const auto best = std::max_element(found.logits.begin(), found.logits.end());
   EXPECT_EQ(found.token_id, static_cast<int32_t>(best - found.logits.begin()));

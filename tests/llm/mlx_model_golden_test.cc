@@ -36,10 +36,10 @@ std::string fnv1a(std::span<const std::byte> bytes) {
   return fmt::format("{:016x}", hash);
 }
 
-class MlxModelGolden : public testing::Test {
+class MlxModelGolden : public ::testing::Test {
  protected:
   void SetUp() override {
-    twin_ = fs::path(testing::TempDir()) / "paceline_mlx_twin";
+    twin_ = fs::path(::testing::TempDir()) / "paceline_mlx_twin";
     fs::remove_all(twin_);
     fs::create_directory(twin_);
   }

@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 using Kind = RandomRequest::Kind;
 
 constexpr int64_t kContext = 96;
-constexpr int32_t kVocab = 256;  // of the tiny checkpoints; the bundled model has these ids too
+constexpr int32_t kRandomVocab =
+    256;  // of the tiny checkpoints; the bundled model has these ids too
 // Longer than most prompts, so that it is they that are cut and put together.
 constexpr int64_t kSharedTokens = 40;
 constexpr int64_t kOwnTokens = 24;
@@ -94,10 +95,11 @@ std::vector<int32_t> draw_ids(Dice& dice) {
   const int64_t beginning = dice.below(2), num_shared = dice.below(kSharedTokens + 1);
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < num_shared; ++i) {
-    ids.push_back(static_cast<int32_t>((beginning * 101 + 3 + i * 29) % kVocab));
+    ids.push_back(static_cast<int32_t>((beginning * 101 + 3 + i * 29) % kRandomVocab));
   }
   const int64_t num_own = 1 + dice.below(kOwnTokens);
-  for (int64_t i = 0; i < num_own; ++i) ids.push_back(static_cast<int32_t>(dice.below(kVocab)));
+  for (int64_t i = 0; i < num_own; ++i)
+    ids.push_back(static_cast<int32_t>(dice.below(kRandomVocab)));
   return ids;
 }
 
@@ -132,7 +134,7 @@ void draw_sampling(Dice& dice, GenerateOptions& options) {
   options.mlx_sampler_order = dice.one_in(5);
   if (dice.one_in(6)) {
     const int64_t step = 2 + dice.below(3);
-    for (int64_t id = 0; id < kVocab; id += step) {
+    for (int64_t id = 0; id < kRandomVocab; id += step) {
       options.allowed_token_ids.push_back(static_cast<int32_t>(id));
     }
   }
@@ -149,7 +151,7 @@ void draw_generation(Dice& dice, bool has_text, RandomRequest& request) {
   options.ignore_eos = dice.one_in(3);
   if (dice.one_in(4)) {
     for (int64_t i = 0; i < 12; ++i) {
-      options.stop_token_ids.push_back(static_cast<int32_t>(dice.below(kVocab)));
+      options.stop_token_ids.push_back(static_cast<int32_t>(dice.below(kRandomVocab)));
     }
   }
   if (has_text && dice.one_in(2)) options.stop = {" the", "\n\n", ", and", "e"};

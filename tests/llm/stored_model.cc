@@ -15,7 +15,7 @@ namespace paceline::testing {
 namespace {
 
 constexpr uint64_t kLength = 256;  // what the largest blocks of GGUF divide
-constexpr uint64_t kVocab = 256, kHeads = 8, kKvHeads = 2, kHeadDim = 32;
+constexpr uint64_t kStoredVocab = 256, kHeads = 8, kKvHeads = 2, kHeadDim = 32;
 constexpr int kLayers = 2;
 
 struct Matrix {
@@ -24,8 +24,8 @@ struct Matrix {
 };
 
 std::vector<Matrix> matrices() {
-  std::vector<Matrix> all = {{"token_embd", "model.embed_tokens", kVocab},
-                             {"output", "lm_head", kVocab}};
+  std::vector<Matrix> all = {{"token_embd", "model.embed_tokens", kStoredVocab},
+                             {"output", "lm_head", kStoredVocab}};
   for (int layer = 0; layer < kLayers; ++layer) {
     const std::string gguf = fmt::format("blk.{}.", layer);
     const std::string hf = fmt::format("model.layers.{}.", layer);
@@ -123,7 +123,7 @@ std::string mlx_config(const std::vector<AffineFormat>& formats) {
   json.begin_object().member("model_type", "llama").key("architectures").begin_array();
   json.string("LlamaForCausalLM").end_array();
   for (const auto& [name, value] :
-       {std::pair{"vocab_size", kVocab}, std::pair{"hidden_size", kLength},
+       {std::pair{"vocab_size", kStoredVocab}, std::pair{"hidden_size", kLength},
         std::pair{"intermediate_size", kLength}, std::pair{"num_hidden_layers", uint64_t{kLayers}},
         std::pair{"num_attention_heads", kHeads}, std::pair{"num_key_value_heads", kKvHeads},
         std::pair{"head_dim", kHeadDim}, std::pair{"max_position_embeddings", uint64_t{256}}}) {

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-LoadOptions bundled(int64_t max_model_len = 256) {
+LoadOptions prompt_model(int64_t max_model_len = 256) {
   return {.model = source_path("models/paceline-10m"),
           .max_model_len = max_model_len,
           .num_threads = 2};
@@ -44,8 +44,8 @@ double seconds_to_first_token(LLM& llm, const ChatInput& input) {
 }
 
 TEST(SystemPrompt, is_computed_once_and_changes_nothing) {
-  LLM plain = LLM::load(bundled());
-  LLM llm = LLM::load(bundled());
+  LLM plain = LLM::load(prompt_model());
+  LLM llm = LLM::load(prompt_model());
   const std::string system = long_prompt(plain, "Be brief.");
   const int64_t kept = llm.preload_system_prompt(system);
   EXPECT_GT(kept, 190);
@@ -62,7 +62,7 @@ TEST(SystemPrompt, is_computed_once_and_changes_nothing) {
 }
 
 TEST(SystemPrompt, stays_when_others_need_the_room) {
-  LoadOptions options = bundled();
+  LoadOptions options = prompt_model();
   options.max_num_seqs = 1;
   const size_t context_bytes = LLM::load(options).model_info().kv_cache_bytes;
   options.max_num_seqs = 4;
@@ -82,7 +82,7 @@ TEST(SystemPrompt, stays_when_others_need_the_room) {
 }
 
 TEST(SystemPrompt, goes_when_another_comes) {
-  LoadOptions options = bundled();
+  LoadOptions options = prompt_model();
   options.max_num_seqs = 1;
   LLM llm = LLM::load(options);  // room for one of them at a time
   const std::string first = long_prompt(llm, "Be brief."), second = long_prompt(llm, "Be kind.");
@@ -96,12 +96,12 @@ TEST(SystemPrompt, goes_when_another_comes) {
 }
 
 TEST(SystemPrompt, needs_a_prefix_cache_and_a_whole_block) {
-  LoadOptions options = bundled();
+  LoadOptions options = prompt_model();
   LLM llm = LLM::load(options);
   options.prefix_caching = false;
   LLM uncached = LLM::load(options);
   EXPECT_EQ(uncached.preload_system_prompt(long_prompt(llm, "Be brief.")), 0);
-  options = bundled();
+  options = prompt_model();
   options.block_size = 512;
   EXPECT_EQ(LLM::load(options).preload_system_prompt("Be brief."), 0);
 }
@@ -122,7 +122,7 @@ class TemplateFile {
 };
 
 TEST(SystemPrompt, the_option_is_named_when_it_cannot_be) {
-  LoadOptions options = bundled();
+  LoadOptions options = prompt_model();
   LLM llm = LLM::load(options);
   const std::string text = long_prompt(llm, "Be brief.");
   expect_error(ErrorCode::invalid, {"--system-prompt", "256"},
@@ -144,7 +144,7 @@ TEST(SystemPrompt, the_option_is_named_when_it_cannot_be) {
 
 // Measured some 50 times; asserted with room for a busy machine.
 TEST(SystemPrompt, brings_the_first_token_sooner) {
-  LLM llm = LLM::load(bundled(1024));
+  LLM llm = LLM::load(prompt_model(1024));
   double cold = 1e9, warm = 1e9;
   for (int i = 0; i < 3; ++i) {
     const std::string system = long_prompt(llm, "Be brief, number " + std::to_string(i) + ".", 970);

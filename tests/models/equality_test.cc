@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/random.h"
+#include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
 
 namespace paceline::testing {
@@ -18,7 +19,7 @@ class ModelEquality : public ::testing::TestWithParam<std::string> {
  protected:
   std::vector<RunOptions> runs() const {
     std::vector<RunOptions> all;
-    for (const Isa isa : available_isas()) {
+    for (const Isa isa : isas_to_run()) {
       for (const DType dtype : {DType::f32, DType::bf16}) {
         all.push_back({.isa = isa, .weight_dtype = dtype, .kv_dtype = dtype});
       }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
 
 namespace paceline::testing {
@@ -15,7 +16,7 @@ constexpr double kInt8Error = 0.05;
 
 std::vector<RunOptions> all_backends() {
   std::vector<RunOptions> runs = {{.backend = BackendKind::reference}};
-  for (const Isa isa : available_isas()) {
+  for (const Isa isa : isas_to_run()) {
     runs.push_back({.backend = BackendKind::cpu, .isa = isa, .num_threads = 2});
   }
   return runs;

@@ -10,7 +10,7 @@
 namespace paceline::testing {
 namespace {
 
-constexpr double kTolerance = 1e-4;
+constexpr double kMaskedTolerance = 1e-4;
 
 class MaskedBatch : public ::testing::TestWithParam<std::string> {};
 
@@ -43,7 +43,7 @@ TEST_P(MaskedBatch, equals_the_ragged_batch_on_every_real_row) {
   for (size_t n = 0; n < lengths.size(); ++n) {
     const auto count = static_cast<size_t>(lengths[n] * golden.vocab_size);
     for (size_t i = 0; i < count; ++i) {
-      ASSERT_NEAR(static_cast<double>(ragged[at + i]), expected[n][i], kTolerance)
+      ASSERT_NEAR(static_cast<double>(ragged[at + i]), expected[n][i], kMaskedTolerance)
           << "sequence " << n << ", element " << i;
     }
     at += count;

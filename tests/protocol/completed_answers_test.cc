@@ -12,7 +12,7 @@ using testing::ElementsAre;
 
 constexpr const char* kModel = PACELINE_SOURCE_DIR "/models/paceline-10m";
 
-const AnswerHead kHead{.id = "id-1", .created = 5, .model = "m", .system_fingerprint = {}};
+const AnswerHead kCompletedHead{.id = "id-1", .created = 5, .model = "m", .system_fingerprint = {}};
 
 // An answer of " sea" to a prompt of "The old", with two alternatives everywhere.
 class CompletedAnswers : public testing::Test {
@@ -45,7 +45,7 @@ class CompletedAnswers : public testing::Test {
     for (CompletedPart& part : parts) {
       for (size_t k = 0; k < n; ++k) part.choices.push_back(completion_of(k));
     }
-    return completed_answer(completion(body), parts, names_, kHead);
+    return completed_answer(completion(body), parts, names_, kCompletedHead);
   }
 
   Tokenizer tokenizer_ = Tokenizer::load(kModel);
@@ -63,7 +63,7 @@ TEST_F(CompletedAnswers, TheLikeliestOfMoreCandidatesAreTold) {
   }
   const CompletionAnswer best =
       completed_answer(completion(R"({"prompt": "The old", "n": 3, "best_of": 4})"),
-                       std::span(&part, 1), names_, kHead);
+                       std::span(&part, 1), names_, kCompletedHead);
   std::vector<uint64_t> seeds;
   for (const AnswerChoice& choice : best.choices) seeds.push_back(choice.seed);
   EXPECT_THAT(seeds, ElementsAre(1, 3, 0));
@@ -81,7 +81,7 @@ TEST_F(CompletedAnswers, ANegativeSeedIsToldAsOne) {
         std::pair{"18446744073709551615", "\"seed\":18446744073709551615}"}}) {
     const CompletionRequest request =
         completion(R"({"prompt": "The old", "seed": )" + std::string(seed) + "}");
-    EXPECT_THAT(completion_answer_json(completed_answer(request, parts, names_, kHead)),
+    EXPECT_THAT(completion_answer_json(completed_answer(request, parts, names_, kCompletedHead)),
                 testing::HasSubstr(told));
   }
 }
@@ -131,7 +131,7 @@ TEST_F(CompletedAnswers, WithoutATokenizerTokensAreIds) {
   const std::span<const CompletedPart> parts(&part, 1);
   const CompletionAnswer answer =
       completed_answer(completion(R"({"prompt": [5], "echo": true, "logprobs": 0})"), parts,
-                       TokenNames(nullptr), kHead);
+                       TokenNames(nullptr), kCompletedHead);
   EXPECT_EQ(answer.choices[0].text, std::nullopt);
   EXPECT_EQ(answer.choices[0].token_ids, tokenizer_.encode(" sea"));
   EXPECT_EQ(answer.choices[0].logprobs->front().token.bytes, std::nullopt);
@@ -148,7 +148,7 @@ TEST_F(CompletedAnswers, NoTokenNamesAreNeededWhereNoneAreTold) {
     part.choices.push_back(completion_of(0));
     const std::span<const CompletedPart> parts(&part, 1);
     const auto json = [&](const TokenNames& names) {
-      return completion_answer_json(completed_answer(request, parts, names, kHead));
+      return completion_answer_json(completed_answer(request, parts, names, kCompletedHead));
     };
     EXPECT_EQ(json(names_) != json(TokenNames(nullptr)), names_tokens(request));
   }
@@ -164,7 +164,7 @@ TEST_F(CompletedAnswers, AChatHasOnePromptAndItsOwnWayToAskForAlternatives) {
   const ChatAnswer answer = completed_answer(
       chat(chat_body(
           R"("n": 2, "logprobs": true, "top_logprobs": 2, "return_tokens_as_token_ids": true)")),
-      part, names_, kHead);
+      part, names_, kCompletedHead);
   ASSERT_EQ(answer.choices.size(), 2u);
   EXPECT_EQ(answer.choices[1].index, 1);
   EXPECT_EQ(answer.choices[1].logprobs->front().top.size(), 2u);
@@ -182,7 +182,7 @@ TEST_F(CompletedAnswers, AClassificationTellsWhatItHas) {
       .token_id = 7, .token = {}, .label = "b", .scores = {0.25f, 0.75f}, .logits = {}};
   parts[1].prompt_tokens = 4;
   const auto answer = [&](std::string_view body) {
-    return completed_answer(classification(body), parts, kHead);
+    return completed_answer(classification(body), parts, kCompletedHead);
   };
   const ClassificationAnswer plain = answer(R"({"input": ["a", "b"]})");
   EXPECT_EQ(plain.inputs[0].token->bytes, "x");

@@ -8,10 +8,10 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr const char* kModel = PACELINE_SOURCE_DIR "/models/paceline-10m";
+constexpr const char* kNamesModel = PACELINE_SOURCE_DIR "/models/paceline-10m";
 
 TEST(TokenNames, SayWhatTokensStandFor) {
-  const Tokenizer tokenizer = Tokenizer::load(kModel);
+  const Tokenizer tokenizer = Tokenizer::load(kNamesModel);
   const TokenNames names(&tokenizer);
   const int32_t sea = tokenizer.encode(" sea").at(0);
   EXPECT_EQ(names.named(sea).bytes, " sea");
@@ -26,7 +26,7 @@ TEST(TokenNames, SayWhatTokensStandFor) {
 }
 
 TEST(TokenNames, TheTokensOfAPromptShareItsBytes) {
-  const Tokenizer tokenizer = Tokenizer::load(kModel);
+  const Tokenizer tokenizer = Tokenizer::load(kNamesModel);
   const TokenNames names(&tokenizer);
   const std::string text = "The sea \U0001F600<|im_end|> x";  // one character of several tokens
   const auto sizes = names.bytes_in_prompt(text, true);

@@ -13,15 +13,15 @@ namespace paceline {
 namespace {
 
 // A file of these keys, and what was read of it.
-struct Read {
-  explicit Read(const GgufWriter& writer)
+struct MetadataRead {
+  explicit MetadataRead(const GgufWriter& writer)
       : content(writer.file()), metadata(parse_gguf(as_bytes_of(content), "m.gguf").metadata) {}
   std::string content;
   GgufMetadata metadata;
 };
 
 TEST(GgufMetadata, WhatIsNotThereIsNothing) {
-  const Read read(GgufWriter().number("a", 1));
+  const MetadataRead read(GgufWriter().number("a", 1));
   EXPECT_FALSE(read.metadata.contains("b"));
   EXPECT_FALSE(read.metadata.is_array("b"));
   EXPECT_EQ(read.metadata.integer("b"), std::nullopt);
@@ -34,14 +34,14 @@ TEST(GgufMetadata, WhatIsNotThereIsNothing) {
 }
 
 TEST(GgufMetadata, AnotherTypeNamesFileKeyFoundAndExpected) {
-  const Read read(GgufWriter()
-                      .number("int", 1)
-                      .number("float", 1.0f)
-                      .boolean("bool", true)
-                      .string("string", "x")
-                      .strings("strings", {"x"})
-                      .numbers<float>("floats", {1})
-                      .numbers<int32_t>("ints", {1}));
+  const MetadataRead read(GgufWriter()
+                              .number("int", 1)
+                              .number("float", 1.0f)
+                              .boolean("bool", true)
+                              .string("string", "x")
+                              .strings("strings", {"x"})
+                              .numbers<float>("floats", {1})
+                              .numbers<int32_t>("ints", {1}));
   const GgufMetadata& m = read.metadata;
   const auto expect_wrong = [&](const std::string& key, const std::string& expected,
                                 const std::string& found, auto&& getter) {
@@ -77,10 +77,10 @@ TEST(GgufMetadata, AnotherTypeNamesFileKeyFoundAndExpected) {
 
 TEST(GgufMetadata, IntegersBeyond63BitsAreRefused) {
   const uint64_t most = INT64_MAX;
-  const Read read(GgufWriter()
-                      .number("fits", most)
-                      .number("beyond", most + 1)
-                      .numbers<uint64_t>("array", {0, most + 1}));
+  const MetadataRead read(GgufWriter()
+                              .number("fits", most)
+                              .number("beyond", most + 1)
+                              .numbers<uint64_t>("array", {0, most + 1}));
   EXPECT_EQ(read.metadata.integer("fits"), INT64_MAX);
   EXPECT_EQ(read.metadata.number("beyond"), 0x1p63);
   expect_error(ErrorCode::corrupt, {"\"beyond\": expected an integer below 2^63, found uint64"},
@@ -99,7 +99,7 @@ class RandomMetadata {
   }
 
   void expect_read_back() const {
-    const Read read(writer_);
+    const MetadataRead read(writer_);
     EXPECT_EQ(read.metadata.values().size(),
               integers_.size() + strings_.size() + string_arrays_.size() + integer_arrays_.size());
     for (const auto& [key, value] : integers_) EXPECT_EQ(read.metadata.integer(key), value);

@@ -9,14 +9,14 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kFile = "model.gguf";
+constexpr std::string_view kGgufFile = "model.gguf";
 constexpr uint64_t kHuge = uint64_t{1} << 62;
 
-GgufContents parse(std::string_view content) { return parse_gguf(as_bytes_of(content), kFile); }
+GgufContents parse(std::string_view content) { return parse_gguf(as_bytes_of(content), kGgufFile); }
 
 void expect_refused(ErrorCode code, const std::vector<std::string>& parts,
                     const std::string& content) {
-  std::vector<std::string> all{std::string(kFile) + ": "};
+  std::vector<std::string> all{std::string(kGgufFile) + ": "};
   all.insert(all.end(), parts.begin(), parts.end());
   expect_error(code, all, [&] { parse(content); });
 }

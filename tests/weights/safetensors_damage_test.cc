@@ -1,4 +1,5 @@
-// Files cut short or changed at every place: each loads, or throws an Error that names it.
+// Files cut short or changed at every place: each damaged_file_loads, or throws an Error that names
+// it.
 #include <ctime>
 #include <iostream>
 
@@ -11,7 +12,7 @@
 namespace paceline {
 namespace {
 
-const std::string kFile = "model.safetensors";
+const std::string kDamagedFile = "model.safetensors";
 
 std::vector<WrittenTensor> some_tensors() {
   return {
@@ -36,12 +37,12 @@ class ExactBytes {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-// Whether the file loads. Reads every byte of every view; an Error must name the file.
-bool loads(std::string_view content) {
+// Whether the file damaged_file_loads. Reads every byte of every view; an Error must name the file.
+bool damaged_file_loads(std::string_view content) {
   const ExactBytes file(content);
   try {
     unsigned sum = 0;
-    for (const SafetensorsTensor& tensor : parse_safetensors_header(file.span(), kFile)) {
+    for (const SafetensorsTensor& tensor : parse_safetensors_header(file.span(), kDamagedFile)) {
       for (const std::byte b : tensor.bytes) sum += std::to_integer<unsigned>(b);
       EXPECT_EQ(tensor.bytes.size(), Tensor(nullptr, tensor.dtype, tensor.shape).size_bytes());
     }
@@ -50,22 +51,23 @@ bool loads(std::string_view content) {
     return true;
   } catch (const Error& error) {
     EXPECT_TRUE(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported);
-    EXPECT_THAT(error.what(), testing::StartsWith(kFile + ": "));
+    EXPECT_THAT(error.what(), testing::StartsWith(kDamagedFile + ": "));
     return false;
   }
 }
 
 TEST(SafetensorsDamage, CutAtAnyByteIsRefusedNamingTheTensorOrField) {
   const std::string whole = safetensors_file(some_tensors(), 3);
-  ASSERT_TRUE(loads(whole));
+  ASSERT_TRUE(damaged_file_loads(whole));
   const size_t header_end = 8 + static_cast<size_t>(static_cast<unsigned char>(whole[0])) +
                             256 * static_cast<size_t>(static_cast<unsigned char>(whole[1]));
   ASSERT_EQ(header_end + 26, whole.size());
   for (size_t size = 0; size < whole.size(); ++size) {
     SCOPED_TRACE(size);
     const ExactBytes file(whole.substr(0, size));
-    expect_error(ErrorCode::corrupt, {kFile, size < header_end ? "header length: " : "tensor \""},
-                 [&] { parse_safetensors_header(file.span(), kFile); });
+    expect_error(ErrorCode::corrupt,
+                 {kDamagedFile, size < header_end ? "header length: " : "tensor \""},
+                 [&] { parse_safetensors_header(file.span(), kDamagedFile); });
   }
 }
 
@@ -73,11 +75,11 @@ TEST(SafetensorsDamage, CutFilesAreNamedByOpenCheckpoint) {
   const TemporaryDirectory directory;
   const std::string whole = safetensors_file(some_tensors());
   for (size_t size = 0; size < whole.size(); size += 3) {
-    directory.write(kFile, whole.substr(0, size));
-    expect_error(ErrorCode::corrupt, {(directory.path() / kFile).string() + ": "},
+    directory.write(kDamagedFile, whole.substr(0, size));
+    expect_error(ErrorCode::corrupt, {(directory.path() / kDamagedFile).string() + ": "},
                  [&] { open_checkpoint(directory.path()); });
   }
-  directory.write(kFile, whole);
+  directory.write(kDamagedFile, whole);
   EXPECT_EQ(open_checkpoint(directory.path())->entries().size(), 4u);
 }
 
@@ -86,7 +88,7 @@ TEST(SafetensorsDamage, HeaderCutShortWithItsLengthMendedIsRefused) {
   const std::string header = whole.substr(8, whole.size() - 8 - 26);
   const std::string content = whole.substr(whole.size() - 26);
   for (size_t size = 0; size < header.size(); ++size) {
-    EXPECT_FALSE(loads(safetensors_file(header.substr(0, size), content))) << size;
+    EXPECT_FALSE(damaged_file_loads(safetensors_file(header.substr(0, size), content))) << size;
   }
 }
 
@@ -99,7 +101,7 @@ TEST(SafetensorsDamage, OneChangedByteLoadsOrIsRefused) {
     const auto draw = philox4x32(kSeed, i);
     std::string changed = whole;
     change_byte(changed, draw[0] % changed.size(), draw[1]);
-    num_loaded += loads(changed) ? 1 : 0;
+    num_loaded += damaged_file_loads(changed) ? 1 : 0;
   }
   // Changes of the data and of names load, most others don't.
   EXPECT_GT(num_loaded, num_cases / 20);
@@ -116,7 +118,7 @@ TEST(SafetensorsDamage, SeveralChangedBytesLoadOrAreRefused) {
       const auto draw = philox4x32(11, i, j);
       changed[8 + draw[0] % (changed.size() - 8)] = kLikely[draw[1] % kLikely.size()];
     }
-    loads(changed);
+    damaged_file_loads(changed);
   }
 }
 
@@ -193,22 +195,22 @@ TEST(SafetensorsDamage, MutatedJsonLoadsOrIsRefused) {
     for (const std::string& part : parts) text += part;
     return text;
   };
-  ASSERT_TRUE(loads(safetensors_file(joined(tokens), content)));
+  ASSERT_TRUE(damaged_file_loads(safetensors_file(joined(tokens), content)));
   for (size_t i = 0; i < tokens.size(); ++i) {
     std::vector<std::string> changed = tokens;
     changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(i));
-    loads(safetensors_file(joined(changed), content));
+    damaged_file_loads(safetensors_file(joined(changed), content));
     for (size_t j = 0; j < tokens.size(); ++j) {
       changed = tokens;
       std::swap(changed[i], changed[j]);
-      loads(safetensors_file(joined(changed), content));
+      damaged_file_loads(safetensors_file(joined(changed), content));
     }
     for (const std::string& other : others) {
       changed = tokens;
       changed[i] = other;
-      loads(safetensors_file(joined(changed), content));
+      damaged_file_loads(safetensors_file(joined(changed), content));
       changed[i] = other + tokens[i];
-      loads(safetensors_file(joined(changed), content));
+      damaged_file_loads(safetensors_file(joined(changed), content));
     }
   }
 }
@@ -222,7 +224,7 @@ TEST(SafetensorsDamage, AHundredThousandTensorsParseQuickly) {
   }
   const std::string file = safetensors_file(tensors);
   const std::clock_t start = std::clock();  // processor time: the machine may be busy
-  EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kFile).size(), tensors.size());
+  EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kDamagedFile).size(), tensors.size());
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   std::cout << "100,000 tensors, " << file.size() << " bytes: " << seconds << " s\n";
   EXPECT_LT(seconds, 10.0);  // a release build takes 0.1 s; a quadratic check minutes

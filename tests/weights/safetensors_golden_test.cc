@@ -14,14 +14,15 @@
 namespace paceline {
 namespace {
 
-const std::filesystem::path kGoldens = std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens";
+const std::filesystem::path kSafetensorsGoldens =
+    std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens";
 
 bool is_nan(uint32_t bits) { return (bits & 0x7FFFFFFF) > 0x7F800000; }
 
 void expect_golden(const std::string& directory) {
-  const auto checkpoint = open_checkpoint(kGoldens / "weights" / directory);
+  const auto checkpoint = open_checkpoint(kSafetensorsGoldens / "weights" / directory);
   const Json golden =
-      parse_json(read_text_file(kGoldens / "weights/golden.json", 1 << 20), "golden");
+      parse_json(read_text_file(kSafetensorsGoldens / "weights/golden.json", 1 << 20), "golden");
   ASSERT_EQ(checkpoint->entries().size(), golden.as_object("golden").size());
   for (const auto& [name, expected] : golden.as_object("golden")) {
     SCOPED_TRACE(name);
@@ -50,7 +51,8 @@ TEST(SafetensorsGolden, SeveralFilesReadAsWritten) { expect_golden("several"); }
 
 TEST(SafetensorsGolden, UnsupportedDTypesAreNamed) {
   size_t count = 0;
-  for (const auto& file : std::filesystem::directory_iterator(kGoldens / "weights/unsupported")) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(kSafetensorsGoldens / "weights/unsupported")) {
     const std::string stem = file.path().stem().string();
     std::string dtype = stem;
     std::ranges::transform(dtype, dtype.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -64,7 +66,8 @@ TEST(SafetensorsGolden, UnsupportedDTypesAreNamed) {
 }
 
 TEST(SafetensorsGolden, ShardsSavedByTransformersAreOneCheckpoint) {
-  const auto checkpoint = open_checkpoint(kGoldens / "models/qwen3_untied_linear_sharded");
+  const auto checkpoint =
+      open_checkpoint(kSafetensorsGoldens / "models/qwen3_untied_linear_sharded");
   int64_t num_parameters = 0;
   for (const CheckpointEntry& entry : checkpoint->entries()) {
     num_parameters += checkpoint->read(entry.name, entry.shape).num_elements();
@@ -80,7 +83,7 @@ TEST(SafetensorsGolden, ModelsSavedByTransformersHaveTheirPrefixFound) {
            {"llama_plain", "model.embed_tokens.weight"},
            {"gemma3_model_prefix", "model.language_model.embed_tokens.weight"},
            {"gemma3_language_model_prefix", "language_model.model.embed_tokens.weight"}}) {
-    const auto checkpoint = open_checkpoint(kGoldens / "models" / directory);
+    const auto checkpoint = open_checkpoint(kSafetensorsGoldens / "models" / directory);
     const WeightReader reader(*checkpoint);
     EXPECT_EQ(reader.file_name("embed_tokens.weight"), embedding);
     EXPECT_TRUE(reader.contains("norm.weight"));

@@ -7,15 +7,15 @@
 namespace paceline {
 namespace {
 
-const std::string kFile = "dir/model.safetensors";
+const std::string kValidFile = "dir/model.safetensors";
 
 // The error of a file whose header is `header` and whose data are `num_data_bytes` long.
 void expect_refused(ErrorCode code, std::string_view header, size_t num_data_bytes,
                     std::vector<std::string> parts) {
-  parts.push_back(kFile);
+  parts.push_back(kValidFile);
   const std::string file = safetensors_file(header, std::string(num_data_bytes, 'x'));
   SCOPED_TRACE(header.substr(0, 200));
-  expect_error(code, parts, [&] { parse_safetensors_header(as_bytes_of(file), kFile); });
+  expect_error(code, parts, [&] { parse_safetensors_header(as_bytes_of(file), kValidFile); });
 }
 
 void expect_corrupt(std::string_view header, size_t num_data_bytes,
@@ -37,7 +37,7 @@ TEST(Safetensors, ReadsWhatWasWrittenSortedByName) {
       {"scalar", "F32", {}, bytes_of<float>({9})},
   };
   const std::string file = safetensors_file(written);
-  const auto tensors = parse_safetensors_header(as_bytes_of(file), kFile);
+  const auto tensors = parse_safetensors_header(as_bytes_of(file), kValidFile);
   ASSERT_EQ(tensors.size(), 5u);
   const char* const names[] = {"a", "empty", "m", "scalar", "z"};
   const int written_index[] = {3, 2, 1, 4, 0};
@@ -58,7 +58,7 @@ TEST(Safetensors, ReadsWhatWasWrittenSortedByName) {
 TEST(Safetensors, MetadataPaddingUnknownFieldsAndEmptyFilesAreFine) {
   auto count = [](std::string_view header, size_t num_data_bytes) {
     const std::string file = safetensors_file(header, std::string(num_data_bytes, 'x'));
-    return parse_safetensors_header(as_bytes_of(file), kFile).size();
+    return parse_safetensors_header(as_bytes_of(file), kValidFile).size();
   };
   EXPECT_EQ(count("{}", 0), 0u);
   EXPECT_EQ(count(R"({"__metadata__":{"format":"pt","":""}}   )", 0), 0u);
@@ -71,7 +71,7 @@ TEST(Safetensors, MetadataPaddingUnknownFieldsAndEmptyFilesAreFine) {
 TEST(Safetensors, NamesAreUnescaped) {
   const std::string file =
       safetensors_file(R"({"a\u0000\"\u00fc":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})");
-  const auto tensors = parse_safetensors_header(as_bytes_of(file), kFile);
+  const auto tensors = parse_safetensors_header(as_bytes_of(file), kValidFile);
   ASSERT_EQ(tensors.size(), 1u);
   EXPECT_EQ(tensors[0].name, std::string("a\0\"\xC3\xBC", 5));
 }
@@ -79,21 +79,23 @@ TEST(Safetensors, NamesAreUnescaped) {
 TEST(Safetensors, HeaderLengthIsChecked) {
   auto refused = [](const std::string& file, const std::vector<std::string>& parts) {
     expect_error(ErrorCode::corrupt, parts,
-                 [&] { parse_safetensors_header(as_bytes_of(file), kFile); });
+                 [&] { parse_safetensors_header(as_bytes_of(file), kValidFile); });
   };
-  refused("", {kFile, "header length", "ends after 0 of 8 bytes"});
-  refused(std::string("\x02\0\0\0\0\0\0", 7), {kFile, "header length", "ends after 7 of 8 bytes"});
+  refused("", {kValidFile, "header length", "ends after 0 of 8 bytes"});
+  refused(std::string("\x02\0\0\0\0\0\0", 7),
+          {kValidFile, "header length", "ends after 7 of 8 bytes"});
   std::string file = safetensors_file("{}");
   file[0] = 3;
-  refused(file, {kFile, "header length: 3 bytes, but only 2 follow", "truncated"});
+  refused(file, {kValidFile, "header length: 3 bytes, but only 2 follow", "truncated"});
   // One more than the limit, and lengths that wrap when a few bytes are added.
   refused(std::string("\x01\xE1\xF5\x05\0\0\0\0{}", 10), {"100000001 bytes, at most 100000000"});
   refused(std::string(8, '\xFF') + "{}", {"18446744073709551615 bytes, at most 100000000"});
   refused("\xF8" + std::string(7, '\xFF') + "{}", {"header length"});
   // The limit itself is only too long for this file.
   refused(std::string("\0\xE1\xF5\x05\0\0\0\0{}", 10), {"100000000 bytes, but only 2 follow"});
-  refused("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", {kFile, "git lfs pull"});
-  refused("<!DOCTYPE html><html>", {kFile, "header length", "not a safetensors file?"});
+  refused("version https://git-lfs.github.com/spec/v1\noid sha256:1\n",
+          {kValidFile, "git lfs pull"});
+  refused("<!DOCTYPE html><html>", {kValidFile, "header length", "not a safetensors file?"});
 }
 
 TEST(Safetensors, HeaderIsOneJsonObject) {
@@ -180,7 +182,7 @@ TEST(Safetensors, ShapesAreUnsignedIntegersOfAtMostKMaxRank) {
                  {"shape[0]: 9223372036854775808 is beyond 63 bits"});
   expect_corrupt(one_tensor("F32", "[18446744073709551616]", "[0,8]"), 8, {"header: not JSON"});
   const std::string file = safetensors_file(one_tensor("F32", "[1,1,1,1,1,1]", "[0,4]"), "1234");
-  EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kFile)[0].shape.rank(), kMaxRank);
+  EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kValidFile)[0].shape.rank(), kMaxRank);
   expect_refused(ErrorCode::unsupported, one_tensor("F32", "[1,1,1,1,1,1,1]", "[0,4]"), 4,
                  {"tensor \"a.w\": shape: more than 6 dimensions"});
 }
@@ -243,7 +245,7 @@ std::string two_tensors(std::string_view first, std::string_view second) {
 
 TEST(Safetensors, TensorsFollowEachOtherWithoutGapOrOverlap) {
   const std::string fine = safetensors_file(two_tensors("[4,12]", "[0,4]"), "123456789012");
-  EXPECT_EQ(parse_safetensors_header(as_bytes_of(fine), kFile).size(), 2u);
+  EXPECT_EQ(parse_safetensors_header(as_bytes_of(fine), kValidFile).size(), 2u);
   expect_corrupt(
       two_tensors("[0,8]", "[4,8]"), 8,
       {"tensor \"two\": data_offsets: begin at 4, inside tensor \"one\", which ends at 8"});
@@ -265,14 +267,14 @@ TEST(Safetensors, EmptyTensorsMayShareAnOffset) {
                              R"("a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
                              R"("c":{"dtype":"F32","shape":[0,3],"data_offsets":[4,4]}})";
   const std::string file = safetensors_file(header, "1234");
-  EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kFile).size(), 3u);
+  EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kValidFile).size(), 3u);
 }
 
 TEST(Safetensors, NamesInMessagesAreEscapedAndShort) {
   const std::string name(5'000, 'n');
   const std::string file = safetensors_file(R"({"\u001b[2J\n)" + name + R"(":1})");
   try {
-    parse_safetensors_header(as_bytes_of(file), kFile);
+    parse_safetensors_header(as_bytes_of(file), kValidFile);
     FAIL() << "no Error";
   } catch (const Error& error) {
     const std::string_view message = error.what();

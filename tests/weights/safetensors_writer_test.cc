@@ -22,7 +22,7 @@ std::vector<std::string> names_in(const fs::path& directory) {
 }
 
 template <class T, size_t N>
-std::span<const std::byte> bytes_of(const std::array<T, N>& values) {
+std::span<const std::byte> array_bytes(const std::array<T, N>& values) {
   return std::as_bytes(std::span(values));
 }
 
@@ -34,9 +34,9 @@ void write_small_file(const fs::path& path) {
   writer.add("empty", "F16", {0, 4});
   writer.add("a.\"quoted\"", "BF16", {3});
   EXPECT_EQ(writer.data_bytes(), 30u);
-  writer.write("z.weight", bytes_of(matrix).first(5));  // pieces of any size
-  writer.write("z.weight", bytes_of(matrix).subspan(5));
-  writer.write("a.\"quoted\"", bytes_of(vector));
+  writer.write("z.weight", array_bytes(matrix).first(5));  // pieces of any size
+  writer.write("z.weight", array_bytes(matrix).subspan(5));
+  writer.write("a.\"quoted\"", array_bytes(vector));
   EXPECT_FALSE(fs::exists(path));
   writer.finish();
 }
@@ -73,8 +73,8 @@ TEST(SafetensorsWriter, other_dtypes_have_their_sizes) {
   SafetensorsWriter writer(directory.path() / "f");
   writer.add("words", "U32", {2});
   writer.add("codes", "U8", {2});
-  writer.write("words", bytes_of(words));
-  writer.write("codes", bytes_of(codes));
+  writer.write("words", array_bytes(words));
+  writer.write("codes", array_bytes(codes));
   writer.finish();
   const std::string text = read_text_file(directory.path() / "f", 1 << 20);
   EXPECT_NE(text.find(R"("words":{"dtype":"U32","shape":[2],"data_offsets":[0,8]})"), text.npos);
@@ -94,7 +94,7 @@ TEST(SafetensorsWriter, nothing_is_left_of_a_file_that_was_not_finished) {
   {
     SafetensorsWriter writer(directory.path() / "model.safetensors");
     writer.add("x", "F32", {1});
-    writer.write("x", bytes_of(std::array<float, 1>{1}));
+    writer.write("x", array_bytes(std::array<float, 1>{1}));
     EXPECT_FALSE(std::filesystem::exists(directory.path() / "model.safetensors"));
   }
   EXPECT_TRUE(names_in(directory.path()).empty());

@@ -7,18 +7,19 @@
 namespace paceline {
 namespace {
 
-const std::string kFile = "model.safetensors.index.json";
+const std::string kShardFile = "model.safetensors.index.json";
 
 void expect_corrupt(std::string_view json, std::vector<std::string> parts) {
-  parts.push_back(kFile + ": ");
+  parts.push_back(kShardFile + ": ");
   SCOPED_TRACE(json);
-  expect_error(ErrorCode::corrupt, parts, [&] { parse_shard_index(as_bytes_of(json), kFile); });
+  expect_error(ErrorCode::corrupt, parts,
+               [&] { parse_shard_index(as_bytes_of(json), kShardFile); });
 }
 
 TEST(ShardIndex, IsReadSortedByTensor) {
   const std::string json =
       R"({"metadata":{"total_size":8},"weight_map":{"b":"two.safetensors","a":"one.safetensors"}})";
-  const auto tensors = parse_shard_index(as_bytes_of(json), kFile);
+  const auto tensors = parse_shard_index(as_bytes_of(json), kShardFile);
   ASSERT_EQ(tensors.size(), 2u);
   EXPECT_EQ(tensors[0].name, "a");
   EXPECT_EQ(tensors[0].file, "one.safetensors");
@@ -58,10 +59,10 @@ TEST(ShardIndex, DamageAnywhereReadsOrIsRefused) {
   auto reads = [](const std::string& json) {
     const std::vector<char> exact(json.begin(), json.end());
     try {
-      parse_shard_index(as_bytes_of({exact.data(), exact.size()}), kFile);
+      parse_shard_index(as_bytes_of({exact.data(), exact.size()}), kShardFile);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::corrupt);
-      EXPECT_THAT(error.what(), testing::StartsWith(kFile + ": "));
+      EXPECT_THAT(error.what(), testing::StartsWith(kShardFile + ": "));
       return false;
     }
     return true;

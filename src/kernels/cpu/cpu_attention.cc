@@ -1,4 +1,5 @@
 // How attention is cut into tiles for the threads, and how keys and values reach the store.
+#include "base/divide_up.h"
 #include "kernels/cpu/cpu_backend.h"
 
 namespace paceline {
@@ -16,8 +17,6 @@ constexpr int64_t kSpansPerThread = 4;
 constexpr int64_t kSmallAttention = 65536;
 // What the partials of all chunks of a call may take: 32 MiB.
 constexpr int64_t kMaxPartialFloats = int64_t{8} << 20;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 char* head_of(const Tensor& store, int64_t kv_head) {
   return static_cast<char*>(store.raw()) +

@@ -9,8 +9,8 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_product.h"
+#include "kernels/cpu/growing_buffer.h"
 #include "kernels/cpu/kernel_table.h"
-#include "kernels/cpu/scratch.h"
 
 namespace paceline {
 
@@ -64,7 +64,7 @@ class CpuBackend final : public Backend {
   static int64_t num_row_blocks(int64_t width) { return (width + kRowBlock - 1) / kRowBlock; }
 
   // The inputs of a product in the form that its weights want, in `scratch`.
-  const std::byte* prepare_rows(const CpuProduct& product, const Tensor& x, Scratch& scratch);
+  const std::byte* prepare_rows(const CpuProduct& product, const Tensor& x, GrowingBuffer& scratch);
   // out = prepared inputs * w^T + bias
   void multiply(const CpuProduct& product, const PackedMatrix& w, const std::byte* inputs,
                 const float* bias, const Tensor& out);
@@ -91,13 +91,13 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
   ThreadPool& threads_;
   std::string name_;
-  Scratch input_rows_;
-  Scratch up_rows_;     // of a feed-forward network whose gate and up want other inputs
-  Scratch inner_rows_;  // of its last product
-  Scratch row_partials_;
-  Scratch row_totals_;
-  Scratch thread_scratch_;
-  Scratch chunk_partials_;
+  GrowingBuffer input_rows_;
+  GrowingBuffer up_rows_;     // of a feed-forward network whose gate and up want other inputs
+  GrowingBuffer inner_rows_;  // of its last product
+  GrowingBuffer row_partials_;
+  GrowingBuffer row_totals_;
+  GrowingBuffer thread_scratch_;
+  GrowingBuffer chunk_partials_;
   std::vector<AttentionTask> tasks_;  // of the current call of attention
 };
 

@@ -57,7 +57,7 @@ size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int nu
 }
 
 const std::byte* CpuBackend::prepare_rows(const CpuProduct& product, const Tensor& x,
-                                          Scratch& scratch) {
+                                          GrowingBuffer& scratch) {
   const int64_t stride = product.input_stride(), k = x.size(1);
   auto* const rows = scratch.reserve_as<std::byte>(x.size(0) * stride);
   for_each_row(x.size(0), k,

@@ -6,16 +6,16 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-constexpr int kSums = 4;
+constexpr int kNormSums = 4;
 
 // The sum of term(i, count) over all vectors of a row; lanes beyond `count` must be zero.
 template <class Term>
 PL_INLINE float sum_of(int64_t width, Term&& term) {
-  Vec sums[kSums] = {};
+  Vec sums[kNormSums] = {};
   int64_t i = 0;
-  for (; i + kSums * kLanes <= width; i += kSums * kLanes) {
+  for (; i + kNormSums * kLanes <= width; i += kNormSums * kLanes) {
 #pragma GCC unroll 4
-    for (int s = 0; s < kSums; ++s) sums[s] = sums[s] + term(i + s * kLanes, int64_t{kLanes});
+    for (int s = 0; s < kNormSums; ++s) sums[s] = sums[s] + term(i + s * kLanes, int64_t{kLanes});
   }
   for (; i < width; i += kLanes) sums[0] = sums[0] + term(i, min_of(width - i, kLanes));
   return reduce_add((sums[0] + sums[1]) + (sums[2] + sums[3]));

@@ -5,7 +5,7 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-constexpr int kSums = 12;
+constexpr int kRateSums = 12;
 
 // Several streams side by side: one alone leaves the memory idle between pages.
 float read(const float* x, int64_t count) {
@@ -30,21 +30,21 @@ float run(int64_t iterations, float seed) {
   const typename Product::Factor w = Product::template weights<0>(Product::load_weights(weights));
   const typename Product::Factor x = Product::template input<0>(inputs);
   // Different sums, or the compiler would keep only one.
-  Vec sums[kSums];
-  for (int s = 0; s < kSums; ++s) sums[s] = splat(seed * static_cast<float>(s));
+  Vec sums[kRateSums];
+  for (int s = 0; s < kRateSums; ++s) sums[s] = splat(seed * static_cast<float>(s));
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 12
-    for (int s = 0; s < kSums; ++s) sums[s] = Product::multiply_add(sums[s], x, w);
+    for (int s = 0; s < kRateSums; ++s) sums[s] = Product::multiply_add(sums[s], x, w);
   }
   Vec total = sums[0];
-  for (int s = 1; s < kSums; ++s) total = total + sums[s];
+  for (int s = 1; s < kRateSums; ++s) total = total + sums[s];
   return reduce_add(total);
 }
 
 // A multiply-add per lane and pair element that one instruction takes.
 template <class Product>
 constexpr int64_t flops() {
-  return int64_t{2} * kSums * kLanes * Product::kDepth / Product::kFactors;
+  return int64_t{2} * kRateSums * kLanes * Product::kDepth / Product::kFactors;
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/divide_up.h"
+
 namespace paceline {
 
 constexpr int64_t kInputLine = 64;  // bytes
-
-inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // From one row of inputs to the next. One line more than the row: rows a power of two apart would
 // share their cache sets.

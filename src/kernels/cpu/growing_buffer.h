@@ -1,13 +1,14 @@
-// Scratch is memory that a kernel uses during one call; it grows to the largest need and stays.
+// GrowingBuffer is memory that a kernel uses during one call; it grows to the largest need and
+// keeps that size.
 #pragma once
 
 #include "tensor/buffer.h"
 
 namespace paceline {
 
-class Scratch {
+class GrowingBuffer {
  public:
-  explicit Scratch(Memory& memory) : memory_(&memory) {}
+  explicit GrowingBuffer(Memory& memory) : memory_(&memory) {}
 
   // At least `bytes`, 64-byte aligned; what it held before is lost.
   void* reserve(size_t bytes) {
