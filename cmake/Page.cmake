@@ -11,5 +11,5 @@ function(paceline_embed_page)
   endforeach()
   file(CONFIGURE OUTPUT "${PACELINE_GENERATED_DIR}/page_files.inc" CONTENT "${list}" @ONLY)
   set_source_files_properties("${PROJECT_SOURCE_DIR}/src/server/page_files.cc"
-    PROPERTIES OBJECT_DEPENDS "${files};${PACELINE_GENERATED_DIR}/page_files.inc")
+    PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${files};${PACELINE_GENERATED_DIR}/page_files.inc")
 endfunction()
