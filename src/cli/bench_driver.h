@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/channel.h"
 #include "engine/engine.h"
 
 namespace paceline {

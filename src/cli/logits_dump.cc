@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/model_runner.h"
 #include "engine/run_alone.h"
 #include "paceline/error.h"
 

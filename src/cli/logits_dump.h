@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/runner.h"
 #include "load/loaded_model.h"
 
 namespace paceline {

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/model_opening.h"
 #include "cli/served_names.h"
+#include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "load/loaded_model.h"
 #include "paceline/error.h"

@@ -6,7 +6,9 @@
 #include <limits>
 #include <unordered_map>
 
+#include "engine/engine.h"
 #include "engine/run_alone.h"
+#include "engine/step_record.h"
 #include "load/loaded_model.h"
 
 namespace paceline {

@@ -1,4 +1,5 @@
 #include "paceline/llm.h"
+#include "engine/engine.h"
 
 #include <fmt/format.h>
 

@@ -8,10 +8,13 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
 #include "load/model_path.h"
+#include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "tests/tokenizer/small_tokenizer.h"
