@@ -76,7 +76,7 @@ NamedJson variables_of(const ChatInput& input, Json::Array messages) {
     const Json kwargs = parse_json(input.kwargs_json, "chat_template_kwargs");
     for (const auto& [name, value] : kwargs.as_object("chat_template_kwargs")) set(name, value);
   }
-  // These are what they are, whatever the rest says.
+  // Set last, so that no kwarg replaces them.
   set("messages", Json(std::move(messages)));
   set("tools", array_json(input.tools_json, "tools"));
   set("documents", array_json(input.documents_json, "documents"));

@@ -100,7 +100,7 @@ class Lexer {
 
   void skip_white_space() { at_ = end_of_spaces(text_, at_); }
 
-  // What stands behind a tag's end is stripped as its sign says.
+  // Strips the text behind a tag as the tag's sign ('-', '+' or none) demands.
   void strip_behind(char sign, bool trims) {
     starts_line_ = false;
     if (sign == '-') {

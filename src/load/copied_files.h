@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-// Copies what stands beside the weights: the tokenizer's files, chat templates, generation
-// defaults, licences. Neither weights and their index nor config.json, and no programs. Throws what
-// NewFile and MappedFile throw.
+// Copies the files beside the weights: the tokenizer's, chat templates, generation defaults,
+// licences. Leaves out weights, their index, config.json and programs. Throws the errors of NewFile
+// and MappedFile.
 void copy_model_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// A queue for each rank that is present. Merging asks for few ranks and mostly from left to right,
+// A queue for each rank that is present. Merging needs few ranks and mostly from left to right,
 // so most pops are O(1); a rank whose positions come out of order becomes a heap. O(log n) at
 // worst.
 class RankQueue {
