@@ -4,7 +4,7 @@
 #include <set>
 #include <string_view>
 
-#include "chat/template_overloaded.h"
+#include "chat/template_tree.h"
 
 namespace paceline {
 namespace {

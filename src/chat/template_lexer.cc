@@ -9,9 +9,8 @@
 #include "base/utf8.h"
 #include "chat/python_character.h"
 #include "chat/python_space.h"
-#include "chat/template_number_literal.h"
+#include "chat/template_literal.h"
 #include "chat/template_source.h"
-#include "chat/template_string_literal.h"
 
 namespace paceline {
 namespace {

@@ -4,7 +4,7 @@
 namespace paceline {
 namespace {
 
-constexpr int64_t kDefaultWindow = 4096;
+constexpr int64_t kQwenWindow = 4096;
 constexpr CommonDefaults kQwen2Defaults = {.num_kv_heads = 32, .max_position = 32768};
 constexpr CommonDefaults kQwen3Defaults = {
     .num_kv_heads = 32, .head_dim = 128, .max_position = 32768};
@@ -13,7 +13,7 @@ constexpr CommonDefaults kQwen3Defaults = {
 // layer_types names them.
 std::vector<LayerConfig> read_layers(const HfConfig& config) {
   const int64_t num_layers = read_num_layers(config);
-  std::optional<int64_t> window = config.integer_or_null("sliding_window", kDefaultWindow);
+  std::optional<int64_t> window = config.integer_or_null("sliding_window", kQwenWindow);
   if (!config.boolean("use_sliding_window", false)) window.reset();
   if (const auto sliding = read_sliding_layers(config, num_layers)) {
     return windowed_layers(config, *sliding, window);
