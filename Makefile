@@ -11,7 +11,7 @@ DEPS := @tools/install_deps.sh
 CONFIGURE := @cmake --log-level=WARNING --preset
 BUILD := @cmake --build --parallel $(JOBS) --preset
 # Many tests wait for servers more than they compute.
-CTEST := ctest --parallel $(shell expr $(JOBS) + 1) --preset
+CTEST := ctest --parallel $(shell expr $(JOBS) + 1) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
@@ -32,6 +32,7 @@ build: ## The optimised binary, build/release/paceline
 
 test: export PACELINE_REQUIRE_CONTRACT := 1
 test: check test-release asan ## Everything that must pass: checks, all tests, then again under ASan and UBSan
+	@python3 tools/time_budget.py build/release build/asan
 
 check: ## Layers and format
 	$(DEPS) build test

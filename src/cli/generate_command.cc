@@ -11,13 +11,13 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kGenerateFields[] = {"prompt", "prompt_ids"};
+constexpr std::string_view kPromptFields[] = {"prompt", "prompt_ids"};
 
 LLM::Request read_request(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kGenerateFields, kGenerateFields);
+    check_line_keys(line->object, kPromptFields, kGenerateFields);
     apply_option_fields(line->object, kGenerateFields, of_item);
     prompt = read_prompt(line->object, "prompt", "prompt_ids");
   } else {
