@@ -1,4 +1,4 @@
-// LoadedModel is everything between a model's files and an engine that runs it, wired together.
+// LoadedModel holds a model's parts, from its files to the engine that runs it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace paceline {
 
-// Members stand in the order in which they depend on those before them.
+// Each member depends only on earlier ones.
 struct LoadedModel {
   std::filesystem::path path;  // the directory, or the GGUF file
   Memory memory;
