@@ -1,5 +1,5 @@
-// NewDirectory is a directory that stands under its name only once it is whole. TemporaryDirectory
-// is removed at the end.
+// NewDirectory is a directory that appears under its name only when complete. TemporaryDirectory is
+// removed at the end.
 #pragma once
 
 #include <filesystem>
@@ -26,16 +26,16 @@ class TemporaryDirectory {
 // thread.
 void remove_temporary_directories();
 
-// Filled under a temporary name beside the final one; destroyed without commit() it is removed with
-// all that is in it.
+// It is filled under a temporary name beside the final one. Destroyed without commit(), it is
+// removed with its content.
 class NewDirectory {
  public:
   // Throws Error invalid when there is something under `path` already or none can be made there.
   explicit NewDirectory(std::filesystem::path path);
 
-  // Where its files are to be written.
+  // Write its files here.
   const std::filesystem::path& filling_path() const { return temporary_.path(); }
-  // Throws Error invalid when something has taken the name since.
+  // Throws Error invalid when the name was taken meanwhile.
   void commit();
 
  private:

@@ -12,6 +12,7 @@
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
 #include "cli/usage_error.h"
+#include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "load/processor_name.h"
 

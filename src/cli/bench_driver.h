@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/channel.h"
 #include "engine/engine.h"
 
 namespace paceline {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/model_runner.h"
 
 namespace paceline {
 namespace {
@@ -57,13 +58,6 @@ double median_step(BenchDriver& driver, int64_t num_steps) {
 size_t heap_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
-}
-
-double kv_bytes_per_token(const LoadedModel& model) {
-  int64_t blocks = 0;
-  for (int g = 0; g < model.cache->num_groups(); ++g) blocks += model.cache->pool(g).num_blocks();
-  return static_cast<double>(model.kv_bytes) /
-         static_cast<double>(blocks * model.cache->block_size());
 }
 
 }  // namespace

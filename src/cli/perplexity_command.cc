@@ -13,6 +13,7 @@
 #include "cli/perplexity.h"
 #include "cli/usage_error.h"
 #include "engine/engine.h"
+#include "engine/model_runner.h"
 #include "engine/run_alone.h"
 #include "load/loaded_model.h"
 #include "paceline/error.h"

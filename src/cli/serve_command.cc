@@ -7,8 +7,10 @@
 
 #include "cli/command.h"
 #include "cli/model_opening.h"
+#include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "load/loaded_model.h"
+#include "models/decoder.h"
 #include "paceline/error.h"
 #include "server/cross_origin.h"
 #include "server/descriptor_limit.h"

@@ -13,7 +13,9 @@
 #include "cli/trace_file.h"
 #include "cli/trace_svg.h"
 #include "cli/usage_error.h"
+#include "engine/engine.h"
 #include "engine/run_alone.h"
+#include "engine/step_record.h"
 #include "load/loaded_model.h"
 #include "paceline/options.h"
 

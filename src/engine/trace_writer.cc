@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "engine/engine.h"
+#include "engine/sequence.h"
 #include "sampling/token_mask.h"
 
 namespace paceline {

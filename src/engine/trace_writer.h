@@ -6,10 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine.h"
 #include "engine/step_record.h"
 
 namespace paceline {
+
+class Engine;
 
 // The first line says what engine it is; `paceline trace` reads the file. Times are microseconds
 // since the writer was made. When the disk is full the trace ends there and the engine goes on;

@@ -1,4 +1,5 @@
 #include "cli/bench_runs.h"
+#include "engine/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
