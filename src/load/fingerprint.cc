@@ -4,6 +4,7 @@
 
 #include "base/mapped_file.h"
 #include "base/version.h"
+#include "kernels/backend.h"
 
 namespace paceline {
 namespace {

@@ -11,12 +11,19 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/system_memory.h"
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "kernels/backend.h"
+#include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/cached_decoder.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
 #include "load/weight_stack.h"
+#include "models/decoder.h"
 #include "models/family.h"
+#include "prepared/prepared_file.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
@@ -297,6 +304,9 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
 
 }  // namespace
 
+LoadedModel::LoadedModel() = default;
+LoadedModel::~LoadedModel() = default;
+
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   check_options(options);
   auto model = std::make_unique<LoadedModel>();
@@ -338,6 +348,13 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
 size_t lock_memory(LoadedModel& model) {
   const size_t mapped_bytes = model.prepared ? model.prepared->lock() : 0;
   return mapped_bytes + model.memory.lock_all();
+}
+
+double kv_bytes_per_token(const LoadedModel& model) {
+  const KvCache& cache = *model.cache;
+  int64_t blocks = 0;
+  for (int g = 0; g < cache.num_groups(); ++g) blocks += cache.pool(g).num_blocks();
+  return static_cast<double>(model.kv_bytes) / static_cast<double>(blocks * cache.block_size());
 }
 
 TextModel text_model(const LoadedModel& model) {

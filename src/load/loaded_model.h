@@ -8,29 +8,38 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "engine/engine.h"
-#include "engine/model_runner.h"
-#include "kernels/backend.h"
 #include "load/chat_setup.h"
 #include "load/model_source.h"
-#include "models/decoder.h"
 #include "paceline/options.h"
 #include "paceline/results.h"
 #include "paceline/tokenizer.h"
-#include "prepared/prepared_file.h"
+#include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "text/text_model.h"
 #include "weights/checkpoint.h"
 
 namespace paceline {
 
+class Backend;
+class Decoder;
+struct DecoderConfig;
+class Engine;
+enum class Isa : uint8_t;
+class KvCache;
+class ModelRunner;
+class PreparedFile;
+class ThreadPool;
+
 // Each member depends only on earlier ones.
 struct LoadedModel {
+  LoadedModel();
+  ~LoadedModel();
+
   std::filesystem::path path;  // the directory, or the GGUF file
   Memory memory;
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<Backend> backend;
-  Isa isa = Isa::baseline;
+  Isa isa{};                           // the baseline
   std::optional<Tokenizer> tokenizer;  // nothing when the model has none
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
@@ -56,6 +65,9 @@ size_t lock_memory(LoadedModel& model);
 
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
+
+// Bytes of keys and values for each token that the cache has room for.
+double kv_bytes_per_token(const LoadedModel& model);
 
 // Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
 TextModel text_model(const LoadedModel& model);

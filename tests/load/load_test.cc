@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
 #include "load/model_path.h"
+#include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "tests/tokenizer/small_tokenizer.h"
@@ -243,6 +246,20 @@ TEST(CacheSizing, a_small_budget_shortens_the_context_but_never_below_the_minimu
   const CacheSize given = size_cache(config, request, size_t{1} << 40);
   EXPECT_LE(given.bytes, size_t{1} << 20);
   EXPECT_LT(given.max_model_len, 131072);
+}
+
+TEST(CacheSizing, a_budget_that_holds_no_block_is_refused) {
+  CacheRequest request{.max_num_seqs = 1, .memory_bytes = 1024, .dtype = DType::bf16};
+  expect_error(ErrorCode::exhausted, {"--kv-cache-memory-bytes: 1024 bytes, expected at least"},
+               [&] { size_cache(two_windows(), request, size_t{1} << 40); });
+}
+
+TEST(CacheSizing, no_more_is_taken_than_the_sequences_can_use) {
+  CacheRequest request{.max_num_seqs = 1, .dtype = DType::bf16};
+  const CacheSize one = size_cache(two_windows(), request, size_t{1} << 40);
+  EXPECT_EQ(one.groups[0].num_blocks, 4096 / 16);
+  request.max_num_seqs = 3;
+  EXPECT_EQ(size_cache(two_windows(), request, size_t{1} << 40).bytes, 3 * one.bytes);
 }
 
 TEST(CacheSizing, an_explicit_context_is_held_or_refused) {

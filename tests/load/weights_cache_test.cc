@@ -11,6 +11,8 @@
 #include "base/mapped_file.h"
 #include "load/loaded_model.h"
 #include "load/weights_cache.h"
+#include "models/decoder.h"
+#include "prepared/prepared_file.h"
 #include "prepared/write_prepared.h"
 #include "tests/source_path.h"
 

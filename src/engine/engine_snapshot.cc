@@ -1,10 +1,11 @@
-#include "server/engine_snapshot.h"
+#include "engine/engine_snapshot.h"
 
 #include <algorithm>
 #include <memory>
 #include <span>
 
 #include "engine/engine.h"
+#include "engine/sequence.h"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,5 @@
-// EngineSnapshot is what the engine holds between two steps, for GET /v1/requests.
+// EngineSnapshot is what the engine holds between two steps, as values: the sequences and who holds
+// which block.
 #pragma once
 
 #include <cstdint>
