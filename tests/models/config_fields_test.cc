@@ -118,9 +118,9 @@ class FieldWalk {
       return;
     }
     const Json plain = changed_text_model(config_, "rope_parameters", std::nullopt);
-    for (const auto& [name, rope] : ropes_) {
+    for (const auto& rope : ropes_) {
       walk(field, [&](const std::optional<Json>& value) {
-        return changed_text_model(plain, "rope_scaling", changed(rope, field.name, value));
+        return changed_text_model(plain, "rope_scaling", changed(rope.second, field.name, value));
       });
     }
   }
