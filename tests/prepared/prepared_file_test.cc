@@ -195,7 +195,7 @@ TEST_F(PreparedFileTest, refuses_what_it_does_not_have) {
 TEST_F(PreparedFileTest, is_not_found_or_of_another_key) {
   expect_error(ErrorCode::not_found, {path_.string()}, [&] { open(); });
   write();
-  expect_error(ErrorCode::corrupt, {"was made of something else"},
+  expect_error(ErrorCode::corrupt, {"was made from other model files"},
                [&] { PreparedFile(path_, "another key", threads_); });
 }
 
