@@ -8,7 +8,7 @@
 #include "cli/batch_job.h"
 #include "cli/settings.h"
 #include "paceline/tokenizer.h"
-#include "protocol/answer.h"
+#include "protocol/response.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
@@ -28,7 +28,7 @@ class BatchTokenNames {
 
 struct BatchAnswer {
   std::string body;
-  AnswerUsage usage;
+  ResponseUsage usage;
 };
 
 // Of a job whose parts all came. `model` is what the answer calls it.

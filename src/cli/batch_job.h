@@ -12,7 +12,7 @@
 #include "llm/request_pool.h"
 #include "protocol/api_error.h"
 #include "protocol/api_request.h"
-#include "protocol/completed_answers.h"
+#include "protocol/completed_responses.h"
 
 namespace paceline {
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
+#include "base/model_files.h"
 #include "base/new_directory.h"
 #include "base/new_file.h"
 #include "load/copied_files.h"
