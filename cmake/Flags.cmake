@@ -7,7 +7,11 @@ target_link_options(paceline_flags INTERFACE -Wl,--as-needed)
 
 # The numerics rule: the compiler contracts and reorders nothing.
 # Designated initialisers leave the rest at its default on purpose, so GCC need not point that out.
-target_compile_options(paceline_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+target_compile_options(paceline_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers)
+if(NOT PACELINE_UNITY)
+  # In a united source a local name may equal a file-local one of a neighbour.
+  target_compile_options(paceline_flags INTERFACE -Wshadow)
+endif()
 if(PACELINE_WERROR)
   target_compile_options(paceline_flags INTERFACE -Werror)
 endif()

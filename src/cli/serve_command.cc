@@ -11,10 +11,11 @@
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/served_names.h"
+#include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "http/descriptor_limit.h"
 #include "load/loaded_model.h"
+#include "models/decoder.h"
 #include "paceline/error.h"
 #include "server/cross_origin.h"
 #include "server/host_check.h"
@@ -33,8 +34,8 @@ void check_exposure(const Settings& settings) {
   if (!settings.unix_socket.empty() || !settings.api_keys.empty() || settings.insecure) return;
   if (is_loopback_name(settings.host)) return;
   throw Error(ErrorCode::invalid,
-              fmt::format("--host: {} is open to other machines; give --api-key, or --insecure if "
-                          "everybody may use the model",
+              fmt::format("--host: {} is open to other machines; give --api-key, or --insecure to "
+                          "let everybody use the model",
                           settings.host));
 }
 
@@ -113,7 +114,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
   return options;
 }
 
-// Clients aren't told where the model lies.
+// Messages to clients have the model's name instead of its path.
 TextModel named(TextModel text, const std::string& name) {
   const size_t at = text.chat_problem.find(text.name);
   if (at != std::string::npos) text.chat_problem.replace(at, text.name.size(), name);
@@ -121,7 +122,7 @@ TextModel named(TextModel text, const std::string& name) {
   return text;
 }
 
-// What a failure of the engine said, else nothing.
+// The message of an engine that failed, else empty.
 std::string serve_model(const Settings& settings, Session& session, ServerFrontend& frontend,
                         LoadedModel& model, ServerOptions options) {
   const TextModel text = named(text_model(model), options.model_names[0]);
@@ -131,13 +132,15 @@ std::string serve_model(const Settings& settings, Session& session, ServerFronte
         std::make_unique<TraceWriter>(settings.load.trace_file, model.path.string(), *model.engine);
   }
   options.system_fingerprint = model.fingerprint;
-  return serve_until_drained(
+  const std::string failure = serve_until_drained(
       frontend,
       {.text = text,
        .observer = trace.get(),
        .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
                   .num_requests = settings.load.batch_size}},
-      options, [&session](std::string_view line) { session.say(line); });
+      options, [&session](std::string_view line) { session.print_note(line); });
+  if (trace && failure.empty()) trace->finish();
+  return failure;
 }
 
 }  // namespace
@@ -146,21 +149,23 @@ int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
   check_allowed_origins(settings.allowed_origins);
   check_metrics_prefix(settings.metrics_prefix);
-  std::signal(SIGPIPE, SIG_IGN);  // who reads the log may go, the server stays
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that goes away must not end the server
   LineWriter log(STDERR_FILENO);
   const ServerOptions options = serving(settings, log);
   ServerFrontend frontend(options.address, options.http);
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
   if (const auto lack = lack_of_descriptors(options.http.max_connections)) {
-    session.say("note: " + *lack);
+    session.print_note("note: " + *lack);
   }
-  session.say("opened " + frontend.url() + ", loading the model");
+  session.print_note("opened " + frontend.url() + ", loading the model");
   const auto model = load_model(loading(settings));
-  say_weights_cache(model->weights_cache, settings, session);
+  print_weights_cache(model->weights_cache, settings, session);
+  print_short_context(model->engine->limits().max_model_len, model->decoder->config().max_position,
+                      settings, session);
   const std::string failure = serve_model(settings, session, frontend, *model, options);
   if (failure.empty()) return 0;
-  log.write("paceline: the engine has failed: " + failure);
+  log.write("paceline: the engine failed: " + failure);
   return kEngineFailedExit;
 }
 

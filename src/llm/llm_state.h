@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/channel.h"
 #include "engine/engine.h"
 #include "engine/engine_thread.h"
 #include "engine/trace_writer.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/channel.h"
 
 namespace paceline {
 namespace {
@@ -36,7 +37,7 @@ void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& sc
   }
   const bool finds_it = id_.has_value() && begins_with(prompt, held_);
   if (!finds_it) {
-    const auto block = static_cast<size_t>(engine_.cache().block_size());
+    const auto block = static_cast<size_t>(engine_.block_size());
     const size_t most = std::min(prompt.size(), last_.size());
     const auto end = prompt.begin() + static_cast<std::ptrdiff_t>(most);
     const auto common =

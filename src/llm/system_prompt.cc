@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/channel.h"
 #include "engine/run_alone.h"
 #include "llm/llm_state.h"
 #include "text/chat_prompt.h"
@@ -71,7 +72,7 @@ int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwa
   Engine& engine = *state.model->engine;
   std::vector<TokenId> ids;
   if (!text.empty()) ids = encode_beginning(*state.text, text, kwargs_json);
-  const auto block = static_cast<size_t>(engine.cache().block_size());
+  const auto block = static_cast<size_t>(engine.block_size());
   ids.resize(engine.limits().prefix_cache ? ids.size() / block * block : 0);
   const auto num_kept = static_cast<int64_t>(ids.size());
   const auto previous = state.system_prompt;

@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "engine/engine_snapshot.h"
 #include "engine/engine_thread.h"
-#include "server/engine_snapshot.h"
+#include "engine/queue_limit.h"
 #include "server/process_stats.h"
 #include "server/routes.h"
 

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/engine_snapshot.h"
 #include "http/http.h"
 #include "protocol/token_names.h"
 #include "server/api_keys.h"
 #include "server/engine_link.h"
-#include "server/engine_snapshot.h"
 #include "server/in_flight_limit.h"
 #include "server/memory_watch.h"
 #include "server/request_rules.h"
