@@ -88,8 +88,12 @@ void write_head(JsonWriter& writer, const AnswerHead& head, std::string_view obj
 void write_usage(JsonWriter& writer, const AnswerUsage& usage);
 // The member "token_ids".
 void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids);
+// The member "seed".
+void write_seed(JsonWriter& writer, const AnswerChoice& choice);
+// The member "timings", with the names of llama.cpp's server, and queue_ms and ttft_ms.
+void write_timings(JsonWriter& writer, const AnswerTimings& timings);
 // The members finish_reason, stop_reason, prompt_logprobs, token_ids and timings (when there are
-// some), seed. Timings have the names of llama.cpp's server, and queue_ms and ttft_ms.
+// some), seed.
 void write_choice_end(JsonWriter& writer, const AnswerChoice& choice);
 
 // A head with a random id and the time of now.

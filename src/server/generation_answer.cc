@@ -71,6 +71,10 @@ std::string whole_json(WholeAnswer& answer, const TokenNames& names) {
   }
   const CompletionAnswer whole = completed_answer(
       std::get<CompletionRequest>(answer.prepared.request), parts, names, std::move(answer.head));
+  if (!answer.prepared.llama_prompts.empty()) {
+    return llama_response_json(whole.choices, answer.prepared.llama_prompts,
+                               answer.prepared.llama_style);
+  }
   return answer.prepared.endpoint == ApiEndpoint::generate
              ? generate_answer_json(whole.head, whole.choices[0], whole.usage, answer.style)
              : completion_answer_json(whole);
@@ -289,6 +293,13 @@ void GenerationAnswer::echo_prompt(size_t part) {
 void GenerationAnswer::write_chunk(AnswerChunk chunk) {
   if (fields().streaming.continuous_usage) chunk.usage = usage_so_far();
   if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_));
+  if (is_llama()) {
+    const LlamaPrompt& prompt = prepared_.llama_prompts[static_cast<size_t>(chunk.index / n())];
+    for (const std::string& event : llama_chunk_jsons(chunk, prompt, prepared_.llama_style)) {
+      write_event(event);
+    }
+    return;
+  }
   write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
                         : completion_chunk_json(head_, chunk, style_));
 }
@@ -335,11 +346,11 @@ void GenerationAnswer::finish_stream() {
   is_over_ = true;
   ++call_->context().metrics.completed;
   call_->set_usage(usage());
-  if (style_.has_usage) {
+  if (style_.has_usage && !is_llama()) {
     write_event(
         usage_chunk_json(head_, is_chat() ? kChatChunkObject : kCompletionChunkObject, usage()));
   }
-  write_event("[DONE]");
+  if (!is_llama()) write_event("[DONE]");
   send();
   call_->exchange().end();
   constexpr int kOk = 200;

@@ -41,6 +41,10 @@ void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
 
 void answer_chat(const CallPtr& call) { answer_generation(call, ApiEndpoint::chat); }
 void answer_completion(const CallPtr& call) { answer_generation(call, ApiEndpoint::completions); }
+void answer_llama_completion(const CallPtr& call) {
+  answer_generation(call, ApiEndpoint::completion);
+}
+void answer_infill(const CallPtr& call) { answer_generation(call, ApiEndpoint::infill); }
 void answer_native(const CallPtr& call) { answer_generation(call, ApiEndpoint::generate); }
 void answer_classification(const CallPtr& call) {
   answer_with<ItemAnswer>(call, prepare_classification);

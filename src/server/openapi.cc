@@ -12,6 +12,7 @@
 #include "protocol/completion_request.h"
 #include "protocol/field_schema.h"
 #include "protocol/generate_answer.h"
+#include "protocol/llama_request.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"
 #include "server/route_table.h"
@@ -32,6 +33,14 @@ struct RouteBodies {
 constexpr RouteBodies kBodies[] = {
     {"/v1/chat/completions", chat_request_fields, "ChatCompletion", "ChatCompletionChunk"},
     {"/v1/completions", completion_request_fields, "Completion", "CompletionChunk"},
+    {"/completion", llama_request_fields, "LlamaResults", "LlamaChunk"},
+    {"/completions", llama_request_fields, "LlamaResults", "LlamaChunk"},
+    {"/infill", infill_request_fields, "LlamaResults", "LlamaChunk"},
+    {"/chat/completions", chat_request_fields, "ChatCompletion", "ChatCompletionChunk"},
+    {"/models", nullptr, "Models"},
+    {"/props", nullptr, "LlamaProps"},
+    {"/slots", nullptr, "LlamaSlots"},
+    {"/v1/health", nullptr, "Status"},
     {"/generate", generate_request_fields, "Generated", "GeneratedChunk"},
     {"/v1/classify", classification_request_fields, "Classifications"},
     {"/v1/score", score_request_fields, "Scores"},

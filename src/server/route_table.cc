@@ -15,6 +15,14 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/completions", RouteAccess::key, true, "Continue a text.", answer_completion},
     {"POST", "/generate", RouteAccess::key, true, "Continue a text, Paceline's own shape.",
      answer_native},
+    {"POST", "/completion", RouteAccess::key, true, "Continue a text, as llama.cpp's server does.",
+     answer_llama_completion},
+    {"POST", "/completions", RouteAccess::key, true, "The same as /completion.",
+     answer_llama_completion},
+    {"POST", "/infill", RouteAccess::key, true,
+     "Fill the gap between a prefix and a suffix, as llama.cpp's server does.", answer_infill},
+    {"POST", "/chat/completions", RouteAccess::key, true, "The same as /v1/chat/completions.",
+     answer_chat},
     {"POST", "/v1/classify", RouteAccess::key, true, "Draw a token or choose a label.",
      answer_classification},
     {"POST", "/v1/score", RouteAccess::key, true, "Tell how likely each token is.", answer_score},
@@ -23,24 +31,32 @@ constexpr Route kRoutes[] = {
     {"POST", "/apply-template", RouteAccess::key, true, "Make a chat's prompt.", apply_template},
     {"GET", "/v1/models", RouteAccess::key, false, "List the model.", list_models},
     {"GET", "/v1/models/*", RouteAccess::key, false, "Tell of the model.", show_model},
+    {"GET", "/models", RouteAccess::key, false, "The same as /v1/models.", list_models},
+    {"GET", "/props", RouteAccess::key, false, "Describe the server, as llama.cpp's server does.",
+     show_props},
+    {"GET", "/slots", RouteAccess::key, false,
+     "List what is computed at once, as llama.cpp's server does.", show_slots},
     {"GET", "/v1/requests", RouteAccess::key, false, "Show what the engine does.", show_requests},
     {"GET", "/metrics", RouteAccess::key, false, "Figures for Prometheus.", show_metrics},
     {"GET", "/openapi.json", RouteAccess::key, false, "This API, as OpenAPI.", show_openapi},
     {"GET", "/version", RouteAccess::key, false, "Tell the version.", show_version},
     {"GET", "/health", RouteAccess::open, false, "200 while the engine steps.", show_health},
+    {"GET", "/v1/health", RouteAccess::open, false, "The same as /health.", show_health},
     {"GET", "/live", RouteAccess::open, false, "200 while the process runs.", show_live},
     {"GET", "/ready", RouteAccess::open, false, "200 while requests are taken.", show_ready},
     {"GET", "/", RouteAccess::open, false, "The page.", show_page},
     {"GET", "/page/*", RouteAccess::open, false, "The page's files.", show_page},
 };
 
-// Of OpenAI's API; none of it is offered.
-constexpr std::string_view kOpenAiRoutes[] = {
-    "/v1/assistants",   "/v1/audio",         "/v1/batches",       "/v1/chat",
-    "/v1/containers",   "/v1/conversations", "/v1/embeddings",    "/v1/evals",
-    "/v1/files",        "/v1/fine_tuning",   "/v1/images",        "/v1/moderations",
-    "/v1/organization", "/v1/projects",      "/v1/realtime",      "/v1/responses",
-    "/v1/threads",      "/v1/uploads",       "/v1/vector_stores", "/v1/videos",
+// Of the APIs of OpenAI and llama.cpp's server; none of it is offered.
+constexpr std::string_view kKnownRoutes[] = {
+    "/embedding",        "/embeddings",       "/lora-adapters",  "/rerank",
+    "/reranking",        "/v1/rerank",        "/v1/reranking",   "/v1/assistants",
+    "/v1/audio",         "/v1/batches",       "/v1/chat",        "/v1/containers",
+    "/v1/conversations", "/v1/embeddings",    "/v1/evals",       "/v1/files",
+    "/v1/fine_tuning",   "/v1/images",        "/v1/moderations", "/v1/organization",
+    "/v1/projects",      "/v1/realtime",      "/v1/responses",   "/v1/threads",
+    "/v1/uploads",       "/v1/vector_stores", "/v1/videos",
 };
 
 bool matches(const Route& route, std::string_view path) {
@@ -49,8 +65,8 @@ bool matches(const Route& route, std::string_view path) {
   return path.size() > prefix.size() && path.starts_with(prefix);
 }
 
-bool is_openai_path(std::string_view path) {
-  return std::any_of(std::begin(kOpenAiRoutes), std::end(kOpenAiRoutes), [&](const auto known) {
+bool is_known_path(std::string_view path) {
+  return std::any_of(std::begin(kKnownRoutes), std::end(kKnownRoutes), [&](const auto known) {
     return path.starts_with(known) && (path.size() == known.size() || path[known.size()] == '/');
   });
 }
@@ -80,7 +96,7 @@ std::variant<const Route*, ApiError> find_route(std::string_view method, std::st
                     .param = {},
                     .code = "method_not_allowed"};
   }
-  if (is_openai_path(path)) {
+  if (is_known_path(path)) {
     return ApiError{
         .status = 501,
         .message = fmt::format("{} is not offered by this server, which has {}", path, offered()),
