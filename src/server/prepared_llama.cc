@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
-#include "protocol/completed_answers.h"
+#include "protocol/completed_responses.h"
 #include "server/prepared_request.h"
 #include "text/infill_prompt.h"
 

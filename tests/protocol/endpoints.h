@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/generate_answer.h"
+#include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"
