@@ -86,7 +86,7 @@ class BenchTest(ProgramTest):
                                                          "  decode 40 behind 87"])
         self.assertIn("prefill 500 is measured as prefill 127: the context holds 128 tokens", done.stderr)
         done = self.succeed("bench", *self.tiny, "-c", "32", *options)
-        self.assertIn("prefill 64 is measured as prefill 31: the context is 32 tokens", done.stderr)
+        self.assertIn("prefill 64 is measured as prefill 31: the context holds 32 tokens", done.stderr)
         report = self.bench("--tests", "prefill", "--prompt-tokens", "500")
         self.assertEqual(report["results"][0]["tokens"], 127)
         self.assertEqual(report["variants"][0]["notes"],
