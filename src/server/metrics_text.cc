@@ -4,8 +4,9 @@
 #include <iterator>
 
 #include "base/json_writer.h"
+#include "engine/engine_snapshot.h"
 #include "engine/engine_thread.h"
-#include "server/engine_snapshot.h"
+#include "engine/queue_limit.h"
 #include "server/routes.h"
 
 namespace paceline {

@@ -15,9 +15,10 @@ struct PageFile {
 };
 
 std::span<const PageFile> page_files();
-// Of "/" the page itself; nullptr when there is none.
+// For "/" the page itself; nullptr for an unknown path.
 const PageFile* find_page_file(std::string_view path);
-// May be shown nowhere but here, and load nothing from elsewhere.
+// With headers that keep the page out of frames and let it load nothing from elsewhere. Text never
+// becomes markup or script in it: the browser refuses that (trusted types).
 HttpResponse page_response(const PageFile& file);
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/engine.h"
+#include "engine/queue_limit.h"
 #include "protocol/api_error.h"
 #include "protocol/generate_answer.h"
 #include "protocol/request_body.h"

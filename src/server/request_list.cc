@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "server/engine_snapshot.h"
+#include "engine/engine_snapshot.h"
 #include "server/routes.h"
 #include "server/worker_call.h"
 

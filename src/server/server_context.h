@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/engine_snapshot.h"
 #include "protocol/token_names.h"
 #include "server/api_keys.h"
 #include "server/engine_link.h"
-#include "server/engine_snapshot.h"
 #include "server/http.h"
 #include "server/memory_watch.h"
 #include "server/request_rules.h"

@@ -48,10 +48,8 @@ void enforce_time_limits(ServerContext& context) {
   if (!somebody_waits) return;
   // No event may as well mean a long prompt: the engine knows.
   context.link.engine().inspect([&context](const Engine& engine) {
-    auto waiting = std::make_shared<std::unordered_set<int64_t>>();
-    for (const auto& sequence : engine.waiting()) {
-      if (!sequence->has_started) waiting->insert(sequence->shared->tag);
-    }
+    const std::vector<int64_t> tags = engine.unstarted_tags();
+    auto waiting = std::make_shared<std::unordered_set<int64_t>>(tags.begin(), tags.end());
     context.http.post([&context, waiting] { fail_waiting(context, *waiting); });
   });
 }

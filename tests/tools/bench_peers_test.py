@@ -14,6 +14,7 @@ from peers import children, environment  # noqa: E402
 from peers.bars import Bar, bar_of, judge, judge_memory  # noqa: E402
 from peers.best_setting import CHOICES, Remembered, choices_for, search, shorter, words  # noqa: E402
 from peers.comparison import agree, correlation, rate_row  # noqa: E402
+from peers.llama_bench import rate_in  # noqa: E402
 from peers.paceline_side import rates_of  # noqa: E402
 from peers.shapes import SHAPES, tensors_of, type_of  # noqa: E402
 from peers.table import Row, figure, table  # noqa: E402
@@ -33,6 +34,16 @@ else:
     answer = {{"rates": {{"prefill": rate, "decode": rate, "total": rate}},
               "peak_bytes": 200 * 2 ** 20 - 2 ** 20 * request["settings"].get("mapped", False)}}
 print(json.dumps(answer))
+"""
+# As a build of llama-bench that has no -rtr and is faster with flash attention.
+LLAMA_BENCH = """#!{python}
+import json, sys
+option = lambda name: int(sys.argv[sys.argv.index(name) + 1])
+if "-rtr" in sys.argv:
+    sys.exit("error: invalid parameter for argument: -rtr")
+rate = {rate} + 10 * ("-fa" in sys.argv)
+print("main: a line before the report")
+print(json.dumps([{{"n_prompt": option("-p"), "n_gen": option("-n"), "avg_ts": rate if option("-p") else rate + 1}}]))
 """
 PACELINE = """#!{python}
 import json, sys, time
@@ -177,6 +188,14 @@ class Readings(unittest.TestCase):
         self.assertEqual((row.ours, row.theirs, row.roofline), (90, 89, 100))
         self.assertEqual(row.judged.text, "MISS")  # 90 %, and 1.01 times the peer
 
+    def test_reports_of_llama_bench(self):
+        report = [{"n_prompt": 512, "n_gen": 0, "avg_ts": 300.5}, {"n_prompt": 0, "n_gen": 128, "avg_ts": 20.5}]
+        self.assertEqual(rate_in("ggml: x\n" + json.dumps(report), "prefill"), 300.5)
+        self.assertEqual(rate_in(json.dumps(report), "decode"), 20.5)
+        for broken in ("", "[]", "{}", '[{"n_gen": 1}]'):
+            with self.assertRaises(children.Failed):
+                rate_in(broken, "decode")
+
     def test_correlation(self):
         self.assertAlmostEqual(correlation([1, 2, 3], [5, 7, 9]), 1)
         self.assertAlmostEqual(correlation([1, 2, 3], [9, 7, 5]), -1)
@@ -268,6 +287,25 @@ class WholeRun(unittest.TestCase):
         self.assertIn("flash attention off, f16 cache, one cache for all", done.stdout)
         written = json.loads((self.folder / "all.json").read_text())
         self.assertEqual([row["passes"] for row in written["rows"]][:3], [False, True, True])
+
+    def test_the_faster_of_two_peers_counts(self):
+        second = self.script("llama-bench", LLAMA_BENCH, rate=89.5)
+        done = self.run_it(-1.5, "--llama-bench", second, "--no-batches", "--json", self.folder / "all.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        written = {row["test"]: row for row in json.loads((self.folder / "all.json").read_text())["rows"]}
+        self.assertEqual(written["prefill 512, tok/s"]["llama_cpp"], 100, "the library's")
+        self.assertEqual(written["prefill 512, tok/s"]["peer"], "")
+        self.assertEqual(written["decode 128, tok/s"]["llama_cpp"], 100.5)
+        self.assertEqual(written["decode 128, tok/s"]["peer"], "llama-bench")
+        self.assertIn("pass (bandwidth), beside llama-bench", done.stdout)
+        self.assertIn(f"{second} -fa 1 reaches 99.5 tok/s, the library 100.0", done.stdout)
+
+    def test_a_second_peer_that_fails_is_told(self):
+        second = self.script("llama-bench", "#!/bin/sh\necho alas >&2; exit 3\n")
+        done = self.run_it(-1.5, "--llama-bench", second, "--no-batches")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("llama-bench measures nothing:", done.stderr)
+        self.assertIn("alas", done.stderr)
 
     def test_models_that_differ_are_not_compared(self):
         done = self.run_it(1.5)

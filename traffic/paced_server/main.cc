@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/interrupt.h"
+#include "engine/step_record.h"
 #include "server/serving_loop.h"
 #include "traffic/paced_server/server_arguments.h"
 
