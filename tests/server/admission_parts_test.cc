@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Tickets, come_back_when_the_last_holder_lets_go) {
+TEST(Tickets, ComeBackWhenTheLastHolderLetsGo) {
   Tickets tickets(2);
   auto first = tickets.take();
   auto copy = first;
@@ -25,7 +25,7 @@ TEST(Tickets, come_back_when_the_last_holder_lets_go) {
   EXPECT_EQ(tickets.num_taken(), 0);
 }
 
-TEST(Tickets, are_refused_until_a_fifth_is_back) {
+TEST(Tickets, AreRefusedUntilAFifthIsBack) {
   Tickets tickets(10);
   std::vector<std::shared_ptr<void>> held;
   for (int i = 0; i < 10; ++i) held.push_back(tickets.take());
@@ -40,7 +40,7 @@ TEST(Tickets, are_refused_until_a_fifth_is_back) {
   EXPECT_EQ(tickets.take(), nullptr);
 }
 
-TEST(Tickets, know_for_how_long_there_has_been_no_room) {
+TEST(Tickets, KnowForHowLongThereHasBeenNoRoom) {
   Tickets tickets(2);
   auto one = tickets.take(), two = tickets.take();
   EXPECT_EQ(tickets.full_for().count(), 0) << "nobody has been refused";
@@ -53,7 +53,7 @@ TEST(Tickets, know_for_how_long_there_has_been_no_room) {
   EXPECT_EQ(tickets.full_for().count(), 0);
 }
 
-TEST(Tickets, a_single_one_can_be_taken_again) {
+TEST(Tickets, ASingleOneCanBeTakenAgain) {
   Tickets tickets(1);
   for (int i = 0; i < 3; ++i) {
     const auto ticket = tickets.take();
@@ -62,14 +62,14 @@ TEST(Tickets, a_single_one_can_be_taken_again) {
   }
 }
 
-TEST(Tickets, may_be_outlived) {
+TEST(Tickets, MayBeOutlived) {
   auto tickets = std::make_unique<Tickets>(1);
   auto ticket = tickets->take();
   tickets.reset();
   ticket.reset();
 }
 
-TEST(BodyBytes, bound_all_bodies_together_but_none_alone) {
+TEST(BodyBytes, BoundAllBodiesTogetherButNoneAlone) {
   BodyBytes bytes(100);
   auto first = bytes.take(60);
   EXPECT_EQ(bytes.take(41), nullptr);
@@ -82,7 +82,7 @@ TEST(BodyBytes, bound_all_bodies_together_but_none_alone) {
   EXPECT_EQ(bytes.num_taken(), 0);
 }
 
-TEST(ApiKeys, are_compared_whole) {
+TEST(ApiKeys, AreComparedWhole) {
   const std::vector<std::string> given = {"one", "two"};
   const ApiKeys keys(given);
   const auto allows = [&](const std::string& header) { return keys.allows(&header); };
@@ -96,7 +96,7 @@ TEST(ApiKeys, are_compared_whole) {
   EXPECT_TRUE(ApiKeys({}).allows(nullptr));
 }
 
-TEST(HostCheck, names_of_the_loopback) {
+TEST(HostCheck, NamesOfTheLoopback) {
   for (const char* good :
        {"localhost", "LocalHost:80", "127.0.0.1:8080", "127.8.9.1", "[::1]", "[::1]:8080"}) {
     EXPECT_TRUE(is_allowed_host(good, {})) << good;
@@ -126,7 +126,7 @@ Found find(std::string_view method, std::string_view path) {
   return found;
 }
 
-TEST(RouteTable, every_route_is_found) {
+TEST(RouteTable, EveryRouteIsFound) {
   std::set<std::string> seen;
   for (const Route& route : route_table()) {
     const std::string path(route.path);
@@ -139,7 +139,7 @@ TEST(RouteTable, every_route_is_found) {
   }
 }
 
-TEST(RouteTable, what_needs_no_key_is_health_and_the_page) {
+TEST(RouteTable, WhatNeedsNoKeyIsHealthAndThePage) {
   for (const Route& route : route_table()) {
     const bool is_open = route.access == RouteAccess::open;
     const std::set<std::string_view> open = {"/health", "/live", "/ready", "/", "/page/*"};
@@ -147,7 +147,7 @@ TEST(RouteTable, what_needs_no_key_is_health_and_the_page) {
   }
 }
 
-TEST(RouteTable, what_is_not_there) {
+TEST(RouteTable, WhatIsNotThere) {
   EXPECT_EQ(find("GET", "/nothing").status, 404);
   EXPECT_EQ(find("GET", "/v1/models/").status, 404);
   EXPECT_EQ(find("GET", "/page/").status, 404);

@@ -22,7 +22,7 @@ class ServerDoorTest : public testing::Test {
   ServerDoor door_{{.port = 0}, {}};
 };
 
-TEST_F(ServerDoorTest, while_the_model_is_loaded_it_lives_and_shows_the_page) {
+TEST_F(ServerDoorTest, WhileTheModelIsLoadedItLivesAndShowsThePage) {
   EXPECT_EQ(ask(get("/live")).status, 200);
   const RawAnswer page = ask(get("/"));
   EXPECT_EQ(page.status, 200);
@@ -34,7 +34,7 @@ TEST_F(ServerDoorTest, while_the_model_is_loaded_it_lives_and_shows_the_page) {
   EXPECT_EQ(wrong.header("Allow"), "POST");
 }
 
-TEST_F(ServerDoorTest, while_the_model_is_loaded_there_is_no_answer_yet) {
+TEST_F(ServerDoorTest, WhileTheModelIsLoadedThereIsNoAnswerYet) {
   for (const std::string& request :
        {get("/ready"), get("/health"), get("/v1/models"), post("/v1/completions", "{}")}) {
     const RawAnswer answer = ask(request);
@@ -44,7 +44,7 @@ TEST_F(ServerDoorTest, while_the_model_is_loaded_there_is_no_answer_yet) {
   }
 }
 
-TEST_F(ServerDoorTest, the_keeper_answers_who_had_connected_before) {
+TEST_F(ServerDoorTest, TheKeeperAnswersWhoHadConnectedBefore) {
   RawHttpClient early(door_.http().port());
   door_.open({.gate = [](const HttpRequest&) -> HttpGate { return {}; },
               .handle = [](const std::shared_ptr<HttpExchange>& exchange,
@@ -57,7 +57,7 @@ TEST_F(ServerDoorTest, the_keeper_answers_who_had_connected_before) {
   EXPECT_TRUE(early.is_closed());
 }
 
-TEST_F(ServerDoorTest, a_drain_before_the_model_is_there_closes_it) {
+TEST_F(ServerDoorTest, ADrainBeforeTheModelIsThereClosesIt) {
   RawHttpClient client(door_.http().port());
   door_.drain();
   door_.wait();
