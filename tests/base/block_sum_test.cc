@@ -17,7 +17,7 @@ std::vector<std::byte> numbered_bytes(size_t size) {
   return bytes;
 }
 
-TEST(BlockSum, finds_every_changed_bit) {
+TEST(BlockSum, FindsEveryChangedBit) {
   auto bytes = numbered_bytes(300);
   const uint64_t sum = block_sum(bytes, 7);
   EXPECT_EQ(block_sum(bytes, 7), sum);
@@ -31,7 +31,7 @@ TEST(BlockSum, finds_every_changed_bit) {
 }
 
 // Signs of floats: the highest bits, which products alone would keep apart from all others.
-TEST(BlockSum, finds_pairs_of_changed_high_bits) {
+TEST(BlockSum, FindsPairsOfChangedHighBits) {
   auto bytes = numbered_bytes(512);
   std::set<uint64_t> sums = {block_sum(bytes, 0)};
   for (size_t first = 7; first < bytes.size(); first += 8) {
@@ -45,7 +45,7 @@ TEST(BlockSum, finds_pairs_of_changed_high_bits) {
   }
 }
 
-TEST(BlockSum, tells_orders_lengths_and_seeds_apart) {
+TEST(BlockSum, TellsOrdersLengthsAndSeedsApart) {
   const auto bytes = numbered_bytes(256);
   std::set<uint64_t> sums;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -63,7 +63,7 @@ TEST(BlockSum, tells_orders_lengths_and_seeds_apart) {
   }
 }
 
-TEST(BlockSum, a_last_line_counts_as_filled_up_with_zeros) {
+TEST(BlockSum, ALastLineCountsAsFilledUpWithZeros) {
   for (const size_t size : {1u, 63u, 64u, 65u, 127u, 200u}) {
     auto bytes = numbered_bytes(size);
     const uint64_t sum = block_sum(bytes, 3);
@@ -73,7 +73,7 @@ TEST(BlockSum, a_last_line_counts_as_filled_up_with_zeros) {
 }
 
 // Files hold these sums: others would make all of them damaged.
-TEST(BlockSum, has_the_values_that_files_hold) {
+TEST(BlockSum, HasTheValuesThatFilesHold) {
   EXPECT_EQ(block_sum({}, 0), 0x8813fa1cbc461847u);
   EXPECT_EQ(block_sum(numbered_bytes(1000), 1), 0xd539b778468c013au);
 }

@@ -21,7 +21,7 @@ class FileStampTest : public testing::Test {
   fs::path path_ = fs::path(testing::TempDir()) / ("file_stamp_" + std::to_string(::getpid()));
 };
 
-TEST_F(FileStampTest, is_the_same_for_as_long_as_nobody_writes) {
+TEST_F(FileStampTest, IsTheSameForAsLongAsNobodyWrites) {
   const MappedFile mapped(path_);
   EXPECT_EQ(mapped.stamp().size_bytes, 10u);
   EXPECT_EQ(file_stamp(path_), mapped.stamp());
@@ -29,7 +29,7 @@ TEST_F(FileStampTest, is_the_same_for_as_long_as_nobody_writes) {
   EXPECT_FALSE(file_stamp(path_ / "nothing"));
 }
 
-TEST_F(FileStampTest, is_another_after_a_write_even_if_the_old_time_is_put_back) {
+TEST_F(FileStampTest, IsAnotherAfterAWriteEvenIfTheOldTimeIsPutBack) {
   const FileStamp before = *file_stamp(path_);
   const auto time = fs::last_write_time(path_);
   ::usleep(20'000);  // more than a tick of the clock that files are stamped with
@@ -41,7 +41,7 @@ TEST_F(FileStampTest, is_another_after_a_write_even_if_the_old_time_is_put_back)
   EXPECT_NE(after, before);
 }
 
-TEST_F(FileStampTest, is_another_for_a_file_that_took_the_name) {
+TEST_F(FileStampTest, IsAnotherForAFileThatTookTheName) {
   const FileStamp before = *file_stamp(path_);
   const fs::path other = path_.string() + ".other";
   std::ofstream(other) << "9876543210";

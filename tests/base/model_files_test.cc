@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(ModelFiles, those_of_a_directory) {
+TEST(ModelFiles, ThoseOfADirectory) {
   const fs::path directory =
       fs::temp_directory_path() / ("paceline_model_files_" + std::to_string(::getpid()));
   fs::create_directories(directory / "more");
@@ -34,7 +34,7 @@ TEST(ModelFiles, those_of_a_directory) {
   fs::remove_all(directory);
 }
 
-TEST(ModelFiles, texts_are_made_when_they_are_read) {
+TEST(ModelFiles, TextsAreMadeWhenTheyAreRead) {
   int made = 0;
   ModelFiles::Makers makers;
   makers["config.json"] = [&made] {

@@ -26,7 +26,7 @@ class NewDirectoryTest : public testing::Test {
   fs::path parent_ = fs::path(testing::TempDir()) / ("new_directory_" + std::to_string(::getpid()));
 };
 
-TEST_F(NewDirectoryTest, stands_under_its_name_once_it_is_committed) {
+TEST_F(NewDirectoryTest, StandsUnderItsNameOnceItIsCommitted) {
   for (const char* name : {"out", "with_slash/"}) {
     NewDirectory directory(parent_ / name);
     std::ofstream(directory.filling_path() / "file") << "text";
@@ -37,7 +37,7 @@ TEST_F(NewDirectoryTest, stands_under_its_name_once_it_is_committed) {
   EXPECT_EQ(num_entries(), 2u);
 }
 
-TEST_F(NewDirectoryTest, leaves_nothing_without_a_commit) {
+TEST_F(NewDirectoryTest, LeavesNothingWithoutACommit) {
   {
     const NewDirectory directory(parent_ / "out");
     std::ofstream(directory.filling_path() / "file") << "text";
@@ -46,7 +46,7 @@ TEST_F(NewDirectoryTest, leaves_nothing_without_a_commit) {
   EXPECT_EQ(num_entries(), 0u);
 }
 
-TEST_F(NewDirectoryTest, a_process_that_ends_early_leaves_nothing) {
+TEST_F(NewDirectoryTest, AProcessThatEndsEarlyLeavesNothing) {
   NewDirectory whole(parent_ / "whole");
   whole.commit();
   NewDirectory begun(parent_ / "begun");
@@ -60,7 +60,7 @@ TEST_F(NewDirectoryTest, a_process_that_ends_early_leaves_nothing) {
   EXPECT_TRUE(fs::exists(parent_ / "whole"));
 }
 
-TEST_F(NewDirectoryTest, replaces_nothing) {
+TEST_F(NewDirectoryTest, ReplacesNothing) {
   fs::create_directory(parent_ / "empty");
   expect_error(ErrorCode::invalid, {"empty: exists already"},
                [&] { NewDirectory directory(parent_ / "empty"); });

@@ -32,7 +32,7 @@ class NewFileTest : public testing::Test {
   fs::path path_ = parent_ / "out";
 };
 
-TEST_F(NewFileTest, stands_under_its_name_once_it_is_committed) {
+TEST_F(NewFileTest, StandsUnderItsNameOnceItIsCommitted) {
   NewFile file(path_);
   file.reserve(100);
   file.append(std::string_view("text"));
@@ -42,7 +42,7 @@ TEST_F(NewFileTest, stands_under_its_name_once_it_is_committed) {
   EXPECT_EQ(num_entries(), 1u);
 }
 
-TEST_F(NewFileTest, leaves_nothing_without_a_commit) {
+TEST_F(NewFileTest, LeavesNothingWithoutACommit) {
   {
     NewFile file(path_);
     file.append(std::string(3 << 20, 'x'));
@@ -52,7 +52,7 @@ TEST_F(NewFileTest, leaves_nothing_without_a_commit) {
 }
 
 // Between the last look and the commit another may have taken the name.
-TEST_F(NewFileTest, a_name_that_was_taken_meanwhile_is_left_alone) {
+TEST_F(NewFileTest, ANameThatWasTakenMeanwhileIsLeftAlone) {
   {
     NewFile file(path_);
     std::ofstream(path_) << "other";
@@ -62,7 +62,7 @@ TEST_F(NewFileTest, a_name_that_was_taken_meanwhile_is_left_alone) {
   EXPECT_EQ(num_entries(), 1u);
 }
 
-TEST_F(NewFileTest, replaces_only_where_that_is_asked_for) {
+TEST_F(NewFileTest, ReplacesOnlyWhereThatIsAskedFor) {
   std::ofstream(path_) << "old";
   expect_error(ErrorCode::invalid, {"out: exists already"}, [&] { NewFile file(path_); });
   NewFile file(path_, NewFile::Existing::replace);
@@ -73,7 +73,7 @@ TEST_F(NewFileTest, replaces_only_where_that_is_asked_for) {
   EXPECT_EQ(num_entries(), 1u);
 }
 
-TEST_F(NewFileTest, may_be_written_by_several_at_once) {
+TEST_F(NewFileTest, MayBeWrittenBySeveralAtOnce) {
   std::vector<std::thread> writers;
   for (int i = 0; i < 4; ++i) {
     writers.emplace_back([&, i] {
@@ -87,7 +87,7 @@ TEST_F(NewFileTest, may_be_written_by_several_at_once) {
   EXPECT_EQ(num_entries(), 1u);
 }
 
-TEST_F(NewFileTest, a_process_that_ends_meanwhile_leaves_nothing) {
+TEST_F(NewFileTest, AProcessThatEndsMeanwhileLeavesNothing) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -102,7 +102,7 @@ TEST_F(NewFileTest, a_process_that_ends_meanwhile_leaves_nothing) {
   EXPECT_EQ(num_entries(), 0u);
 }
 
-TEST_F(NewFileTest, a_file_larger_than_allowed_is_refused_before_it_is_written) {
+TEST_F(NewFileTest, AFileLargerThanAllowedIsRefusedBeforeItIsWritten) {
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   struct rlimit small = before;
@@ -118,7 +118,7 @@ TEST_F(NewFileTest, a_file_larger_than_allowed_is_refused_before_it_is_written) 
   EXPECT_EQ(num_entries(), 0u);
 }
 
-TEST_F(NewFileTest, more_than_a_disk_holds_is_refused) {
+TEST_F(NewFileTest, MoreThanADiskHoldsIsRefused) {
   NewFile file(path_);
   try {
     file.reserve(uint64_t{1} << 60);

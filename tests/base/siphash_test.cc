@@ -8,7 +8,7 @@ namespace paceline {
 namespace {
 
 // The authors' vectors for key 00 01 .. 0f: the empty input and the input 00 01 .. 07.
-TEST(SipHash128, the_vectors_of_the_paper_s_authors) {
+TEST(SipHash128, TheVectorsOfThePapersAuthors) {
   const SipKey key{.low = 0x0706050403020100, .high = 0x0f0e0d0c0b0a0908};
   const Hash128 empty = siphash128(key, {});
   EXPECT_EQ(empty.low, 0xe6a825ba047f81a3u);
@@ -20,7 +20,7 @@ TEST(SipHash128, the_vectors_of_the_paper_s_authors) {
 }
 
 // The authors' vectors again: the inputs 00 and 00 01 .. 0e.
-TEST(SipHash128, bytes_that_fill_no_word) {
+TEST(SipHash128, BytesThatFillNoWord) {
   const SipKey key{.low = 0x0706050403020100, .high = 0x0f0e0d0c0b0a0908};
   std::vector<std::byte> bytes;
   for (int i = 0; i < 15; ++i) bytes.push_back(std::byte(i));
@@ -32,13 +32,13 @@ TEST(SipHash128, bytes_that_fill_no_word) {
   EXPECT_EQ(fifteen.high, 0xd9c3cf970fec087eu);
 }
 
-TEST(SipHash128, words_are_their_bytes) {
+TEST(SipHash128, WordsAreTheirBytes) {
   const std::vector<uint64_t> words = {3, 1, 4, 1, 5};
   EXPECT_EQ(siphash128_bytes({.low = 9, .high = 2}, std::as_bytes(std::span(words))),
             siphash128({.low = 9, .high = 2}, words));
 }
 
-TEST(SipHash128, every_word_and_the_key_matter) {
+TEST(SipHash128, EveryWordAndTheKeyMatter) {
   const SipKey key{.low = 1, .high = 2};
   const std::vector<uint64_t> words = {1, 2, 3};
   const Hash128 hash = siphash128(key, words);

@@ -34,7 +34,7 @@ class ChatTemplateTest : public ::testing::Test {
   fs::path directory_;
 };
 
-TEST_F(ChatTemplateTest, the_files_count_in_their_order) {
+TEST_F(ChatTemplateTest, TheFilesCountInTheirOrder) {
   EXPECT_FALSE(ChatTemplate::load(directory_).has_value());
   write("tokenizer_config.json", R"({"chat_template": "config"})");
   EXPECT_EQ(loaded(), "config");
@@ -44,7 +44,7 @@ TEST_F(ChatTemplateTest, the_files_count_in_their_order) {
   EXPECT_EQ(loaded(), "jinja");
 }
 
-TEST_F(ChatTemplateTest, of_named_templates_tools_and_names_choose) {
+TEST_F(ChatTemplateTest, OfNamedTemplatesToolsAndNamesChoose) {
   write(
       "tokenizer_config.json",
       R"({"chat_template": [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "T"},
@@ -59,7 +59,7 @@ TEST_F(ChatTemplateTest, of_named_templates_tools_and_names_choose) {
   EXPECT_EQ(loaded({.tools_json = "[{}]"}), "JT");
 }
 
-TEST_F(ChatTemplateTest, a_bad_file_is_named) {
+TEST_F(ChatTemplateTest, ABadFileIsNamed) {
   write("chat_template.jinja", "a\n{{ 1 + }}");
   expect_error(ErrorCode::invalid, {"chat_template.jinja:2:8"},
                [&] { ChatTemplate::load(directory_); });
@@ -72,7 +72,7 @@ TEST_F(ChatTemplateTest, a_bad_file_is_named) {
                [&] { ChatTemplate::load(directory_); });
 }
 
-TEST_F(ChatTemplateTest, what_the_caller_says_cannot_be_overridden_by_kwargs) {
+TEST_F(ChatTemplateTest, WhatTheCallerSaysCannotBeOverriddenByKwargs) {
   const auto chat = ChatTemplate::parse(
       "{{ messages|length }}{{ add_generation_prompt }}{{ x }}{{ bos_token }}", "t");
   EXPECT_EQ(
@@ -84,7 +84,7 @@ TEST_F(ChatTemplateTest, what_the_caller_says_cannot_be_overridden_by_kwargs) {
       "1True1B");
 }
 
-TEST_F(ChatTemplateTest, bad_input_names_the_field) {
+TEST_F(ChatTemplateTest, BadInputNamesTheField) {
   const auto chat = ChatTemplate::parse("x", "t");
   const auto fails = [&](const ChatInput& input, const char* part) {
     expect_error(ErrorCode::invalid, {part}, [&] { chat.render(input); });
@@ -96,13 +96,13 @@ TEST_F(ChatTemplateTest, bad_input_names_the_field) {
   fails({.now = "soon"}, "now");
 }
 
-TEST_F(ChatTemplateTest, missing_tools_and_documents_are_none) {
+TEST_F(ChatTemplateTest, MissingToolsAndDocumentsAreNone) {
   EXPECT_EQ(ChatTemplate::parse("{{ tools is none }}{{ documents is none }}{{ x is defined }}", "t")
                 .render({}),
             "TrueTrueFalse");
 }
 
-TEST_F(ChatTemplateTest, any_number_of_threads_may_render) {
+TEST_F(ChatTemplateTest, AnyNumberOfThreadsMayRender) {
   const auto chat = ChatTemplate::builtin("llama3");
   const ChatInput input{.messages = {{"system", "s"}, {"user", "u"}},
                         .special_tokens = {{"bos_token", "<b>"}}};
@@ -115,7 +115,7 @@ TEST_F(ChatTemplateTest, any_number_of_threads_may_render) {
   }
 }
 
-TEST_F(ChatTemplateTest, builtin_formats) {
+TEST_F(ChatTemplateTest, BuiltinFormats) {
   const ChatInput input{.messages = {{"system", "S"}, {"user", " U "}, {"assistant", "A"}},
                         .special_tokens = {{"bos_token", "<b>"}}};
   EXPECT_EQ(ChatTemplate::builtin("chatml").render(input),

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(PythonFormat, percent_writes_as_python_does) {
+TEST(PythonFormat, PercentWritesAsPythonDoes) {
   expect_values({
       {"'%s' % 1", "1"},
       {"'a' % undefined_", "a"},
@@ -43,7 +43,7 @@ TEST(PythonFormat, percent_writes_as_python_does) {
   });
 }
 
-TEST(PythonFormat, percent_refuses_as_python_does) {
+TEST(PythonFormat, PercentRefusesAsPythonDoes) {
   for (const char* expression :
        {"'%s %s' % 1", "'%s' % (1, 2)", "'%d' % 'x'", "'%d' % none", "'%x' % 1.5", "'%y' % 1",
         "'%' % 1", "'%5' % 1", "'%(a)s' % 1", "'%(a)s' % {'b': 1}", "'%(a' % {'a': 1}", "'%5%' % 1",
@@ -54,7 +54,7 @@ TEST(PythonFormat, percent_refuses_as_python_does) {
   }
 }
 
-TEST(PythonFormat, braces_write_as_python_does) {
+TEST(PythonFormat, BracesWriteAsPythonDoes) {
   expect_values({
       {"'{} {}'.format(1, 'a')", "1 a"},
       {"'{1} {0} {a}'.format(1, 2, a=3)", "2 1 3"},
@@ -95,7 +95,7 @@ TEST(PythonFormat, braces_write_as_python_does) {
   });
 }
 
-TEST(PythonFormat, braces_refuse_as_python_does) {
+TEST(PythonFormat, BracesRefuseAsPythonDoes) {
   for (const char* expression : {"'{} {}'.format(1)",   "'{1}'.format(1)",
                                  "'{a}'.format(1)",     "'{'.format(1)",
                                  "'}'.format(1)",       "'{:5'.format(1)",

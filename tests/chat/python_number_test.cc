@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(PythonNumber, arithmetic_and_comparisons) {
+TEST(PythonNumber, ArithmeticAndComparisons) {
   expect_values({
       {"[7 // 2, -7 // 2, 7 // -2, 7 % 3, -7 % 3, 7 % -3, 7 / 2, 6 / 3, 2 ** 10, 2 ** -1, -2 ** 2]",
        "[3, -4, -4, 1, 2, -2, 3.5, 2.0, 1024, 0.5, 4]"},
@@ -24,7 +24,7 @@ TEST(PythonNumber, arithmetic_and_comparisons) {
   });
 }
 
-TEST(PythonNumber, rounding) {
+TEST(PythonNumber, Rounding) {
   expect_values({
       {"[2.5|round, 3.5|round, -0.5|round, 2.675|round(2), 1.005|round(2), 0.15|round(1), 7|round, "
        "7|round(2)]",
@@ -43,7 +43,7 @@ TEST(PythonNumber, rounding) {
   });
 }
 
-TEST(PythonNumber, numbers_in_strings) {
+TEST(PythonNumber, NumbersInStrings) {
   expect_values({
       {"['12'|int, ' 12 '|int, '1_000'|int, '0x1f'|int(base=16), '1f'|int(0, 16), "
        "'0b11'|int(base=0), '-5'|int, '+5'|int]",
@@ -59,7 +59,7 @@ TEST(PythonNumber, numbers_in_strings) {
   });
 }
 
-TEST(PythonNumber, how_they_are_written) {
+TEST(PythonNumber, HowTheyAreWritten) {
   expect_values({
       {"[1.0, 1e16, 1e15, 123456789012345680.0, 1e-4, 1e-5, 1.5e300, 5e-324, 0.1, 100.0, -0.0]",
        "[1.0, 1e+16, 1000000000000000.0, 1.2345678901234568e+17, 0.0001, 1e-05, 1.5e+300, 5e-324, "
@@ -69,7 +69,7 @@ TEST(PythonNumber, how_they_are_written) {
   });
 }
 
-TEST(PythonNumber, what_python_refuses) {
+TEST(PythonNumber, WhatPythonRefuses) {
   for (const char* expression :
        {"1 // 0", "1 / 0", "1 % 0", "1.5 // 0", "1.5 % 0", "0 ** -1", "0.0 ** -1", "10.0 ** 400",
         "'a' + 1", "[1] + (2,)", "'a' * 1.5", "-'a'", "'a' < 1", "none < 1", "[1] < 'a'", "'x'|abs",

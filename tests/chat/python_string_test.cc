@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(PythonString, case_and_classes_of_characters) {
+TEST(PythonString, CaseAndClassesOfCharacters) {
   expect_values({
       {"'Hello World'.upper() ~ 'Hello World'.lower() ~ 'hello wORLD'.title() ~ "
        "'hELLO'.capitalize() ~ 'Hello'.swapcase()",
@@ -44,7 +44,7 @@ TEST(PythonString, case_and_classes_of_characters) {
   });
 }
 
-TEST(PythonString, strip_split_and_join) {
+TEST(PythonString, StripSplitAndJoin) {
   expect_values({
       {R"(['  a b '.strip(), '  a '.lstrip(), ' a  '.rstrip(), '\u3000a\u00a0'.strip(), ''.strip()])",
        "['a b', 'a ', ' a', 'a', '']"},
@@ -74,7 +74,7 @@ TEST(PythonString, strip_split_and_join) {
   });
 }
 
-TEST(PythonString, search_and_replace) {
+TEST(PythonString, SearchAndReplace) {
   expect_values({
       {"['hello'.find('l'), 'hello'.rfind('l'), 'hello'.find('z'), 'hello'.find(''), "
        "'hello'.rfind('')]",
@@ -98,7 +98,7 @@ TEST(PythonString, search_and_replace) {
   });
 }
 
-TEST(PythonString, pad) {
+TEST(PythonString, Pad) {
   expect_values({
       {"['ab'.center(5, '*'), 'ab'.center(6, '*'), 'abc'.center(6, '*'), 'abc'.center(2), "
        "'é'.center(3, '日')]",
@@ -114,7 +114,7 @@ TEST(PythonString, pad) {
   });
 }
 
-TEST(PythonString, what_python_refuses) {
+TEST(PythonString, WhatPythonRefuses) {
   for (const char* expression :
        {"'a'.index('b')", "'a'.rindex('b')", "'a b'.split('')", "'a'.partition('')",
         "'a'.center(5, 'xy')", "'a'.center('5')", "','.join([1])", "'a'.startswith(1)",

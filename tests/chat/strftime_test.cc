@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(Strftime, writes_as_python_does) {
+TEST(Strftime, WritesAsPythonDoes) {
   const CivilTime time = parse_iso_time("2024-02-29T07:05:09.0625+01:00");
   EXPECT_EQ(format_time(time, "%d %b %Y"), "29 Feb 2024");
   EXPECT_EQ(format_time(time, "%A, %B %d, %H:%M:%S.%f %p %I"),
@@ -20,7 +20,7 @@ TEST(Strftime, writes_as_python_does) {
   EXPECT_EQ(format_time(parse_iso_time("2026-12-31 23:59:60"), "%V %G %-S"), "53 2026 60");
 }
 
-TEST(Strftime, a_bad_clock_is_an_error) {
+TEST(Strftime, ABadClockIsAnError) {
   for (const char* text : {"", "now", "2026-13-01", "2026-02-29", "2026-01-01T25:00:00",
                            "2026-01-01x10:00:00", "26-1-1"}) {
     expect_error(ErrorCode::invalid, {"now", "ISO 8601"}, [&] { parse_iso_time(text); });

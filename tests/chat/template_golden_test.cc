@@ -64,7 +64,7 @@ void expect_golden(const ChatTemplate& chat_template, const ChatInput& input, co
   }
 }
 
-TEST(TemplateGolden, random_templates_render_as_in_python) {
+TEST(TemplateGolden, RandomTemplatesRenderAsInPython) {
   const auto rows = lines_of_file(kSource / "tests/goldens/chat/random_templates.jsonl");
   ASSERT_GT(rows.size(), 700u);
   const Json variables = parse_json(rows[0], "variables");
@@ -86,7 +86,7 @@ TEST(TemplateGolden, random_templates_render_as_in_python) {
   }
 }
 
-TEST(TemplateGolden, real_templates_render_as_in_python) {
+TEST(TemplateGolden, RealTemplatesRenderAsInPython) {
   const fs::path folder = kShared / "templates";
   if (!fs::exists(folder / "golden.jsonl")) GTEST_SKIP() << folder << " isn't there";
   std::map<std::string, Json> conversations;
@@ -110,7 +110,7 @@ TEST(TemplateGolden, real_templates_render_as_in_python) {
   EXPECT_GT(templates.size(), 30u);
 }
 
-TEST(TemplateGolden, real_tokenizers_chats_have_their_ids) {
+TEST(TemplateGolden, RealTokenizersChatsHaveTheirIds) {
   const fs::path folder = kShared / "tokenizers";
   if (!fs::exists(folder)) GTEST_SKIP() << folder << " isn't there";
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -136,7 +136,7 @@ TEST(TemplateGolden, real_tokenizers_chats_have_their_ids) {
   }
 }
 
-TEST(TemplateGolden, builtin_formats_are_those_of_the_real_templates) {
+TEST(TemplateGolden, BuiltinFormatsAreThoseOfTheRealTemplates) {
   const fs::path folder = kShared / "templates/jinja";
   if (!fs::exists(folder)) GTEST_SKIP() << folder << " isn't there";
   const ChatInput input{

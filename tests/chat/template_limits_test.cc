@@ -23,7 +23,7 @@ void expect_exhausted(const std::string& source) {
   EXPECT_LT(took.count(), 30) << source.substr(0, 100);  // far below a second without a sanitizer
 }
 
-TEST(TemplateLimits, nesting_of_the_source_is_limited) {
+TEST(TemplateLimits, NestingOfTheSourceIsLimited) {
   for (const char* open : {"not ", "-", "1 if 1 else "}) {
     expect_exhausted("{{ " + repeated(open, 60'000) + "1 }}");
   }
@@ -36,7 +36,7 @@ TEST(TemplateLimits, nesting_of_the_source_is_limited) {
   expect_exhausted("{{ a" + repeated("(b", 10'000) + repeated(")", 10'000) + " }}");
 }
 
-TEST(TemplateLimits, long_chains_are_not_deep) {
+TEST(TemplateLimits, LongChainsAreNotDeep) {
   EXPECT_EQ(render("{{ 0" + repeated(" + 1", 60'000) + " }}"), "60000");
   EXPECT_EQ(render("{{ 'a'" + repeated("|trim", 60'000) + " }}"), "a");
   EXPECT_EQ(render("{{ 'a'" + repeated("[0]", 60'000) + " }}"), "a");
@@ -44,7 +44,7 @@ TEST(TemplateLimits, long_chains_are_not_deep) {
   EXPECT_EQ(render("{{ ''" + repeated(" ~ ''", 60'000) + " }}"), "");
 }
 
-TEST(TemplateLimits, steps_are_limited) {
+TEST(TemplateLimits, StepsAreLimited) {
   const std::string loop =
       "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
   expect_exhausted(loop);
@@ -52,7 +52,7 @@ TEST(TemplateLimits, steps_are_limited) {
   expect_exhausted("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}");
 }
 
-TEST(TemplateLimits, sizes_are_limited) {
+TEST(TemplateLimits, SizesAreLimited) {
   expect_exhausted("{{ range(1000000000) }}");
   expect_exhausted("{{ range(10001)|length }}");
   expect_exhausted("{{ ('a' * 1000000000)|length }}");
@@ -79,12 +79,12 @@ TEST(TemplateLimits, sizes_are_limited) {
   expect_exhausted(shared + "{% set a = ns.l %}{{ [ns.l, 1] == [a, 2] }}");
 }
 
-TEST(TemplateLimits, a_namespace_in_itself_does_no_harm) {
+TEST(TemplateLimits, ANamespaceInItselfDoesNoHarm) {
   EXPECT_EQ(render("{% set ns = namespace() %}{% set ns.me = [ns] %}{{ ns.me[0].me|length }}"),
             "1");
 }
 
-TEST(TemplateLimits, a_macro_outlives_the_block_that_defined_it) {
+TEST(TemplateLimits, AMacroOutlivesTheBlockThatDefinedIt) {
   EXPECT_EQ(render("{% set ns = namespace() %}{% for i in [1, 2] %}{% set v = i * 10 %}{% macro "
                    "m() %}{{ v }}{{ i }}"
                    "{% endmacro %}{% set ns.m = m %}{% endfor %}{{ ns.m() }}"),

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(TemplateLiteral, numbers) {
+TEST(TemplateLiteral, Numbers) {
   expect_values({
       {"[0, 00, 0_0, 7, 1_000, 0x1f, 0X1F, 0xdead_beef, 0b101, 0o17, 0B1_0]",
        "[0, 0, 0, 7, 1000, 31, 31, 3735928559, 5, 15, 2]"},
@@ -19,7 +19,7 @@ TEST(TemplateLiteral, numbers) {
   });
 }
 
-TEST(TemplateLiteral, strings) {
+TEST(TemplateLiteral, Strings) {
   expect_values({
       {R"('a' "b" 'c')", "abc"},
       {R"('it\'s' ~ "\"" ~ '\\')", R"(it's"\)"},
@@ -30,7 +30,7 @@ TEST(TemplateLiteral, strings) {
   });
 }
 
-TEST(TemplateLiteral, names) {
+TEST(TemplateLiteral, Names) {
   expect_values({
       {"é is defined", "False"},
       {"_a1 is undefined", "True"},
@@ -38,7 +38,7 @@ TEST(TemplateLiteral, names) {
   });
 }
 
-TEST(TemplateLiteral, what_is_none) {
+TEST(TemplateLiteral, WhatIsNone) {
   for (const char* expression : {"007", "1__0", "1_", "0x", "1a", "“x”", "a´", "a$b", R"('\x4')",
                                  R"('\u12')", R"('\U00110000')"}) {
     SCOPED_TRACE(expression);

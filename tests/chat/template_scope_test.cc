@@ -14,7 +14,7 @@ void expect_texts(std::initializer_list<std::pair<const char*, const char*>> cas
   }
 }
 
-TEST(TemplateScope, a_body_sets_its_own_variables) {
+TEST(TemplateScope, ABodySetsItsOwnVariables) {
   expect_texts({
       {"{% for i in [1] %}{% set n = 4 %}{{ n }}{% endfor %}{{ n }}", "43"},
       {"{% if 1 %}{% set n = 4 %}{% endif %}{{ n }}", "4"},
@@ -27,7 +27,7 @@ TEST(TemplateScope, a_body_sets_its_own_variables) {
   });
 }
 
-TEST(TemplateScope, what_a_body_sets_later_hides_what_is_outside_from_bodies_inside) {
+TEST(TemplateScope, WhatABodySetsLaterHidesWhatIsOutsideFromBodiesInside) {
   expect_texts({
       {"{% for i in [1] %}{{ n }}{% endfor %}{% set n = 1 %}{{ n }}", "1"},
       {"{% for i in [1] %}{{ n is defined }}{% endfor %}{% set n = 1 %}", "False"},
@@ -38,7 +38,7 @@ TEST(TemplateScope, what_a_body_sets_later_hides_what_is_outside_from_bodies_ins
   });
 }
 
-TEST(TemplateScope, not_when_the_body_reads_it_first_or_sets_it_under_an_if) {
+TEST(TemplateScope, NotWhenTheBodyReadsItFirstOrSetsItUnderAnIf) {
   expect_texts({
       {"{{ n }}{% for i in [1] %}{{ n }}{% endfor %}{% set n = 1 %}", "33"},
       {"{% if n %}{% endif %}{% for i in [1] %}{{ n }}{% endfor %}{% set n = 1 %}", "3"},
@@ -58,14 +58,14 @@ TEST(TemplateScope, not_when_the_body_reads_it_first_or_sets_it_under_an_if) {
   });
 }
 
-TEST(TemplateScope, with_computes_all_values_outside) {
+TEST(TemplateScope, WithComputesAllValuesOutside) {
   expect_texts({
       {"{% with n = 1, b = n %}{{ n }}{{ b }}{% endwith %}", "13"},
       {"{% with a = 1, b = a %}{{ a }}{{ b is defined }}{% endwith %}", "1False"},
   });
 }
 
-TEST(TemplateScope, a_loop_with_a_condition_goes_on_with_tuples) {
+TEST(TemplateScope, ALoopWithAConditionGoesOnWithTuples) {
   expect_texts({
       {"{% for a, b in pairs %}{{ loop.nextitem }}{% endfor %}", "[3, 4]"},
       {"{% for a, b in pairs if n %}{{ loop.nextitem }}{% endfor %}", "(3, 4)"},

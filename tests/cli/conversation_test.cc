@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(Conversation, the_system_message_stands_first_and_an_unanswered_question_can_go) {
+TEST(Conversation, TheSystemMessageStandsFirstAndAnUnansweredQuestionCanGo) {
   Conversation chat("Be kind.");
   chat.add_question("One?");
   chat.add_answer("1");
@@ -23,7 +23,7 @@ TEST(Conversation, the_system_message_stands_first_and_an_unanswered_question_ca
   EXPECT_EQ(chat.messages().size(), 1u);
 }
 
-TEST(Conversation, what_is_saved_is_loaded) {
+TEST(Conversation, WhatIsSavedIsLoaded) {
   Conversation chat("a \"system\"\n");
   chat.add_question("\xC3\xA9\t");
   chat.add_answer("");
@@ -36,7 +36,7 @@ TEST(Conversation, what_is_saved_is_loaded) {
   EXPECT_EQ(other.system(), "");
 }
 
-TEST(Conversation, a_bad_file_names_the_field_and_changes_nothing) {
+TEST(Conversation, ABadFileNamesTheFieldAndChangesNothing) {
   Conversation chat;
   chat.add_question("kept");
   const auto fails = [&](const char* json, const char* part) {

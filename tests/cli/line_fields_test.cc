@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "paceline/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -15,12 +16,7 @@ Json line(std::string_view text) { return parse_json(text, "line"); }
 
 template <class Call>
 std::string message_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_message(ErrorCode::invalid, call);
 }
 
 TEST(LineFields, UnknownFieldsAreErrorsWithASuggestion) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -79,13 +80,8 @@ TEST_F(LineReaderTest, KnowsHowFarItIs) {
 }
 
 TEST_F(LineReaderTest, MissingFileIsNamed) {
-  try {
-    LineReader reader("/nonexistent/items.jsonl");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::not_found);
-    EXPECT_THAT(error.what(), testing::HasSubstr("/nonexistent/items.jsonl"));
-  }
+  expect_error(ErrorCode::not_found, {"/nonexistent/items.jsonl"},
+               [] { LineReader reader("/nonexistent/items.jsonl"); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "paceline/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -22,13 +23,7 @@ OptionValue read(std::string_view option, std::string_view json) {
 
 template <class Call>
 std::string error_message_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid);
-    return error.what();
-  }
-  return "no error";
+  return error_message(ErrorCode::invalid, call);
 }
 
 TEST(ParseOptionValue, ReadsEachKind) {
@@ -163,7 +158,8 @@ TEST(ParseBytes, KnowsUnits) {
   EXPECT_EQ(parse_bytes("1.5G", "x"), uint64_t{3} << 29);
   EXPECT_EQ(parse_bytes("2TiB", "x"), uint64_t{2} << 40);
   for (const char* wrong : {"", "M", "5X", "5MB", "-5", "1e3", "5 M", "9999999999T", "1.2.3"}) {
-    EXPECT_THROW(parse_bytes(wrong, "x"), Error) << wrong;
+    SCOPED_TRACE(wrong);
+    expect_error(ErrorCode::invalid, {"x: ", wrong}, [&] { parse_bytes(wrong, "x"); });
   }
 }
 
@@ -172,9 +168,13 @@ TEST(ParseTokenIds, TakesCommasBlanksAndBrackets) {
   EXPECT_THAT(parse_token_ids("[]", "x"), ElementsAre());
   EXPECT_THAT(parse_token_ids("[ 1, 2 ]\n", "x"), ElementsAre(1, 2));
   EXPECT_THAT(parse_token_ids("1 2\n3,4", "x"), ElementsAre(1, 2, 3, 4));
-  EXPECT_THROW(parse_token_ids("1 two", "x"), Error);
-  EXPECT_THROW(parse_token_ids("1 2147483648", "x"), Error);
-  EXPECT_THROW(parse_token_ids("1 ] 2", "x"), Error);
+  const std::pair<const char*, const char*> cases[] = {
+      {"1 two", "two"}, {"1 2147483648", "2147483648"}, {"1 ] 2", "]"}};
+  for (const auto& [text, wrong] : cases) {
+    SCOPED_TRACE(text);
+    expect_error(ErrorCode::invalid, {"x", wrong},
+                 [&, text = text] { parse_token_ids(text, "x"); });
+  }
 }
 
 }  // namespace

@@ -9,14 +9,14 @@ namespace {
 
 using Kind = SlashCommand::Kind;
 
-TEST(SlashCommand, text_is_for_the_model_and_two_slashes_are_one) {
+TEST(SlashCommand, TextIsForTheModelAndTwoSlashesAreOne) {
   EXPECT_EQ(read_slash_command("hello /save").kind, Kind::none);
   EXPECT_EQ(read_slash_command("hello /save").text, "hello /save");
   EXPECT_EQ(read_slash_command("//etc/hosts").kind, Kind::none);
   EXPECT_EQ(read_slash_command("//etc/hosts").text, "/etc/hosts");
 }
 
-TEST(SlashCommand, a_command_has_its_argument_trimmed) {
+TEST(SlashCommand, ACommandHasItsArgumentTrimmed) {
   const SlashCommand save = read_slash_command("/save  my chat.json ");
   EXPECT_EQ(save.kind, Kind::save);
   EXPECT_EQ(save.text, "my chat.json");
@@ -24,12 +24,12 @@ TEST(SlashCommand, a_command_has_its_argument_trimmed) {
   EXPECT_EQ(read_slash_command("/quit").kind, Kind::exit);
 }
 
-TEST(SlashCommand, what_does_not_exist_is_an_error_with_a_suggestion) {
+TEST(SlashCommand, WhatDoesNotExistIsAnErrorWithASuggestion) {
   expect_error(ErrorCode::invalid, {"/rest", "/reset"}, [] { read_slash_command("/rest"); });
   expect_error(ErrorCode::invalid, {"/load", "file name"}, [] { read_slash_command("/load "); });
 }
 
-TEST(SlashCommand, an_argument_that_a_command_does_not_take_is_an_error) {
+TEST(SlashCommand, AnArgumentThatACommandDoesNotTakeIsAnError) {
   for (const char* line : {"/exit now", "/reset all", "/stats 1", "/help /save", "/bye bye"}) {
     expect_error(ErrorCode::invalid, {"takes no argument", "//"},
                  [&] { read_slash_command(line); });
@@ -38,7 +38,7 @@ TEST(SlashCommand, an_argument_that_a_command_does_not_take_is_an_error) {
   EXPECT_EQ(read_slash_command("/system").kind, Kind::system);
 }
 
-TEST(SlashCommand, the_help_names_every_command) {
+TEST(SlashCommand, TheHelpNamesEveryCommand) {
   for (const char* name : {"/system", "/reset", "/save", "/load", "/stats", "/exit"}) {
     EXPECT_NE(slash_help().find(name), std::string_view::npos) << name;
   }

@@ -7,7 +7,7 @@ namespace {
 
 ChatInput chat(std::vector<ChatMessage> messages) { return {.messages = std::move(messages)}; }
 
-TEST(SystemMessage, stands_before_a_conversation_that_brings_none) {
+TEST(SystemMessage, StandsBeforeAConversationThatBringsNone) {
   for (const ChatMessage& message :
        {ChatMessage{"user", "system"}, ChatMessage{"", "", R"({"role": "user", "content": "x"})"},
         ChatMessage{"", "", R"({"content": "system"})"}, ChatMessage{"", "", R"({"role": 1})"}}) {
@@ -23,7 +23,7 @@ TEST(SystemMessage, stands_before_a_conversation_that_brings_none) {
   EXPECT_EQ(empty.messages.size(), 1u);
 }
 
-TEST(SystemMessage, a_conversation_keeps_its_own) {
+TEST(SystemMessage, AConversationKeepsItsOwn) {
   for (const ChatMessage& message :
        {ChatMessage{"system", "Be loud."}, ChatMessage{"developer", ""},
         ChatMessage{"", "", R"({"role": "system", "content": "x", "name": "y"})"}}) {

@@ -41,28 +41,28 @@ class TerminalKeysTest : public ::testing::Test {
   std::array<int, 2> wake_{};
 };
 
-TEST_F(TerminalKeysTest, characters_of_all_lengths_come_whole) {
+TEST_F(TerminalKeysTest, CharactersOfAllLengthsComeWhole) {
   EXPECT_EQ(keys_of("a\xC3\xA9\xE4\xBD\xA0\xF0\x9F\x98\x80~"), L"aé你😀~");
 }
 
-TEST_F(TerminalKeysTest, ill_formed_bytes_become_a_replacement_and_lose_nothing_else) {
+TEST_F(TerminalKeysTest, IllFormedBytesBecomeAReplacementAndLoseNothingElse) {
   EXPECT_EQ(keys_of("\xC3x\xFFy\xE4\xBDz~"), L"\uFFFDx\uFFFDy\uFFFDz~");
 }
 
-TEST_F(TerminalKeysTest, an_escape_sequence_that_is_no_mark_is_passed_on) {
+TEST_F(TerminalKeysTest, AnEscapeSequenceThatIsNoMarkIsPassedOn) {
   EXPECT_EQ(keys_of("\x1b[A\x1b[20~"), L"\x1b[A\x1b[20~");
 }
 
-TEST_F(TerminalKeysTest, newlines_of_a_paste_are_shown_and_those_at_its_end_dropped) {
+TEST_F(TerminalKeysTest, NewlinesOfAPasteAreShownAndThoseAtItsEndDropped) {
   EXPECT_EQ(keys_of("x\x1b[200~one\r\ntwo\n\nthree\tfour\x01\r\x1b[201~\r~"),
             L"xone\u21B5two\u21B5\u21B5three\tfour\r~");
 }
 
-TEST_F(TerminalKeysTest, an_escape_inside_a_paste_is_left_out) {
+TEST_F(TerminalKeysTest, AnEscapeInsideAPasteIsLeftOut) {
   EXPECT_EQ(keys_of("\x1b[200~a\x1b[31mb\x1b[201~~"), L"a[31mb~");
 }
 
-TEST_F(TerminalKeysTest, waking_ends_the_wait_and_the_input_goes_on_later) {
+TEST_F(TerminalKeysTest, WakingEndsTheWaitAndTheInputGoesOnLater) {
   TerminalKeys keys(input_[0], wake_[0]);
   ASSERT_EQ(write(wake_[1], "!", 1), 1);
   EXPECT_FALSE(keys.next().has_value());
@@ -72,7 +72,7 @@ TEST_F(TerminalKeysTest, waking_ends_the_wait_and_the_input_goes_on_later) {
   EXPECT_EQ(keys.next(), L'q');
 }
 
-TEST_F(TerminalKeysTest, the_end_of_the_input_is_no_key) {
+TEST_F(TerminalKeysTest, TheEndOfTheInputIsNoKey) {
   TerminalKeys keys(input_[0], wake_[0]);
   close(input_[1]);
   input_[1] = dup(input_[0]);

@@ -9,7 +9,7 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-TEST_F(EngineTest, only_allowed_tokens_are_drawn_and_none_that_completes_a_banned_sequence) {
+TEST_F(EngineTest, OnlyAllowedTokensAreDrawnAndNoneThatCompletesABannedSequence) {
   engine();
   GenerateRequest request = greedy({0}, 5);
   request.allowed_token_ids = {1, 2, 3, 9};
@@ -22,7 +22,7 @@ TEST_F(EngineTest, only_allowed_tokens_are_drawn_and_none_that_completes_a_banne
   for (const int32_t choice : {0, 1}) EXPECT_EQ(answer(id, choice).tokens, (Ids{1, 2, 9, 9, 9}));
 }
 
-TEST_F(EngineTest, a_request_that_forbids_everything_says_so) {
+TEST_F(EngineTest, ARequestThatForbidsEverythingSaysSo) {
   engine();
   GenerateRequest request = greedy({0}, 5);
   request.allowed_token_ids = {1, 2};
@@ -38,7 +38,7 @@ TEST_F(EngineTest, a_request_that_forbids_everything_says_so) {
   });
 }
 
-TEST_F(EngineTest, special_tokens_may_be_part_of_the_text) {
+TEST_F(EngineTest, SpecialTokensMayBePartOfTheText) {
   engine();
   for (const SpecialTokens specials : {SpecialTokens::hidden, SpecialTokens::shown}) {
     GenerateRequest request = greedy({29}, 2);

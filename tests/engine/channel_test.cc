@@ -10,7 +10,7 @@ namespace {
 
 using ChannelTest = EngineTest;
 
-TEST_F(ChannelTest, a_listener_is_called_once_a_step_whoever_got_tokens) {
+TEST_F(ChannelTest, AListenerIsCalledOnceAStepWhoeverGotTokens) {
   int num_calls = 0;
   engine();
   channel_ = std::make_shared<Channel>([&num_calls] { ++num_calls; });
@@ -23,7 +23,7 @@ TEST_F(ChannelTest, a_listener_is_called_once_a_step_whoever_got_tokens) {
   EXPECT_GE(num_steps, 3);
 }
 
-TEST_F(ChannelTest, an_inspection_sees_the_engine_between_steps) {
+TEST_F(ChannelTest, AnInspectionSeesTheEngineBetweenSteps) {
   engine();
   submit(greedy({1, 2, 3}, 8));
   step();
@@ -39,7 +39,7 @@ TEST_F(ChannelTest, an_inspection_sees_the_engine_between_steps) {
   EXPECT_EQ(num_tokens, 4) << "as the step before left it";
 }
 
-TEST_F(ChannelTest, an_engine_that_ends_inspects_nothing) {
+TEST_F(ChannelTest, AnEngineThatEndsInspectsNothing) {
   engine();
   bool was_called = false;
   engine_->inspect([&](const Engine&) { was_called = true; });

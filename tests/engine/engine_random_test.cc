@@ -160,7 +160,7 @@ void RandomEngine::compare_with_alone() {
   }
 }
 
-TEST_F(RandomEngine, everybody_gets_what_they_get_alone) {
+TEST_F(RandomEngine, EverybodyGetsWhatTheyGetAlone) {
   const int count = scaled(400, 20000);
   for (int seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(seed);

@@ -17,7 +17,7 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-TEST_F(EngineTest, length_ends_after_max_tokens_and_frees_every_block) {
+TEST_F(EngineTest, LengthEndsAfterMaxTokensAndFreesEveryBlock) {
   engine();
   const Answer& got = run(greedy({1, 2, 3}, 5));
   EXPECT_EQ(got.tokens, (Ids{4, 5, 6, 7, 8}));
@@ -27,7 +27,7 @@ TEST_F(EngineTest, length_ends_after_max_tokens_and_frees_every_block) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineTest, eos_retires_a_sequence_early) {
+TEST_F(EngineTest, EosRetiresASequenceEarly) {
   engine();
   const RequestId early = submit(greedy({28}, 10));
   const RequestId late = submit(greedy({1}, 10));
@@ -40,14 +40,14 @@ TEST_F(EngineTest, eos_retires_a_sequence_early) {
   EXPECT_EQ(runner_.num_runs, 10) << "both ran together";
 }
 
-TEST_F(EngineTest, ignore_eos_goes_on) {
+TEST_F(EngineTest, IgnoreEosGoesOn) {
   engine();
   GenerateRequest request = greedy({29}, 4);
   request.ignore_eos = true;
   EXPECT_EQ(run(std::move(request)).tokens, (Ids{30, 31, 0, 1}));
 }
 
-TEST_F(EngineTest, a_stop_token_ends_and_is_the_reason) {
+TEST_F(EngineTest, AStopTokenEndsAndIsTheReason) {
   engine();
   GenerateRequest request = greedy({3}, 10);
   request.stop_token_ids = {6};
@@ -56,7 +56,7 @@ TEST_F(EngineTest, a_stop_token_ends_and_is_the_reason) {
   EXPECT_EQ(got.ending->finish.stop_token, 6);
 }
 
-TEST_F(EngineTest, a_stop_string_across_tokens_is_held_back_and_never_released) {
+TEST_F(EngineTest, AStopStringAcrossTokensIsHeldBackAndNeverReleased) {
   engine();
   GenerateRequest request = greedy({0}, 20);
   request.stop_strings = {"xyz", "efg"};
@@ -67,7 +67,7 @@ TEST_F(EngineTest, a_stop_string_across_tokens_is_held_back_and_never_released) 
   EXPECT_EQ(got.ending->finish.stop_string, 1);
 }
 
-TEST_F(EngineTest, a_stop_string_may_be_part_of_the_text) {
+TEST_F(EngineTest, AStopStringMayBePartOfTheText) {
   engine();
   GenerateRequest request = greedy({0}, 20);
   request.stop_strings = {"xyz", "efg"};
@@ -77,7 +77,7 @@ TEST_F(EngineTest, a_stop_string_may_be_part_of_the_text) {
   EXPECT_EQ(got.ending->finish.stop_string, 1);
 }
 
-TEST_F(EngineTest, nothing_that_ends_is_drawn_before_the_least_tokens_are_there) {
+TEST_F(EngineTest, NothingThatEndsIsDrawnBeforeTheLeastTokensAreThere) {
   engine();
   GenerateRequest request = greedy({29}, 10);
   request.stop_token_ids = {1};
@@ -93,14 +93,14 @@ TEST_F(EngineTest, nothing_that_ends_is_drawn_before_the_least_tokens_are_there)
   }
 }
 
-TEST_F(EngineTest, what_only_began_a_stop_string_is_released_at_the_end) {
+TEST_F(EngineTest, WhatOnlyBeganAStopStringIsReleasedAtTheEnd) {
   engine();
   GenerateRequest request = greedy({0}, 5);
   request.stop_strings = {"efz"};
   EXPECT_EQ(run(std::move(request)).releasable, (std::vector<int64_t>{1, 2, 3, 3, 5}));
 }
 
-TEST_F(EngineTest, cancellation_takes_effect_within_one_step) {
+TEST_F(EngineTest, CancellationTakesEffectWithinOneStep) {
   engine();
   std::stop_source source;
   GenerateRequest request = greedy({0}, 20);
@@ -121,7 +121,7 @@ TEST_F(EngineTest, cancellation_takes_effect_within_one_step) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineTest, a_late_cancellation_is_counted_and_harms_nobody) {
+TEST_F(EngineTest, ALateCancellationIsCountedAndHarmsNobody) {
   engine();
   const RequestId id = submit(greedy({0}, 2));
   run_all();
@@ -132,28 +132,28 @@ TEST_F(EngineTest, a_late_cancellation_is_counted_and_harms_nobody) {
   EXPECT_EQ(run(greedy({1}, 2)).tokens, (Ids{2, 3}));
 }
 
-TEST_F(EngineTest, long_prompts_are_computed_in_chunks_of_the_token_budget) {
+TEST_F(EngineTest, LongPromptsAreComputedInChunksOfTheTokenBudget) {
   engine();
   run(greedy(Ids(11, 5), 1));
   EXPECT_EQ(runner_.num_runs, 3);  // 4 + 4 + 3
   EXPECT_EQ(runner_.num_rows, 11);
 }
 
-TEST_F(EngineTest, output_stops_at_the_end_of_the_context) {
+TEST_F(EngineTest, OutputStopsAtTheEndOfTheContext) {
   engine({.limits = {.max_model_len = 8, .max_batched_tokens = 4}});
   const Answer& got = run(greedy({1, 2, 3}, 100));
   EXPECT_EQ(got.tokens.size(), 5u);
   EXPECT_EQ(got.ending->finish.reason, FinishReason::length);
 }
 
-TEST_F(EngineTest, one_sequence_s_share_of_the_pool_bounds_it) {
+TEST_F(EngineTest, OneSequencesShareOfThePoolBoundsIt) {
   engine({.limits = {.max_model_len = 64, .max_tokens_per_sequence = 6}});
   EXPECT_EQ(run(greedy({1, 2, 3}, 100)).tokens.size(), 3u);
   expect_error(ErrorCode::invalid, {"--max-tokens-per-sequence"},
                [&] { engine_->submit(greedy(Ids(6, 1), 1), channel_); });
 }
 
-TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
+TEST_F(EngineTest, BadRequestsNameTheFieldAtFault) {
   Engine& small = engine({.limits = {.max_model_len = 8, .max_batched_tokens = 4}});
   const auto refused = [&](ErrorCode code, const std::string& part, GenerateRequest request) {
     expect_error(code, {part}, [&] { small.submit(std::move(request), channel_); });
@@ -182,7 +182,7 @@ TEST_F(EngineTest, bad_requests_name_the_field_at_fault) {
   refused(ErrorCode::invalid, "text: empty", request);
 }
 
-TEST_F(EngineTest, what_could_never_fit_the_cache_is_refused_at_once) {
+TEST_F(EngineTest, WhatCouldNeverFitTheCacheIsRefusedAtOnce) {
   engine({.num_blocks = 3});
   expect_error(ErrorCode::exhausted, {"cache", "5 tokens and 20", "holds 6"}, [&] {
     engine_->submit(greedy({1, 2, 3, 4, 5}, 20), channel_);
@@ -190,7 +190,7 @@ TEST_F(EngineTest, what_could_never_fit_the_cache_is_refused_at_once) {
   EXPECT_EQ(run(greedy({1, 2, 3, 4, 5}, 2)).tokens, (Ids{6, 7}));
 }
 
-TEST_F(EngineTest, a_full_queue_is_an_answer) {
+TEST_F(EngineTest, AFullQueueIsAnAnswer) {
   engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_queued = 3}});
   for (int i = 0; i < 3; ++i) submit(greedy({1}, 2));
   EXPECT_FALSE(engine_->submit(greedy({1}, 2), channel_).has_value());
@@ -199,7 +199,7 @@ TEST_F(EngineTest, a_full_queue_is_an_answer) {
   run_all();
 }
 
-TEST_F(EngineTest, each_choice_counts_in_the_queue) {
+TEST_F(EngineTest, EachChoiceCountsInTheQueue) {
   engine({.limits = {
               .max_model_len = 64, .max_batched_tokens = 4, .max_num_seqs = 2, .max_queued = 4}});
   GenerateRequest three = greedy({1}, 6);
@@ -221,7 +221,7 @@ TEST_F(EngineTest, each_choice_counts_in_the_queue) {
   EXPECT_EQ(engine_->queue().num_sequences(), 0);
 }
 
-TEST_F(EngineTest, a_queue_of_long_prompts_is_full_too) {
+TEST_F(EngineTest, AQueueOfLongPromptsIsFullToo) {
   engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_queued_tokens = 5}});
   const GenerateRequest three = greedy({1, 2, 3}, 2), two = greedy({1, 2}, 2);
   const RequestId first = submit(three);
@@ -237,7 +237,7 @@ TEST_F(EngineTest, a_queue_of_long_prompts_is_full_too) {
   EXPECT_EQ(engine_->queue().num_tokens(), 0);
 }
 
-TEST_F(EngineTest, prompt_logprobs_are_those_of_the_script) {
+TEST_F(EngineTest, PromptLogprobsAreThoseOfTheScript) {
   engine();
   const Ids ids = {1, 2, 9, 10, 11, 3, 4, 5, 6};
   GenerateRequest request = greedy(ids, 1);
@@ -258,7 +258,7 @@ TEST_F(EngineTest, prompt_logprobs_are_those_of_the_script) {
   }
 }
 
-TEST_F(EngineTest, scoring_from_a_position_skips_what_the_cache_has) {
+TEST_F(EngineTest, ScoringFromAPositionSkipsWhatTheCacheHas) {
   engine();
   GenerateRequest first = greedy({1, 2, 3, 4, 5, 6}, 0);
   first.score_from = 0;
@@ -274,7 +274,7 @@ TEST_F(EngineTest, scoring_from_a_position_skips_what_the_cache_has) {
   }
 }
 
-TEST_F(EngineTest, columns_are_the_row_s) {
+TEST_F(EngineTest, ColumnsAreTheRows) {
   engine();
   GenerateRequest request = greedy({4}, 0);
   request.columns = {5, 7};
@@ -288,7 +288,7 @@ TEST_F(EngineTest, columns_are_the_row_s) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineTest, equal_prompts_of_different_classes_wait_in_the_order_in_which_they_are_served) {
+TEST_F(EngineTest, EqualPromptsOfDifferentClassesWaitInTheOrderInWhichTheyAreServed) {
   engine();
   const RequestId first = submit(greedy({1, 2, 3, 4, 5}, 2));
   GenerateRequest urgent = greedy({1, 2, 3, 4, 5}, 2);
@@ -301,7 +301,7 @@ TEST_F(EngineTest, equal_prompts_of_different_classes_wait_in_the_order_in_which
   EXPECT_EQ(answer(second).ending->stats.cached_tokens, 0);
 }
 
-TEST_F(EngineTest, choices_share_their_prompt_and_the_writer_takes_a_copy) {
+TEST_F(EngineTest, ChoicesShareTheirPromptAndTheWriterTakesACopy) {
   engine({.block_size = 4});
   GenerateRequest request = greedy({1, 2, 3, 4, 5, 6}, 6);
   request.n = 4;
@@ -337,7 +337,7 @@ class BrokenRows : public EngineTest {
   BrokenRows() : EngineTest(sometimes_broken) {}
 };
 
-TEST_F(BrokenRows, nan_and_nothing_to_draw_fail_that_request_alone) {
+TEST_F(BrokenRows, NanAndNothingToDrawFailThatRequestAlone) {
   engine();
   const RequestId healthy = submit(greedy({1}, 5));
   for (const float temperature : {0.0f, 1.0f}) {
@@ -354,7 +354,7 @@ TEST_F(BrokenRows, nan_and_nothing_to_draw_fail_that_request_alone) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineTest, a_row_that_is_not_finite_never_enters_the_prefix_cache) {
+TEST_F(EngineTest, ARowThatIsNotFiniteNeverEntersThePrefixCache) {
   engine();
   runner_.is_bad = [](int32_t, int32_t position) { return position == 5; };
   const Answer& bad = run(greedy({1, 2, 3, 4, 5, 6, 7}, 2));

@@ -74,7 +74,7 @@ class EngineThreadTest : public EngineTest {
   Barrier barrier_;
 };
 
-TEST_F(EngineThreadTest, a_step_that_hangs_grows_old_and_an_idle_engine_has_no_age) {
+TEST_F(EngineThreadTest, AStepThatHangsGrowsOldAndAnIdleEngineHasNoAge) {
   engine();
   EngineThread thread(*engine_, {});
   EXPECT_EQ(thread.age_of_last_step().count(), 0);
@@ -89,7 +89,7 @@ TEST_F(EngineThreadTest, a_step_that_hangs_grows_old_and_an_idle_engine_has_no_a
   while (thread.age_of_last_step().count() > 0) std::this_thread::yield();
 }
 
-TEST_F(EngineThreadTest, its_end_cancels_what_still_runs) {
+TEST_F(EngineThreadTest, ItsEndCancelsWhatStillRuns) {
   engine();
   auto thread = std::make_unique<EngineThread>(*engine_, AdmissionWindow{});
   const RequestId running = submit(greedy({1, 2, 3, 4}, 20));
@@ -106,7 +106,7 @@ TEST_F(EngineThreadTest, its_end_cancels_what_still_runs) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
-TEST_F(EngineThreadTest, an_idle_engine_waits_for_a_batch_or_a_moment) {
+TEST_F(EngineThreadTest, AnIdleEngineWaitsForABatchOrAMoment) {
   engine();
   barrier_.open();
   auto thread = std::make_unique<EngineThread>(
@@ -122,7 +122,7 @@ TEST_F(EngineThreadTest, an_idle_engine_waits_for_a_batch_or_a_moment) {
   EXPECT_EQ(runner_.num_runs, 1);
 }
 
-TEST_F(EngineThreadTest, a_failure_outside_any_request_is_told_once) {
+TEST_F(EngineThreadTest, AFailureOutsideAnyRequestIsToldOnce) {
   Thrower observer;
   engine().set_observer(&observer);
   std::promise<std::string> told;
@@ -135,7 +135,7 @@ TEST_F(EngineThreadTest, a_failure_outside_any_request_is_told_once) {
   engine_->set_observer(nullptr);
 }
 
-TEST_F(EngineThreadTest, an_idle_engine_is_inspected) {
+TEST_F(EngineThreadTest, AnIdleEngineIsInspected) {
   engine();
   std::promise<int64_t> steps;
   const EngineThread thread(*engine_, {});

@@ -13,7 +13,7 @@ using Ids = std::vector<TokenId>;
 
 EngineLimits wide() { return {.max_model_len = 64, .max_batched_tokens = 64}; }
 
-TEST_F(EngineTest, preempts_when_blocks_run_out) {
+TEST_F(EngineTest, PreemptsWhenBlocksRunOut) {
   engine({.num_blocks = 6, .block_size = 1, .limits = wide()});
   const RequestId first = submit(greedy({1, 2}, 4));
   const RequestId second = submit(greedy({3, 4}, 4));
@@ -29,7 +29,7 @@ TEST_F(EngineTest, preempts_when_blocks_run_out) {
   EXPECT_EQ(answer(second).ending->stats.preemptions, 1);
 }
 
-TEST_F(EngineTest, preempted_sequence_resumes_later) {
+TEST_F(EngineTest, PreemptedSequenceResumesLater) {
   engine({.num_blocks = 6, .block_size = 1, .limits = wide()});
   submit(greedy({1, 2}, 4));
   const RequestId second = submit(greedy({3, 4}, 4));
@@ -42,7 +42,7 @@ TEST_F(EngineTest, preempted_sequence_resumes_later) {
   EXPECT_EQ(answer(second).tokens, (Ids{5, 6, 7, 8}));
 }
 
-TEST_F(EngineTest, admission_blocks_when_prompt_does_not_fit) {
+TEST_F(EngineTest, AdmissionBlocksWhenPromptDoesNotFit) {
   engine({.num_blocks = 6, .block_size = 1, .limits = wide()});
   submit(greedy({1, 2, 3, 4}, 2));
   submit(greedy({5, 6, 7}, 1));
@@ -53,7 +53,7 @@ TEST_F(EngineTest, admission_blocks_when_prompt_does_not_fit) {
   run_all();
 }
 
-TEST_F(EngineTest, a_second_request_finds_the_first_one_s_prompt) {
+TEST_F(EngineTest, ASecondRequestFindsTheFirstOnesPrompt) {
   engine({.limits = wide()});
   Ids prompt(20, 3);
   run(greedy(prompt, 3));
@@ -64,7 +64,7 @@ TEST_F(EngineTest, a_second_request_finds_the_first_one_s_prompt) {
   EXPECT_EQ(again.tokens, (Ids{4, 5, 6}));
 }
 
-TEST_F(EngineTest, requests_that_come_together_compute_their_prefix_once) {
+TEST_F(EngineTest, RequestsThatComeTogetherComputeTheirPrefixOnce) {
   engine({.num_blocks = 200, .limits = {.max_model_len = 64, .max_batched_tokens = 32}});
   for (int i = 0; i < 5; ++i) {
     Ids prompt(30, 3);
@@ -75,7 +75,7 @@ TEST_F(EngineTest, requests_that_come_together_compute_their_prefix_once) {
   EXPECT_EQ(runner_.num_rows, 31 + 4);
 }
 
-TEST_F(EngineTest, another_salt_or_adapter_finds_nothing) {
+TEST_F(EngineTest, AnotherSaltOrAdapterFindsNothing) {
   engine({.limits = wide()});
   GenerateRequest request = greedy(Ids(20, 3), 1);
   run(request);
@@ -87,7 +87,7 @@ TEST_F(EngineTest, another_salt_or_adapter_finds_nothing) {
   EXPECT_EQ(run(request).ending->stats.cached_tokens, 18);
 }
 
-TEST_F(EngineTest, a_request_that_leaves_nothing_behind) {
+TEST_F(EngineTest, ARequestThatLeavesNothingBehind) {
   engine({.limits = wide()});
   GenerateRequest request = greedy(Ids(20, 3), 1);
   request.prefix.write = PrefixUse::Write::none;
@@ -99,7 +99,7 @@ TEST_F(EngineTest, a_request_that_leaves_nothing_behind) {
   EXPECT_EQ(run(request).ending->stats.cached_tokens, 0);
 }
 
-TEST_F(EngineTest, a_held_prefix_stays_until_it_is_released) {
+TEST_F(EngineTest, AHeldPrefixStaysUntilItIsReleased) {
   engine({.num_blocks = 16, .limits = wide()});
   GenerateRequest hold = greedy(Ids(8, 3), 0);
   hold.prefix = {.write = PrefixUse::Write::while_held, .hold = true};
@@ -113,7 +113,7 @@ TEST_F(EngineTest, a_held_prefix_stays_until_it_is_released) {
   EXPECT_EQ(free_blocks(), 16);
 }
 
-TEST_F(EngineTest, a_held_prefix_gives_way_before_a_request_fails) {
+TEST_F(EngineTest, AHeldPrefixGivesWayBeforeARequestFails) {
   engine({.num_blocks = 8, .limits = wide()});
   GenerateRequest hold = greedy(Ids(8, 3), 0);
   hold.prefix.hold = true;
@@ -123,7 +123,7 @@ TEST_F(EngineTest, a_held_prefix_gives_way_before_a_request_fails) {
   EXPECT_EQ(engine_->counters().dropped_holds, 1);
 }
 
-TEST_F(EngineTest, a_windowed_group_finds_what_its_window_needs) {
+TEST_F(EngineTest, AWindowedGroupFindsWhatItsWindowNeeds) {
   engine({.limits = wide(), .groups = {{.num_blocks = 40}, {.window = 5, .num_blocks = 40}}});
   run(greedy(Ids(20, 3), 3));
   const Answer& again = run(greedy(Ids(24, 3), 3));
@@ -131,7 +131,7 @@ TEST_F(EngineTest, a_windowed_group_finds_what_its_window_needs) {
   EXPECT_EQ(again.tokens, (Ids{4, 5, 6}));
 }
 
-TEST_F(EngineTest, cancelling_choices_frees_them_all) {
+TEST_F(EngineTest, CancellingChoicesFreesThemAll) {
   for (int32_t n = 1; n <= 16; ++n) {
     engine({.num_blocks = 200, .limits = wide()});
     GenerateRequest request = greedy({1, 2, 3, 4, 5}, 30);
@@ -149,7 +149,7 @@ TEST_F(EngineTest, cancelling_choices_frees_them_all) {
   }
 }
 
-TEST_F(EngineTest, choices_beyond_the_batch_wait_for_a_place) {
+TEST_F(EngineTest, ChoicesBeyondTheBatchWaitForAPlace) {
   engine({.limits = {.max_model_len = 64, .max_batched_tokens = 64, .max_num_seqs = 2}});
   GenerateRequest request = greedy({1, 2, 3, 4, 5}, 3);
   request.n = 5;

@@ -7,14 +7,14 @@
 namespace paceline {
 namespace {
 
-TEST(StepBudget, without_a_limit_a_step_takes_all_rows) {
+TEST(StepBudget, WithoutALimitAStepTakesAllRows) {
   StepBudget budget(0, 512);
   budget.record(4, 4, 0.01);
   budget.record(512, 4, 10);
   EXPECT_EQ(budget.rows_beside(4), 512);
 }
 
-TEST(StepBudget, a_step_that_only_decodes_is_measured_first_and_again) {
+TEST(StepBudget, AStepThatOnlyDecodesIsMeasuredFirstAndAgain) {
   StepBudget budget(2.5, 512);
   EXPECT_EQ(budget.rows_beside(4), 4);
   budget.record(4, 4, 0.01);
@@ -41,14 +41,14 @@ void converge(double floor, double per_row, int64_t num_decodes, int64_t expecte
               0.2 * static_cast<double>(expected_rows));
 }
 
-TEST(StepBudget, converges_below_the_limit_on_fast_and_slow_machines) {
+TEST(StepBudget, ConvergesBelowTheLimitOnFastAndSlowMachines) {
   converge(0.060, 0.009, 1, 16);  // two cores and a model of a billion weights
   converge(0.060, 0.009, 8, 20);
   converge(0.002, 0.0001, 4, 50);
   converge(0.010, 0.00001, 4, 512);  // a prefill that costs nothing takes all rows
 }
 
-TEST(StepBudget, recovers_from_one_slow_step) {
+TEST(StepBudget, RecoversFromOneSlowStep) {
   StepBudget budget(2.5, 512);
   budget.record(2, 2, 0.01);
   budget.record(10, 2, 1.0);  // the machine was away

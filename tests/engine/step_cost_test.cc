@@ -28,7 +28,7 @@ class QuietRunner : public Runner {
   std::vector<float> rows_ = std::vector<float>(64 * kVocab, 0.0f);
 };
 
-TEST(StepCost, a_step_allocates_nothing_after_warm_up) {
+TEST(StepCost, AStepAllocatesNothingAfterWarmUp) {
   QuietRunner runner;
   Memory memory;
   const auto backend = make_reference_backend();

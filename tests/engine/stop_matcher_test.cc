@@ -41,7 +41,7 @@ size_t naive_held(std::string_view text, const std::vector<std::string>& stops) 
   return held;
 }
 
-TEST(StopMatcher, agrees_with_a_naive_search_on_random_streams) {
+TEST(StopMatcher, AgreesWithANaiveSearchOnRandomStreams) {
   uint64_t counter = 0;
   const auto draw = [&](uint64_t limit) {
     return static_cast<size_t>(uniform_draw(5, counter++) * static_cast<double>(limit));
@@ -75,7 +75,7 @@ TEST(StopMatcher, agrees_with_a_naive_search_on_random_streams) {
   }
 }
 
-TEST(StopMatcher, without_strings_everything_is_released) {
+TEST(StopMatcher, WithoutStringsEverythingIsReleased) {
   const StopAutomaton none({});
   EXPECT_TRUE(none.empty());
   StopMatcher matcher(none);

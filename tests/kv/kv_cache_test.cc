@@ -52,7 +52,7 @@ TEST(KvCache, SlotsAreBlockTimesSizePlusOffset) {
   EXPECT_EQ(second.slot(0, 0), 4);
 }
 
-TEST(KvCache, out_of_blocks_is_reported_and_leaves_state_intact) {
+TEST(KvCache, OutOfBlocksIsReportedAndLeavesStateIntact) {
   const std::vector<CacheGroup> groups = {{.num_blocks = 8}, {.window = 3, .num_blocks = 4}};
   KvCache cache(4, groups);
   SequenceBlocks other(cache), sequence(cache);

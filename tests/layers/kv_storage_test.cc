@@ -13,7 +13,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i8};
 
-TEST(KvStorage, takes_what_its_blocks_take) {
+TEST(KvStorage, TakesWhatItsBlocksTake) {
   const KvLayer layer{.num_kv_heads = 3, .head_dim = 64, .num_blocks = 5};
   const size_t vectors = size_t{2} * 3 * 16;
   EXPECT_EQ(kv_block_bytes(layer, 16, DType::f32), vectors * 64 * 4);
@@ -46,7 +46,7 @@ std::vector<uint8_t> bytes_of(const Tensor& tensor, int64_t block) {
   return {first, first + bytes};
 }
 
-TEST(KvStorage, a_block_moves_with_all_that_it_holds_and_nothing_else_does) {
+TEST(KvStorage, ABlockMovesWithAllThatItHoldsAndNothingElseDoes) {
   Memory memory;
   const KvLayer layer{.num_kv_heads = 2, .head_dim = 7, .num_blocks = 4};
   for (const DType dtype : kTypes) {

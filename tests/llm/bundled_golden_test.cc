@@ -49,7 +49,7 @@ Golden read_golden(const std::string& path) {
   return golden;
 }
 
-TEST(BundledModelGolden, bfloat16_stays_close_to_transformers_in_float32) {
+TEST(BundledModelGolden, Bfloat16StaysCloseToTransformersInFloat32) {
   const std::string model = source_path("models/paceline-10m");
   ASSERT_TRUE(std::filesystem::exists(model + "/model.safetensors"));
   const Golden golden = read_golden(source_path("tests/goldens/bundled/paceline-10m.json"));

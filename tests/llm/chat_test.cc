@@ -20,7 +20,7 @@ GenerateOptions greedy_chat(int64_t max_tokens) {
 
 ChatInput hello() { return {.messages = {{"system", "Be brief."}, {"user", "The old house"}}}; }
 
-TEST(Chat, is_the_rendered_prompt_continued_bit_for_bit) {
+TEST(Chat, IsTheRenderedPromptContinuedBitForBit) {
   LLM llm = LLM::load(chat_model());
   const std::string prompt = llm.render(hello());
   EXPECT_EQ(prompt,
@@ -40,7 +40,7 @@ TEST(Chat, is_the_rendered_prompt_continued_bit_for_bit) {
   }
 }
 
-TEST(Chat, a_message_as_json_is_the_same_message) {
+TEST(Chat, AMessageAsJsonIsTheSameMessage) {
   LLM llm = LLM::load(chat_model());
   ChatInput as_json = hello();
   for (ChatMessage& message : as_json.messages) {
@@ -52,7 +52,7 @@ TEST(Chat, a_message_as_json_is_the_same_message) {
   EXPECT_EQ(llm.render(as_json), llm.render(hello()));
 }
 
-TEST(Chat, an_answer_ends_with_the_turn_or_the_context) {
+TEST(Chat, AnAnswerEndsWithTheTurnOrTheContext) {
   LoadOptions options = chat_model();
   options.max_model_len = 96;
   LLM llm = LLM::load(options);
@@ -65,7 +65,7 @@ TEST(Chat, an_answer_ends_with_the_turn_or_the_context) {
   expect_error(ErrorCode::invalid, {"messages", "96"}, [&] { llm.chat(longer, greedy_chat(1)); });
 }
 
-TEST(Chat, the_template_can_be_chosen) {
+TEST(Chat, TheTemplateCanBeChosen) {
   LoadOptions options = chat_model();
   options.chat_template = "llama3";
   EXPECT_NE(LLM::load(options).render(hello()).find("<|start_header_id|>user<|end_header_id|>"),
@@ -75,13 +75,13 @@ TEST(Chat, the_template_can_be_chosen) {
   expect_error(ErrorCode::invalid, {"nothing", "chatml"}, [&] { LLM::load(options); });
 }
 
-TEST(Chat, the_bundled_model_has_nothing_odd) {
+TEST(Chat, TheBundledModelHasNothingOdd) {
   const LLM llm = LLM::load(chat_model());
   EXPECT_EQ(llm.model_info().notes, std::vector<std::string>());
   EXPECT_EQ(llm.model_info().chat_template, "chat_template.jinja");
 }
 
-TEST(Chat, a_model_without_a_tokenizer_says_so) {
+TEST(Chat, AModelWithoutATokenizerSaysSo) {
   LLM llm =
       LLM::load({.model = source_path("tests/goldens/models/llama_plain"), .max_num_seqs = 2});
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.render(hello()); });

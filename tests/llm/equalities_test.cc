@@ -45,7 +45,7 @@ class Equalities : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Equalities, batched_or_alone) {
+TEST_P(Equalities, BatchedOrAlone) {
   const auto requests = mixed_requests(256, 20);
   const auto expected = alone(model(), requests);
   for (const auto& [name, change] : executions()) {
@@ -60,7 +60,7 @@ TEST_P(Equalities, batched_or_alone) {
   }
 }
 
-TEST_P(Equalities, four_choices_or_four_requests) {
+TEST_P(Equalities, FourChoicesOrFourRequests) {
   LLM llm = LLM::load(model());
   for (LLM::Request request : mixed_requests(256, 16)) {
     const auto choices = llm.generate_choices(request.prompt, request.options, 4);
@@ -73,7 +73,7 @@ TEST_P(Equalities, four_choices_or_four_requests) {
   }
 }
 
-TEST_P(Equalities, classify_and_score_too) {
+TEST_P(Equalities, ClassifyAndScoreToo) {
   std::vector<Prompt> prompts;
   for (const LLM::Request& request : mixed_requests(256, 1)) prompts.push_back(request.prompt);
   LoadOptions one = model();
@@ -121,7 +121,7 @@ class PreemptionWatch : public StepObserver {
 
 // Two requests on pools of every size that holds one of them: the younger is preempted after every
 // number of tokens that it can have drawn.
-TEST(EqualitiesPreempted, at_every_possible_step) {
+TEST(EqualitiesPreempted, AtEveryPossibleStep) {
   constexpr int64_t kOutput = 12;
   LoadOptions options{.model = (source() / "tests/goldens/models/qwen3_tied").string(),
                       .max_model_len = 64,
@@ -179,7 +179,7 @@ TEST(EqualitiesPreempted, at_every_possible_step) {
 }
 
 // Text and stop strings, on the bundled model.
-TEST(EqualitiesText, batched_or_alone_with_stop_strings) {
+TEST(EqualitiesText, BatchedOrAloneWithStopStrings) {
   const fs::path path = source() / "models/paceline-10m";
   if (!fs::exists(path / "model.safetensors")) GTEST_SKIP() << "the bundled model isn't here";
   const LoadOptions model{.model = path.string(), .max_model_len = 256, .num_threads = 1};

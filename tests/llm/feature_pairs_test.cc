@@ -221,7 +221,7 @@ void cross_all(const LoadOptions& base, const std::vector<LLM::Request>& request
 
 class FeaturePairs : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(FeaturePairs, change_no_bit_however_they_are_run) {
+TEST_P(FeaturePairs, ChangeNoBitHoweverTheyAreRun) {
   cross_all({.model = source_path("tests/goldens/models/" + GetParam()),
              .max_num_seqs = 1,
              .num_threads = 1},
@@ -231,7 +231,7 @@ TEST_P(FeaturePairs, change_no_bit_however_they_are_run) {
 // Weights and products in fewer bits: --quantize and --activations.
 class QuantisedPairs : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
 
-TEST_P(QuantisedPairs, change_no_bit_however_they_are_run) {
+TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
   LoadOptions options{.model = source_path("tests/goldens/models/qwen3_tied"),
                       .quantize = GetParam().first,
                       .activations = GetParam().second,
@@ -259,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(all, QuantisedPairs,
 class FormatPairs : public ::testing::TestWithParam<std::pair<testing::StoredFormat, std::string>> {
 };
 
-TEST_P(FormatPairs, change_no_bit_however_they_are_run) {
+TEST_P(FormatPairs, ChangeNoBitHoweverTheyAreRun) {
   const auto& [format, activations] = GetParam();
   cross_all({.model = testing::stored_model(format),
              .activations = activations,
@@ -291,7 +291,7 @@ INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,
 // Keys and values as codes: --kv-cache-dtype int8.
 class Int8CachePairs : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Int8CachePairs, change_no_bit_however_they_are_run) {
+TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
   LoadOptions options{.model = source_path("tests/goldens/models/" + GetParam()),
                       .kv_cache_dtype = "int8",
                       .max_num_seqs = 1,
@@ -311,7 +311,7 @@ INSTANTIATE_TEST_SUITE_P(all, Int8CachePairs,
                          ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window"),
                          [](const auto& golden) { return golden.param; });
 
-TEST(FeaturePairsText, stop_strings_and_text_too) {
+TEST(FeaturePairsText, StopStringsAndTextToo) {
   const std::string model = source_path("models/paceline-10m");
   if (!std::filesystem::exists(model + "/model.safetensors")) {
     GTEST_SKIP() << "the bundled model isn't here";

@@ -35,7 +35,7 @@ class FormatEqualities : public ::testing::TestWithParam<StoredFormat> {
   }
 };
 
-TEST_P(FormatEqualities, batched_or_alone) {
+TEST_P(FormatEqualities, BatchedOrAlone) {
   const std::set<std::string> ways = {"two_threads", "chunks_of_7", "a_tight_cache"};
   const bool all_ways = scaled(0, 1) != 0;
   const auto requests = mixed_requests(kVocab, 20);
@@ -56,7 +56,7 @@ TEST_P(FormatEqualities, batched_or_alone) {
 }
 
 // Four short requests, of which two begin the same.
-TEST_P(FormatEqualities, on_every_instruction_set) {
+TEST_P(FormatEqualities, OnEveryInstructionSet) {
   auto requests = mixed_requests(kVocab, 3);
   requests.resize(4);
   for (const Isa isa : isas_to_run()) {
@@ -74,7 +74,7 @@ TEST_P(FormatEqualities, on_every_instruction_set) {
 }
 
 // Else one of them would be tested twice.
-TEST_P(FormatEqualities, activations_show) {
+TEST_P(FormatEqualities, ActivationsShow) {
   std::set<float> logprobs;
   const std::vector<std::string> all = activations_of(GetParam());
   for (const std::string& activations : all) {
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(all, FormatEqualities, ::testing::ValuesIn(formats_to_r
                          [](const auto& format) { return format.param.name; });
 
 // What can be read and isn't in the list of formats would be tested nowhere.
-TEST(StoredFormats, are_all_that_can_be_read) {
+TEST(StoredFormats, AreAllThatCanBeRead) {
   std::set<GgufType> types;
   std::set<std::pair<int64_t, int64_t>> groupings;
   for (const StoredFormat& format : stored_formats()) {

@@ -25,7 +25,7 @@ GenerateOptions greedy_to_the_end(int64_t max_tokens) {
   return {.max_tokens = max_tokens, .temperature = 0.0f, .ignore_eos = true};
 }
 
-TEST(Llm, generates_the_same_tokens_whatever_the_loading_options) {
+TEST(Llm, GeneratesTheSameTokensWhateverTheLoadingOptions) {
   LLM llm = LLM::load(small("gemma3_text_pattern2"));
   const Completion expected = llm.generate(kTokenPrompt, greedy_to_the_end(40)).completion();
   EXPECT_EQ(expected.token_ids.size(), 40u);
@@ -46,7 +46,7 @@ TEST(Llm, generates_the_same_tokens_whatever_the_loading_options) {
   }
 }
 
-TEST(Llm, a_seed_gives_the_same_draw_and_is_returned) {
+TEST(Llm, ASeedGivesTheSameDrawAndIsReturned) {
   LLM llm = LLM::load(small("llama_plain"));
   GenerateOptions options{.max_tokens = 30, .temperature = 1.0f, .ignore_eos = true};
   const Completion first = llm.generate(kTokenPrompt, options).completion();
@@ -57,7 +57,7 @@ TEST(Llm, a_seed_gives_the_same_draw_and_is_returned) {
   EXPECT_NE(llm.generate(kTokenPrompt, options).completion().token_ids, first.token_ids);
 }
 
-TEST(Llm, logprobs_are_those_of_score) {
+TEST(Llm, LogprobsAreThoseOfScore) {
   LLM llm = LLM::load(small("qwen3_tied"));
   GenerateOptions options = greedy_to_the_end(6);
   options.logprobs = 3;
@@ -80,7 +80,7 @@ TEST(Llm, logprobs_are_those_of_score) {
   }
 }
 
-TEST(Llm, a_batch_keeps_its_order_and_an_error_is_its_own_items_only) {
+TEST(Llm, ABatchKeepsItsOrderAndAnErrorIsItsOwnItemsOnly) {
   LLM llm = LLM::load(small("qwen2_tied"));
   const std::vector<LLM::Request> requests = {
       {.prompt = kTokenPrompt, .options = greedy_to_the_end(4)},
@@ -96,7 +96,7 @@ TEST(Llm, a_batch_keeps_its_order_and_an_error_is_its_own_items_only) {
   EXPECT_EQ(std::get<Completion>(results[3]).token_ids.size(), 7u);
 }
 
-TEST(Llm, max_kv_size_bounds_every_layer_and_lifts_the_context) {
+TEST(Llm, MaxKvSizeBoundsEveryLayerAndLiftsTheContext) {
   LoadOptions options = small("llama_plain");
   options.max_kv_size = 16;
   options.kv_cache_memory_bytes = 1 << 20;
@@ -107,7 +107,7 @@ TEST(Llm, max_kv_size_bounds_every_layer_and_lifts_the_context) {
   EXPECT_EQ(completion.token_ids.size(), 400u);
 }
 
-TEST(Llm, context_limits_are_errors_that_name_the_option) {
+TEST(Llm, ContextLimitsAreErrorsThatNameTheOption) {
   LoadOptions options = small("llama_plain");
   options.max_model_len = 12;
   LLM llm = LLM::load(options);
@@ -121,7 +121,7 @@ TEST(Llm, context_limits_are_errors_that_name_the_option) {
   expect_error(ErrorCode::exhausted, {"--kv-cache-memory"}, [&] { LLM::load(options); });
 }
 
-TEST(Llm, text_needs_a_tokenizer_and_the_error_says_so) {
+TEST(Llm, TextNeedsATokenizerAndTheErrorSaysSo) {
   LLM llm = LLM::load(small("llama_plain"));
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.generate("hello"); });
   expect_error(ErrorCode::not_found, {"tokenizer.json"}, [&] { llm.tokenize("hello"); });
@@ -130,7 +130,7 @@ TEST(Llm, text_needs_a_tokenizer_and_the_error_says_so) {
   expect_error(ErrorCode::invalid, {"stop"}, [&] { llm.generate(kTokenPrompt, options); });
 }
 
-TEST(Llm, close_frees_everything_and_may_be_called_twice) {
+TEST(Llm, CloseFreesEverythingAndMayBeCalledTwice) {
   LLM llm = LLM::load(small("llama_plain"));
   EXPECT_GT(llm.memory_use().active_bytes, 0u);
   llm.close();
@@ -139,7 +139,7 @@ TEST(Llm, close_frees_everything_and_may_be_called_twice) {
   expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.memory_use(); });
 }
 
-TEST(Llm, memory_controls_and_descriptions) {
+TEST(Llm, MemoryControlsAndDescriptions) {
   LoadOptions options = small("gemma2_even");
   options.memory_limit_bytes = 1000;
   expect_error(ErrorCode::exhausted, {"limit"}, [&] { LLM::load(options); });
@@ -174,7 +174,7 @@ TEST(Llm, memory_controls_and_descriptions) {
   EXPECT_GT(metrics.peak_memory_bytes, model.weight_bytes);
 }
 
-TEST(Llm, an_abandoned_stream_gives_its_blocks_back) {
+TEST(Llm, AnAbandonedStreamGivesItsBlocksBack) {
   LoadOptions options = small("llama_plain");
   options.kv_cache_memory_bytes = 64 << 10;
   options.max_num_seqs = 1;
@@ -186,7 +186,7 @@ TEST(Llm, an_abandoned_stream_gives_its_blocks_back) {
   EXPECT_EQ(llm.generate(kTokenPrompt, greedy_to_the_end(20)).completion().token_ids.size(), 20u);
 }
 
-TEST(Llm, classification_over_labels) {
+TEST(Llm, ClassificationOverLabels) {
   LLM llm = LLM::load(small("qwen3_tied"));
   ClassifyOptions options;
   options.with_logits = true;

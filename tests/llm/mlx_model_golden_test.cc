@@ -73,7 +73,7 @@ std::vector<float> logits_of(const std::string& model) {
   return llm.classify(Prompt(prompt), {.with_logits = true}).logits;
 }
 
-TEST_F(MlxModelGolden, every_matrix_is_dequantised_as_mlx_does) {
+TEST_F(MlxModelGolden, EveryMatrixIsDequantisedAsMlxDoes) {
   Memory memory;
   ThreadPool threads(2);
   const auto source = open_checkpoint(kModel);

@@ -173,7 +173,7 @@ uint64_t first_seed(bool is_long) {
   return is_long ? static_cast<uint64_t>(now) * kMillion : kMillion;
 }
 
-TEST_F(RandomEqualities, together_as_alone) {
+TEST_F(RandomEqualities, TogetherAsAlone) {
   constexpr int kUsual = 200, kProgress = 500;
   const int count = scaled(kUsual, 10000);
   const uint64_t first = first_seed(count > kUsual);
@@ -202,7 +202,7 @@ TEST_F(RandomEqualities, together_as_alone) {
 }
 
 // A comparison that sees nothing would let everything pass.
-TEST_F(RandomEqualities, another_seed_shows) {
+TEST_F(RandomEqualities, AnotherSeedShows) {
   int64_t num_different = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     RandomCase drawn = draw_case(seed, {available_isas().front()});

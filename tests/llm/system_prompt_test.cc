@@ -43,7 +43,7 @@ double seconds_to_first_token(LLM& llm, const ChatInput& input) {
   return llm.metrics().time_to_first_token_seconds;
 }
 
-TEST(SystemPrompt, is_computed_once_and_changes_nothing) {
+TEST(SystemPrompt, IsComputedOnceAndChangesNothing) {
   LLM plain = LLM::load(prompt_model());
   LLM llm = LLM::load(prompt_model());
   const std::string system = long_prompt(plain, "Be brief.");
@@ -61,7 +61,7 @@ TEST(SystemPrompt, is_computed_once_and_changes_nothing) {
   EXPECT_EQ(llm.chat(chat(system, "a"), salted).completion().usage.cached_tokens, 0);
 }
 
-TEST(SystemPrompt, stays_when_others_need_the_room) {
+TEST(SystemPrompt, StaysWhenOthersNeedTheRoom) {
   LoadOptions options = prompt_model();
   options.max_num_seqs = 1;
   const size_t context_bytes = LLM::load(options).model_info().kv_cache_bytes;
@@ -81,7 +81,7 @@ TEST(SystemPrompt, stays_when_others_need_the_room) {
   EXPECT_LT(llm.chat(chat(passing, "a"), greedy(1)).completion().usage.cached_tokens, 16);
 }
 
-TEST(SystemPrompt, goes_when_another_comes) {
+TEST(SystemPrompt, GoesWhenAnotherComes) {
   LoadOptions options = prompt_model();
   options.max_num_seqs = 1;
   LLM llm = LLM::load(options);  // room for one of them at a time
@@ -95,7 +95,7 @@ TEST(SystemPrompt, goes_when_another_comes) {
   expect_error(ErrorCode::invalid, {"closed"}, [&] { llm.preload_system_prompt(first); });
 }
 
-TEST(SystemPrompt, needs_a_prefix_cache_and_a_whole_block) {
+TEST(SystemPrompt, NeedsAPrefixCacheAndAWholeBlock) {
   LoadOptions options = prompt_model();
   LLM llm = LLM::load(options);
   options.prefix_caching = false;
@@ -121,7 +121,7 @@ class TemplateFile {
   std::filesystem::path path_;
 };
 
-TEST(SystemPrompt, the_option_is_named_when_it_cannot_be) {
+TEST(SystemPrompt, TheOptionIsNamedWhenItCannotBe) {
   LoadOptions options = prompt_model();
   LLM llm = LLM::load(options);
   const std::string text = long_prompt(llm, "Be brief.");
@@ -143,7 +143,7 @@ TEST(SystemPrompt, the_option_is_named_when_it_cannot_be) {
 }
 
 // Measured some 50 times; asserted with room for a busy machine.
-TEST(SystemPrompt, brings_the_first_token_sooner) {
+TEST(SystemPrompt, BringsTheFirstTokenSooner) {
   LLM llm = LLM::load(prompt_model(1024));
   double cold = 1e9, warm = 1e9;
   for (int i = 0; i < 3; ++i) {

@@ -61,7 +61,7 @@ class ChatSetupTest : public ::testing::Test {
   fs::path directory_;
 };
 
-TEST_F(ChatSetupTest, the_models_own_template_counts_without_a_word) {
+TEST_F(ChatSetupTest, TheModelsOwnTemplateCountsWithoutAWord) {
   write("chat_template.jinja", "own {{ messages[0].content }}");
   const ChatSetup setup = set_up_chat(directory_, "", chatml_tokenizer());
   ASSERT_TRUE(setup.chat_template.has_value());
@@ -70,7 +70,7 @@ TEST_F(ChatSetupTest, the_models_own_template_counts_without_a_word) {
   EXPECT_EQ(setup.problem, "");
 }
 
-TEST_F(ChatSetupTest, without_one_the_turn_tokens_choose_a_format_and_a_note_says_so) {
+TEST_F(ChatSetupTest, WithoutOneTheTurnTokensChooseAFormatAndANoteSaysSo) {
   const struct {
     const char* token;
     const char* format;
@@ -88,7 +88,7 @@ TEST_F(ChatSetupTest, without_one_the_turn_tokens_choose_a_format_and_a_note_say
   }
 }
 
-TEST_F(ChatSetupTest, with_neither_the_problem_says_what_helps) {
+TEST_F(ChatSetupTest, WithNeitherTheProblemSaysWhatHelps) {
   const ChatSetup setup = set_up_chat(directory_, "", tokenizer_with({}));
   EXPECT_FALSE(setup.chat_template.has_value());
   EXPECT_THAT(setup.problem, HasSubstr(directory_.string()));
@@ -96,7 +96,7 @@ TEST_F(ChatSetupTest, with_neither_the_problem_says_what_helps) {
   EXPECT_THAT(setup.notes, IsEmpty());
 }
 
-TEST_F(ChatSetupTest, an_own_template_that_does_not_parse_is_a_problem_of_chats_alone) {
+TEST_F(ChatSetupTest, AnOwnTemplateThatDoesNotParseIsAProblemOfChatsAlone) {
   write("chat_template.jinja", "{{ 1 + }}");
   const ChatSetup setup = set_up_chat(directory_, "", chatml_tokenizer());
   EXPECT_FALSE(setup.chat_template.has_value());
@@ -104,7 +104,7 @@ TEST_F(ChatSetupTest, an_own_template_that_does_not_parse_is_a_problem_of_chats_
   EXPECT_THAT(setup.notes, ElementsAre(HasSubstr("chat_template.jinja:1:8")));
 }
 
-TEST_F(ChatSetupTest, a_wanted_template_is_a_file_a_format_or_one_of_the_models) {
+TEST_F(ChatSetupTest, AWantedTemplateIsAFileAFormatOrOneOfTheModels) {
   write(
       "tokenizer_config.json",
       R"({"chat_template": [{"name": "default", "template": "D"}, {"name": "rag", "template": "R"}]})");
@@ -115,7 +115,7 @@ TEST_F(ChatSetupTest, a_wanted_template_is_a_file_a_format_or_one_of_the_models)
   EXPECT_EQ(rendered("", chatml_tokenizer()), "D");
 }
 
-TEST_F(ChatSetupTest, a_wanted_template_that_does_not_exist_or_parse_is_an_error) {
+TEST_F(ChatSetupTest, AWantedTemplateThatDoesNotExistOrParseIsAnError) {
   write(
       "tokenizer_config.json",
       R"({"chat_template": [{"name": "default", "template": "D"}, {"name": "rag", "template": "R"}]})");
@@ -141,12 +141,12 @@ const std::vector<TokenId> kEndOfTurn = {kFirstTurnToken + 1};
 constexpr const char* kPlain =
     "{% for m in messages %}{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}";
 
-TEST(ChatCheck, what_fits_gives_no_note) {
+TEST(ChatCheck, WhatFitsGivesNoNote) {
   EXPECT_THAT(notes_on(ChatTemplate::builtin("chatml"), chatml_tokenizer(), kEndOfTurn), IsEmpty());
   EXPECT_THAT(notes_on(kPlain, chatml_tokenizer(), {3, kFirstTurnToken + 1, 99}), IsEmpty());
 }
 
-TEST(ChatCheck, a_template_that_fails_is_said_with_its_own_words) {
+TEST(ChatCheck, ATemplateThatFailsIsSaidWithItsOwnWords) {
   EXPECT_THAT(
       notes_on("{{ raise_exception('Only tools, please') }}", chatml_tokenizer(), kEndOfTurn),
       ElementsAre(HasSubstr("fails on a plain conversation: Only tools, please")));
@@ -154,7 +154,7 @@ TEST(ChatCheck, a_template_that_fails_is_said_with_its_own_words) {
               ElementsAre(HasSubstr("test:1:")));
 }
 
-TEST(ChatCheck, a_template_that_drops_messages_is_said) {
+TEST(ChatCheck, ATemplateThatDropsMessagesIsSaid) {
   EXPECT_THAT(notes_on("{{ messages[-1].content }}<|im_end|>", chatml_tokenizer(), kEndOfTurn),
               ElementsAre(HasSubstr("leaves out a message (\"What is it?\")")));
   EXPECT_THAT(notes_on("{{ messages[0].content }}{{ messages[2].content }}", chatml_tokenizer(),
@@ -162,7 +162,7 @@ TEST(ChatCheck, a_template_that_drops_messages_is_said) {
               ElementsAre(HasSubstr("leaves out a message (\"It is this.\")")));
 }
 
-TEST(ChatCheck, markers_that_are_no_tokens_are_named_once_each) {
+TEST(ChatCheck, MarkersThatAreNoTokensAreNamedOnceEach) {
   const Tokenizer tokenizer = tokenizer_with({"<|other|>", "<|im_end|>"});
   EXPECT_THAT(notes_on(ChatTemplate::builtin("chatml"), tokenizer, kEndOfTurn),
               ElementsAre(AllOf(HasSubstr("writes <|im_start|>, which the tokenizer"),
@@ -172,7 +172,7 @@ TEST(ChatCheck, markers_that_are_no_tokens_are_named_once_each) {
       ElementsAre(HasSubstr("writes <|a|>, <|b|>, <start_of_turn>, which")));
 }
 
-TEST(ChatCheck, answers_without_a_stop_token_are_said) {
+TEST(ChatCheck, AnswersWithoutAStopTokenAreSaid) {
   EXPECT_THAT(notes_on(kPlain, chatml_tokenizer(), {}),
               ElementsAre(HasSubstr("no stop token is known")));
   EXPECT_THAT(notes_on(kPlain, chatml_tokenizer(), {8, 99}),
@@ -183,7 +183,7 @@ TEST(ChatCheck, answers_without_a_stop_token_are_said) {
               ElementsAre(HasSubstr("ends a turn with nothing")));
 }
 
-TEST(ChatCheck, a_template_has_several_faults) {
+TEST(ChatCheck, ATemplateHasSeveralFaults) {
   EXPECT_THAT(notes_on("<|a|>" + std::string(kPlain), chatml_tokenizer(), {}),
               ElementsAre(HasSubstr("<|a|>"), HasSubstr("no stop token")));
 }

@@ -36,7 +36,7 @@ class Fingerprint : public testing::Test {
   fs::path directory_;
 };
 
-TEST_F(Fingerprint, is_one_name_for_what_gives_the_same_bits) {
+TEST_F(Fingerprint, IsOneNameForWhatGivesTheSameBits) {
   const std::string usual = fingerprint();
   EXPECT_THAT(usual, testing::MatchesRegex("fp_[0-9a-f]{16}"));
   EXPECT_EQ(fingerprint(), usual);
@@ -49,7 +49,7 @@ TEST_F(Fingerprint, is_one_name_for_what_gives_the_same_bits) {
             usual);
 }
 
-TEST_F(Fingerprint, is_one_for_all_names_of_a_setting) {
+TEST_F(Fingerprint, IsOneForAllNamesOfASetting) {
   const auto of = [&](const std::string& activations) {
     return fingerprint([&](LoadOptions& options) { options.activations = activations; });
   };
@@ -58,7 +58,7 @@ TEST_F(Fingerprint, is_one_for_all_names_of_a_setting) {
   EXPECT_NE(of("int8"), of("bf16"));
 }
 
-TEST_F(Fingerprint, is_another_for_what_may_not) {
+TEST_F(Fingerprint, IsAnotherForWhatMayNot) {
   const std::string usual = fingerprint();
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = "bfloat16"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }), usual);
@@ -84,7 +84,7 @@ TEST_F(Fingerprint, is_another_for_what_may_not) {
   EXPECT_NE(fingerprint(), other_config);
 }
 
-TEST_F(Fingerprint, costs_nothing_unless_it_is_asked_for) {
+TEST_F(Fingerprint, CostsNothingUnlessItIsAskedFor) {
   EXPECT_EQ(fingerprint([](LoadOptions& options) { options.fingerprint = false; }), "");
 }
 

@@ -66,7 +66,7 @@ std::vector<int64_t> windows_of(const DecoderConfig& config) {
   return windows;
 }
 
-TEST_F(GgufConfig, sizes_are_read_and_the_rest_has_the_format_s_defaults) {
+TEST_F(GgufConfig, SizesAreReadAndTheRestHasTheFormatsDefaults) {
   const DecoderConfig config = decoder(small_file("llama"));
   EXPECT_EQ(config.family, "llama");
   EXPECT_EQ(config.vocab_size, 10);
@@ -86,7 +86,7 @@ TEST_F(GgufConfig, sizes_are_read_and_the_rest_has_the_format_s_defaults) {
   EXPECT_EQ(windows_of(config), std::vector<int64_t>(6, 0));
 }
 
-TEST_F(GgufConfig, tensors_say_what_keys_do_not) {
+TEST_F(GgufConfig, TensorsSayWhatKeysDoNot) {
   GgufWriter writer = small_file("llama");
   writer.floats("output.weight", {10, 32}, std::vector<float>(320));
   writer.floats("blk.0.attn_q.bias", {32}, std::vector<float>(32));
@@ -97,7 +97,7 @@ TEST_F(GgufConfig, tensors_say_what_keys_do_not) {
   EXPECT_TRUE(config.mlp_bias);
 }
 
-TEST_F(GgufConfig, float32_numbers_become_their_shortest_decimals) {
+TEST_F(GgufConfig, Float32NumbersBecomeTheirShortestDecimals) {
   GgufWriter writer = small_file("qwen3");
   writer.number("qwen3.rope.freq_base", 1000000.0f);
   const std::string json = to_json(config(writer));
@@ -105,7 +105,7 @@ TEST_F(GgufConfig, float32_numbers_become_their_shortest_decimals) {
   EXPECT_EQ(decoder(writer).ropes[0].theta, 1e6);
 }
 
-TEST_F(GgufConfig, a_window_makes_a_llama_a_mistral) {
+TEST_F(GgufConfig, AWindowMakesALlamaAMistral) {
   GgufWriter writer = small_file("llama");
   writer.number("llama.attention.sliding_window", uint32_t{16});
   const DecoderConfig config = decoder(writer);
@@ -113,7 +113,7 @@ TEST_F(GgufConfig, a_window_makes_a_llama_a_mistral) {
   EXPECT_EQ(windows_of(config), std::vector<int64_t>(6, 16));
 }
 
-TEST_F(GgufConfig, gemma_2_has_the_defaults_of_llama_cpp) {
+TEST_F(GgufConfig, Gemma2HasTheDefaultsOfLlamaCpp) {
   const DecoderConfig config = decoder(small_file("gemma2"));
   EXPECT_EQ(windows_of(config), (std::vector<int64_t>{4096, 0, 4096, 0, 4096, 0}));
   EXPECT_EQ(config.attention_soft_cap, 50.0f);
@@ -124,7 +124,7 @@ TEST_F(GgufConfig, gemma_2_has_the_defaults_of_llama_cpp) {
   EXPECT_EQ(config.activation, Activation::gelu_tanh);
 }
 
-TEST_F(GgufConfig, the_largest_gemma_scales_scores_by_the_width) {
+TEST_F(GgufConfig, TheLargestGemmaScalesScoresByTheWidth) {
   GgufWriter writer;
   writer.string("general.architecture", "gemma2");
   for (const auto& [key, value] :
@@ -140,7 +140,7 @@ TEST_F(GgufConfig, the_largest_gemma_scales_scores_by_the_width) {
   EXPECT_EQ(decoder(writer).attention_scale, 1.0f / std::sqrt(9.0f));
 }
 
-TEST_F(GgufConfig, gemma_3_has_windows_in_a_pattern_and_a_rope_for_them) {
+TEST_F(GgufConfig, Gemma3HasWindowsInAPatternAndARopeForThem) {
   GgufWriter writer = small_file("gemma3");
   writer.number("gemma3.attention.sliding_window", uint32_t{128});
   writer.number("gemma3.rope.freq_base", 1e6f);
@@ -162,7 +162,7 @@ TEST_F(GgufConfig, gemma_3_has_windows_in_a_pattern_and_a_rope_for_them) {
   EXPECT_EQ(windows_of(config), (std::vector<int64_t>{0, 128, 0, 128, 0, 128}));
 }
 
-TEST_F(GgufConfig, a_stored_scale_of_scores_is_met_exactly) {
+TEST_F(GgufConfig, AStoredScaleOfScoresIsMetExactly) {
   for (const int divisor : {8, 20, 24, 168, 256}) {
     GgufWriter writer = small_file("gemma3");
     const double scale = 1.0 / std::sqrt(divisor);
@@ -171,7 +171,7 @@ TEST_F(GgufConfig, a_stored_scale_of_scores_is_met_exactly) {
   }
 }
 
-TEST_F(GgufConfig, rope_freqs_are_divisors_of_each_frequency) {
+TEST_F(GgufConfig, RopeFreqsAreDivisorsOfEachFrequency) {
   GgufWriter writer = small_file("llama");
   writer.floats("rope_freqs.weight", {4}, {1.0f, 1.0f, 2.5f, 8.0f});
   const DecoderConfig config = decoder(writer);
@@ -183,7 +183,7 @@ TEST_F(GgufConfig, rope_freqs_are_divisors_of_each_frequency) {
   expect_error(ErrorCode::invalid, {"5 factors, expected 4"}, [&] { decoder(longer); });
 }
 
-TEST_F(GgufConfig, yarn_keeps_its_original_context) {
+TEST_F(GgufConfig, YarnKeepsItsOriginalContext) {
   GgufWriter writer = small_file("qwen2");
   writer.string("qwen2.rope.scaling.type", "yarn").number("qwen2.rope.scaling.factor", 4.0f);
   writer.number("qwen2.rope.scaling.original_context_length", uint32_t{128});
@@ -194,7 +194,7 @@ TEST_F(GgufConfig, yarn_keeps_its_original_context) {
   EXPECT_NEAR(rope.attention_factor, 0.1 * std::log(4.0) + 1.0, 1e-12);
 }
 
-TEST_F(GgufConfig, a_factor_without_a_type_is_linear_scaling) {
+TEST_F(GgufConfig, AFactorWithoutATypeIsLinearScaling) {
   GgufWriter writer = small_file("llama");
   writer.number("llama.rope.scaling.factor", 4.0f).number("llama.rope.scale_linear", 2.0f);
   const RopeConfig rope = decoder(writer).ropes[0];
@@ -212,7 +212,7 @@ TEST_F(GgufConfig, a_factor_without_a_type_is_linear_scaling) {
 }
 
 // llama.cpp: (0.1 ln(factor) + 1) / (0.1 m ln(factor) + 1) * attn_factor.
-TEST_F(GgufConfig, factors_of_angles_are_those_of_llama_cpp) {
+TEST_F(GgufConfig, FactorsOfAnglesAreThoseOfLlamaCpp) {
   const auto yarn = [&](std::string_view key, float value) {
     GgufWriter writer = small_file("qwen2");
     writer.string("qwen2.rope.scaling.type", "yarn").number("qwen2.rope.scaling.factor", 4.0f);
@@ -238,12 +238,12 @@ TEST_F(GgufConfig, factors_of_angles_are_those_of_llama_cpp) {
   EXPECT_EQ(rope.attention_factor, 1.5);
 }
 
-TEST_F(GgufConfig, no_window_of_a_mistral_is_none) {
+TEST_F(GgufConfig, NoWindowOfAMistralIsNone) {
   EXPECT_EQ(windows_of(decoder(small_file("mistral"))), std::vector<int64_t>(6, 0));
 }
 
 // Sizes and lists are made by the numbers of a file, so each is bounded first.
-TEST_F(GgufConfig, any_number_is_read_or_refused) {
+TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
   const auto integers = {"block_count",
                          "context_length",
                          "embedding_length",
@@ -309,7 +309,7 @@ TEST_F(GgufConfig, any_number_is_read_or_refused) {
   EXPECT_GT(num_refused, 100);
 }
 
-TEST_F(GgufConfig, part_of_a_head_may_be_rotated) {
+TEST_F(GgufConfig, PartOfAHeadMayBeRotated) {
   GgufWriter writer = small_file("qwen2");
   writer.number("qwen2.attention.key_length", uint32_t{98});
   writer.number("qwen2.attention.value_length", uint32_t{98});
@@ -317,7 +317,7 @@ TEST_F(GgufConfig, part_of_a_head_may_be_rotated) {
   EXPECT_EQ(decoder(writer).rotary_dim, 46);
 }
 
-TEST_F(GgufConfig, what_is_not_supported_is_named) {
+TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {
   expect_refused(ErrorCode::unsupported,
                  {"general.architecture: \"falcon\" isn't supported", "llama", "mistral", "qwen2",
                   "qwen3", "gemma2", "gemma3"},
@@ -341,7 +341,7 @@ TEST_F(GgufConfig, what_is_not_supported_is_named) {
                  attention);
 }
 
-TEST_F(GgufConfig, sizes_out_of_range_are_refused_before_anything_is_made_by_them) {
+TEST_F(GgufConfig, SizesOutOfRangeAreRefusedBeforeAnythingIsMadeByThem) {
   const auto with = [](const char* key, auto value) {
     GgufWriter writer;
     writer.string("general.architecture", "llama");
@@ -378,7 +378,7 @@ TEST_F(GgufConfig, sizes_out_of_range_are_refused_before_anything_is_made_by_the
   expect_refused(ErrorCode::corrupt, {"token_embd.weight is missing"}, without_table);
 }
 
-TEST_F(GgufConfig, layers_with_sizes_of_their_own_are_refused_and_equal_ones_read) {
+TEST_F(GgufConfig, LayersWithSizesOfTheirOwnAreRefusedAndEqualOnesRead) {
   GgufWriter writer;
   writer.string("general.architecture", "llama");
   for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{
@@ -395,7 +395,7 @@ TEST_F(GgufConfig, layers_with_sizes_of_their_own_are_refused_and_equal_ones_rea
                  differing);
 }
 
-TEST_F(GgufConfig, generation_defaults_are_the_file_s_recommendation) {
+TEST_F(GgufConfig, GenerationDefaultsAreTheFilesRecommendation) {
   GgufWriter writer = small_file("llama");
   writer.number("tokenizer.ggml.bos_token_id", uint32_t{1});
   writer.number("tokenizer.ggml.eos_token_id", uint32_t{2});

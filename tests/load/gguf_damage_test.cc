@@ -9,6 +9,7 @@
 #include "load/gguf_model.h"
 #include "models/family.h"
 #include "paceline/tokenizer.h"
+#include "tests/expect_error.h"
 #include "tests/test_scale.h"
 #include "tests/weights/gguf_writer.h"
 #include "tests/weights/written_files.h"
@@ -53,12 +54,7 @@ void read_everything(const std::filesystem::path& path) {
   const auto file = std::make_shared<const GgufFile>(path);
   const ModelFiles files = gguf_model_files(file);
   Memory memory;
-  const auto attempt = [](auto&& body) {
-    try {
-      body();
-    } catch (const Error&) {
-    }
-  };
+  const auto attempt = [](auto&& body) { (void)thrown_error(body); };
   attempt([&] { files.read("generation_config.json", kMaxBytes); });
   attempt([&] { Tokenizer::load(files).encode("abab  <s>a", {.add_special = true}); });
   attempt([&] {
@@ -68,7 +64,7 @@ void read_everything(const std::filesystem::path& path) {
   });
 }
 
-TEST(GgufModelDamage, ends_in_texts_or_in_an_error) {
+TEST(GgufModelDamage, EndsInTextsOrInAnError) {
   const TemporaryDirectory directory;
   std::mt19937 draw(7);
   for (const char* arch : {"llama", "qwen3", "gemma2", "gemma3"}) {
@@ -80,16 +76,13 @@ TEST(GgufModelDamage, ends_in_texts_or_in_an_error) {
           change_byte(damaged, draw() % damaged.size(), static_cast<uint32_t>(draw()));
         }
         directory.write("model.gguf", damaged);
-        try {
-          read_everything(directory.path() / "model.gguf");
-        } catch (const Error&) {
-        }
+        (void)thrown_error([&] { read_everything(directory.path() / "model.gguf"); });
       }
     }
   }
 }
 
-TEST(GgufModelDamage, the_whole_file_is_read) {
+TEST(GgufModelDamage, TheWholeFileIsRead) {
   const TemporaryDirectory directory;
   directory.write("model.gguf", whole_file("gemma3", true));
   const auto file = std::make_shared<const GgufFile>(directory.path() / "model.gguf");

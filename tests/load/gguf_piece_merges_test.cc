@@ -9,18 +9,18 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
 
-TEST(PieceMerges, the_best_score_comes_first_then_the_longest_left_part) {
+TEST(PieceMerges, TheBestScoreComesFirstThenTheLongestLeftPart) {
   const std::vector<ScoredPiece> pieces = {{"a", -9},  {"b", -9},   {"ab", -2},
                                            {"ba", -1}, {"aba", -3}, {"\u00e9", -9}};
   EXPECT_EQ(merges_of_pieces(pieces), (Pairs{{"b", "a"}, {"a", "b"}, {"ab", "a"}, {"a", "ba"}}));
 }
 
-TEST(PieceMerges, pieces_are_cut_between_code_points) {
+TEST(PieceMerges, PiecesAreCutBetweenCodePoints) {
   const std::vector<ScoredPiece> pieces = {{"\u00e9", 0}, {"\u00e9\u00e9", 0}, {"\xc3", 0}};
   EXPECT_EQ(merges_of_pieces(pieces), (Pairs{{"\u00e9", "\u00e9"}}));
 }
 
-TEST(PieceMerges, of_equal_texts_the_first_counts_and_long_ones_are_no_pieces) {
+TEST(PieceMerges, OfEqualTextsTheFirstCountsAndLongOnesAreNoPieces) {
   const std::string longest(kMaxPieceBytes + 1, 'a');
   const std::string shorter = longest.substr(1);
   const std::vector<ScoredPiece> pieces = {

@@ -60,7 +60,7 @@ class SentencePieceGolden : public ::testing::TestWithParam<const char*> {
   Json golden_;
 };
 
-TEST_P(SentencePieceGolden, ids_and_texts_are_sentencepiece_s) {
+TEST_P(SentencePieceGolden, IdsAndTextsAreSentencepieces) {
   const Tokenizer tokenizer = this->tokenizer();
   EXPECT_GT(field("cases").as_array("").size(), 100u);
   for (const Json& golden : field("cases").as_array("cases")) {
@@ -75,7 +75,7 @@ TEST_P(SentencePieceGolden, ids_and_texts_are_sentencepiece_s) {
   EXPECT_EQ(tokenizer.encode("kaloka", {.add_special = true}), framed);
 }
 
-TEST_P(SentencePieceGolden, depends_on_the_scores) {
+TEST_P(SentencePieceGolden, DependsOnTheScores) {
   const Tokenizer tokenizer = this->tokenizer(true);
   size_t num_different = 0;
   for (const Json& golden : field("cases").as_array("cases")) {

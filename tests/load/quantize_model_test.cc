@@ -75,7 +75,7 @@ class QuantizeModel : public testing::Test {
   ThreadPool threads_{2};
 };
 
-TEST_F(QuantizeModel, writes_a_directory_that_loads) {
+TEST_F(QuantizeModel, WritesADirectoryThatLoads) {
   const QuantizeOptions made = options({.bits = 4, .group_size = 32});
   uint64_t last_done = 0, last_all = 0;
   QuantizeOptions watched = made;
@@ -102,7 +102,7 @@ TEST_F(QuantizeModel, writes_a_directory_that_loads) {
   EXPECT_EQ(config().find("hidden_size")->as_int("hidden_size"), 32);
 }
 
-TEST_F(QuantizeModel, a_recipe_writes_what_differs_from_the_usual_format) {
+TEST_F(QuantizeModel, ARecipeWritesWhatDiffersFromTheUsualFormat) {
   QuantizeOptions made = options({.group_size = 32});
   made.recipe = "mixed_3_6";
   quantize_model(made, threads_);
@@ -116,7 +116,7 @@ TEST_F(QuantizeModel, a_recipe_writes_what_differs_from_the_usual_format) {
   expect_values_of(made);
 }
 
-TEST_F(QuantizeModel, shards_have_an_index) {
+TEST_F(QuantizeModel, ShardsHaveAnIndex) {
   QuantizeOptions made = options({.bits = 8, .group_size = 32}, "qwen3_untied_linear_sharded");
   made.max_shard_bytes = 20'000;
   quantize_model(made, threads_);
@@ -132,14 +132,14 @@ TEST_F(QuantizeModel, shards_have_an_index) {
   load_model({.model = made.to.string()});
 }
 
-TEST_F(QuantizeModel, matrices_without_whole_groups_stay) {
+TEST_F(QuantizeModel, MatricesWithoutWholeGroupsStay) {
   const QuantizeOptions made = options({.bits = 4, .group_size = 64});  // down_proj only
   const QuantizedSizes sizes = quantize_model(made, threads_);
   EXPECT_EQ(sizes.quantized_parameters, 3 * 64 * 32);
   load_model({.model = made.to.string()});
 }
 
-TEST_F(QuantizeModel, refusals_leave_nothing) {
+TEST_F(QuantizeModel, RefusalsLeaveNothing) {
   expect_error(ErrorCode::invalid, {"none of its matrices has rows of whole groups of 128"},
                [&] { quantize_model(options({.bits = 4, .group_size = 128}), threads_); });
   QuantizeOptions again = options({.bits = 4, .group_size = 32});

@@ -86,7 +86,7 @@ void expect_same_matrices(const Decoder& found, const Decoder& expected) {
   }
 }
 
-TEST_F(WeightsCacheTest, the_second_load_maps_what_the_first_has_written) {
+TEST_F(WeightsCacheTest, TheSecondLoadMapsWhatTheFirstHasWritten) {
   const LoadOptions options = this->options(model());
   const auto first = load(options, Outcome::written);
   const auto second = load(options, Outcome::reused);
@@ -101,7 +101,7 @@ TEST_F(WeightsCacheTest, the_second_load_maps_what_the_first_has_written) {
   EXPECT_LT(second->memory.stats().active_bytes, first->memory.stats().active_bytes);
 }
 
-TEST_F(WeightsCacheTest, is_off_by_default_and_for_dummies) {
+TEST_F(WeightsCacheTest, IsOffByDefaultAndForDummies) {
   LoadOptions options = this->options(model());
   options.load_format = LoadFormat::dummy;
   load(options, Outcome::off);
@@ -111,7 +111,7 @@ TEST_F(WeightsCacheTest, is_off_by_default_and_for_dummies) {
   EXPECT_FALSE(fs::exists(cache_));
 }
 
-TEST_F(WeightsCacheTest, each_setting_that_changes_weights_has_a_file_of_its_own) {
+TEST_F(WeightsCacheTest, EachSettingThatChangesWeightsHasAFileOfItsOwn) {
   const LoadOptions usual = options(model());
   size_t files = 0;
   const std::function<void(LoadOptions&)> changes[] = {
@@ -132,7 +132,7 @@ TEST_F(WeightsCacheTest, each_setting_that_changes_weights_has_a_file_of_its_own
   }
 }
 
-TEST_F(WeightsCacheTest, other_settings_share_one) {
+TEST_F(WeightsCacheTest, OtherSettingsShareOne) {
   LoadOptions options = this->options(model());
   options.quantize = "q4";
   load(options, Outcome::written);
@@ -155,7 +155,7 @@ TEST_F(WeightsCacheTest, other_settings_share_one) {
   load(options, Outcome::reused);
 }
 
-TEST_F(WeightsCacheTest, fingerprints_are_the_same) {
+TEST_F(WeightsCacheTest, FingerprintsAreTheSame) {
   LoadOptions options = this->options(model());
   load(options, Outcome::written);  // not asked for one, and keeps it
   options.fingerprint = true;
@@ -164,7 +164,7 @@ TEST_F(WeightsCacheTest, fingerprints_are_the_same) {
   EXPECT_EQ(fingerprint, load(options, Outcome::off)->fingerprint);
 }
 
-TEST_F(WeightsCacheTest, a_changed_model_is_another) {
+TEST_F(WeightsCacheTest, AChangedModelIsAnother) {
   const fs::path changed = model();
   const LoadOptions options = this->options(changed);
   load(options, Outcome::written);
@@ -184,7 +184,7 @@ TEST_F(WeightsCacheTest, a_changed_model_is_another) {
   EXPECT_EQ(kept().size(), 3u);
 }
 
-TEST_F(WeightsCacheTest, nothing_is_kept_of_files_that_change_while_they_are_read) {
+TEST_F(WeightsCacheTest, NothingIsKeptOfFilesThatChangeWhileTheyAreRead) {
   const fs::path changed = model();
   const auto checkpoint = open_checkpoint(changed);
   ThreadPool threads(1);
@@ -198,7 +198,7 @@ TEST_F(WeightsCacheTest, nothing_is_kept_of_files_that_change_while_they_are_rea
   EXPECT_FALSE(fs::exists(cache_));
 }
 
-TEST_F(WeightsCacheTest, damage_is_found_and_mended) {
+TEST_F(WeightsCacheTest, DamageIsFoundAndMended) {
   const LoadOptions options = this->options(model());
   load(options, Outcome::written);
   const fs::path file = kept()[0];
@@ -219,7 +219,7 @@ TEST_F(WeightsCacheTest, damage_is_found_and_mended) {
 }
 
 // As after a change of the program that gave the layout no new version.
-TEST_F(WeightsCacheTest, weights_that_do_not_fit_are_read_anew) {
+TEST_F(WeightsCacheTest, WeightsThatDoNotFitAreReadAnew) {
   const LoadOptions options = this->options(model());
   load(options, Outcome::written);
   const fs::path file = kept()[0];
@@ -246,7 +246,7 @@ TEST_F(WeightsCacheTest, weights_that_do_not_fit_are_read_anew) {
   load(options, Outcome::reused);
 }
 
-TEST_F(WeightsCacheTest, weights_of_another_model_are_not_taken) {
+TEST_F(WeightsCacheTest, WeightsOfAnotherModelAreNotTaken) {
   const LoadOptions options = this->options(model());
   const fs::path file = load(options, Outcome::written)->weights_cache.file;
   const LoadOptions other = this->options(model("models/llama_plain"));
@@ -255,7 +255,7 @@ TEST_F(WeightsCacheTest, weights_of_another_model_are_not_taken) {
   load(options, Outcome::written, "was made from other model files than its name stands for");
 }
 
-TEST_F(WeightsCacheTest, where_nothing_can_be_written_the_load_is_as_usual) {
+TEST_F(WeightsCacheTest, WhereNothingCanBeWrittenTheLoadIsAsUsual) {
   const LoadOptions options = this->options(model());
   std::ofstream(directory_ / "made") << "a file where a directory should be";
   load(options, Outcome::failed, "made");
@@ -267,7 +267,7 @@ TEST_F(WeightsCacheTest, where_nothing_can_be_written_the_load_is_as_usual) {
   load(options, Outcome::failed, "--weights-cache names a directory that can be written to");
 }
 
-TEST_F(WeightsCacheTest, without_room_nothing_is_left_behind) {
+TEST_F(WeightsCacheTest, WithoutRoomNothingIsLeftBehind) {
   const LoadOptions options = this->options(model());
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -280,7 +280,7 @@ TEST_F(WeightsCacheTest, without_room_nothing_is_left_behind) {
   load(options, Outcome::written);
 }
 
-TEST_F(WeightsCacheTest, several_may_start_at_once) {
+TEST_F(WeightsCacheTest, SeveralMayStartAtOnce) {
   const LoadOptions options = this->options(model());
   std::vector<std::thread> starts;
   std::vector<WeightsCacheUse> uses(4);
@@ -296,7 +296,7 @@ TEST_F(WeightsCacheTest, several_may_start_at_once) {
   load(options, Outcome::reused);
 }
 
-TEST_F(WeightsCacheTest, mapped_weights_are_locked_too) {
+TEST_F(WeightsCacheTest, MappedWeightsAreLockedToo) {
   const LoadOptions options = this->options(model());
   load(options, Outcome::written);
   const auto mapped = load(options, Outcome::reused);
@@ -308,7 +308,7 @@ TEST_F(WeightsCacheTest, mapped_weights_are_locked_too) {
   }
 }
 
-TEST_F(WeightsCacheTest, the_model_works_on_when_the_file_is_gone) {
+TEST_F(WeightsCacheTest, TheModelWorksOnWhenTheFileIsGone) {
   const LoadOptions options = this->options(model());
   const auto first = load(options, Outcome::written);
   const auto second = load(options, Outcome::reused);

@@ -36,7 +36,7 @@ class WeightsKeyTest : public testing::Test {
       fs::path(testing::TempDir()) / ("weights_key_" + std::to_string(::getpid()));
 };
 
-TEST_F(WeightsKeyTest, is_the_same_for_the_same_and_another_for_anything_else) {
+TEST_F(WeightsKeyTest, IsTheSameForTheSameAndAnotherForAnythingElse) {
   const auto both = map({"a", "b"}), one = map({"a"});
   const auto key = [](std::span<const MappedFile> files, std::string_view config, DType dtype,
                       std::string_view quantize, bool keeps) {
@@ -61,14 +61,14 @@ TEST_F(WeightsKeyTest, is_the_same_for_the_same_and_another_for_anything_else) {
   }
 }
 
-TEST_F(WeightsKeyTest, is_ascii_whatever_files_are_called) {
+TEST_F(WeightsKeyTest, IsAsciiWhateverFilesAreCalled) {
   write("line\nend \xff\\", "third");
   const std::string key = weights_key({.files = map({"line\nend \xff\\"}), .config = "{}"});
   EXPECT_THAT(key, testing::HasSubstr("file line\\0aend\\20\\ff\\5c 5 "));
   for (const char c : key) EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 0x7f));
 }
 
-TEST_F(WeightsKeyTest, notices_files_that_are_written_to_or_replaced) {
+TEST_F(WeightsKeyTest, NoticesFilesThatAreWrittenToOrReplaced) {
   const auto files = map({"a", "b"});
   EXPECT_TRUE(are_unchanged(files));
   ::usleep(20'000);  // more than a tick of the clock that files are stamped with

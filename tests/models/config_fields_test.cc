@@ -217,7 +217,7 @@ void limit_memory() {
 class ConfigFields : public ::testing::TestWithParam<std::string> {};
 
 // In a process of its own: a crash or too much memory ends that one.
-TEST_P(ConfigFields, no_value_crashes_or_takes_much_memory) {
+TEST_P(ConfigFields, NoValueCrashesOrTakesMuchMemory) {
   const auto walk_all = [&] {
     limit_memory();
     FieldWalk walk(GetParam());
@@ -231,7 +231,7 @@ TEST_P(ConfigFields, no_value_crashes_or_takes_much_memory) {
 INSTANTIATE_TEST_SUITE_P(all, ConfigFields, ::testing::ValuesIn(kModels),
                          [](const auto& model) { return model.param; });
 
-TEST(ConfigFieldTable, names_are_unique_and_ranges_hold_their_defaults) {
+TEST(ConfigFieldTable, NamesAreUniqueAndRangesHoldTheirDefaults) {
   for (const ConfigField& field : config_fields()) {
     SCOPED_TRACE(std::string(field.name));
     EXPECT_EQ(std::ranges::count(config_fields(), field.name, &ConfigField::name), 1);

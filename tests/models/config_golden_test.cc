@@ -94,7 +94,7 @@ void expect_computed(const DecoderConfig& config, const Json& golden) {
   expect_ropes(config, golden);
 }
 
-TEST(ConfigGoldens, every_spelling_is_read_as_transformers_reads_it) {
+TEST(ConfigGoldens, EverySpellingIsReadAsTransformersReadsIt) {
   const std::vector<Json> goldens = config_goldens();
   ASSERT_GT(goldens.size(), 70u);
   for (const Json& golden : goldens) {

@@ -29,7 +29,7 @@ class ModelEquality : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(ModelEquality, chunks_threads_and_block_sizes_change_no_bit) {
+TEST_P(ModelEquality, ChunksThreadsAndBlockSizesChangeNoBit) {
   const Golden golden = read_golden(GetParam());
   for (const RunOptions& run : runs()) {
     TestModel whole(golden.directory, run);
@@ -46,7 +46,7 @@ TEST_P(ModelEquality, chunks_threads_and_block_sizes_change_no_bit) {
   }
 }
 
-TEST_P(ModelEquality, a_ragged_batch_computes_each_sequence_as_if_alone) {
+TEST_P(ModelEquality, ARaggedBatchComputesEachSequenceAsIfAlone) {
   const Golden golden = read_golden(GetParam());
   const auto vocab = static_cast<size_t>(golden.vocab_size);
   for (const RunOptions& run : runs()) {

@@ -31,7 +31,7 @@ DecoderConfig read(const Json& json) {
   return read(json, *make_dummy_checkpoint(DType::f32, 0, memory));
 }
 
-TEST(Families, encoders_are_refused_by_name) {
+TEST(Families, EncodersAreRefusedByName) {
   for (const char* const family : {"llama", "qwen3", "gemma2", "gemma3_text"}) {
     SCOPED_TRACE(family);
     expect_error(ErrorCode::unsupported, {"config.json: use_bidirectional_attention", "causal"},
@@ -43,7 +43,7 @@ TEST(Families, encoders_are_refused_by_name) {
   }
 }
 
-TEST(Families, numbers_without_a_meaning_are_refused_by_name) {
+TEST(Families, NumbersWithoutAMeaningAreRefusedByName) {
   for (const auto& change : {std::pair{"rms_norm_eps", "-1e-6"},
                              {"query_pre_attn_scalar", "0"},
                              {"query_pre_attn_scalar", "-256"},
@@ -63,7 +63,7 @@ Json multi_modal(const std::string& outer, const std::string& inner) {
                     "test");
 }
 
-TEST(Families, the_head_is_tied_as_the_outer_model_says) {
+TEST(Families, TheHeadIsTiedAsTheOuterModelSays) {
   constexpr const char* kTied = R"("tie_word_embeddings": true, )";
   constexpr const char* kOwn = R"("tie_word_embeddings": false, )";
   EXPECT_TRUE(read(multi_modal(kTied, kOwn)).tied_head);
@@ -72,7 +72,7 @@ TEST(Families, the_head_is_tied_as_the_outer_model_says) {
   EXPECT_FALSE(read(multi_modal("", "")).tied_head);
 }
 
-TEST(Families, a_head_that_is_neither_tied_nor_in_the_files_is_refused_by_name) {
+TEST(Families, AHeadThatIsNeitherTiedNorInTheFilesIsRefusedByName) {
   const auto tied_files = open_checkpoint(source_path("tests/goldens/models/mistral_full_tied"));
   expect_error(ErrorCode::invalid, {"tie_word_embeddings: false", "lm_head.weight"}, [&] {
     read(config_with("mistral", R"(, "tie_word_embeddings": false)"), *tied_files);

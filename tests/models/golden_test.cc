@@ -24,7 +24,7 @@ std::vector<RunOptions> all_backends() {
 
 class ModelGolden : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(ModelGolden, logits_and_greedy_tokens_are_transformers) {
+TEST_P(ModelGolden, LogitsAndGreedyTokensAreTransformers) {
   const Golden golden = read_golden(GetParam());
   for (const RunOptions& run : all_backends()) {
     TestModel model(golden.directory, run);
@@ -45,7 +45,7 @@ double relative_error(std::span<const float> logits, std::span<const float> expe
   return std::sqrt(errors / all);
 }
 
-TEST_P(ModelGolden, logits_with_an_int8_cache_are_near) {
+TEST_P(ModelGolden, LogitsWithAnInt8CacheAreNear) {
   const Golden golden = read_golden(GetParam());
   for (RunOptions run : all_backends()) {
     run.kv_dtype = DType::i8;
@@ -57,7 +57,7 @@ TEST_P(ModelGolden, logits_with_an_int8_cache_are_near) {
   }
 }
 
-TEST_P(ModelGolden, every_spelling_of_the_config_is_the_same_model) {
+TEST_P(ModelGolden, EverySpellingOfTheConfigIsTheSameModel) {
   const Golden golden = read_golden(GetParam());
   for (const std::string& variant : golden.config_variants) {
     SCOPED_TRACE(variant);
@@ -115,7 +115,7 @@ const std::map<std::string, ModelChanges>& features_off() {
   return changes;
 }
 
-TEST_P(ModelGolden, without_any_one_feature_the_golden_is_missed) {
+TEST_P(ModelGolden, WithoutAnyOneFeatureTheGoldenIsMissed) {
   const Golden golden = read_golden(GetParam());
   for (const std::string& feature : golden.features) {
     SCOPED_TRACE(feature);

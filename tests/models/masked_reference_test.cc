@@ -14,7 +14,7 @@ constexpr double kMaskedTolerance = 1e-4;
 
 class MaskedBatch : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(MaskedBatch, equals_the_ragged_batch_on_every_real_row) {
+TEST_P(MaskedBatch, EqualsTheRaggedBatchOnEveryRealRow) {
   const Golden golden = read_golden(GetParam());
   const MaskedReference reference(golden.directory);
   const std::vector<int64_t> lengths = {40, 17, 1};

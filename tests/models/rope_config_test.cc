@@ -17,7 +17,7 @@ RopeConfig rope_of(const std::string& scaling) {
   return decoder.ropes.at(0);
 }
 
-TEST(RopeConfigs, longrope_with_one_list_of_factors_divides_each_frequency) {
+TEST(RopeConfigs, LongropeWithOneListOfFactorsDividesEachFrequency) {
   const RopeConfig rope = rope_of(
       R"({"rope_type": "longrope", "short_factor": [1, 2.5], "long_factor": [1, 2.5],
           "attention_factor": 1.25})");
@@ -27,7 +27,7 @@ TEST(RopeConfigs, longrope_with_one_list_of_factors_divides_each_frequency) {
   EXPECT_EQ(rope.attention_factor, 1.25);
 }
 
-TEST(RopeConfigs, other_longropes_are_refused) {
+TEST(RopeConfigs, OtherLongropesAreRefused) {
   expect_error(ErrorCode::unsupported, {"short_factor: differs from long_factor"}, [] {
     rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 1],
                 "attention_factor": 1})");
@@ -56,7 +56,7 @@ DecoderConfig decoder_of(const std::string& fields) {
   return decoder;
 }
 
-TEST(RopeConfigs, a_part_of_a_head_rotates_wherever_the_field_stands) {
+TEST(RopeConfigs, APartOfAHeadRotatesWhereverTheFieldStands) {
   EXPECT_EQ(decoder_of("{}").rotary_dim, 16);
   EXPECT_EQ(decoder_of(R"({"partial_rotary_factor": 0.5})").rotary_dim, 8);
   EXPECT_EQ(decoder_of(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})").rotary_dim, 4);

@@ -126,7 +126,7 @@ class PreparedFileTest : public testing::Test {
   PreparedTable table_;
 };
 
-TEST_F(PreparedFileTest, has_every_weight_as_it_was) {
+TEST_F(PreparedFileTest, HasEveryWeightAsItWas) {
   const uint64_t written = write();
   EXPECT_EQ(written, fs::file_size(path_));
   const PreparedFile file(path_, kKey, threads_);
@@ -145,7 +145,7 @@ TEST_F(PreparedFileTest, has_every_weight_as_it_was) {
 }
 
 // Files of other programs of this version are believed.
-TEST_F(PreparedFileTest, panels_have_the_bytes_of_their_version) {
+TEST_F(PreparedFileTest, PanelsHaveTheBytesOfTheirVersion) {
   const auto sum = [](const PackedMatrix& matrix) {
     return block_sum(matrix_part("", matrix).bytes, 0);
   };
@@ -159,7 +159,7 @@ TEST_F(PreparedFileTest, panels_have_the_bytes_of_their_version) {
          "this test";
 }
 
-TEST_F(PreparedFileTest, rounds_inputs_as_it_is_told) {
+TEST_F(PreparedFileTest, RoundsInputsAsItIsTold) {
   write();
   const PreparedFile file(path_, kKey, threads_);
   for (const ActivationType type : {ActivationType::int8, ActivationType::bf16}) {
@@ -167,7 +167,7 @@ TEST_F(PreparedFileTest, rounds_inputs_as_it_is_told) {
   }
 }
 
-TEST_F(PreparedFileTest, takes_no_accounted_memory_and_outlives_its_name) {
+TEST_F(PreparedFileTest, TakesNoAccountedMemoryAndOutlivesItsName) {
   write();
   const size_t before = memory_.stats().active_bytes;
   const PreparedFile file(path_, kKey, threads_);
@@ -177,7 +177,7 @@ TEST_F(PreparedFileTest, takes_no_accounted_memory_and_outlives_its_name) {
   EXPECT_EQ(memory_.stats().active_bytes, before);
 }
 
-TEST_F(PreparedFileTest, refuses_what_it_does_not_have) {
+TEST_F(PreparedFileTest, RefusesWhatItDoesNotHave) {
   write();
   const PreparedFile file(path_, kKey, threads_);
   const auto refused = [&](const std::string& what, auto&& ask) {
@@ -192,7 +192,7 @@ TEST_F(PreparedFileTest, refuses_what_it_does_not_have) {
   refused("plain has 40 outputs, expected 41", [&] { file.refuse("plain", 40, 41); });
 }
 
-TEST_F(PreparedFileTest, is_not_found_or_of_another_key) {
+TEST_F(PreparedFileTest, IsNotFoundOrOfAnotherKey) {
   expect_error(ErrorCode::not_found, {path_.string()}, [&] { open(); });
   write();
   expect_error(ErrorCode::corrupt, {"was made from other model files"},
@@ -200,7 +200,7 @@ TEST_F(PreparedFileTest, is_not_found_or_of_another_key) {
 }
 
 // Every bit of head and table, a bit of every stored line, padding among them.
-TEST_F(PreparedFileTest, finds_damage_wherever_it_is) {
+TEST_F(PreparedFileTest, FindsDamageWhereverItIs) {
   table_.weights.parts.erase(table_.weights.parts.begin() + 1);  // the large one
   write();
   const std::string whole = content();
@@ -221,7 +221,7 @@ TEST_F(PreparedFileTest, finds_damage_wherever_it_is) {
   open();
 }
 
-TEST_F(PreparedFileTest, finds_exchanged_pieces_and_says_which_is_damaged) {
+TEST_F(PreparedFileTest, FindsExchangedPiecesAndSaysWhichIsDamaged) {
   write();
   std::string content_of_both = content();
   PreparedHead head;
@@ -233,7 +233,7 @@ TEST_F(PreparedFileTest, finds_exchanged_pieces_and_says_which_is_damaged) {
   expect_refused("piece 2 of");
 }
 
-TEST_F(PreparedFileTest, is_refused_at_any_other_length) {
+TEST_F(PreparedFileTest, IsRefusedAtAnyOtherLength) {
   write();
   const std::string whole = content();
   for (const size_t size : {size_t{0}, size_t{1}, size_t{63}, size_t{64}, size_t{4096},
@@ -246,7 +246,7 @@ TEST_F(PreparedFileTest, is_refused_at_any_other_length) {
 }
 
 // Sums that are right, of contents that aren't: what another program might write.
-TEST_F(PreparedFileTest, believes_no_table) {
+TEST_F(PreparedFileTest, BelievesNoTable) {
   write();
   const std::string whole = content();
   PreparedHead head;
@@ -290,7 +290,7 @@ TEST_F(PreparedFileTest, believes_no_table) {
   expect_refused_as(R"({"key")", R"(["key")", "");
 }
 
-TEST_F(PreparedFileTest, may_be_written_by_several_at_once_and_read_meanwhile) {
+TEST_F(PreparedFileTest, MayBeWrittenBySeveralAtOnceAndReadMeanwhile) {
   write();
   std::vector<std::thread> others;
   for (int i = 0; i < 3; ++i) {
@@ -307,7 +307,7 @@ TEST_F(PreparedFileTest, may_be_written_by_several_at_once_and_read_meanwhile) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1);
 }
 
-TEST_F(PreparedFileTest, a_write_that_fails_leaves_what_was_there) {
+TEST_F(PreparedFileTest, AWriteThatFailsLeavesWhatWasThere) {
   write();
   const std::string before = content();
   fs::create_directory(directory_ / "taken");

@@ -15,7 +15,7 @@ SchedLimits blocks_of_one() { return {.block_size = 1, .max_sequences = 8, .max_
 
 // Six blocks of one slot, two prompts of two tokens: the first step computes both (4 blocks), the
 // second takes the last two, the third has none for either and evicts the younger.
-TEST(PlanStep, preempts_when_blocks_run_out) {
+TEST(PlanStep, PreemptsWhenBlocksRunOut) {
   SchedWorld world(blocks_of_one(), {{.num_blocks = 6}});
   world.submit({.arrival_id = 1, .prompt = 2, .output = 4});
   world.submit({.arrival_id = 2, .prompt = 2, .output = 4});
@@ -36,7 +36,7 @@ TEST(PlanStep, preempts_when_blocks_run_out) {
   EXPECT_EQ(world.finished(), (Ids{1, 2}));
 }
 
-TEST(PlanStep, preempted_sequence_resumes_later) {
+TEST(PlanStep, PreemptedSequenceResumesLater) {
   SchedWorld world(blocks_of_one(), {{.num_blocks = 6}});
   world.submit({.arrival_id = 1, .prompt = 2, .output = 4});
   world.submit({.arrival_id = 2, .prompt = 2, .output = 4});
@@ -52,7 +52,7 @@ TEST(PlanStep, preempted_sequence_resumes_later) {
   EXPECT_EQ(world.finished(), (Ids{1, 3, 2}));
 }
 
-TEST(PlanStep, admission_blocks_when_prompt_does_not_fit) {
+TEST(PlanStep, AdmissionBlocksWhenPromptDoesNotFit) {
   SchedWorld world(blocks_of_one(), {{.num_blocks = 6}});
   world.submit({.arrival_id = 1, .prompt = 4, .output = 2});
   world.submit({.arrival_id = 2, .prompt = 3, .output = 1});
@@ -67,7 +67,7 @@ TEST(PlanStep, admission_blocks_when_prompt_does_not_fit) {
   EXPECT_EQ(world.finished(), (Ids{1, 2, 3}));
 }
 
-TEST(PlanStep, no_more_sequences_than_the_batch_has_places) {
+TEST(PlanStep, NoMoreSequencesThanTheBatchHasPlaces) {
   SchedLimits limits = blocks_of_one();
   limits.max_sequences = 2;
   SchedWorld world(limits, {{.num_blocks = 60}});
@@ -78,7 +78,7 @@ TEST(PlanStep, no_more_sequences_than_the_batch_has_places) {
   EXPECT_EQ(world.running_ids(), (Ids{3})) << "a place that became free is taken at once";
 }
 
-TEST(PlanStep, decodes_come_first_and_prompts_share_what_is_left) {
+TEST(PlanStep, DecodesComeFirstAndPromptsShareWhatIsLeft) {
   SchedLimits limits{.block_size = 4,
                      .max_sequences = 8,
                      .max_rows = 32,
@@ -100,7 +100,7 @@ TEST(PlanStep, decodes_come_first_and_prompts_share_what_is_left) {
                                        {.sequence = 2, .first = 0, .count = 4}}));
 }
 
-TEST(PlanStep, nothing_but_prompts_gets_the_large_budget) {
+TEST(PlanStep, NothingButPromptsGetsTheLargeBudget) {
   SchedLimits limits{.block_size = 4, .max_rows = 32, .max_rows_beside_decode = 4, .max_slice = 20};
   SchedWorld world(limits, {{.num_blocks = 64}});
   world.submit({.arrival_id = 1, .prompt = 50, .output = 1});
@@ -111,7 +111,7 @@ TEST(PlanStep, nothing_but_prompts_gets_the_large_budget) {
                                        {.sequence = 1, .first = 0, .count = 12}}));
 }
 
-TEST(PlanStep, the_lower_class_is_served_first_and_preempted_last) {
+TEST(PlanStep, TheLowerClassIsServedFirstAndPreemptedLast) {
   SchedWorld world(blocks_of_one(), {{.num_blocks = 6}});
   world.submit({.arrival_id = 1, .priority = 1, .prompt = 2, .output = 5});
   world.submit({.arrival_id = 2, .priority = 0, .prompt = 2, .output = 5});
@@ -121,7 +121,7 @@ TEST(PlanStep, the_lower_class_is_served_first_and_preempted_last) {
   EXPECT_EQ(world.preempted_now(), (Ids{1}));
 }
 
-TEST(PlanStep, the_least_progressed_is_preempted) {
+TEST(PlanStep, TheLeastProgressedIsPreempted) {
   SchedWorld world(blocks_of_one(), {{.num_blocks = 8}});
   world.submit({.arrival_id = 5, .prompt = 1, .output = 20});
   world.step();
@@ -136,7 +136,7 @@ TEST(PlanStep, the_least_progressed_is_preempted) {
   EXPECT_EQ(evicted, (Ids{7})) << "fewest output tokens, the tie to the higher id";
 }
 
-TEST(PlanStep, waiting_raises_by_a_class) {
+TEST(PlanStep, WaitingRaisesByAClass) {
   SchedLimits limits = blocks_of_one();
   limits.max_sequences = 1;
   limits.aging_steps = 10;
@@ -152,7 +152,7 @@ TEST(PlanStep, waiting_raises_by_a_class) {
   EXPECT_GE(world.step_number(), 10);
 }
 
-TEST(PlanStep, a_windowed_group_cuts_a_prompt_to_the_blocks_it_has) {
+TEST(PlanStep, AWindowedGroupCutsAPromptToTheBlocksItHas) {
   SchedLimits limits{.block_size = 2, .max_sequences = 4, .max_rows = 64, .max_slice = 64};
   SchedWorld world(limits, {{.window = 3, .num_blocks = 4}});
   world.submit({.arrival_id = 1, .prompt = 30, .output = 3});
@@ -163,7 +163,7 @@ TEST(PlanStep, a_windowed_group_cuts_a_prompt_to_the_blocks_it_has) {
   EXPECT_EQ(world.finished(), (Ids{1}));
 }
 
-TEST(PlanStep, victims_free_only_what_nobody_else_holds) {
+TEST(PlanStep, VictimsFreeOnlyWhatNobodyElseHolds) {
   // Sequences 0 and 1 share block 0; 1 and 2 decode and need a block each, one is free.
   const std::vector<int32_t> counts = {2, 1, 1, 1};
   const std::vector<std::vector<int32_t>> tables = {{0, 1}, {0, 2}, {3}};
@@ -189,7 +189,7 @@ TEST(PlanStep, victims_free_only_what_nobody_else_holds) {
   EXPECT_EQ(plan.slices, (std::vector<PlannedSlice>{{.sequence = 0, .first = 4, .count = 1}}));
 }
 
-TEST(PlanStep, a_prefix_that_is_being_computed_is_waited_for) {
+TEST(PlanStep, APrefixThatIsBeingComputedIsWaitedFor) {
   const std::vector<int64_t> revived = {0};
   const SchedGroup group{.num_free = 100};
   std::vector<SchedWaiting> waiting(2);
@@ -206,7 +206,7 @@ TEST(PlanStep, a_prefix_that_is_being_computed_is_waited_for) {
   EXPECT_EQ(plan.admitted, (std::vector<PlannedAdmission>{{.waiting = 0, .prefix_length = 0}}));
 }
 
-TEST(PlanStep, nobody_waits_for_a_prefix_that_nobody_computes) {
+TEST(PlanStep, NobodyWaitsForAPrefixThatNobodyComputes) {
   const std::vector<int64_t> revived = {0};
   const SchedGroup group{.num_free = 10};
   const std::vector<SchedWaiting> waiting = {
@@ -218,7 +218,7 @@ TEST(PlanStep, nobody_waits_for_a_prefix_that_nobody_computes) {
   EXPECT_EQ(plan.admitted, (std::vector<PlannedAdmission>{{.waiting = 0, .prefix_length = 0}}));
 }
 
-TEST(PlanStep, classes_below_zero_keep_their_order) {
+TEST(PlanStep, ClassesBelowZeroKeepTheirOrder) {
   const std::vector<SchedWaiting> waiting = {
       {.arrival_id = 9, .priority = -2}, {.arrival_id = 5, .priority = -1}, {.arrival_id = 1}};
   std::vector<int32_t> order;
@@ -230,7 +230,7 @@ TEST(PlanStep, classes_below_zero_keep_their_order) {
   EXPECT_EQ(order, (std::vector<int32_t>{2, 1, 0}));
 }
 
-TEST(PlanStep, work_without_blocks_is_said_to_starve) {
+TEST(PlanStep, WorkWithoutBlocksIsSaidToStarve) {
   const std::vector<int64_t> revived = {0};
   const SchedGroup group{.num_free = 1};
   const std::vector<SchedWaiting> waiting = {{.num_tokens = 40, .prefix_revived = revived}};

@@ -79,7 +79,7 @@ void run_schedule(uint32_t seed) {
   }
 }
 
-TEST(ScheduleProperty, what_fits_alone_ends_within_the_bound_and_blocks_are_conserved) {
+TEST(ScheduleProperty, WhatFitsAloneEndsWithinTheBoundAndBlocksAreConserved) {
   const int count = scaled(1000, 100000);
   for (int seed = 0; seed < count; ++seed) {
     run_schedule(static_cast<uint32_t>(seed));
@@ -89,7 +89,7 @@ TEST(ScheduleProperty, what_fits_alone_ends_within_the_bound_and_blocks_are_cons
 
 // Every way in which three requests of up to three prompt and three output tokens arrive at a pool
 // of four blocks.
-TEST(ScheduleProperty, three_requests_and_four_blocks_never_deadlock) {
+TEST(ScheduleProperty, ThreeRequestsAndFourBlocksNeverDeadlock) {
   int64_t num_worlds = 0;
   for (int64_t code = 0; code < 9 * 9 * 9; ++code) {
     for (int64_t arrivals = 0; arrivals < 9; ++arrivals) {

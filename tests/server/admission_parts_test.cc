@@ -82,7 +82,7 @@ TEST(BytesLimit, bounds_all_holders_together_but_none_alone) {
   EXPECT_EQ(bytes.num_held(), 0);
 }
 
-TEST(ApiKeys, are_compared_whole) {
+TEST(ApiKeys, AreComparedWhole) {
   const std::vector<std::string> given = {"one", "two"};
   const ApiKeys keys(given);
   const auto allows = [&](const std::string& header) { return keys.allows(&header); };
@@ -96,7 +96,7 @@ TEST(ApiKeys, are_compared_whole) {
   EXPECT_TRUE(ApiKeys({}).allows(nullptr));
 }
 
-TEST(HostCheck, names_of_the_loopback) {
+TEST(HostCheck, NamesOfTheLoopback) {
   for (const char* good :
        {"localhost", "LocalHost:80", "127.0.0.1:8080", "127.8.9.1", "[::1]", "[::1]:8080"}) {
     EXPECT_TRUE(is_allowed_host(good, {})) << good;
@@ -128,7 +128,7 @@ Found find(std::string_view method, std::string_view path) {
   return found;
 }
 
-TEST(RouteTable, every_route_is_found) {
+TEST(RouteTable, EveryRouteIsFound) {
   std::set<std::string> seen;
   for (const Route& route : route_table()) {
     const std::string path(route.path);
@@ -141,7 +141,7 @@ TEST(RouteTable, every_route_is_found) {
   }
 }
 
-TEST(RouteTable, what_needs_no_key_is_health_and_the_page) {
+TEST(RouteTable, WhatNeedsNoKeyIsHealthAndThePage) {
   for (const Route& route : route_table()) {
     const bool is_open = route.access == RouteAccess::open;
     const std::set<std::string_view> open = {"/health", "/v1/health", "/live",
@@ -150,7 +150,7 @@ TEST(RouteTable, what_needs_no_key_is_health_and_the_page) {
   }
 }
 
-TEST(RouteTable, what_is_not_there) {
+TEST(RouteTable, WhatIsNotThere) {
   EXPECT_EQ(find("GET", "/nothing").status, 404);
   EXPECT_EQ(find("GET", "/v1/models/").status, 404);
   EXPECT_EQ(find("GET", "/page/").status, 404);

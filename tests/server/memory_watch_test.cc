@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-TEST(MemoryWatch, is_full_at_98_percent_until_it_is_under_95) {
+TEST(MemoryWatch, IsFullAt98PercentUntilItIsUnder95) {
   MemoryWatch watch(1000);
   watch.see(979);
   EXPECT_FALSE(watch.is_full());
@@ -21,7 +21,7 @@ TEST(MemoryWatch, is_full_at_98_percent_until_it_is_under_95) {
   EXPECT_EQ(watch.used(), 949);
 }
 
-TEST(MemoryWatch, sees_what_this_process_has_touched) {
+TEST(MemoryWatch, SeesWhatThisProcessHasTouched) {
   constexpr int64_t kBlock = 64 << 20;
   MemoryWatch before(0), after(0);
   before.look();

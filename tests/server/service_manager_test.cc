@@ -40,7 +40,7 @@ class ServiceManagerTest : public testing::Test {
   int socket_ = -1;
 };
 
-TEST_F(ServiceManagerTest, is_told_when_there_is_one) {
+TEST_F(ServiceManagerTest, IsToldWhenThereIsOne) {
   ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
   const ServiceManager manager;
   manager.notify("READY=1");
@@ -49,7 +49,7 @@ TEST_F(ServiceManagerTest, is_told_when_there_is_one) {
   EXPECT_EQ(heard(), "WATCHDOG=1");
 }
 
-TEST_F(ServiceManagerTest, nobody_is_told_without_one) {
+TEST_F(ServiceManagerTest, NobodyIsToldWithoutOne) {
   for (const char* const name : {"", "@", "relative", "/no/such/socket"}) {
     ::setenv("NOTIFY_SOCKET", name, 1);
     ServiceManager().notify("READY=1");
@@ -59,7 +59,7 @@ TEST_F(ServiceManagerTest, nobody_is_told_without_one) {
   EXPECT_EQ(heard(), "");
 }
 
-TEST_F(ServiceManagerTest, nobody_waits_for_a_manager_that_does_not_read) {
+TEST_F(ServiceManagerTest, NobodyWaitsForAManagerThatDoesNotRead) {
   ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
   const ServiceManager manager;
   for (int i = 0; i < 5000; ++i) manager.notify("WATCHDOG=1");

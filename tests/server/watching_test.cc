@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-TEST(Histogram, counts_below_its_bounds) {
+TEST(Histogram, CountsBelowItsBounds) {
   const std::vector<double> bounds = {1, 2, 4};
   Histogram histogram(bounds);
   EXPECT_FALSE(histogram.quantile(0.5).has_value());
@@ -27,7 +27,7 @@ TEST(Histogram, counts_below_its_bounds) {
   EXPECT_DOUBLE_EQ(*histogram.quantile(1), 4) << "nothing is known of what lies above";
 }
 
-TEST(StepHistory, keeps_the_last_in_order) {
+TEST(StepHistory, KeepsTheLastInOrder) {
   StepHistory history;
   StepRecord record;
   for (int64_t step = 0; step < 200; ++step) {
@@ -46,7 +46,7 @@ TEST(StepHistory, keeps_the_last_in_order) {
   EXPECT_DOUBLE_EQ(history.tokens_per_second(), 100) << "two hundred in the last two seconds";
 }
 
-TEST(WorkerPool, runs_what_it_takes_and_refuses_more) {
+TEST(WorkerPool, RunsWhatItTakesAndRefusesMore) {
   std::promise<void> begun, go_on;
   std::atomic<int> num_done = 0;
   WorkerPool pool(1, 2);
@@ -67,7 +67,7 @@ TEST(WorkerPool, runs_what_it_takes_and_refuses_more) {
   EXPECT_EQ(num_done, 2);
 }
 
-TEST(PageFiles, have_an_index_that_names_what_is_there) {
+TEST(PageFiles, HaveAnIndexThatNamesWhatIsThere) {
   const PageFile* index = find_page_file("/page/index.html");
   ASSERT_NE(index, nullptr);
   EXPECT_TRUE(index->content.starts_with("<!doctype html>"));
@@ -83,7 +83,7 @@ TEST(PageFiles, have_an_index_that_names_what_is_there) {
   EXPECT_EQ(find_page_file("/page/main"), nullptr);
 }
 
-TEST(PageFiles, are_served_with_a_policy_that_lets_no_text_become_script) {
+TEST(PageFiles, AreServedWithAPolicyThatLetsNoTextBecomeScript) {
   const HttpResponse response = page_response(*find_page_file("/"));
   std::string policy;
   for (const auto& [name, value] : response.headers) {

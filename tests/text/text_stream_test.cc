@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-TEST(TextStream, pieces_are_well_formed_and_add_up_to_the_text) {
+TEST(TextStream, PiecesAreWellFormedAndAddUpToTheText) {
   const std::string text =
       "a\u00e9\u20ac\U0001F600 \xff\xe2\x82z\xf0\x9f";  // the end is incomplete
   uint64_t counter = 0;
@@ -33,7 +33,7 @@ TEST(TextStream, pieces_are_well_formed_and_add_up_to_the_text) {
   }
 }
 
-TEST(TextStream, what_may_not_be_shown_is_not) {
+TEST(TextStream, WhatMayNotBeShownIsNot) {
   TextStream stream;
   stream.push("hello STOP");
   EXPECT_EQ(stream.take(6), "hello ");

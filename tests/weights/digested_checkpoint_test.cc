@@ -22,7 +22,7 @@ Hash128 digest_of(uint64_t seed, std::initializer_list<Read> reads, int num_thre
   return digested.digest();
 }
 
-TEST(DigestedCheckpoint, threads_order_and_repetition_do_not_show) {
+TEST(DigestedCheckpoint, ThreadsOrderAndRepetitionDoNotShow) {
   const Read large{"large", {1024, 1025}}, small{"small", {3, 5}};  // larger than a piece
   const Hash128 digest = digest_of(1, {large, small});
   EXPECT_EQ(digest_of(1, {large, small}, 3), digest);
@@ -30,7 +30,7 @@ TEST(DigestedCheckpoint, threads_order_and_repetition_do_not_show) {
   EXPECT_EQ(digest_of(1, {small, large, small}), digest);
 }
 
-TEST(DigestedCheckpoint, names_shapes_types_and_bytes_do) {
+TEST(DigestedCheckpoint, NamesShapesTypesAndBytesDo) {
   const Read read{"a", {3, 5}};
   const Hash128 digest = digest_of(1, {read});
   EXPECT_NE(digest_of(2, {read}), digest);
@@ -40,7 +40,7 @@ TEST(DigestedCheckpoint, names_shapes_types_and_bytes_do) {
   EXPECT_NE(digest_of(1, {{"b", {7}}}), digest_of(1, {{"c", {7}}})) << "all of them are ones";
 }
 
-TEST(DigestedCheckpoint, passes_on_what_the_source_has) {
+TEST(DigestedCheckpoint, PassesOnWhatTheSourceHas) {
   Memory memory;
   ThreadPool threads(1);
   const auto source = make_dummy_checkpoint(DType::f32, 1, memory);

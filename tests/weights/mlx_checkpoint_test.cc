@@ -53,7 +53,7 @@ class MlxCheckpointTest : public testing::Test {
   std::optional<MlxCheckpoint> checkpoint_;
 };
 
-TEST_F(MlxCheckpointTest, shows_plain_names_and_shapes) {
+TEST_F(MlxCheckpointTest, ShowsPlainNamesAndShapes) {
   const MlxCheckpoint& checkpoint = open(small_tensors());
   ASSERT_EQ(checkpoint.entries().size(), 2u);
   EXPECT_EQ(checkpoint.entries()[0].name, "a.weight");
@@ -66,7 +66,7 @@ TEST_F(MlxCheckpointTest, shows_plain_names_and_shapes) {
   EXPECT_EQ(checkpoint.shape_of("a.biases"), std::nullopt);
 }
 
-TEST_F(MlxCheckpointTest, reads_codes_and_numbers) {
+TEST_F(MlxCheckpointTest, ReadsCodesAndNumbers) {
   MlxCheckpoint& checkpoint = open(small_tensors());
   const auto rows = checkpoint.read_grouped("a.weight", {1, 64});
   ASSERT_NE(rows, nullptr);
@@ -86,7 +86,7 @@ TEST_F(MlxCheckpointTest, reads_codes_and_numbers) {
   EXPECT_EQ(checkpoint.read("norm.weight", {2}).elements<float>()[1], 4);
 }
 
-TEST_F(MlxCheckpointTest, gives_memory_back_when_a_tensor_is_released) {
+TEST_F(MlxCheckpointTest, GivesMemoryBackWhenATensorIsReleased) {
   MlxCheckpoint& checkpoint = open(small_tensors());
   const size_t before = memory_.stats().active_bytes;
   const void* const first = checkpoint.read("a.weight", {1, 64}).raw();
@@ -96,7 +96,7 @@ TEST_F(MlxCheckpointTest, gives_memory_back_when_a_tensor_is_released) {
   EXPECT_EQ(memory_.stats().active_bytes, before);
 }
 
-TEST_F(MlxCheckpointTest, another_shape_is_refused) {
+TEST_F(MlxCheckpointTest, AnotherShapeIsRefused) {
   MlxCheckpoint& checkpoint = open(small_tensors());
   for (const bool grouped : {false, true}) {
     expect_error(ErrorCode::corrupt, {"\"a.weight\" has shape [1, 64]", "needs [2, 64]"}, [&] {
@@ -106,7 +106,7 @@ TEST_F(MlxCheckpointTest, another_shape_is_refused) {
   }
 }
 
-TEST_F(MlxCheckpointTest, a_part_that_is_missing_or_other_than_expected_is_named) {
+TEST_F(MlxCheckpointTest, APartThatIsMissingOrOtherThanExpectedIsNamed) {
   auto tensors = small_tensors();
   tensors.erase(tensors.begin() + 1);
   expect_corrupt(tensors, {"\"a.scales\": is missing", "\"a.weight\" needs it"});
@@ -126,7 +126,7 @@ TEST_F(MlxCheckpointTest, a_part_that_is_missing_or_other_than_expected_is_named
   expect_corrupt(tensors, {"\"a.scales\": holds uint32, expected float32, float16 or bfloat16"});
 }
 
-TEST_F(MlxCheckpointTest, bits_that_the_shapes_deny_are_refused) {
+TEST_F(MlxCheckpointTest, BitsThatTheShapesDenyAreRefused) {
   expect_corrupt(small_tensors(), {"\"a.scales\": has shape [1, 2], expected [1, 4]"},
                  R"("bits": 2, "group_size": 32)");
   expect_corrupt(small_tensors(), {"\"a.weight\": rows of 8 words, expected whole groups (3 bits"},
@@ -140,7 +140,7 @@ TEST_F(MlxCheckpointTest, bits_that_the_shapes_deny_are_refused) {
   expect_corrupt(tensors, {"packed words of shape [0, 8]"});
 }
 
-TEST_F(MlxCheckpointTest, config_and_file_agree_on_what_is_packed) {
+TEST_F(MlxCheckpointTest, ConfigAndFileAgreeOnWhatIsPacked) {
   expect_corrupt(small_tensors(), {"\"a.weight\": holds packed uint32, but is not quantised"},
                  kFourBits + R"(, "a": false)");
   auto tensors = small_tensors();
@@ -149,7 +149,7 @@ TEST_F(MlxCheckpointTest, config_and_file_agree_on_what_is_packed) {
 }
 
 // Whatever becomes of dtypes, shapes and the config: an Error, or matrices that can be read.
-TEST_F(MlxCheckpointTest, any_parts_are_a_matrix_or_an_error) {
+TEST_F(MlxCheckpointTest, AnyPartsAreAMatrixOrAnError) {
   std::mt19937 random(7);
   const auto one_of = [&](const auto& values) { return values[random() % std::size(values)]; };
   int num_read = 0, num_refused = 0;
@@ -182,7 +182,7 @@ TEST_F(MlxCheckpointTest, any_parts_are_a_matrix_or_an_error) {
   EXPECT_GT(num_refused, rounds / 20);
 }
 
-TEST_F(MlxCheckpointTest, packed_words_are_no_weights_of_a_plain_model) {
+TEST_F(MlxCheckpointTest, PackedWordsAreNoWeightsOfAPlainModel) {
   directory_.write("model.safetensors", safetensors_file(std::vector<WrittenTensor>{
                                             {"model.a.weight", "U32", {2}, std::string(8, 'x')}}));
   source_ = open_checkpoint(directory_.path());

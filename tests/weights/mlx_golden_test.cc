@@ -31,7 +31,7 @@ class MlxGolden : public testing::Test {
   ThreadPool threads_{1};
 };
 
-TEST_F(MlxGolden, values_are_those_of_dequantize_bit_for_bit) {
+TEST_F(MlxGolden, ValuesAreThoseOfDequantizeBitForBit) {
   int count = 0;
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     for (const int64_t group : {32, 64, 128}) {
@@ -55,7 +55,7 @@ TEST_F(MlxGolden, values_are_those_of_dequantize_bit_for_bit) {
   EXPECT_EQ(count, 54);
 }
 
-TEST_F(MlxGolden, quantising_gives_mlx_codes_scales_and_biases) {
+TEST_F(MlxGolden, QuantisingGivesMlxCodesScalesAndBiases) {
   const auto expect_equal = [&](const Tensor& found, const std::string& name) {
     const Tensor expected = read(name);
     ASSERT_EQ(found.dtype(), expected.dtype()) << name;
@@ -77,7 +77,7 @@ TEST_F(MlxGolden, quantising_gives_mlx_codes_scales_and_biases) {
 }
 
 // The order of rounding matters: what the test above would not see if it didn't.
-TEST_F(MlxGolden, a_single_rounding_gives_other_bits) {
+TEST_F(MlxGolden, ASingleRoundingGivesOtherBits) {
   const Tensor scales = read("B4.G64.BF16.scales"), biases = read("B4.G64.BF16.biases");
   const AffineRows rows({read("B4.G64.BF16.weight"), scales, biases}, {4, 64});
   std::vector<uint8_t> codes(kColumns);

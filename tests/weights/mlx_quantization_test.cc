@@ -11,13 +11,13 @@ std::optional<MlxQuantization> found_in(std::string_view config) {
   return MlxQuantization::find(parse_json(config, "config.json"), "config.json");
 }
 
-TEST(MlxQuantization, is_absent_from_plain_configs) {
+TEST(MlxQuantization, IsAbsentFromPlainConfigs) {
   EXPECT_FALSE(found_in(R"({"model_type": "llama"})"));
   EXPECT_FALSE(found_in(R"({"quantization": null})"));
   EXPECT_FALSE(found_in(R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})"));
 }
 
-TEST(MlxQuantization, other_methods_are_refused_by_name) {
+TEST(MlxQuantization, OtherMethodsAreRefusedByName) {
   const auto check = [](const std::string& config) {
     check_quantization_method(parse_json(config, "config.json"), "config.json");
   };
@@ -36,7 +36,7 @@ TEST(MlxQuantization, other_methods_are_refused_by_name) {
                [&] { check(R"({"quantization_config": {"quant_method": 4}})"); });
 }
 
-TEST(MlxQuantization, modules_have_overrides) {
+TEST(MlxQuantization, ModulesHaveOverrides) {
   const auto found = found_in(R"({"quantization": {"group_size": 64, "bits": 4, "mode": "affine",
       "model.layers.0.mlp.down_proj": {"group_size": 128, "bits": 6}, "lm_head": {"bits": 8},
       "model.embed_tokens": false, "model.layers.1.mlp.up_proj": true, "other": 3}})");
@@ -48,13 +48,13 @@ TEST(MlxQuantization, modules_have_overrides) {
   EXPECT_EQ(found->format_of("model.embed_tokens"), std::nullopt);
 }
 
-TEST(MlxQuantization, either_key_will_do) {
+TEST(MlxQuantization, EitherKeyWillDo) {
   const auto found = found_in(R"({"quantization_config": {"group_size": 32, "bits": 3}})");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->format_of("x"), (AffineFormat{3, 32}));
 }
 
-TEST(MlxQuantization, other_modes_and_sizes_are_refused_by_name) {
+TEST(MlxQuantization, OtherModesAndSizesAreRefusedByName) {
   const auto refused = [](ErrorCode code, std::string_view fields, const std::string& message) {
     expect_error(code, {"config.json: quantization", message},
                  [&] { found_in("{\"quantization\": {" + std::string(fields) + "}}"); });

@@ -18,7 +18,7 @@ std::vector<int64_t> high_layers(const MlxRecipe& recipe, int64_t num_layers,
 }
 
 // What the predicate of mlx_lm 0.32.2 (mixed_quant_predicate_builder) says.
-TEST(MlxRecipe, mixed_ones_give_the_modules_of_mlx_lm_more_bits) {
+TEST(MlxRecipe, MixedOnesGiveTheModulesOfMlxLmMoreBits) {
   const auto recipe = MlxRecipe::mixed("mixed_3_6", 64, 16);
   ASSERT_TRUE(recipe);
   EXPECT_EQ(recipe->usual_format(), (AffineFormat{3, 64}));
@@ -33,7 +33,7 @@ TEST(MlxRecipe, mixed_ones_give_the_modules_of_mlx_lm_more_bits) {
             (std::vector<int64_t>{2}));
 }
 
-TEST(MlxRecipe, have_names) {
+TEST(MlxRecipe, HaveNames) {
   struct Case {
     std::string name;
     int low, high;
@@ -48,14 +48,14 @@ TEST(MlxRecipe, have_names) {
   EXPECT_FALSE(MlxRecipe::mixed("mixed_9_9", 32, 8));
 }
 
-TEST(MlxRecipe, a_uniform_one_is_the_same_everywhere) {
+TEST(MlxRecipe, AUniformOneIsTheSameEverywhere) {
   const auto recipe = MlxRecipe::uniform({.bits = 5, .group_size = 128});
   for (const char* module : {"lm_head", "model.layers.0.mlp.down_proj", "model.embed_tokens"}) {
     EXPECT_EQ(recipe.format_of(module), (AffineFormat{5, 128}));
   }
 }
 
-TEST(MlxRecipe, layers_are_counted_by_their_names) {
+TEST(MlxRecipe, LayersAreCountedByTheirNames) {
   const auto count = [](const std::vector<std::string>& names) {
     std::vector<CheckpointEntry> entries;
     for (const std::string& name : names) entries.push_back({name, DType::f32, {}});

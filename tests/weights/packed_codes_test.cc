@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-TEST(PackedCodes, are_a_stream_of_bits_from_the_lowest_up) {
+TEST(PackedCodes, AreAStreamOfBitsFromTheLowestUp) {
   std::array<uint8_t, 32> codes{};
   codes[0] = 5;
   codes[10] = 7;  // bits 30, 31 and 32: in two words
@@ -18,7 +18,7 @@ TEST(PackedCodes, are_a_stream_of_bits_from_the_lowest_up) {
   EXPECT_EQ(words, (std::array<uint32_t, 3>{0xC0000005, 1, uint32_t{1} << 29}));
 }
 
-TEST(PackedCodes, unpack_to_what_was_packed) {
+TEST(PackedCodes, UnpackToWhatWasPacked) {
   uint32_t state = 1;
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     SCOPED_TRACE(bits);

@@ -47,7 +47,7 @@ const Case kCases[] = {
     {LoadQuantization::q4, {.bits = 4, .group_size = 64, .zero_point = {}}, 0.06f / 15},
     {LoadQuantization::q8, {.bits = 8, .group_size = 64, .zero_point = 128}, 0.51f * 0.03f / 127}};
 
-TEST_F(QuantizingCheckpointTest, codes_and_values_say_the_same_and_stay_close) {
+TEST_F(QuantizingCheckpointTest, CodesAndValuesSayTheSameAndStayClose) {
   const std::vector<float> plain = waves(128 * 3);
   for (const Case& expected : kCases) {
     Checkpoint& checkpoint = open(expected.quantization, plain, 128);
@@ -79,7 +79,7 @@ TEST_F(QuantizingCheckpointTest, codes_and_values_say_the_same_and_stay_close) {
   }
 }
 
-TEST_F(QuantizingCheckpointTest, eight_bits_give_the_largest_magnitude_127_steps) {
+TEST_F(QuantizingCheckpointTest, EightBitsGiveTheLargestMagnitude127Steps) {
   std::vector<float> plain(32, 0.0f);
   plain[3] = -2.54f;
   plain[4] = 0.05f;  // 2.5 steps: to even
@@ -93,7 +93,7 @@ TEST_F(QuantizingCheckpointTest, eight_bits_give_the_largest_magnitude_127_steps
   EXPECT_EQ(codes[4], 130);
 }
 
-TEST_F(QuantizingCheckpointTest, zeros_stay_zeros) {
+TEST_F(QuantizingCheckpointTest, ZerosStayZeros) {
   for (const Case& one : kCases) {
     Checkpoint& checkpoint = open(one.quantization, std::vector<float>(64, 0.0f), 64);
     const Tensor values = checkpoint.read("a.weight", {1, 64});
@@ -101,8 +101,7 @@ TEST_F(QuantizingCheckpointTest, zeros_stay_zeros) {
   }
 }
 
-TEST_F(QuantizingCheckpointTest,
-       groups_are_of_32_where_64_does_not_divide_and_else_there_are_none) {
+TEST_F(QuantizingCheckpointTest, GroupsAreOf32Where64DoesNotDivideAndElseThereAreNone) {
   EXPECT_EQ(open(LoadQuantization::q4, waves(96), 96)
                 .read_grouped("a.weight", {1, 96})
                 ->grouping()
@@ -115,7 +114,7 @@ TEST_F(QuantizingCheckpointTest,
   EXPECT_EQ(checkpoint.read("norm.weight", {2}).elements<float>()[0], 3);
 }
 
-TEST_F(QuantizingCheckpointTest, memory_goes_back_when_a_tensor_is_released) {
+TEST_F(QuantizingCheckpointTest, MemoryGoesBackWhenATensorIsReleased) {
   Checkpoint& checkpoint = open(LoadQuantization::q8, waves(640), 64);
   const size_t before = memory_.stats().active_bytes;
   checkpoint.read("a.weight", {10, 64});
@@ -124,7 +123,7 @@ TEST_F(QuantizingCheckpointTest, memory_goes_back_when_a_tensor_is_released) {
   EXPECT_EQ(memory_.stats().active_bytes, before);
 }
 
-TEST_F(QuantizingCheckpointTest, what_is_not_finite_is_refused) {
+TEST_F(QuantizingCheckpointTest, WhatIsNotFiniteIsRefused) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float odd : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
     for (const Case& one : kCases) {
@@ -145,7 +144,7 @@ TEST_F(QuantizingCheckpointTest, what_is_not_finite_is_refused) {
   });
 }
 
-TEST_F(QuantizingCheckpointTest, what_is_quantised_is_not_quantised_again) {
+TEST_F(QuantizingCheckpointTest, WhatIsQuantisedIsNotQuantisedAgain) {
   Checkpoint& inner = open(LoadQuantization::q8, waves(64), 64);
   QuantizingCheckpoint outer(inner, LoadQuantization::q4, memory_, threads_);
   expect_error(ErrorCode::invalid, {"\"a.weight\" is quantised already"}, [&] {
@@ -153,7 +152,7 @@ TEST_F(QuantizingCheckpointTest, what_is_quantised_is_not_quantised_again) {
   });
 }
 
-TEST_F(QuantizingCheckpointTest, another_shape_is_refused_after_the_right_one_too) {
+TEST_F(QuantizingCheckpointTest, AnotherShapeIsRefusedAfterTheRightOneToo) {
   Checkpoint& checkpoint = open(LoadQuantization::q4, waves(128), 64);
   checkpoint.read("a.weight", {2, 64});
   expect_error(ErrorCode::corrupt, {"[2, 64]", "[1, 128]"}, [&] {

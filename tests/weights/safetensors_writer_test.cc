@@ -41,7 +41,7 @@ void write_small_file(const fs::path& path) {
   writer.finish();
 }
 
-TEST(SafetensorsWriter, writes_what_the_reader_reads) {
+TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
   const TemporaryDirectory directory;
   write_small_file(directory.path() / "model.safetensors");
   EXPECT_EQ(names_in(directory.path()), (std::vector<std::string>{"model.safetensors"}));
@@ -56,7 +56,7 @@ TEST(SafetensorsWriter, writes_what_the_reader_reads) {
   EXPECT_TRUE(checkpoint->read("empty", {0, 4}).empty());
 }
 
-TEST(SafetensorsWriter, the_same_calls_make_the_same_aligned_file) {
+TEST(SafetensorsWriter, TheSameCallsMakeTheSameAlignedFile) {
   const TemporaryDirectory directory;
   write_small_file(directory.path() / "a");
   write_small_file(directory.path() / "b");
@@ -66,7 +66,7 @@ TEST(SafetensorsWriter, the_same_calls_make_the_same_aligned_file) {
   EXPECT_NE(text.find(R"({"__metadata__":{"format":"mlx"},"z.weight")"), text.npos);
 }
 
-TEST(SafetensorsWriter, other_dtypes_have_their_sizes) {
+TEST(SafetensorsWriter, OtherDtypesHaveTheirSizes) {
   const TemporaryDirectory directory;
   const std::array<uint32_t, 2> words{7, 0xFFFFFFFF};
   const std::array<uint8_t, 2> codes{1, 2};
@@ -81,7 +81,7 @@ TEST(SafetensorsWriter, other_dtypes_have_their_sizes) {
   EXPECT_TRUE(text.ends_with(std::string("\xFF\xFF\xFF\xFF\1\2", 6)));
 }
 
-TEST(SafetensorsWriter, a_file_without_tensors_is_one_too) {
+TEST(SafetensorsWriter, AFileWithoutTensorsIsOneToo) {
   const TemporaryDirectory directory;
   const fs::path path = directory.path() / "none.safetensors";
   SafetensorsWriter(path).finish();
@@ -89,7 +89,7 @@ TEST(SafetensorsWriter, a_file_without_tensors_is_one_too) {
   EXPECT_TRUE(parse_safetensors_header(file.bytes(), "none").empty());
 }
 
-TEST(SafetensorsWriter, nothing_is_left_of_a_file_that_was_not_finished) {
+TEST(SafetensorsWriter, NothingIsLeftOfAFileThatWasNotFinished) {
   const TemporaryDirectory directory;
   {
     SafetensorsWriter writer(directory.path() / "model.safetensors");
@@ -100,7 +100,7 @@ TEST(SafetensorsWriter, nothing_is_left_of_a_file_that_was_not_finished) {
   EXPECT_TRUE(names_in(directory.path()).empty());
 }
 
-TEST(SafetensorsWriter, nothing_is_overwritten) {
+TEST(SafetensorsWriter, NothingIsOverwritten) {
   const TemporaryDirectory directory;
   directory.write("there", "mine");
   expect_error(ErrorCode::invalid, {"there: exists already"},
@@ -113,7 +113,7 @@ TEST(SafetensorsWriter, nothing_is_overwritten) {
   EXPECT_EQ(read_text_file(directory.path() / "late", 100), "mine");
 }
 
-TEST(SafetensorsWriter, a_name_stands_once_and_sizes_have_a_limit) {
+TEST(SafetensorsWriter, ANameStandsOnceAndSizesHaveALimit) {
   const TemporaryDirectory directory;
   SafetensorsWriter writer(directory.path() / "f");
   writer.add("x", "F32", {1});
