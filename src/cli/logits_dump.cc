@@ -18,12 +18,9 @@ RecordingRunner::RecordingRunner(Runner& runner, const std::string& path)
   }
 }
 
-Tensor RecordingRunner::logits(int64_t first, int64_t count) {
-  Tensor logits = runner_.logits(first, count);
-  for (int64_t i = 0; i < count; ++i) {
-    std::fwrite(logits.row<float>(i), sizeof(float), static_cast<size_t>(vocab_size()),
-                file_.get());
-  }
+std::span<const float> RecordingRunner::logits(int64_t first, int64_t count) {
+  const std::span<const float> logits = runner_.logits(first, count);
+  std::fwrite(logits.data(), sizeof(float), logits.size(), file_.get());
   return logits;
 }
 
@@ -36,8 +33,7 @@ void RecordingRunner::finish() {
 LogitsDump::LogitsDump(const LoadOptions& options, const std::string& path)
     : model_(load_model(options)),
       recorder_(*model_->runner, path),
-      engine_(recorder_, *model_->backend, model_->memory, *model_->cache, model_->engine->limits(),
-              {}) {}
+      engine_(recorder_, model_->memory, *model_->cache, model_->engine->limits(), {}) {}
 
 double LogitsDump::score(const std::vector<TokenId>& window) {
   double sum = 0;

@@ -19,10 +19,12 @@ class RecordingRunner : public Runner {
 
   int64_t vocab_size() const override { return runner_.vocab_size(); }
   void run(const Batch& batch) override { runner_.run(batch); }
-  Tensor logits(int64_t first, int64_t count) override;
+  std::span<const float> logits(int64_t first, int64_t count) override;
+  float log_sum_exp(int64_t row) override { return runner_.log_sum_exp(row); }
   std::span<const uint8_t> finite_rows() const override { return runner_.finite_rows(); }
   int64_t max_logits_rows() const override { return runner_.max_logits_rows(); }
-  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override {
+  std::span<const float> column_logits(int64_t first, int64_t count,
+                                       std::span<const int32_t> columns) override {
     return runner_.column_logits(first, count, columns);
   }
 

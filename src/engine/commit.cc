@@ -62,19 +62,24 @@ void EngineCore::commit_rows() {
   for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
     const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
     const auto began = EngineClock::now();
-    const Tensor logits = runner_.logits(begin, count);
+    const std::span<const float> logits = runner_.logits(begin, count);
     record_.forward_seconds += seconds_between(began, EngineClock::now());
     for (int64_t i = 0; i < count; ++i) {
       const BatchOutput& output = builder_.outputs()[static_cast<size_t>(begin + i)];
       if (output.sequence->finished) continue;  // it failed
-      const std::span<const float> row(logits.row<float>(i), static_cast<size_t>(vocab_size()));
-      if (output.sequence->is_scored(output.position + 1)) score(output, row);
+      const auto width = static_cast<size_t>(vocab_size());
+      LogitsRow row{.logits = logits.subspan(static_cast<size_t>(i) * width, width)};
+      const bool is_scored = output.sequence->is_scored(output.position + 1);
+      if (is_scored || output.sequence->request().want_logprobs) {
+        row.log_sum_exp = runner_.log_sum_exp(i);
+      }
+      if (is_scored) score(output, row);
       if (output.is_last && !output.sequence->finished) commit_last_row(*output.sequence, row);
     }
   }
 }
 
-void EngineCore::score(const BatchOutput& output, std::span<const float> row) {
+void EngineCore::score(const BatchOutput& output, const LogitsRow& row) {
   Sequence& sequence = *output.sequence;
   const int64_t position = output.position + 1;
   Sample sample = sampler_.score(row, sequence.tokens[static_cast<size_t>(position)],
@@ -100,23 +105,23 @@ void EngineCore::commit_columns() {
            outputs[end].sequence->request().columns == columns) {
       ++end;
     }
-    const Tensor logits = runner_.column_logits(static_cast<int64_t>(begin),
-                                                static_cast<int64_t>(end - begin), columns);
+    const auto logits = runner_.column_logits(static_cast<int64_t>(begin),
+                                              static_cast<int64_t>(end - begin), columns);
     for (size_t i = begin; i < end; ++i) {
       if (outputs[i].sequence->finished) continue;
-      const auto* row = logits.row<float>(static_cast<int64_t>(i - begin));
-      outputs[i].sequence->prompt_outputs->column_logits.assign(row, row + columns.size());
+      const auto row = logits.subspan((i - begin) * columns.size(), columns.size());
+      outputs[i].sequence->prompt_outputs->column_logits.assign(row.begin(), row.end());
     }
     begin = end;
   }
 }
 
-void EngineCore::commit_last_row(Sequence& sequence, std::span<const float> row) {
+void EngineCore::commit_last_row(Sequence& sequence, const LogitsRow& row) {
   if (sequence.num_output() == 0 && sequence.prompt_outputs) {
     const GenerateRequest& request = sequence.request();
-    if (request.want_row) sequence.prompt_outputs->row.assign(row.begin(), row.end());
+    if (request.want_row) sequence.prompt_outputs->row.assign(row.logits.begin(), row.logits.end());
     for (const TokenId column : request.columns) {
-      sequence.prompt_outputs->column_logits.push_back(row[static_cast<size_t>(column)]);
+      sequence.prompt_outputs->column_logits.push_back(row.logits[static_cast<size_t>(column)]);
     }
   }
   if (sequence.request().max_tokens == 0) return;
@@ -150,10 +155,9 @@ void EngineCore::fork_choices(Sequence& sequence) {
   }
 }
 
-void EngineCore::draw(Sequence& sequence, std::span<const float> row) {
+void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   const GenerateRequest& request = sequence.request();
-  Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens(),
-                                request.want_logprobs);
+  Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens());
   if (sample.status == SampleStatus::all_forbidden) {
     fail(sequence, ErrorCode::invalid,
          fmt::format("position {}: no token is left that logit_bias, allowed_token_ids, bad_words "

@@ -18,14 +18,14 @@ int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
 
 }  // namespace
 
-EngineCore::EngineCore(const Engine& engine, Runner& runner, Backend& backend, Memory& memory,
-                       KvCache& cache, EngineLimits limits, TokenTexts token_texts)
+EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvCache& cache,
+                       EngineLimits limits, TokenTexts token_texts)
     : engine_(engine),
       runner_(runner),
       cache_(cache),
       limits_(limits),
       token_texts_(std::move(token_texts)),
-      sampler_(backend, memory, runner.vocab_size()),
+      sampler_(memory, runner.vocab_size()),
       queue_(limits.max_queued, most_queued_tokens(limits, cache)),
       view_(cache),
       builder_(cache),

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/packed_matrix.h"
 #include "tensor/tensor.h"
@@ -24,6 +25,12 @@ struct KvStore {
   Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
   int64_t block_size() const { return keys.size(3); }
   bool has_scales() const { return keys.dtype() == DType::i8; }
+};
+
+// A block whose keys and values become another's.
+struct BlockMove {
+  int32_t from = 0;
+  int32_t to = 0;
 };
 
 // Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
@@ -50,6 +57,10 @@ struct GatedMlpWeights {
   PackedColumns down{};  // [n, width], a whole matrix
 };
 
+// Activations, logits, keys and values, packed matrices and vectors of weights live in memory() and
+// are read and written by these operations alone: the CPU need not be able to. Spans, and tensors
+// of checkpoints, are the CPU's memory.
+//
 // Shapes are checked by name in the front door; a mismatch is a bug of the program. Inputs have a
 // contiguous last dimension and any strides before it; `out` may be the input where a line says
 // "in place". Activations and outputs are float32. Every output element is a fixed sequence of
@@ -62,6 +73,35 @@ class Backend {
 
   // E.g. "cpu/avx512bf16"; part of the system fingerprint.
   virtual std::string_view name() const = 0;
+  // What its tensors are allocated from.
+  virtual Memory& memory() = 0;
+
+  // The elements of x where the CPU can read them: x's own, or a copy in `staging`. Valid until
+  // either is written.                    x contiguous float32 of any shape
+  std::span<const float> read(const Tensor& x, std::vector<float>& staging);
+
+  // out = elements.                       out contiguous float32 of any shape
+  void write(std::span<const float> elements, const Tensor& out);
+
+  // `parts` below one another as one matrix of sum(Ni) outputs, converted to `dtype`.
+  //                                       parts [Ni, k] of any float dtype, rows contiguous
+  PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype);
+
+  // The same of quantised parts.          parts [Ni, k], all of one grouping
+  PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations);
+
+  // The listed columns as a matrix of their own; products with it have the same bits.
+  //                                       columns in [0, matrix.n)
+  PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns);
+
+  // out[i] = x[rows[i]].                  x [any, width], out [rows, width], no part of x
+  void gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out);
+
+  // out[r] = 1 when every element of x[r] is finite, else 0.    x [rows, width], out [rows]
+  void finite_rows(const Tensor& x, std::span<uint8_t> out);
+
+  // Copies the keys and values of whole blocks, with their scales, in this order.
+  void copy_blocks(const KvStore& store, std::span<const BlockMove> moves);
 
   // out[r] = row ids[r] of table * scale.         table [vocab, hidden], ids [rows], out [rows,
   // hidden]
@@ -123,13 +163,24 @@ class Backend {
   void softmax(const Tensor& x, const Tensor& out);
 
   // out[r] = log(sum(exp(x[r]))).         x [rows, width], out [rows]
-  void log_sum_exp(const Tensor& x, const Tensor& out);
+  void log_sum_exp(const Tensor& x, std::span<float> out);
 
   // out[r] = the lowest index of the largest element, or -1 when the row holds a NaN.
   //                                       x [rows, width], out [rows]
   void argmax(const Tensor& x, std::span<int32_t> out);
 
  private:
+  virtual std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) = 0;
+  virtual void do_write(std::span<const float> elements, const Tensor& out) = 0;
+  virtual PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) = 0;
+  virtual PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                                      ActivationType activations) = 0;
+  virtual PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                         std::span<const int32_t> columns) = 0;
+  virtual void do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
+                              const Tensor& out) = 0;
+  virtual void do_finite_rows(const Tensor& x, std::span<uint8_t> out) = 0;
+  virtual void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) = 0;
   virtual void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                             const Tensor& out) = 0;
   virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -151,7 +202,7 @@ class Backend {
   virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
   virtual void do_softmax(const Tensor& x, const Tensor& out) = 0;
-  virtual void do_log_sum_exp(const Tensor& x, const Tensor& out) = 0;
+  virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
   virtual void do_argmax(const Tensor& x, std::span<int32_t> out) = 0;
 };
 

@@ -59,19 +59,16 @@ struct PackedColumns {
   const PackedMatrix* matrix = nullptr;
   int64_t first = 0;
   int64_t count = 0;
-  const float* bias = nullptr;  // [n] of the matrix, or nullptr
+  std::optional<Tensor> bias = {};  // [n] of the matrix
 };
 
-// Packs `parts` ([Ni, K] each, any float dtype, contiguous rows) below one another as one matrix of
-// sum(Ni) outputs, converting to `dtype` when a part has another.
+// What backends of the CPU make of Backend::pack_matrix, pack_groups and gather_columns, which
+// check their arguments.
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
                          ThreadPool& threads);
 
-// The same for quantised parts ([Ni, K] each, of one grouping).
 PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations,
                          Memory& memory, ThreadPool& threads);
-
-// The listed columns (ids in [0, n)) as a matrix of their own; products with it have the same bits.
 PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
                             Memory& memory);
 

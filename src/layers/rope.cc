@@ -72,17 +72,20 @@ void check_divisors(const RopeConfig& config, int64_t rotary_dim) {
                           found, rotary_dim / 2, rotary_dim));
 }
 
+std::vector<float> inv_freqs(const RopeConfig& config, int64_t rotary_dim) {
+  check_divisors(config, rotary_dim);
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < rotary_dim / 2; ++i) {
+    frequencies.push_back(static_cast<float>(scaled_inv_freq(i, rotary_dim, config)));
+  }
+  return frequencies;
+}
+
 }  // namespace
 
-Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory)
-    : inv_freq_(allocate_tensor(memory, DType::f32, {rotary_dim / 2})),
-      attention_factor_(static_cast<float>(config.attention_factor)) {
-  check_divisors(config, rotary_dim);
-  float* inv_freq = inv_freq_.view.elements<float>();
-  for (int64_t i = 0; i < rotary_dim / 2; ++i) {
-    inv_freq[i] = static_cast<float>(scaled_inv_freq(i, rotary_dim, config));
-  }
-}
+Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend)
+    : inv_freq_(write_vector(backend, inv_freqs(config, rotary_dim))),
+      attention_factor_(static_cast<float>(config.attention_factor)) {}
 
 Tensor Rope::table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const {
   const Tensor table =

@@ -34,7 +34,7 @@ class Rope {
  public:
   // rotary_dim elements of each head are rotated (all of them, in most models); even. Throws Error
   // invalid when there are divisors, but not as many as frequencies.
-  Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory);
+  Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.
   Tensor table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const;

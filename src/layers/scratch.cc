@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/backend.h"
+
 namespace paceline {
 
 namespace {
@@ -22,6 +24,12 @@ OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width) {
   OwnedTensor tensor = allocate_tensor(memory, DType::f32, {rows, row_stride(width)});
   tensor.view = tensor.view.slice(1, 0, width);
   return tensor;
+}
+
+OwnedTensor write_vector(Backend& backend, std::span<const float> elements) {
+  OwnedTensor vector = allocate_tensor(backend.memory(), DType::f32, {std::ssize(elements)});
+  backend.write(elements, vector.view);
+  return vector;
 }
 
 Tensor Scratch::take(DType dtype, Extents shape) {

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "tensor/tensor.h"
 
 namespace paceline {
+
+class Backend;
 
 class Scratch {
  public:
@@ -43,6 +46,9 @@ int64_t row_stride(int64_t width);
 
 // The same as take_rows(), of its own.
 OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width);
+
+// A vector with these elements in the backend's memory.
+OwnedTensor write_vector(Backend& backend, std::span<const float> elements);
 
 // The bytes that take() uses for this many elements.
 size_t scratch_bytes(DType dtype, int64_t num_elements);

@@ -20,7 +20,7 @@ TEST(ModelRunnerMemory, is_known_from_the_config) {
     for (const int64_t max_rows : {16, 512}) {
       const RunnerLimits limits{.max_rows = max_rows};
       const size_t before = model->memory.stats().active_bytes;
-      const ModelRunner runner(*model->decoder, *model->backend, model->memory,
+      const ModelRunner runner(*model->decoder, *model->backend,
                                KvStorage({}, 16, DType::f32, model->memory), limits);
       EXPECT_EQ(model->memory.stats().active_bytes - before,
                 runner_activation_bytes(model->decoder->config(), limits));

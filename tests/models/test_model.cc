@@ -129,8 +129,7 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   DecoderConfig config = read_decoder_config(json, weights, where);
   if (changes.config) changes.config(config);
   const LoadContext context{.weights = weights,
-                            .memory = memory_,
-                            .threads = threads_,
+                            .backend = *backend_,
                             .weight_dtype = options.weight_dtype,
                             .activations = {}};
   decoder_ = std::make_unique<Decoder>(context, std::move(config));

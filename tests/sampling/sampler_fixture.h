@@ -20,9 +20,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 class SamplerFixture : public testing::Test {
  protected:
-  Sampler sampler(size_t vocab_size) {
-    return Sampler(*backend_, memory_, static_cast<int64_t>(vocab_size));
-  }
+  Sampler sampler(size_t vocab_size) { return Sampler(memory_, static_cast<int64_t>(vocab_size)); }
 
   Distribution distribution(const std::vector<float>& logits, const SamplingOptions& options,
                             const TokenHistory& history = {}) {
@@ -38,7 +36,14 @@ class SamplerFixture : public testing::Test {
 
   Sample draw(const std::vector<float>& logits, const SamplingOptions& options,
               const TokenHistory& history = {}, int64_t position = 0) {
-    return sampler(logits.size()).draw(logits, options, history, position, true);
+    return sampler(logits.size()).draw(with_sum(logits), options, history, position);
+  }
+
+  LogitsRow with_sum(const std::vector<float>& logits) {
+    float sum = 0.0f;
+    const Tensor row(const_cast<float*>(logits.data()), DType::f32, {1, std::ssize(logits)});
+    backend_->log_sum_exp(row, std::span(&sum, 1));
+    return {.logits = logits, .log_sum_exp = sum};
   }
 
   std::unique_ptr<Backend> backend_ = make_reference_backend();

@@ -19,8 +19,19 @@ class CpuBackend final : public Backend {
   CpuBackend(Isa isa, ThreadPool& threads, Memory& memory);
 
   std::string_view name() const override { return name_; }
+  Memory& memory() override { return memory_; }
 
  private:
+  std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
+  void do_write(std::span<const float> elements, const Tensor& out) override;
+  PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) override;
+  PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                              ActivationType activations) override;
+  PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                 std::span<const int32_t> columns) override;
+  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
   void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -41,7 +52,7 @@ class CpuBackend final : public Backend {
   void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_softmax(const Tensor& x, const Tensor& out) override;
-  void do_log_sum_exp(const Tensor& x, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
   void do_argmax(const Tensor& x, std::span<int32_t> out) override;
 
   // body(row) over rows of so many elements each, in pieces worth a thread's while.
@@ -90,6 +101,7 @@ class CpuBackend final : public Backend {
 
   const KernelTable& kernels_;
   ThreadPool& threads_;
+  Memory& memory_;
   std::string name_;
   GrowingBuffer input_rows_;
   GrowingBuffer up_rows_;     // of a feed-forward network whose gate and up want other inputs

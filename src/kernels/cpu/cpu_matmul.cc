@@ -29,6 +29,10 @@ struct CoveringPanels {
   }
 };
 
+const float* bias_of(const PackedColumns& columns) {
+  return columns.bias ? columns.bias->elements<float>() : nullptr;
+}
+
 // How many columns a thread makes at a time, and how many floats a row of them takes.
 struct InnerColumns {
   int64_t at_once;
@@ -128,7 +132,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                         .num_rows = piece.num_rows,
                         .first_panel = panels.first,
                         .last_panel = panels.last,
-                        .bias = columns.bias,
+                        .bias = bias_of(columns),
                         .out = {to, stride},
                         .scratch = kernel_scratch});
     };
@@ -155,7 +159,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                             run_piece(split.piece(i), scratch + thread_index * thread_bytes);
                           }
                         });
-  multiply(down, *mlp.down.matrix, inner_rows, mlp.down.bias, out);
+  multiply(down, *mlp.down.matrix, inner_rows, bias_of(mlp.down), out);
 }
 
 }  // namespace paceline
