@@ -20,7 +20,7 @@ def escape(text):
 
 def option_entry(option):
     flags = ", ".join(f"\\fB{escape(f)}\\fR" for f in option.flags)
-    value = " \\fIvalue\\fR" if option.takes_value else ""
+    value = f" \\fI{escape(option.placeholder)}\\fR" if option.takes_value else ""
     env = f"\nEnvironment: \\fB{escape(option.env)}\\fR." if option.env else ""
     return f".TP\n{flags}{value}\n{escape(option.help)}{env}"
 

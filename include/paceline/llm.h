@@ -124,6 +124,7 @@ class LLM {
   ModelInfo model_info() const;
 
   // Frees everything at once; may be called twice. Any other call afterwards throws Error invalid.
+  // Throws Error exhausted when LoadOptions::trace_file could not be written to its end.
   void close();
 
  private:

@@ -115,6 +115,7 @@ struct ModelInfo {
   int64_t num_layers = 0;
   int64_t vocab_size = 0;
   int64_t max_model_len = 0;
+  int64_t full_context = 0;  // that the model was made for; max_model_len may be less
   int64_t num_parameters = 0;
   size_t weight_bytes = 0;    // as packed
   size_t kv_cache_bytes = 0;  // reserved for keys and values

@@ -15,7 +15,7 @@ TemplateValue apply_filter(TemplateRuntime& runtime, std::string_view name,
                            const TemplateValue& value, TemplateArguments arguments);
 bool is_filter(std::string_view name);
 
-// A filter's definition: its name, and what it does. Arguments left over are an error.
+// A filter's name and function. Arguments that the function doesn't take are an error.
 using FilterFunction = TemplateValue (*)(TemplateRuntime& runtime, const TemplateValue& value,
                                          ArgumentReader& arguments);
 struct FilterDefinition {

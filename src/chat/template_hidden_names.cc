@@ -4,7 +4,7 @@
 #include <set>
 #include <string_view>
 
-#include "chat/template_overloaded.h"
+#include "chat/template_tree.h"
 
 namespace paceline {
 namespace {
@@ -36,7 +36,7 @@ class Names {
   std::set<std::string_view> hidden_;
 };
 
-// Walks over one body, then over those inside it, which know all its names.
+// Visits one body, then those inside it, which see all its names.
 class BodyWalk {
  public:
   explicit BodyWalk(const Names* parent) : names_(parent) {}

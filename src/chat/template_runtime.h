@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// What a template may use up, whatever it and its input say.
+// The limits of one rendering, whatever the template and its input are.
 struct TemplateLimits {
   uint64_t steps = 1'000'000;
   size_t output_bytes = size_t{4} << 20;

@@ -1,16 +1,32 @@
 // Finds and loads the model of a variant.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/bench_measure.h"
-#include "cli/bench_shapes.h"
 #include "cli/settings.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
+
+// A temporary model directory with nothing but the config.json of a shape; removed at the end.
+class ShapeDirectory {
+ public:
+  // `shape` is one of the choices of --shape (PL_CHECK).
+  explicit ShapeDirectory(std::string_view shape);
+  ~ShapeDirectory();
+  ShapeDirectory(const ShapeDirectory&) = delete;
+  ShapeDirectory& operator=(const ShapeDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 // A variant whose configuration was read, not yet its weights.
 struct BenchModel {

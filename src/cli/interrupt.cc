@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <string_view>
 #include <utility>
 
 namespace paceline {
@@ -24,8 +25,10 @@ sigset_t wanted_signals() {
   return wanted;
 }
 
-// As if nobody had caught the signal, so that a shell sees what ended the program.
+// Ends the process by the signal, so that a shell sees what ended it.
 [[noreturn]] void die_of(int number) {
+  constexpr std::string_view kLine = "paceline: interrupted\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
   std::signal(number, SIG_DFL);
   sigset_t one;
   sigemptyset(&one);

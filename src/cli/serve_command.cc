@@ -7,10 +7,10 @@
 
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/served_names.h"
 #include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "load/loaded_model.h"
+#include "models/decoder.h"
 #include "paceline/error.h"
 #include "server/cross_origin.h"
 #include "server/descriptor_limit.h"
@@ -30,8 +30,8 @@ void check_exposure(const Settings& settings) {
   if (!settings.unix_socket.empty() || !settings.api_keys.empty() || settings.insecure) return;
   if (is_loopback_name(settings.host)) return;
   throw Error(ErrorCode::invalid,
-              fmt::format("--host: {} is open to other machines; give --api-key, or --insecure if "
-                          "everybody may use the model",
+              fmt::format("--host: {} is open to other machines; give --api-key, or --insecure to "
+                          "let everybody use the model",
                           settings.host));
 }
 
@@ -91,12 +91,12 @@ ServerOptions serving(const Settings& settings, Session& session) {
                         .log_json = settings.log_json};
   options.http = wire_limits(settings);
   if (settings.log_requests && !settings.quiet) {
-    options.log = [&session](std::string_view line) { session.say(line); };
+    options.log = [&session](std::string_view line) { session.print_note(line); };
   }
   return options;
 }
 
-// Clients aren't told where the model lies.
+// Messages to clients have the model's name instead of its path.
 TextModel named(TextModel text, const std::string& name) {
   const size_t at = text.chat_problem.find(text.name);
   if (at != std::string::npos) text.chat_problem.replace(at, text.name.size(), name);
@@ -104,7 +104,7 @@ TextModel named(TextModel text, const std::string& name) {
   return text;
 }
 
-// What a failure of the engine said, else nothing.
+// The message of an engine that failed, else empty.
 std::string serve_model(const Settings& settings, Session& session, ServerDoor& door,
                         LoadedModel& model, ServerOptions options) {
   const TextModel text = named(text_model(model), options.model_names[0]);
@@ -114,13 +114,15 @@ std::string serve_model(const Settings& settings, Session& session, ServerDoor& 
         std::make_unique<TraceWriter>(settings.load.trace_file, model.path.string(), *model.engine);
   }
   options.system_fingerprint = model.fingerprint;
-  return serve_until_drained(
+  const std::string failure = serve_until_drained(
       door,
       {.text = text,
        .observer = trace.get(),
        .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
                   .num_requests = settings.load.batch_size}},
-      options, [&session](std::string_view line) { session.say(line); });
+      options, [&session](std::string_view line) { session.print_note(line); });
+  if (trace && failure.empty()) trace->finish();
+  return failure;
 }
 
 }  // namespace
@@ -128,20 +130,22 @@ std::string serve_model(const Settings& settings, Session& session, ServerDoor& 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
   check_allowed_origins(settings.allowed_origins);
-  std::signal(SIGPIPE, SIG_IGN);  // who reads the log may go, the server stays
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that goes away must not end the server
   const ServerOptions options = serving(settings, session);
   ServerDoor door(options.address, options.http);
   DrainOnSignal drain(door);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
   if (const auto lack = lack_of_descriptors(options.http.max_connections)) {
-    session.say("note: " + *lack);
+    session.print_note("note: " + *lack);
   }
-  session.say("opened " + door.url() + ", loading the model");
+  session.print_note("opened " + door.url() + ", loading the model");
   const auto model = load_model(loading(settings));
-  say_weights_cache(model->weights_cache, settings, session);
+  print_weights_cache(model->weights_cache, settings, session);
+  print_short_context(model->engine->limits().max_model_len, model->decoder->config().max_position,
+                      settings, session);
   const std::string failure = serve_model(settings, session, door, *model, options);
   if (failure.empty()) return 0;
-  session.say_error("the engine has failed: " + failure);
+  session.print_error("the engine failed: " + failure);
   return kEngineFailedExit;
 }
 

@@ -1,4 +1,4 @@
-// Settings is what the options say, whichever of flag, environment or config file said it.
+// Settings holds the values of all options, from flags, environment and config file.
 #pragma once
 
 #include <cstdint>
@@ -113,6 +113,7 @@ struct Settings {
   bool verbose = false;
   bool quiet = false;
   bool help = false;
+  bool help_all = false;
 };
 
 }  // namespace paceline

@@ -50,9 +50,10 @@ LLM::State& LLM::open_state() const {
 void LLM::close() {
   if (state_ == nullptr) return;
   state_->thread.reset();
-  state_->trace.reset();
+  const auto trace = std::move(state_->trace);
   state_->text.reset();
   state_->model.reset();
+  if (trace) trace->finish();
 }
 
 GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options) {
@@ -119,6 +120,7 @@ ModelInfo LLM::model_info() const {
           .num_layers = config.num_layers(),
           .vocab_size = config.vocab_size,
           .max_model_len = model.engine->limits().max_model_len,
+          .full_context = config.max_position,
           .num_parameters = model.decoder->num_parameters(),
           .weight_bytes = model.weight_bytes,
           .kv_cache_bytes = model.kv_bytes,

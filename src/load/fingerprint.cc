@@ -19,7 +19,7 @@ constexpr std::string_view kFiles[] = {
 
 std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
-// Nothing of a file that isn't there.
+// Nothing for a file that doesn't exist.
 std::string digest_of(const ModelFiles& files, std::string_view name) {
   constexpr size_t kMaxBytes = size_t{1} << 30;
   if (!files.contains(name)) return "-";

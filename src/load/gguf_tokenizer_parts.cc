@@ -22,7 +22,7 @@ struct FrameToken {
   int64_t id = -1;
 };
 
-// Named "bos" or "eos", when the file wants it around texts.
+// The token named "bos" or "eos", when the file has it put around texts.
 FrameToken frame_token(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
                        std::string_view name, bool if_unsaid) {
   const auto id = gguf_token_id(metadata, name);

@@ -48,14 +48,14 @@ struct LoadedModel {
   WeightsCacheUse weights_cache;
   std::unique_ptr<Decoder> decoder;
   DType weight_dtype = DType::f32;  // of plain weights
-  bool is_quantised = false;        // other weights are, and stay so
+  bool is_quantised = false;        // some weights are quantised
   DType kv_dtype = DType::f32;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<Engine> engine;
-  std::string fingerprint;             // of answers, when it was asked for; see fingerprint.h
+  std::string fingerprint;             // with LoadOptions::fingerprint; see fingerprint.h
   SipKey salt_key = random_sip_key();  // of cache salts
 };
 
@@ -72,7 +72,7 @@ double kv_bytes_per_token(const LoadedModel& model);
 // Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
 TextModel text_model(const LoadedModel& model);
 
-// The decoder's config as the files say, without loading weights.
+// The decoder's config from the files, without loading weights.
 DecoderConfig read_model_config(const ModelSource& source, LoadFormat format);
 
 // The tensors of its files as a model reads them: packed matrices under their plain shapes.

@@ -29,7 +29,7 @@ class TokenStep {
 std::unique_ptr<TokenStep> make_replace_step(std::unique_ptr<TextPattern> pattern,
                                              std::string_view content);
 
-// `Strip`: up to so many of one character at each end.
+// `Strip`: removes up to a number of one character at each end.
 struct StripCounts {
   size_t start = 0;
   size_t stop = 0;

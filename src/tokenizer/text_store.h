@@ -1,5 +1,5 @@
-// TextStore holds the texts that one call of encode makes out of its input, and knows which part of
-// the input each of their bytes stands for.
+// TextStore holds the texts that one call of encode makes out of its input, and for each of their
+// bytes its place in the input.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// What a GGUF file says before its data: every count, length and offset is checked before it is
+// The header of a GGUF file: every count, length and offset is checked before it is
 // used, so that whatever comes out of here can be read without a further thought.
 #pragma once
 

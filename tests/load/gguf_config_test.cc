@@ -175,8 +175,9 @@ TEST_F(GgufConfig, rope_freqs_are_divisors_of_each_frequency) {
   EXPECT_EQ(config.ropes[0].scaling, RopeScaling::by_frequency);
   EXPECT_EQ(config.ropes[0].frequency_divisors, (std::vector<float>{1.0f, 1.0f, 2.5f, 8.0f}));
   EXPECT_EQ(config.ropes[0].attention_factor, 1.0);
-  expect_error(ErrorCode::invalid, {"4 factors, expected 5"},
-               [&] { Rope(config.ropes[0], 10, memory_); });
+  GgufWriter longer = small_file("llama");
+  longer.floats("rope_freqs.weight", {5}, {1.0f, 1.0f, 2.5f, 8.0f, 8.0f});
+  expect_error(ErrorCode::invalid, {"5 factors, expected 4"}, [&] { decoder(longer); });
 }
 
 TEST_F(GgufConfig, yarn_keeps_its_original_context) {
@@ -188,6 +189,54 @@ TEST_F(GgufConfig, yarn_keeps_its_original_context) {
   EXPECT_EQ(rope.factor, 4.0);
   EXPECT_EQ(rope.original_max_position, 128);
   EXPECT_NEAR(rope.attention_factor, 0.1 * std::log(4.0) + 1.0, 1e-12);
+}
+
+TEST_F(GgufConfig, a_factor_without_a_type_is_linear_scaling) {
+  GgufWriter writer = small_file("llama");
+  writer.number("llama.rope.scaling.factor", 4.0f).number("llama.rope.scale_linear", 2.0f);
+  const RopeConfig rope = decoder(writer).ropes[0];
+  EXPECT_EQ(rope.scaling, RopeScaling::linear);
+  EXPECT_EQ(rope.factor, 4.0);
+  GgufWriter old = small_file("llama");
+  old.number("llama.rope.scale_linear", 2.0f);
+  EXPECT_EQ(decoder(old).ropes[0].factor, 2.0);
+  GgufWriter none = small_file("llama");
+  none.string("llama.rope.scaling.type", "none").number("llama.rope.scaling.factor", 4.0f);
+  EXPECT_EQ(decoder(none).ropes[0], RopeConfig{});
+  GgufWriter absent = small_file("llama");
+  absent.number("llama.rope.scaling.factor", 0.0f);
+  EXPECT_EQ(decoder(absent).ropes[0], RopeConfig{});
+}
+
+// llama.cpp: (0.1 ln(factor) + 1) / (0.1 m ln(factor) + 1) * attn_factor.
+TEST_F(GgufConfig, factors_of_angles_are_those_of_llama_cpp) {
+  const auto yarn = [&](std::string_view key, float value) {
+    GgufWriter writer = small_file("qwen2");
+    writer.string("qwen2.rope.scaling.type", "yarn").number("qwen2.rope.scaling.factor", 4.0f);
+    writer.number("qwen2.rope.scaling." + std::string(key), value);
+    return writer;
+  };
+  const double own = 0.1 * std::log(4.0) + 1.0;
+  EXPECT_NEAR(decoder(yarn("attn_factor", 1.5f)).ropes[0].attention_factor, 1.5 * own, 1e-12);
+  EXPECT_NEAR(decoder(yarn("yarn_log_multiplier", 0.5f)).ropes[0].attention_factor,
+              own / (0.05 * std::log(4.0) + 1.0), 1e-12);
+  EXPECT_NEAR(decoder(yarn("yarn_ext_factor", 1.0f)).ropes[0].attention_factor, own, 1e-12);
+  EXPECT_NEAR(decoder(yarn("yarn_ext_factor", -1.0f)).ropes[0].attention_factor, own, 1e-12);
+  EXPECT_EQ(decoder(yarn("yarn_ext_factor", 0.0f)).ropes[0].scaling, RopeScaling::linear);
+  expect_refused(ErrorCode::unsupported, {"qwen2.rope.scaling.yarn_ext_factor", "0.5"},
+                 yarn("yarn_ext_factor", 0.5f));
+  expect_refused(ErrorCode::unsupported, {"qwen2.rope.scaling.yarn_attn_factor", "1.25"},
+                 yarn("yarn_attn_factor", 1.25f));
+
+  GgufWriter linear = small_file("llama");
+  linear.number("llama.rope.scaling.factor", 2.0f).number("llama.rope.scaling.attn_factor", 1.5f);
+  const RopeConfig rope = decoder(linear).ropes[0];
+  EXPECT_EQ(rope.frequency_divisors, (std::vector<float>{2.0f, 2.0f, 2.0f, 2.0f}));
+  EXPECT_EQ(rope.attention_factor, 1.5);
+}
+
+TEST_F(GgufConfig, no_window_of_a_mistral_is_none) {
+  EXPECT_EQ(windows_of(decoder(small_file("mistral"))), std::vector<int64_t>(6, 0));
 }
 
 TEST_F(GgufConfig, part_of_a_head_may_be_rotated) {

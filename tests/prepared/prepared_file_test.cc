@@ -278,7 +278,7 @@ TEST_F(PreparedFileTest, believes_no_table) {
   };
   expect_refused_as(R"("n":40)", R"("n":-1)", "can't be");
   expect_refused_as(R"("n":64)", R"("n":96)", "is beyond its end");
-  expect_refused_as(R"("n":64)", R"("n":32)", "is longer than its table says");
+  expect_refused_as(R"("n":64)", R"("n":32)", "is longer than its table requires");
   expect_refused_as(R"("k":5000)", R"("k":6.5)", "k");
   expect_refused_as(R"("k":5000)", R"("k":9e99)", "k");
   expect_refused_as(R"("group_size":32)", R"("group_size":0)", "can't be");
