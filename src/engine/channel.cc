@@ -22,12 +22,11 @@ void Channel::notify() {
   }
 }
 
-bool Channel::wait(std::vector<TokenEvent>& out) {
+void Channel::wait(std::vector<TokenEvent>& out) {
   out.clear();
   std::unique_lock lock(mutex_);
-  came_.wait(lock, [this] { return ended_ || !events_.empty(); });
+  came_.wait(lock, [this] { return !events_.empty(); });
   std::swap(out, events_);
-  return !out.empty();
 }
 
 bool Channel::poll(std::vector<TokenEvent>& out) {
@@ -35,12 +34,6 @@ bool Channel::poll(std::vector<TokenEvent>& out) {
   const std::lock_guard lock(mutex_);
   std::swap(out, events_);
   return !out.empty();
-}
-
-void Channel::end() {
-  const std::lock_guard lock(mutex_);
-  ended_ = true;
-  came_.notify_all();
 }
 
 }  // namespace paceline

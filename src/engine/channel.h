@@ -22,21 +22,16 @@ class Channel {
   void push(TokenEvent&& event);
   void notify();
 
-  // Moves all that has come into `out` (cleared first), waiting for at least one event or the
-  // channel's end; false when it ended and nothing is left.
-  bool wait(std::vector<TokenEvent>& out);
-  // Likewise without waiting; false when there is nothing.
+  // Moves all events into `out` (cleared first); waits for at least one.
+  void wait(std::vector<TokenEvent>& out);
+  // The same without waiting; false when there is none.
   bool poll(std::vector<TokenEvent>& out);
-
-  // Nothing more will come.
-  void end();
 
  private:
   const std::function<void()> listener_;
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<TokenEvent> events_;
-  bool ended_ = false;
 };
 
 }  // namespace paceline

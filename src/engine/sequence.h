@@ -72,7 +72,6 @@ struct Sequence {
   SequenceBlocks blocks;
   std::vector<Hash128> hashes;  // of full blocks, as far as they are needed
   PrefixHit hit;                // of the last search
-  bool announces_prefix = false;
 
   SamplingOptions sampling;  // the request's, with this choice's seed and, at first, without ends
   bool keeps_history;        // penalties or the mask want it

@@ -21,8 +21,6 @@ class StepBudget {
   // time of such a step is to be measured first.
   int64_t rows_beside(int64_t num_decodes) const;
 
-  double decode_seconds() const { return decode_seconds_; }
-
  private:
   double slowdown_;
   int64_t max_rows_;

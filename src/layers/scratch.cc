@@ -1,7 +1,5 @@
 #include "layers/scratch.h"
 
-#include <algorithm>
-
 #include "kernels/backend.h"
 
 namespace paceline {
@@ -39,7 +37,6 @@ Tensor Scratch::take(DType dtype, Extents shape) {
   PL_CHECK(used_ + bytes <= buffer_.size_bytes(), "scratch arena too small for this batch");
   Tensor tensor(static_cast<char*>(buffer_.get()) + used_, dtype, shape);
   used_ += bytes;
-  high_water_ = std::max(high_water_, used_);
   return tensor;
 }
 

@@ -20,8 +20,6 @@ class Scratch {
   // The same of [rows, width] whose rows are row_stride(width) elements apart.
   Tensor take_rows(int64_t rows, int64_t width);
 
-  size_t high_water_bytes() const { return high_water_; }
-
   // Everything taken since its construction is given back at its end.
   class Frame {
    public:
@@ -38,7 +36,6 @@ class Scratch {
  private:
   Buffer buffer_;
   size_t used_ = 0;
-  size_t high_water_ = 0;
 };
 
 // An odd number of cache lines: rows a power of two apart would share a few sets of every cache.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -101,26 +100,6 @@ Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
   }
   s.raw_row.scan(row.logits);
   return with_logprobs(s.raw_row, *row.log_sum_exp, sample.id, options);
-}
-
-Distribution Sampler::distribution(std::span<const float> logits, const SamplingOptions& options,
-                                   const TokenHistory& history) {
-  Distribution distribution;
-  distribution.status = scan_adjusted(logits, options, history);
-  if (distribution.status != SampleStatus::ok) return distribution;
-  Scratch& s = *scratch_;
-  if (options.temperature == 0.0f) {
-    distribution.tokens.push_back({s.row.argmax(), kWeightOne});
-    return distribution;
-  }
-  if (!truncate(s.row, options, s.block_sums, s.candidates))
-    s.candidates.collect(s.row, -std::numeric_limits<float>::max());
-  s.candidates.weigh(Weigher(s.row.max(), options.temperature));
-  for (size_t i = 0; i < s.candidates.ids().size(); ++i) {
-    if (s.candidates.weights()[i] > 0)
-      distribution.tokens.push_back({s.candidates.ids()[i], s.candidates.weights()[i]});
-  }
-  return distribution;
 }
 
 Sample Sampler::score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs) {

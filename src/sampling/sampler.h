@@ -17,16 +17,6 @@ namespace paceline {
 class BlockedRow;
 class Memory;
 
-struct TokenWeight {
-  int32_t id = 0;
-  uint64_t weight = 0;  // proportional to the probability
-};
-
-struct Distribution {
-  SampleStatus status = SampleStatus::ok;
-  std::vector<TokenWeight> tokens = {};  // by ascending id, weights above 0
-};
-
 // A row of the model's logits.
 struct LogitsRow {
   std::span<const float> logits;          // [vocab_size]
@@ -47,11 +37,6 @@ class Sampler {
   // logprob and top_logprobs stay unset.
   Sample draw(const LogitsRow& row, const SamplingOptions& options, const TokenHistory& history,
               int64_t position);
-
-  // What draw() draws from: the tokens that penalties, bias and truncation leave, with their
-  // weights.
-  Distribution distribution(std::span<const float> logits, const SamplingOptions& options,
-                            const TokenHistory& history);
 
   // The log-probability of `id` (-inf for a token of probability 0) and the top entries of a raw
   // row, as used for prompts; the row has its log_sum_exp.

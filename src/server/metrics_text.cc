@@ -85,6 +85,11 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   out.gauge("num_requests_waiting_limit", "The most requests that wait.", limits.max_queued);
   out.counter("num_preemptions_total", "Sequences that gave up their blocks and resumed.",
               snapshot.preemptions);
+  out.counter("late_cancellations_total", "Cancellations of requests that had already ended.",
+              snapshot.late_cancellations);
+  out.counter("dropped_prefix_holds_total",
+              "Held prefixes released early because the cache ran out of blocks.",
+              snapshot.dropped_holds);
   out.gauge("engine_step_age_seconds", "Since the last step ended; 0 without work.",
             context.step_age());
   out.counter("engine_steps_total", "Steps of the engine.", snapshot.num_steps);

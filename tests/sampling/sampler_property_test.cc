@@ -111,7 +111,7 @@ TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
     if (expected.margin < kDecided) continue;
 
     Sampler s = sampler(c.logits.size());
-    const Distribution found = s.distribution(c.logits, c.options, c.history);
+    const Distribution found = distribution(c.logits, c.options, c.history);
     ASSERT_EQ(found.status, SampleStatus::ok) << "seed " << seed;
     ASSERT_EQ(found.tokens.size(), expected.kept.size()) << "seed " << seed;
     for (size_t i = 0; i < found.tokens.size(); ++i) {
