@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/backend.h"
+
 namespace paceline {
 
 ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv,

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/operands.h"
 
 namespace paceline {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/operands.h"
 
 namespace paceline {
 

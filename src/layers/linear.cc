@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "kernels/backend.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 namespace {

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "kernels/backend.h"
 
 namespace paceline {
 namespace {

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
 #include "layers/scratch.h"
 
 namespace paceline {
+
+class Backend;
 
 // The scalings of transformers' modeling_rope_utils that change frequencies at load.
 enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn, by_frequency };

@@ -3,6 +3,9 @@
 #include <array>
 #include <memory>
 
+#include "kernels/backend.h"
+#include "layers/load_context.h"
+
 namespace paceline {
 namespace {
 

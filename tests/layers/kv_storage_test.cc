@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "tensor/memory.h"
 
 namespace paceline {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/random.h"
+#include "layers/load_context.h"
 #include "models/family.h"
 
 namespace paceline::testing {
