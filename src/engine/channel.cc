@@ -5,7 +5,7 @@
 namespace paceline {
 
 Channel::Channel(std::function<void()> listener) : listener_(std::move(listener)) {
-  constexpr size_t kUsual = 16;  // so that a reader who keeps up costs no allocation
+  constexpr size_t kUsual = 16;  // events of a reader that keeps up: no allocation for them
   events_.reserve(kUsual);
 }
 

@@ -1,4 +1,4 @@
-// Channel brings events from the engine's thread to those who asked.
+// Channel carries events from the engine's thread to the submitter of a request.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@ namespace paceline {
 // Any number of requests may share one. All members may be called from any thread.
 class Channel {
  public:
-  // `listener`, if there is one, is called by notify() on the engine's thread in place of waking
-  // who waits: for a reader that has a loop of its own and polls. It must not block.
+  // notify() calls `listener`, if there is one, on the engine's thread instead of waking a waiting
+  // reader: for a reader with a loop of its own that polls. It must not block.
   explicit Channel(std::function<void()> listener = nullptr);
 
-  // Adds an event; who waits learns of it at the next notify().
+  // Adds an event; the next notify() wakes the reader.
   void push(TokenEvent&& event);
   void notify();
 

@@ -1,4 +1,4 @@
-// What a step's result means: prefixes found, tokens drawn, sequences that end.
+// EngineCore after the runner: publishes blocks, scores, draws, forks and ends sequences.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void EngineCore::commit() {
   for (const BatchSlice& slice : builder_.slices()) commit_slice(slice, finite_rows);
   commit_rows();
   commit_columns();
-  // A request that only wanted its prompt computed is done with it.
+  // A request without tokens to draw ends with its prompt.
   for (const BatchSlice& slice : builder_.slices()) {
     Sequence& sequence = *slice.sequence;
     if (sequence.finished || sequence.num_computed < sequence.num_wanted()) continue;
@@ -35,7 +35,7 @@ void EngineCore::commit() {
   }
 }
 
-// Keys and values of a row that isn't finite would spoil whoever finds them.
+// Fails a sequence with a row that isn't finite before its blocks are published.
 void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows) {
   Sequence& sequence = *slice.sequence;
   const auto rows =
@@ -54,7 +54,7 @@ void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> 
     cache_.publish(sequence.blocks, sequence.hashes, sequence.tokens, sequence.num_computed,
                    prefix.write == PrefixUse::Write::keep);
   }
-  cache_.pass(sequence.blocks, sequence.num_computed);
+  cache_.release_outside_window(sequence.blocks, sequence.num_computed);
 }
 
 void EngineCore::commit_rows() {
@@ -94,7 +94,7 @@ void EngineCore::score(const BatchOutput& output, const LogitsRow& row) {
   sequence.next_scored = position + 1;
 }
 
-// Rows of which some columns are wanted, those of one call together.
+// Rows that need some columns only; neighbours with the same columns share a product.
 void EngineCore::commit_columns() {
   const auto outputs = builder_.outputs();
   auto begin = static_cast<size_t>(builder_.num_whole_outputs());
@@ -131,8 +131,8 @@ void EngineCore::commit_last_row(Sequence& sequence, const LogitsRow& row) {
   for (size_t i = first_forked; i < forked_.size(); ++i) draw(*forked_[i], row);
 }
 
-// The other choices take the prompt's blocks and its last row; without a free place they wait, and
-// find the prompt in the cache.
+// The other choices share the prompt's blocks and its last row. Those beyond max_num_seqs wait, and
+// find the prompt in the prefix cache.
 void EngineCore::fork_choices(Sequence& sequence) {
   auto num_running = static_cast<int64_t>(running_.size() + admitted_.size() + forked_.size());
   const int32_t num_choices = sequence.num_unforked;
@@ -183,7 +183,7 @@ void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   }
   stats.decode_seconds = seconds_between(sequence.first_token, now);
   if (stats.output_tokens == request.min_tokens) sequence.allow_ends();
-  record_.tokens.push_back({.id = sequence.arrival_id, .count = sample.id});
+  record_.tokens.push_back({.id = sequence.arrival_id, .token = sample.id});
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
     retire(sequence, {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
     return;

@@ -63,7 +63,7 @@ class EngineCore {
   void apply();
   void preempt(size_t index);
   void admit(const PlannedAdmission& admission);
-  bool give_up_a_hold();
+  bool drop_oldest_hold();
   void fail_what_cannot_fit();
 
   void build_batch();

@@ -1,4 +1,4 @@
-// Runner computes a batch; the engine decides what is in it. A scripted one needs no weights.
+// Runner computes the batch that the engine has built. Tests have one without weights.
 #pragma once
 
 #include <cstdint>

@@ -64,8 +64,8 @@ class Backend {
   void embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                  const Tensor& out);
 
-  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16. Quantised weights say
-  // what x is rounded to (ActivationType).
+  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16, and to the
+  // ActivationType of quantised weights.
   //                                     x [rows, k], w [n, k], bias [n] or nullptr, out [rows, n]
   void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
 
@@ -174,9 +174,9 @@ Isa choose_isa();
 // The sets this machine can run, the baseline first.
 std::span<const Isa> available_isas();
 
-// About what a CPU backend comes to keep of its own for products of up to `rows` rows: inputs of
+// About the scratch that a CPU backend allocates for products of up to `rows` rows: inputs of
 // `widest` elements and those of the last product of a feed-forward network, as bfloat16, and the
-// columns that each thread has in hand.
+// inner columns of each thread.
 size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int num_threads);
 
 // `threads` and `memory` must outlive the backend; scratch comes from `memory`.

@@ -16,8 +16,8 @@ namespace paceline {
 // Consecutive K values that lie beside each other for one column: pairs for bfloat16 (vdpbf16ps).
 constexpr int64_t interleave_of(DType dtype) { return dtype == DType::bf16 ? 2 : 1; }
 
-// From one panel of so many bytes to the next. Several panels stream at once: a multiple of a page
-// apart they would share cache sets and memory banks, so those stand 17 cache lines further.
+// The distance between panels of `used_bytes`. Several panels stream at once: a multiple of a page
+// apart they would share cache sets and memory banks, so 17 cache lines are added there.
 constexpr int64_t panel_stride(int64_t used_bytes) {
   constexpr int64_t kPage = 4096, kGap = 17 * 64;
   return used_bytes % kPage == 0 ? used_bytes + kGap : used_bytes;
@@ -53,8 +53,7 @@ struct PackedMatrix {
   }
 };
 
-// Neighbouring columns of a product with a packed matrix: one of the projections that were packed
-// as one.
+// Neighbouring columns of a packed matrix: one of the projections that were packed together.
 struct PackedColumns {
   const PackedMatrix* matrix = nullptr;
   int64_t first = 0;

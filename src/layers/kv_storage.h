@@ -1,4 +1,4 @@
-// KvStorage owns the keys and values of every layer; which slot belongs to whom is kv/'s business.
+// KvStorage owns the keys and values of every layer; kv/ assigns their blocks to sequences.
 #pragma once
 
 #include <cstdint>

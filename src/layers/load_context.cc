@@ -10,7 +10,7 @@ namespace paceline {
 std::optional<PackedMatrix> prepared_matrix(const LoadContext& context, std::string_view name,
                                             int64_t k) {
   if (context.prepared == nullptr) return std::nullopt;
-  // Without a type of activations nothing was left quantised.
+  // Without `activations` the file has no quantised matrix.
   return context.prepared->matrix(name, k, context.activations.value_or(ActivationType::int8));
 }
 

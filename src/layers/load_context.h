@@ -1,5 +1,4 @@
-// LoadContext is what a layer needs to take its weights from a checkpoint, or as they were
-// prepared.
+// LoadContext is what a layer loads its weights with, from a checkpoint or a prepared file.
 #pragma once
 
 #include <memory>
@@ -19,13 +18,12 @@ struct LoadContext {
   WeightReader& weights;
   Backend& backend;    // packs the weights, in its memory
   DType weight_dtype;  // what plain matrices are packed as
-  // What products with quantised matrices round their inputs to; without one those matrices are
-  // made plain as they are read.
+  // The type of inputs of products with quantised matrices; without one, quantised matrices are
+  // dequantised as they are read.
   std::optional<ActivationType> activations;
-  // Where not null, weights are taken from there as they are, and no tensor of the checkpoint is
-  // read.
+  // When not null, weights come from here, packed already, and the checkpoint isn't read.
   const PreparedFile* prepared = nullptr;
-  // Where not null, gets every weight that is made.
+  // When not null, collects every weight that is packed.
   PreparedWeights* made = nullptr;
 };
 

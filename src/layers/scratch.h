@@ -1,4 +1,4 @@
-// Scratch is the arena that a forward's activations live in: sized once, bumped, rewound.
+// Scratch is the arena of a forward's activations: allocated once, taken from like a stack.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Scratch {
   // The same of [rows, width] whose rows are row_stride(width) elements apart.
   Tensor take_rows(int64_t rows, int64_t width);
 
-  // Everything taken since its construction is given back at its end.
+  // Its destructor returns everything taken since its construction.
   class Frame {
    public:
     explicit Frame(Scratch& scratch) : scratch_(scratch), mark_(scratch.used_) {}
@@ -38,7 +38,7 @@ class Scratch {
   size_t used_ = 0;
 };
 
-// An odd number of cache lines: rows a power of two apart would share a few sets of every cache.
+// An odd number of cache lines, so that rows of a power of two don't share a few cache sets.
 int64_t row_stride(int64_t width);
 
 // The same as take_rows(), of its own.

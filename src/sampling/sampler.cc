@@ -69,7 +69,7 @@ SampleStatus Sampler::scan_adjusted(std::span<const float> logits, const Samplin
   }
   const SampleStatus status = status_of(s.row);
   const bool is_masked = status == SampleStatus::nothing_to_draw && s.row.max() < 0;
-  // The model's own row may be at fault.
+  // When the model's own row has no finite logit, the mask isn't the reason.
   if (is_masked &&
       std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
     return SampleStatus::all_forbidden;

@@ -154,7 +154,7 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
   batch.groups.resize(static_cast<size_t>(cache_->num_groups()));
   for (const Slice& slice : slices) {
     const auto count = static_cast<int64_t>(slice.tokens.size());
-    cache_->pass(*slice.blocks, slice.first_position);
+    cache_->release_outside_window(*slice.blocks, slice.first_position);
     const auto failure =
         cache_->append(*slice.blocks, slice.first_position + count - slice.blocks->length());
     PL_CHECK(!failure, "test model out of blocks");

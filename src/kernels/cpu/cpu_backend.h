@@ -55,7 +55,7 @@ class CpuBackend final : public Backend {
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
   void do_argmax(const Tensor& x, std::span<int32_t> out) override;
 
-  // body(row) over rows of so many elements each, in pieces worth a thread's while.
+  // body(row) for all rows, split over the threads in pieces of at least kPieceElements elements.
   template <class Body>
   void for_each_row(int64_t rows, int64_t row_elements, Body&& body) {
     const int64_t grain = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, row_elements));
@@ -74,7 +74,7 @@ class CpuBackend final : public Backend {
   }
   static int64_t num_row_blocks(int64_t width) { return (width + kRowBlock - 1) / kRowBlock; }
 
-  // The inputs of a product in the form that its weights want, in `scratch`.
+  // The inputs of a product in the form that its weights need, in `scratch`.
   const std::byte* prepare_rows(const CpuProduct& product, const Tensor& x, GrowingBuffer& scratch);
   // out = prepared inputs * w^T + bias
   void multiply(const CpuProduct& product, const PackedMatrix& w, const std::byte* inputs,
@@ -85,7 +85,7 @@ class CpuBackend final : public Backend {
 
   void plan_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
                       const AttentionParams& params, const Tensor& out);
-  // What the planned tasks need, summed; of scratch the most that one needs.
+  // The needs of the planned tasks, summed; for scratch the largest.
   struct AttentionNeed {
     int64_t scratch = 0;   // floats
     int64_t partials = 0;  // floats
@@ -93,10 +93,10 @@ class CpuBackend final : public Backend {
     int64_t work = 0;  // multiply-adds
   };
   void attend_by_tiles(DType dtype, const AttentionNeed& need);
-  // For fewer tiles than keep the threads busy: their chunks are shared out, then combined.
+  // For few tiles: threads take chunks, whose partial results are combined at the end.
   void attend_by_chunks(DType dtype, const AttentionNeed& need);
 
-  // Less than this isn't worth waking another thread for.
+  // With fewer elements, waking another thread takes longer than the work.
   static constexpr int64_t kPieceElements = 16384;
 
   const KernelTable& kernels_;
@@ -104,7 +104,7 @@ class CpuBackend final : public Backend {
   Memory& memory_;
   std::string name_;
   GrowingBuffer input_rows_;
-  GrowingBuffer up_rows_;     // of a feed-forward network whose gate and up want other inputs
+  GrowingBuffer up_rows_;     // when gate and up of a feed-forward network need different forms
   GrowingBuffer inner_rows_;  // of its last product
   GrowingBuffer row_partials_;
   GrowingBuffer row_totals_;
