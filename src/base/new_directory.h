@@ -1,12 +1,12 @@
-// NewDirectory is a directory that stands under its name only once it is whole.
+// NewDirectory is a directory that appears under its name only when complete.
 #pragma once
 
 #include <filesystem>
 
 namespace paceline {
 
-// Filled under a temporary name beside the final one; destroyed without commit() it is removed with
-// all that is in it.
+// It is filled under a temporary name beside the final one. Destroyed without commit(), it is
+// removed with its content.
 class NewDirectory {
  public:
   // Throws Error invalid when there is something under `path` already or none can be made there.
@@ -15,9 +15,9 @@ class NewDirectory {
   NewDirectory(const NewDirectory&) = delete;
   NewDirectory& operator=(const NewDirectory&) = delete;
 
-  // Where its files are to be written.
+  // Write its files here.
   const std::filesystem::path& filling_path() const { return temporary_; }
-  // Throws Error invalid when something has taken the name since.
+  // Throws Error invalid when the name was taken meanwhile.
   void commit();
 
  private:

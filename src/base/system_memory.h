@@ -1,5 +1,5 @@
-// What memory this process may use: the machine's, or less where a control group (a container, a
-// systemd unit) sets a limit.
+// The memory that this process may use: the machine's, or a control group's limit (a container, a
+// systemd unit).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace paceline {
 // been used for a while (inactive_file), as MemAvailable does for the machine.
 struct SystemMemory {
   int64_t total = 0;  // of the machine, or the lowest limit of the groups
-  int64_t free = 0;   // what can still be taken without swapping or being killed
+  int64_t free = 0;   // can be allocated without swapping or being killed
 
   bool operator==(const SystemMemory&) const = default;
 };
