@@ -50,7 +50,8 @@ std::span<const float> ModelRunner::column_logits(int64_t first, int64_t count,
     gathered_ = backend_.gather_columns(decoder_.head(), columns);
     gathered_ids_.assign(columns.begin(), columns.end());
   }
-  const Tensor out(logits_.view.raw(), DType::f32, {count, static_cast<int64_t>(columns.size())});
+  const int64_t width = std::ssize(columns);
+  const Tensor out = logits_.view.as_strided({count, width}, {width, 1});
   decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_, out);
   return backend_.read(out, read_logits_);
 }

@@ -53,7 +53,7 @@ void* map_pages(size_t capacity) {
   return block;
 }
 
-class SystemMemory final : public MemorySource {
+class SystemSource final : public MemorySource {
  public:
   void* take(size_t capacity) override {
     if (capacity >= kHugePage) return map_pages(capacity);
@@ -71,8 +71,8 @@ class SystemMemory final : public MemorySource {
   void clear(void* block, size_t capacity) override { std::memset(block, 0, capacity); }
 };
 
-SystemMemory& system_source() {
-  static SystemMemory source;
+SystemSource& system_source() {
+  static SystemSource source;
   return source;
 }
 
