@@ -32,7 +32,7 @@ struct PoolSnapshot {
   int64_t num_blocks = 0;
   int64_t block_size = 0;
   int64_t window = 0;  // 0: none
-  // The pool in runs of blocks with one holder: an arrival id or one of the above, and the length.
+  // Runs of consecutive blocks: their holder (a sequence, or one of the above) and their number.
   std::vector<std::pair<int64_t, int64_t>> runs;
 };
 
