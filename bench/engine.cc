@@ -8,7 +8,8 @@
 
 #include "engine/channel.h"
 #include "engine/engine.h"
-#include "kernels/backend.h"
+#include "engine/runner.h"
+#include "kv/kv_cache.h"
 #include "sched/plan_step.h"
 
 namespace paceline {
@@ -26,11 +27,13 @@ class IdleRunner : public Runner {
     finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
   }
   std::span<const uint8_t> finite_rows() const override { return finite_; }
-  Tensor logits(int64_t, int64_t count) override {
+  std::span<const float> logits(int64_t, int64_t count) override {
     rows_.resize(static_cast<size_t>(count * kVocabSize), 0.0f);
-    return Tensor(rows_.data(), DType::f32, {count, kVocabSize});
+    return rows_;
   }
-  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t>) override {
+  float log_sum_exp(int64_t) override { return 0.0f; }
+  std::span<const float> column_logits(int64_t first, int64_t count,
+                                       std::span<const int32_t>) override {
     return logits(first, count);
   }
 
@@ -69,12 +72,11 @@ void whole_step(benchmark::State& state) {
   const int64_t count = state.range(0);
   Memory memory;
   ThreadPool threads(1);
-  const auto backend = make_reference_backend();
   IdleRunner runner;
   constexpr int64_t kContext = 1 << 16;
   const std::vector<CacheGroup> groups = {{.num_blocks = count * 4096}};
   KvCache cache(kBlockSize, groups);
-  Engine engine(runner, *backend, memory, cache,
+  Engine engine(runner, memory, cache,
                 {.max_model_len = kContext, .max_batched_tokens = 512, .max_num_seqs = 256}, {});
   const auto channel = std::make_shared<Channel>();
   for (int64_t i = 0; i < count; ++i) {

@@ -6,7 +6,7 @@ function(paceline_read_layers file)
   file(STRINGS "${file}" lines)
   set(modules "")
   foreach(line IN LISTS lines)
-    string(REGEX REPLACE "#.*" "" line "${line}")
+    string(REGEX REPLACE "#.*|\\(.*\\)" "" line "${line}")  # what comes along is linked where it is named
     string(STRIP "${line}" line)
     if(NOT line)
       continue()

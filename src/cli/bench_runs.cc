@@ -159,7 +159,7 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   constexpr int64_t kSteps = 8;  // without the prompt, for the comparison
   EngineLimits limits = model_.engine->limits();
   limits.max_step_slowdown = max_step_slowdown_;
-  Engine engine(*model_.runner, *model_.backend, model_.memory, *model_.cache, limits, {});
+  Engine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
   BenchDriver driver(engine, stop_);
   const double alone = prefill(run).seconds;
   const int64_t stream_prompt = context_of(run) - run.prompt_tokens;

@@ -9,6 +9,7 @@
 #include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "engine/model_runner.h"
+#include "kernels/backend.h"
 #include "load/cache_sizing.h"
 #include "load/loaded_model.h"
 #include "load/model_source.h"

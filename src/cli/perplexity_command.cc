@@ -28,10 +28,12 @@ class RecordingRunner : public Runner {
 
   int64_t vocab_size() const override { return runner_.vocab_size(); }
   void run(const Batch& batch) override { runner_.run(batch); }
-  Tensor logits(int64_t first, int64_t count) override;
+  std::span<const float> logits(int64_t first, int64_t count) override;
+  float log_sum_exp(int64_t row) override { return runner_.log_sum_exp(row); }
   std::span<const uint8_t> finite_rows() const override { return runner_.finite_rows(); }
   int64_t max_logits_rows() const override { return runner_.max_logits_rows(); }
-  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override {
+  std::span<const float> column_logits(int64_t first, int64_t count,
+                                       std::span<const int32_t> columns) override {
     return runner_.column_logits(first, count, columns);
   }
 
@@ -72,12 +74,9 @@ RecordingRunner::RecordingRunner(Runner& runner, const std::string& path)
   }
 }
 
-Tensor RecordingRunner::logits(int64_t first, int64_t count) {
-  Tensor logits = runner_.logits(first, count);
-  for (int64_t i = 0; i < count; ++i) {
-    std::fwrite(logits.row<float>(i), sizeof(float), static_cast<size_t>(vocab_size()),
-                file_.get());
-  }
+std::span<const float> RecordingRunner::logits(int64_t first, int64_t count) {
+  const std::span<const float> logits = runner_.logits(first, count);
+  std::fwrite(logits.data(), sizeof(float), logits.size(), file_.get());
   return logits;
 }
 
@@ -90,8 +89,7 @@ void RecordingRunner::finish() {
 LogitsDump::LogitsDump(const LoadOptions& options, const std::string& path)
     : model_(load_model(options)),
       recorder_(*model_->runner, path),
-      engine_(recorder_, *model_->backend, model_->memory, *model_->cache, model_->engine->limits(),
-              {}) {}
+      engine_(recorder_, model_->memory, *model_->cache, model_->engine->limits(), {}) {}
 
 double LogitsDump::score(const std::vector<TokenId>& window) {
   double sum = 0;

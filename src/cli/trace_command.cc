@@ -34,7 +34,7 @@ class DrawnTokens : public StepObserver {
   void on_submitted(const Sequence&, int64_t) override {}
   void on_cancelled(RequestId, int64_t) override {}
   void on_step(const StepRecord& record) override {
-    for (const auto& token : record.tokens) ids.push_back(static_cast<TokenId>(token.count));
+    for (const auto& token : record.tokens) ids.push_back(token.token);
   }
   std::vector<TokenId> ids;
 };

@@ -3,7 +3,7 @@
 namespace paceline {
 namespace {
 
-// Nothing of its last row is wanted but some columns.
+// Whether it needs some columns of its last row and nothing else.
 bool wants_columns_only(const GenerateRequest& request) {
   return !request.columns.empty() && request.max_tokens == 0 && !request.want_row;
 }

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// A row whose state leaves the decoder, and what it is wanted for.
+// A row whose state leaves the decoder, and its use.
 struct BatchOutput {
   Sequence* sequence = nullptr;
   int64_t position = 0;
@@ -30,8 +30,8 @@ class BatchBuilder {
   void clear();
   // The next `count` uncomputed tokens of the sequence, whose slots are reserved.
   void add(Sequence& sequence, int64_t count);
-  // Copies of blocks, then the outputs: whole rows first, then those of which only some columns are
-  // wanted.
+  // Adds the copies of blocks, then the outputs: whole rows first, then those that need some
+  // columns only.
   void finish();
 
   const Batch& batch() const { return batch_; }

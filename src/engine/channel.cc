@@ -5,7 +5,7 @@
 namespace paceline {
 
 Channel::Channel(std::function<void()> listener) : listener_(std::move(listener)) {
-  constexpr size_t kUsual = 16;  // so that a reader who keeps up costs no allocation
+  constexpr size_t kUsual = 16;  // events of a reader that keeps up: no allocation for them
   events_.reserve(kUsual);
 }
 
@@ -22,12 +22,11 @@ void Channel::notify() {
   }
 }
 
-bool Channel::wait(std::vector<TokenEvent>& out) {
+void Channel::wait(std::vector<TokenEvent>& out) {
   out.clear();
   std::unique_lock lock(mutex_);
-  came_.wait(lock, [this] { return ended_ || !events_.empty(); });
+  came_.wait(lock, [this] { return !events_.empty(); });
   std::swap(out, events_);
-  return !out.empty();
 }
 
 bool Channel::poll(std::vector<TokenEvent>& out) {
@@ -35,12 +34,6 @@ bool Channel::poll(std::vector<TokenEvent>& out) {
   const std::lock_guard lock(mutex_);
   std::swap(out, events_);
   return !out.empty();
-}
-
-void Channel::end() {
-  const std::lock_guard lock(mutex_);
-  ended_ = true;
-  came_.notify_all();
 }
 
 }  // namespace paceline

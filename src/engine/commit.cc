@@ -1,4 +1,4 @@
-// What a step's result means: prefixes found, tokens drawn, sequences that end.
+// EngineCore after the runner: publishes blocks, scores, draws, forks and ends sequences.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void EngineCore::commit() {
   for (const BatchSlice& slice : builder_.slices()) commit_slice(slice, finite_rows);
   commit_rows();
   commit_columns();
-  // A request that only wanted its prompt computed is done with it.
+  // A request without tokens to draw ends with its prompt.
   for (const BatchSlice& slice : builder_.slices()) {
     Sequence& sequence = *slice.sequence;
     if (sequence.finished || sequence.num_computed < sequence.num_wanted()) continue;
@@ -35,7 +35,7 @@ void EngineCore::commit() {
   }
 }
 
-// Keys and values of a row that isn't finite would spoil whoever finds them.
+// Fails a sequence with a row that isn't finite before its blocks are published.
 void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows) {
   Sequence& sequence = *slice.sequence;
   const auto rows =
@@ -54,7 +54,7 @@ void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> 
     cache_.publish(sequence.blocks, sequence.hashes, sequence.tokens, sequence.num_computed,
                    prefix.write == PrefixUse::Write::keep);
   }
-  cache_.pass(sequence.blocks, sequence.num_computed);
+  cache_.release_outside_window(sequence.blocks, sequence.num_computed);
 }
 
 void EngineCore::commit_rows() {
@@ -62,19 +62,24 @@ void EngineCore::commit_rows() {
   for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
     const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
     const auto began = EngineClock::now();
-    const Tensor logits = runner_.logits(begin, count);
+    const std::span<const float> logits = runner_.logits(begin, count);
     record_.forward_seconds += seconds_between(began, EngineClock::now());
     for (int64_t i = 0; i < count; ++i) {
       const BatchOutput& output = builder_.outputs()[static_cast<size_t>(begin + i)];
       if (output.sequence->finished) continue;  // it failed
-      const std::span<const float> row(logits.row<float>(i), static_cast<size_t>(vocab_size()));
-      if (output.sequence->is_scored(output.position + 1)) score(output, row);
+      const auto width = static_cast<size_t>(vocab_size());
+      LogitsRow row{.logits = logits.subspan(static_cast<size_t>(i) * width, width)};
+      const bool is_scored = output.sequence->is_scored(output.position + 1);
+      if (is_scored || output.sequence->request().want_logprobs) {
+        row.log_sum_exp = runner_.log_sum_exp(i);
+      }
+      if (is_scored) score(output, row);
       if (output.is_last && !output.sequence->finished) commit_last_row(*output.sequence, row);
     }
   }
 }
 
-void EngineCore::score(const BatchOutput& output, std::span<const float> row) {
+void EngineCore::score(const BatchOutput& output, const LogitsRow& row) {
   Sequence& sequence = *output.sequence;
   const int64_t position = output.position + 1;
   Sample sample = sampler_.score(row, sequence.tokens[static_cast<size_t>(position)],
@@ -89,7 +94,7 @@ void EngineCore::score(const BatchOutput& output, std::span<const float> row) {
   sequence.next_scored = position + 1;
 }
 
-// Rows of which some columns are wanted, those of one call together.
+// Rows that need some columns only; neighbours with the same columns share a product.
 void EngineCore::commit_columns() {
   const auto outputs = builder_.outputs();
   auto begin = static_cast<size_t>(builder_.num_whole_outputs());
@@ -100,23 +105,23 @@ void EngineCore::commit_columns() {
            outputs[end].sequence->request().columns == columns) {
       ++end;
     }
-    const Tensor logits = runner_.column_logits(static_cast<int64_t>(begin),
-                                                static_cast<int64_t>(end - begin), columns);
+    const auto logits = runner_.column_logits(static_cast<int64_t>(begin),
+                                              static_cast<int64_t>(end - begin), columns);
     for (size_t i = begin; i < end; ++i) {
       if (outputs[i].sequence->finished) continue;
-      const auto* row = logits.row<float>(static_cast<int64_t>(i - begin));
-      outputs[i].sequence->prompt_outputs->column_logits.assign(row, row + columns.size());
+      const auto row = logits.subspan((i - begin) * columns.size(), columns.size());
+      outputs[i].sequence->prompt_outputs->column_logits.assign(row.begin(), row.end());
     }
     begin = end;
   }
 }
 
-void EngineCore::commit_last_row(Sequence& sequence, std::span<const float> row) {
+void EngineCore::commit_last_row(Sequence& sequence, const LogitsRow& row) {
   if (sequence.num_output() == 0 && sequence.prompt_outputs) {
     const GenerateRequest& request = sequence.request();
-    if (request.want_row) sequence.prompt_outputs->row.assign(row.begin(), row.end());
+    if (request.want_row) sequence.prompt_outputs->row.assign(row.logits.begin(), row.logits.end());
     for (const TokenId column : request.columns) {
-      sequence.prompt_outputs->column_logits.push_back(row[static_cast<size_t>(column)]);
+      sequence.prompt_outputs->column_logits.push_back(row.logits[static_cast<size_t>(column)]);
     }
   }
   if (sequence.request().max_tokens == 0) return;
@@ -126,8 +131,8 @@ void EngineCore::commit_last_row(Sequence& sequence, std::span<const float> row)
   for (size_t i = first_forked; i < forked_.size(); ++i) draw(*forked_[i], row);
 }
 
-// The other choices take the prompt's blocks and its last row; without a free place they wait, and
-// find the prompt in the cache.
+// The other choices share the prompt's blocks and its last row. Those beyond max_num_seqs wait, and
+// find the prompt in the prefix cache.
 void EngineCore::fork_choices(Sequence& sequence) {
   auto num_running = static_cast<int64_t>(running_.size() + admitted_.size() + forked_.size());
   const int32_t num_choices = sequence.num_unforked;
@@ -150,10 +155,9 @@ void EngineCore::fork_choices(Sequence& sequence) {
   }
 }
 
-void EngineCore::draw(Sequence& sequence, std::span<const float> row) {
+void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   const GenerateRequest& request = sequence.request();
-  Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens(),
-                                request.want_logprobs);
+  Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens());
   if (sample.status == SampleStatus::all_forbidden) {
     fail(sequence, ErrorCode::invalid,
          fmt::format("position {}: no token is left that logit_bias, allowed_token_ids, bad_words "
@@ -179,7 +183,7 @@ void EngineCore::draw(Sequence& sequence, std::span<const float> row) {
   }
   stats.decode_seconds = seconds_between(sequence.first_token, now);
   if (stats.output_tokens == request.min_tokens) sequence.allow_ends();
-  record_.tokens.push_back({.id = sequence.arrival_id, .count = sample.id});
+  record_.tokens.push_back({.id = sequence.arrival_id, .token = sample.id});
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
     retire(sequence, {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
     return;

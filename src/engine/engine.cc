@@ -4,9 +4,9 @@
 
 namespace paceline {
 
-Engine::Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
-               EngineLimits limits, TokenTexts token_texts)
-    : core_(std::make_unique<EngineCore>(*this, runner, backend, memory, cache, limits,
+Engine::Engine(Runner& runner, Memory& memory, KvCache& cache, EngineLimits limits,
+               TokenTexts token_texts)
+    : core_(std::make_unique<EngineCore>(*this, runner, memory, cache, limits,
                                          std::move(token_texts))) {}
 
 Engine::~Engine() = default;

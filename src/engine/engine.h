@@ -17,7 +17,6 @@
 
 namespace paceline {
 
-class Backend;
 class Channel;
 class EngineCore;
 class KvCache;
@@ -49,7 +48,7 @@ using EngineInspection = std::function<void(const Engine&)>;
 // step(). Everything referred to must outlive it.
 class Engine {
  public:
-  Engine(Runner& runner, Backend& backend, Memory& memory, KvCache& cache, EngineLimits limits,
+  Engine(Runner& runner, Memory& memory, KvCache& cache, EngineLimits limits,
          TokenTexts token_texts);
   ~Engine();
 

@@ -12,20 +12,20 @@ namespace {
 int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
   constexpr int64_t kPools = 4, kUnbounded = std::numeric_limits<int64_t>::max();
   if (limits.max_queued_tokens > 0) return limits.max_queued_tokens;
-  const int64_t capacity = cache.capacity_tokens(1);  // of nothing but windows: unbounded
+  const int64_t capacity = cache.capacity_tokens(1);  // unbounded when all groups are windowed
   return capacity > kUnbounded / kPools ? kUnbounded : kPools * capacity;
 }
 
 }  // namespace
 
-EngineCore::EngineCore(const Engine& engine, Runner& runner, Backend& backend, Memory& memory,
-                       KvCache& cache, EngineLimits limits, TokenTexts token_texts)
+EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvCache& cache,
+                       EngineLimits limits, TokenTexts token_texts)
     : engine_(engine),
       runner_(runner),
       cache_(cache),
       limits_(limits),
       token_texts_(std::move(token_texts)),
-      sampler_(backend, memory, runner.vocab_size()),
+      sampler_(memory, runner.vocab_size()),
       queue_(limits.max_queued, most_queued_tokens(limits, cache)),
       view_(cache),
       builder_(cache),
@@ -43,16 +43,16 @@ bool EngineCore::step() {
   take_in();  // new requests and cancellations
   for (const EngineInspection& look : mail_.inspections) look(engine_);
   decide();       // changes nothing
-  apply();        // the only place where blocks change hands
+  apply();        // preempts, admits, reserves
   build_batch();  // flat arrays
-  compute();      // the only place that runs the model; commits what it found
-  publish();      // the events go to their readers
+  compute();      // runs the model and commits the results
+  publish();      // sends the events
   return !running_.empty() || !waiting_.empty();
 }
 
-// What goes wrong here ends the sequences of this step and no others.
+// An error of the runner or of the commit ends the sequences of this step and no others.
 void EngineCore::compute() {
-  if (plan_.empty()) return;  // nobody is here, or blocks must first be given up
+  if (plan_.empty()) return;  // no sequence is left, or none has blocks yet
   try {
     const auto begin = EngineClock::now();
     runner_.run(builder_.batch());
@@ -83,10 +83,10 @@ void EngineCore::decide() {
   record_.plan_seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
 }
 
-// The only place where blocks change hands, but for what a finished sequence leaves.
+// The only place that acquires blocks; finished sequences release theirs in end().
 void EngineCore::apply() {
   admitted_.clear();
-  if (plan_.starved && !give_up_a_hold()) fail_what_cannot_fit();
+  if (plan_.starved && !drop_oldest_hold()) fail_what_cannot_fit();
   const size_t num_running = running_.size();
   for (const PlannedAdmission& admission : plan_.admitted) admit(admission);
   std::erase(waiting_, nullptr);
@@ -102,7 +102,7 @@ void EngineCore::apply() {
   }
 }
 
-// Its blocks go back, what was published stays findable; it keeps its arrival id and its draws.
+// Releases its blocks, of which published ones stay findable; it keeps its arrival id and tokens.
 void EngineCore::preempt(size_t index) {
   Sequence& sequence = *running_[index];
   sequence.blocks.clear();
@@ -124,7 +124,7 @@ void EngineCore::admit(const PlannedAdmission& admission) {
     sequence.started = record_.begin;
     sequence.stats.cached_tokens = admission.prefix_length;
   }
-  record_.admitted.push_back({.id = sequence.arrival_id, .count = admission.prefix_length});
+  record_.admitted.push_back({.id = sequence.arrival_id, .cached_tokens = admission.prefix_length});
   admitted_.push_back(std::move(waiting));
   queue_.remove(sequence.num_queued, sequence.prompt_length);
 }
@@ -142,16 +142,16 @@ void EngineCore::build_batch() {
   record_.num_rows = builder_.batch().num_rows();
 }
 
-// The oldest prefix that somebody asked to keep, when blocks are short for everybody else.
-bool EngineCore::give_up_a_hold() {
+// Releases the oldest held prefix when blocks run out; false when there is none.
+bool EngineCore::drop_oldest_hold() {
   if (holds_.empty()) return false;
   holds_.erase(holds_.begin());
   ++counters_.dropped_holds;
   return true;
 }
 
-// Submission refuses what could never fit, so this is for the unforeseen: one fails, the rest go
-// on.
+// Fails one sequence so that the others go on. submit() refuses requests that could never fit, so
+// this is a last resort.
 void EngineCore::fail_what_cannot_fit() {
   auto& queue = running_.empty() ? waiting_ : running_;
   if (queue.empty() || queue.front() == nullptr) return;
@@ -200,7 +200,7 @@ void EngineCore::record_step() {
   record_.clear();
 }
 
-// What ended without a step of its own stands in the next one's record.
+// Sequences that ended between steps are in the next step's record.
 void EngineCore::show_record() {
   record_.num_waiting = static_cast<int64_t>(waiting_.size());
   for (int g = 0; g < cache_.num_groups(); ++g) {

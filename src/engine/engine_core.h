@@ -24,7 +24,7 @@ namespace paceline {
 // intake.cc (requests come and go), commit.cc (results).
 class EngineCore {
  public:
-  EngineCore(const Engine& engine, Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
+  EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvCache& cache,
              EngineLimits limits, TokenTexts token_texts);
   ~EngineCore();
 
@@ -63,7 +63,7 @@ class EngineCore {
   void apply();
   void preempt(size_t index);
   void admit(const PlannedAdmission& admission);
-  bool give_up_a_hold();
+  bool drop_oldest_hold();
   void fail_what_cannot_fit();
 
   void build_batch();
@@ -74,10 +74,10 @@ class EngineCore {
   void commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows);
   void commit_rows();
   void commit_columns();
-  void score(const BatchOutput& output, std::span<const float> row);
-  void commit_last_row(Sequence& sequence, std::span<const float> row);
+  void score(const BatchOutput& output, const LogitsRow& row);
+  void commit_last_row(Sequence& sequence, const LogitsRow& row);
   void fork_choices(Sequence& sequence);
-  void draw(Sequence& sequence, std::span<const float> row);
+  void draw(Sequence& sequence, const LogitsRow& row);
   void accept(Sequence& sequence, TokenEvent& event);
 
   void retire(Sequence& sequence, const Finish& finish);

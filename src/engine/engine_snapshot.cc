@@ -76,6 +76,8 @@ PoolSnapshot pool_snapshot(const Engine& engine, int group) {
 EngineSnapshot snapshot_of(const Engine& engine) {
   EngineSnapshot snapshot{.num_steps = engine.counters().steps,
                           .preemptions = engine.counters().preemptions,
+                          .late_cancellations = engine.counters().late_cancellations,
+                          .dropped_holds = engine.counters().dropped_holds,
                           .sequences = {},
                           .pools = {}};
   for (const auto& sequence : engine.running()) {

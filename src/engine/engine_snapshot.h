@@ -39,6 +39,8 @@ struct PoolSnapshot {
 struct EngineSnapshot {
   int64_t num_steps = 0;
   int64_t preemptions = 0;
+  int64_t late_cancellations = 0;
+  int64_t dropped_holds = 0;
   std::vector<SequenceSnapshot> sequences;  // the running ones first
   std::vector<PoolSnapshot> pools;
 };

@@ -24,7 +24,7 @@ EngineThread::~EngineThread() {
   stopping_.store(true);
   engine_.wake();
   thread_.join();
-  engine_.end_all();  // after a failure there may be some
+  engine_.end_all();  // a failed step leaves sequences
 }
 
 void EngineThread::run() {
@@ -38,9 +38,9 @@ void EngineThread::run() {
 }
 
 void EngineThread::step_until_stopped() {
-  constexpr std::chrono::milliseconds kForEver = std::chrono::hours(1);
+  constexpr std::chrono::milliseconds kForever = std::chrono::hours(1);
   while (!stopping_.load()) {
-    engine_.wait_for_mail(kForEver);
+    engine_.wait_for_mail(kForever);
     if (stopping_.load()) break;
     if (window_.timeout.count() > 0 && window_.num_requests > 1) {
       engine_.wait_for_mail(window_.timeout, static_cast<size_t>(window_.num_requests));

@@ -1,4 +1,4 @@
-// EngineThread steps an engine as long as there is work, and sleeps when there is none.
+// EngineThread steps an engine while there is work, and sleeps otherwise.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// What an idle engine waits for before its first step: so many requests, or so long.
+// An idle engine collects requests before its first step: until it has num_requests, or timeout.
 struct AdmissionWindow {
   std::chrono::milliseconds timeout{0};
   int64_t num_requests = 1;
@@ -21,8 +21,8 @@ struct AdmissionWindow {
 class EngineThread {
  public:
   // The engine must outlive it; from here on this thread alone steps it.
-  // `on_failure` is called on this thread with what a step threw outside any request, which is the
-  // engine's end; without it that ends the process.
+  // A step that throws outside any request stops the engine: `on_failure` is called on this thread
+  // with the message, or without it the process ends.
   EngineThread(Engine& engine, AdmissionWindow window,
                std::function<void(const std::string& message)> on_failure = nullptr);
   // Ends what still runs, as cancelled.

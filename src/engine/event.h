@@ -1,4 +1,4 @@
-// What the engine answers: token ids out, one event per sequence and step.
+// The engine's output: token ids, one event per sequence and step.
 #pragma once
 
 #include <chrono>
@@ -46,7 +46,7 @@ struct ScoredToken {
   std::vector<TokenLogprob> top_logprobs;
 };
 
-// What a request asked of its prompt.
+// The results that a request asked for about its prompt.
 struct PromptOutputs {
   std::vector<ScoredToken> scored;  // positions [score_from, prompt length)
   std::vector<float> column_logits;

@@ -1,4 +1,4 @@
-// The engine's door: requests in, cancellations, and how a sequence leaves.
+// EngineCore at its edges: submissions, cancellations, and the end of sequences.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// Alone in the pool it would still run out.
+// Refuses a request that runs out of blocks even alone in the cache.
 void check_fits(const GenerateRequest& request, const KvCache& cache) {
   const int64_t capacity = cache.capacity_tokens(1);
   const auto prompt = static_cast<int64_t>(request.prompt.size());
@@ -56,7 +56,7 @@ void EngineCore::take_in() {
   end_cancelled();
 }
 
-// In the order (priority, arrival id): a preempted sequence stands before fresh ones of its class.
+// In the order (priority, arrival id): a preempted sequence comes before new ones of its class.
 void EngineCore::enqueue(SequencePtr sequence) {
   const auto before = [](const SequencePtr& a, const SequencePtr& b) {
     const int32_t first = a->request().priority, second = b->request().priority;
@@ -81,8 +81,8 @@ void EngineCore::cancel_request(RequestId id) {
   if (!found) ++counters_.late_cancellations;
 }
 
-// Those whose callers asked through their stop token, those just cancelled, and those that want
-// nothing computed.
+// Ends sequences with a requested stop token and those that need no row computed; removes them and
+// those cancelled by id.
 void EngineCore::end_cancelled() {
   for (auto* queue : {&running_, &waiting_}) {
     for (const SequencePtr& sequence : *queue) {
@@ -99,7 +99,7 @@ void EngineCore::end_cancelled() {
 }
 
 void EngineCore::end_all() {
-  // A step that threw may have left sequences on their way from one list to the other.
+  // A step that threw may have left sequences in these lists.
   for (auto* moving : {&admitted_, &forked_}) {
     for (SequencePtr& sequence : *moving) running_.push_back(std::move(sequence));
     moving->clear();
@@ -134,7 +134,7 @@ void EngineCore::fail(Sequence& sequence, ErrorCode code, std::string message) {
       {.reason = FinishReason::error, .stop_token = {}, .stop_string = {}});
 }
 
-// The one way out: blocks go back (or are held), the last event goes to the caller.
+// Every sequence ends here: releases or holds its blocks and posts its last event.
 void EngineCore::end(Sequence& sequence, TokenEvent&& event, const Finish& finish) {
   PL_CHECK(!sequence.finished, "a sequence ends once");
   sequence.finished = true;

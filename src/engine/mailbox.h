@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// What has come since the last look, in order of arrival.
+// The messages since the last take(), in order of arrival.
 struct Mail {
   std::vector<std::unique_ptr<Sequence>> submitted;  // the first choice of each request
   std::vector<RequestId> cancelled;
@@ -33,9 +33,10 @@ class Mailbox {
   void release(RequestId id);
   void inspect(EngineInspection look);
 
-  // Exchanges what has come for the cleared `mail`.
+  // Moves all messages into `mail`, cleared first.
   void take(Mail& mail);
-  // Until something comes or wake() is called, at most `timeout`; how many requests are there.
+  // Waits for `at_least` requests, another message or wake(), at most `timeout`. Returns the number
+  // of requests.
   size_t wait(std::chrono::milliseconds timeout, size_t at_least = 1);
   void wake();
 

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 
+#include "kernels/backend.h"
+
 namespace paceline {
 
-ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, Memory& memory, KvStorage kv,
+ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv,
                          RunnerLimits limits)
     : decoder_(decoder),
       backend_(backend),
-      memory_(memory),
       kv_(std::move(kv)),
       limits_(limits),
-      scratch_(memory, forward_scratch_bytes(decoder.config(), limits.max_rows)),
-      hidden_(allocate_rows(memory, limits.max_rows, decoder.config().hidden_size)),
-      logits_(allocate_tensor(memory, DType::f32,
+      scratch_(backend.memory(), forward_scratch_bytes(decoder.config(), limits.max_rows)),
+      hidden_(allocate_rows(backend.memory(), limits.max_rows, decoder.config().hidden_size)),
+      logits_(allocate_tensor(backend.memory(), DType::f32,
                               {limits.max_logits_rows, decoder.config().vocab_size})) {
   finite_rows_.reserve(static_cast<size_t>(limits.max_rows));
 }
@@ -22,29 +23,37 @@ void ModelRunner::run(const Batch& batch) {
   PL_CHECK(batch.num_rows() <= limits_.max_rows, "batch beyond the runner's rows");
   for (int64_t layer = 0; layer < decoder_.config().num_layers(); ++layer) {
     const GroupBatch& group = batch.groups[static_cast<size_t>(decoder_.cache_group(layer))];
-    for (const BlockMove& move : group.copies) kv_.copy_block(layer, move.from, move.to);
+    backend_.copy_blocks(kv_.layer(layer), group.copies);
   }
   finite_rows_.resize(static_cast<size_t>(batch.num_rows()));
   decoder_.forward(backend_, batch, kv_, scratch_, {.out = hidden_.view, .finite = finite_rows_});
 }
 
-Tensor ModelRunner::logits(int64_t first, int64_t count) {
+std::span<const float> ModelRunner::logits(int64_t first, int64_t count) {
   PL_CHECK(count <= limits_.max_logits_rows, "more logits rows than the runner keeps");
   const Tensor out = logits_.view.slice(0, 0, count);
   decoder_.logits(backend_, hidden_.view.slice(0, first, first + count), out);
-  return out;
+  return backend_.read(out, read_logits_);
 }
 
-Tensor ModelRunner::column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) {
+float ModelRunner::log_sum_exp(int64_t row) {
+  float sum = 0.0f;
+  backend_.log_sum_exp(logits_.view.slice(0, row, row + 1), std::span(&sum, 1));
+  return sum;
+}
+
+std::span<const float> ModelRunner::column_logits(int64_t first, int64_t count,
+                                                  std::span<const int32_t> columns) {
   PL_CHECK(count <= limits_.max_logits_rows, "more logits rows than the runner keeps");
   PL_CHECK(static_cast<int64_t>(columns.size()) <= vocab_size(), "more columns than tokens");
   if (!std::equal(columns.begin(), columns.end(), gathered_ids_.begin(), gathered_ids_.end())) {
-    gathered_ = gather_columns(decoder_.head(), columns, memory_);
+    gathered_ = backend_.gather_columns(decoder_.head(), columns);
     gathered_ids_.assign(columns.begin(), columns.end());
   }
-  const Tensor out(logits_.view.raw(), DType::f32, {count, static_cast<int64_t>(columns.size())});
+  const int64_t width = std::ssize(columns);
+  const Tensor out = logits_.view.as_strided({count, width}, {width, 1});
   decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_, out);
-  return out;
+  return backend_.read(out, read_logits_);
 }
 
 size_t runner_activation_bytes(const DecoderConfig& config, const RunnerLimits& limits) {

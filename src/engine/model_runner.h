@@ -19,25 +19,26 @@ struct RunnerLimits {
 class ModelRunner : public Runner {
  public:
   // Everything referred to must outlive it.
-  ModelRunner(const Decoder& decoder, Backend& backend, Memory& memory, KvStorage kv,
-              RunnerLimits limits);
+  ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv, RunnerLimits limits);
 
   int64_t vocab_size() const override { return decoder_.config().vocab_size; }
   void run(const Batch& batch) override;
   std::span<const uint8_t> finite_rows() const override { return finite_rows_; }
-  Tensor logits(int64_t first, int64_t count) override;
+  std::span<const float> logits(int64_t first, int64_t count) override;
   int64_t max_logits_rows() const override { return limits_.max_logits_rows; }
-  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override;
+  float log_sum_exp(int64_t row) override;
+  std::span<const float> column_logits(int64_t first, int64_t count,
+                                       std::span<const int32_t> columns) override;
 
  private:
   const Decoder& decoder_;
   Backend& backend_;
-  Memory& memory_;
   KvStorage kv_;
   RunnerLimits limits_;
   Scratch scratch_;
-  OwnedTensor hidden_;  // [max_rows, hidden]
-  OwnedTensor logits_;  // [max_logits_rows, vocab]
+  OwnedTensor hidden_;              // [max_rows, hidden]
+  OwnedTensor logits_;              // [max_logits_rows, vocab]
+  std::vector<float> read_logits_;  // a copy of them where the CPU can't read the backend's memory
   std::vector<uint8_t> finite_rows_;
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;

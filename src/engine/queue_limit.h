@@ -1,5 +1,4 @@
-// QueueLimit counts the sequences that wait and their prompts' tokens, and says when that is
-// enough.
+// QueueLimit bounds the number of waiting sequences and of their prompts' tokens.
 #pragma once
 
 #include <atomic>
@@ -13,8 +12,7 @@ class QueueLimit {
   QueueLimit(int64_t max_sequences, int64_t max_tokens)
       : max_sequences_(max_sequences), max_tokens_(max_tokens) {}
 
-  // False when there is no room; more choices or a longer prompt than all of it find room in an
-  // empty queue.
+  // False when there is no room. An empty queue takes a request of any size.
   bool try_add(int64_t num_sequences, int64_t num_tokens) {
     const int64_t others = num_sequences_.fetch_add(num_sequences, std::memory_order_relaxed);
     if (others > 0 && others + num_sequences > max_sequences_) {
@@ -26,7 +24,7 @@ class QueueLimit {
     remove(num_sequences, num_tokens);
     return false;
   }
-  // What is to wait whether there is room or not: it was here before.
+  // Without a check, for sequences that were admitted before.
   void add(int64_t num_sequences, int64_t num_tokens) {
     num_sequences_.fetch_add(num_sequences, std::memory_order_relaxed);
     num_tokens_.fetch_add(num_tokens, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// What the engine is asked for: token ids in.
+// GenerateRequest is the engine's input: token ids and settings.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct GenerateRequest {
   PrefixUse prefix;
   std::stop_token cancelled;  // takes effect within one step
 
-  // Does anything read the logits behind the prompt?
+  // Whether the logits of the prompt's last row are read.
   bool needs_last_row() const { return max_tokens > 0 || want_row || !columns.empty(); }
 };
 

@@ -12,7 +12,7 @@ class Engine;
 // All its events. Throws the request's Error when it failed, and Error cancelled when it was.
 std::vector<TokenEvent> run_alone(Engine& engine, GenerateRequest request);
 
-// Throws what an ending says, if it says that something went wrong.
+// Throws the ending's error, if it has one.
 void throw_if_failed(const Ending& ending);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Runner computes a batch; the engine decides what is in it. A scripted one needs no weights.
+// Runner computes the batch that the engine has built. Tests have one without weights.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,16 @@ class Runner {
   // was stored.
   virtual std::span<const uint8_t> finite_rows() const = 0;
 
-  // Logits of outputs [first, first + count) of the last run: [count, vocab]. `count` is at most
-  // max_logits_rows(). Valid until the next call.
-  virtual Tensor logits(int64_t first, int64_t count) = 0;
+  // Logits of outputs [first, first + count) of the last run, [count, vocab], in the CPU's memory.
+  // `count` is at most max_logits_rows(). Valid until the next call.
+  virtual std::span<const float> logits(int64_t first, int64_t count) = 0;
   virtual int64_t max_logits_rows() const = 0;
+  // log(sum(exp(row))) of a row of the last logits().
+  virtual float log_sum_exp(int64_t row) = 0;
 
   // Only the listed vocabulary columns, with the same bits: [count, columns].
-  virtual Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) = 0;
+  virtual std::span<const float> column_logits(int64_t first, int64_t count,
+                                               std::span<const int32_t> columns) = 0;
 };
 
 }  // namespace paceline

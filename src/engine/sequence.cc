@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr int64_t kOutputReserved = 1024;  // tokens; longer outputs grow their arrays
+constexpr int64_t kOutputReserved = 1024;  // tokens; longer outputs reallocate
 
 bool reads_history(const SamplingOptions& options) {
   return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||

@@ -1,4 +1,4 @@
-// Sequence is one choice of one request: its tokens, its blocks, and all that a draw depends on.
+// Sequence is one choice of one request: its tokens, its blocks and the state of its draws.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-// What all choices of a request share; immutable.
+// The immutable state that all choices of a request share.
 struct RequestState {
   RequestState(RequestId request_id, int64_t submitters_tag, GenerateRequest&& asked,
                std::shared_ptr<Channel> answers)
@@ -39,7 +39,7 @@ struct RequestState {
 };
 
 struct Sequence {
-  // Throws nothing that check_request would not have found.
+  // The request has passed check_request.
   Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvCache& cache);
 
   const GenerateRequest& request() const { return shared->request; }
@@ -53,7 +53,7 @@ struct Sequence {
   bool is_scored(int64_t position) const {
     return request().score_from.has_value() && position >= next_scored && position < prompt_length;
   }
-  // Ends may be drawn from now on: min_tokens are there.
+  // From now on end tokens may be drawn: min_tokens have been.
   void allow_ends() { sampling.logit_bias = request().sampling.logit_bias; }
   // Brings the chain of hashes up to the full blocks of the first `length` tokens.
   void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);
@@ -68,11 +68,10 @@ struct Sequence {
   int64_t num_computed = 0;  // whose keys and values are in the cache
   int64_t next_scored = 0;
   int32_t num_unforked = 0;  // further choices that begin when the prompt has been computed
-  int32_t num_queued = 0;    // sequences that it counts for while it waits: itself and those
+  int32_t num_queued = 0;    // choices that it counts for in the queue: itself and those
   SequenceBlocks blocks;
   std::vector<Hash128> hashes;  // of full blocks, as far as they are needed
   PrefixHit hit;                // of the last search
-  bool announces_prefix = false;
 
   SamplingOptions sampling;  // the request's, with this choice's seed and, at first, without ends
   bool keeps_history;        // penalties or the mask want it

@@ -17,11 +17,9 @@ class StepBudget {
   // After a step: `rows` in all, of which `num_decodes` were single rows of decoding sequences.
   void record(int64_t rows, int64_t num_decodes, double seconds);
 
-  // Rows that a step with so many decodes may have, decodes included; num_decodes itself when the
-  // time of such a step is to be measured first.
+  // The most rows of a step with `num_decodes` decodes, decodes included; num_decodes itself when a
+  // step without prefill must be timed first.
   int64_t rows_beside(int64_t num_decodes) const;
-
-  double decode_seconds() const { return decode_seconds_; }
 
  private:
   double slowdown_;

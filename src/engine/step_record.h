@@ -1,4 +1,4 @@
-// StepRecord is what one step did, for those who watch the engine: traces, statistics, tests.
+// StepRecord is what one step did, for traces, statistics and tests.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,17 @@ struct StepRecord {
     int64_t first = 0;
     int64_t count = 0;
   };
-  struct IdAndCount {
+  struct Admission {
+    int64_t id = 0;
+    int64_t cached_tokens = 0;  // taken from the prefix cache
+  };
+  struct Blocks {
     int64_t id = 0;
     int64_t count = 0;
+  };
+  struct DrawnToken {
+    int64_t id = 0;
+    TokenId token = 0;
   };
   struct IdAndReason {
     int64_t id = 0;
@@ -36,11 +44,11 @@ struct StepRecord {
   int64_t num_waiting = 0;
   std::vector<int64_t> free_blocks;    // per group, cached ones included
   std::vector<int64_t> cached_blocks;  // per group
-  std::vector<IdAndCount> admitted;    // tokens taken from the prefix cache
+  std::vector<Admission> admitted;
   std::vector<int64_t> preempted;
   std::vector<Slice> slices;
-  std::vector<IdAndCount> blocks;  // held in the first group
-  std::vector<IdAndCount> tokens;  // drawn
+  std::vector<Blocks> blocks;  // held in the first group
+  std::vector<DrawnToken> tokens;
   std::vector<IdAndReason> finished;
 
   void clear();

@@ -18,12 +18,12 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   waiting_views_.clear();
   coming_.clear();
   blocks_.clear();
-  blocks_.reserve(running.size() * num_groups);  // spans of it are lent below
+  blocks_.reserve(running.size() * num_groups);  // running_views_ has spans of it
   num_decodes_ = 0;
   for (const auto& sequence : running) add_running(*sequence);
   view_.step = step;
   choose_waiting(waiting, room, limits);
-  int64_t rows_left = limits.max_rows;  // looking further than a step can compute costs for nothing
+  int64_t rows_left = limits.max_rows;  // later ones can't be in this step
   for (const size_t index : waiting_) {
     if (rows_left <= 0) break;
     add_waiting(*waiting[index], prefix_cache);

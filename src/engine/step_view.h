@@ -1,4 +1,4 @@
-// StepView shows the engine's sequences and blocks to the policy, in buffers it reuses.
+// StepView is the policy's view of the engine's sequences and blocks, in buffers that are reused.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,7 @@ class StepView {
  public:
   explicit StepView(const KvCache& cache) : cache_(cache) {}
 
-  // Of the waiting sequences at most `room`, and no more than fill a step, whose prefixes are
-  // looked up.
+  // Looks up the prefixes of at most `room` waiting sequences, and of no more than fill a step.
   const SchedView& build(std::span<const std::unique_ptr<Sequence>> running,
                          std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
                          int64_t step, const SchedLimits& limits, bool prefix_cache);
@@ -32,7 +31,7 @@ class StepView {
   void choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
                       const SchedLimits& limits);
   void add_waiting(Sequence& sequence, bool prefix_cache);
-  // The hash of the first block that the sequence hasn't in the cache, if others could use it.
+  // The hash of the first full block that the sequence still has to compute, or nullptr.
   const Hash128* next_block(const Sequence& sequence, int64_t num_computed) const;
 
   const KvCache& cache_;

@@ -44,8 +44,7 @@ class StopMatcher {
   // Consumes bytes up to and including the first match. After a match nothing more is consumed.
   std::optional<StopMatch> push(std::string_view bytes);
 
-  // Bytes from the start of the stream that can't be part of a later match any more: what may be
-  // shown.
+  // The number of bytes from the start of the stream that no later match can include.
   int64_t releasable_bytes() const;
 
  private:

@@ -24,11 +24,12 @@ void write_numbers(JsonWriter& writer, std::string_view key, const Numbers& numb
   writer.end_array();
 }
 
-void write_counts(JsonWriter& writer, std::string_view key,
-                  const std::vector<StepRecord::IdAndCount>& counts) {
+// Pairs of an id and a number.
+template <class Pairs>
+void write_pairs(JsonWriter& writer, std::string_view key, const Pairs& pairs) {
   writer.key(key).begin_array();
-  for (const auto& [id, count] : counts) {
-    writer.begin_array().integer(id).integer(count).end_array();
+  for (const auto& [id, number] : pairs) {
+    writer.begin_array().integer(id).integer(number).end_array();
   }
   writer.end_array();
 }
@@ -149,15 +150,15 @@ void TraceWriter::on_step(const StepRecord& record) {
   writer.member("rows", record.num_rows).member("waiting", record.num_waiting);
   write_numbers(writer, "free", record.free_blocks);
   write_numbers(writer, "cached", record.cached_blocks);
-  write_counts(writer, "admitted", record.admitted);
+  write_pairs(writer, "admitted", record.admitted);
   write_numbers(writer, "preempted", record.preempted);
   writer.key("slices").begin_array();
   for (const StepRecord::Slice& slice : record.slices) {
     writer.begin_array().integer(slice.id).integer(slice.first).integer(slice.count).end_array();
   }
   writer.end_array();
-  write_counts(writer, "blocks", record.blocks);
-  write_counts(writer, "tokens", record.tokens);
+  write_pairs(writer, "blocks", record.blocks);
+  write_pairs(writer, "tokens", record.tokens);
   writer.key("finished").begin_array();
   for (const StepRecord::IdAndReason& one : record.finished) {
     writer.begin_array().integer(one.id).string(finish_reason_name(one.reason)).end_array();

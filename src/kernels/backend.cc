@@ -56,11 +56,114 @@ void check_columns(ShapeCheck& check, std::string_view owner, const PackedColumn
   PL_CHECK(columns.first >= 0 && columns.first + columns.count <= columns.matrix->n,
            fmt::format("gated_mlp: {} is columns [{}, +{}) of {}", owner, columns.first,
                        columns.count, columns.matrix->n));
+  PL_CHECK(
+      !columns.bias || (columns.bias->rank() == 1 && columns.bias->dtype() == DType::f32 &&
+                        columns.bias->size(0) == columns.matrix->n),
+      fmt::format("gated_mlp: {} has a bias that isn't float32 [{}]", owner, columns.matrix->n));
   check.dimension(owner, n, columns.count);
   check.dimension(owner, k, columns.matrix->k);
 }
 
+// parts [n, k] of any float dtype.
+void check_plain_parts(std::span<const Tensor> parts) {
+  PL_CHECK(!parts.empty(), "pack_matrix: no parts");
+  const int64_t k = parts[0].size(-1);
+  int64_t n = 0;
+  for (const Tensor& part : parts) {
+    PL_CHECK(part.rank() == 2 && part.size(1) == k && is_float(part.dtype()),
+             fmt::format("pack_matrix: a part is {} {}, expected [n, {}]", dtype_name(part.dtype()),
+                         to_string(part.shape()), k));
+    PL_CHECK(k <= 1 || part.stride(1) == 1, "pack_matrix: rows must be contiguous");
+    n += part.size(0);
+  }
+  PL_CHECK(n > 0 && k > 0, fmt::format("pack_matrix: an empty matrix [{}, {}]", n, k));
+}
+
+void check_grouped_parts(std::span<const GroupedRows* const> parts) {
+  PL_CHECK(!parts.empty(), "pack_groups: no parts");
+  const Grouping grouping = parts[0]->grouping();
+  const int64_t size = grouping.group_size, k = parts[0]->row_length();
+  PL_CHECK(can_pack_codes(grouping.bits, size) &&
+               (size == 16 || size == 32 || size == 64 || size == 128) && k > 0 &&
+               grouping.groups_per_factor > 0 && kSegmentLength % grouping.factor_length() == 0 &&
+               k % grouping.factor_length() == 0,
+           fmt::format("pack_groups: {} bits in {} groups of {} in rows of {}", grouping.bits,
+                       grouping.groups_per_factor, size, k));
+  for (const GroupedRows* const part : parts) {
+    PL_CHECK(part->grouping() == grouping && part->row_length() == k && part->num_rows() > 0,
+             "pack_groups: parts of different groupings or lengths");
+  }
+}
+
+void check_floats(std::string_view op, const Tensor& tensor) {
+  PL_CHECK(tensor.dtype() == DType::f32 && tensor.is_contiguous(),
+           fmt::format("{}: {} {}, expected contiguous float32", op, dtype_name(tensor.dtype()),
+                       to_string(tensor.shape())));
+}
+
 }  // namespace
+
+std::span<const float> Backend::read(const Tensor& x, std::vector<float>& staging) {
+  check_floats("read", x);
+  return x.empty() ? std::span<const float>() : do_read(x, staging);
+}
+
+void Backend::write(std::span<const float> elements, const Tensor& out) {
+  check_floats("write", out);
+  PL_CHECK(std::ssize(elements) == out.num_elements(),
+           fmt::format("write: {} elements to {}", elements.size(), to_string(out.shape())));
+  if (!out.empty()) do_write(elements, out);
+}
+
+PackedMatrix Backend::pack_matrix(std::span<const Tensor> parts, DType dtype) {
+  PL_CHECK(is_float(dtype), "pack_matrix: plain weights are floats");
+  check_plain_parts(parts);
+  return do_pack_matrix(parts, dtype);
+}
+
+PackedMatrix Backend::pack_groups(std::span<const GroupedRows* const> parts,
+                                  ActivationType activations) {
+  check_grouped_parts(parts);
+  return do_pack_groups(parts, activations);
+}
+
+PackedMatrix Backend::gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns) {
+  PL_CHECK(!columns.empty(), "gather_columns: no columns");
+  for (const int32_t column : columns) {
+    PL_CHECK(column >= 0 && column < matrix.n,
+             fmt::format("gather_columns: column {} of {}", column, matrix.n));
+  }
+  return do_gather_columns(matrix, columns);
+}
+
+void Backend::gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) {
+  ShapeCheck check("gather_rows");
+  check.tensor("x", x, {"any", "width"});
+  check.dimension("rows", "rows", std::ssize(rows));
+  check.tensor("out", out, {"rows", "width"});
+  for (const int32_t row : rows) {
+    PL_CHECK(row >= 0 && row < x.size(0), fmt::format("gather_rows: row {} of {}", row, x.size(0)));
+  }
+  if (!out.empty()) do_gather_rows(x, rows, out);
+}
+
+void Backend::finite_rows(const Tensor& x, std::span<uint8_t> out) {
+  ShapeCheck check("finite_rows");
+  check.tensor("x", x, {"rows", "width"});
+  check.dimension("out", "rows", std::ssize(out));
+  if (!out.empty()) do_finite_rows(x, out);
+}
+
+void Backend::copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
+  ShapeCheck check("copy_blocks");
+  check_store(check, store);
+  const int64_t num_blocks = check.size("blocks");
+  for (const BlockMove& move : moves) {
+    PL_CHECK(move.from >= 0 && move.from < num_blocks && move.to >= 0 && move.to < num_blocks,
+             fmt::format("copy_blocks: block {} to {} of {}", move.from, move.to, num_blocks));
+  }
+  if (!moves.empty()) do_copy_blocks(store, moves);
+}
 
 void Backend::embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                         const Tensor& out) {
@@ -204,10 +307,10 @@ void Backend::softmax(const Tensor& x, const Tensor& out) {
   if (!out.empty()) do_softmax(x, out);
 }
 
-void Backend::log_sum_exp(const Tensor& x, const Tensor& out) {
+void Backend::log_sum_exp(const Tensor& x, std::span<float> out) {
   ShapeCheck check("log_sum_exp");
   check.tensor("x", x, {"rows", "width"});
-  check.tensor("out", out, {"rows"});
+  check.dimension("out", "rows", std::ssize(out));
   PL_CHECK(check.size("width") > 0, "log_sum_exp: rows are not empty");
   if (!out.empty()) do_log_sum_exp(x, out);
 }

@@ -6,50 +6,17 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
-#include "kernels/packed_matrix.h"
+#include "kernels/operands.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
 
-enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
-
-// The stored keys and values of one layer. Keys lie transposed inside a block so that neighbouring
-// positions are neighbouring lanes.
-struct KvStore {
-  Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16, bfloat16, int8
-  Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]
-  // Of int8 codes alone: an element is its code times the scale of its token and kv head.
-  Tensor key_scales{};    // [num_blocks, kv_heads, block_size]
-  Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
-  int64_t block_size() const { return keys.size(3); }
-  bool has_scales() const { return keys.dtype() == DType::i8; }
-};
-
-// Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
-// first_position on. Position p lives in slot p % block_size of block block_table[p / block_size].
-// Entries of blocks that lie wholly before the window of the first row are never looked at.
-struct AttentionSlice {
-  int64_t first_row = 0;
-  int64_t num_rows = 0;
-  int64_t first_position = 0;
-  std::span<const int32_t> block_table;
-};
-
-struct AttentionParams {
-  float scale = 1.0f;     // multiplies q.k
-  float soft_cap = 0.0f;  // > 0: scores become cap * tanh(score / cap)
-  int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
-};
-
-// A feed-forward network: down(activation(gate(x)) * up(x)).
-struct GatedMlpWeights {
-  Activation activation = Activation::silu;
-  PackedColumns gate{};  // [width, k]
-  PackedColumns up{};    // [width, k]
-  PackedColumns down{};  // [n, width], a whole matrix
-};
-
+// Activations, logits, keys and values, packed matrices and vectors of weights live in memory() and
+// are read and written by these operations alone: the CPU need not be able to. Spans, and tensors
+// of checkpoints, are the CPU's memory.
+//
 // Shapes are checked by name in the front door; a mismatch is a bug of the program. Inputs have a
 // contiguous last dimension and any strides before it; `out` may be the input where a line says
 // "in place". Activations and outputs are float32. Every output element is a fixed sequence of
@@ -62,14 +29,43 @@ class Backend {
 
   // E.g. "cpu/avx512bf16"; part of the system fingerprint.
   virtual std::string_view name() const = 0;
+  // What its tensors are allocated from.
+  virtual Memory& memory() = 0;
+
+  // The elements of x where the CPU can read them: x's own, or a copy in `staging`. Valid until
+  // either is written.                    x contiguous float32 of any shape
+  std::span<const float> read(const Tensor& x, std::vector<float>& staging);
+
+  // out = elements.                       out contiguous float32 of any shape
+  void write(std::span<const float> elements, const Tensor& out);
+
+  // `parts` below one another as one matrix of sum(Ni) outputs, converted to `dtype`.
+  //                                       parts [Ni, k] of any float dtype, rows contiguous
+  PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype);
+
+  // The same of quantised parts.          parts [Ni, k], all of one grouping
+  PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations);
+
+  // The listed columns as a matrix of their own; products with it have the same bits.
+  //                                       columns in [0, matrix.n)
+  PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns);
+
+  // out[i] = x[rows[i]].                  x [any, width], out [rows, width], no part of x
+  void gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out);
+
+  // out[r] = 1 when every element of x[r] is finite, else 0.    x [rows, width], out [rows]
+  void finite_rows(const Tensor& x, std::span<uint8_t> out);
+
+  // Copies the keys and values of whole blocks, with their scales, in this order.
+  void copy_blocks(const KvStore& store, std::span<const BlockMove> moves);
 
   // out[r] = row ids[r] of table * scale.         table [vocab, hidden], ids [rows], out [rows,
   // hidden]
   void embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                  const Tensor& out);
 
-  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16. Quantised weights say
-  // what x is rounded to (ActivationType).
+  // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16, and to the
+  // ActivationType of quantised weights.
   //                                     x [rows, k], w [n, k], bias [n] or nullptr, out [rows, n]
   void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
 
@@ -123,13 +119,24 @@ class Backend {
   void softmax(const Tensor& x, const Tensor& out);
 
   // out[r] = log(sum(exp(x[r]))).         x [rows, width], out [rows]
-  void log_sum_exp(const Tensor& x, const Tensor& out);
+  void log_sum_exp(const Tensor& x, std::span<float> out);
 
   // out[r] = the lowest index of the largest element, or -1 when the row holds a NaN.
   //                                       x [rows, width], out [rows]
   void argmax(const Tensor& x, std::span<int32_t> out);
 
  private:
+  virtual std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) = 0;
+  virtual void do_write(std::span<const float> elements, const Tensor& out) = 0;
+  virtual PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) = 0;
+  virtual PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                                      ActivationType activations) = 0;
+  virtual PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                         std::span<const int32_t> columns) = 0;
+  virtual void do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
+                              const Tensor& out) = 0;
+  virtual void do_finite_rows(const Tensor& x, std::span<uint8_t> out) = 0;
+  virtual void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) = 0;
   virtual void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                             const Tensor& out) = 0;
   virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -151,7 +158,7 @@ class Backend {
   virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
   virtual void do_softmax(const Tensor& x, const Tensor& out) = 0;
-  virtual void do_log_sum_exp(const Tensor& x, const Tensor& out) = 0;
+  virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
   virtual void do_argmax(const Tensor& x, std::span<int32_t> out) = 0;
 };
 
@@ -167,9 +174,9 @@ Isa choose_isa();
 // The sets this machine can run, the baseline first.
 std::span<const Isa> available_isas();
 
-// About what a CPU backend comes to keep of its own for products of up to `rows` rows: inputs of
+// About the scratch that a CPU backend allocates for products of up to `rows` rows: inputs of
 // `widest` elements and those of the last product of a feed-forward network, as bfloat16, and the
-// columns that each thread has in hand.
+// inner columns of each thread.
 size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int num_threads);
 
 // `threads` and `memory` must outlive the backend; scratch comes from `memory`.

@@ -172,27 +172,10 @@ std::pair<const GroupedRows*, int64_t> find_row(std::span<const GroupedRows* con
   check_failed("find_row", __FILE__, __LINE__, "row beyond the parts");
 }
 
-void check_parts(std::span<const GroupedRows* const> parts) {
-  PL_CHECK(!parts.empty(), "pack_groups: no parts");
-  const Grouping grouping = parts[0]->grouping();
-  const int64_t size = grouping.group_size, k = parts[0]->row_length();
-  PL_CHECK(can_pack_codes(grouping.bits, size) &&
-               (size == 16 || size == 32 || size == 64 || size == 128) && k > 0 &&
-               grouping.groups_per_factor > 0 && kSegmentLength % grouping.factor_length() == 0 &&
-               k % grouping.factor_length() == 0,
-           fmt::format("pack_groups: {} bits in {} groups of {} in rows of {}", grouping.bits,
-                       grouping.groups_per_factor, size, k));
-  for (const GroupedRows* const part : parts) {
-    PL_CHECK(part->grouping() == grouping && part->row_length() == k && part->num_rows() > 0,
-             "pack_groups: parts of different groupings or lengths");
-  }
-}
-
 }  // namespace
 
 PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations,
                          Memory& memory, ThreadPool& threads) {
-  check_parts(parts);
   int64_t n = 0;
   for (const GroupedRows* const part : parts) n += part->num_rows();
   PackedMatrix matrix =

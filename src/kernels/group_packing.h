@@ -1,4 +1,4 @@
-// Packing and unpacking of quantised matrices; what packed_matrix.h asks for.
+// Packing and unpacking of quantised matrices, for packed_matrix.cc and the reference.
 #pragma once
 
 #include <cstdint>

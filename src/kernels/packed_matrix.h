@@ -16,8 +16,8 @@ namespace paceline {
 // Consecutive K values that lie beside each other for one column: pairs for bfloat16 (vdpbf16ps).
 constexpr int64_t interleave_of(DType dtype) { return dtype == DType::bf16 ? 2 : 1; }
 
-// From one panel of so many bytes to the next. Several panels stream at once: a multiple of a page
-// apart they would share cache sets and memory banks, so those stand 17 cache lines further.
+// The distance between panels of `used_bytes`. Several panels stream at once: a multiple of a page
+// apart they would share cache sets and memory banks, so 17 cache lines are added there.
 constexpr int64_t panel_stride(int64_t used_bytes) {
   constexpr int64_t kPage = 4096, kGap = 17 * 64;
   return used_bytes % kPage == 0 ? used_bytes + kGap : used_bytes;
@@ -53,25 +53,21 @@ struct PackedMatrix {
   }
 };
 
-// Neighbouring columns of a product with a packed matrix: one of the projections that were packed
-// as one.
+// Neighbouring columns of a packed matrix: one of the projections that were packed together.
 struct PackedColumns {
   const PackedMatrix* matrix = nullptr;
   int64_t first = 0;
   int64_t count = 0;
-  const float* bias = nullptr;  // [n] of the matrix, or nullptr
+  std::optional<Tensor> bias = {};  // [n] of the matrix
 };
 
-// Packs `parts` ([Ni, K] each, any float dtype, contiguous rows) below one another as one matrix of
-// sum(Ni) outputs, converting to `dtype` when a part has another.
+// What backends of the CPU make of Backend::pack_matrix, pack_groups and gather_columns, which
+// check their arguments.
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
                          ThreadPool& threads);
 
-// The same for quantised parts ([Ni, K] each, of one grouping).
 PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations,
                          Memory& memory, ThreadPool& threads);
-
-// The listed columns (ids in [0, n)) as a matrix of their own; products with it have the same bits.
 PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
                             Memory& memory);
 

@@ -17,7 +17,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Units of work per second of the best run: others may use the machine, which only slows it down.
+// Units of work per second of the best run: other load on the machine only slows runs down.
 template <class Run>
 double best_rate(double seconds, double units, Run&& run) {
   const double begin = now_s();

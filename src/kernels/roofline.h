@@ -1,4 +1,4 @@
-// Roofline is what this machine can do at best, measured now: the yardstick of every benchmark.
+// Roofline is the measured limit of this machine, to which benchmarks relate their figures.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ class RooflineMeter {
   ThreadPool& threads_;
   Memory& memory_;
   std::optional<Buffer> buffer_;
-  std::vector<float> results_;  // one a thread, so that no work is in vain
+  std::vector<float> results_;  // one a thread, so that the compiler keeps the work
 };
 
 struct Roofline {

@@ -1,4 +1,4 @@
-// BlockPool hands out the blocks of one cache group by number and counts who holds each.
+// BlockPool hands out the blocks of one cache group by number and counts the holders of each.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace paceline {
 using BlockId = int32_t;
 constexpr BlockId kNoBlock = -1;
 
-// A block that nobody holds is free, or cached when it was published: its content may be wanted
-// again. Free blocks are reused last in, first out; when there are none left, the block that was
-// cached longest ago. Not thread-safe: the engine thread owns it.
+// A block is held, free or cached. Releasing a published block caches it: a prefix search can still
+// find its content. acquire() takes the free block released last, and when none is free evicts the
+// least recently used cached block. Not thread-safe: the engine thread owns it.
 class BlockPool {
  public:
   explicit BlockPool(int64_t num_blocks);
@@ -32,15 +32,15 @@ class BlockPool {
   };
   // A block now held once and not published; nothing when the pool is empty.
   std::optional<Acquired> acquire();
-  // One more holder of a block that somebody holds, or the first one of a cached block.
+  // Adds a holder to a held block, or makes a cached block held again.
   void share(BlockId block);
-  // One holder less; the last one frees the block, or leaves it cached when it is published.
-  // Releasing a block that nobody holds is a bug (PL_CHECK).
+  // Removes a holder; the last one frees the block, or caches it when it is published. Releasing a
+  // block without a holder is a bug (PL_CHECK).
   void release(BlockId block);
 
-  // The content of a held block may be found again after its holders have gone.
+  // Marks a held block as findable, also after its last release.
   void publish(BlockId block);
-  // It may not any more; a cached block becomes a free one.
+  // Undoes publish(); a cached block becomes free.
   void withdraw(BlockId block);
 
   // PL_CHECKs that lists and counts agree: every block is held, free or cached, and only once.

@@ -36,7 +36,7 @@ KvCache::KvCache(int64_t block_size, std::span<const CacheGroup> groups)
   }
 }
 
-// A write into the last block's slack would be seen by others who hold it, or who may find it.
+// Other holders of the last block, and prefix searches, would see a write into its slack.
 bool KvCache::copies_last_block(const SequenceBlocks& sequence, int group, int64_t length) const {
   const int64_t used = sequence.length(group);
   if (length <= used || used == 0) return false;
@@ -69,8 +69,8 @@ void KvCache::release(int group, BlockId block) {
   prefixes_.forget(group, block);
 }
 
-// From the last block to the first: the next sequence gets free ones in the same order, and of a
-// cached chain the end goes before what it continues.
+// Releases from the last block to the first: the next sequence acquires free blocks in the same
+// order, and the end of a cached chain is evicted before its beginning.
 void KvCache::release_all(SequenceBlocks& sequence) noexcept {
   for (size_t g = 0; g < sequence.groups_.size(); ++g) {
     SequenceBlocks::Group& group = sequence.groups_[g];
@@ -112,7 +112,7 @@ std::optional<OutOfBlocks> KvCache::reserve(SequenceBlocks& sequence, int64_t fu
     const int64_t needed = blocks_to_reserve(sequence, group, length);
     if (needed > pool(group).num_free()) return OutOfBlocks{group, needed, pool(group).num_free()};
   }
-  for (int group = 0; group < num_groups(); ++group) {  // what may throw comes first
+  for (int group = 0; group < num_groups(); ++group) {  // allocations, which may throw, come first
     auto& table = sequence.groups_[static_cast<size_t>(group)].table;
     const int64_t length = length_wanted(sequence, group, full_length, windowed_length);
     const auto size = static_cast<size_t>(ceil_divide(length, block_size_));
@@ -133,7 +133,7 @@ std::optional<OutOfBlocks> KvCache::append(SequenceBlocks& sequence, int64_t cou
   return reserve(sequence, length, length);
 }
 
-void KvCache::pass(SequenceBlocks& sequence, int64_t position) {
+void KvCache::release_outside_window(SequenceBlocks& sequence, int64_t position) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   PL_CHECK(position >= 0 && position <= sequence.length(),
            "the next row is a reserved position or the one after them");
@@ -163,7 +163,7 @@ void KvCache::truncate(SequenceBlocks& sequence, int64_t length) {
       release(group, own.table.back());
     own.length = length;
   }
-  // What was published stays findable; the sequence itself doesn't continue that chain.
+  // Published blocks stay findable, but the sequence no longer continues their chain.
   if (sequence.num_published_ * block_size_ > length) sequence.publishing_ended_ = true;
 }
 
@@ -191,8 +191,7 @@ int64_t KvCache::blocks_for_window(int64_t window, int64_t chunk, int64_t block_
   return ceil_divide(span - 1, block_size) + 1;
 }
 
-// A windowed pool smaller than blocks_for_window fills up before the window has let go of one
-// block.
+// A windowed pool smaller than blocks_for_window is full before the window releases a block.
 int64_t KvCache::capacity_tokens(int64_t chunk) const {
   int64_t capacity = std::numeric_limits<int64_t>::max();
   for (const CacheGroup& group : groups_) {

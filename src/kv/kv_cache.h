@@ -33,15 +33,15 @@ struct BlockCopy {
   bool operator==(const BlockCopy&) const = default;
 };
 
-// What a prefix search found: the longest reusable prefix, and how many of its blocks in each group
-// nobody holds now, so that taking them makes as many fewer free.
+// The longest reusable prefix that a search found, and how many of its blocks in each group are
+// cached: taking the prefix makes that many fewer free.
 struct PrefixHit {
   int64_t length = 0;  // tokens, a multiple of the block size
   std::vector<int64_t> revived;
 };
 
-// Integers only: the tensors behind the slots belong to the engine. One thread. Sequences point at
-// their cache, so it stays where it is.
+// Integers only: KvStorage has the tensors behind the slots. One thread. Sequences point at their
+// cache, which therefore can't be moved.
 class KvCache {
  public:
   KvCache(int64_t block_size, std::span<const CacheGroup> groups);
@@ -55,35 +55,34 @@ class KvCache {
   const PrefixIndex& prefixes() const { return prefixes_; }
 
   // Reserves slots for `count` more tokens: first the slack of the last block, then
-  // ceil(rest / block_size) new blocks, in every group or in none. A last block that others hold
-  // too is replaced by a copy (see copies()). On failure nothing has changed, and the answer is the
-  // first group that is short.
+  // ceil(rest / block_size) new blocks, in every group or in none. A shared last block is replaced
+  // by a copy (see copies()). On failure nothing has changed; returns the first group that is
+  // short.
   std::optional<OutOfBlocks> append(SequenceBlocks& sequence, int64_t count);
-  // Likewise up to a total length of its own for the groups without a window and those with one;
-  // a group that is as long already is left as it is.
+  // The same up to total lengths: one for groups without a window, one for windowed groups. A group
+  // that is as long already stays unchanged.
   std::optional<OutOfBlocks> reserve(SequenceBlocks& sequence, int64_t full_length,
                                      int64_t windowed_length);
   // The blocks that `reserve` would take from a group.
   int64_t blocks_to_reserve(const SequenceBlocks& sequence, int group, int64_t length) const;
 
-  // Whether growing to `length` slots writes into a last block that others hold or may find.
+  // Whether growing to `length` slots writes into a last block that is shared or published.
   bool copies_last_block(const SequenceBlocks& sequence, int group, int64_t length) const;
 
-  // What must be copied before anything is written, in this order; append and reserve add to it.
+  // The copies to make before the next write, in this order; append and reserve add to them.
   std::span<const BlockCopy> copies() const { return copies_; }
   void clear_copies() { copies_.clear(); }
 
-  // The next row to be computed is `position` (at most the length): windowed groups give back
-  // blocks that lie wholly before its window [position - window + 1, position]. Called before the
-  // append that follows, it bounds a group by blocks_for_window.
-  void pass(SequenceBlocks& sequence, int64_t position);
+  // Releases the blocks of windowed groups that lie wholly before the window
+  // [position - window + 1, position] of the next row to be computed (`position` is at most the
+  // length). Called before the next append, it bounds a group by blocks_for_window.
+  void release_outside_window(SequenceBlocks& sequence, int64_t position);
 
-  // Gives back the slots from `length` on (a rejected draft). Blocks the window passed stay gone,
-  // so `length` must not lie more than a window's slack back (PL_CHECK): row `length` sees only
-  // kept ones.
+  // Releases the slots from `length` on (a rejected draft). Blocks that were released outside the
+  // window are not restored, so row `length` must see kept blocks only (PL_CHECK).
   void truncate(SequenceBlocks& sequence, int64_t length);
 
-  // Another sequence with the same blocks; who writes first takes a copy of the last one. All
+  // Another sequence with the same blocks; the first one to write copies the last block. All
   // reserved slots must have been written: either sequence would write into the other's.
   SequenceBlocks fork(const SequenceBlocks& sequence);
 
@@ -96,20 +95,20 @@ class KvCache {
   // Makes an empty sequence hold the first `length` tokens that find_prefix found.
   void take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
                    std::span<const int32_t> tokens, int64_t length);
-  // Makes the sequence's full blocks below `num_computed` findable, for good or, with `keep` false,
-  // only while somebody holds them.
+  // Publishes the sequence's full blocks below `num_computed`; with `keep` false they are withdrawn
+  // at their last release.
   void publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
                std::span<const int32_t> tokens, int64_t num_computed, bool keep);
 
-  // The most tokens one sequence can hold when nobody else holds any, whatever its steps of at most
-  // `chunk` tokens; INT64_MAX when every group is windowed and large enough for any length.
+  // The most tokens that one sequence can hold alone in the cache, with steps of at most `chunk`
+  // tokens; INT64_MAX when every group is windowed and large enough for any length.
   int64_t capacity_tokens(int64_t chunk) const;
 
-  // The most blocks a sequence ever holds in a windowed group when it passes and appends in steps
-  // of at most `chunk` tokens.
+  // The most blocks that a sequence holds in a windowed group when each step of at most `chunk`
+  // tokens releases what lies outside the window and then appends.
   static int64_t blocks_for_window(int64_t window, int64_t chunk, int64_t block_size);
 
-  // PL_CHECKs pools and index, and that every block's count equals the number of tables that name
+  // PL_CHECKs pools and index, and that every block's count equals the number of tables that hold
   // it.
   void check_integrity(std::span<const SequenceBlocks* const> live) const;
 

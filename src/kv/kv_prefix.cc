@@ -109,7 +109,7 @@ void KvCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
       if (block == kNoBlock) continue;
       auto transient = transient_[static_cast<size_t>(g)].begin();
       const BlockId known = prefixes_.block(node, g);
-      if (known != kNoBlock) {  // who wants it kept decides
+      if (known != kNoBlock) {  // one sequence with `keep` is enough
         if (keep) transient[known] = false;
         continue;
       }

@@ -9,10 +9,10 @@
 namespace paceline {
 namespace {
 
-// A word apart from any that tokens make, so that a root is never the hash of a block.
+// No tokens hash this word, so a root never equals the hash of a block.
 constexpr uint64_t kRootMark = 0x746f6f7220656874;
 
-// Every block may have a node of its own, and some nodes only lead to others.
+// Room for a node per block, and for nodes without blocks that lead to others.
 size_t node_capacity(std::span<const int64_t> group_num_blocks) {
   size_t blocks = 0;
   for (const int64_t count : group_num_blocks) blocks += static_cast<size_t>(count);

@@ -1,4 +1,4 @@
-// PrefixIndex remembers which blocks hold the keys and values of which tokens after which others.
+// PrefixIndex finds the blocks that hold the keys and values of a prefix's tokens.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ constexpr NodeId kNoNode = -1;
 
 // A tree: a node is one block's worth of tokens after its parent's, with a block in each cache
 // group that still holds them. A node lives as long as it has a block, a child or a pin. All memory
-// is taken at construction; when the nodes run out nothing more is remembered until some have gone.
+// is allocated at construction; while no node is unused, insert() adds nothing.
 class PrefixIndex {
  public:
   PrefixIndex(int64_t block_size, std::span<const int64_t> group_num_blocks, const SipKey& key);
@@ -28,21 +28,21 @@ class PrefixIndex {
 
   // The node of `hash`, if its parent and its tokens are these (they are compared), else kNoNode.
   NodeId find(const Hash128& hash, NodeId parent, std::span<const int32_t> tokens) const;
-  // Likewise, added when it is missing. kNoNode when there is no room, or another chain has that
-  // hash.
+  // The same, and adds it when it is missing. kNoNode when no node is unused, or another chain has
+  // that hash.
   NodeId insert(const Hash128& hash, NodeId parent, std::span<const int32_t> tokens);
-  // A pinned node stays though it holds nothing; its parents stay with it.
+  // A pinned node and its parents stay, with or without blocks.
   void pin(NodeId node);
   void unpin(NodeId node);
 
   BlockId block(NodeId node, int group) const { return blocks_[index_of(node, group)]; }
   // The node must have no block in that group.
   void set_block(NodeId node, int group, BlockId block);
-  // The block holds something else now; it must be known here.
+  // Removes a block whose content is lost; it must be in the index.
   void forget(int group, BlockId block);
 
   int64_t num_nodes() const { return num_nodes_; }
-  // Grows whenever a block is added: a search that found little need not be repeated before that.
+  // Grows whenever a block is added: until then a repeated search finds nothing more.
   uint64_t version() const { return version_; }
 
   // PL_CHECKs the tree, and that a group's blocks stand here exactly when they are published.

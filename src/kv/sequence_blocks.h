@@ -12,7 +12,7 @@ namespace paceline {
 
 class KvCache;
 
-// Gives everything back when it ends. Movable; the cache must outlive it.
+// Its destructor releases all blocks. Movable; the cache must outlive it.
 class SequenceBlocks {
  public:
   SequenceBlocks() = default;
@@ -31,7 +31,7 @@ class SequenceBlocks {
   std::span<const BlockId> table(int group) const {
     return groups_[static_cast<size_t>(group)].table;
   }
-  // Blocks below this index were given back.
+  // Blocks below this index were released outside the window.
   int64_t first_kept(int group) const { return groups_[static_cast<size_t>(group)].first_kept; }
   // Flat slot (block * block_size + offset) of `position` in the group's pool.
   int64_t slot(int group, int64_t position) const;
@@ -39,9 +39,9 @@ class SequenceBlocks {
   // Full blocks of its chain that are in the prefix index, or were when it computed them.
   int64_t num_published() const { return num_published_; }
 
-  // Room for tables of so many blocks, so that growing up to there allocates nothing.
+  // Reserves tables of `num_blocks` entries, so that growing up to there allocates nothing.
   void reserve_tables(int64_t num_blocks);
-  // Gives everything back and is as new.
+  // Releases all blocks; afterwards it is like a new one.
   void clear() noexcept;
 
  private:

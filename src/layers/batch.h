@@ -4,21 +4,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/operands.h"
 
 namespace paceline {
-
-// Keys and values of a whole block that move before anything is stored.
-struct BlockMove {
-  int32_t from = 0;
-  int32_t to = 0;
-};
 
 // Where the rows' keys and values go and come from, for the layers of one cache group.
 struct GroupBatch {
   std::vector<int64_t> slots;  // [rows] flat slot of each row's own key and value
   std::vector<AttentionSlice> slices;
-  std::vector<BlockMove> copies;  // in this order
+  std::vector<BlockMove> copies;  // in this order, before anything is stored
 };
 
 struct Batch {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "kernels/backend.h"
+
 namespace paceline {
 namespace {
 

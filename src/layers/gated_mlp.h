@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "kernels/operands.h"
 #include "layers/linear.h"
 
 namespace paceline {

@@ -23,10 +23,6 @@ KvStore store_at(char* bytes, const KvLayer& layer, int64_t block_size, DType dt
   return store;
 }
 
-void copy_row(const Tensor& tensor, int64_t from, int64_t to) {
-  copy_elements(tensor.slice(0, from, from + 1), tensor.slice(0, to, to + 1));
-}
-
 }  // namespace
 
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
@@ -43,15 +39,6 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
         memory, static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype));
     stores_.push_back(store_at(static_cast<char*>(buffer.get()), layer, block_size, dtype));
   }
-}
-
-void KvStorage::copy_block(int64_t layer, int64_t from, int64_t to) {
-  const KvStore& store = stores_[static_cast<size_t>(layer)];
-  copy_row(store.keys, from, to);
-  copy_row(store.values, from, to);
-  if (!store.has_scales()) return;
-  copy_row(store.key_scales, from, to);
-  copy_row(store.value_scales, from, to);
 }
 
 size_t KvStorage::size_bytes() const {

@@ -1,11 +1,11 @@
-// KvStorage owns the keys and values of every layer; which slot belongs to whom is kv/'s business.
+// KvStorage owns the keys and values of every layer; kv/ assigns their blocks to sequences.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/operands.h"
 
 namespace paceline {
 
@@ -21,8 +21,6 @@ class KvStorage {
 
   const KvStore& layer(int64_t index) const { return stores_[static_cast<size_t>(index)]; }
   size_t size_bytes() const;
-  // Keys and values of one block of a layer, with their scales, onto another.
-  void copy_block(int64_t layer, int64_t from, int64_t to);
 
  private:
   std::vector<Buffer> buffers_;

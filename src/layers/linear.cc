@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "kernels/backend.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 namespace {
@@ -13,21 +15,16 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
   if (auto prepared = prepared_vector(context, first_name, out_features)) {
     return std::move(*prepared);
   }
-  OwnedTensor bias = allocate_tensor(context.memory, DType::f32, {out_features});
-  int64_t first = 0;
+  std::vector<float> biases;
+  biases.reserve(static_cast<size_t>(out_features));
   for (const Projection& projection : projections) {
-    const std::string name = projection.name + ".bias";
-    const int64_t end = first + projection.out_features;
-    copy_elements(context.weights.read(name, {projection.out_features}),
-                  bias.view.slice(0, first, end));
-    context.weights.release(name);
-    first = end;
+    const auto part = read_vector(context, projection.name + ".bias", projection.out_features);
+    biases.insert(biases.end(), part.begin(), part.end());
   }
-  note_made(context, first_name, bias);
-  return bias;
+  return store_vector(context, first_name, biases);
 }
 
-// As they were packed, each under the name of its first projection; none when none were prepared.
+// The prepared matrices, each under the name of its first projection; none without a prepared file.
 std::vector<PackedMatrix> prepared_matrices(const LoadContext& context,
                                             std::span<const Projection> projections,
                                             int64_t in_features) {
@@ -79,11 +76,15 @@ int64_t Linear::out_features() const {
 }
 
 PackedColumns Linear::columns(int64_t first, int64_t count) const {
-  const float* bias = bias_ ? bias_->view.elements<float>() : nullptr;
+  int64_t begin = 0;  // of the matrix's outputs among all
   for (const PackedMatrix& weight : weights_) {
-    if (first < weight.n) return {&weight, first, count, bias};
-    first -= weight.n;
-    if (bias != nullptr) bias += weight.n;
+    const int64_t end = begin + weight.n;
+    if (first < end) {
+      PackedColumns columns{.matrix = &weight, .first = first - begin, .count = count};
+      if (bias_) columns.bias = bias_->view.slice(0, begin, end);
+      return columns;
+    }
+    begin = end;
   }
   check_failed("Linear::columns", __FILE__, __LINE__, "columns beyond the outputs");
 }

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "layers/load_context.h"
+#include "kernels/packed_matrix.h"
+#include "tensor/tensor.h"
 
 namespace paceline {
+
+class Backend;
+struct LoadContext;
 
 // One [out_features, in_features] weight of a checkpoint, by canonical name without ".weight".
 struct Projection {

@@ -3,12 +3,14 @@
 #include <utility>
 #include <vector>
 
+#include "layers/scratch.h"
+
 namespace paceline {
 
 std::optional<PackedMatrix> prepared_matrix(const LoadContext& context, std::string_view name,
                                             int64_t k) {
   if (context.prepared == nullptr) return std::nullopt;
-  // Without a type of activations nothing was left quantised.
+  // Without `activations` the file has no quantised matrix.
   return context.prepared->matrix(name, k, context.activations.value_or(ActivationType::int8));
 }
 
@@ -18,24 +20,31 @@ std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::stri
   return context.prepared->vector(name, size);
 }
 
-void note_made(const LoadContext& context, std::string_view name, const OwnedTensor& vector) {
-  if (context.made == nullptr) return;
-  context.made->parts.push_back(vector_part(std::string(name), vector.view));
+std::vector<float> read_vector(const LoadContext& context, std::string_view name, int64_t size) {
+  const Tensor stored = context.weights.read(name, {size});
+  std::vector<float> elements(static_cast<size_t>(size));
+  copy_elements(stored, Tensor(elements.data(), DType::f32, {size}));
+  context.weights.release(name);
+  return elements;
+}
+
+OwnedTensor store_vector(const LoadContext& context, std::string_view name,
+                         std::span<const float> elements) {
+  OwnedTensor vector = write_vector(context.backend, elements);
+  if (context.made != nullptr) {
+    context.made->parts.push_back(vector_part(std::string(name), vector.view));
+  }
+  return vector;
 }
 
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,
                         float offset) {
   if (auto prepared = prepared_vector(context, name, size)) return std::move(*prepared);
-  const Tensor stored = context.weights.read(name, {size});
-  OwnedTensor vector = allocate_tensor(context.memory, DType::f32, {size});
-  copy_elements(stored, vector.view);
-  context.weights.release(name);
+  std::vector<float> elements = read_vector(context, name, size);
   if (offset != 0.0f) {
-    float* elements = vector.view.elements<float>();
-    for (int64_t i = 0; i < size; ++i) elements[i] += offset;
+    for (float& element : elements) element += offset;
   }
-  note_made(context, name, vector);
-  return vector;
+  return store_vector(context, name, elements);
 }
 
 StoredMatrix::StoredMatrix(const LoadContext& context, std::string name, int64_t rows,
@@ -60,9 +69,9 @@ namespace {
 PackedMatrix pack(const LoadContext& context, std::span<const Tensor> plain,
                   std::span<const GroupedRows* const> grouped) {
   if (grouped.empty()) {
-    return pack_matrix(plain, context.weight_dtype, context.memory, context.threads);
+    return context.backend.pack_matrix(plain, context.weight_dtype);
   }
-  return pack_groups(grouped, *context.activations, context.memory, context.threads);
+  return context.backend.pack_groups(grouped, *context.activations);
 }
 
 }  // namespace

@@ -1,32 +1,29 @@
-// LoadContext is what a layer needs to take its weights from a checkpoint, or as they were
-// prepared.
+// LoadContext is what a layer loads its weights with, from a checkpoint or a prepared file.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "base/thread_pool.h"
-#include "kernels/packed_matrix.h"
+#include "kernels/backend.h"
 #include "prepared/prepared_file.h"
-#include "tensor/memory.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
 
 struct LoadContext {
   WeightReader& weights;
-  Memory& memory;
-  ThreadPool& threads;
+  Backend& backend;    // packs the weights, in its memory
   DType weight_dtype;  // what plain matrices are packed as
-  // What products with quantised matrices round their inputs to; without one those matrices are
-  // made plain as they are read.
+  // The type of inputs of products with quantised matrices; without one, quantised matrices are
+  // dequantised as they are read.
   std::optional<ActivationType> activations;
-  // Where not null, weights are taken from there as they are, and no tensor of the checkpoint is
-  // read.
+  // When not null, weights come from here, packed already, and the checkpoint isn't read.
   const PreparedFile* prepared = nullptr;
-  // Where not null, told of all weights that are made.
+  // When not null, collects every weight that is packed.
   PreparedWeights* made = nullptr;
 };
 
@@ -64,10 +61,13 @@ PackedMatrix pack_stored(const LoadContext& context,
 // The `size` elements of a vector that was prepared under this name, or nothing when none are.
 std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::string_view name,
                                            int64_t size);
-// Says that it was made.
-void note_made(const LoadContext& context, std::string_view name, const OwnedTensor& vector);
+// The vector `name` [size] of the checkpoint as float32; the checkpoint's bytes are released.
+std::vector<float> read_vector(const LoadContext& context, std::string_view name, int64_t size);
+// A vector of weights in the backend's memory, prepared under this name.
+OwnedTensor store_vector(const LoadContext& context, std::string_view name,
+                         std::span<const float> elements);
 
-// The vector `name` [size] as float32, plus `offset` on every element (norms stored as w of 1 + w).
+// The vector `name` [size], plus `offset` on every element (norms stored as w of 1 + w).
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,
                         float offset = 0.0f);
 

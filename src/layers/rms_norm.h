@@ -3,10 +3,12 @@
 
 #include <string_view>
 
-#include "kernels/backend.h"
-#include "layers/load_context.h"
+#include "tensor/tensor.h"
 
 namespace paceline {
+
+class Backend;
+struct LoadContext;
 
 struct RmsNormOptions {
   float eps = 1e-6f;
@@ -16,14 +18,10 @@ struct RmsNormOptions {
 class RmsNorm {
  public:
   // `name` is the canonical name without ".weight".
-  RmsNorm(const LoadContext& context, std::string_view name, int64_t width, RmsNormOptions options)
-      : weight_(load_vector(context, std::string(name) + ".weight", width, options.weight_offset)),
-        eps_(options.eps) {}
+  RmsNorm(const LoadContext& context, std::string_view name, int64_t width, RmsNormOptions options);
 
   // x, out [..., width]; in place when they are the same.
-  void forward(Backend& backend, const Tensor& x, const Tensor& out) const {
-    backend.rms_norm(x, weight_.view, eps_, out);
-  }
+  void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
  private:
   OwnedTensor weight_;  // [width] float32

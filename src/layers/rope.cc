@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "kernels/backend.h"
 
 namespace paceline {
 namespace {
@@ -65,19 +66,22 @@ double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& conf
   return inv_freq;
 }
 
-}  // namespace
-
-Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory)
-    : inv_freq_(allocate_tensor(memory, DType::f32, {rotary_dim / 2})),
-      attention_factor_(static_cast<float>(config.attention_factor)) {
+std::vector<float> inv_freqs(const RopeConfig& config, int64_t rotary_dim) {
   PL_CHECK(config.scaling != RopeScaling::by_frequency ||
                static_cast<int64_t>(config.frequency_divisors.size()) == rotary_dim / 2,
            "rope: a divisor for each frequency");
-  float* inv_freq = inv_freq_.view.elements<float>();
+  std::vector<float> frequencies;
   for (int64_t i = 0; i < rotary_dim / 2; ++i) {
-    inv_freq[i] = static_cast<float>(scaled_inv_freq(i, rotary_dim, config));
+    frequencies.push_back(static_cast<float>(scaled_inv_freq(i, rotary_dim, config)));
   }
+  return frequencies;
 }
+
+}  // namespace
+
+Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend)
+    : inv_freq_(write_vector(backend, inv_freqs(config, rotary_dim))),
+      attention_factor_(static_cast<float>(config.attention_factor)) {}
 
 Tensor Rope::table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const {
   const Tensor table =

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
 #include "layers/scratch.h"
 
 namespace paceline {
+
+class Backend;
 
 // The scalings of transformers' modeling_rope_utils that change frequencies at load.
 enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn, by_frequency };
@@ -34,7 +35,7 @@ struct RopeConfig {
 class Rope {
  public:
   // rotary_dim elements of each head are rotated (all of them, in most models); even.
-  Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory);
+  Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.
   Tensor table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const;

@@ -1,6 +1,6 @@
 #include "layers/scratch.h"
 
-#include <algorithm>
+#include "kernels/backend.h"
 
 namespace paceline {
 
@@ -24,6 +24,12 @@ OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width) {
   return tensor;
 }
 
+OwnedTensor write_vector(Backend& backend, std::span<const float> elements) {
+  OwnedTensor vector = allocate_tensor(backend.memory(), DType::f32, {std::ssize(elements)});
+  backend.write(elements, vector.view);
+  return vector;
+}
+
 Tensor Scratch::take(DType dtype, Extents shape) {
   int64_t num_elements = 1;
   for (const int64_t size : shape) num_elements *= size;
@@ -31,7 +37,6 @@ Tensor Scratch::take(DType dtype, Extents shape) {
   PL_CHECK(used_ + bytes <= buffer_.size_bytes(), "scratch arena too small for this batch");
   Tensor tensor(static_cast<char*>(buffer_.get()) + used_, dtype, shape);
   used_ += bytes;
-  high_water_ = std::max(high_water_, used_);
   return tensor;
 }
 

@@ -1,11 +1,14 @@
-// Scratch is the arena that a forward's activations live in: sized once, bumped, rewound.
+// Scratch is the arena of a forward's activations: allocated once, taken from like a stack.
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "tensor/tensor.h"
 
 namespace paceline {
+
+class Backend;
 
 class Scratch {
  public:
@@ -17,9 +20,7 @@ class Scratch {
   // The same of [rows, width] whose rows are row_stride(width) elements apart.
   Tensor take_rows(int64_t rows, int64_t width);
 
-  size_t high_water_bytes() const { return high_water_; }
-
-  // Everything taken since its construction is given back at its end.
+  // Its destructor returns everything taken since its construction.
   class Frame {
    public:
     explicit Frame(Scratch& scratch) : scratch_(scratch), mark_(scratch.used_) {}
@@ -35,14 +36,16 @@ class Scratch {
  private:
   Buffer buffer_;
   size_t used_ = 0;
-  size_t high_water_ = 0;
 };
 
-// An odd number of cache lines: rows a power of two apart would share a few sets of every cache.
+// An odd number of cache lines, so that rows of a power of two don't share a few cache sets.
 int64_t row_stride(int64_t width);
 
 // The same as take_rows(), of its own.
 OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width);
+
+// A vector with these elements in the backend's memory.
+OwnedTensor write_vector(Backend& backend, std::span<const float> elements);
 
 // The bytes that take() uses for this many elements.
 size_t scratch_bytes(DType dtype, int64_t num_elements);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/system_memory.h"
+#include "kernels/backend.h"
 #include "llm/llm_state.h"
 #include "load/processor_name.h"
 #include "load/weight_info.h"

@@ -215,7 +215,7 @@ std::optional<RequestPool::Done> RequestPool::next() {
       state.submit_waiting();
       continue;
     }
-    if (!state.channel->wait(state.events)) return std::nullopt;
+    state.channel->wait(state.events);
     for (TokenEvent& event : state.events) state.take(event);
     state.submit_waiting();
   }

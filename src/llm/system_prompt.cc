@@ -54,15 +54,15 @@ RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt) {
   const auto id = state.model->engine->submit(std::move(request), channel);
   if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
   std::vector<TokenEvent> events;
-  while (channel->wait(events)) {
+  while (true) {
+    channel->wait(events);
     const auto last = std::find_if(events.begin(), events.end(),
                                    [](const TokenEvent& event) { return event.ending != nullptr; });
     if (last == events.end()) continue;
     throw_if_failed(*last->ending);
     state.record(last->ending->stats);
-    break;
+    return *id;
   }
-  return *id;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/divide_up.h"
 #include "base/error.h"
+#include "layers/kv_storage.h"
 
 namespace paceline {
 namespace {

@@ -218,8 +218,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
   model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
   const LoadContext context{.weights = weights,
-                            .memory = model.memory,
-                            .threads = *model.threads,
+                            .backend = *model.backend,
                             .weight_dtype = model.weight_dtype,
                             .activations = choose_activations(options.activations)};
   if (!keeps_weights(options)) {
@@ -286,8 +285,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   model.kv_bytes = size.bytes;
   model.cache = std::make_unique<KvCache>(options.block_size, size.groups);
   model.runner = std::make_unique<ModelRunner>(
-      *model.decoder, *model.backend, model.memory,
-      KvStorage(kv_layers, options.block_size, model.kv_dtype, model.memory),
+      *model.decoder, *model.backend,
+      KvStorage(kv_layers, options.block_size, model.kv_dtype, model.backend->memory()),
       RunnerLimits{.max_rows = options.max_num_batched_tokens});
   const EngineLimits limits{.max_model_len = context_length(options, size),
                             .max_batched_tokens = options.max_num_batched_tokens,
@@ -298,8 +297,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
                             .max_step_slowdown = options.max_step_slowdown};
-  model.engine = std::make_unique<Engine>(*model.runner, *model.backend, model.memory, *model.cache,
-                                          limits, token_texts_of(model.tokenizer));
+  model.engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, limits,
+                                          token_texts_of(model.tokenizer));
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 #include "models/decoder.h"
 
-#include <algorithm>
 #include <array>
-#include <bit>
 #include <memory>
+
+#include "kernels/backend.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 namespace {
@@ -46,17 +47,6 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .intermediate_size = config.intermediate_size,
           .activation = config.activation,
           .bias = config.mlp_bias};
-}
-
-// A largest exponent is a NaN or an infinity. A row that stored one has it in its own state: it
-// attends to itself.
-bool is_finite(std::span<const float> state) {
-  constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
-  uint32_t largest = 0;
-  for (const float value : state) {
-    largest = std::max(largest, std::bit_cast<uint32_t>(value) & kMagnitude);
-  }
-  return largest < kInfinity;
 }
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
@@ -114,7 +104,7 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     head_ = load_table(context, "lm_head.weight", config_);
   }
   for (const RopeConfig& rope : config_.ropes) {
-    ropes_.emplace_back(rope, config_.rotary_dim, context.memory);
+    ropes_.emplace_back(rope, config_.rotary_dim, context.backend);
   }
   blocks_.reserve(config_.layers.size());
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
@@ -150,16 +140,11 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
     blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
                        batch.groups[group], kv.layer(layer), scratch, residual, branch);
   }
-  for (size_t row = 0; row < result.finite.size(); ++row) {
-    const auto* state = residual.row<float>(static_cast<int64_t>(row));
-    result.finite[row] = is_finite({state, static_cast<size_t>(config_.hidden_size)}) ? 1 : 0;
-  }
-  for (int64_t i = 0; i < batch.num_outputs(); ++i) {
-    const int64_t row = batch.output_rows[static_cast<size_t>(i)];
-    copy_elements(residual.slice(0, row, row + 1), result.out.slice(0, i, i + 1));
-  }
+  // A row that stored a NaN or an infinity has one in its own state: it attends to itself.
+  if (!result.finite.empty()) backend.finite_rows(residual, result.finite);
   const Tensor outputs = result.out.slice(0, 0, batch.num_outputs());
-  if (!outputs.empty()) final_norm_.forward(backend, outputs, outputs);
+  backend.gather_rows(residual, batch.output_rows, outputs);
+  final_norm_.forward(backend, outputs, outputs);
 }
 
 void Decoder::logits(Backend& backend, const Tensor& hidden, const Tensor& out) const {

@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "layers/attention.h"
-#include "layers/gated_mlp.h"
-#include "layers/kv_storage.h"
+#include "kernels/operands.h"
 #include "layers/rope.h"
+#include "tensor/dtype.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-// Candidates are the tokens still in the running, by ascending id, with logits and weights.
+// Candidates are the tokens that a draw can still choose, by ascending id, with logits and weights.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class Candidates {
   void weigh(const Weigher& weigher);
   uint64_t total_weight() const;
 
-  // Those at least min_p > 0 times as likely as the likeliest of the row.
+  // Keeps those at least min_p > 0 times as likely as the likeliest of the row.
   void keep_min_p(float min_p);
-  // The first `count` > 0 by (probability down, id up).
+  // Keeps the first `count` > 0 by (probability down, id up).
   void keep_top_k(int64_t count);
-  // The smallest prefix by (probability down, id up) with weight top_p * total, at least one.
+  // Keeps the smallest prefix by (probability down, id up) with weight top_p * total, at least one.
   void keep_top_p(float top_p, uint64_t total);
-  // As keep_top_k; what is kept, the first one first. Valid until the next call.
+  // The same as keep_top_k; returns the kept ones in that order. Valid until the next call.
   std::span<const RankedWeight> ranked(int64_t count);
 
  private:

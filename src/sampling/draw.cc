@@ -15,7 +15,7 @@ uint64_t weight_before(double uniform, uint64_t total) {
   return std::min(static_cast<uint64_t>(uniform * static_cast<double>(total)), total - 1);
 }
 
-// The index at which the running sum passes `before`, which loses what lies below that index.
+// The index at which the running sum passes `before`; the sum below it is subtracted from `before`.
 size_t walk(std::span<const uint64_t> weights, uint64_t& before) {
   size_t i = 0;
   for (; weights[i] <= before; ++i) before -= weights[i];

@@ -5,14 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
 #include "sampling/sample.h"
 
 namespace paceline {
-
-float log_sum_exp_of(Backend& backend, std::span<const float> logits);
 
 // -inf for a token of probability 0; never above 0.
 float logprob_of(float logit, float log_sum_exp);

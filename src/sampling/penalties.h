@@ -1,4 +1,4 @@
-// Penalties, logit bias and mask: what changes logits token by token before anything is ranked.
+// Penalties, logit bias and mask change single logits before the row is ranked.
 #pragma once
 
 #include <span>

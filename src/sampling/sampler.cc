@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -45,8 +44,7 @@ SampleStatus status_of(const BlockedRow& row) {
 
 }  // namespace
 
-Sampler::Sampler(Backend& backend, Memory& memory, int64_t vocab_size)
-    : backend_(backend), vocab_size_(vocab_size) {
+Sampler::Sampler(Memory& memory, int64_t vocab_size) : vocab_size_(vocab_size) {
   PL_CHECK(vocab_size > 0, "there is at least one token");
   if (vocab_size > kMaxWeights) {
     throw Error(
@@ -71,7 +69,7 @@ SampleStatus Sampler::scan_adjusted(std::span<const float> logits, const Samplin
   }
   const SampleStatus status = status_of(s.row);
   const bool is_masked = status == SampleStatus::nothing_to_draw && s.row.max() < 0;
-  // The model's own row may be at fault.
+  // When the model's own row has no finite logit, the mask isn't the reason.
   if (is_masked &&
       std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
     return SampleStatus::all_forbidden;
@@ -89,54 +87,35 @@ int32_t Sampler::choose(const SamplingOptions& options, double uniform) {
   return draw_candidate(s.candidates, uniform);
 }
 
-Sample Sampler::draw(std::span<const float> logits, const SamplingOptions& options,
-                     const TokenHistory& history, int64_t position, bool want_logprobs) {
+Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
+                     const TokenHistory& history, int64_t position) {
   Sample sample;
-  sample.status = scan_adjusted(logits, options, history);
+  sample.status = scan_adjusted(row.logits, options, history);
   if (sample.status != SampleStatus::ok) return sample;
   sample.id = choose(options, uniform_draw(options.seed, static_cast<uint64_t>(position)));
-  if (!want_logprobs) return sample;
+  if (!row.log_sum_exp) return sample;
   Scratch& s = *scratch_;
-  if (!changes_logits(options, history)) return with_logprobs(s.row, logits, sample.id, options);
-  s.raw_row.scan(logits);
-  return with_logprobs(s.raw_row, logits, sample.id, options);
+  if (!changes_logits(options, history)) {
+    return with_logprobs(s.row, *row.log_sum_exp, sample.id, options);
+  }
+  s.raw_row.scan(row.logits);
+  return with_logprobs(s.raw_row, *row.log_sum_exp, sample.id, options);
 }
 
-Distribution Sampler::distribution(std::span<const float> logits, const SamplingOptions& options,
-                                   const TokenHistory& history) {
-  Distribution distribution;
-  distribution.status = scan_adjusted(logits, options, history);
-  if (distribution.status != SampleStatus::ok) return distribution;
-  Scratch& s = *scratch_;
-  if (options.temperature == 0.0f) {
-    distribution.tokens.push_back({s.row.argmax(), kWeightOne});
-    return distribution;
-  }
-  if (!truncate(s.row, options, s.block_sums, s.candidates))
-    s.candidates.collect(s.row, -std::numeric_limits<float>::max());
-  s.candidates.weigh(Weigher(s.row.max(), options.temperature));
-  for (size_t i = 0; i < s.candidates.ids().size(); ++i) {
-    if (s.candidates.weights()[i] > 0)
-      distribution.tokens.push_back({s.candidates.ids()[i], s.candidates.weights()[i]});
-  }
-  return distribution;
-}
-
-Sample Sampler::score(std::span<const float> logits, int32_t id, int32_t num_top_logprobs) {
-  PL_CHECK(static_cast<int64_t>(logits.size()) == vocab_size_, "a row has one logit per token");
+Sample Sampler::score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs) {
+  PL_CHECK(std::ssize(row.logits) == vocab_size_, "a row has one logit per token");
   PL_CHECK(id >= 0 && id < vocab_size_, "token id out of the vocabulary");
-  BlockedRow& row = scratch_->raw_row;
-  row.scan(logits);
+  PL_CHECK(row.log_sum_exp.has_value(), "a row that scores has its log_sum_exp");
+  BlockedRow& raw_row = scratch_->raw_row;
+  raw_row.scan(row.logits);
   Sample failed;
-  failed.status = status_of(row);
-  return failed.status == SampleStatus::ok
-             ? with_logprobs(row, logits, id, {.num_top_logprobs = num_top_logprobs})
-             : failed;
+  failed.status = status_of(raw_row);
+  if (failed.status != SampleStatus::ok) return failed;
+  return with_logprobs(raw_row, *row.log_sum_exp, id, {.num_top_logprobs = num_top_logprobs});
 }
 
-Sample Sampler::with_logprobs(BlockedRow& row, std::span<const float> logits, int32_t id,
+Sample Sampler::with_logprobs(BlockedRow& row, float log_sum_exp, int32_t id,
                               const SamplingOptions& options) {
-  const float log_sum_exp = log_sum_exp_of(backend_, logits);
   Sample sample;
   sample.id = id;
   sample.logprob = logprob_of(row.at(id), log_sum_exp);

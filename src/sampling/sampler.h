@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "kernels/backend.h"
 #include "sampling/sample.h"
 #include "sampling/sampling_options.h"
 #include "sampling/token_history.h"
@@ -15,15 +15,12 @@
 namespace paceline {
 
 class BlockedRow;
+class Memory;
 
-struct TokenWeight {
-  int32_t id = 0;
-  uint64_t weight = 0;  // proportional to the probability
-};
-
-struct Distribution {
-  SampleStatus status = SampleStatus::ok;
-  std::vector<TokenWeight> tokens = {};  // by ascending id, weights above 0
+// A row of the model's logits.
+struct LogitsRow {
+  std::span<const float> logits;          // [vocab_size]
+  std::optional<float> log_sum_exp = {};  // log(sum(exp(logits))), for log-probabilities
 };
 
 // Scratch for rows of up to the vocabulary size; reused, one thread at a time. Options have passed
@@ -31,24 +28,19 @@ struct Distribution {
 class Sampler {
  public:
   // Throws Error unsupported for a vocabulary of more than kMaxWeights tokens.
-  Sampler(Backend& backend, Memory& memory, int64_t vocab_size);
+  Sampler(Memory& memory, int64_t vocab_size);
   ~Sampler();
 
-  // `logits` [vocab_size] is left as it is. `position` is the position of the token to be drawn in
+  // The row is left as it is. `position` is the position of the token to be drawn in
   // its sequence; with the seed it keys the counter-based generator. Temperature 0 takes the
-  // largest logit after penalties and bias, ties to the lowest id. `want_logprobs` false leaves
-  // logprob and top_logprobs unset (they cost a pass over the row).
-  Sample draw(std::span<const float> logits, const SamplingOptions& options,
-              const TokenHistory& history, int64_t position, bool want_logprobs);
-
-  // What draw() draws from: the tokens that penalties, bias and truncation leave, with their
-  // weights.
-  Distribution distribution(std::span<const float> logits, const SamplingOptions& options,
-                            const TokenHistory& history);
+  // largest logit after penalties and bias, ties to the lowest id. Without the row's log_sum_exp
+  // logprob and top_logprobs stay unset.
+  Sample draw(const LogitsRow& row, const SamplingOptions& options, const TokenHistory& history,
+              int64_t position);
 
   // The log-probability of `id` (-inf for a token of probability 0) and the top entries of a raw
-  // row, as used for prompts.
-  Sample score(std::span<const float> logits, int32_t id, int32_t num_top_logprobs);
+  // row, as used for prompts; the row has its log_sum_exp.
+  Sample score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs);
 
  private:
   struct Scratch;
@@ -56,10 +48,9 @@ class Sampler {
   SampleStatus scan_adjusted(std::span<const float> logits, const SamplingOptions& options,
                              const TokenHistory& history);
   int32_t choose(const SamplingOptions& options, double uniform);
-  Sample with_logprobs(BlockedRow& row, std::span<const float> logits, int32_t id,
+  Sample with_logprobs(BlockedRow& row, float log_sum_exp, int32_t id,
                        const SamplingOptions& options);
 
-  Backend& backend_;
   int64_t vocab_size_;
   std::unique_ptr<Scratch> scratch_;
 };

@@ -1,4 +1,4 @@
-// SamplingOptions say how the next token is chosen from a row of logits.
+// SamplingOptions are the settings of choosing the next token from a row of logits.
 #pragma once
 
 #include <cstdint>

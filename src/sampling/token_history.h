@@ -1,5 +1,4 @@
-// TokenHistory says which tokens a sequence has seen: prompt and output, how often in the output,
-// and in which order there.
+// TokenHistory counts the tokens of a sequence's prompt and output, and keeps the output in order.
 #pragma once
 
 #include <cstddef>

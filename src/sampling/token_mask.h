@@ -1,5 +1,5 @@
-// TokenMask says which tokens may come next: those that are allowed, and none that completes a
-// banned sequence.
+// TokenMask limits the next token to the allowed ones, and to those that complete no banned
+// sequence.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// What the choices of a request share; immutable.
+// Immutable, shared by the choices of a request.
 class TokenMask {
  public:
   // `allowed` in any order, none: all tokens are; its ids are below the vocabulary's size. None of

@@ -49,8 +49,8 @@ void Planner::reset_free() {
   for (const SchedGroup& group : view_.groups) scratch_.num_free.push_back(group.num_free);
 }
 
-// What it holds when the victims chosen so far have let go: a last block that only they shared
-// needs no copy any more.
+// The blocks it needs after the victims so far have released theirs: a last block that it shared
+// with victims only needs no copy any more.
 SchedBlocks Planner::held_by(const SchedRunning& one, size_t group) const {
   SchedBlocks held = one.groups[group];
   if (!held.copies_last || plan_.preempted.empty()) return held;
@@ -138,7 +138,7 @@ int32_t Planner::choose_victim() const {
   return victim;
 }
 
-// Its blocks become free where nobody else, victims before it included, still holds them.
+// Frees its blocks that have no other holder; blocks shared with earlier victims count here.
 void Planner::preempt(int32_t victim) {
   scratch_.reference_counts.resize(view_.groups.size());
   if (plan_.preempted.empty()) {
@@ -155,7 +155,7 @@ void Planner::preempt(int32_t victim) {
     for (const int32_t block : view_.running[static_cast<size_t>(victim)].groups[g].table) {
       if (block >= 0) --counts[static_cast<size_t>(block)];
     }
-    // All victims' blocks that nobody holds any more, each counted once.
+    // The victims' blocks without another holder, each counted once.
     for (size_t b = 0; b < counts.size(); ++b) {
       if (counts[b] == 0 && view_.groups[g].reference_counts[b] > 0) ++scratch_.num_free[g];
     }
@@ -189,7 +189,7 @@ void Planner::admit() {
   for (size_t i = 0; i < view_.waiting.size(); ++i) {
     if (num_running >= limits_.max_sequences || rows_left_ <= 0) return;
     const SchedWaiting& one = view_.waiting[i];
-    // Only from one that computes can it come.
+    // Only a sequence that computes can bring the prefix.
     if (one.prefix_is_coming && num_running > 0) return;
     const int64_t count = admissible_count(one, rows_left_);
     if (count == 0) {

@@ -10,7 +10,7 @@ namespace paceline {
 // A cache group as the policy sees it. Layers with one attention window share a group.
 struct SchedGroup {
   int64_t window = 0;                         // 0: blocks are held to the end
-  int64_t num_free = 0;                       // blocks that can be had now, cached ones included
+  int64_t num_free = 0;                       // blocks to acquire now, cached ones included
   std::span<const int32_t> reference_counts;  // by block
 };
 
@@ -37,8 +37,8 @@ struct SchedWaiting {
   int64_t num_tokens = 0;
   int64_t prefix_length = 0;                // tokens it would find in the cache, below num_tokens
   std::span<const int64_t> prefix_revived;  // per group: their blocks that count as free now
-  // One that runs or is served before it computes more of its prefix than the cache has: it is
-  // better to wait.
+  // A sequence that runs, or is served earlier, computes more of this prefix than the cache has:
+  // waiting for it saves that work.
   bool prefix_is_coming = false;
 };
 
@@ -47,9 +47,9 @@ struct SchedLimits {
   int64_t max_sequences = 256;
   int64_t max_rows = 512;                 // of a step in which nothing decodes
   int64_t max_rows_beside_decode = 512;   // of a step with a decoding sequence
-  int64_t min_prefill_beside_decode = 1;  // what prefill gets of it in any case
+  int64_t min_prefill_beside_decode = 1;  // of these, the prefill rows that are guaranteed
   int64_t max_slice = 512;                // rows of one sequence
-  int64_t aging_steps = 1000;             // waiting so long raises by one class
+  int64_t aging_steps = 1000;             // of waiting that raise a sequence by one class
 };
 
 // `running` is in the order (priority, arrival id), `waiting` as it is served (order_waiting),
@@ -76,20 +76,21 @@ struct PlannedAdmission {
   bool operator==(const PlannedAdmission&) const = default;
 };
 
-// What is to be done, in this order: preempt, admit, then reserve and compute the slices. A full
-// group reserves all of a sequence's current length, a windowed one up to the end of its slice.
+// The step's actions, in this order: preempt, admit, then reserve and compute the slices. A group
+// without a window reserves all of a sequence's current length, a windowed one up to the slice's
+// end.
 struct StepPlan {
   std::vector<int32_t> preempted;  // indices in running, in the order of eviction
   std::vector<PlannedAdmission> admitted;
   std::vector<PlannedSlice> slices;  // decodes first, then prefills, then admitted ones
-  // There is work, and blocks held by nobody in the view are what it lacks.
+  // There is work but too few blocks, and no sequence of the view could release them.
   bool starved = false;
 
   bool empty() const { return slices.empty(); }
   void clear();
 };
 
-// Scratch that a planner keeps between steps, so that planning allocates nothing.
+// Scratch that is kept between steps, so that planning allocates nothing.
 struct PlanScratch {
   std::vector<int64_t> num_free;                       // per group
   std::vector<int32_t> candidates;                     // running sequences still in
@@ -98,10 +99,10 @@ struct PlanScratch {
 
 // The policy. Decodes come first and each gets its slot; prefills share what the budget leaves, cut
 // into chunks, in order. When blocks run out the least progressed sequence (fewest output tokens,
-// ties to the higher id) of the last class is preempted, counting only blocks that nobody else
-// holds; the last running one never is. Then, if nothing was preempted, waiting ones are admitted
-// in the order (class risen with waiting, arrival id): one reserves for its whole current length or
-// not at all, and nobody overtakes the first that doesn't fit.
+// ties to the higher id) of the last class is preempted, counting only blocks without other
+// holders; the last running one never is. Then, if nothing was preempted, waiting sequences are
+// admitted in the order (class risen with waiting, arrival id): each reserves its whole current
+// length or nothing, and none overtakes the first one that doesn't fit.
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
                StepPlan& plan);
 

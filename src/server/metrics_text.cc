@@ -133,6 +133,11 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }
   out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.preemptions);
+  out.counter("late_cancellations_total", "Cancellations of requests that had already ended.",
+              snapshot.late_cancellations);
+  out.counter("dropped_prefix_holds_total",
+              "Held prefixes released early because the cache ran out of blocks.",
+              snapshot.dropped_holds);
   out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
             context.step_age());

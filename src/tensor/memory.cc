@@ -53,21 +53,27 @@ void* map_pages(size_t capacity) {
   return block;
 }
 
-// Zeroed memory from the system, or nullptr with errno set.
-void* take_from_system(size_t capacity) {
-  if (capacity >= kHugePage) return map_pages(capacity);
-  void* const block = std::aligned_alloc(kAlignment, capacity);
-  if (block != nullptr) std::memset(block, 0, capacity);
-  return block;
-}
-
-void give_to_system(void* block, size_t capacity) {
-  ASAN_UNPOISON_MEMORY_REGION(block, capacity);
-  if (capacity >= kHugePage) {
-    ::munmap(block, capacity);
-  } else {
-    std::free(block);
+class SystemSource final : public MemorySource {
+ public:
+  void* take(size_t capacity) override {
+    if (capacity >= kHugePage) return map_pages(capacity);
+    void* const block = std::aligned_alloc(kAlignment, capacity);
+    if (block != nullptr) std::memset(block, 0, capacity);
+    return block;
   }
+  void give_back(void* block, size_t capacity) noexcept override {
+    if (capacity >= kHugePage) {
+      ::munmap(block, capacity);
+    } else {
+      std::free(block);
+    }
+  }
+  void clear(void* block, size_t capacity) override { std::memset(block, 0, capacity); }
+};
+
+SystemSource& system_source() {
+  static SystemSource source;
+  return source;
 }
 
 [[noreturn]] void throw_lock_refused(size_t bytes, int reason) {
@@ -81,6 +87,8 @@ void give_to_system(void* block, size_t capacity) {
 // Freed blocks: found by size, evicted by age.
 class BlockCache {
  public:
+  explicit BlockCache(MemorySource& source) : source_(source) {}
+
   size_t num_bytes() const { return num_bytes_; }
 
   // Takes a block of at least `capacity` bytes and little more; stores its size in `capacity`.
@@ -117,14 +125,20 @@ class BlockCache {
     while (num_bytes_ > limit) {
       const auto oldest = by_age_.begin();
       const auto found = by_size_.find({oldest->second, oldest->first});
-      give_to_system(found->second, oldest->second);
+      give_back(found->second, oldest->second);
       num_bytes_ -= oldest->second;
       by_size_.erase(found);
       by_age_.erase(oldest);
     }
   }
 
+  void give_back(void* block, size_t capacity) noexcept {
+    ASAN_UNPOISON_MEMORY_REGION(block, capacity);
+    source_.give_back(block, capacity);
+  }
+
  private:
+  MemorySource& source_;
   std::map<std::pair<size_t, uint64_t>, void*> by_size_;  // (capacity, age) -> block
   std::map<uint64_t, size_t> by_age_;                     // age -> capacity
   uint64_t next_age_ = 1;
@@ -134,6 +148,9 @@ class BlockCache {
 }  // namespace
 
 struct Memory::State {
+  explicit State(MemorySource& from) : source(from), cache(from) {}
+
+  MemorySource& source;
   mutable std::mutex mutex;
   std::unordered_map<void*, size_t> active;  // block -> capacity
   BlockCache cache;
@@ -155,10 +172,10 @@ struct Memory::State {
       throw_exhausted(bytes, "a smaller context or batch, or a higher memory limit, would fit");
     }
     cache.shrink_to(std::min(cache.num_bytes(), memory_limit - stats.active_bytes - capacity));
-    void* block = take_from_system(capacity);
+    void* block = source.take(capacity);
     if (block == nullptr) {
       cache.shrink_to(0);
-      block = take_from_system(capacity);
+      block = source.take(capacity);
     }
     if (block == nullptr) {
       throw_exhausted(bytes, fmt::format("the system has none: {}", std::strerror(errno)));
@@ -167,7 +184,9 @@ struct Memory::State {
   }
 };
 
-Memory::Memory() : state_(std::make_unique<State>()) {}
+Memory::Memory() : Memory(system_source()) {}
+
+Memory::Memory(MemorySource& source) : state_(std::make_unique<State>(source)) {}
 
 Memory::~Memory() {
   PL_CHECK(state_->active.empty(), "a buffer outlives its memory");
@@ -185,20 +204,20 @@ void* Memory::allocate(size_t bytes) {
   if (!reused) block = state.take_new(bytes, capacity);
   if (state.lock_pages && ::mlock(block, capacity) != 0) {
     const int reason = errno;
-    give_to_system(block, capacity);
+    state.cache.give_back(block, capacity);
     throw_lock_refused(capacity, reason);
   }
   try {
     state.active.emplace(block, capacity);
   } catch (const std::bad_alloc&) {
-    give_to_system(block, capacity);
+    state.cache.give_back(block, capacity);
     state.throw_exhausted(bytes, "no memory to account for them");
   }
   state.stats.active_bytes += capacity;
   state.stats.peak_bytes = std::max(state.stats.peak_bytes, state.stats.active_bytes);
   lock.unlock();
   ASAN_UNPOISON_MEMORY_REGION(block, capacity);
-  if (reused) std::memset(block, 0, capacity);
+  if (reused) state.source.clear(block, capacity);
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + bytes, capacity - bytes);
   return block;
 }
@@ -213,13 +232,13 @@ void Memory::release(void* block, size_t bytes) noexcept {
   state.active.erase(found);
   state.stats.active_bytes -= capacity;
   if (capacity > state.cache_limit) {
-    give_to_system(block, capacity);
+    state.cache.give_back(block, capacity);
     return;
   }
   try {
     state.cache.put(block, capacity);
   } catch (const std::bad_alloc&) {
-    give_to_system(block, capacity);
+    state.cache.give_back(block, capacity);
   }
   state.cache.shrink_to(state.cache_limit);
 }

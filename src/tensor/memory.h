@@ -7,6 +7,17 @@
 
 namespace paceline {
 
+// Where a Memory's blocks come from: the system, unless another source is given.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  // Zeroed and 64-byte aligned; nullptr with errno set when there is none.
+  virtual void* take(size_t capacity) = 0;
+  virtual void give_back(void* block, size_t capacity) noexcept = 0;
+  // Clears a block that is handed out again.
+  virtual void clear(void* block, size_t capacity) = 0;
+};
+
 struct MemoryStats {
   size_t active_bytes = 0;  // handed out now
   size_t peak_bytes = 0;    // the most that was ever handed out since reset_peak
@@ -18,6 +29,8 @@ struct MemoryStats {
 class Memory {
  public:
   Memory();
+  // The source must outlive it.
+  explicit Memory(MemorySource& source);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

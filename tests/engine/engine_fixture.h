@@ -11,7 +11,6 @@
 
 #include "engine/channel.h"
 #include "engine/engine.h"
-#include "kernels/backend.h"
 #include "tests/engine/scripted_runner.h"
 
 namespace paceline::testing {
@@ -63,7 +62,7 @@ class EngineTest : public ::testing::Test {
     engine_.reset();
     cache_ = std::make_unique<KvCache>(shape.block_size, groups);
     runner_.watch(cache_.get());
-    engine_ = std::make_unique<Engine>(runner_, *backend_, memory_, *cache_, shape.limits, letter);
+    engine_ = std::make_unique<Engine>(runner_, memory_, *cache_, shape.limits, letter);
     return *engine_;
   }
 
@@ -106,7 +105,6 @@ class EngineTest : public ::testing::Test {
   int64_t free_blocks() const { return cache_->pool(0).num_free(); }
 
   Memory memory_;
-  std::unique_ptr<Backend> backend_ = make_reference_backend();
   ScriptedRunner runner_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<Engine> engine_;

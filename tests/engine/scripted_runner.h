@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
@@ -48,7 +49,7 @@ class ScriptedRunner : public Runner {
     }
   }
 
-  Tensor logits(int64_t first, int64_t count) override {
+  std::span<const float> logits(int64_t first, int64_t count) override {
     rows_.assign(static_cast<size_t>(count * vocab_size_), 0.0f);
     for (int64_t i = 0; i < count; ++i) {
       const auto [token, position] = outputs_[static_cast<size_t>(first + i)];
@@ -56,16 +57,27 @@ class ScriptedRunner : public Runner {
               std::span(rows_).subspan(static_cast<size_t>(i * vocab_size_),
                                        static_cast<size_t>(vocab_size_)));
     }
-    return Tensor(rows_.data(), DType::f32, {count, vocab_size_});
+    return rows_;
   }
 
-  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override {
-    const Tensor all = logits(first, count);
+  float log_sum_exp(int64_t row) override {
+    const auto width = static_cast<size_t>(vocab_size_);
+    double sum = 0.0;
+    for (const float logit : std::span(rows_).subspan(static_cast<size_t>(row) * width, width)) {
+      sum += std::exp(static_cast<double>(logit));
+    }
+    return static_cast<float>(std::log(sum));
+  }
+
+  std::span<const float> column_logits(int64_t first, int64_t count,
+                                       std::span<const int32_t> columns) override {
+    const std::span<const float> all = logits(first, count);
     columns_.clear();
     for (int64_t i = 0; i < count; ++i) {
-      for (const int32_t column : columns) columns_.push_back(all.row<float>(i)[column]);
+      for (const int32_t column : columns)
+        columns_.push_back(all[static_cast<size_t>(i * vocab_size_ + column)]);
     }
-    return Tensor(columns_.data(), DType::f32, {count, static_cast<int64_t>(columns.size())});
+    return columns_;
   }
 
   int64_t num_runs = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tests/kernels/every_isa.h"
@@ -35,12 +36,12 @@ class GatedMlpOp : public IsaTest {
     made->down_bias = random_tensor(memory_, DType::f32, {kOutputs}, 5);
     GatedMlpWeights& weights = made->weights;
     weights.activation = Activation::gelu_tanh;
-    weights.gate = {&made->first, skipped, width, made->first_bias.view.elements<float>()};
+    weights.gate = {&made->first, skipped, width, made->first_bias.view};
     weights.up = {&made->first, skipped + width, width, weights.gate.bias};
-    weights.down = {&made->down, 0, kOutputs, made->down_bias.view.elements<float>()};
+    weights.down = {&made->down, 0, kOutputs, made->down_bias.view};
     if (up != nullptr) {
       made->second = random_matrix(memory_, threads(), *up, width, kInputs, 6);
-      weights.up = {&made->second, 0, width, nullptr};
+      weights.up = {&made->second, 0, width, {}};
     }
     return made;
   }
@@ -49,8 +50,7 @@ class GatedMlpOp : public IsaTest {
   OwnedTensor multiply(const Tensor& x, const PackedColumns& columns) {
     const PackedMatrix& matrix = *columns.matrix;
     const OwnedTensor all = allocate_tensor(memory_, DType::f32, {x.size(0), matrix.n});
-    const Tensor bias(const_cast<float*>(columns.bias), DType::f32, {matrix.n});
-    backend().matmul(x, matrix, columns.bias != nullptr ? &bias : nullptr, all.view);
+    backend().matmul(x, matrix, columns.bias ? &*columns.bias : nullptr, all.view);
     OwnedTensor wanted = allocate_tensor(memory_, DType::f32, {x.size(0), columns.count});
     copy_elements(all.view.slice(1, columns.first, columns.first + columns.count), wanted.view);
     return wanted;

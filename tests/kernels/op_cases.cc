@@ -71,7 +71,8 @@ const std::vector<RowOp>& row_ops() {
       {"softmax", 1e-6, 2, [](Backend& b, Rows& r) { b.softmax(r.x.view, r.out.view); }, 10.0f},
       {"log_sum_exp", 1e-6, 1,
        [](Backend& b, Rows& r) {
-         b.log_sum_exp(r.x.view, Tensor(r.out.view.raw(), DType::f32, {r.x.view.size(0)}));
+         b.log_sum_exp(r.x.view,
+                       {r.out.view.elements<float>(), static_cast<size_t>(r.x.view.size(0))});
        },
        10.0f},
       {"argmax", 0.0, 1,
@@ -81,6 +82,40 @@ const std::vector<RowOp>& row_ops() {
          std::copy(indices.begin(), indices.end(), r.out.view.elements<float>());
        },
        10.0f},
+  };
+  return ops;
+}
+
+// Ops that move rows or look at them, and the way of elements to the CPU and back.
+const std::vector<RowOp>& moving_ops() {
+  static const std::vector<RowOp> ops = {
+      {"gather_rows", 0.0, 2,
+       [](Backend& b, Rows& r) {
+         std::vector<int32_t> rows;  // every second one, the last first, and then the first again
+         const int64_t num_rows = r.x.view.size(0);
+         for (int64_t i = 0; i < num_rows; ++i) {
+           rows.push_back(static_cast<int32_t>((num_rows - 1) * (i + 1) % num_rows));
+         }
+         b.gather_rows(r.x.view, rows, r.out.view);
+       }},
+      {"finite_rows", 0.0, 1,
+       [](Backend& b, Rows& r) {
+         const int64_t num_rows = r.x.view.size(0), width = r.x.view.size(1);
+         const float spoilt[] = {std::numeric_limits<float>::quiet_NaN(),
+                                 -std::numeric_limits<float>::infinity(),
+                                 std::numeric_limits<float>::max()};
+         for (int64_t i = 0; i < num_rows; i += 2) {  // each at another column; the last is finite
+           r.x.view.row<float>(i)[i * 7 % width] = spoilt[i / 2 % 3];
+         }
+         std::vector<uint8_t> finite(static_cast<size_t>(num_rows), 2);
+         b.finite_rows(r.x.view, finite);
+         std::copy(finite.begin(), finite.end(), r.out.view.elements<float>());
+       }},
+      {"read and write", 0.0, 2,
+       [](Backend& b, Rows& r) {
+         std::vector<float> staging;
+         b.write(b.read(r.x.view, staging), r.out.view);
+       }},
   };
   return ops;
 }
@@ -119,6 +154,47 @@ OpCase matmul_case(const WeightType& type, int64_t rows, int64_t n, int64_t leas
             const bool has_bias = n % 2 == 1;
             return instance(inputs, [has_bias](Backend& backend, MatmulInputs& in) {
               backend.matmul(in.x.view, in.w, has_bias ? &in.bias.view : nullptr, in.out.view);
+            });
+          }};
+}
+
+struct PackInputs {
+  OwnedTensor x, weights, out;
+  std::vector<std::unique_ptr<GroupedRows>> rows;
+};
+
+PackedMatrix pack_parts(Backend& backend, const WeightType& type, const PackInputs& in) {
+  if (!type.groups) {
+    const int64_t n = in.weights.view.size(0);
+    const Tensor parts[] = {in.weights.view.slice(0, 0, n / 3), in.weights.view.slice(0, n / 3, n)};
+    return backend.pack_matrix(parts, type.dtype);
+  }
+  const GroupedRows* const parts[] = {in.rows[0].get(), in.rows[1].get()};
+  return backend.pack_groups(parts, type.groups->activations);
+}
+
+// Two parts packed as one matrix, some of its columns gathered, and a product with those.
+OpCase pack_case(const WeightType& type, int64_t n, int64_t least_k) {
+  const int64_t k = type.row_length(least_k), rows = 3;
+  return {.name = fmt::format("pack and gather {} {}x{}", type.name, n, k),
+          .tolerance = 8e-7 * std::sqrt(static_cast<double>(k)),
+          .make = [=](ThreadPool&, Memory& memory) {
+            auto inputs = std::make_shared<PackInputs>();
+            const std::vector<int32_t> columns = {static_cast<int32_t>(n - 1), 0,
+                                                  static_cast<int32_t>(n / 2), 0};
+            inputs->x = random_tensor(memory, DType::f32, {rows, k}, kCaseSeed);
+            inputs->out = allocate_tensor(memory, DType::f32, {rows, std::ssize(columns)});
+            if (type.groups) {
+              const Grouping& grouping = type.groups->grouping;
+              inputs->rows.push_back(random_rows(grouping, n / 3, k, kCaseSeed + 1));
+              inputs->rows.push_back(random_rows(grouping, n - n / 3, k, kCaseSeed + 2));
+            } else {
+              inputs->weights = random_tensor(memory, type.dtype, {n, k}, kCaseSeed + 1);
+            }
+            return instance(inputs, [type, columns](Backend& backend, PackInputs& in) {
+              const PackedMatrix matrix = pack_parts(backend, type, in);
+              const PackedMatrix gathered = backend.gather_columns(matrix, columns);
+              backend.matmul(in.x.view, gathered, nullptr, in.out.view);
             });
           }};
 }
@@ -278,7 +354,32 @@ OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, in
       }};
 }
 
+// Stored as above, then moved: a block that was written onto others, one of which is copied on.
+OpCase copy_case(DType dtype, int64_t block_size) {
+  OpCase stored = store_case(dtype, 4 * block_size, 2, 24, block_size, CaseSize::small);
+  const auto make = stored.make;
+  return {.name = fmt::format("copy_blocks {} block {}", dtype_name(dtype), block_size),
+          .make = [make](ThreadPool& threads, Memory& memory) {
+            OpInstance instance = make(threads, memory);
+            const auto store = instance.run;
+            const auto inputs = std::static_pointer_cast<StoreInputs>(instance.inputs);
+            instance.run = [store, inputs](Backend& backend) {
+              store(backend);
+              const BlockMove moves[] = {
+                  {.from = 1, .to = 5}, {.from = 2, .to = 1}, {.from = 5, .to = 0}};
+              backend.copy_blocks(inputs->stored.view(), moves);
+            };
+            return instance;
+          }};
+}
+
 void add_row_cases(std::vector<OpCase>& cases) {
+  for (const RowOp& op : moving_ops()) {
+    for (const auto& [rows, width] : {std::pair{1, 1}, {3, 7}, {5, 33}, {65, 640}}) {
+      cases.push_back(row_case(op, rows, width, CaseSize::small));
+    }
+    cases.push_back(row_case(op, 512, 8192, CaseSize::large));
+  }
   for (const RowOp& op : row_ops()) {
     for (const auto& [rows, width] :
          {std::pair{1, 1}, {3, 7}, {5, 16}, {2, 33}, {7, 100}, {4, 257}}) {
@@ -320,6 +421,12 @@ void add_matmul_cases(std::vector<OpCase>& cases) {
     cases.push_back(matmul_case(type, 1, 16384, 2048, CaseSize::large));
     cases.push_back(matmul_case(type, 8, 16384, 2048, CaseSize::large));
     cases.push_back(matmul_case(type, 32, 16384, 2048, CaseSize::large));
+  }
+}
+
+void add_pack_cases(std::vector<OpCase>& cases) {
+  for (const WeightType& type : weight_types()) {
+    for (const auto& [n, k] : {std::pair{5, 40}, {70, 300}}) cases.push_back(pack_case(type, n, k));
   }
 }
 
@@ -409,6 +516,7 @@ std::vector<OpCase> op_cases() {
   add_square_cases(cases);
   add_attention_cases(cases);
   add_row_cases(cases);
+  add_pack_cases(cases);
   for (const WeightType& type : weight_types()) {
     cases.push_back(embedding_case(type, 9, 77, 50, CaseSize::small));
     cases.push_back(embedding_case(type, 3, 40, 1027, CaseSize::small));
@@ -418,6 +526,7 @@ std::vector<OpCase> op_cases() {
       cases.push_back(store_case(dtype, 83, 2, 24, block_size, CaseSize::small));
     }
     cases.push_back(store_case(dtype, 1, 3, 17, 16, CaseSize::small));
+    for (const int64_t block_size : {1, 16}) cases.push_back(copy_case(dtype, block_size));
   }
   for (const auto& [head_dim, half] :
        {std::pair{32, 16}, {64, 32}, {20, 10}, {96, 24}, {256, 128}}) {

@@ -65,10 +65,10 @@ class Model {
     sequence.length += count;
   }
 
-  void pass(size_t index, int64_t back) {
+  void release_outside_window(size_t index, int64_t back) {
     ModelSequence& sequence = *sequences_[index];
     const int64_t position = std::max<int64_t>(0, sequence.length - back);
-    cache_.pass(sequence.blocks, position);
+    cache_.release_outside_window(sequence.blocks, position);
     for (size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].window == 0) continue;
       int64_t& first = sequence.first_held[g];
@@ -159,7 +159,7 @@ void run(uint64_t seed, int64_t num_blocks) {
       } else if (operation < 10) {
         model.append(index, random.up_to(random.up_to(3) == 0 ? 6 * block_size : block_size + 1));
       } else if (operation < 16) {
-        model.pass(index, random.up_to(3));
+        model.release_outside_window(index, random.up_to(3));
       } else {
         model.truncate(index, random.up_to(2 * block_size));
       }

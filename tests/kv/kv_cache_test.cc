@@ -114,13 +114,13 @@ TEST(KvCache, AWindowedGroupGivesBackWhatTheNextRowCantSee) {
   KvCache cache(4, groups);
   SequenceBlocks sequence(cache);
   EXPECT_FALSE(cache.append(sequence, 12));
-  cache.pass(sequence, 7);  // sees [3, 7]: block 0 still holds position 3
+  cache.release_outside_window(sequence, 7);  // sees [3, 7]: block 0 still holds position 3
   EXPECT_EQ(table(sequence, 1), (std::vector<BlockId>{0, 1, 2}));
-  cache.pass(sequence, 8);  // sees [4, 8]
+  cache.release_outside_window(sequence, 8);  // sees [4, 8]
   EXPECT_EQ(table(sequence, 1), (std::vector<BlockId>{kNoBlock, 1, 2}));
   EXPECT_EQ(sequence.slot(1, 4), 4);
-  cache.pass(sequence, 6);  // passing is never undone
-  cache.pass(sequence, 12);
+  cache.release_outside_window(sequence, 6);  // passing is never undone
+  cache.release_outside_window(sequence, 12);
   EXPECT_EQ(table(sequence, 1), (std::vector<BlockId>{kNoBlock, kNoBlock, 2}));
   EXPECT_EQ(table(sequence, 0), (std::vector<BlockId>{0, 1, 2}));
   EXPECT_EQ(cache.pool(1).num_free(), 7);
@@ -145,7 +145,7 @@ TEST(KvCache, AWindowedGroupIsBoundedForEveryWindowChunkAndBlockSize) {
           sequence = SequenceBlocks(cache);
           for (int64_t step = first_step; sequence.length() < 5 * (window + chunk + block_size);
                step = chunk) {
-            cache.pass(sequence, sequence.length());
+            cache.release_outside_window(sequence, sequence.length());
             ASSERT_FALSE(cache.append(sequence, step))
                 << block_size << " " << window << " " << chunk;
             most_held = std::max(most_held, bound - cache.pool(0).num_free());
@@ -174,7 +174,7 @@ TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
       SequenceBlocks sequence(small);
       for (int64_t step : {first, second, 12 - first - second}) {
         if (step > 7) continue;
-        small.pass(sequence, sequence.length());
+        small.release_outside_window(sequence, sequence.length());
         EXPECT_FALSE(small.append(sequence, step));
       }
     }
@@ -182,7 +182,7 @@ TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
   KvCache stuck(4, {&windowed, 1});
   SequenceBlocks sequence(stuck);
   for (int64_t step : {6, 7}) {  // the step to 13 tokens needs positions 3 to 12
-    stuck.pass(sequence, sequence.length());
+    stuck.release_outside_window(sequence, sequence.length());
     EXPECT_EQ(stuck.append(sequence, step).has_value(), step == 7);
   }
 }
@@ -199,7 +199,7 @@ TEST(KvCache, TruncateGivesBackWholeBlocksOnly) {
   EXPECT_EQ(cache.pool(0).num_free(), 6);
   EXPECT_EQ(cache.pool(1).num_free(), 6);
   EXPECT_FALSE(cache.append(sequence, 4));
-  cache.pass(sequence, 12);
+  cache.release_outside_window(sequence, 12);
   cache.truncate(sequence, 12);
   EXPECT_EQ(table(sequence, 1), (std::vector<BlockId>{kNoBlock, kNoBlock, 2}));
   check(cache, {&sequence});
@@ -254,18 +254,18 @@ TEST(KvCacheDeathTest, MisuseAborts) {
   KvCache cache(2, {&group, 1}), other(2, {&group, 1});
   SequenceBlocks sequence(cache), unbound;
   EXPECT_FALSE(cache.append(sequence, 8));
-  cache.pass(sequence, 6);
+  cache.release_outside_window(sequence, 6);
   EXPECT_DEATH(sequence.slot(0, 8), "no slot is reserved");
   EXPECT_DEATH(sequence.slot(0, 3), "the window has passed");
   EXPECT_DEATH(cache.truncate(sequence, 4), "the window has passed blocks");
   EXPECT_DEATH(cache.truncate(sequence, 9), "truncate never lengthens");
-  EXPECT_DEATH(cache.pass(sequence, 9), "the next row");
+  EXPECT_DEATH(cache.release_outside_window(sequence, 9), "the next row");
   EXPECT_DEATH((void)other.append(sequence, 1), "another cache");
   EXPECT_DEATH((void)cache.append(unbound, 1), "another cache");
   KvCache single(1, {&group, 1});  // row 1 sees position 0, which has gone
   SequenceBlocks passed(single);
   EXPECT_FALSE(single.append(passed, 3));
-  single.pass(passed, 2);
+  single.release_outside_window(passed, 2);
   EXPECT_DEATH(single.truncate(passed, 1), "the window has passed blocks");
   const SequenceBlocks* twice[] = {&sequence, &sequence};
   EXPECT_DEATH(cache.check_integrity(twice), "differs from the number of tables");

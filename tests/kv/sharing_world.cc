@@ -247,7 +247,7 @@ void SharingWorld::publish(NaiveSequence& sequence) {
 
 void SharingWorld::pass(NaiveSequence& sequence) {
   const int64_t position = std::max<int64_t>(0, sequence.length() - below(3));
-  cache_.pass(sequence.blocks, position);
+  cache_.release_outside_window(sequence.blocks, position);
   for (size_t g = 0; g < groups_.size(); ++g) {
     auto& held = sequence.groups[g];
     for (; held.first_kept < first_seen(groups_[g], position); ++held.first_kept) {

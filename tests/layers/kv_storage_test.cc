@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "tensor/memory.h"
 
 namespace paceline {
@@ -46,7 +47,7 @@ std::vector<uint8_t> bytes_of(const Tensor& tensor, int64_t block) {
   return {first, first + bytes};
 }
 
-TEST(KvStorage, ABlockMovesWithAllThatItHoldsAndNothingElseDoes) {
+void expect_copies_of_blocks(Backend& backend) {
   Memory memory;
   const KvLayer layer{.num_kv_heads = 2, .head_dim = 7, .num_blocks = 4};
   for (const DType dtype : kTypes) {
@@ -64,15 +65,24 @@ TEST(KvStorage, ABlockMovesWithAllThatItHoldsAndNothingElseDoes) {
     for (const Tensor& tensor : tensors) {
       for (int64_t block = 0; block < 4; ++block) before.push_back(bytes_of(tensor, block));
     }
-    storage.copy_block(0, 2, 0);
+    // The second copy reads what the first wrote.
+    const BlockMove moves[] = {{.from = 2, .to = 0}, {.from = 0, .to = 3}};
+    backend.copy_blocks(storage.layer(0), moves);
     for (size_t t = 0; t < tensors.size(); ++t) {
       for (int64_t block = 0; block < 4; ++block) {
-        const int64_t source = block == 0 ? 2 : block;
+        const int64_t source = block == 0 || block == 3 ? 2 : block;
         EXPECT_EQ(bytes_of(tensors[t], block), before[4 * t + static_cast<size_t>(source)])
             << dtype_name(dtype);
       }
     }
   }
+}
+
+TEST(KvStorage, ABlockIsCopiedWithAllThatItHoldsAndNothingElseIs) {
+  expect_copies_of_blocks(*make_reference_backend());
+  ThreadPool threads(1);
+  Memory scratch;
+  expect_copies_of_blocks(*make_cpu_backend(Isa::baseline, threads, scratch));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBlockSize = 16;
 
-std::shared_ptr<LoadedModel> tiny_model(const std::string& name) {
+auto tiny_model(const std::string& name) {
   return load_model({.model = PACELINE_SOURCE_DIR "/tests/goldens/models/" + name,
                      .kv_cache_memory_bytes = 1 << 20,
                      .num_threads = 1});
@@ -30,7 +30,7 @@ TEST(ModelRunner, AllocatesWhatTheConfigSays) {
     for (const int64_t max_rows : {16, 512}) {
       const RunnerLimits limits{.max_rows = max_rows};
       const size_t before = model->memory.stats().active_bytes;
-      const ModelRunner runner(*model->decoder, *model->backend, model->memory,
+      const ModelRunner runner(*model->decoder, *model->backend,
                                KvStorage({}, kBlockSize, DType::f32, model->memory), limits);
       EXPECT_EQ(model->memory.stats().active_bytes - before,
                 runner_activation_bytes(model->decoder->config(), limits));
@@ -64,9 +64,8 @@ class ModelRunnerTest : public testing::Test {
   }
 
   std::vector<float> logits(int64_t first, int64_t count) {
-    const Tensor found = runner_.logits(first, count);
-    const auto* begin = found.elements<float>();
-    return {begin, begin + count * runner_.vocab_size()};
+    const std::span<const float> found = runner_.logits(first, count);
+    return {found.begin(), found.end()};
   }
 
   static int64_t count_groups(const Decoder& decoder) {
@@ -84,7 +83,6 @@ class ModelRunnerTest : public testing::Test {
   const int64_t num_groups_ = count_groups(*model_->decoder);
   ModelRunner runner_{*model_->decoder,
                       *model_->backend,
-                      model_->memory,
                       storage(),
                       {.max_rows = 12, .max_logits_rows = 4}};
 };
@@ -101,10 +99,10 @@ TEST_F(ModelRunnerTest, AnswersWithTheRowsAndColumnsAskedFor) {
   EXPECT_TRUE(std::equal(two.begin(), two.end(), all.begin() + static_cast<int64_t>(vocab)));
   for (const std::vector<int32_t>& columns :
        {std::vector<int32_t>{3, 11, 8}, {3, 11, 8}, {3, 11}, {8, 3}, {8, 3, 11}}) {
-    const Tensor found = runner_.column_logits(1, 3, columns);
+    const std::span<const float> found = runner_.column_logits(1, 3, columns);
     for (size_t row = 0; row < 3; ++row) {
       for (size_t i = 0; i < columns.size(); ++i) {
-        EXPECT_EQ(found.row<float>(static_cast<int64_t>(row))[i],
+        EXPECT_EQ(found[row * columns.size() + i],
                   all[(row + 1) * vocab + static_cast<size_t>(columns[i])]);
       }
     }

@@ -15,6 +15,8 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
+#include "kernels/backend.h"
+#include "layers/load_context.h"
 #include "models/decoder.h"
 #include "models/family.h"
 #include "paceline/error.h"
@@ -182,11 +184,9 @@ class FieldWalk {
     const auto files = open_checkpoint(directory_);
     WeightReader weights(*files);
     DecoderConfig config = read_decoder_config(json, weights, "config.json");
-    const LoadContext context{.weights = weights,
-                              .memory = memory,
-                              .threads = threads,
-                              .weight_dtype = DType::f32,
-                              .activations = {}};
+    const auto backend = make_cpu_backend(Isa::baseline, threads, memory);
+    const LoadContext context{
+        .weights = weights, .backend = *backend, .weight_dtype = DType::f32, .activations = {}};
     return Decoder(context, std::move(config)).config();
   }
 

@@ -72,7 +72,7 @@ TEST(RopeConfigs, APartOfAHeadRotatesWhereverTheFieldStands) {
   }
 }
 
-TEST(RopeConfigs, the_top_level_s_original_context_is_that_of_one_rope_for_all_layers) {
+TEST(RopeConfigs, TheTopLevelSOriginalContextIsThatOfOneRopeForAllLayers) {
   const std::string fields = R"({"original_max_position_embeddings": 512, "rope_scaling": {
       "type": "yarn", "factor": 4, "original_max_position_embeddings": 64}})";
   const Json json = parse_json(fields, "test");
@@ -85,7 +85,7 @@ TEST(RopeConfigs, the_top_level_s_original_context_is_that_of_one_rope_for_all_l
   EXPECT_EQ(decoder.ropes[0].original_max_position, 64.0);
 }
 
-TEST(RopeConfigs, two_kinds_of_layers_need_an_object_each) {
+TEST(RopeConfigs, TwoKindsOfLayersNeedAnObjectEach) {
   const auto read = [](const std::string& fields) {
     const Json json = parse_json(fields, "test");
     DecoderConfig decoder;

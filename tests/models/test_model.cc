@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/random.h"
+#include "layers/load_context.h"
 #include "models/family.h"
 
 namespace paceline::testing {
@@ -129,8 +130,7 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   DecoderConfig config = read_decoder_config(json, weights, where);
   if (changes.config) changes.config(config);
   const LoadContext context{.weights = weights,
-                            .memory = memory_,
-                            .threads = threads_,
+                            .backend = *backend_,
                             .weight_dtype = options.weight_dtype,
                             .activations = {}};
   decoder_ = std::make_unique<Decoder>(context, std::move(config));
@@ -154,7 +154,7 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
   batch.groups.resize(static_cast<size_t>(cache_->num_groups()));
   for (const Slice& slice : slices) {
     const auto count = static_cast<int64_t>(slice.tokens.size());
-    cache_->pass(*slice.blocks, slice.first_position);
+    cache_->release_outside_window(*slice.blocks, slice.first_position);
     const auto failure =
         cache_->append(*slice.blocks, slice.first_position + count - slice.blocks->length());
     PL_CHECK(!failure, "test model out of blocks");

@@ -7,7 +7,7 @@ namespace {
 
 ResponseHead head() { return {.id = "x-1", .created = 7, .model = "m", .system_fingerprint = {}}; }
 
-TEST(ResponseChunk, a_chat_begins_with_its_role) {
+TEST(ResponseChunk, AChatBeginsWithItsRole) {
   const ResponseChunk chunk{.index = 1, .has_role = true, .text = ""};
   EXPECT_EQ(chat_chunk_json(head(), chunk, {}),
             R"({"id":"x-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)"
@@ -15,7 +15,7 @@ TEST(ResponseChunk, a_chat_begins_with_its_role) {
             R"("finish_reason":null}]})");
 }
 
-TEST(ResponseChunk, usage_is_null_where_a_last_chunk_will_have_it) {
+TEST(ResponseChunk, UsageIsNullWhereALastChunkWillHaveIt) {
   const ResponseChunk chunk{.text = "Hi"};
   EXPECT_EQ(chat_chunk_json(head(), chunk, {.has_usage = true}),
             R"({"id":"x-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)"
@@ -27,7 +27,7 @@ TEST(ResponseChunk, usage_is_null_where_a_last_chunk_will_have_it) {
             R"("usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}})");
 }
 
-TEST(ResponseChunk, the_last_one_has_the_reason) {
+TEST(ResponseChunk, TheLastOneHasTheReason) {
   ResponseChoice ending{.finish_reason = "stop", .stop_reason = 3, .seed = 9};
   ending.token_ids = {{1, 2, 3}};
   const ResponseChunk chunk{.text = "", .token_ids = {{3}}, .ending = &ending};
@@ -38,7 +38,7 @@ TEST(ResponseChunk, the_last_one_has_the_reason) {
   EXPECT_NE(chat_chunk_json(head(), chunk, {}).find(R"("delta":{})"), std::string::npos);
 }
 
-TEST(ResponseChunk, offsets_go_on_from_the_piece_before) {
+TEST(ResponseChunk, OffsetsGoOnFromThePieceBefore) {
   ResponseChunk chunk{.text = "é!"};
   chunk.logprobs.emplace();
   for (const std::string bytes : {"é", "!"}) {

@@ -26,7 +26,7 @@ class DrawTest : public SamplerFixture {
     for (int i = 0; i < num_draws; ++i) {
       const auto [seed, position] = key(i);
       keyed.seed = seed;
-      const int32_t id = s.draw(logits, keyed, {}, position, false).id;
+      const int32_t id = s.draw({logits}, keyed, {}, position).id;
       observed[static_cast<size_t>(id) % num_cells] += 1;
     }
     double statistic = 0;
@@ -88,7 +88,7 @@ TEST_F(DrawTest, AWrongDistributionWouldBeNoticed) {
   Sampler s = sampler(8);
   std::vector<double> observed(8, 0.0);
   for (int i = 0; i < kNumDraws; ++i)
-    observed[static_cast<size_t>(s.draw(shifted, {}, {}, i, false).id)] += 1;
+    observed[static_cast<size_t>(s.draw({shifted}, {}, {}, i).id)] += 1;
   double total = 0, statistic = 0;
   for (float x : logits) total += std::exp(x);
   for (size_t id = 0; id < 8; ++id) {
@@ -115,17 +115,17 @@ TEST_F(DrawTest, TheSameSeedAndPositionGiveTheSameTokenWhateverCameBefore) {
     options.seed = 99;
     for (int64_t position : {0, 1, 7, 100000}) {
       Sampler fresh = sampler(500);
-      const int32_t id = fresh.draw(logits, options, {}, position, false).id;
+      const int32_t id = fresh.draw({logits}, options, {}, position).id;
       TokenHistory history;
       history.add_output(3);
       SamplingOptions noise = options;
       noise.repetition_penalty = 1.7f;
       noise.seed = static_cast<uint64_t>(position);
-      busy.draw(other, noise, history, position + 1, true);
-      busy.score(other, 4, 20);
-      busy.draw(std::vector<float>(500, kNan), noise, history, 0, true);
-      EXPECT_EQ(busy.draw(logits, options, {}, position, true).id, id);
-      EXPECT_EQ(busy.draw(logits, options, {}, position, false).id, id);
+      busy.draw(with_sum(other), noise, history, position + 1);
+      busy.score(with_sum(other), 4, 20);
+      busy.draw(with_sum(std::vector<float>(500, kNan)), noise, history, 0);
+      EXPECT_EQ(busy.draw(with_sum(logits), options, {}, position).id, id);
+      EXPECT_EQ(busy.draw({logits}, options, {}, position).id, id);
     }
   }
 }
@@ -137,10 +137,10 @@ TEST_F(DrawTest, AnotherSeedOrPositionIsAnotherNumber) {
   int num_equal = 0;
   for (int i = 0; i < 100; ++i) {
     options.seed = static_cast<uint64_t>(i);
-    const int32_t id = s.draw(logits, options, {}, 5, false).id;
-    num_equal += s.draw(logits, options, {}, 6, false).id == id ? 1 : 0;
+    const int32_t id = s.draw({logits}, options, {}, 5).id;
+    num_equal += s.draw({logits}, options, {}, 6).id == id ? 1 : 0;
     options.seed += 1;
-    num_equal += s.draw(logits, options, {}, 5, false).id == id ? 1 : 0;
+    num_equal += s.draw({logits}, options, {}, 5).id == id ? 1 : 0;
   }
   EXPECT_LE(num_equal, 2);
 }

@@ -111,7 +111,7 @@ TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
     if (expected.margin < kDecided) continue;
 
     Sampler s = sampler(c.logits.size());
-    const Distribution found = s.distribution(c.logits, c.options, c.history);
+    const Distribution found = distribution(c.logits, c.options, c.history);
     ASSERT_EQ(found.status, SampleStatus::ok) << "seed " << seed;
     ASSERT_EQ(found.tokens.size(), expected.kept.size()) << "seed " << seed;
     for (size_t i = 0; i < found.tokens.size(); ++i) {
@@ -125,7 +125,7 @@ TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
       const double u = uniform_draw(c.options.seed, static_cast<uint64_t>(position));
       const int32_t id = NaiveSampler::draw(expected, u);
       if (expected.margin < kDecided) continue;
-      ASSERT_EQ(s.draw(c.logits, c.options, c.history, position, false).id, id)
+      ASSERT_EQ(s.draw({c.logits}, c.options, c.history, position).id, id)
           << "seed " << seed << ", position " << position;
     }
   }
@@ -144,7 +144,7 @@ TEST_F(SamplerPropertyTest, TopLogprobsEqualThoseOfAFullSort) {
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
       return c.logits[static_cast<size_t>(a)] > c.logits[static_cast<size_t>(b)];
     });
-    const auto top = sampler(c.logits.size()).score(c.logits, 0, 20).top_logprobs;
+    const auto top = sampler(c.logits.size()).score(with_sum(c.logits), 0, 20).top_logprobs;
     for (size_t i = 0; i < std::min<size_t>(20, order.size()); ++i) {
       const float logit = c.logits[static_cast<size_t>(order[i])];
       if (logit == -kInf) {

@@ -155,7 +155,7 @@ TEST_F(SamplerTest, ANanAnywhereFailsTheRow) {
     options.top_k = 1;
     EXPECT_EQ(draw(logits, options).status, SampleStatus::nan_logits);
     EXPECT_EQ(distribution(logits, {}).status, SampleStatus::nan_logits);
-    EXPECT_EQ(sampler(100).score(logits, 5, 2).status, SampleStatus::nan_logits);
+    EXPECT_EQ(sampler(100).score(with_sum(logits), 5, 2).status, SampleStatus::nan_logits);
   }
 }
 
@@ -169,7 +169,7 @@ TEST_F(SamplerTest, ARowWithoutFiniteMaximumLeavesNothingToDraw) {
       EXPECT_EQ(sample.id, -1);
       EXPECT_TRUE(sample.top_logprobs.empty());
     }
-    EXPECT_EQ(sampler(3).score(logits, 0, 2).status, SampleStatus::nothing_to_draw);
+    EXPECT_EQ(sampler(3).score(with_sum(logits), 0, 2).status, SampleStatus::nothing_to_draw);
   }
 }
 
@@ -207,7 +207,7 @@ TEST_F(SamplerTest, LogprobsAreThoseOfTheRawLogits) {
 TEST_F(SamplerTest, TopLogprobsBreakTiesByIdAndLeaveOutTheImpossible) {
   const auto top_ids = [&](const std::vector<float>& logits, int32_t count) {
     Ids ids;
-    for (const auto& top : sampler(logits.size()).score(logits, 0, count).top_logprobs)
+    for (const auto& top : sampler(logits.size()).score(with_sum(logits), 0, count).top_logprobs)
       ids.push_back(top.id);
     return ids;
   };
@@ -222,18 +222,19 @@ TEST_F(SamplerTest, TopLogprobsBreakTiesByIdAndLeaveOutTheImpossible) {
 TEST_F(SamplerTest, ScoreGivesTheLogprobOfAnyToken) {
   Sampler s = sampler(4);
   for (int32_t id = 0; id < 4; ++id) {
-    const Sample sample = s.score(kTenths, id, 0);
+    const Sample sample = s.score(with_sum(kTenths), id, 0);
     EXPECT_EQ(sample.id, id);
     EXPECT_NEAR(sample.logprob, kTenths[static_cast<size_t>(id)] - std::log(10.0), 1e-6);
   }
-  EXPECT_EQ(sampler(2).score(std::vector<float>{0.0f, -kInf}, 1, 0).logprob, -kInf);
-  EXPECT_EQ(sampler(2).score(std::vector<float>{0.0f, -kInf}, 0, 0).logprob, 0.0f);
+  const std::vector<float> certain = {0.0f, -kInf};
+  EXPECT_EQ(sampler(2).score(with_sum(certain), 1, 0).logprob, -kInf);
+  EXPECT_EQ(sampler(2).score(with_sum(certain), 0, 0).logprob, 0.0f);
 }
 
 TEST_F(SamplerTest, LogprobsCostNothingWhenNotAskedFor) {
   SamplingOptions options = greedy();
   options.num_top_logprobs = 3;
-  const Sample sample = sampler(4).draw(kTenths, options, {}, 0, false);
+  const Sample sample = sampler(4).draw({kTenths}, options, {}, 0);
   EXPECT_EQ(sample.id, 1);
   EXPECT_EQ(sample.logprob, 0.0f);
   EXPECT_TRUE(sample.top_logprobs.empty());

@@ -57,7 +57,8 @@ TEST_F(MaskedSampler, DrawsFromWhatIsLeftBehindBiasAndPenalties) {
   const Sample sample = draw(logits, options);
   EXPECT_EQ(sample.id, 0);
   SamplingOptions plain;
-  EXPECT_EQ(sample.logprob, sampler(4).score(logits, 0, 0).logprob) << "of the raw logits";
+  EXPECT_EQ(sample.logprob, sampler(4).score(with_sum(logits), 0, 0).logprob)
+      << "of the raw logits";
 }
 
 TEST_F(MaskedSampler, TopKCountsWhatIsLeft) {
@@ -88,10 +89,11 @@ TEST_F(MaskedSampler, NamedTokensAreReportedInTheirOrder) {
   const Sample sample = draw(logits, options);
   ASSERT_EQ(sample.top_logprobs.size(), 2u);
   for (const TokenLogprob& one : sample.top_logprobs) {
-    EXPECT_EQ(one.logprob, sampler(4).score(logits, one.id, 0).logprob);
+    EXPECT_EQ(one.logprob, sampler(4).score(with_sum(logits), one.id, 0).logprob);
   }
   EXPECT_EQ(sample.top_logprobs[0].id, 3);
-  EXPECT_EQ(sampler(4).score(logits, 1, 2).top_logprobs.size(), 2u) << "prompts have the likeliest";
+  EXPECT_EQ(sampler(4).score(with_sum(logits), 1, 2).top_logprobs.size(), 2u)
+      << "prompts have the likeliest";
 }
 
 }  // namespace

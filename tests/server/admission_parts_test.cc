@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(InFlightLimit, come_back_when_the_last_holder_lets_go) {
+TEST(InFlightLimit, ComeBackWhenTheLastHolderLetsGo) {
   InFlightLimit in_flight(2);
   auto first = in_flight.acquire();
   auto copy = first;
@@ -25,7 +25,7 @@ TEST(InFlightLimit, come_back_when_the_last_holder_lets_go) {
   EXPECT_EQ(in_flight.num_in_flight(), 0);
 }
 
-TEST(InFlightLimit, are_refused_until_a_fifth_is_back) {
+TEST(InFlightLimit, AreRefusedUntilAFifthIsBack) {
   InFlightLimit in_flight(10);
   std::vector<std::shared_ptr<void>> held;
   for (int i = 0; i < 10; ++i) held.push_back(in_flight.acquire());
@@ -40,7 +40,7 @@ TEST(InFlightLimit, are_refused_until_a_fifth_is_back) {
   EXPECT_EQ(in_flight.acquire(), nullptr);
 }
 
-TEST(InFlightLimit, know_for_how_long_there_has_been_no_room) {
+TEST(InFlightLimit, KnowForHowLongThereHasBeenNoRoom) {
   InFlightLimit in_flight(2);
   auto one = in_flight.acquire(), two = in_flight.acquire();
   EXPECT_EQ(in_flight.full_for().count(), 0) << "nobody has been refused";
@@ -53,7 +53,7 @@ TEST(InFlightLimit, know_for_how_long_there_has_been_no_room) {
   EXPECT_EQ(in_flight.full_for().count(), 0);
 }
 
-TEST(InFlightLimit, a_single_one_can_be_taken_again) {
+TEST(InFlightLimit, ASingleOneCanBeTakenAgain) {
   InFlightLimit in_flight(1);
   for (int i = 0; i < 3; ++i) {
     const auto permit = in_flight.acquire();
@@ -62,14 +62,14 @@ TEST(InFlightLimit, a_single_one_can_be_taken_again) {
   }
 }
 
-TEST(InFlightLimit, may_be_outlived) {
+TEST(InFlightLimit, MayBeOutlived) {
   auto in_flight = std::make_unique<InFlightLimit>(1);
   auto permit = in_flight->acquire();
   in_flight.reset();
   permit.reset();
 }
 
-TEST(BytesLimit, bounds_all_holders_together_but_none_alone) {
+TEST(BytesLimit, BoundsAllHoldersTogetherButNoneAlone) {
   BytesLimit bytes(100);
   auto first = bytes.acquire(60);
   EXPECT_EQ(bytes.acquire(41), nullptr);

@@ -23,7 +23,7 @@ class ServerFrontendTest : public testing::Test {
   ServerFrontend frontend_{{.port = 0}, {}};
 };
 
-TEST_F(ServerFrontendTest, while_the_model_is_loaded_it_lives_and_shows_the_page) {
+TEST_F(ServerFrontendTest, WhileTheModelIsLoadedItLivesAndShowsThePage) {
   EXPECT_EQ(ask(get("/live")).status, 200);
   const RawAnswer page = ask(get("/"));
   EXPECT_EQ(page.status, 200);
@@ -35,7 +35,7 @@ TEST_F(ServerFrontendTest, while_the_model_is_loaded_it_lives_and_shows_the_page
   EXPECT_EQ(wrong.header("Allow"), "POST");
 }
 
-TEST_F(ServerFrontendTest, while_the_model_is_loaded_there_is_no_answer_yet) {
+TEST_F(ServerFrontendTest, WhileTheModelIsLoadedThereIsNoAnswerYet) {
   for (const std::string& request :
        {get("/ready"), get("/health"), get("/v1/models"), post("/v1/completions", "{}")}) {
     const RawAnswer answer = ask(request);
@@ -45,7 +45,7 @@ TEST_F(ServerFrontendTest, while_the_model_is_loaded_there_is_no_answer_yet) {
   }
 }
 
-TEST_F(ServerFrontendTest, the_keeper_answers_who_had_connected_before) {
+TEST_F(ServerFrontendTest, TheKeeperAnswersWhoHadConnectedBefore) {
   RawHttpClient early(frontend_.http().port());
   frontend_.open(
       {.gate = [](const HttpRequest&) -> HttpGate { return {}; },
@@ -59,7 +59,7 @@ TEST_F(ServerFrontendTest, the_keeper_answers_who_had_connected_before) {
   EXPECT_TRUE(early.is_closed());
 }
 
-TEST_F(ServerFrontendTest, a_drain_before_the_model_is_there_closes_it) {
+TEST_F(ServerFrontendTest, ADrainBeforeTheModelIsThereClosesIt) {
   RawHttpClient client(frontend_.http().port());
   frontend_.drain();
   frontend_.wait();

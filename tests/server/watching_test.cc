@@ -34,7 +34,7 @@ TEST(StepHistory, KeepsTheLastInOrder) {
     record.clear();
     record.step = step;
     record.slices.push_back({.id = step, .first = 3, .count = 2});
-    record.tokens.push_back({.id = step, .count = 4000});  // a token's id, not a count
+    record.tokens.push_back({.id = step, .token = 4000});
     history.on_step(record);
   }
   const auto steps = history.last_steps();

@@ -50,13 +50,12 @@ std::array<CacheGroup, 1> one_group(int64_t num_blocks) {
 
 PacedModel::PacedModel(const PacedModelOptions& options)
     : directory_(options.directory),
-      backend_(make_reference_backend()),
       tokenizer_(Tokenizer::load(directory_)),
       generation_(read_generation_config(directory_, tokenizer_.vocab_size())),
       chat_(set_up_chat(directory_, "", tokenizer_)),
       cache_(options.block_size, one_group(options.num_blocks)),
       runner_(tokenizer_.vocab_size(), options.pace),
-      engine_(runner_, *backend_, memory_, cache_, limits_of(options), token_texts(tokenizer_)) {
+      engine_(runner_, memory_, cache_, limits_of(options), token_texts(tokenizer_)) {
   check_script(tokenizer_);
   runner_.watch(&engine_);
 }

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "kernels/backend.h"
 #include "kv/kv_cache.h"
 #include "load/chat_setup.h"
 #include "text/text_model.h"
@@ -39,7 +38,6 @@ class PacedModel {
  private:
   std::filesystem::path directory_;
   Memory memory_;
-  std::unique_ptr<Backend> backend_;
   Tokenizer tokenizer_;
   GenerationConfig generation_;
   ChatSetup chat_;

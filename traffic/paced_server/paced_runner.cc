@@ -1,6 +1,7 @@
 #include "traffic/paced_server/paced_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "engine/engine.h"
@@ -46,7 +47,7 @@ void PacedRunner::run(const Batch& batch) {
   }
 }
 
-Tensor PacedRunner::logits(int64_t first, int64_t count) {
+std::span<const float> PacedRunner::logits(int64_t first, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     float* const row = rows_.data() + i * vocab_size_;
     int32_t& hot = hot_[static_cast<size_t>(i)];
@@ -54,16 +55,23 @@ Tensor PacedRunner::logits(int64_t first, int64_t count) {
     hot = next_[static_cast<size_t>(first + i)];
     row[hot] = kHot;
   }
-  return Tensor(rows_.data(), DType::f32, {count, vocab_size_});
+  return std::span(rows_).first(static_cast<size_t>(count * vocab_size_));
 }
 
-Tensor PacedRunner::column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) {
-  const Tensor all = logits(first, count);
+// One token's logit is kHot, all others are 0.
+float PacedRunner::log_sum_exp(int64_t /*row*/) {
+  return std::log(std::exp(kHot) + static_cast<float>(vocab_size_ - 1));
+}
+
+std::span<const float> PacedRunner::column_logits(int64_t first, int64_t count,
+                                                  std::span<const int32_t> columns) {
+  const std::span<const float> all = logits(first, count);
   column_rows_.clear();
   for (int64_t i = 0; i < count; ++i) {
-    for (const int32_t column : columns) column_rows_.push_back(all.row<float>(i)[column]);
+    for (const int32_t column : columns)
+      column_rows_.push_back(all[static_cast<size_t>(i * vocab_size_ + column)]);
   }
-  return Tensor(column_rows_.data(), DType::f32, {count, static_cast<int64_t>(columns.size())});
+  return column_rows_;
 }
 
 }  // namespace paceline::traffic

@@ -34,8 +34,10 @@ class PacedRunner : public Runner {
   std::span<const uint8_t> finite_rows() const override { return finite_; }
 
   void run(const Batch& batch) override;
-  Tensor logits(int64_t first, int64_t count) override;
-  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override;
+  std::span<const float> logits(int64_t first, int64_t count) override;
+  float log_sum_exp(int64_t row) override;
+  std::span<const float> column_logits(int64_t first, int64_t count,
+                                       std::span<const int32_t> columns) override;
 
  private:
   static constexpr int64_t kNumRows = 16;

@@ -14,7 +14,7 @@ static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::f16) 
               static_cast<int>(DType::bf16) == 2);
 static_assert(static_cast<int>(Activation::gelu_erf) == kNumActivations - 1);
 
-// What one costs, counted in elements of cheaper ops.
+// The cost of one, in elements of cheaper operations.
 constexpr int64_t kSineElements = 16;
 constexpr int64_t kExpElements = 16;
 
@@ -30,6 +30,7 @@ float* head_row(const Tensor& tensor, int64_t index) {
 CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
     : kernels_(kernel_table(isa)),
       threads_(threads),
+      memory_(memory),
       name_(fmt::format("cpu/{}", isa_name(isa))),
       input_rows_(memory),
       up_rows_(memory),
@@ -132,10 +133,10 @@ void CpuBackend::do_softmax(const Tensor& x, const Tensor& out) {
   });
 }
 
-void CpuBackend::do_log_sum_exp(const Tensor& x, const Tensor& out) {
+void CpuBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   const ExpSum* const totals = exp_sums(x);
   for (int64_t row = 0; row < x.size(0); ++row) {
-    out.elements<float>()[row] = kernels_.log_sum(totals[row]);
+    out[static_cast<size_t>(row)] = kernels_.log_sum(totals[row]);
   }
 }
 

@@ -9,18 +9,52 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_product.h"
-#include "kernels/cpu/growing_buffer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "tensor/buffer.h"
 
 namespace paceline {
+
+// Memory that a kernel uses during one call. It grows to the largest need and keeps that size.
+class GrowingBuffer {
+ public:
+  explicit GrowingBuffer(Memory& memory) : memory_(&memory) {}
+
+  // At least `bytes`, 64-byte aligned; what it held before is lost.
+  void* reserve(size_t bytes) {
+    if (buffer_.size_bytes() < bytes) {
+      buffer_ = Buffer();
+      buffer_ = Buffer(*memory_, bytes);
+    }
+    return buffer_.get();
+  }
+  template <class T>
+  T* reserve_as(int64_t count) {
+    return static_cast<T*>(reserve(static_cast<size_t>(count) * sizeof(T)));
+  }
+
+ private:
+  Memory* memory_;
+  Buffer buffer_;
+};
 
 class CpuBackend final : public Backend {
  public:
   CpuBackend(Isa isa, ThreadPool& threads, Memory& memory);
 
   std::string_view name() const override { return name_; }
+  Memory& memory() override { return memory_; }
 
  private:
+  std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
+  void do_write(std::span<const float> elements, const Tensor& out) override;
+  PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) override;
+  PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                              ActivationType activations) override;
+  PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                 std::span<const int32_t> columns) override;
+  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
   void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -41,10 +75,10 @@ class CpuBackend final : public Backend {
   void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_softmax(const Tensor& x, const Tensor& out) override;
-  void do_log_sum_exp(const Tensor& x, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
   void do_argmax(const Tensor& x, std::span<int32_t> out) override;
 
-  // body(row) over rows of so many elements each, in pieces worth a thread's while.
+  // body(row) for all rows, split over the threads in pieces of at least kPieceElements elements.
   template <class Body>
   void for_each_row(int64_t rows, int64_t row_elements, Body&& body) {
     const int64_t grain = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, row_elements));
@@ -63,7 +97,7 @@ class CpuBackend final : public Backend {
   }
   static int64_t num_row_blocks(int64_t width) { return (width + kRowBlock - 1) / kRowBlock; }
 
-  // The inputs of a product in the form that its weights want, in `scratch`.
+  // The inputs of a product in the form that its weights need, in `scratch`.
   const std::byte* prepare_rows(const CpuProduct& product, const Tensor& x, GrowingBuffer& scratch);
   // out = prepared inputs * w^T + bias
   void multiply(const CpuProduct& product, const PackedMatrix& w, const std::byte* inputs,
@@ -74,7 +108,7 @@ class CpuBackend final : public Backend {
 
   void plan_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
                       const AttentionParams& params, const Tensor& out);
-  // What the planned tasks need, summed; of scratch the most that one needs.
+  // The needs of the planned tasks, summed; for scratch the largest.
   struct AttentionNeed {
     int64_t scratch = 0;   // floats
     int64_t partials = 0;  // floats
@@ -82,17 +116,18 @@ class CpuBackend final : public Backend {
     int64_t work = 0;  // multiply-adds
   };
   void attend_by_tiles(DType dtype, const AttentionNeed& need);
-  // For fewer tiles than keep the threads busy: their chunks are shared out, then combined.
+  // For few tiles: threads take chunks, whose partial results are combined at the end.
   void attend_by_chunks(DType dtype, const AttentionNeed& need);
 
-  // Less than this isn't worth waking another thread for.
+  // With fewer elements, waking another thread takes longer than the work.
   static constexpr int64_t kPieceElements = 16384;
 
   const KernelTable& kernels_;
   ThreadPool& threads_;
+  Memory& memory_;
   std::string name_;
   GrowingBuffer input_rows_;
-  GrowingBuffer up_rows_;     // of a feed-forward network whose gate and up want other inputs
+  GrowingBuffer up_rows_;     // when gate and up of a feed-forward network need different forms
   GrowingBuffer inner_rows_;  // of its last product
   GrowingBuffer row_partials_;
   GrowingBuffer row_totals_;

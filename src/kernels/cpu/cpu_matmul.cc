@@ -1,4 +1,4 @@
-// Products, and the feed-forward network that is made of three.
+// Products, and feed-forward networks of three products.
 #include <algorithm>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -7,12 +7,12 @@
 namespace paceline {
 namespace {
 
-// The columns between the two products of a feed-forward network are made so many at a time: as
-// many panels as products of many rows take at once, or what shares a scale as inputs of the last.
+// A feed-forward network computes this many of its inner columns at a time: as many panels as a
+// product of many rows takes at once, or the inputs of the last product that share a scale.
 constexpr int64_t kInnerColumns = 128;
-// Rows of what the last product reads lie far apart: those that come so many later are asked for.
-constexpr int64_t kExpectedRows = 8;
-// What a piece of them may take, gate and up, of the second-level cache.
+// The last product's input rows lie far apart: the row this many rows ahead is prefetched.
+constexpr int64_t kPrefetchedRows = 8;
+// The share of the second-level cache for a piece of gate and up.
 constexpr int64_t kInnerBytes = 256 * 1024;
 
 // Some columns of a projection, and the panels that they lie in.
@@ -29,7 +29,11 @@ struct CoveringPanels {
   }
 };
 
-// How many columns a thread makes at a time, and how many floats a row of them takes.
+const float* bias_of(const PackedColumns& columns) {
+  return columns.bias ? columns.bias->elements<float>() : nullptr;
+}
+
+// The number of columns that a thread computes at a time, and the floats of a row of them.
 struct InnerColumns {
   int64_t at_once;
   int64_t stride;
@@ -95,8 +99,8 @@ void CpuBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor*
            bias != nullptr ? bias->elements<float>() : nullptr, out);
 }
 
-// The columns between the products are never all there: a thread makes some of gate and up, and
-// leaves what the activation makes of them in the form that the last product wants.
+// The inner columns never exist all at once: a thread computes some of gate and up, applies the
+// activation and stores the results as inputs of the last product.
 void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
   const CpuProduct gate(kernels_, *mlp.gate.matrix), up(kernels_, *mlp.up.matrix);
   const CpuProduct down(kernels_, *mlp.down.matrix);
@@ -128,7 +132,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                         .num_rows = piece.num_rows,
                         .first_panel = panels.first,
                         .last_panel = panels.last,
-                        .bias = columns.bias,
+                        .bias = bias_of(columns),
                         .out = {to, stride},
                         .scratch = kernel_scratch});
     };
@@ -140,8 +144,8 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
       multiply(up, mlp.up, up_rows, up_panels, ups);
       for (int64_t r = 0; r < piece.num_rows; ++r) {
         std::byte* const row = inner_rows + (piece.first_row + r) * down.input_stride();
-        if (r + kExpectedRows < piece.num_rows) {
-          down.expect(first, count, row + kExpectedRows * down.input_stride());
+        if (r + kPrefetchedRows < piece.num_rows) {
+          down.prefetch(first, count, row + kPrefetchedRows * down.input_stride());
         }
         float* const values = gates + r * stride + gate_panels.skipped;
         activate(values, ups + r * stride + up_panels.skipped, count, values);
@@ -155,7 +159,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                             run_piece(split.piece(i), scratch + thread_index * thread_bytes);
                           }
                         });
-  multiply(down, *mlp.down.matrix, inner_rows, mlp.down.bias, out);
+  multiply(down, *mlp.down.matrix, inner_rows, bias_of(mlp.down), out);
 }
 
 }  // namespace paceline

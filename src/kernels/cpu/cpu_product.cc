@@ -47,7 +47,7 @@ void CpuProduct::prepare(const float* x, int64_t first, int64_t count, std::byte
                               row + first * kernels_.input_bytes[dtype]);
 }
 
-void CpuProduct::expect(int64_t first, int64_t count, std::byte* row) const {
+void CpuProduct::prefetch(int64_t first, int64_t count, std::byte* row) const {
   if (kind_ == Kind::int8) return kernels_.expect_row(groups_, first, count, row);
   const int64_t bytes = kernels_.input_bytes[static_cast<size_t>(matrix_.dtype)];
   for (int64_t i = 0; i < count * bytes; i += kInputLine) {

@@ -24,8 +24,8 @@ class CpuProduct {
   // Elements [first, first + count) of a row of inputs are prepared from `x` into the row: of
   // quantised weights whole multiples of input_length(), whole interleaved elements of others.
   void prepare(const float* x, int64_t first, int64_t count, std::byte* row) const;
-  // Brings what prepare() will write of a row to the caches.
-  void expect(int64_t first, int64_t count, std::byte* row) const;
+  // Prefetches what prepare() will write of a row.
+  void prefetch(int64_t first, int64_t count, std::byte* row) const;
   // So many elements of a row share a scale; 1 where none do.
   int64_t input_length() const { return kind_ == Kind::int8 ? groups_.input_length : 1; }
   // From one prepared row to the next.

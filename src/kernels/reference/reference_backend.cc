@@ -93,6 +93,58 @@ void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, c
 
 }  // namespace
 
+std::span<const float> ReferenceBackend::do_read(const Tensor& x, std::vector<float>& staging) {
+  staging.assign(x.elements<float>(), x.elements<float>() + x.num_elements());
+  return staging;
+}
+
+void ReferenceBackend::do_write(std::span<const float> elements, const Tensor& out) {
+  std::copy(elements.begin(), elements.end(), out.elements<float>());
+}
+
+PackedMatrix ReferenceBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
+  return paceline::pack_matrix(parts, dtype, memory_, threads_);
+}
+
+PackedMatrix ReferenceBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
+                                              ActivationType activations) {
+  return paceline::pack_groups(parts, activations, memory_, threads_);
+}
+
+PackedMatrix ReferenceBackend::do_gather_columns(const PackedMatrix& matrix,
+                                                 std::span<const int32_t> columns) {
+  return paceline::gather_columns(matrix, columns, memory_);
+}
+
+void ReferenceBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
+                                      const Tensor& out) {
+  for (int64_t i = 0; i < out.size(0); ++i) {
+    const int64_t row = rows[static_cast<size_t>(i)];
+    copy_elements(x.slice(0, row, row + 1), out.slice(0, i, i + 1));
+  }
+}
+
+void ReferenceBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    const float* const row = x.row<float>(r);
+    out[static_cast<size_t>(r)] =
+        std::all_of(row, row + x.size(1), [](float v) { return std::isfinite(v); }) ? 1 : 0;
+  }
+}
+
+void ReferenceBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
+  const auto copy = [](const Tensor& blocks, const BlockMove& move) {
+    copy_elements(blocks.slice(0, move.from, move.from + 1), blocks.slice(0, move.to, move.to + 1));
+  };
+  for (const BlockMove& move : moves) {
+    copy(store.keys, move);
+    copy(store.values, move);
+    if (!store.has_scales()) continue;
+    copy(store.key_scales, move);
+    copy(store.value_scales, move);
+  }
+}
+
 void ReferenceBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids,
                                     float scale, const Tensor& out) {
   for (int64_t r = 0; r < out.size(0); ++r) {
@@ -132,14 +184,12 @@ void ReferenceBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x,
     const int64_t n = columns.matrix->n;
     sums.resize(static_cast<size_t>(rows * n));
     const Tensor all(sums.data(), DType::f32, {rows, n});
-    const Tensor bias(const_cast<float*>(columns.bias), DType::f32, {n});
-    do_matmul(x, *columns.matrix, columns.bias != nullptr ? &bias : nullptr, all);
+    do_matmul(x, *columns.matrix, columns.bias ? &*columns.bias : nullptr, all);
     return all.slice(1, columns.first, columns.first + width);
   };
   const Tensor gate = multiply(mlp.gate, gate_sums), up = multiply(mlp.up, up_sums);
   do_gated_activation(mlp.activation, gate, up, gate);
-  const Tensor bias(const_cast<float*>(mlp.down.bias), DType::f32, {mlp.down.count});
-  do_matmul(gate, *mlp.down.matrix, mlp.down.bias != nullptr ? &bias : nullptr, out);
+  do_matmul(gate, *mlp.down.matrix, mlp.down.bias ? &*mlp.down.bias : nullptr, out);
 }
 
 void ReferenceBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps,
@@ -244,7 +294,7 @@ void ReferenceBackend::do_softmax(const Tensor& x, const Tensor& out) {
   });
 }
 
-void ReferenceBackend::do_log_sum_exp(const Tensor& x, const Tensor& out) {
+void ReferenceBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   const int64_t width = x.size(1);
   for (int64_t r = 0; r < x.size(0); ++r) {
     const float* row = x.row<float>(r);
@@ -252,7 +302,7 @@ void ReferenceBackend::do_log_sum_exp(const Tensor& x, const Tensor& out) {
     const double shift = std::isinf(max) ? 0.0 : max;
     double sum = 0.0;
     for (int64_t i = 0; i < width; ++i) sum += std::exp(double{row[i]} - shift);
-    out.elements<float>()[r] = static_cast<float>(std::log(sum) + shift);
+    out[static_cast<size_t>(r)] = static_cast<float>(std::log(sum) + shift);
   }
 }
 

@@ -1,4 +1,4 @@
-// ReferenceBackend defines every op in plain loops that accumulate in double.
+// ReferenceBackend defines every op in plain loops that accumulate in double, on memory of its own.
 #pragma once
 
 #include "kernels/backend.h"
@@ -8,8 +8,19 @@ namespace paceline {
 class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
+  Memory& memory() override { return memory_; }
 
  private:
+  std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
+  void do_write(std::span<const float> elements, const Tensor& out) override;
+  PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) override;
+  PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                              ActivationType activations) override;
+  PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                 std::span<const int32_t> columns) override;
+  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
   void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -30,8 +41,11 @@ class ReferenceBackend final : public Backend {
   void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_softmax(const Tensor& x, const Tensor& out) override;
-  void do_log_sum_exp(const Tensor& x, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
   void do_argmax(const Tensor& x, std::span<int32_t> out) override;
+
+  Memory memory_;
+  ThreadPool threads_{1};
 };
 
 }  // namespace paceline

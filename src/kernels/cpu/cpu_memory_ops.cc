@@ -1,0 +1,77 @@
+// Operations that move elements and weights and compute nothing.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/cpu_backend.h"
+
+namespace paceline {
+namespace {
+
+// The largest exponent is that of NaN and infinity.
+bool is_finite(std::span<const float> row) {
+  constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
+  uint32_t largest = 0;
+  for (const float value : row) {
+    largest = std::max(largest, std::bit_cast<uint32_t>(value) & kMagnitude);
+  }
+  return largest < kInfinity;
+}
+
+void copy_block(const Tensor& blocks, const BlockMove& move) {
+  const Tensor from = blocks.slice(0, move.from, move.from + 1);
+  const Tensor to = blocks.slice(0, move.to, move.to + 1);
+  if (!from.is_contiguous()) return copy_elements(from, to);
+  std::memmove(to.raw(), from.raw(), from.size_bytes());
+}
+
+}  // namespace
+
+std::span<const float> CpuBackend::do_read(const Tensor& x, std::vector<float>& /*staging*/) {
+  return {x.elements<float>(), static_cast<size_t>(x.num_elements())};
+}
+
+void CpuBackend::do_write(std::span<const float> elements, const Tensor& out) {
+  std::copy(elements.begin(), elements.end(), out.elements<float>());
+}
+
+PackedMatrix CpuBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
+  return paceline::pack_matrix(parts, dtype, memory_, threads_);
+}
+
+PackedMatrix CpuBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
+                                        ActivationType activations) {
+  return paceline::pack_groups(parts, activations, memory_, threads_);
+}
+
+PackedMatrix CpuBackend::do_gather_columns(const PackedMatrix& matrix,
+                                           std::span<const int32_t> columns) {
+  return paceline::gather_columns(matrix, columns, memory_);
+}
+
+void CpuBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) {
+  const int64_t width = out.size(1);
+  for_each_row(out.size(0), width, [&](int64_t row) {
+    const auto* const from = x.row<float>(rows[static_cast<size_t>(row)]);
+    std::copy(from, from + width, out.row<float>(row));
+  });
+}
+
+void CpuBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+  const auto width = static_cast<size_t>(x.size(1));
+  for_each_row(x.size(0), x.size(1), [&](int64_t row) {
+    out[static_cast<size_t>(row)] = is_finite({x.row<float>(row), width}) ? 1 : 0;
+  });
+}
+
+void CpuBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
+  for (const BlockMove& move : moves) {
+    copy_block(store.keys, move);
+    copy_block(store.values, move);
+    if (!store.has_scales()) continue;
+    copy_block(store.key_scales, move);
+    copy_block(store.value_scales, move);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// What operations take beside tensors: stored keys and values, slices of a batch, parameters.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/packed_matrix.h"
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
+
+// The stored keys and values of one layer. Keys lie transposed inside a block so that neighbouring
+// positions are neighbouring lanes.
+struct KvStore {
+  Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16, bfloat16, int8
+  Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]
+  // Of int8 codes alone: an element is its code times the scale of its token and kv head.
+  Tensor key_scales{};    // [num_blocks, kv_heads, block_size]
+  Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
+  int64_t block_size() const { return keys.size(3); }
+  bool has_scales() const { return keys.dtype() == DType::i8; }
+};
+
+// A block whose keys and values become another's.
+struct BlockMove {
+  int32_t from = 0;
+  int32_t to = 0;
+};
+
+// Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
+// first_position on. Position p lives in slot p % block_size of block block_table[p / block_size].
+// Entries of blocks that lie wholly before the window of the first row are never looked at.
+struct AttentionSlice {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  std::span<const int32_t> block_table;
+};
+
+struct AttentionParams {
+  float scale = 1.0f;     // multiplies q.k
+  float soft_cap = 0.0f;  // > 0: scores become cap * tanh(score / cap)
+  int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
+};
+
+// A feed-forward network: down(activation(gate(x)) * up(x)).
+struct GatedMlpWeights {
+  Activation activation = Activation::silu;
+  PackedColumns gate{};  // [width, k]
+  PackedColumns up{};    // [width, k]
+  PackedColumns down{};  // [n, width], a whole matrix
+};
+
+}  // namespace paceline

@@ -1,0 +1,210 @@
+// Whatever an engine computes, it reads the memory of its backend through operations alone.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "engine/channel.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "kv/kv_cache.h"
+#include "layers/load_context.h"
+#include "layers/scratch.h"
+#include "models/decoder.h"
+#include "models/family.h"
+#include "tests/engine/guarded_backend.h"
+#include "weights/checkpoint.h"
+#include "weights/weight_reader.h"
+
+namespace paceline::testing {
+namespace {
+
+// All that a choice of a request got, floats included.
+struct Got {
+  std::vector<TokenId> tokens;
+  std::vector<float> numbers;
+  int64_t cached_tokens = 0;
+  bool failed = false;
+
+  void add(const std::vector<TokenLogprob>& logprobs) {
+    for (const TokenLogprob& one : logprobs) {
+      numbers.push_back(static_cast<float>(one.id));
+      numbers.push_back(one.logprob);
+    }
+  }
+  void add(const TokenEvent& event) {
+    if (event.token) {
+      tokens.push_back(event.token->id);
+      numbers.push_back(event.token->logprob);
+    }
+    add(event.top_logprobs);
+    if (event.prompt) {
+      for (const ScoredToken& token : event.prompt->scored) {
+        numbers.push_back(token.logprob.value_or(1.0f));
+        add(token.top_logprobs);
+      }
+      const auto& columns = event.prompt->column_logits;
+      numbers.insert(numbers.end(), columns.begin(), columns.end());
+      numbers.insert(numbers.end(), event.prompt->row.begin(), event.prompt->row.end());
+    }
+    if (!event.ending) return;
+    cached_tokens = event.ending->stats.cached_tokens;
+    failed = event.ending->error.has_value();
+  }
+  bool operator==(const Got&) const = default;
+};
+using Answers = std::map<std::pair<RequestId, int32_t>, Got>;
+
+struct Types {
+  DType weights = DType::f32;
+  DType kv = DType::f32;
+};
+
+// A model of tests/goldens with two cache groups: a window of 16, and none.
+class TinyEngine {
+ public:
+  TinyEngine(Backend& backend, Types types) : channel_(std::make_shared<Channel>()) {
+    const std::filesystem::path directory =
+        std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/gemma2_even";
+    const std::string where = (directory / "config.json").string();
+    const Json json = parse_json(read_text_file(where, 1 << 20), where);
+    const auto checkpoint = open_checkpoint(directory);
+    WeightReader weights(*checkpoint);
+    const LoadContext context{
+        .weights = weights, .backend = backend, .weight_dtype = types.weights, .activations = {}};
+    decoder_ = std::make_unique<Decoder>(context, read_decoder_config(json, weights, where));
+    std::vector<CacheGroup> groups;
+    for (const int64_t window : cache_group_windows(decoder_->config())) {
+      groups.push_back({.window = window, .num_blocks = kNumBlocks});
+    }
+    const std::vector<int64_t> num_blocks(groups.size(), kNumBlocks);
+    cache_ = std::make_unique<KvCache>(kBlockSize, groups);
+    runner_ = std::make_unique<ModelRunner>(
+        *decoder_, backend,
+        KvStorage(decoder_->kv_layers(num_blocks), kBlockSize, types.kv, backend.memory()),
+        RunnerLimits{.max_rows = kMaxRows, .max_logits_rows = 4});
+    engine_ = std::make_unique<Engine>(
+        *runner_, host_memory_, *cache_,
+        EngineLimits{.max_model_len = 128, .max_batched_tokens = kMaxRows}, nullptr);
+  }
+
+  RequestId submit(GenerateRequest request) {
+    return engine_->submit(std::move(request), channel_).value();
+  }
+  void run() {
+    std::vector<TokenEvent> events;
+    bool more = true;
+    while (more) {
+      more = engine_->step();
+      engine_->check_integrity();
+      channel_->poll(events);
+      for (const TokenEvent& event : events) answers_[{event.request, event.choice}].add(event);
+    }
+  }
+  const Answers& answers() const { return answers_; }
+
+ private:
+  static constexpr int64_t kNumBlocks = 128, kBlockSize = 4, kMaxRows = 16;
+
+  Memory host_memory_;
+  std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::shared_ptr<Channel> channel_;
+  std::unique_ptr<Engine> engine_;
+  Answers answers_;
+};
+
+std::vector<TokenId> prompt_of(int32_t length, int32_t first) {
+  std::vector<TokenId> prompt;
+  for (int32_t i = 0; i < length; ++i) prompt.push_back(3 + (first + 17 * i) % 250);
+  return prompt;
+}
+
+// Every way in which the engine reads logits, chunked prompts beyond the window, forks that copy a
+// block, and prefixes that are found again.
+Answers ask_everything(Backend& backend, Types types) {
+  TinyEngine engine(backend, types);
+  const auto ask = [&](int32_t length, auto&& change) {
+    GenerateRequest request{.prompt = prompt_of(length, length), .max_tokens = 12};
+    request.ignore_eos = true;
+    change(request);
+    engine.submit(std::move(request));
+  };
+  for (int round = 0; round < 2; ++round) {  // the second one finds the first one's prefixes
+    ask(30, [](GenerateRequest& greedy) {
+      greedy.sampling.temperature = 0;
+      greedy.want_logprobs = true;
+      greedy.sampling.num_top_logprobs = 3;
+    });
+    ask(21, [](GenerateRequest& sampled) {  // its last block is shared when the choices fork
+      sampled.n = 3;
+      sampled.sampling.top_p = 0.9f;
+      sampled.sampling.repetition_penalty = 1.1f;
+      sampled.want_logprobs = true;
+    });
+    ask(40, [](GenerateRequest& scored) {
+      scored.max_tokens = 0;
+      scored.score_from = 0;
+      scored.sampling.num_top_logprobs = 2;
+    });
+    for (const int32_t length : {9, 10}) {
+      ask(length, [](GenerateRequest& classified) {
+        classified.max_tokens = 0;
+        classified.columns = {7, 200, 7, 31};
+      });
+    }
+    ask(11, [](GenerateRequest& row) {
+      row.max_tokens = 1;
+      row.want_row = true;
+      row.columns = {5};
+    });
+    engine.run();
+  }
+  return engine.answers();
+}
+
+TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
+  for (const Types types : {Types{}, Types{DType::bf16, DType::i8}}) {
+    ThreadPool threads(2);
+    Memory memory;
+    const auto plain = make_cpu_backend(choose_isa(), threads, memory);
+    GuardedBackend guarded(threads);
+    const Answers expected = ask_everything(*plain, types);
+    const Answers answers = ask_everything(guarded, types);
+    EXPECT_EQ(answers.size(), 2u * 8u);
+    int64_t cached_tokens = 0;
+    for (const auto& [id, got] : answers) {
+      EXPECT_FALSE(got.failed);
+      EXPECT_FALSE(got.numbers.empty());
+      cached_tokens += got.cached_tokens;
+    }
+    EXPECT_EQ(answers, expected) << "other bits than without a guard";
+    EXPECT_GT(guarded.num_copied_blocks(), 0);
+    EXPECT_GT(cached_tokens, 0);
+  }
+}
+
+TEST(DeviceMemoryDeathTest, IsOutOfReachBetweenOperations) {
+  ThreadPool threads(1);
+  GuardedBackend backend(threads);
+  const OwnedTensor vector = write_vector(backend, std::vector<float>{1.0f, 2.0f});
+  std::vector<float> staging;
+  EXPECT_EQ(backend.read(vector.view, staging)[1], 2.0f);
+  EXPECT_DEATH(
+      {
+        const volatile float* const element = vector.view.elements<float>();
+        std::exit(*element > 0 ? 0 : 1);
+      },
+      "");
+}
+
+}  // namespace
+}  // namespace paceline::testing

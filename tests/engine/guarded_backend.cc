@@ -1,0 +1,184 @@
+#include "tests/engine/guarded_backend.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace paceline::testing {
+namespace {
+
+constexpr size_t kRoom = size_t{1} << 30;  // addresses; pages are taken as they are written
+constexpr size_t kPage = 4096;
+
+}  // namespace
+
+GuardedPages::GuardedPages() {
+  void* const mapped =
+      ::mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  PL_CHECK(mapped != MAP_FAILED, "no room for guarded pages");
+  pages_ = static_cast<std::byte*>(mapped);
+}
+
+GuardedPages::~GuardedPages() { ::munmap(pages_, kRoom); }
+
+void* GuardedPages::take(size_t capacity) {
+  const size_t bytes = (capacity + kPage - 1) / kPage * kPage;
+  PL_CHECK(bytes <= kRoom - used_bytes_, "more guarded pages than there is room for");
+  std::byte* const block = pages_ + used_bytes_;
+  used_bytes_ += bytes;
+  if (num_open_ > 0) PL_CHECK(::mprotect(block, bytes, PROT_READ | PROT_WRITE) == 0, "mprotect");
+  return block;
+}
+
+void GuardedPages::clear(void* block, size_t capacity) {
+  const Opened opened(*this);
+  std::memset(block, 0, capacity);
+}
+
+void GuardedPages::open() {
+  if (num_open_++ > 0 || used_bytes_ == 0) return;
+  PL_CHECK(::mprotect(pages_, used_bytes_, PROT_READ | PROT_WRITE) == 0, "mprotect");
+}
+
+void GuardedPages::close() {
+  if (--num_open_ > 0 || used_bytes_ == 0) return;
+  PL_CHECK(::mprotect(pages_, used_bytes_, PROT_NONE) == 0, "mprotect");
+}
+
+GuardedBackend::GuardedBackend(ThreadPool& threads)
+    : inner_(make_cpu_backend(choose_isa(), threads, memory_)) {}
+
+std::span<const float> GuardedBackend::do_read(const Tensor& x, std::vector<float>& staging) {
+  const GuardedPages::Opened opened(pages_);
+  std::vector<float> unused;
+  const std::span<const float> elements = inner_->read(x, unused);
+  staging.assign(elements.begin(), elements.end());
+  return staging;
+}
+
+void GuardedBackend::do_write(std::span<const float> elements, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->write(elements, out);
+}
+
+PackedMatrix GuardedBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
+  const GuardedPages::Opened opened(pages_);
+  return inner_->pack_matrix(parts, dtype);
+}
+
+PackedMatrix GuardedBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
+                                            ActivationType activations) {
+  const GuardedPages::Opened opened(pages_);
+  return inner_->pack_groups(parts, activations);
+}
+
+PackedMatrix GuardedBackend::do_gather_columns(const PackedMatrix& matrix,
+                                               std::span<const int32_t> columns) {
+  const GuardedPages::Opened opened(pages_);
+  return inner_->gather_columns(matrix, columns);
+}
+
+void GuardedBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
+                                    const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->gather_rows(x, rows, out);
+}
+
+void GuardedBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->finite_rows(x, out);
+}
+
+void GuardedBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
+  const GuardedPages::Opened opened(pages_);
+  num_copied_blocks_ += std::ssize(moves);
+  inner_->copy_blocks(store, moves);
+}
+
+void GuardedBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids,
+                                  float scale, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->embedding(table, ids, scale, out);
+}
+
+void GuardedBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                               const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->matmul(x, w, bias, out);
+}
+
+void GuardedBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->gated_mlp(mlp, x, out);
+}
+
+void GuardedBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps,
+                                 const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->rms_norm(x, weight, eps, out);
+}
+
+void GuardedBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                                   float eps, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->layer_norm(x, weight, bias, eps, out);
+}
+
+void GuardedBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
+                                   float scale, const Tensor& table) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->rope_table(positions, inv_freq, scale, table);
+}
+
+void GuardedBackend::do_rope(const Tensor& table, const Tensor& x) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->rope(table, x);
+}
+
+void GuardedBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                                 const KvStore& store) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->store_kv(k, v, slots, store);
+}
+
+void GuardedBackend::do_attention(const Tensor& q, const KvStore& store,
+                                  std::span<const AttentionSlice> slices,
+                                  const AttentionParams& params, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->attention(q, store, slices, params, out);
+}
+
+void GuardedBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                                         const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->gated_activation(kind, gate, up, out);
+}
+
+void GuardedBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->add(x, y, out);
+}
+
+void GuardedBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->soft_cap(x, cap, out);
+}
+
+void GuardedBackend::do_softmax(const Tensor& x, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->softmax(x, out);
+}
+
+void GuardedBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->log_sum_exp(x, out);
+}
+
+void GuardedBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->argmax(x, out);
+}
+
+}  // namespace paceline::testing

@@ -1,0 +1,93 @@
+// A backend whose memory the CPU can reach inside its operations only, as if it were a device's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace paceline::testing {
+
+// Pages that can be neither read nor written but while somebody has them open.
+class GuardedPages : public MemorySource {
+ public:
+  GuardedPages();
+  ~GuardedPages() override;
+
+  void* take(size_t capacity) override;
+  void give_back(void* /*block*/, size_t /*capacity*/) noexcept override {}  // kept to the end
+  void clear(void* block, size_t capacity) override;
+
+  class Opened {
+   public:
+    explicit Opened(GuardedPages& pages) : pages_(pages) { pages_.open(); }
+    ~Opened() { pages_.close(); }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+
+   private:
+    GuardedPages& pages_;
+  };
+
+ private:
+  void open();
+  void close();
+
+  std::byte* pages_ = nullptr;
+  size_t used_bytes_ = 0;
+  int num_open_ = 0;
+};
+
+// Passes every operation on to a CPU backend in guarded memory; what the CPU reads is copied out.
+class GuardedBackend final : public Backend {
+ public:
+  explicit GuardedBackend(ThreadPool& threads);
+
+  std::string_view name() const override { return inner_->name(); }
+  Memory& memory() override { return memory_; }
+
+  int64_t num_copied_blocks() const { return num_copied_blocks_; }
+
+ private:
+  std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
+  void do_write(std::span<const float> elements, const Tensor& out) override;
+  PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) override;
+  PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                              ActivationType activations) override;
+  PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                 std::span<const int32_t> columns) override;
+  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
+  void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                    const Tensor& out) override;
+  void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                 const Tensor& out) override;
+  void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
+  void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
+  void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                     const Tensor& out) override;
+  void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+                     const Tensor& table) override;
+  void do_rope(const Tensor& table, const Tensor& x) override;
+  void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                   const KvStore& store) override;
+  void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                    const AttentionParams& params, const Tensor& out) override;
+  void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                           const Tensor& out) override;
+  void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
+  void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
+  void do_softmax(const Tensor& x, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
+  void do_argmax(const Tensor& x, std::span<int32_t> out) override;
+
+  GuardedPages pages_;
+  Memory memory_{pages_};
+  std::unique_ptr<Backend> inner_;
+  int64_t num_copied_blocks_ = 0;
+};
+
+}  // namespace paceline::testing
