@@ -89,6 +89,7 @@ BenchReport measure_variant(const Settings& settings, const BenchVariant& varian
                               session.say(fmt::format("{}: {}", found.name, bench_run_name(run)));
                             }});
   model->engine->set_observer(nullptr);
+  if (settings.bench.roofline) report.choices = model->backend->measured_choices();
   return report;
 }
 

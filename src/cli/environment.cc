@@ -1,6 +1,8 @@
 // The environment variables that are options.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/suggest.h"
 #include "cli/option_source.h"
 #include "cli/option_value.h"
@@ -9,8 +11,8 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kPrefix = "PACELINE_";
-// Read elsewhere: the kernels' instruction set.
-constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA"};
+// Read elsewhere: the kernels' instruction set, and how their products of a few rows read weights.
+constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA", "PACELINE_STREAMS"};
 
 std::string unknown_variable(std::string_view name) {
   std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));
@@ -33,7 +35,8 @@ std::vector<GivenOption> read_environment(CommandId command, const Environment& 
   std::vector<GivenOption> given;
   for (const auto& [name, value] : environment) {
     if (name.rfind(kPrefix, 0) != 0 || value.empty() || value.rfind("tcp://", 0) == 0) continue;
-    bool is_known = name == kOtherVariables[0];
+    bool is_known = std::find(std::begin(kOtherVariables), std::end(kOtherVariables), name) !=
+                    std::end(kOtherVariables);
     for (const OptionDef& option : option_table()) {
       if (option.flag_only || environment_name(option) != name) continue;
       is_known = true;

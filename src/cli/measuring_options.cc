@@ -104,8 +104,9 @@ constexpr OptionDef kMeasuringOptions[] = {
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.repetitions = as_integer(v); }},
     {.name = "roofline",
-     .help = "Report what the machine can do: read bandwidth and the rates of product "
-             "instructions.",
+     .help =
+         "Report what the machine can do (read bandwidth and the rates of product instructions) "
+         "and how decoding was tuned to it.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.roofline = as_flag(v); }},

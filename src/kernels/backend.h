@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/packed_matrix.h"
 #include "tensor/tensor.h"
@@ -62,6 +64,8 @@ class Backend {
 
   // E.g. "cpu/avx512bf16"; part of the system fingerprint.
   virtual std::string_view name() const = 0;
+  // What was chosen by measurement so far and how, a line each.
+  virtual std::vector<std::string> measured_choices() const { return {}; }
 
   // out[r] = row ids[r] of table * scale.         table [vocab, hidden], ids [rows], out [rows,
   // hidden]

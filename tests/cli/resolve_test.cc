@@ -143,6 +143,7 @@ TEST_F(ResolveTest, UnknownVariablesAreWarnings) {
               ElementsAre("the environment variable PACELINE_BANANA is no option"));
   EXPECT_THAT(warnings({{"PACELINE_PORT", "tcp://10.0.0.1:80"},
                         {"PACELINE_ISA", "avx2"},
+                        {"PACELINE_STREAMS", "1x8192"},
                         {"PACELINE_JSON", "1"},  // another command's
                         {"PACELINE_MAX_TOKENS", "5"}}),
               IsEmpty());

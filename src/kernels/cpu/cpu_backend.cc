@@ -31,6 +31,7 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
     : kernels_(kernel_table(isa)),
       threads_(threads),
       name_(fmt::format("cpu/{}", isa_name(isa))),
+      tuner_(fixed_streams()),
       input_rows_(memory),
       up_rows_(memory),
       inner_rows_(memory),

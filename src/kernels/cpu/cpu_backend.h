@@ -11,6 +11,7 @@
 #include "kernels/cpu/cpu_product.h"
 #include "kernels/cpu/growing_buffer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/stream_tuner.h"
 
 namespace paceline {
 
@@ -19,6 +20,7 @@ class CpuBackend final : public Backend {
   CpuBackend(Isa isa, ThreadPool& threads, Memory& memory);
 
   std::string_view name() const override { return name_; }
+  std::vector<std::string> measured_choices() const override { return tuner_.describe(); }
 
  private:
   void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
@@ -91,6 +93,7 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
   ThreadPool& threads_;
   std::string name_;
+  StreamTuner tuner_;
   GrowingBuffer input_rows_;
   GrowingBuffer up_rows_;     // of a feed-forward network whose gate and up want other inputs
   GrowingBuffer inner_rows_;  // of its last product

@@ -1,5 +1,6 @@
 // Products, and the feed-forward network that is made of three.
 #include <algorithm>
+#include <optional>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/product_split.h"
@@ -71,6 +72,7 @@ void CpuBackend::multiply(const CpuProduct& product, const PackedMatrix& w, cons
   auto* const scratch =
       thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
   const ProductSplit split(rows, w.num_panels(), threads_.num_threads());
+  const StreamTuner::Product timed(tuner_, w, w.bytes(), rows, product.stream_panels(rows));
   threads_.parallel_for(
       split.num_pieces(), split.grain(rows * w.n * w.k),
       [&](int64_t begin, int64_t end, int thread_index) {
@@ -83,7 +85,8 @@ void CpuBackend::multiply(const CpuProduct& product, const PackedMatrix& w, cons
                             .last_panel = piece.last_panel,
                             .bias = bias,
                             .out = {row + piece.first_panel * kPanelWidth, out.stride(0)},
-                            .scratch = scratch + thread_index * scratch_bytes});
+                            .scratch = scratch + thread_index * scratch_bytes,
+                            .streams = timed.streams()});
         }
       });
 }
@@ -118,6 +121,11 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
   auto* const scratch = thread_scratch_.reserve_as<std::byte>(num_threads * thread_bytes);
   const auto activate = kernels_.gated_activation[static_cast<size_t>(mlp.activation)];
 
+  const PackedMatrix& gates_matrix = *mlp.gate.matrix;
+  const int64_t weight_bytes =
+      (mlp.gate.count + mlp.up.count) * gates_matrix.bytes() / gates_matrix.n;
+  std::optional<StreamTuner::Product> timed(std::in_place, tuner_, gates_matrix, weight_bytes, rows,
+                                            gate.stream_panels(rows));
   const auto run_piece = [&](const ProductSplit::Piece& piece, std::byte* mine) {
     auto* const gates = reinterpret_cast<float*>(mine);
     float* const ups = gates + buffer;
@@ -130,7 +138,8 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                         .last_panel = panels.last,
                         .bias = columns.bias,
                         .out = {to, stride},
-                        .scratch = kernel_scratch});
+                        .scratch = kernel_scratch,
+                        .streams = timed->streams()});
     };
     const int64_t end = std::min(piece.last_panel * unit, width);
     for (int64_t first = piece.first_panel * unit; first < end; first += columns_at_once) {
@@ -155,6 +164,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                             run_piece(split.piece(i), scratch + thread_index * thread_bytes);
                           }
                         });
+  timed.reset();
   multiply(down, *mlp.down.matrix, inner_rows, mlp.down.bias, out);
 }
 
