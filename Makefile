@@ -14,7 +14,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr $(JOBS) + 1) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check test-release asan tsan equalities load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
+.PHONY: help run serve build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ equalities: ## 10,000 random engines: each answer bit for bit as alone, on every
 	$(BUILD) release --target test_llm
 	PACELINE_TEST_SCALE=full build/release/tests/test_llm --gtest_filter='RandomEqualities.*'
 
+mutants: ## Small changes to kv, sched, sampling, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
+	$(DEPS) build test
+	python3 tools/mutants.py $(MUTANTS)
+
 load: ## The server under load for a quarter of an hour, each figure against its bar (LOAD="--stream-seconds 30 ...": shorter)
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
@@ -110,12 +114,18 @@ format: ## Lay out the sources as .clang-format says
 	$(DEPS) build test
 	tools/check_format.sh --fix
 
-nightly: check ## The long runs: full random tests, equalities, the second compiler, ThreadSanitizer, ten minutes of each fuzz target, load
+nightly: check ## The long runs: full random tests, equalities, mutants, the second compiler, ThreadSanitizer, ten minutes of each fuzz target, load
 	$(DEPS) build test lint fuzz
 	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=7200
 	$(BUILD) release
 	PACELINE_TEST_SCALE=full $(CTEST) release
 	$(MAKE) equalities
+	$(MAKE) mutants
+	$(CONFIGURE) odr
+	$(BUILD) odr --target paceline
+	$(CONFIGURE) debug -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=7200
+	$(BUILD) debug
+	$(CTEST) debug
 	$(CONFIGURE) lint
 	$(BUILD) lint
 	$(MAKE) tsan

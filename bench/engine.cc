@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/channel.h"
 #include "engine/engine.h"
 #include "kernels/backend.h"
 #include "sched/plan_step.h"

@@ -11,7 +11,13 @@ class Option:
     flags: tuple  # as written, short and long: ("-m", "--model")
     env: str  # environment variable, or ""
     help: str
-    takes_value: bool
+    placeholder: str  # what the help calls the value: "FILE"
+    value: str  # none, text, file, directory, choice, or choices (several, with commas)
+    choices: tuple
+
+    @property
+    def takes_value(self):
+        return self.value != "none"
 
 
 @dataclass
@@ -41,7 +47,8 @@ def parse_options(text):
     for line in text.splitlines():
         if line.strip():
             row = json.loads(line)
-            option = Option(tuple(row["flags"]), row.get("env") or "", row["help"].strip(), row["takes_value"])
+            option = Option(tuple(row["flags"]), row["env"], row["help"].strip(), row["placeholder"], row["value"],
+                            tuple(row["choices"]))
             options.setdefault(row["command"] or "", []).append(option)
     return options
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages_of() {
   case $1 in
-    build) echo make g++ cmake ninja-build ccache git libfmt-dev libspdlog-dev libsimdjson-dev libcli11-dev \
+    build) echo make g++ cmake ninja-build ccache git libfmt-dev libsimdjson-dev \
       libpcre2-dev libutf8proc-dev libedit-dev libboost1.81-dev libssl-dev ;;
     install) echo python3 ;;
     test) echo python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 openssl \

@@ -17,18 +17,33 @@ def first_sentence(text):
     return text.split("\n")[0].split(". ")[0].rstrip(".")
 
 
+def bash_values(option):
+    """What completes the value of an option; nothing completes a text."""
+    choices = f"compgen -W '{' '.join(option.choices)}'"
+    return {"file": "_paceline_names -f", "directory": "_paceline_names -d",
+            "choice": f'mapfile -t COMPREPLY < <({choices} -- "$current")',
+            # What stands before the last comma stays.
+            "choices": f'mapfile -t COMPREPLY < <({choices} -P "${{current%"${{current##*,}}"}}" -- "${{current##*,}}")',
+            "text": ":"}[option.value]
+
+
 def bash(interface):
     commands = "|".join(interface.commands)
     cases = []
     for command, options in interface.options.items():
-        values = [flag for option in options if option.takes_value for flag in option.flags]
-        # After an option that takes a value there is nothing to offer but files (complete -o default).
-        if values:
-            cases.append(f"    {command}:{f'|{command}:'.join(values)}) return ;;")
+        for option in options:
+            if option.takes_value:
+                patterns = "|".join(f"{command}:{flag}" for flag in option.flags)
+                cases.append(f"    {patterns}) {bash_values(option)} && return ;;")
     words = "\n".join(f"    {command}) words='{' '.join(flags_of(options))}' ;;"
                       for command, options in interface.options.items() if command)
     top = " ".join([*interface.commands, *flags_of(interface.options[""])])
     return f"""# bash completion for paceline, generated from `paceline --dump-options`
+# -f: files, -d: directories
+_paceline_names() {{
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen "$1" -- "${{COMP_WORDS[COMP_CWORD]#=}}")
+}}
 _paceline() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} command= words i
   for ((i = 1; i < COMP_CWORD; i++)); do
@@ -37,6 +52,12 @@ _paceline() {{
     esac
   done
   COMPREPLY=()
+  # "--option=value" comes as three words.
+  if [[ $current == = ]]; then
+    current=
+  elif [[ $previous == = ]]; then
+    previous=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
   case $command:$previous in
 {chr(10).join(cases)}
   esac
@@ -45,10 +66,12 @@ _paceline() {{
     *) words='{top}' ;;
   esac
   if [[ -z $command || $current == -* ]]; then
-    COMPREPLY=($(compgen -W "$words" -- "$current"))
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  else
+    _paceline_names -f
   fi
 }}
-complete -o default -F _paceline paceline
+complete -F _paceline paceline
 """
 
 
@@ -61,9 +84,13 @@ def zsh_spec(option):
     text = first_sentence(option.help)
     for special in "\\[]:":
         text = text.replace(special, "\\" + special)
+    placeholder = option.placeholder.replace(":", "\\:")
     flags = option.flags
     names = f"({' '.join(flags)})'{{{','.join(flags)}}}'" if len(flags) > 1 else flags[0]
-    value = ":value:_files" if option.takes_value else ""
+    values = {"none": "", "text": f":{placeholder}:", "file": f":{placeholder}:_files",
+              "directory": f":{placeholder}:_files -/", "choice": f":{placeholder}:({' '.join(option.choices)})",
+              "choices": f":{placeholder}:_sequence compadd - {' '.join(option.choices)}"}
+    value = values[option.value]
     return f"'{names}[{zsh_quote(text)}]{value}'"
 
 
@@ -108,8 +135,14 @@ def fish_option(condition, option):
             parts.append(f"-l {flag[2:]}")
         else:
             parts.append(f"-{'s' if len(flag) == 2 else 'o'} {flag[1:]}")
-    if option.takes_value:
-        parts.append("-r")
+    if option.value in ("choice", "choices"):
+        parts.append(f"-x -a {fish_quote(' '.join(option.choices))}")
+    elif option.value == "directory":
+        parts.append("-x -a '(__fish_complete_directories)'")
+    elif option.value == "file":
+        parts.append("-r -F")
+    elif option.value == "text":
+        parts.append("-x")
     return " ".join([*parts, f"-d {fish_quote(first_sentence(option.help))}"])
 
 

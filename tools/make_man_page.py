@@ -9,7 +9,8 @@ from pathlib import Path
 import cli_options
 
 EXIT_STATUS = [("0", "Success."), ("1", "The work failed; the message on standard error says why."),
-               ("2", "Bad usage: an unknown command, option or value."), ("130", "Interrupted.")]
+               ("2", "Bad usage: an unknown command, option or value."), ("70", "The engine of the server failed."),
+               ("130", "Interrupted by Ctrl-C (143: by SIGTERM).")]
 
 
 def escape(text):
@@ -20,7 +21,7 @@ def escape(text):
 
 def option_entry(option):
     flags = ", ".join(f"\\fB{escape(f)}\\fR" for f in option.flags)
-    value = " \\fIvalue\\fR" if option.takes_value else ""
+    value = f" \\fI{escape(option.placeholder)}\\fR" if option.takes_value else ""
     env = f"\nEnvironment: \\fB{escape(option.env)}\\fR." if option.env else ""
     return f".TP\n{flags}{value}\n{escape(option.help)}{env}"
 

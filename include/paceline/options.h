@@ -50,12 +50,14 @@ struct LoadOptions {
   double max_step_slowdown = 0;
   bool prefix_caching = true;    // equal beginnings are computed once
   std::string trace_file;        // every step is written there, for `paceline trace`; empty: no
-  int64_t batch_timeout_ms = 0;  // an idle engine waits so long for batch_size requests
+  int64_t batch_timeout_ms = 0;  // when idle, wait up to this for batch_size requests
   int64_t batch_size = 1;
-  std::optional<size_t> kv_cache_memory_bytes;  // default: a quarter of free memory
-  int num_threads = 0;                          // 0: one per usable core
-  bool pin_threads = false;                     // each but the caller's keeps to a core of its own
-  bool lock_memory = false;                     // mlock weights and cache
+  // Default: what max_num_seqs sequences of the whole context need, at most a quarter of free
+  // memory.
+  std::optional<size_t> kv_cache_memory_bytes;
+  int num_threads = 0;       // 0: one per usable core
+  bool pin_threads = false;  // each but the caller's keeps to a core of its own
+  bool lock_memory = false;  // mlock weights and cache
   std::optional<size_t> memory_limit_bytes;
   std::optional<size_t> cache_limit_bytes;
   uint64_t seed = 0;         // of dummy weights
@@ -100,8 +102,10 @@ struct GenerateOptions {
 };
 
 struct ClassifyOptions {
-  std::vector<std::string> labels;  // encoded as written, without special tokens
-  bool want_token_id = true;        // with labels: false skips the head's other columns
+  // Continue the prompt, without special tokens. One that would run into the last word of a text
+  // prompt is taken as the next word, with a space in front: "It was" and "good".
+  std::vector<std::string> labels;
+  bool want_token_id = true;  // with labels: false skips the head's other columns
   bool with_logits = false;
   GenerateOptions sampling;  // how the token is drawn
 };

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/json_fault.h"
 
 namespace paceline {
 namespace {
@@ -46,13 +47,13 @@ bool is_integer_beyond_64_bits(std::string_view number) {
   const auto overflows = [end](std::from_chars_result result) {
     return result.ptr == end && result.ec == std::errc::result_out_of_range;
   };
-  // from_chars takes no sign for an unsigned type, so what is negative fails there at its start.
+  // from_chars accepts no sign for an unsigned type, so negative numbers fail at their start.
   return overflows(std::from_chars(number.data(), end, as_signed)) &&
          std::from_chars(number.data(), end, as_unsigned).ec != std::errc();
 }
 
-// JSON gives integers no limit, simdjson does: "e0" behind those beyond it makes them doubles.
-// Files in the wild have them ("model_max_length": 1000000000000000019884624838656).
+// simdjson refuses integers beyond 64 bits, which real files have ("model_max_length":
+// 1000000000000000019884624838656); "e0" behind them makes them doubles.
 std::string with_huge_integers_as_doubles(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
@@ -192,8 +193,10 @@ Json parse_json(std::string_view text, std::string_view where) {
     parsed = parser.parse(simdjson::padded_string(with_huge_integers_as_doubles(text))).get(root);
   }
   if (parsed != simdjson::SUCCESS) {
+    const auto fault = find_json_fault(text, kMaxDepth);
     throw Error(ErrorCode::invalid,
-                fmt::format("{}: not valid JSON: {}", where, simdjson::error_message(parsed)));
+                fmt::format("{}: not valid JSON: {}", where,
+                            fault ? fault->text() : simdjson::error_message(parsed)));
   }
   return convert(root, where);
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/bus_error.h"
 #include "base/file_stamp.h"
 
 namespace paceline {
@@ -23,7 +24,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {bytes_, size_}; }
   const std::filesystem::path& path() const { return path_; }
-  // Of the file as it was when it was opened.
+  // The stamp of the file when it was opened.
   const FileStamp& stamp() const { return stamp_; }
 
   // Gives the pages that lie wholly inside `part` back to the system; they stay readable and are
@@ -35,6 +36,7 @@ class MappedFile {
   FileStamp stamp_;
   const std::byte* bytes_ = nullptr;
   size_t size_ = 0;
+  MappingName name_;
 };
 
 // The whole file as a string. Throws Error not_found, or invalid when it has more than `max_bytes`.

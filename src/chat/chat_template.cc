@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/model_files.h"
 #include "chat/builtin_templates.h"
 #include "chat/final_message.h"
-#include "chat/template_files.h"
 #include "chat/template_renderer.h"
 
 namespace paceline {
@@ -23,6 +24,63 @@ struct NamedTemplate {
   std::string source;
   TemplateRenderer renderer;
 };
+
+struct TemplateFile {
+  std::string name;   // of the template among several: "default", "tool_use"
+  std::string where;  // the file it stands in, for messages
+  std::string source;
+};
+
+constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
+constexpr size_t kMaxTemplateConfigBytes = size_t{64} << 20;
+
+std::vector<TemplateFile> jinja_files(const ModelFiles& files) {
+  constexpr const char* kMain = "chat_template.jinja";
+  std::vector<TemplateFile> found;
+  if (!files.contains(kMain)) return found;
+  found.push_back({std::string(kDefault), kMain, files.read(kMain, kMaxTemplateBytes)});
+  for (const std::string& name : files.names_in("additional_chat_templates", ".jinja")) {
+    const std::filesystem::path path(name);
+    found.push_back(
+        {path.stem().string(), path.filename().string(), files.read(name, kMaxTemplateBytes)});
+  }
+  return found;
+}
+
+// `chat_template` of a JSON file: a string, or a list of {"name", "template"}.
+std::vector<TemplateFile> json_field(const ModelFiles& files, const std::string& where) {
+  std::vector<TemplateFile> found;
+  if (!files.contains(where)) return found;
+  const Json json = parse_json(files.read(where, kMaxTemplateConfigBytes), files.where(where));
+  const Json* field = json.find_value("chat_template");
+  if (field == nullptr) return found;
+  const std::string name = where + ": chat_template";
+  if (!field->is_array()) {
+    found.push_back({std::string(kDefault), where, field->as_string(name)});
+    return found;
+  }
+  for (size_t i = 0; i < field->as_array(name).size(); ++i) {
+    const Json& entry = field->as_array(name)[i];
+    const auto text = [&](std::string_view key) {
+      const std::string of_entry = fmt::format("{}[{}].{}", name, i, key);
+      const Json* value = entry.find_value(key);
+      if (value == nullptr) throw Error(ErrorCode::invalid, of_entry + " is missing");
+      return value->as_string(of_entry);
+    };
+    found.push_back({text("name"), where, text("template")});
+  }
+  return found;
+}
+
+// In the order in which they count: chat_template.jinja with additional_chat_templates/*.jinja,
+// else chat_template.json, else chat_template of tokenizer_config.json. Empty when there is none.
+// Throws Error invalid naming the file and field that is wrong.
+std::vector<TemplateFile> find_template_files(const ModelFiles& files) {
+  std::vector<TemplateFile> found = jinja_files(files);
+  if (found.empty()) found = json_field(files, "chat_template.json");
+  if (found.empty()) found = json_field(files, "tokenizer_config.json");
+  return found;
+}
 
 Json message_json(const ChatMessage& message, size_t index) {
   if (message.json.empty()) {
@@ -76,7 +134,7 @@ NamedJson variables_of(const ChatInput& input, Json::Array messages) {
     const Json kwargs = parse_json(input.kwargs_json, "chat_template_kwargs");
     for (const auto& [name, value] : kwargs.as_object("chat_template_kwargs")) set(name, value);
   }
-  // These are what they are, whatever the rest says.
+  // Set last, so that no kwarg replaces them.
   set("messages", Json(std::move(messages)));
   set("tools", array_json(input.tools_json, "tools"));
   set("documents", array_json(input.documents_json, "documents"));

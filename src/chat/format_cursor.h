@@ -1,4 +1,4 @@
-// FormatCursor walks over the characters of a format.
+// FormatCursor reads the characters of a format one by one.
 #pragma once
 
 #include <algorithm>

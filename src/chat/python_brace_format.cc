@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// The values of the fields: numbered by the format itself, or by nobody.
+// The values of the fields, which all have explicit numbers or are all numbered in order.
 class FieldValues {
  public:
   FieldValues(TemplateRuntime& runtime, const TemplateArguments& arguments)

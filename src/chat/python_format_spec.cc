@@ -64,7 +64,7 @@ std::string number(TemplateRuntime& runtime, NumberParts parts, const FormatSpec
   return before + padded(runtime, behind, spec.width - size, spec.fill, Alignment::right);
 }
 
-// "#" wants a point wherever there is none.
+// With "#" every number has a point.
 void insert_point(std::string& text) {
   if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".");
 }

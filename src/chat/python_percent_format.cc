@@ -29,12 +29,12 @@ class Values {
     if (!values_.is_mapping()) throw TemplateError("format requires a mapping");
     const TemplateValue* value = values_.members().find(name);
     if (value == nullptr) throw TemplateError(fmt::format("'{}'", name));
-    next_ = 1;  // nothing is taken in order any more
+    next_ = 1;  // no value is left to be taken in order
     return *value;
   }
   void finish() const {
     const size_t given = values_.is_tuple() ? values_.items().size() : 1;
-    // What has subscripts counts as a mapping here, as in CPython.
+    // A value with subscripts counts as a mapping here, as in CPython.
     const bool may_be_left = values_.is_mapping() || values_.is_undefined() ||
                              (values_.is_sequence() && !values_.is_tuple());
     if (next_ < given && !may_be_left) {

@@ -17,7 +17,7 @@ struct TemplateArguments {
 };
 
 // Binds arguments to parameters as Python does: in order, or by name. Each take() is the next
-// parameter. Throws TemplateError for one that is missing, given twice, or left over.
+// parameter. Throws TemplateError for one that is missing, given twice, or unknown.
 class ArgumentReader {
  public:
   // `function` names it in errors; it must outlive the reader.
@@ -35,7 +35,7 @@ class ArgumentReader {
 
   // All positional arguments that are left.
   TemplateValues rest();
-  // No further parameter: throws when something is left over.
+  // No further parameter: throws when an argument remains.
   void finish();
 
  private:

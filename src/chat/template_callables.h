@@ -1,4 +1,4 @@
-// The objects of a template's own making: macros and loops.
+// The callable objects that templates make: macros and loops.
 #pragma once
 
 #include "chat/template_interpreter.h"

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Never throws but for its limit: values of types that can't be compared are unequal. Numbers are
+// Throws only when its limit is reached: values of incomparable types are unequal. Numbers are
 // equal by value, whatever their type (True == 1 == 1.0).
 bool equal(const TemplateValue& a, const TemplateValue& b);
 

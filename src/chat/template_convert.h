@@ -16,8 +16,8 @@ TemplateValue from_json(const Json& json);
 // str(value), charged for.
 std::string to_text(TemplateRuntime& runtime, const TemplateValue& value);
 
-// What `for` walks over: the items of a list, the keys of a dict, the characters of a string, what
-// is left of a generator. Throws TemplateError for what Python can't iterate over.
+// The items of a `for` loop: those of a list, the keys of a dict, the characters of a string, the
+// rest of a generator. Throws TemplateError for a value that Python can't iterate over.
 TemplateValues to_items(TemplateRuntime& runtime, const TemplateValue& value);
 
 // len(value); nothing when it has none.

@@ -1,4 +1,4 @@
-// What goes wrong in a template, and where.
+// Errors of templates and their positions.
 #pragma once
 
 #include <cstdint>

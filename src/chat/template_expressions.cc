@@ -11,7 +11,6 @@
 #include "chat/template_globals.h"
 #include "chat/template_interpreter.h"
 #include "chat/template_methods.h"
-#include "chat/template_overloaded.h"
 #include "chat/template_tests.h"
 
 namespace paceline {

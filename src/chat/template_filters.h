@@ -15,7 +15,7 @@ TemplateValue apply_filter(TemplateRuntime& runtime, std::string_view name,
                            const TemplateValue& value, TemplateArguments arguments);
 bool is_filter(std::string_view name);
 
-// A filter's definition: its name, and what it does. Arguments left over are an error.
+// A filter's name and function. Arguments that the function doesn't take are an error.
 using FilterFunction = TemplateValue (*)(TemplateRuntime& runtime, const TemplateValue& value,
                                          ArgumentReader& arguments);
 struct FilterDefinition {
@@ -29,8 +29,8 @@ std::span<const FilterDefinition> number_filters();
 std::span<const FilterDefinition> sequence_filters();
 std::span<const FilterDefinition> order_filters();
 
-// What the argument `attribute` of map, sort and others picks: a.b.0, or the value itself when
-// there is none.
+// The value picked by the argument `attribute` of map, sort and others: a.b.0, or the value itself
+// without one.
 class AttributePath {
  public:
   AttributePath() = default;

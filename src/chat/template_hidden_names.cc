@@ -4,7 +4,7 @@
 #include <set>
 #include <string_view>
 
-#include "chat/template_overloaded.h"
+#include "chat/template_tree.h"
 
 namespace paceline {
 namespace {
@@ -21,7 +21,7 @@ class Names {
     const bool is_known_outside = parent_ != nullptr && parent_->is_known(name);
     if (known_.insert(name).second && !is_known_outside) hidden_.insert(name);
   }
-  // A parameter, the target of a loop, or what may not be set at all.
+  // A parameter, the target of a loop, or a name that can't be set.
   void define(std::string_view name) { known_.insert(name); }
 
   const std::set<std::string_view>& hidden() const { return hidden_; }
@@ -36,7 +36,7 @@ class Names {
   std::set<std::string_view> hidden_;
 };
 
-// Walks over one body, then over those inside it, which know all its names.
+// Visits one body, then those inside it, which see all its names.
 class BodyWalk {
  public:
   explicit BodyWalk(const Names* parent) : names_(parent) {}

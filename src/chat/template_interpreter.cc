@@ -119,7 +119,7 @@ TemplateInterpreter::Flow TemplateInterpreter::run_with(const WithStatement& sta
   return run_body(statement.body.statements);
 }
 
-// What the target holds; of several a tuple, whatever it was that gave them their values.
+// The target's value; of several targets a tuple, whatever their values came from.
 TemplateValue TemplateInterpreter::value_of(const TemplateTarget& target) {
   if (target.parts.empty()) return evaluate_name(target.name);
   TemplateValues parts;

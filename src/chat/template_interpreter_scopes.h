@@ -1,12 +1,12 @@
-// What the interpreter opens and closes around blocks, whatever is thrown inside.
+// Scopes that the interpreter opens around blocks and closes even when an exception is thrown.
 #pragma once
 
 #include "chat/template_interpreter.h"
 
 namespace paceline {
 
-// A scope inside the current one, of a body or of what belongs to none. It lives on if a macro was
-// defined in it.
+// A scope inside the current one, for a body or for a statement without one. It lives on if a macro
+// was defined in it.
 class TemplateInterpreter::NewScope {
  public:
   NewScope(TemplateInterpreter& interpreter, const ScopedBody& body) : NewScope(interpreter) {

@@ -9,9 +9,8 @@
 #include "base/utf8.h"
 #include "chat/python_character.h"
 #include "chat/python_space.h"
-#include "chat/template_number_literal.h"
+#include "chat/template_literal.h"
 #include "chat/template_source.h"
-#include "chat/template_string_literal.h"
 
 namespace paceline {
 namespace {
@@ -100,7 +99,7 @@ class Lexer {
 
   void skip_white_space() { at_ = end_of_spaces(text_, at_); }
 
-  // What stands behind a tag's end is stripped as its sign says.
+  // Strips the text behind a tag as the tag's sign ('-', '+' or none) demands.
   void strip_behind(char sign, bool trims) {
     starts_line_ = false;
     if (sign == '-') {

@@ -11,7 +11,7 @@ namespace paceline {
 
 struct TemplateToken {
   enum class Kind : uint8_t {
-    text,         // between tags, white space already stripped as the tags say
+    text,         // between tags, with the white space stripped that the tags strip
     print_begin,  // {{
     print_end,    // }}
     block_begin,  // {%

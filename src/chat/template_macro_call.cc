@@ -39,7 +39,8 @@ void TemplateInterpreter::bind_parameters(const MacroDefinition& macro,
   }
 }
 
-// What no parameter took: caller, varargs and kwargs of a macro that looks at them, else an error.
+// The arguments that no parameter took: caller, varargs and kwargs of a macro that reads them, else
+// an error.
 void TemplateInterpreter::bind_rest(const MacroDefinition& macro, TemplateArguments& arguments) {
   if (macro.uses_caller) {
     scope_->set(

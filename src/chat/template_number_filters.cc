@@ -1,4 +1,4 @@
-// Filters that give numbers, and the one for what is undefined.
+// Filters that give numbers, and `default`.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "chat/python_number.h"
 #include "chat/template_expression_parser.h"
-#include "chat/template_number_literal.h"
+#include "chat/template_literal.h"
 
 namespace paceline {
 namespace {

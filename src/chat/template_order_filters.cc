@@ -20,7 +20,7 @@ Value without_case(Runtime& runtime, const Value& value) {
   return value.is_string() ? runtime.text(lower_case(value.text())) : value;
 }
 
-// What items are compared by: one attribute, or several with commas between them.
+// The attributes by which items are compared: one, or several with commas between them.
 class SortKey {
  public:
   enum class Attributes { one, several };

@@ -1,4 +1,4 @@
-#include "chat/template_parser.h"
+#include "chat/template_tree.h"
 
 #include <fmt/format.h>
 

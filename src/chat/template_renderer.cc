@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "chat/template_convert.h"
 #include "chat/template_interpreter.h"
-#include "chat/template_parser.h"
+#include "chat/template_tree.h"
 
 namespace paceline {
 namespace {

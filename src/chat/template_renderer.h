@@ -1,4 +1,4 @@
-// A parsed template, rendered from parsed JSON: what ChatTemplate and the server stand on.
+// A parsed template, rendered from parsed JSON; ChatTemplate and the server use it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// TemplateRuntime is what one rendering shares: its budget, its clock, the objects it makes.
+// TemplateRuntime is the shared state of one rendering: its budget, its clock, the objects it
+// makes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace paceline {
 
-// What a template may use up, whatever it and its input say.
+// The limits of one rendering, whatever the template and its input are.
 struct TemplateLimits {
   uint64_t steps = 1'000'000;
   size_t output_bytes = size_t{4} << 20;

@@ -1,4 +1,4 @@
-// Filters that walk over lists.
+// Filters of lists.
 #include <fmt/format.h>
 
 #include <algorithm>

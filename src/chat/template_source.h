@@ -17,7 +17,7 @@ class TemplateSource {
   explicit TemplateSource(std::string_view source);
 
   const std::string& text() const { return text_; }
-  // Of a byte. Offsets are best asked for in order: columns are counted on from the last one.
+  // Of a byte. Ascending offsets are fastest: columns are counted on from the last one.
   TemplatePosition position(size_t offset) const;
 
  private:

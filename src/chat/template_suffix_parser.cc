@@ -1,4 +1,4 @@
-// What stands behind an operand: subscripts, calls, filters and tests.
+// Suffixes of an operand: subscripts, calls, filters and tests.
 #include "chat/template_expression_parser.h"
 
 namespace paceline {

@@ -1,4 +1,4 @@
-// The parser of what a template assigns to.
+// The parser of the targets of assignments.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace paceline {
 // Whether NAMESPACE.ATTRIBUTE may be assigned to here.
 enum class NamespaceTargets { allowed, not_allowed };
 
-// What stands left of "=" or "in": one target, or several with commas between them.
+// The left side of "=" or "in": one target, or several with commas between them.
 TemplateTarget parse_target(TemplateTokenStream& tokens, NamespaceTargets namespaces);
 // A name, or targets in brackets.
 TemplateTarget parse_single_target(TemplateTokenStream& tokens, NamespaceTargets namespaces);

@@ -1,4 +1,4 @@
-// The tokens of a template, as its parsers walk over them.
+// The tokens of a template, read one by one by its parsers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// Blocks, brackets and conditionals may be nested so deep.
+// The depth to which blocks, brackets and conditionals may be nested.
 inline constexpr int kMaxTemplateNesting = 64;
 
 class TemplateTokenStream {
@@ -32,7 +32,7 @@ class TemplateTokenStream {
   void expect_name(std::string_view name);
   std::string expect_identifier();
 
-  // What stands between commas up to `close`, which is taken; a last comma may be empty.
+  // Parses the items between commas up to `close`, which is taken; a trailing comma is allowed.
   template <class ParseOne>
   void comma_separated(std::string_view close, ParseOne parse_one) {
     for (bool is_first = true; !at_op(close); is_first = false) {

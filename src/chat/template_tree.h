@@ -13,6 +13,14 @@
 
 namespace paceline {
 
+// Several lambdas as one function, for std::visit.
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
 // Chains (a + b + c, x.y.z|f|g) are one node with a list, so that the tree is no deeper than the
 // parser's limit, however long the template.
 struct TemplateExpression;
@@ -195,5 +203,8 @@ struct TemplateStatement {
                ScopeStatement, BreakStatement, ContinueStatement>
       what;
 };
+
+// The tree of a template's source. Throws TemplateError with the position of what is wrong.
+ScopedBody parse_template(std::string_view source);
 
 }  // namespace paceline

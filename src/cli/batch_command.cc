@@ -7,10 +7,9 @@
 #include <cstring>
 
 #include "cli/batch_run.h"
+#include "cli/chat_input.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/served_names.h"
-#include "cli/system_prompt.h"
 #include "cli/usage_error.h"
 
 namespace paceline {
@@ -25,8 +24,8 @@ struct stat status_of(const std::string& path) {
 }
 
 void check_options(const Settings& settings) {
-  if (settings.input.empty()) throw UsageError("nothing to work on: give --input FILE");
-  if (settings.output.empty()) throw UsageError("nowhere to write to: give --output FILE");
+  if (settings.input.empty()) throw UsageError("nothing to read: give --input FILE");
+  if (settings.output.empty()) throw UsageError("nowhere to write: give --output FILE");
 }
 
 // A file, because it is read again when the run is taken up.
@@ -34,8 +33,8 @@ struct stat checked_input(const std::string& path) {
   const struct stat status = status_of(path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::invalid,
-                fmt::format("{}: not a regular file, and a batch that goes on after a crash reads "
-                            "its input again",
+                fmt::format("{}: not a regular file; a batch that resumes after a crash reads its "
+                            "input again",
                             path));
   }
   return status;
@@ -45,7 +44,7 @@ void check_different(const struct stat& input, const std::string& output) {
   struct stat status {};
   if (stat(output.c_str(), &status) != 0) return;
   if (status.st_dev == input.st_dev && status.st_ino == input.st_ino) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: the input and the output", output));
+    throw Error(ErrorCode::invalid, fmt::format("{}: both the input and the output", output));
   }
 }
 
@@ -66,7 +65,7 @@ std::string summary(const BatchCounts& counts, double seconds) {
   std::string text = fmt::format("batch: {} answered, {} failed", grouped_count(counts.answered),
                                  grouped_count(counts.failed));
   if (counts.bad_lines > 0) {
-    text += fmt::format(", {} {} wrong", grouped_count(counts.bad_lines),
+    text += fmt::format(", {} malformed {}", grouped_count(counts.bad_lines),
                         counts.bad_lines == 1 ? "line" : "lines");
   }
   if (counts.done_before > 0) {
@@ -101,10 +100,9 @@ int run_batch(const Settings& settings, Session& session) {
     results.finish();
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (!settings.quiet) {
-    session.say(summary(counts, took.count()));
-    if (session.interrupted()) session.say("interrupted; the same command does the rest");
-  }
+  if (!settings.quiet) session.print_note(summary(counts, took.count()));
+  session.explain_interruption("run the same command again to do the rest");
+  llm.close();
   return session.exit_code(0);
 }
 

@@ -15,7 +15,8 @@
 namespace paceline {
 namespace {
 
-// What is looked at of a line: an error's line is shorter, an answer's begins with what is needed.
+// The part of a line that is read: a line with an error is shorter, one with a response begins with
+// what is needed.
 constexpr size_t kMaxHeadBytes = 1 << 16;
 constexpr size_t kChunkBytes = 1 << 18;
 
@@ -88,7 +89,7 @@ void FinishedRequests::note_line(const std::string& head, const std::string& whe
   const Json* error = record.find_value("error");
   const Json* line = error == nullptr ? nullptr : error->find_value("line");
   if (response != nullptr || line == nullptr) {
-    throw Error(ErrorCode::invalid, where + ": neither an answer nor an error");
+    throw Error(ErrorCode::invalid, where + ": neither a response nor an error");
   }
   reported_lines_.insert(line->as_int(where));
 }
@@ -102,7 +103,7 @@ FinishedRequests read_finished_requests(int descriptor, const std::string& name)
       finished.note_line(line.head, where);
     } catch (const Error& error) {
       throw Error(ErrorCode::invalid,
-                  fmt::format("{}: not the output of a batch, so nothing is added to it: {}", name,
+                  fmt::format("{}: not the output of a batch, nothing was written to it: {}", name,
                               error.what()));
     }
     finished.valid_bytes_ = line.end;

@@ -1,4 +1,4 @@
-// FinishedRequests is what the output of an earlier run says is done already.
+// FinishedRequests is what an earlier run did, read from its output.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace paceline {
 
 class FinishedRequests {
  public:
-  // Notes a request of the input. False when one of this name was there before.
+  // Notes a request of the input. False when the name was used before.
   bool note_seen(const std::string& custom_id);
   bool is_done(const std::string& custom_id) const;
   // The line was reported as wrong.

@@ -1,5 +1,7 @@
 #include "cli/batch_job.h"
 
+#include "cli/model_opening.h"
+#include "protocol/completed_responses.h"
 #include "protocol/request_options.h"
 
 namespace paceline {
@@ -44,6 +46,30 @@ void refuse_stream(const GenerationFields& fields) {
   }
 }
 
+struct Answering {
+  const BatchJob& job;
+  const std::string& model;
+  const TokenNames& names;
+
+  BatchResponse operator()(const CompletionRequest& request) const {
+    const CompletionResponse answer =
+        completed_response(request, job.parts, names, new_head(kCompletionIdPrefix, model));
+    return {completion_response_json(answer), answer.usage};
+  }
+
+  BatchResponse operator()(const ChatRequest& request) const {
+    const ChatResponse answer =
+        completed_response(request, job.parts[0], names, new_head(kChatIdPrefix, model));
+    return {chat_response_json(answer), answer.usage};
+  }
+
+  BatchResponse operator()(const ClassificationRequest& request) const {
+    const ClassificationResponse answer =
+        completed_response(request, job.parts, new_head(kClassificationIdPrefix, model));
+    return {classification_response_json(answer), answer.usage};
+  }
+};
+
 }  // namespace
 
 ApiRequest parse_api_request(BatchUrl url, const Json& body) {
@@ -61,6 +87,24 @@ ApiRequest parse_api_request(BatchUrl url, const Json& body) {
 void submit_part(RequestPool& pool, LLM& llm, int64_t tag, BatchJob& job, size_t index,
                  std::optional<uint64_t> default_seed) {
   std::visit(Submission{pool, llm, tag, job, index, default_seed}, job.request);
+}
+
+const TokenNames& BatchTokenNames::get() {
+  if (!names_) {
+    try {
+      tokenizer_ = open_tokenizer(settings_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::not_found) throw;
+    }
+    names_.emplace(tokenizer_ ? &*tokenizer_ : nullptr);
+  }
+  return *names_;
+}
+
+BatchResponse respond_to(const BatchJob& job, const std::string& model, BatchTokenNames& names) {
+  static const TokenNames no_names(nullptr);
+  const TokenNames& of_tokens = names_tokens(job.request) ? names.get() : no_names;
+  return std::visit(Answering{job, model, of_tokens}, job.request);
 }
 
 }  // namespace paceline

@@ -1,22 +1,28 @@
 // BatchJob is one request of a batch on its way through the pool, in as many parts as it has
-// prompts.
+// prompts, and BatchResponse what becomes of it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "cli/batch_line.h"
+#include "cli/settings.h"
 #include "llm/request_pool.h"
+#include "paceline/tokenizer.h"
 #include "protocol/api_error.h"
 #include "protocol/api_request.h"
-#include "protocol/completed_answers.h"
+#include "protocol/completed_responses.h"
+#include "protocol/response.h"
+#include "protocol/token_names.h"
 
 namespace paceline {
 
-// The body as the URL's request. Throws RequestError, for `stream` too: a file has no listener.
+// The body as the URL's request. Throws RequestError, also for `stream`: a file can't be streamed
+// to.
 ApiRequest parse_api_request(BatchUrl url, const Json& body);
 
 struct BatchJob {
@@ -24,18 +30,39 @@ struct BatchJob {
   size_t num_bytes = 0;  // of its line
   ApiRequest request;
   std::vector<CompletedPart> parts;
-  size_t next_part = 0;           // the first that the pool hasn't got yet
+  size_t next_part = 0;           // the first that was not submitted yet
   size_t num_in_flight = 0;       // parts
   std::optional<ApiError> error;  // of the first part that failed
   std::stop_source stop;          // of all of its parts
 
-  // Nothing is to come any more.
-  bool is_over() const { return num_in_flight == 0 && (error || next_part == parts.size()); }
+  // No part is in flight or will be.
+  bool is_finished() const { return num_in_flight == 0 && (error || next_part == parts.size()); }
 };
 
-// Gives part `index` of the job to the pool. `default_seed` is that of a request without one.
+// Submits part `index` of the job to the pool. `default_seed` is that of a request without one.
 // Throws Error for a request that can never run.
 void submit_part(RequestPool& pool, LLM& llm, int64_t tag, BatchJob& job, size_t index,
                  std::optional<uint64_t> default_seed);
+
+// The texts of tokens, from a tokenizer that is opened when the first response needs it.
+class BatchTokenNames {
+ public:
+  explicit BatchTokenNames(const Settings& settings) : settings_(settings) {}
+
+  const TokenNames& get();
+
+ private:
+  const Settings& settings_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<TokenNames> names_;
+};
+
+struct BatchResponse {
+  std::string body;
+  ResponseUsage usage;
+};
+
+// Of a job whose parts are all done. `model` is the model's name in it.
+BatchResponse respond_to(const BatchJob& job, const std::string& model, BatchTokenNames& names);
 
 }  // namespace paceline

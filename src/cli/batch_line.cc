@@ -6,9 +6,9 @@
 
 #include "base/json_writer.h"
 #include "paceline/error.h"
-#include "protocol/answer.h"
 #include "protocol/api_error.h"
 #include "protocol/request_reader.h"
+#include "protocol/response.h"
 
 namespace paceline {
 namespace {
@@ -97,7 +97,7 @@ void set_line_error(BatchLine& line, std::string code, const std::string& messag
                               .message = fmt::format("line {}: {}", line.number, message)};
 }
 
-std::string batch_answer_record(const std::string& custom_id, int status, std::string_view body) {
+std::string batch_response_record(const std::string& custom_id, int status, std::string_view body) {
   std::string json;
   JsonWriter writer(json);
   begin_record(writer, custom_id);

@@ -12,7 +12,7 @@ namespace paceline {
 
 enum class BatchUrl : uint8_t { completions, chat_completions, classify };
 
-// What is wrong with a line itself, whatever its request.
+// What is wrong with a line, apart from its request.
 struct BatchLineError {
   std::string code;     // "invalid_json_line", "invalid_url", ...
   std::string message;  // with the line's number
@@ -28,11 +28,11 @@ struct BatchLine {
 
 BatchLine read_batch_line(const Line& line);
 
-// The error "line N: MESSAGE" in place of whatever the line says.
+// Replaces the line's request by the error "line N: MESSAGE".
 void set_line_error(BatchLine& line, std::string code, const std::string& message);
 
-// A line of the output: the answer to a request ...
-std::string batch_answer_record(const std::string& custom_id, int status, std::string_view body);
+// A line of the output: the response to a request ...
+std::string batch_response_record(const std::string& custom_id, int status, std::string_view body);
 // ... or what is wrong with the line, whose number is in the error, too.
 std::string batch_error_record(const BatchLine& line);
 

@@ -72,7 +72,7 @@ void BatchResults::fail(int reason, int64_t valid_size) {
   if (is_file_) {
     // Were it not shortened, the next run would cut off the incomplete line.
     if (ftruncate(descriptor_, valid_size) == 0) size_ = synced_ = valid_size;
-    message += "; what is in it stays valid, and the same command does the rest";
+    message += "; the results so far are valid; run the same command again to do the rest";
   }
   throw Error(ErrorCode::exhausted, message);
 }

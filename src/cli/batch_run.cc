@@ -4,16 +4,16 @@
 
 #include <algorithm>
 
-#include "cli/system_prompt.h"
+#include "cli/chat_input.h"
 
 namespace paceline {
 namespace {
 
-// Enough that the engine always finds work, and a bound for what a file of long prompts may take.
+// Keeps the engine busy, and bounds the memory of a file of long prompts.
 constexpr int64_t kInFlightPerSequence = 4;
 constexpr size_t kMaxBytesInFlight = 64 << 20;
 
-// An interruption ended some of it: there is no answer yet.
+// An interruption ended some of its choices: the job has no result yet.
 bool was_cancelled(const BatchJob& job) {
   return std::any_of(job.parts.begin(), job.parts.end(), [](const CompletedPart& part) {
     return std::any_of(part.choices.begin(), part.choices.end(), [](const Completion& completion) {
@@ -72,7 +72,7 @@ void BatchRun::take_line(const Line& text, Files& files) {
   BatchLine line = read_batch_line(text);
   if (!line.error && !files.finished.note_seen(line.custom_id)) {
     set_line_error(line, "duplicate_custom_id",
-                   fmt::format("custom_id: {} stands in an earlier line, too", line.custom_id));
+                   fmt::format("custom_id: {} is in an earlier line too", line.custom_id));
   }
   if (line.error) {
     write_line_error(line, files);
@@ -89,8 +89,8 @@ void BatchRun::check_model(const ApiRequest& request) const {
     return;
   }
   throw RequestError("model", "model_not_found",
-                     fmt::format("model: found {}, the loaded model is called {} "
-                                 "(--served-model-name gives it other names)",
+                     fmt::format("model: found {}, expected {} "
+                                 "(--served-model-name gives the model other names)",
                                  *model, fmt::join(model_names_, " or ")));
 }
 
@@ -134,7 +134,7 @@ void BatchRun::submit_next_part(Files& files) {
     job.stop.request_stop();
   }
   if (job.error || job.next_part == job.parts.size()) unsubmitted_.pop_front();
-  close_if_over(job_id, files);
+  close_if_finished(job_id, files);
 }
 
 void BatchRun::collect(RequestPool::Done done, Files& files) {
@@ -153,25 +153,25 @@ void BatchRun::collect(RequestPool::Done done, Files& files) {
     job.stop.request_stop();
     std::erase(unsubmitted_, part.job_id);
   }
-  close_if_over(part.job_id, files);
+  close_if_finished(part.job_id, files);
 }
 
-void BatchRun::close_if_over(int64_t job_id, Files& files) {
+void BatchRun::close_if_finished(int64_t job_id, Files& files) {
   const BatchJob& job = jobs_.at(job_id)->job;
-  if (!job.is_over()) return;
-  const bool is_left_over = session_.interrupted() &&
-                            (was_cancelled(job) || (job.error && job.error->code == "cancelled"));
-  if (!is_left_over) write_answer(job, files);
+  if (!job.is_finished()) return;
+  const bool is_unfinished = session_.interrupted() &&
+                             (was_cancelled(job) || (job.error && job.error->code == "cancelled"));
+  if (!is_unfinished) write_response(job, files);
   bytes_in_flight_ -= job.num_bytes;
   jobs_.erase(job_id);
 }
 
-void BatchRun::write_answer(const BatchJob& job, Files& files) {
+void BatchRun::write_response(const BatchJob& job, Files& files) {
   if (job.error) return write_failure(job.custom_id, *job.error, files);
   const auto& model = common_fields_of(job.request).model;
-  const BatchAnswer answer = answer_job(job, model.value_or(model_names_.front()), names_);
+  const BatchResponse answer = respond_to(job, model.value_or(model_names_.front()), names_);
   constexpr int kOk = 200;
-  files.results.append(batch_answer_record(job.custom_id, kOk, answer.body));
+  files.results.append(batch_response_record(job.custom_id, kOk, answer.body));
   ++counts_.answered;
   counts_.prompt_tokens += answer.usage.prompt_tokens;
   counts_.cached_tokens += answer.usage.cached_tokens.value_or(0);
@@ -179,7 +179,7 @@ void BatchRun::write_answer(const BatchJob& job, Files& files) {
 }
 
 void BatchRun::write_failure(const std::string& custom_id, const ApiError& error, Files& files) {
-  files.results.append(batch_answer_record(custom_id, error.status, error_json(error)));
+  files.results.append(batch_response_record(custom_id, error.status, error_json(error)));
   ++counts_.failed;
 }
 

@@ -1,4 +1,4 @@
-// BatchRun works through the requests of a batch, many at once, and writes each answer as it comes.
+// BatchRun runs the requests of a batch, many at once, and writes each result when it is done.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cli/batch_answer.h"
 #include "cli/batch_finished.h"
 #include "cli/batch_job.h"
 #include "cli/batch_results.h"
@@ -24,8 +23,8 @@ namespace paceline {
 
 struct BatchCounts {
   int64_t answered = 0;
-  int64_t failed = 0;       // requests whose answer is an error
-  int64_t bad_lines = 0;    // lines that are no request
+  int64_t failed = 0;       // requests that got an error
+  int64_t bad_lines = 0;    // malformed lines
   int64_t done_before = 0;  // lines that an earlier run had finished
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of these
@@ -36,15 +35,15 @@ struct BatchCounts {
 
 class BatchRun {
  public:
-  // The first of `model_names` is what answers call the model; requests may use any of them.
+  // Responses use the first of `model_names`; requests may use any of them.
   BatchRun(LLM& llm, const Settings& settings, Session& session,
            std::vector<std::string> model_names);
   ~BatchRun();
   BatchRun(const BatchRun&) = delete;
   BatchRun& operator=(const BatchRun&) = delete;
 
-  // To the end of the input, or until an interruption: what isn't finished then is left for the
-  // next run. Throws Error when the results can't be written.
+  // To the end of the input, or until an interruption: the next run does the rest. Throws Error
+  // when the results can't be written.
   BatchCounts run(LineReader& input, FinishedRequests& finished, BatchResults& results);
 
  private:
@@ -71,8 +70,8 @@ class BatchRun {
   void start(const BatchLine& line, size_t num_bytes, Files& files);
   void submit_next_part(Files& files);
   void collect(RequestPool::Done done, Files& files);
-  void close_if_over(int64_t job_id, Files& files);
-  void write_answer(const BatchJob& job, Files& files);
+  void close_if_finished(int64_t job_id, Files& files);
+  void write_response(const BatchJob& job, Files& files);
   void write_failure(const std::string& custom_id, const ApiError& error, Files& files);
   void write_line_error(const BatchLine& line, Files& files);
   void check_model(const ApiRequest& request) const;
@@ -90,7 +89,7 @@ class BatchRun {
   bool at_end_ = false;
   int64_t next_id_ = 0;  // of jobs and of tags
   std::unordered_map<int64_t, std::unique_ptr<Running>> jobs_;
-  std::deque<int64_t> unsubmitted_;          // jobs with parts that the pool hasn't got yet
+  std::deque<int64_t> unsubmitted_;          // jobs with parts that were not submitted yet
   std::unordered_map<int64_t, Part> parts_;  // by tag
   RequestPool pool_;
 };

@@ -9,6 +9,21 @@ using enum CommandId;
 // Commands that have many requests.
 constexpr CommandSet kMany = set_of({generate, classify, score, batch, serve});
 
+// Commands whose streams must go on beside a long prompt.
+constexpr CommandSet kLimitsSlowdown = set_of({bench, serve});
+constexpr std::string_view kStepSlowdownHelp =
+    "Let a prompt slow the step of running answers down X times at most; 0: no limit.";
+
+void apply_step_slowdown(Settings& settings, const OptionValue& value) {
+  settings.load.max_step_slowdown = std::get<double>(value);
+  settings.max_step_slowdown = std::get<double>(value);
+}
+
+void apply_max_num_seqs(Settings& settings, const OptionValue& value) {
+  settings.load.max_num_seqs = as_integer(value);
+  settings.max_num_seqs = as_integer(value);
+}
+
 constexpr OptionDef kBatchingOptions[] = {
     {.name = "max-num-batched-tokens",
      .aliases = "-b",
@@ -16,7 +31,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, 65536},
      .default_text = "512",
-     .help = "Tokens computed in one step; longer prompts are computed in pieces.",
+     .help = "Tokens computed in one step; longer prompts take several steps.",
      .group = OptionGroup::batching,
      .commands = kOnModel,
      .apply = [](Settings& s,
@@ -29,18 +44,34 @@ constexpr OptionDef kBatchingOptions[] = {
      .default_text = "256",
      .help = "Sequences computed at once.",
      .group = OptionGroup::batching,
-     .commands = kOnModel & ~set_of({bench}),
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.load.max_num_seqs = as_integer(v);
-           s.max_num_seqs = as_integer(v);
-         }},
+     .commands = set_of({batch, serve}),
+     .apply = apply_max_num_seqs},
+    {.name = "max-num-seqs",
+     .aliases = "--parallel",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 65536},
+     .default_text = "256 with --jsonl, else one for each prompt",
+     .help = "Sequences computed at once.",
+     .group = OptionGroup::batching,
+     .commands = set_of({generate, chat, classify, score}),
+     .apply = apply_max_num_seqs},
+    {.name = "max-num-seqs",
+     .aliases = "--parallel",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 65536},
+     .default_text = "1",
+     .help = "Sequences that the cache has room for.",
+     .group = OptionGroup::batching,
+     .commands = set_of({perplexity, inspect}),
+     .apply = apply_max_num_seqs},
     {.name = "prefill-chunk",
      .placeholder = "N",
      .kind = OptionKind::integer,
      .limits = {1, 65536},
-     .default_text = "as many as a step has room for",
-     .help = "Tokens of one prompt that are computed in one step at most.",
+     .default_text = "--max-num-batched-tokens",
+     .help = "Most tokens of one prompt to compute in one step.",
      .group = OptionGroup::batching,
      .commands = kLoading,
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_chunk = as_integer(v); }},
@@ -48,8 +79,8 @@ constexpr OptionDef kBatchingOptions[] = {
      .placeholder = "N",
      .kind = OptionKind::integer,
      .limits = {1, kMaxTokens},
-     .default_text = "all the cache holds",
-     .help = "Tokens that one sequence may hold in the cache, prompt and output together.",
+     .default_text = "all that the cache holds",
+     .help = "Most cached tokens of one sequence, prompt and output together.",
      .group = OptionGroup::batching,
      .commands = kLoading,
      .apply = [](Settings& s,
@@ -59,7 +90,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, 16777216},
      .default_text = "1024",
-     .help = "Sequences that may wait for their turn; a request counts for its choices.",
+     .help = "Sequences that may wait for their turn; a request with n choices counts n times.",
      .group = OptionGroup::batching,
      .commands = kMany,
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_queued = as_integer(v); }},
@@ -68,7 +99,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, kMaxTokens},
      .default_text = "four times what the cache holds",
-     .help = "Tokens that the prompts of waiting requests may have together.",
+     .help = "Prompt tokens of all waiting requests together.",
      .group = OptionGroup::batching,
      .commands = kMany,
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_queued_tokens = as_integer(v); }},
@@ -77,7 +108,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .kind = OptionKind::integer,
      .limits = {0, 60000},
      .default_text = "0",
-     .help = "An idle engine waits so long for --batch-size requests before it begins.",
+     .help = "When idle, wait up to MS ms for --batch-size requests.",
      .group = OptionGroup::batching,
      .commands = kMany,
      .apply = [](Settings& s, const OptionValue& v) { s.load.batch_timeout_ms = as_integer(v); }},
@@ -86,7 +117,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, 65536},
      .default_text = "1",
-     .help = "Requests that an idle engine waits for, at most --batch-timeout-ms.",
+     .help = "When idle, begin as soon as N requests wait; see --batch-timeout-ms.",
      .group = OptionGroup::batching,
      .commands = kMany,
      .apply = [](Settings& s, const OptionValue& v) { s.load.batch_size = as_integer(v); }},
@@ -94,24 +125,29 @@ constexpr OptionDef kBatchingOptions[] = {
      .placeholder = "X",
      .kind = OptionKind::number,
      .limits = {0, 1000},
-     .default_text = "2.5 for serve, else 0: no limit",
-     .help = "Let a step with a prompt in it take at most X times one that only continues answers.",
+     .default_text = "0, no limit",
+     .help = kStepSlowdownHelp,
      .group = OptionGroup::batching,
-     .commands = kLoading,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.load.max_step_slowdown = std::get<double>(v);
-           s.max_step_slowdown = std::get<double>(v);
-         }},
+     .commands = kLoading & ~kLimitsSlowdown,
+     .apply = apply_step_slowdown},
+    {.name = "max-step-slowdown",
+     .placeholder = "X",
+     .kind = OptionKind::number,
+     .limits = {0, 1000},
+     .default_text = "2.5",
+     .help = kStepSlowdownHelp,
+     .group = OptionGroup::batching,
+     .commands = kLimitsSlowdown,
+     .apply = apply_step_slowdown},
     {.name = "no-prefix-caching",
-     .help = "Compute every prompt from its first token, though another one began alike.",
+     .help = "Compute every prompt from its first token, even if another began the same way.",
      .group = OptionGroup::batching,
      .commands = kLoading,
      .apply = [](Settings& s, const OptionValue& v) { s.load.prefix_caching = !as_flag(v); }},
     {.name = "trace",
      .placeholder = "FILE",
      .kind = OptionKind::text,
-     .help = "Write every step of the batch to FILE, for `paceline trace FILE`.",
+     .help = "Write every step of the batch to FILE; `paceline trace FILE` draws it.",
      .group = OptionGroup::batching,
      .commands = kLoading,
      .apply = [](Settings& s, const OptionValue& v) { s.load.trace_file = as_text(v); }},

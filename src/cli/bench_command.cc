@@ -12,6 +12,7 @@
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
 #include "cli/usage_error.h"
+#include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "load/processor_name.h"
 
@@ -54,7 +55,7 @@ int show_plan(const Settings& settings, const std::vector<BenchVariant>& variant
   for (const BenchVariant& variant : variants) {
     models.push_back(find_bench_model(settings, variant));
     if (settings.quiet) continue;
-    for (const std::string& note : models.back().planned.notes) session.say(note);
+    for (const std::string& note : models.back().planned.notes) session.print_note(note);
   }
   session.out().write(settings.json ? plan_json(variants, models) : plan_text(variants, models));
   session.out().flush();
@@ -66,30 +67,34 @@ BenchReport measure_variant(const Settings& settings, const BenchVariant& varian
   constexpr double kSlowdown = 2.5;  // serve's
   BenchModel found = find_bench_model(settings, variant);
   if (!settings.quiet) {
-    for (const std::string& note : found.planned.notes) session.say(note);
+    for (const std::string& note : found.planned.notes) session.print_note(note);
   }
-  if (session.shows_progress(settings)) session.say(fmt::format("loading {} ...", found.name));
+  if (session.shows_progress(settings))
+    session.print_note(fmt::format("loading {} ...", found.name));
   BenchReport report;
   const auto model = load_bench_model(found, report);
-  say_weights_cache(model->weights_cache, settings, session);
+  print_weights_cache(model->weights_cache, settings, session);
   found.directory.reset();
   std::optional<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
     trace.emplace(settings.load.trace_file, found.name, *model->engine);
     model->engine->set_observer(&*trace);
   }
-  report.rows =
-      measure_runs(*model, {.runs = found.planned.runs,
-                            .costs = model_costs(found.config),
-                            .decode_bytes = report.decode_bytes,
-                            .repetitions = settings.bench.repetitions,
-                            .max_step_slowdown = settings.max_step_slowdown.value_or(kSlowdown),
-                            .notice = [&](const BenchRun& run) {
-                              if (!session.shows_progress(settings)) return;
-                              session.say(fmt::format("{}: {}", found.name, bench_run_name(run)));
-                            }});
+  report.rows = measure_runs(
+      *model, {.runs = found.planned.runs,
+               .costs = model_costs(found.config),
+               .decode_bytes = report.decode_bytes,
+               .repetitions = settings.bench.repetitions,
+               .max_step_slowdown = settings.max_step_slowdown.value_or(kSlowdown),
+               .notice =
+                   [&](const BenchRun& run) {
+                     if (!session.shows_progress(settings)) return;
+                     session.print_note(fmt::format("{}: {}", found.name, bench_run_name(run)));
+                   },
+               .stop = session.stop_token()});
   model->engine->set_observer(nullptr);
   if (settings.bench.roofline) report.choices = model->backend->measured_choices();
+  if (trace) trace->finish();
   return report;
 }
 
@@ -126,18 +131,21 @@ int run_bench(const Settings& settings, Session& session) {
                     "--model or --shape, one of --formats and of --threads",
                     variants.size()));
   }
-  // A file that can't be written is no use after minutes of measuring.
+  // Fails now rather than after minutes of measuring.
   const bool draws = !settings.bench.svg.empty();
   if (draws) write_whole_file(settings.bench.svg, "");
   const MachineReport machine = measure_machine(settings, variants);
+  const Interrupt::Graceful graceful(session.interrupt());
   std::vector<BenchReport> reports;
   for (const BenchVariant& variant : variants) {
+    if (session.interrupted()) break;
     reports.push_back(measure_variant(settings, variant, session));
   }
   if (draws) write_whole_file(settings.bench.svg, draw_bench(machine, reports));
   session.out().write(settings.json ? bench_json(machine, reports) : bench_text(machine, reports));
   session.out().flush();
-  return 0;
+  session.explain_interruption("the rest was not measured");
+  return session.exit_code(0);
 }
 
 }  // namespace paceline

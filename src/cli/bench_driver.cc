@@ -33,6 +33,7 @@ RequestId BenchDriver::submit(GenerateRequest request) {
 }
 
 int64_t BenchDriver::step() {
+  if (stop_.stop_requested()) throw Error(ErrorCode::cancelled, "interrupted");
   engine_.step();
   channel_->poll(events_);
   int64_t num_tokens = 0;
@@ -45,7 +46,7 @@ int64_t BenchDriver::step() {
   return num_tokens;
 }
 
-bool BenchDriver::heard_of(RequestId id) const {
+bool BenchDriver::has_event(RequestId id) const {
   return std::any_of(events_.begin(), events_.end(),
                      [id](const TokenEvent& event) { return event.request == id; });
 }

@@ -4,8 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
+#include "engine/channel.h"
 #include "engine/engine.h"
 
 namespace paceline {
@@ -16,7 +19,8 @@ double seconds_since(BenchClock::time_point begin);
 // The engine's thread is the caller's.
 class BenchDriver {
  public:
-  explicit BenchDriver(Engine& engine) : engine_(engine) {}
+  // A stop request makes step() throw Error cancelled.
+  BenchDriver(Engine& engine, std::stop_token stop) : engine_(engine), stop_(std::move(stop)) {}
 
   // Greedy, to the last token, of a random prompt that doesn't look into the prefix cache.
   GenerateRequest request(int64_t prompt_tokens, int64_t output_tokens);
@@ -25,8 +29,8 @@ class BenchDriver {
 
   // The tokens that came. Throws Error with the engine's message when a request failed.
   int64_t step();
-  // True once the request has been told about, since the last step.
-  bool heard_of(RequestId id) const;
+  // Whether the last step gave the request a token or ended it.
+  bool has_event(RequestId id) const;
   bool is_busy() const { return engine_.num_running() + engine_.num_waiting() > 0; }
   void run_out();
 
@@ -37,6 +41,7 @@ class BenchDriver {
 
  private:
   Engine& engine_;
+  std::stop_token stop_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
   std::vector<TokenEvent> events_;
   uint64_t next_prompt_ = 0;

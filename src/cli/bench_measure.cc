@@ -112,6 +112,24 @@ BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const
   return row;
 }
 
+// Adds what each repetition measured to `all`.
+void repeat_run(BenchRunner& runner, CeilingSampler& sampler, const BenchRun& run,
+                int64_t repetitions, std::vector<Measured>& all) {
+  runner.prepare(run);
+  const auto begin = BenchClock::now();
+  BenchCeilings before = sampler.sample();
+  do {
+    Measured measured{.sample = runner.run(run), .ceilings = {}};
+    const bool may_be_cached = run.test == BenchTest::cached;
+    PL_CHECK(may_be_cached || measured.sample.cached_tokens == 0,
+             "a measured prompt came out of the prefix cache");
+    const BenchCeilings after = sampler.sample();
+    measured.ceilings = mean(before, after);
+    all.push_back(std::move(measured));
+    before = after;
+  } while (static_cast<int64_t>(all.size()) < repetitions && seconds_since(begin) < kEnoughSeconds);
+}
+
 }  // namespace
 
 BenchProducts products_of(const LoadedModel& model) {
@@ -130,29 +148,22 @@ BenchProducts products_of(const LoadedModel& model) {
 }
 
 std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
-  BenchRunner runner(model, task.max_step_slowdown);
+  BenchRunner runner(model, task.max_step_slowdown, task.stop);
   CeilingSampler sampler(products_of(model), *model.threads);
   const WorkRates rates(task);
   std::vector<BenchRow> rows;
-  runner.warm_up();
-  for (const BenchRun& run : task.runs) {
-    if (task.notice) task.notice(run);
-    runner.prepare(run);
-    std::vector<Measured> all;
-    const auto begin = BenchClock::now();
-    BenchCeilings before = sampler.sample();
-    do {
-      Measured measured{.sample = runner.run(run), .ceilings = {}};
-      const bool may_be_cached = run.test == BenchTest::cached;
-      PL_CHECK(may_be_cached || measured.sample.cached_tokens == 0,
-               "a measured prompt came out of the prefix cache");
-      const BenchCeilings after = sampler.sample();
-      measured.ceilings = mean(before, after);
-      all.push_back(std::move(measured));
-      before = after;
-    } while (static_cast<int64_t>(all.size()) < task.repetitions &&
-             seconds_since(begin) < kEnoughSeconds);
-    rows.push_back(median_row(run, all, rates));
+  std::vector<Measured> all;  // of the current run
+  try {
+    runner.warm_up();
+    for (const BenchRun& run : task.runs) {
+      if (task.notice) task.notice(run);
+      all.clear();
+      repeat_run(runner, sampler, run, task.repetitions, all);
+      rows.push_back(median_row(run, all, rates));
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled || !task.stop.stop_requested()) throw;
+    if (!all.empty()) rows.push_back(median_row(task.runs[rows.size()], all, rates));
   }
   return rows;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,7 +75,8 @@ struct BenchTask {
   size_t decode_bytes = 0;
   int64_t repetitions = 3;  // at most; none begins after 10 seconds
   double max_step_slowdown = 2.5;
-  std::function<void(const BenchRun&)> notice;  // told what is measured next
+  std::function<void(const BenchRun&)> notice;  // called before each run
+  std::stop_token stop;                         // ends the runs; those that were made are reported
 };
 std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task);
 

@@ -1,18 +1,56 @@
 #include "cli/bench_model.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 
+#include "base/error.h"
 #include "cli/model_opening.h"
 #include "load/model_source.h"
 #include "load/weight_info.h"
 
 namespace paceline {
 namespace {
+
+struct Shape {
+  std::string_view name;
+  std::string_view config;
+};
+
+// The sizes are those of the published config.json files; small is ours, some 160 M weights.
+constexpr Shape kShapes[] = {
+    {"small", R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 1024,
+      "intermediate_size": 4096, "num_hidden_layers": 8, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072,
+      "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu",
+      "tie_word_embeddings": true, "torch_dtype": "bfloat16"})"},
+    {"llama-3.2-1b", R"({"model_type": "llama", "vocab_size": 128256, "hidden_size": 2048,
+      "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+      "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072,
+      "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "hidden_act": "silu",
+      "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
+                       "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+      "tie_word_embeddings": true, "torch_dtype": "bfloat16"})"},
+    {"qwen3-0.6b", R"({"model_type": "qwen3", "vocab_size": 151936, "hidden_size": 1024,
+      "intermediate_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 40960,
+      "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "hidden_act": "silu",
+      "tie_word_embeddings": true, "torch_dtype": "bfloat16"})"},
+    {"gemma-3-1b", R"({"model_type": "gemma3_text", "vocab_size": 262144, "hidden_size": 1152,
+      "intermediate_size": 6912, "num_hidden_layers": 26, "num_attention_heads": 4,
+      "num_key_value_heads": 1, "head_dim": 256, "max_position_embeddings": 32768,
+      "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+      "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
+      "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true,
+      "torch_dtype": "bfloat16"})"},
+};
 
 void apply_format(const std::string& format, LoadOptions& options) {
   if (format.empty()) return;
@@ -23,7 +61,27 @@ void apply_format(const std::string& format, LoadOptions& options) {
   if (format == "bf16") options.dtype = "bfloat16";
 }
 
-// Of this process, as the system counts; 0 where it doesn't say.
+// A model directory with nothing but the config.json of a shape, which is one of --shape's choices.
+std::unique_ptr<TemporaryDirectory> make_shape_directory(std::string_view shape) {
+  const Shape* found = nullptr;
+  for (const Shape& candidate : kShapes) {
+    if (candidate.name == shape) found = &candidate;
+  }
+  PL_CHECK(found != nullptr, "a shape that --shape offers has no config");
+  std::string path = (std::filesystem::temp_directory_path() / "paceline-shape-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  auto directory = std::make_unique<TemporaryDirectory>(path);
+  std::ofstream file(directory->path() / "config.json");
+  file << found->config;
+  if (!file.flush()) {
+    throw Error(ErrorCode::exhausted, fmt::format("{}: can't be written", path));
+  }
+  return directory;
+}
+
+// Of this process; 0 where the system has no such count.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t all_pages = 0, resident_pages = 0;
@@ -40,7 +98,7 @@ void fit_to_runs(const std::vector<BenchRun>& runs, LoadOptions& options) {
   // A longer cache would take memory for nothing.
   if (!options.max_model_len) options.max_model_len = context;
   options.max_num_seqs = sequences;
-  // Nobody is refused.
+  // No run is refused.
   options.max_queued = 2 * sequences;
   options.max_queued_tokens = std::numeric_limits<int32_t>::max();
 }
@@ -57,7 +115,7 @@ BenchModel find_bench_model(const Settings& settings, const BenchVariant& varian
     path = model_path(settings);
     found.name = path.filename().string();
   } else {
-    found.directory = std::make_unique<ShapeDirectory>(variant.shape);
+    found.directory = make_shape_directory(variant.shape);
     path = found.directory->path();
     found.options.load_format = LoadFormat::dummy;
     found.name = variant.shape;
@@ -72,7 +130,7 @@ BenchModel find_bench_model(const Settings& settings, const BenchVariant& varian
 }
 
 std::unique_ptr<LoadedModel> load_bench_model(const BenchModel& found, BenchReport& report) {
-  malloc_trim(0);  // what an earlier model left behind is none of this one's
+  malloc_trim(0);  // memory of an earlier model is not counted
   const int64_t resident = resident_bytes();
   const auto begin = std::chrono::steady_clock::now();
   auto model = load_model(found.options);

@@ -1,12 +1,14 @@
 // Finds and loads the model of a variant.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/new_directory.h"
 #include "cli/bench_measure.h"
-#include "cli/bench_shapes.h"
 #include "cli/settings.h"
 #include "models/decoder_config.h"
 
@@ -18,7 +20,7 @@ struct BenchModel {
   LoadOptions options;
   DecoderConfig config;
   BenchRuns planned;
-  std::unique_ptr<ShapeDirectory> directory;  // of a shape
+  std::unique_ptr<TemporaryDirectory> directory;  // of a shape: its config.json
 };
 
 // Throws Error as reading a model does.

@@ -25,7 +25,7 @@ BenchTest test_of(std::string_view name) {
 
 using Sizes = std::vector<int64_t>;
 
-// What a test measures unless the options say otherwise.
+// What a test measures by default.
 Sizes usual_prompts(BenchTest test) {
   switch (test) {
     case BenchTest::prefill:
@@ -85,7 +85,7 @@ BenchRun shortened(BenchRun run, int64_t longest) {
 void add_run(const BenchRun& run, int64_t longest, BenchRuns& planned) {
   const BenchRun fitting = shortened(run, longest);
   if (fitting != run) {
-    planned.notes.push_back(fmt::format("{} is measured as {}: the context is {} tokens",
+    planned.notes.push_back(fmt::format("{} is measured as {}: the context holds {} tokens",
                                         bench_run_name(run), bench_run_name(fitting),
                                         grouped_digits(longest)));
   }
@@ -93,7 +93,7 @@ void add_run(const BenchRun& run, int64_t longest, BenchRuns& planned) {
   if (std::find(runs.begin(), runs.end(), fitting) == runs.end()) planned.runs.push_back(fitting);
 }
 
-// What is asked for wins over `usual`.
+// Fills what was not asked for from `usual`.
 BenchChoice filled(BenchChoice asked, const BenchChoice& usual) {
   const auto fill = [](auto& list, const auto& from) {
     if (list.empty()) list = from;

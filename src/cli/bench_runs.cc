@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/model_runner.h"
 
 namespace paceline {
 namespace {
@@ -59,17 +60,13 @@ size_t heap_bytes() {
   return info.uordblks + info.hblkhd;
 }
 
-double kv_bytes_per_token(const LoadedModel& model) {
-  int64_t blocks = 0;
-  for (int g = 0; g < model.cache->num_groups(); ++g) blocks += model.cache->pool(g).num_blocks();
-  return static_cast<double>(model.kv_bytes) /
-         static_cast<double>(blocks * model.cache->block_size());
-}
-
 }  // namespace
 
-BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown)
-    : model_(model), max_step_slowdown_(max_step_slowdown), driver_(*model.engine) {}
+BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop)
+    : model_(model),
+      max_step_slowdown_(max_step_slowdown),
+      stop_(stop),
+      driver_(*model.engine, stop) {}
 
 void BenchRunner::warm_up() {
   constexpr int64_t kPrompt = 64;
@@ -163,14 +160,14 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   EngineLimits limits = model_.engine->limits();
   limits.max_step_slowdown = max_step_slowdown_;
   Engine engine(*model_.runner, *model_.backend, model_.memory, *model_.cache, limits, {});
-  BenchDriver driver(engine);
+  BenchDriver driver(engine, stop_);
   const double alone = prefill(run).seconds;
   const int64_t stream_prompt = context_of(run) - run.prompt_tokens;
   std::vector<RequestId> streams;
   for (int64_t i = 0; i < run.sequences; ++i) {
     streams.push_back(driver.submit(driver_.request(stream_prompt, run.prompt_tokens)));
   }
-  while (!driver.heard_of(streams.back())) driver.step();
+  while (!driver.has_event(streams.back())) driver.step();
   const double unloaded = median_step(driver, kSteps);
   const Stopwatch watch(driver);
   const RequestId prompt = driver.submit(driver_.request(run.prompt_tokens, 1));
@@ -179,10 +176,10 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   int64_t drawn = 0;
   do {
     drawn += driver.step();
-    if (!driver.heard_of(streams.front())) continue;
+    if (!driver.has_event(streams.front())) continue;
     longest_gap = std::max(longest_gap, seconds_since(last_token));
     last_token = BenchClock::now();
-  } while (!driver.heard_of(prompt));
+  } while (!driver.has_event(prompt));
   BenchSample sample = watch.finish();
   for (const RequestId stream : streams) driver.engine().cancel(stream);
   driver.run_out();

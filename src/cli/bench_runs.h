@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,8 +28,9 @@ struct BenchSample {
 // Makes runs of one model, again and again.
 class BenchRunner {
  public:
-  // `max_step_slowdown`: of the engine with streams beside a prompt.
-  BenchRunner(LoadedModel& model, double max_step_slowdown);
+  // `max_step_slowdown`: of the engine with streams beside a prompt. A stop request makes every
+  // call throw Error cancelled.
+  BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop);
 
   // Before the first run: memory is touched, threads are awake.
   void warm_up();
@@ -48,6 +50,7 @@ class BenchRunner {
 
   LoadedModel& model_;
   double max_step_slowdown_;
+  std::stop_token stop_;
   BenchDriver driver_;
   GenerateRequest context_;  // what decode begins behind, in the prefix cache
 };

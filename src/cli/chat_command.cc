@@ -10,7 +10,7 @@
 #include "cli/line_fields.h"
 #include "cli/line_reader.h"
 #include "cli/model_opening.h"
-#include "cli/system_prompt.h"
+#include "cli/text_file.h"
 
 namespace paceline {
 namespace {
@@ -31,7 +31,7 @@ int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
         llm.chat(read_chat_input(line, "chat_template_kwargs", settings), of_item.generate);
     write_json_line(
         session, chat_completion_json(stream.completion(), of_item.generate.logprobs.has_value()));
-    if (settings.verbose) say_metrics(llm.metrics(), session, "");
+    if (settings.verbose) print_metrics(llm.metrics(), session, "");
   });
 }
 
@@ -49,7 +49,7 @@ void stream_answer(LLM& llm, Conversation& conversation, const Settings& setting
   if (!text.ends_with('\n')) session.out().write("\n");
   session.out().flush();
   conversation.add_answer(text);
-  if (settings.verbose) say_metrics(llm.metrics(), session, "");
+  if (settings.verbose) print_metrics(llm.metrics(), session, "");
 }
 
 // --prompt and --file: each text is a conversation of one turn.
@@ -75,32 +75,38 @@ int run_piped_turns(LLM& llm, const Settings& settings, Session& session) {
     if (!line) break;
     if (line->text.find_first_not_of(" \t") == std::string::npos) continue;
     try {
+      check_utf8(line->text, "standard input");
       const Interrupt::Graceful graceful(session.interrupt());
       conversation.add_question(std::move(line->text));
       stream_answer(llm, conversation, settings, session);
     } catch (const Error& error) {
       all_done = false;
       conversation.drop_question();
-      session.say_error(fmt::format("line {}: {}", line->number, error.what()));
+      session.print_error(fmt::format("line {}: {}", line->number, error.what()));
     }
   }
   return session.exit_code(all_done ? 0 : 1);
 }
 
-}  // namespace
-
-int run_chat(const Settings& given, Session& session) {
-  LLM llm = open_model(given, session);
-  if (!given.quiet) {
-    for (const std::string& note : llm.model_info().notes) session.say("note: " + note);
-  }
-  const Settings settings = with_system_prompt(given, llm, session);
+int run_with_model(LLM& llm, const Settings& settings, Session& session) {
   if (settings.jsonl) return run_chat_lines(llm, settings, session);
   if (!settings.prompts.empty() || settings.file) return run_single_turns(llm, settings, session);
   if (session.stdin_is_terminal() && session.stdout_is_terminal()) {
     return run_chat_terminal(llm, settings, session);
   }
   return run_piped_turns(llm, settings, session);
+}
+
+}  // namespace
+
+int run_chat(const Settings& given, Session& session) {
+  LLM llm = open_model(given, session, 1);
+  if (!given.quiet) {
+    for (const std::string& note : llm.model_info().notes) session.print_note("note: " + note);
+  }
+  const int code = run_with_model(llm, with_system_prompt(given, llm, session), session);
+  llm.close();
+  return code;
 }
 
 }  // namespace paceline

@@ -22,7 +22,7 @@ constexpr std::string_view kPrompt = "> ";
 constexpr std::string_view kMorePrompt = "... ";
 constexpr std::string_view kBlockMark = "\"\"\"";
 
-// Whom a signal is for: the answer that is being written, else the line that is being typed.
+// A signal stops the answer that is being written, else the line that is being typed.
 class Signals {
  public:
   Signals(Interrupt& interrupt, LineEditor& editor)
@@ -67,11 +67,11 @@ class TerminalChat {
 
   int run() {
     greet();
-    while (!over_ && signals_.terminated_by() == 0) {
+    while (!is_ended_ && signals_.terminated_by() == 0) {
       try {
         step();
       } catch (const Error& error) {
-        session_.say_error(error.what());
+        session_.print_error(error.what());
       }
     }
     return signals_.terminated_by() == 0 ? 0 : 128 + signals_.terminated_by();
@@ -80,7 +80,7 @@ class TerminalChat {
  private:
   void greet() {
     if (settings_.quiet) return;
-    session_.say(fmt::format("{}. /help lists the commands.", llm_.model_info().path));
+    session_.print_note(fmt::format("{}. /help lists the commands.", llm_.model_info().path));
   }
 
   void step() {
@@ -95,20 +95,18 @@ class TerminalChat {
         return set_system(command.text);
       case SlashCommand::Kind::reset:
         conversation_.clear();
-        return session_.say("a new conversation");
+        last_usage_ = {};
+        return session_.print_note("new conversation");
       case SlashCommand::Kind::save:
         return save(command.text);
       case SlashCommand::Kind::load:
-        conversation_.read_json(read_whole_file(command.text), command.text);
-        if (conversation_.system().empty()) conversation_.set_system(settings_.system);
-        return session_.say(
-            fmt::format("{}: {} messages", command.text, conversation_.messages().size()));
+        return load(command.text);
       case SlashCommand::Kind::stats:
-        return say_stats();
+        return print_stats();
       case SlashCommand::Kind::help:
         return show(slash_help());
       case SlashCommand::Kind::exit:
-        over_ = true;
+        is_ended_ = true;
     }
   }
 
@@ -128,10 +126,10 @@ class TerminalChat {
   }
 
   bool accepted(const LineEditor::Input& input) {
-    if (input.outcome == LineEditor::Outcome::closed) over_ = true;
+    if (input.outcome == LineEditor::Outcome::closed) is_ended_ = true;
     if (input.outcome == LineEditor::Outcome::interrupted && signals_.terminated_by() == 0 &&
         !settings_.quiet) {
-      session_.say("(Ctrl-D or /exit leaves)");
+      session_.print_note("(Ctrl-D or /exit leaves)");
     }
     return input.outcome == LineEditor::Outcome::line;
   }
@@ -157,37 +155,49 @@ class TerminalChat {
     const std::string& text = *completion.text;
     show(text.ends_with('\n') ? "" : "\n");
     if (completion.finish_reason == "cancelled") {
-      session_.say("(stopped; what came is part of the conversation)");
+      session_.print_note("(stopped; what was written so far is part of the conversation)");
     } else if (completion.finish_reason == "length") {
-      session_.say("(cut off: --max-tokens or the context is used up)");
+      session_.print_note("(cut off at --max-tokens or at the end of the context)");
     }
     conversation_.add_answer(text);
     last_usage_ = completion.usage;
-    if (settings_.verbose) say_metrics(llm_.metrics(), session_, "");
+    if (settings_.verbose) print_metrics(llm_.metrics(), session_, "");
   }
 
   void set_system(const std::string& text) {
     if (text.empty()) {
-      session_.say(conversation_.system().empty() ? "no system message" : conversation_.system());
+      session_.print_note(conversation_.system().empty() ? "no system message"
+                                                         : conversation_.system());
       return;
     }
     conversation_.set_system(text);
-    session_.say("the system message is set");
+    session_.print_note("the system message is set");
   }
 
   void save(const std::string& path) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << conversation_.to_json();
     if (!file.flush()) throw Error(ErrorCode::invalid, fmt::format("{}: can't be written", path));
-    session_.say(fmt::format("{}: {} messages", path, conversation_.messages().size()));
+    session_.print_note(fmt::format("{}: {} messages", path, conversation_.messages().size()));
   }
 
-  void say_stats() {
-    const ModelInfo model = llm_.model_info();
-    session_.say(fmt::format(
-        "{} messages; {} of {} tokens of the context used", conversation_.num_turns(),
-        last_usage_.prompt_tokens + last_usage_.completion_tokens, model.max_model_len));
-    say_metrics(llm_.metrics(), session_, "");
+  void load(const std::string& path) {
+    conversation_.read_json(read_whole_file(path), path);
+    if (conversation_.system().empty()) conversation_.set_system(settings_.system);
+    last_usage_ = {};
+    session_.print_note(fmt::format("{}: {} messages", path, conversation_.messages().size()));
+  }
+
+  void print_stats() {
+    const int64_t used = last_usage_.prompt_tokens + last_usage_.completion_tokens;
+    const int64_t context = llm_.model_info().max_model_len;
+    const bool is_counted = used > 0 || conversation_.num_turns() == 0;
+    session_.print_note(fmt::format(
+        "{} messages; {}", conversation_.num_turns(),
+        is_counted
+            ? fmt::format("{} of {} tokens of the context used", used, context)
+            : fmt::format("the next answer counts the tokens of the context ({})", context)));
+    if (used > 0) print_metrics(llm_.metrics(), session_, "");
   }
 
   void show(std::string_view text) {
@@ -202,7 +212,7 @@ class TerminalChat {
   Signals signals_;
   Conversation conversation_;
   Usage last_usage_;
-  bool over_ = false;
+  bool is_ended_ = false;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Goes on until /exit, Ctrl-D or SIGTERM. Returns the command's exit code.
+// Runs until /exit, Ctrl-D or SIGTERM. Returns the command's exit code.
 int run_chat_terminal(LLM& llm, const Settings& settings, Session& session);
 
 }  // namespace paceline

@@ -9,6 +9,8 @@
 #include "cli/items.h"
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
+#include "cli/usage_error.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -21,12 +23,20 @@ struct ClassifyCall {
   ClassifyOptions options;
 };
 
+void check_given_labels(const Json& line, const std::vector<std::string>& labels) {
+  if (line.find_value("labels") == nullptr || !labels.empty()) return;
+  throw Error(ErrorCode::invalid,
+              "labels: an empty array, expected at least one label; leave the field out to draw a "
+              "token");
+}
+
 ClassifyCall read_classify_call(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
     check_line_keys(line->object, kClassifyFields, kOptionFields);
     apply_option_fields(line->object, kOptionFields, of_item);
+    check_given_labels(line->object, of_item.labels);
     const Json* text = line->object.find("text");
     if (text == nullptr) throw Error(ErrorCode::invalid, "found no text");
     prompt = text->as_string("text");
@@ -89,11 +99,21 @@ void write_table(const Classification& result, const std::vector<std::string>& l
   session.out().flush();
 }
 
+// "--labels a,b" is one label, because a label may have a comma in it.
+void check_listed_labels(const std::vector<std::string>& labels) {
+  if (labels.size() != 1 || labels[0].find(',') == std::string::npos) return;
+  throw UsageError(fmt::format(
+      "--label: found one label, \"{}\"; repeat the option for each: --label A --label B",
+      labels[0]));
+}
+
 }  // namespace
 
 int run_classify(const Settings& settings, Session& session) {
+  check_listed_labels(settings.labels);
   ItemSource items(settings);
-  LLM llm = open_model(settings, session);
+  // The prompt is one sequence, and each label may be another.
+  LLM llm = open_model(settings, session, usual_sequences(settings, 1 + settings.labels.size()));
   bool is_first = true;
   std::unordered_map<int64_t, std::vector<std::string>> labels;  // of items in flight
   const PooledWork work{.begin =
@@ -114,9 +134,11 @@ int run_classify(const Settings& settings, Session& session) {
                                 is_first = false;
                                 write_table(result, own_labels.mapped(), session);
                               }
-                              if (settings.verbose) say_metrics(llm.metrics(), session, "");
+                              if (settings.verbose) print_metrics(llm.metrics(), session, "");
                             }};
-  return for_each_item_pooled(items, settings, session, llm, work);
+  const int code = for_each_item_pooled(items, settings, session, llm, work);
+  llm.close();
+  return code;
 }
 
 }  // namespace paceline

@@ -15,7 +15,9 @@ struct CommandDef {
   std::string_view alias = {};                             // another name; empty: none
   std::string_view summary;                                // one line
   std::string_view examples;                               // one a line
-  std::string_view notes;                                  // paragraphs, separated by empty lines
+  std::string_view basics;                                 // names of the options that --help shows
+  std::string_view notes;                                  // a paragraph of --help
+  std::string_view details = {};                           // paragraphs that --help-all adds
   int (*run)(const Settings& settings, Session& session);  // the exit code
 };
 

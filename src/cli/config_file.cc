@@ -19,14 +19,15 @@ constexpr size_t kMaxSettingsBytes = 1 << 20;
 [[noreturn]] void refuse_table(const TomlEntry& entry, std::string_view where) {
   std::vector<std::string_view> names;
   for (const CommandDef& command : command_table()) names.push_back(command.name);
-  throw Error(ErrorCode::invalid, fmt::format("{}: [{}] is no command{}", where, entry.table,
+  throw Error(ErrorCode::invalid, fmt::format("{}: [{}] is not a command{}", where, entry.table,
                                               did_you_mean(entry.table, names)));
 }
 
 [[noreturn]] void refuse_key(const TomlEntry& entry, std::string_view where) {
   std::vector<std::string> known;
   for (const OptionDef& option : option_table()) {
-    if (!option.flag_only) known.push_back(field_name(option));
+    if (option.flag_only) continue;
+    for (std::string& field : field_names(option)) known.push_back(std::move(field));
   }
   const std::vector<std::string_view> names(known.begin(), known.end());
   throw Error(ErrorCode::invalid, fmt::format("{}: unknown key {}{}", where, entry.key,
@@ -44,7 +45,8 @@ const OptionDef* option_of(const TomlEntry& entry, std::string_view command_name
   const OptionDef* option = find_option(entry.key, table == nullptr ? command : table->id);
   if (option == nullptr || option->flag_only) refuse_key(entry, where);
   if (option->name == "config") {
-    throw Error(ErrorCode::invalid, fmt::format("{}: a config file can't name another", where));
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: a config file can't name another config file", where));
   }
   if (table != nullptr && !contains(option->commands, table->id)) {
     throw Error(ErrorCode::invalid,
@@ -52,6 +54,17 @@ const OptionDef* option_of(const TomlEntry& entry, std::string_view command_name
   }
   const bool is_meant = entry.table.empty() || entry.table == command_name;
   return is_meant && contains(option->commands, command) ? option : nullptr;
+}
+
+// Under two of its names.
+void refuse_repeated(const std::vector<GivenOption>& given, const OptionDef& option,
+                     const TomlEntry& entry, std::string_view where) {
+  for (const GivenOption& one : given) {
+    if (one.option != &option) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} was set before, as {} or another name of it", where, entry.key,
+                            option.name));
+  }
 }
 
 }  // namespace
@@ -64,8 +77,9 @@ std::vector<GivenOption> read_config_file(std::string_view command_name, Command
     const std::string where = fmt::format("{}:{}", path, entry.line);
     const OptionDef* option = option_of(entry, command_name, command, where);
     if (option == nullptr) continue;
-    OptionValue value = read_option_value(*option, entry.value, where + ": " + entry.key);
-    (entry.table.empty() ? given : of_command).push_back({option, std::move(value)});
+    std::vector<GivenOption>& of_table = entry.table.empty() ? given : of_command;
+    refuse_repeated(of_table, *option, entry, where);
+    of_table.push_back({option, read_option_value(*option, entry.value, where + ": " + entry.key)});
   }
   // What stands under the command's own heading wins: applied last.
   std::move(of_command.begin(), of_command.end(), std::back_inserter(given));

@@ -18,7 +18,7 @@ class Conversation {
 
   void add_question(std::string text) { turns_.push_back({"user", std::move(text)}); }
   void add_answer(std::string text) { turns_.push_back({"assistant", std::move(text)}); }
-  // Takes the last question back: it wasn't answered.
+  // Removes the last question, which got no answer.
   void drop_question();
   void clear() { turns_.clear(); }
 

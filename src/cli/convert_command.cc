@@ -20,10 +20,13 @@ std::string sizes_text(const ConvertedSizes& sizes, const std::string& to) {
 }  // namespace
 
 int run_convert(const Settings& settings, Session& session) {
-  if (settings.load.model.empty()) throw UsageError("convert needs --model, a GGUF file");
-  if (settings.output.empty()) throw UsageError("convert needs --output, a directory to make");
+  if (settings.load.model.empty())
+    throw UsageError("nothing to read: give --model FILE, a GGUF file");
+  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
   GgufConversion conversion{.to = settings.output, .dtype = {}};
   if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
+  const Interrupt::Graceful graceful(session.interrupt());
+  session.explain_interruption("nothing was written");
   constexpr uint64_t kMegabyte = 1'000'000;
   ProgressBar progress(session.shows_progress(settings), "MB", 0);
   conversion.progress = [&](uint64_t done, uint64_t all) {
@@ -31,7 +34,7 @@ int run_convert(const Settings& settings, Session& session) {
     progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
   };
   const ConvertedSizes sizes = convert_gguf(ModelSource(model_path(settings)), conversion);
-  if (!settings.quiet) session.say(sizes_text(sizes, settings.output));
+  if (!settings.quiet) session.print_note(sizes_text(sizes, settings.output));
   return 0;
 }
 

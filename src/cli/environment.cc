@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "base/suggest.h"
 #include "cli/option_source.h"
 #include "cli/option_value.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -17,15 +19,39 @@ constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA", "PACELINE_STREAM
 std::string unknown_variable(std::string_view name) {
   std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));
   for (const OptionDef& option : option_table()) {
-    if (!option.flag_only) known.push_back(environment_name(option));
+    if (option.flag_only) continue;
+    for (const std::string& field : field_names(option)) known.push_back(environment_name(field));
   }
   // The common prefix must not make everything look alike.
   std::vector<std::string_view> names;
   for (const std::string& full : known)
     names.push_back(std::string_view(full).substr(kPrefix.size()));
   const auto closest = closest_name(name.substr(kPrefix.size()), names);
-  return fmt::format("the environment variable {} is no option{}", name,
+  return fmt::format("unknown environment variable {}{}", name,
                      closest ? fmt::format("; did you mean {}{}?", kPrefix, *closest) : "");
+}
+
+// Several values of an option that may be repeated are a JSON array of strings; every other text is
+// one value.
+std::vector<std::string> values_of(const OptionDef& option, const std::string& text) {
+  if (!is_repeatable(option.kind) || !text.starts_with('[')) return {text};
+  std::vector<std::string> values;
+  try {
+    const Json json = parse_json(text, option.name);
+    for (const Json& item : json.as_array(option.name)) {
+      values.push_back(item.as_string(option.name));
+    }
+  } catch (const Error&) {
+    return {text};
+  }
+  return values.empty() ? std::vector<std::string>{text} : values;
+}
+
+bool is_variable_of(const OptionDef& option, std::string_view name) {
+  if (option.flag_only) return false;
+  const auto fields = field_names(option);
+  return std::any_of(fields.begin(), fields.end(),
+                     [&](const std::string& field) { return environment_name(field) == name; });
 }
 
 }  // namespace
@@ -34,14 +60,14 @@ std::vector<GivenOption> read_environment(CommandId command, const Environment& 
                                           std::vector<std::string>& warnings) {
   std::vector<GivenOption> given;
   for (const auto& [name, value] : environment) {
-    if (name.rfind(kPrefix, 0) != 0 || value.empty() || value.rfind("tcp://", 0) == 0) continue;
+    if (!name.starts_with(kPrefix) || value.empty() || value.starts_with("tcp://")) continue;
     bool is_known = std::find(std::begin(kOtherVariables), std::end(kOtherVariables), name) !=
                     std::end(kOtherVariables);
     for (const OptionDef& option : option_table()) {
-      if (option.flag_only || environment_name(option) != name) continue;
+      if (!is_variable_of(option, name)) continue;
       is_known = true;
       if (contains(option.commands, command)) {
-        given.push_back({&option, parse_option_value(option, std::span(&value, 1), name)});
+        given.push_back({&option, parse_option_value(option, values_of(option, value), name)});
       }
     }
     if (!is_known) warnings.push_back(unknown_variable(name));

@@ -1,8 +1,9 @@
-// The command line's flags, split by CLI11.
+// The command line's flags: splits a command's arguments into options and their values.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/suggest.h"
 #include "cli/option_source.h"
@@ -12,102 +13,144 @@
 namespace paceline {
 namespace {
 
-struct ParsedOption {
-  const OptionDef* definition;
-  CLI::Option* parsed;
-};
+// As getopt_long: "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", "-vq" for "-v -q", and
+// after "--" operands only. A value may begin with '-'.
+class ArgumentSplitter {
+ public:
+  explicit ArgumentSplitter(CommandId command) {
+    for (const OptionDef& option : option_table()) {
+      if (!contains(option.commands, command)) continue;
+      for (std::string& flag : flags_of(option)) options_.emplace(std::move(flag), &option);
+      if (contains(option.bare_in, command)) operand_option_ = &option;
+    }
+  }
 
-std::string joined_flags(const OptionDef& option) {
-  return fmt::format("{}", fmt::join(flags_of(option), ","));
-}
+  void split(std::span<const std::string> arguments) {
+    rest_ = arguments;
+    bool only_operands = false;
+    while (!rest_.empty()) {
+      const std::string& word = take_word();
+      if (only_operands || word.size() < 2 || word[0] != '-') {
+        take_operand(word);
+      } else if (word == "--") {
+        only_operands = true;
+      } else if (word[1] == '-') {
+        take_long(word);
+      } else {
+        take_short(word);
+      }
+    }
+  }
 
-// The app only splits: it checks and converts nothing.
-std::vector<ParsedOption> declare_options(CLI::App& app, CommandId command) {
-  const auto keep = [](const CLI::results_t&) { return true; };
-  std::vector<ParsedOption> options;
-  for (const OptionDef& option : option_table()) {
-    if (!contains(option.commands, command)) continue;
-    CLI::Option* parsed = nullptr;
-    if (!takes_value(option)) {
-      parsed = app.add_flag(joined_flags(option));
+  // The texts given for `option`, one a repetition; nullptr: it wasn't given.
+  const std::vector<std::string>* texts_of(const OptionDef& option) const {
+    const auto found = texts_.find(&option);
+    return found == texts_.end() ? nullptr : &found->second;
+  }
+  // What is wrong with the first argument that is.
+  const std::optional<std::string>& problem() const { return problem_; }
+
+ private:
+  const std::string& take_word() {
+    const std::string& word = rest_.front();
+    rest_ = rest_.subspan(1);
+    return word;
+  }
+
+  void refuse(std::string problem) {
+    if (!problem_) problem_ = std::move(problem);
+  }
+
+  void refuse_unknown(const std::string& flag) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, option] : options_) {
+      if (name.size() > 2) names.push_back(name);
+    }
+    refuse(fmt::format("unknown option {}{}", flag, did_you_mean(flag, names)));
+  }
+
+  void take_operand(const std::string& word) {
+    if (operand_option_ != nullptr && texts_of(*operand_option_) == nullptr) {
+      texts_[operand_option_].push_back(word);
+      return;
+    }
+    const std::string_view hint =
+        options_.contains("--prompt") ? "; --prompt TEXT gives a text to work on" : "";
+    refuse(fmt::format("unexpected argument \"{}\"{}", word, hint));
+  }
+
+  // `attached`: the value that stands in the same word.
+  void take_option(const OptionDef& option, const std::string& flag,
+                   std::optional<std::string> attached) {
+    std::vector<std::string>& texts = texts_[&option];
+    if (attached) {
+      texts.push_back(std::move(*attached));
+    } else if (!takes_value(option)) {
+      texts.emplace_back("true");
+    } else if (!option.bare_value.empty() && (rest_.empty() || rest_.front().starts_with('-'))) {
+      texts.emplace_back(option.bare_value);
+    } else if (!rest_.empty()) {
+      texts.push_back(take_word());
     } else {
-      const bool may_be_bare = contains(option.bare_in, command);
-      parsed = app.add_option(
-          joined_flags(option) + (may_be_bare ? fmt::format(",{}", option.name) : ""), keep);
-      parsed->expected(option.bare_value.empty() ? 1 : 0, 1)->allow_extra_args(false);
-    }
-    parsed->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    options.push_back({&option, parsed});
-  }
-  return options;
-}
-
-// CLI11 takes the next argument as the value of "--stop=": the empty value becomes an argument.
-std::vector<std::string> with_empty_values(std::vector<std::string> arguments) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].size() > 3 && arguments[i].rfind("--", 0) == 0 && arguments[i].back() == '=') {
-      arguments[i].pop_back();
-      arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::string());
-      ++i;
+      refuse(fmt::format("{} needs a value: {} {}", flag, flag, option.placeholder));
     }
   }
-  return arguments;
-}
 
-[[noreturn]] void refuse_extra(const std::string& extra, CommandId command) {
-  if (extra.size() < 2 || extra[0] != '-') {
-    throw UsageError(fmt::format("unexpected argument \"{}\"", extra));
+  void take_long(const std::string& word) {
+    const size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    const auto found = options_.find(flag);
+    if (found == options_.end()) return refuse_unknown(flag);
+    std::optional<std::string> attached;
+    if (equals != std::string::npos) attached = word.substr(equals + 1);
+    take_option(*found->second, flag, std::move(attached));
   }
-  const std::string flag = extra.substr(0, extra.find('='));
-  std::vector<std::string> known;
-  for (const OptionDef& option : option_table()) {
-    if (!contains(option.commands, command)) continue;
-    for (std::string& name : flags_of(option)) {
-      if (name.size() > 2) known.push_back(std::move(name));
+
+  void take_short(const std::string& word) {
+    // "-model x" is a long option with a dash missing, not -m with the value "odel".
+    const std::string long_flag = "-" + word.substr(0, word.find('='));
+    if (long_flag.size() > 3 && options_.contains(long_flag)) return refuse_unknown(word);
+    for (size_t i = 1; i < word.size(); ++i) {
+      const std::string flag = {'-', word[i]};
+      const auto found = options_.find(flag);
+      if (found == options_.end()) return refuse(fmt::format("unknown option {}", flag));
+      std::optional<std::string> attached;
+      if (takes_value(*found->second) && i + 1 < word.size()) {
+        attached = word.substr(word[i + 1] == '=' ? i + 2 : i + 1);
+      }
+      const bool ends_word = attached.has_value();
+      take_option(*found->second, flag, std::move(attached));
+      if (ends_word) return;
     }
   }
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  throw UsageError(fmt::format("unknown option {}{}", flag, did_you_mean(flag, names)));
-}
 
-OptionValue value_of(const ParsedOption& option) {
-  std::vector<std::string> texts = option.parsed->results();
-  // A flag that stands alone is "true" to CLI11, an optional value that isn't there "{}" or
-  // nothing.
-  for (std::string& text : texts) {
-    const bool is_bare = text.empty() || text == "{}" || text == "true";
-    if (is_bare && !option.definition->bare_value.empty()) text = option.definition->bare_value;
-  }
-  return parse_option_value(*option.definition, texts, "--" + std::string(option.definition->name));
-}
+  std::map<std::string, const OptionDef*> options_;  // by flag
+  const OptionDef* operand_option_ = nullptr;        // what stands without a flag is its value
+  std::span<const std::string> rest_;
+  std::map<const OptionDef*, std::vector<std::string>> texts_;
+  std::optional<std::string> problem_;
+};
 
 }  // namespace
 
 std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments) {
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  const std::vector<ParsedOption> options = declare_options(app, command);
-  std::vector<std::string> reversed = with_empty_values(arguments);
-  std::reverse(reversed.begin(), reversed.end());  // CLI11 pops arguments from the end
-  try {
-    app.parse(std::move(reversed));
-  } catch (const CLI::ArgumentMismatch&) {
-    throw UsageError(fmt::format("{} needs a value", arguments.back()));
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
-  }
-  const auto is_help = [](const ParsedOption& o) {
-    return o.definition->name == "help" && o.parsed->count() > 0;
+  ArgumentSplitter splitter(command);
+  splitter.split(arguments);
+  // Help is shown whatever is wrong with the rest.
+  const auto asks_for_help = [](const OptionDef& option) {
+    return option.name == "help" || option.name == "help-all";
   };
-  const bool wants_help = std::any_of(options.begin(), options.end(), is_help);
-  if (const auto extras = app.remaining(); !extras.empty() && !wants_help) {
-    refuse_extra(extras.front(), command);
-  }
+  const auto table = option_table();
+  const bool wants_help = std::any_of(table.begin(), table.end(), [&](const OptionDef& option) {
+    return asks_for_help(option) && splitter.texts_of(option) != nullptr;
+  });
+  if (splitter.problem() && !wants_help) throw UsageError(*splitter.problem());
   std::vector<GivenOption> given;
-  for (const ParsedOption& option : options) {
-    if (option.parsed->count() == 0 || (wants_help && !is_help(option))) continue;
-    given.push_back({option.definition, value_of(option)});
+  for (const OptionDef& option : option_table()) {
+    if (!contains(option.commands, command) || (wants_help && !asks_for_help(option))) continue;
+    const auto* texts = splitter.texts_of(option);
+    if (texts == nullptr) continue;
+    given.push_back({&option, parse_option_value(option, *texts, "--" + std::string(option.name))});
   }
   return given;
 }

@@ -4,20 +4,32 @@
 namespace paceline {
 namespace {
 
+// The commands that draw tokens. In the others the seed is that of dummy weights alone.
+constexpr CommandSet kSeeded = kWriting | set_of({CommandId::classify, CommandId::batch});
+
 constexpr OptionDef kGeneralOptions[] = {
     {.name = "seed",
      .aliases = "-s",
      .placeholder = "N",
      .kind = OptionKind::seed,
-     .default_text = "random for the draw, 0 for weights",
-     .help = "Seed of the draw and of dummy weights: the same seed gives the same text.",
+     .default_text = "random",
+     .help = "Seed of the draw: the same seed gives the same text. Also of dummy weights.",
      .group = OptionGroup::general,
-     .commands = kLoading,
+     .commands = kSeeded,
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.generate.seed = std::get<uint64_t>(v);
            s.load.seed = std::get<uint64_t>(v);
          }},
+    {.name = "seed",
+     .aliases = "-s",
+     .placeholder = "N",
+     .kind = OptionKind::seed,
+     .default_text = "0",
+     .help = "Seed of the random weights of --load-format dummy.",
+     .group = OptionGroup::general,
+     .commands = kLoading & ~kSeeded,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.seed = std::get<uint64_t>(v); }},
     {.name = "config",
      .placeholder = "FILE",
      .kind = OptionKind::text,
@@ -26,20 +38,25 @@ constexpr OptionDef kGeneralOptions[] = {
      .apply = [](Settings&, const OptionValue&) {}},  // read before everything else
     {.name = "verbose",
      .aliases = "-v",
-     .help = "Say on standard error what was loaded and how fast it ran.",
+     .help = "Report what was loaded and how fast it ran, on standard error.",
      .group = OptionGroup::general,
      .apply = [](Settings& s, const OptionValue& v) { s.verbose = as_flag(v); }},
     {.name = "quiet",
      .aliases = "-q",
-     .help = "No notes and no progress on standard error, only errors.",
+     .help = "Print only errors on standard error: no notes, no progress.",
      .group = OptionGroup::general,
      .apply = [](Settings& s, const OptionValue& v) { s.quiet = as_flag(v); }},
     {.name = "help",
      .aliases = "-h",
-     .help = "Print this help.",
+     .help = "Print the most used options.",
      .group = OptionGroup::general,
      .flag_only = true,
      .apply = [](Settings& s, const OptionValue& v) { s.help = as_flag(v); }},
+    {.name = "help-all",
+     .help = "Print every option.",
+     .group = OptionGroup::general,
+     .flag_only = true,
+     .apply = [](Settings& s, const OptionValue& v) { s.help_all = as_flag(v); }},
 };
 
 }  // namespace

@@ -11,13 +11,13 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kGenerateFields[] = {"prompt", "prompt_ids"};
+constexpr std::string_view kPromptFields[] = {"prompt", "prompt_ids"};
 
 LLM::Request read_request(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kGenerateFields, kGenerateFields);
+    check_line_keys(line->object, kPromptFields, kGenerateFields);
     apply_option_fields(line->object, kGenerateFields, of_item);
     prompt = read_prompt(line->object, "prompt", "prompt_ids");
   } else {
@@ -76,21 +76,12 @@ int generate_lines(ItemSource& items, const Settings& settings, Session& session
                               const bool with_logprobs = wants_logprobs.extract(tag).mapped();
                               write_json_line(session, completion_json(completion, with_logprobs));
                               if (settings.verbose)
-                                say_metrics(llm.metrics(), session, how_it_ended(completion));
+                                print_metrics(llm.metrics(), session, how_it_ended(completion));
                             }};
   return for_each_item_pooled(items, settings, session, llm, work);
 }
 
-}  // namespace
-
-int run_generate(const Settings& settings, Session& session) {
-  ItemSource items(settings);
-  LLM llm = open_model(settings, session);
-  if (llm.model_info().has_chat_template && !settings.quiet) {
-    session.say(
-        "note: the text is continued as it stands; the model's chat template is not applied");
-  }
-  if (settings.jsonl) return generate_lines(items, settings, session, llm);
+int generate_texts(ItemSource& items, const Settings& settings, Session& session, LLM& llm) {
   bool is_first = true;
   return for_each_item(items, settings, session, [&](const Item& item) {
     const LLM::Request request = read_request(item, settings, session);
@@ -99,8 +90,24 @@ int run_generate(const Settings& settings, Session& session) {
     is_first = false;
     show_prompt(request.prompt, session);
     stream_text(stream, session);
-    if (settings.verbose) say_metrics(llm.metrics(), session, how_it_ended(stream.completion()));
+    if (settings.verbose) print_metrics(llm.metrics(), session, how_it_ended(stream.completion()));
   });
+}
+
+}  // namespace
+
+int run_generate(const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  // Texts come one after another.
+  LLM llm = open_model(settings, session, settings.jsonl ? kManySequences : 1);
+  if (llm.model_info().has_chat_template && !settings.quiet) {
+    session.print_note(
+        "note: the text is continued as it stands; the model's chat template is not applied");
+  }
+  const int code = settings.jsonl ? generate_lines(items, settings, session, llm)
+                                  : generate_texts(items, settings, session, llm);
+  llm.close();
+  return code;
 }
 
 }  // namespace paceline

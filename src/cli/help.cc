@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "cli/words.h"
@@ -26,6 +27,8 @@ constexpr Heading kHeadings[] = {
     {OptionGroup::general, "General"},
 };
 
+constexpr std::string_view kBasicsOfEveryCommand[] = {"verbose", "quiet", "help", "help-all"};
+
 // The paragraph broken into lines of kHelpWidth columns, each after the first indented.
 std::string wrapped(std::string_view text, size_t indent, size_t first_column) {
   std::string out;
@@ -44,10 +47,16 @@ std::string wrapped(std::string_view text, size_t indent, size_t first_column) {
   return out;
 }
 
+enum class Extent : bool { basic, whole };
+
 // "  -n, --max-tokens, --n-predict N"; options without a short flag are aligned with those that
-// have one.
-std::string flags_column(const OptionDef& option) {
-  const auto flags = flags_of(option);
+// have one. The basic help leaves further long names out.
+std::string flags_column(const OptionDef& option, Extent extent) {
+  std::vector<std::string> flags = flags_of(option);
+  const std::string name = "--" + std::string(option.name);
+  if (extent == Extent::basic) {
+    std::erase_if(flags, [&](const std::string& flag) { return flag.size() > 2 && flag != name; });
+  }
   std::string column = flags[0].size() == 2 ? "  " : "      ";
   column += fmt::format("{}", fmt::join(flags, ", "));
   if (!option.placeholder.empty()) {
@@ -58,8 +67,8 @@ std::string flags_column(const OptionDef& option) {
   return column;
 }
 
-std::string option_help(const OptionDef& option) {
-  std::string text = flags_column(option);
+std::string option_help(const OptionDef& option, Extent extent) {
+  std::string text = flags_column(option, extent);
   if (text.size() + 2 > kHelpColumn) {
     text += "\n" + std::string(kHelpColumn, ' ');
   } else {
@@ -68,6 +77,30 @@ std::string option_help(const OptionDef& option) {
   std::string help(option.help);
   if (!option.default_text.empty()) help += fmt::format(" [{}]", option.default_text);
   return text + wrapped(help, kHelpColumn, kHelpColumn) + "\n";
+}
+
+std::string basic_options(const CommandDef& command) {
+  std::vector<std::string_view> names = split_words(command.basics);
+  names.insert(names.end(), std::begin(kBasicsOfEveryCommand), std::end(kBasicsOfEveryCommand));
+  std::string text = "Options:\n";
+  for (const std::string_view name : names) {
+    text += option_help(*find_option(name, command.id), Extent::basic);
+  }
+  return text;
+}
+
+std::string grouped_options(const CommandDef& command) {
+  std::string text;
+  for (const Heading& heading : kHeadings) {
+    std::string options;
+    for (const OptionDef& option : option_table()) {
+      if (option.group == heading.group && contains(option.commands, command.id)) {
+        options += option_help(option, Extent::whole);
+      }
+    }
+    if (!options.empty()) text += fmt::format("{}:\n{}\n", heading.title, options);
+  }
+  return text;
 }
 
 // " [FILE]" for what may stand without its flag.
@@ -94,20 +127,29 @@ std::string paragraphs(std::string_view text) {
 
 constexpr std::string_view kItemNotes =
     "The final newline of a file or of standard input is not part of the text. With --jsonl, an "
-    "item "
-    "that fails gives {\"error\": {\"code\", \"message\"}} in its place, the rest goes on, and the "
-    "exit "
-    "code is 1.";
+    "item that fails is answered by {\"error\": {\"code\", \"message\"}}; the others go on, and "
+    "the "
+    "exit code is 1.";
 constexpr std::string_view kSourceNotes =
-    "Every option is an environment variable, too (--max-tokens is PACELINE_MAX_TOKENS), and a key "
-    "of "
-    "the TOML file that --config names (max_tokens, for one command under [command]). A flag wins "
-    "over "
-    "the environment, the environment over the file.";
+    "Every option is also an environment variable (--max-tokens is PACELINE_MAX_TOKENS) and a key "
+    "of the TOML file that --config names (max_tokens; for one command under [command]). A flag "
+    "overrides a variable, and a variable overrides the file. An option that may be repeated takes "
+    "several values as a JSON array in a variable and as an array in the file.";
 
 bool works_on_items(const CommandDef& command) {
   const OptionDef* jsonl = find_option("jsonl");
   return contains(jsonl->commands, command.id);
+}
+
+// What a shell completes the value with: nothing, files, directories, or the choices.
+std::string_view value_kind(const OptionDef& option) {
+  if (!takes_value(option)) return "none";
+  if (option.kind == OptionKind::choice) return "choice";
+  if (option.kind == OptionKind::choices) return "choices";  // several, separated by commas
+  for (const std::string_view name : {"FILE", "FILE|NAME", "MODEL", "PATH"}) {
+    if (option.placeholder == name) return "file";
+  }
+  return option.placeholder == "DIR" ? "directory" : "text";
 }
 
 void dump_option(std::string& out, std::string_view command, const OptionDef& option) {
@@ -116,9 +158,21 @@ void dump_option(std::string& out, std::string_view command, const OptionDef& op
   for (const std::string& flag : flags_of(option)) writer.string(flag);
   std::string help(option.help);
   if (!option.default_text.empty()) help += fmt::format(" Default: {}.", option.default_text);
-  writer.end_array().member("env", option.flag_only ? "" : environment_name(option));
-  writer.member("help", help).member("takes_value", takes_value(option)).end_object();
+  writer.end_array().member("env",
+                            option.flag_only ? "" : environment_name(field_names(option)[0]));
+  writer.member("help", help).member("placeholder", option.placeholder);
+  writer.member("value", value_kind(option)).key("choices").begin_array();
+  for (const std::string_view choice : split_words(option.choices)) writer.string(choice);
+  writer.end_array().end_object();
   out += "\n";
+}
+
+// Summary, usage and examples.
+std::string command_head(const CommandDef& command) {
+  const std::string alias =
+      command.alias.empty() ? "" : fmt::format("       paceline {} is the same\n", command.alias);
+  return fmt::format("{}.\n\nUsage: paceline {}{} [OPTION...]\n{}\n{}\n", command.summary,
+                     command.name, bare_arguments(command), alias, indented(command.examples));
 }
 
 }  // namespace
@@ -132,37 +186,33 @@ std::string program_help() {
   }
   text +=
       "\nOptions:\n"
-      "  -h, --help  Print this help; after a command, the command's\n"
+      "  -h, --help  Print this help; after a command, its most used options\n"
+      "  --help-all  After a command: print all of its options\n"
       "  --version   Print the version\n\n"
-      "Without --model a small model that comes with Paceline is used:\n"
+      "Without --model, a small model that comes with Paceline is used:\n"
       "  paceline generate -p \"It was a dark and stormy night\"\n\n"
       "Exit codes: 0 done, 1 failed, 2 bad usage, 130 interrupted.\n";
   return text;
 }
 
 std::string command_help(const CommandDef& command) {
-  const std::string alias =
-      command.alias.empty() ? "" : fmt::format("       paceline {} is the same\n", command.alias);
-  std::string text =
-      fmt::format("{}.\n\nUsage: paceline {}{} [OPTION...]\n{}\n{}\n", command.summary,
-                  command.name, bare_arguments(command), alias, indented(command.examples));
-  text += paragraphs(command.notes);
-  for (const Heading& heading : kHeadings) {
-    std::string options;
-    for (const OptionDef& option : option_table()) {
-      if (option.group == heading.group && contains(option.commands, command.id)) {
-        options += option_help(option);
-      }
-    }
-    if (!options.empty()) text += fmt::format("{}:\n{}\n", heading.title, options);
-  }
+  return command_head(command) + paragraphs(command.notes) + basic_options(command);
+}
+
+std::string whole_command_help(const CommandDef& command) {
+  std::string text = command_head(command) + paragraphs(command.notes);
+  text += paragraphs(command.details) + grouped_options(command);
   if (works_on_items(command)) text += paragraphs(kItemNotes);
   return text + wrapped(kSourceNotes, 0, 0) + "\n";
 }
 
 std::string options_dump() {
   static constexpr OptionDef kOfProgram[] = {
-      {.name = "help", .aliases = "-h", .help = "Print this help.", .flag_only = true, .apply = {}},
+      {.name = "help",
+       .aliases = "-h",
+       .help = "Print the commands.",
+       .flag_only = true,
+       .apply = {}},
       {.name = "version", .help = "Print the version.", .flag_only = true, .apply = {}}};
   std::string out;
   for (const OptionDef& option : kOfProgram) dump_option(out, "", option);

@@ -7,7 +7,10 @@
 
 #include <array>
 #include <csignal>
+#include <string_view>
 #include <utility>
+
+#include "base/new_directory.h"
 
 namespace paceline {
 namespace {
@@ -24,8 +27,11 @@ sigset_t wanted_signals() {
   return wanted;
 }
 
-// As if nobody had caught the signal, so that a shell sees what ended the program.
+// Ends the process by the signal, so that a shell sees what ended it.
 [[noreturn]] void die_of(int number) {
+  constexpr std::string_view kLine = "paceline: interrupted\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
+  remove_temporary_directories();
   std::signal(number, SIG_DFL);
   sigset_t one;
   sigemptyset(&one);

@@ -9,16 +9,16 @@
 namespace paceline {
 namespace {
 
-// Answers on the same terminal are progress enough.
+// Answers on the same terminal show the progress.
 bool wants_progress(const Settings& settings, Session& session) {
   return session.shows_progress(settings) && !session.stdout_is_terminal() && settings.jsonl &&
          !settings.verbose;
 }
 
 // Items in flight, and answers that wait for those before them.
-class OrderedAnswers {
+class OrderedResults {
  public:
-  OrderedAnswers(const Settings& settings, Session& session, const PooledWork& work)
+  OrderedResults(const Settings& settings, Session& session, const PooledWork& work)
       : settings_(settings), session_(session), work_(work) {}
 
   int64_t add(std::string name) {
@@ -38,7 +38,7 @@ class OrderedAnswers {
   int64_t num_read() const { return next_tag_; }
   int64_t num_written() const { return num_written_; }
   bool all_fine() const { return all_fine_; }
-  // Those that wait here are not in flight any more, but they take memory too.
+  // Results that wait for their turn are not in flight, but take memory too.
   size_t size() const { return pending_.size(); }
 
  private:
@@ -103,7 +103,7 @@ int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& s
   // Enough that the batch stays full while the next lines are read.
   const auto most = static_cast<size_t>(2 * settings.load.max_num_seqs);
   RequestPool pool(llm);
-  OrderedAnswers answers(settings, session, work);
+  OrderedResults answers(settings, session, work);
   ProgressBar progress(wants_progress(settings, session), "items", 0);
   const Interrupt::Graceful graceful(session.interrupt());
   const auto take_one = [&] {
@@ -113,7 +113,7 @@ int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& s
     return done.has_value();
   };
   while (!session.interrupted()) {
-    // Who waits for an answer before asking again is answered.
+    // A caller may wait for one answer before it writes the next item.
     while (!items.is_ready() && take_one()) {
     }
     if (!items.has_next()) break;

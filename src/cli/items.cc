@@ -9,12 +9,11 @@
 #include "paceline/error.h"
 
 namespace paceline {
-namespace {}  // namespace
-
 void write_item_error(const Error& error, const std::string& name, const Settings& settings,
                       Session& session) {
   if (!settings.jsonl) {
-    session.say_error(name.empty() ? error.what() : fmt::format("{}: {}", name, error.what()));
+    if (session.interrupted() && error.code() == ErrorCode::cancelled) return;
+    session.print_error(name.empty() ? error.what() : fmt::format("{}: {}", name, error.what()));
     return;
   }
   std::string json;
@@ -43,20 +42,23 @@ Item parse_line(const Line& line) {
 }  // namespace
 
 ItemSource::ItemSource(const Settings& settings) {
-  for (const std::string& prompt : settings.prompts) known_.push_back({"", Prompt(prompt)});
+  for (const std::string& prompt : settings.prompts) {
+    check_utf8(prompt, "--prompt");
+    known_.push_back({"", Prompt(prompt)});
+  }
   for (const auto& ids : settings.id_prompts) known_.push_back({"", Prompt(ids)});
   if (!known_.empty() && settings.file) {
     throw UsageError("--file and a prompt were both given, expected one of them");
   }
   if (known_.empty()) {
     if (!settings.file && isatty(STDIN_FILENO) == 1) {
-      throw UsageError("nothing to work on: give --prompt, --file, or pipe something in");
+      throw UsageError("no input: give --prompt or --file, or pipe text in");
     }
     const std::string path = settings.file.value_or("-");
     if (settings.jsonl) {
       lines_ = std::make_unique<LineReader>(path);
     } else {
-      known_.push_back({"", Prompt(without_final_newline(read_whole_file(path)))});
+      known_.push_back({"", Prompt(without_final_newline(read_whole_text(path)))});
     }
   }
   for (size_t i = 0; known_.size() > 1 && i < known_.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a command works on, item by item, and the loop that keeps one item's failure its own.
+// The items that a command works on, and the loops over them: one item's failure is its own.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class ItemSource {
   explicit ItemSource(const Settings& settings);
 
   bool has_next();
-  // Whether has_next() and next() would not have to wait for whoever writes the pipe.
+  // Whether has_next() and next() would return without waiting for the writer of the pipe.
   bool is_ready();
   // Throws Error for this item alone: a line that is too long or no JSON object.
   Item next();
-  // How many items there seem to be when `num_read` have been taken; 0: there is no telling.
+  // How many items there seem to be when `num_read` have been taken; 0: not known.
   int64_t estimated_total(int64_t num_read) const;
 
  private:

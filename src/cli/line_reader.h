@@ -29,7 +29,7 @@ class LineReader {
   // Nothing at the end. Throws Error invalid when reading fails.
   std::optional<Line> next();
 
-  // Whether next() would not have to wait for whoever writes the pipe.
+  // Whether next() would return without waiting for the writer of the pipe.
   bool is_ready();
 
   // How much of the file the lines so far were, from 0 to 1; 0 for what isn't a file.

@@ -1,4 +1,4 @@
-// Options that say what perplexity and bench measure.
+// Options of what perplexity and bench measure.
 #include "cli/option_groups.h"
 
 namespace paceline {
@@ -12,7 +12,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, 1e15},
      .default_text = "all",
-     .help = "Measure the first N tokens of the text only.",
+     .help = "Measure only the first N tokens of the text.",
      .group = OptionGroup::measuring,
      .commands = set_of({perplexity}),
      .apply = [](Settings& s, const OptionValue& v) { s.max_positions = as_integer(v); }},
@@ -21,9 +21,8 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::choice,
      .choices = "small llama-3.2-1b qwen3-0.6b gemma-3-1b",
      .default_text = "the bundled model, then small",
-     .help =
-         "Measure random weights in the shape of a known model: small, llama-3.2-1b, qwen3-0.6b "
-         "or gemma-3-1b.",
+     .help = "Model shape to measure, with random weights: small, llama-3.2-1b, qwen3-0.6b or "
+             "gemma-3-1b.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.shape = as_text(v); }},
@@ -32,8 +31,8 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::choices,
      .choices = "prefill decode batch mixed classify cached memory",
      .default_text = "prefill,decode",
-     .help = "What to measure: prefill, decode, batch (sequences together), mixed (streams beside "
-             "a prompt), classify, cached (a prompt whose beginning is in the cache), memory (of a "
+     .help = "Tests to run: prefill, decode, batch (sequences together), mixed (streams beside a "
+             "prompt), classify, cached (a prompt whose beginning is cached), memory (of one "
              "sequence).",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
@@ -43,7 +42,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integers,
      .limits = {1, 1e6},
      .default_text = "512; batch 128, mixed and cached 1000, classify 20",
-     .help = "Prompts of N tokens.",
+     .help = "Prompt lengths to measure, in tokens.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.prompt_tokens = as_integers(v); }},
@@ -52,7 +51,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integers,
      .limits = {1, 1e6},
      .default_text = "1",
-     .help = "Decode behind N tokens.",
+     .help = "Context lengths at which to measure decode.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.contexts = as_integers(v); }},
@@ -61,7 +60,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integers,
      .limits = {1, 1024},
      .default_text = "batch 1,8,32, classify 1,4,8,32, mixed 1",
-     .help = "Compute N sequences together; in mixed, streams beside the prompt.",
+     .help = "Numbers of sequences to run together; in mixed, of streams beside the prompt.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.sequences = as_integers(v); }},
@@ -70,7 +69,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integer,
      .limits = {2, 1e6},
      .default_text = "64",
-     .help = "Decode N tokens of each sequence.",
+     .help = "Tokens to decode in each sequence.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.output_tokens = as_integer(v); }},
@@ -79,8 +78,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::choices,
      .choices = "f32 f16 bf16 q8 q4",
      .default_text = "the model's, or --dtype and --quantize",
-     .help = "Load the weights in each of these formats, one after another: f32, f16, bf16, q8, "
-             "q4.",
+     .help = "Weight formats to measure, one after another: f32, f16, bf16, q8, q4.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.formats = as_texts(v); }},
@@ -90,7 +88,7 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integers,
      .limits = {0, 1024},
      .default_text = "0, one per usable core",
-     .help = "Measure with so many threads that compute.",
+     .help = "Numbers of threads to measure with.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.threads = as_integers(v); }},
@@ -99,26 +97,25 @@ constexpr OptionDef kMeasuringOptions[] = {
      .kind = OptionKind::integer,
      .limits = {1, 1000},
      .default_text = "3",
-     .help = "Measure everything up to N times and report the median; none begins after 10 s.",
+     .help = "Repeat each run up to N times, for at most 10 s, and report the median.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.repetitions = as_integer(v); }},
     {.name = "roofline",
-     .help =
-         "Report what the machine can do (read bandwidth and the rates of product instructions) "
-         "and how decoding was tuned to it.",
+     .help = "Also report the machine's limits (read bandwidth, multiply rates) and how decode was "
+             "tuned to it.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.roofline = as_flag(v); }},
     {.name = "svg",
      .placeholder = "FILE",
      .kind = OptionKind::text,
-     .help = "Draw the speeds against the roofline, and how time grows with size, into FILE.",
+     .help = "Draw the speeds against the roofline, and time against size, into FILE.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.svg = as_text(v); }},
     {.name = "plan",
-     .help = "Say what would be measured, and measure nothing.",
+     .help = "Print what would be measured, and stop.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.plan = as_flag(v); }},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -18,19 +19,20 @@ std::string parameters_text(int64_t count) {
                                 : fmt::format("{:.1f}M", number / 1e6);
 }
 
-void say_opened(const LLM& llm, double seconds, Session& session) {
+void print_model(const LLM& llm, double seconds, Session& session) {
   const ModelInfo model = llm.model_info();
   const DeviceInfo device = llm.device_info();
-  session.say(fmt::format("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s",
-                          model.path, model.family, model.num_layers,
-                          parameters_text(model.num_parameters), model.weight_format, seconds));
-  session.say(
+  session.print_note(fmt::format(
+      "model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s", model.path, model.family,
+      model.num_layers, parameters_text(model.num_parameters), model.weight_format, seconds));
+  session.print_note(
       fmt::format("memory: weights {}, keys and values {} ({}) for contexts of up to {} tokens",
                   bytes_text(static_cast<double>(model.weight_bytes)),
                   bytes_text(static_cast<double>(model.kv_cache_bytes)), model.kv_cache_dtype,
                   model.max_model_len));
-  session.say(fmt::format("machine: {}, {}, {} thread{}", device.name, device.instruction_set,
-                          device.num_threads, device.num_threads == 1 ? "" : "s"));
+  session.print_note(fmt::format("machine: {}, {}, {} thread{}", device.name,
+                                 device.instruction_set, device.num_threads,
+                                 device.num_threads == 1 ? "" : "s"));
 }
 
 std::string outcome_text(const WeightsCacheUse& use) {
@@ -50,14 +52,26 @@ std::string outcome_text(const WeightsCacheUse& use) {
 
 }  // namespace
 
-void say_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session) {
+void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session) {
   if (settings.load.weights_cache.empty() || settings.quiet) return;
-  if (!use.problem.empty()) session.say("warning: weights cache: " + use.problem);
-  if (settings.verbose) session.say("weights cache: " + outcome_text(use));
+  if (!use.problem.empty()) session.print_note("warning: weights cache: " + use.problem);
+  if (settings.verbose) session.print_note("weights cache: " + outcome_text(use));
 }
 
 std::filesystem::path model_path(const Settings& settings) {
   return settings.load.model.empty() ? bundled_model_directory() : find_model(settings.load.model);
+}
+
+std::vector<std::string> served_names(const Settings& settings) {
+  if (!settings.served_model_names.empty()) return settings.served_model_names;
+  const std::string path =
+      settings.load.model.empty() ? model_path(settings).string() : settings.load.model;
+  std::filesystem::path last = std::filesystem::path(path).lexically_normal();
+  if (!last.has_filename()) last = last.parent_path();
+  const bool is_gguf = last.extension() == ".gguf";
+  std::vector<std::string> names = {(is_gguf ? last.stem() : last.filename()).string()};
+  if (names[0] != path) names.push_back(path);
+  return names;
 }
 
 LoadOptions load_options(const Settings& settings) {
@@ -66,12 +80,34 @@ LoadOptions load_options(const Settings& settings) {
   return options;
 }
 
-LLM open_model(const Settings& settings, Session& session) {
+int64_t usual_sequences(const Settings& settings, size_t per_prompt) {
+  if (settings.jsonl) return kManySequences;
+  const size_t num_prompts = settings.prompts.size() + settings.id_prompts.size();
+  const auto wanted = static_cast<int64_t>(std::max<size_t>(num_prompts, 1) * per_prompt);
+  return std::min(wanted, kManySequences);
+}
+
+void print_short_context(int64_t context, int64_t full_context, const Settings& settings,
+                         Session& session) {
+  const LoadOptions& load = settings.load;
+  if (settings.quiet || context >= full_context || load.max_model_len) return;
+  if (!load.kv_cache_memory_bytes) return;
+  session.print_note(fmt::format(
+      "note: the context is {} tokens, which is all that --kv-cache-memory-bytes {} holds; the "
+      "model's is {}",
+      context, bytes_text(static_cast<double>(*load.kv_cache_memory_bytes)), full_context));
+}
+
+LLM open_model(const Settings& settings, Session& session, int64_t num_sequences) {
   const auto start = std::chrono::steady_clock::now();
-  LLM llm = LLM::load(load_options(settings));
+  LoadOptions options = load_options(settings);
+  options.max_num_seqs = settings.max_num_seqs.value_or(num_sequences);
+  LLM llm = LLM::load(options);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (settings.verbose) say_opened(llm, took.count(), session);
-  say_weights_cache(llm.model_info().weights_cache, settings, session);
+  if (settings.verbose) print_model(llm, took.count(), session);
+  const ModelInfo model = llm.model_info();
+  print_short_context(model.max_model_len, model.full_context, settings, session);
+  print_weights_cache(llm.model_info().weights_cache, settings, session);
   return llm;
 }
 
@@ -79,7 +115,7 @@ Tokenizer open_tokenizer(const Settings& settings) {
   return Tokenizer::load(ModelSource(model_path(settings)).files());
 }
 
-void say_metrics(const Metrics& metrics, Session& session, std::string_view rest) {
+void print_metrics(const Metrics& metrics, Session& session, std::string_view rest) {
   std::string line = fmt::format("prefill: {} tokens, {} tok/s", metrics.prompt_tokens,
                                  grouped_number(metrics.prefill_tokens_per_second));
   if (metrics.completion_tokens > 0) {
@@ -89,7 +125,7 @@ void say_metrics(const Metrics& metrics, Session& session, std::string_view rest
   }
   line +=
       fmt::format("; peak memory {}", bytes_text(static_cast<double>(metrics.peak_memory_bytes)));
-  session.say(line + std::string(rest));
+  session.print_note(line + std::string(rest));
 }
 
 std::string bytes_text(double bytes) {

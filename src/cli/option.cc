@@ -13,12 +13,18 @@ std::string with_underscores(std::string_view name) {
   return out;
 }
 
+// Under its own name, or a long alias: "temp" is "temperature".
+bool is_named(const OptionDef& option, std::string_view field) {
+  const auto names = field_names(option);
+  return std::find(names.begin(), names.end(), field) != names.end();
+}
+
 }  // namespace
 
 const OptionDef* find_option(std::string_view name) {
   const std::string wanted = with_underscores(name);
   for (const OptionDef& option : option_table()) {
-    if (field_name(option) == wanted) return &option;
+    if (is_named(option, wanted)) return &option;
   }
   return nullptr;
 }
@@ -26,7 +32,7 @@ const OptionDef* find_option(std::string_view name) {
 const OptionDef* find_option(std::string_view name, CommandId command) {
   const std::string wanted = with_underscores(name);
   for (const OptionDef& option : option_table()) {
-    if (field_name(option) == wanted && contains(option.commands, command)) return &option;
+    if (is_named(option, wanted) && contains(option.commands, command)) return &option;
   }
   return find_option(name);
 }
@@ -39,14 +45,20 @@ std::vector<std::string> flags_of(const OptionDef& option) {
   return flags;
 }
 
-std::string environment_name(const OptionDef& option) {
-  std::string name = "PACELINE_" + with_underscores(option.name);
+std::string environment_name(std::string_view field) {
+  std::string name = "PACELINE_" + std::string(field);
   std::transform(name.begin(), name.end(), name.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
   return name;
 }
 
-std::string field_name(const OptionDef& option) { return with_underscores(option.name); }
+std::vector<std::string> field_names(const OptionDef& option) {
+  std::vector<std::string> names = {with_underscores(option.name)};
+  for (std::string_view alias : split_words(option.aliases)) {
+    if (alias.starts_with("--")) names.push_back(with_underscores(alias.substr(2)));
+  }
+  return names;
+}
 
 }  // namespace paceline

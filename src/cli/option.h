@@ -106,15 +106,16 @@ struct OptionDef {
 
 std::span<const OptionDef> option_table();
 
-// nullptr when no option has the name (with '-' or '_' between its words). Where commands define a
-// name each for itself: the first one, or that of `command`.
+// nullptr when no option has the name or long alias (with '-' or '_' between its words). Where
+// commands define a name each for itself: the first one, or that of `command`.
 const OptionDef* find_option(std::string_view name);
 const OptionDef* find_option(std::string_view name, CommandId command);
 
 // "--max-tokens" and every alias, short ones first.
 std::vector<std::string> flags_of(const OptionDef& option);
-std::string environment_name(const OptionDef& option);  // "PACELINE_MAX_TOKENS"
-std::string field_name(const OptionDef& option);        // "max_tokens"
+// "max_tokens" and every long alias, as keys of a config file and, in upper case, as variables.
+std::vector<std::string> field_names(const OptionDef& option);
+std::string environment_name(std::string_view field);  // "PACELINE_MAX_TOKENS" of "max_tokens"
 
 constexpr bool takes_value(const OptionDef& option) { return option.kind != OptionKind::flag; }
 constexpr bool is_repeatable(OptionKind kind) {

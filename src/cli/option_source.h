@@ -27,7 +27,7 @@ std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::st
 std::vector<GivenOption> read_environment(CommandId command, const Environment& environment,
                                           std::vector<std::string>& warnings);
 
-// The keys of a TOML file: at its top for every command that knows them, under [command] for one.
+// The keys of a TOML file: at its top for every command that has them, under [command] for one.
 // Throws Error invalid or not_found, with a suggestion for a key or table that isn't known.
 std::vector<GivenOption> read_config_file(std::string_view command_name, CommandId command,
                                           const std::string& path);

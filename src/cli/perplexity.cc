@@ -22,6 +22,19 @@ TokenId separator_of(const Tokenizer& tokenizer) {
               "the tokenizer has no BOS, no <|endoftext|> and no EOS token to begin a window with");
 }
 
+// Nothing after an interruption, which also ends the call that it meets.
+std::optional<double> score_unless_interrupted(const WindowScorer& score,
+                                               const std::vector<TokenId>& window,
+                                               const Session& session) {
+  if (session.interrupted()) return std::nullopt;
+  try {
+    return score(window);
+  } catch (const Error& error) {
+    if (session.interrupted() && error.code() == ErrorCode::cancelled) return std::nullopt;
+    throw;
+  }
+}
+
 }  // namespace
 
 double Perplexity::value() const { return std::exp(nats / static_cast<double>(tokens)); }
@@ -32,7 +45,7 @@ double Perplexity::bits_per_byte() const {
 
 MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> max_positions,
                                 const Tokenizer& tokenizer) {
-  const std::string text = read_whole_file(path);
+  const std::string text = read_whole_text(path);
   MeasuredText read{.tokens = tokenizer.encode(text), .bytes = text.size()};
   if (read.tokens.empty()) {
     throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected some text", path));
@@ -45,22 +58,30 @@ MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> 
   return read;
 }
 
-Perplexity measure_perplexity(const MeasuredText& text, int64_t context, const WindowScorer& score,
-                              const Settings& settings, const Session& session) {
+Perplexity measure_perplexity(const MeasuredText& text, const Tokenizer& tokenizer, int64_t context,
+                              const WindowScorer& score, const Settings& settings,
+                              const Session& session) {
   if (context < 2) throw Error(ErrorCode::invalid, "the context is 1 token, expected 2 or more");
   const std::vector<TokenId>& tokens = text.tokens;
-  Perplexity measured{.tokens = static_cast<int64_t>(tokens.size()), .bytes = text.bytes};
-  ProgressBar progress(session.shows_progress(settings), "tok", measured.tokens);
+  Perplexity measured{.bytes = text.bytes, .text_tokens = static_cast<int64_t>(tokens.size())};
+  ProgressBar progress(session.shows_progress(settings), "tok", measured.text_tokens);
   const auto stride = static_cast<size_t>(context - 1);
   std::vector<TokenId> window;
   for (size_t begin = 0; begin < tokens.size(); begin += stride) {
-    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
     const size_t end = std::min(begin + stride, tokens.size());
     window.assign(1, text.separator);
     window.insert(window.end(), tokens.begin() + static_cast<std::ptrdiff_t>(begin),
                   tokens.begin() + static_cast<std::ptrdiff_t>(end));
-    measured.nats -= score(window);
-    progress.update(static_cast<int64_t>(end));
+    const auto logprob = score_unless_interrupted(score, window, session);
+    if (!logprob) break;
+    measured.nats -= *logprob;
+    measured.tokens = static_cast<int64_t>(end);
+    progress.update(measured.tokens);
+  }
+  if (measured.tokens == 0) throw Error(ErrorCode::cancelled, "interrupted");
+  if (measured.is_partial()) {
+    const std::span<const TokenId> done(tokens.data(), static_cast<size_t>(measured.tokens));
+    measured.bytes = tokenizer.decode(done).size();
   }
   return measured;
 }
@@ -76,13 +97,16 @@ WindowScorer scorer_of(LLM& llm, const Session& session) {
 }
 
 std::string perplexity_text(const Perplexity& measured) {
-  return fmt::format("{} tokens, perplexity {:.4f}, {:.4f} bits per byte", measured.tokens,
-                     measured.value(), measured.bits_per_byte());
+  const std::string of_all =
+      measured.is_partial() ? fmt::format(" of {}", measured.text_tokens) : "";
+  return fmt::format("{}{} tokens, perplexity {:.4f}, {:.4f} bits per byte", measured.tokens,
+                     of_all, measured.value(), measured.bits_per_byte());
 }
 
 void write_perplexity(const Perplexity& measured, JsonWriter& json) {
   json.member("tokens", measured.tokens).member("perplexity", measured.value());
   json.member("bits_per_byte", measured.bits_per_byte());
+  if (measured.is_partial()) json.member("text_tokens", measured.text_tokens);
 }
 
 }  // namespace paceline

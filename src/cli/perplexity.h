@@ -16,12 +16,14 @@
 namespace paceline {
 
 struct Perplexity {
-  int64_t tokens = 0;
+  int64_t tokens = 0;  // that were measured
   double nats = 0;
-  size_t bytes = 0;
+  size_t bytes = 0;         // of their text
+  int64_t text_tokens = 0;  // more than `tokens` after an interruption
 
   double value() const;
   double bits_per_byte() const;
+  bool is_partial() const { return tokens < text_tokens; }
 };
 
 struct MeasuredText {
@@ -38,10 +40,12 @@ MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> 
 // The sum of the log-probabilities of all tokens but the first, each given those before it.
 using WindowScorer = std::function<double(const std::vector<TokenId>& window)>;
 
-// Windows of `context` tokens without overlap, the first of each the separator. Throws Error
-// cancelled when the session was interrupted.
-Perplexity measure_perplexity(const MeasuredText& text, int64_t context, const WindowScorer& score,
-                              const Settings& settings, const Session& session);
+// Windows of `context` tokens without overlap, the first of each the separator. After an
+// interruption, of the windows that were done; throws Error cancelled when there are none.
+// `tokenizer` is the one that read the text.
+Perplexity measure_perplexity(const MeasuredText& text, const Tokenizer& tokenizer, int64_t context,
+                              const WindowScorer& score, const Settings& settings,
+                              const Session& session);
 
 WindowScorer scorer_of(LLM& llm, const Session& session);
 

@@ -1,12 +1,110 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "base/json_writer.h"
 #include "cli/command.h"
-#include "cli/logits_dump.h"
 #include "cli/model_opening.h"
 #include "cli/perplexity.h"
 #include "cli/usage_error.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "engine/run_alone.h"
+#include "load/loaded_model.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
+
+// Runs the model and writes each row of logits that is asked for: raw float32 [rows, vocab].
+class RecordingRunner : public Runner {
+ public:
+  RecordingRunner(Runner& runner, const std::string& path);
+
+  int64_t vocab_size() const override { return runner_.vocab_size(); }
+  void run(const Batch& batch) override { runner_.run(batch); }
+  Tensor logits(int64_t first, int64_t count) override;
+  std::span<const uint8_t> finite_rows() const override { return runner_.finite_rows(); }
+  int64_t max_logits_rows() const override { return runner_.max_logits_rows(); }
+  Tensor column_logits(int64_t first, int64_t count, std::span<const int32_t> columns) override {
+    return runner_.column_logits(first, count, columns);
+  }
+
+  // Throws Error exhausted when the file could not be written in full.
+  void finish();
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  Runner& runner_;
+  std::string path_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+};
+
+// Scores windows and writes the logits that it scored by to a file, for comparisons.
+class LogitsDump {
+ public:
+  LogitsDump(const LoadOptions& options, const std::string& path);
+
+  const WeightsCacheUse& weights_cache() const { return model_->weights_cache; }
+  int64_t context() const { return engine_.limits().max_model_len; }
+  // The sum of the log-probabilities of all tokens but the first; a row of logits for each of them.
+  double score(const std::vector<TokenId>& window);
+  void finish() { recorder_.finish(); }
+
+ private:
+  std::unique_ptr<LoadedModel> model_;
+  RecordingRunner recorder_;
+  Engine engine_;
+};
+
+RecordingRunner::RecordingRunner(Runner& runner, const std::string& path)
+    : runner_(runner), path_(path), file_(std::fopen(path.c_str(), "wb")) {
+  if (file_ == nullptr) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+}
+
+Tensor RecordingRunner::logits(int64_t first, int64_t count) {
+  Tensor logits = runner_.logits(first, count);
+  for (int64_t i = 0; i < count; ++i) {
+    std::fwrite(logits.row<float>(i), sizeof(float), static_cast<size_t>(vocab_size()),
+                file_.get());
+  }
+  return logits;
+}
+
+void RecordingRunner::finish() {
+  if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()) != 0) {
+    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path_, std::strerror(errno)));
+  }
+}
+
+LogitsDump::LogitsDump(const LoadOptions& options, const std::string& path)
+    : model_(load_model(options)),
+      recorder_(*model_->runner, path),
+      engine_(recorder_, *model_->backend, model_->memory, *model_->cache, model_->engine->limits(),
+              {}) {}
+
+double LogitsDump::score(const std::vector<TokenId>& window) {
+  double sum = 0;
+  GenerateRequest request{.prompt = window, .max_tokens = 0, .score_from = 0};
+  request.prefix = {.read = false, .write = PrefixUse::Write::none};
+  for (const TokenEvent& event : run_alone(engine_, std::move(request))) {
+    if (!event.prompt) continue;
+    for (const ScoredToken& token : event.prompt->scored) {
+      sum += static_cast<double>(token.logprob.value_or(0.0f));
+    }
+  }
+  return sum;
+}
 
 std::string result_text(const Perplexity& measured, bool as_json) {
   if (!as_json) return perplexity_text(measured) + "\n";
@@ -22,28 +120,32 @@ std::string result_text(const Perplexity& measured, bool as_json) {
 
 int run_perplexity(const Settings& settings, Session& session) {
   if (!settings.file && session.stdin_is_terminal()) {
-    throw UsageError("nothing to measure: give --file, or pipe a text in");
+    throw UsageError("no input: give --file, or pipe text in");
   }
   const Tokenizer tokenizer = open_tokenizer(settings);
   const MeasuredText text =
       read_measured_text(settings.file.value_or("-"), settings.max_positions, tokenizer);
-  const Interrupt::Graceful graceful(session.interrupt());
-
   Perplexity measured;
   if (settings.dump_logits.empty()) {
-    LLM llm = open_model(settings, session);
-    measured = measure_perplexity(text, llm.model_info().max_model_len, scorer_of(llm, session),
-                                  settings, session);
+    LLM llm = open_model(settings, session, 1);
+    const Interrupt::Graceful graceful(session.interrupt());
+    measured = measure_perplexity(text, tokenizer, llm.model_info().max_model_len,
+                                  scorer_of(llm, session), settings, session);
+    llm.close();
   } else {
-    LogitsDump dump(load_options(settings), settings.dump_logits);
-    say_weights_cache(dump.weights_cache(), settings, session);
+    LoadOptions options = load_options(settings);
+    options.max_num_seqs = settings.max_num_seqs.value_or(1);
+    LogitsDump dump(options, settings.dump_logits);
+    print_weights_cache(dump.weights_cache(), settings, session);
+    const Interrupt::Graceful graceful(session.interrupt());
     const auto score = [&](const std::vector<TokenId>& window) { return dump.score(window); };
-    measured = measure_perplexity(text, dump.context(), score, settings, session);
+    measured = measure_perplexity(text, tokenizer, dump.context(), score, settings, session);
     dump.finish();
   }
   session.out().write(result_text(measured, settings.json));
   session.out().flush();
-  return 0;
+  if (measured.is_partial()) session.explain_interruption("the rest of the text was not measured");
+  return session.exit_code(0);
 }
 
 }  // namespace paceline

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
+#include "base/processors.h"
 #include "base/version.h"
 #include "cli/help.h"
 #include "cli/resolve.h"
@@ -28,19 +30,33 @@ int print(Session& session, std::string_view text) {
   return 0;
 }
 
+// The output would be the same, but threads that share a core wait for each other.
+void warn_of_threads(const Settings& settings, Session& session) {
+  const auto num_usable = static_cast<int64_t>(allowed_processors().size());
+  int64_t most = settings.load.num_threads;
+  for (const int64_t threads : settings.bench.threads) most = std::max(most, threads);
+  if (settings.quiet || num_usable == 0 || most <= num_usable) return;
+  session.print_note(fmt::format(
+      "warning: --threads {}: more than the {} usable cores makes it slower", most, num_usable));
+}
+
 int run_command(const CommandDef& command, const std::vector<std::string>& arguments,
                 Session& session) {
   const ResolvedSettings resolved = resolve_settings(command, arguments, current_environment());
+  if (resolved.settings.help_all) return print(session, whole_command_help(command));
   if (resolved.settings.help) return print(session, command_help(command));
   if (!resolved.settings.quiet) {
-    for (const std::string& warning : resolved.warnings) session.say("warning: " + warning);
+    for (const std::string& warning : resolved.warnings) session.print_note("warning: " + warning);
   }
-  return command.run(resolved.settings, session);
+  warn_of_threads(resolved.settings, session);
+  const int code = command.run(resolved.settings, session);
+  session.out().flush();
+  return code;
 }
 
 int dispatch(const std::vector<std::string>& arguments, Session& session) {
   if (arguments.empty()) {
-    session.say(program_help());
+    session.print_note(program_help());
     return kBadUsage;
   }
   const std::string& first = arguments[0];
@@ -59,24 +75,34 @@ int dispatch(const std::vector<std::string>& arguments, Session& session) {
   }
 }
 
-}  // namespace
-
-int run_program(const std::vector<std::string>& arguments) {
-  Session session;
+int exit_code_of(const std::vector<std::string>& arguments, Session& session) {
   try {
     return dispatch(arguments, session);
   } catch (const OutputClosed&) {
     return kFailed;
   } catch (const UsageError& error) {
-    session.say_error(error.what());
+    session.print_error(error.what());
     return kBadUsage;
   } catch (const Error& error) {
-    session.say_error(error.what());
+    const bool is_interruption = session.interrupted() && error.code() == ErrorCode::cancelled;
+    if (!is_interruption) session.print_error(error.what());
     return session.exit_code(kFailed);
   } catch (const std::bad_alloc&) {
-    session.say_error("out of memory");
+    session.print_error("out of memory");
     return kFailed;
   }
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments) {
+  Session session;
+  const int code = exit_code_of(arguments, session);
+  if (session.interrupted()) {
+    const std::string& note = session.interruption_note();
+    session.print_error(note.empty() ? "interrupted" : "interrupted; " + note);
+  }
+  return code;
 }
 
 }  // namespace paceline

@@ -21,21 +21,26 @@ struct Report {
 
 // Of the model in `directory`, in windows of `context` tokens; 0: the longest it can have, which is
 // then said.
-Perplexity perplexity_of(const std::string& directory, const MeasuredText& text, int64_t& context,
-                         const Settings& settings, Session& session) {
+Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
+                         const Tokenizer& tokenizer, int64_t& context, const Settings& settings,
+                         Session& session) {
   Settings of_model = settings;
   of_model.load.model = directory;
   if (context > 0) of_model.load.max_model_len = context;
-  LLM llm = open_model(of_model, session);
+  LLM llm = open_model(of_model, session, 1);
   context = llm.model_info().max_model_len;
-  return measure_perplexity(text, context, scorer_of(llm, session), settings, session);
+  const Perplexity measured =
+      measure_perplexity(text, tokenizer, context, scorer_of(llm, session), settings, session);
+  // Two parts of a text can't be compared.
+  if (measured.is_partial()) throw Error(ErrorCode::cancelled, "interrupted");
+  return measured;
 }
 
 QuantizedSizes quantize_into(const Settings& settings, Session& session) {
   QuantizeOptions options{.from = model_path(settings), .to = settings.output, .format = {}};
   if (!std::filesystem::is_directory(options.from)) {
     throw Error(ErrorCode::invalid,
-                fmt::format("{}: a GGUF file, expected a directory; `paceline convert` makes one",
+                fmt::format("{}: a GGUF file, expected a directory (`paceline convert` makes one)",
                             options.from.string()));
   }
   options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
@@ -89,22 +94,27 @@ std::string report_json(const Report& report) {
 }  // namespace
 
 int run_quantize(const Settings& settings, Session& session) {
-  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIRECTORY");
+  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
   if (settings.bits && !settings.recipe.empty()) {
-    throw UsageError("--bits and --recipe both say how many bits: give one of them");
+    throw UsageError("--bits and --recipe both set the bits: give one of them");
   }
   const Interrupt::Graceful graceful(session.interrupt());
   Report report{.path = settings.output, .sizes = {}, .before = {}, .after = {}};
-  std::optional<MeasuredText> text;  // read first: a wrong name ends the work before it begins
+  // Read first: a wrong name ends the work before it begins.
+  std::optional<Tokenizer> tokenizer;
+  std::optional<MeasuredText> text;
   if (settings.check) {
-    text = read_measured_text(*settings.check, {}, open_tokenizer(settings));
+    tokenizer = open_tokenizer(settings);
+    text = read_measured_text(*settings.check, {}, *tokenizer);
   }
+  session.explain_interruption("nothing was written");
   report.sizes = quantize_into(settings, session);
+  session.explain_interruption(fmt::format("{} is complete, --check is not", settings.output));
   if (text) {
     int64_t context = settings.load.max_model_len.value_or(0);
     const std::string before = model_path(settings).string();
-    report.before = perplexity_of(before, *text, context, settings, session);
-    report.after = perplexity_of(settings.output, *text, context, settings, session);
+    report.before = perplexity_of(before, *text, *tokenizer, context, settings, session);
+    report.after = perplexity_of(settings.output, *text, *tokenizer, context, settings, session);
   }
   session.out().write(settings.json ? report_json(report) : report_text(report));
   session.out().flush();

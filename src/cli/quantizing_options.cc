@@ -31,7 +31,7 @@ constexpr OptionDef kQuantizingOptions[] = {
      .kind = OptionKind::choice,
      .choices = "32 64 128",
      .default_text = "64",
-     .help = "So many weights share a scale and an offset: 32, 64 or 128.",
+     .help = "Weights that share a scale and an offset: 32, 64 or 128.",
      .group = OptionGroup::quantizing,
      .commands = set_of({quantize}),
      .apply = [](Settings& s, const OptionValue& v) { s.group_size = as_number(v); }},
@@ -40,8 +40,8 @@ constexpr OptionDef kQuantizingOptions[] = {
      .kind = OptionKind::choice,
      .choices = "mixed_2_6 mixed_3_4 mixed_3_6 mixed_4_6",
      .default_text = "every matrix in --bits",
-     .help = "Give the head and the value and down projections of some layers more bits than the "
-             "rest: mixed_2_6, mixed_3_4, mixed_3_6 or mixed_4_6.",
+     .help = "More bits for the head and some value and down projections: mixed_2_6, mixed_3_4, "
+             "mixed_3_6 or mixed_4_6.",
      .group = OptionGroup::quantizing,
      .commands = set_of({quantize}),
      .apply = [](Settings& s, const OptionValue& v) { s.recipe = as_text(v); }},
@@ -49,7 +49,7 @@ constexpr OptionDef kQuantizingOptions[] = {
      .placeholder = "FILE",
      .kind = OptionKind::text,
      .default_text = "off",
-     .help = "Measure the perplexity of the text in FILE before and after.",
+     .help = "Text file whose perplexity is measured before and after.",
      .group = OptionGroup::quantizing,
      .commands = set_of({quantize}),
      .apply = [](Settings& s, const OptionValue& v) { s.check = as_text(v); }},

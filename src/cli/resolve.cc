@@ -28,8 +28,9 @@ ResolvedSettings resolve_settings(const CommandDef& command,
   try {
     ResolvedSettings resolved;
     const auto flags = read_flags(command.id, arguments);
-    const bool wants_help = std::any_of(flags.begin(), flags.end(),
-                                        [](const auto& f) { return f.option->name == "help"; });
+    const bool wants_help = std::any_of(flags.begin(), flags.end(), [](const GivenOption& flag) {
+      return flag.option->name == "help" || flag.option->name == "help-all";
+    });
     if (!wants_help) {
       const auto variables = read_environment(command.id, environment, resolved.warnings);
       const std::string* config = find_config(flags);

@@ -1,4 +1,4 @@
-// Resolves what flags, environment and config file say into settings.
+// Makes settings from flags, environment and config file.
 #pragma once
 
 #include <string>

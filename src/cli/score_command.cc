@@ -63,7 +63,7 @@ std::string score_table(const std::vector<Logprob>& tokens) {
 
 int run_score(const Settings& settings, Session& session) {
   ItemSource items(settings);
-  LLM llm = open_model(settings, session);
+  LLM llm = open_model(settings, session, usual_sequences(settings, 1));
   bool is_first = true;
   const PooledWork work{.begin =
                             [&](const Item& item, int64_t tag, RequestPool& pool) {
@@ -81,9 +81,11 @@ int run_score(const Settings& settings, Session& session) {
                                 session.out().write(score_table(tokens));
                                 session.out().flush();
                               }
-                              if (settings.verbose) say_metrics(llm.metrics(), session, "");
+                              if (settings.verbose) print_metrics(llm.metrics(), session, "");
                             }};
-  return for_each_item_pooled(items, settings, session, llm, work);
+  const int code = for_each_item_pooled(items, settings, session, llm, work);
+  llm.close();
+  return code;
 }
 
 }  // namespace paceline

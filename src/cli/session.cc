@@ -1,21 +1,56 @@
 #include "cli/session.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
+
+#include "paceline/error.h"
 
 namespace paceline {
 
+void Output::write(std::string_view text) {
+  constexpr size_t kMaxPending = 1 << 16;
+  const std::lock_guard lock(mutex_);
+  pending_ += text;
+  if (pending_.size() >= kMaxPending) write_pending();
+}
+
+void Output::flush() {
+  const std::lock_guard lock(mutex_);
+  write_pending();
+}
+
+void Output::write_pending() {
+  std::string_view rest = pending_;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      const int reason = errno;
+      pending_.clear();
+      if (reason == EPIPE) throw OutputClosed();
+      throw Error(ErrorCode::exhausted, fmt::format("standard output: {}", std::strerror(reason)));
+    }
+  }
+  pending_.clear();
+}
+
 bool Session::is_terminal(int descriptor) { return isatty(descriptor) == 1; }
 
-void Session::say(std::string_view line) {
+void Session::print_note(std::string_view line) {
   out_.flush();
   const std::string whole = std::string(line) + "\n";
   std::fwrite(whole.data(), 1, whole.size(), stderr);
   std::fflush(stderr);
 }
 
-void Session::say_error(std::string_view message) { say("paceline: " + std::string(message)); }
+void Session::print_error(std::string_view message) {
+  print_note("paceline: " + std::string(message));
+}
 
 }  // namespace paceline

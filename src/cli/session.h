@@ -1,13 +1,38 @@
 // Session is the process around a command: standard output, notes on standard error, interruption.
 #pragma once
 
+#include <mutex>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/interrupt.h"
-#include "cli/output.h"
 #include "cli/settings.h"
 
 namespace paceline {
+
+// Nobody reads standard output any more (a closed pipe): the program ends without a message.
+struct OutputClosed {};
+
+// Standard output: what was written is either there or an error. Any thread may write: a server's
+// threads log while the main one waits.
+class Output {
+ public:
+  Output() = default;
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  // Kept until flush() or until much has come together.
+  void write(std::string_view text);
+  // Throws OutputClosed, or Error exhausted with the system's reason (disk full).
+  void flush();
+
+ private:
+  void write_pending();  // with mutex_ held
+
+  std::mutex mutex_;
+  std::string pending_;
+};
 
 class Session {
  public:
@@ -17,6 +42,9 @@ class Session {
   bool interrupted() const { return interrupt_.signal() != 0; }
   // 128 + signal after an interruption, else `code`.
   int exit_code(int code) const { return interrupted() ? 128 + interrupt_.signal() : code; }
+  // What the program's last line says after "interrupted; ".
+  void explain_interruption(std::string note) { interruption_note_ = std::move(note); }
+  const std::string& interruption_note() const { return interruption_note_; }
 
   bool stdout_is_terminal() const { return stdout_is_terminal_; }
   bool stderr_is_terminal() const { return stderr_is_terminal_; }
@@ -26,12 +54,13 @@ class Session {
   }
 
   // One line on standard error, behind what standard output has already been given.
-  void say(std::string_view line);
-  void say_error(std::string_view message);  // with "paceline: " in front
+  void print_note(std::string_view line);
+  void print_error(std::string_view message);  // with "paceline: " in front
 
  private:
   Interrupt interrupt_;
   Output out_;
+  std::string interruption_note_;
   bool stdout_is_terminal_ = is_terminal(1);
   bool stderr_is_terminal_ = is_terminal(2);
 

@@ -1,4 +1,4 @@
-// Settings is what the options say, whichever of flag, environment or config file said it.
+// Settings holds the values of all options, from flags, environment and config file.
 #pragma once
 
 #include <cstdint>
@@ -93,6 +93,8 @@ struct Settings {
   int64_t max_requests = 0;
   int64_t max_choices = 16;
   bool ignore_unknown_fields = false;
+  std::string metrics_prefix = "paceline";
+  size_t max_response_bytes = 64 << 20;
   size_t max_resident_bytes = 0;
   bool log_json = false;
   bool log_requests = true;
@@ -113,6 +115,7 @@ struct Settings {
   bool verbose = false;
   bool quiet = false;
   bool help = false;
+  bool help_all = false;
 };
 
 }  // namespace paceline

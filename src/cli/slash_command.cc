@@ -12,16 +12,20 @@ namespace {
 
 using Kind = SlashCommand::Kind;
 
+enum class Argument { none, optional, file };
+
 struct Definition {
   std::string_view name;
   Kind kind;
-  bool needs_file;
+  Argument argument;
 };
 
 constexpr Definition kDefinitions[] = {
-    {"/system", Kind::system, false}, {"/reset", Kind::reset, false}, {"/save", Kind::save, true},
-    {"/load", Kind::load, true},      {"/stats", Kind::stats, false}, {"/help", Kind::help, false},
-    {"/exit", Kind::exit, false},     {"/quit", Kind::exit, false},   {"/bye", Kind::exit, false}};
+    {"/system", Kind::system, Argument::optional}, {"/reset", Kind::reset, Argument::none},
+    {"/save", Kind::save, Argument::file},         {"/load", Kind::load, Argument::file},
+    {"/stats", Kind::stats, Argument::none},       {"/help", Kind::help, Argument::none},
+    {"/exit", Kind::exit, Argument::none},         {"/quit", Kind::exit, Argument::none},
+    {"/bye", Kind::exit, Argument::none}};
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -36,31 +40,36 @@ SlashCommand read_slash_command(std::string_view line) {
   if (!line.starts_with("/")) return {Kind::none, std::string(line)};
   const size_t end = line.find_first_of(" \t\n");
   const std::string_view name = line.substr(0, end);
-  const std::string_view rest = end == std::string_view::npos ? "" : line.substr(end + 1);
+  const std::string_view argument =
+      end == std::string_view::npos ? "" : trimmed(line.substr(end + 1));
   std::vector<std::string_view> names;
   for (const Definition& definition : kDefinitions) {
     names.push_back(definition.name);
     if (definition.name != name) continue;
-    if (definition.needs_file && trimmed(rest).empty()) {
+    if (definition.argument == Argument::file && argument.empty()) {
       throw Error(ErrorCode::invalid, fmt::format("{} needs a file name", name));
     }
-    return {definition.kind, std::string(trimmed(rest))};
+    if (definition.argument == Argument::none && !argument.empty()) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{} takes no argument, found \"{}\"; // begins a text with a slash",
+                              name, argument));
+    }
+    return {definition.kind, std::string(argument)};
   }
   throw Error(ErrorCode::invalid,
-              fmt::format("no command {}{} (/help lists them; // begins a text with a slash)", name,
-                          did_you_mean(name, names)));
+              fmt::format("unknown command {}{} (/help lists them; // begins a text with a slash)",
+                          name, did_you_mean(name, names)));
 }
 
 std::string_view slash_help() {
-  return "/system TEXT   set the system message; alone, show it\n"
-         "/reset         begin a new conversation\n"
+  return "/system TEXT   set the system message; without TEXT, show it\n"
+         "/reset         start a new conversation\n"
          "/save FILE     write the conversation as JSON\n"
-         "/load FILE     go on with a saved one\n"
+         "/load FILE     continue a saved conversation\n"
          "/stats         tokens, speed and memory of the last answer\n"
          "/exit          leave (also Ctrl-D)\n"
-         "Ctrl-C stops an answer and keeps what came. Pasted text may have several lines. \"\"\" "
-         "begins a\n"
-         "text of several lines and ends it. A text that begins with a slash is typed with two.\n";
+         "Ctrl-C stops an answer and keeps what was written so far. Pasted text may have several\n"
+         "lines; to type several, begin and end them with \"\"\". // begins a text with a slash.\n";
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What a line typed into a chat means: text for the model, or a command of the program.
+// A line typed into a chat: text for the model, or a command of the program.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct SlashCommand {
 };
 
 // A line that begins with "//" is text that begins with "/". Throws Error invalid, with a
-// suggestion, for a command that doesn't exist or lacks its file name.
+// suggestion, for a command that doesn't exist, lacks its file name or takes no argument.
 SlashCommand read_slash_command(std::string_view line);
 
 // A line for each command.

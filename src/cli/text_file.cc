@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/utf8.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -46,6 +47,24 @@ std::string read_whole_file(const std::string& path) {
   if (text.size() > kMaxBytes) {
     throw Error(ErrorCode::exhausted, fmt::format("{}: more than {} MiB", name, kMaxBytes >> 20));
   }
+  return text;
+}
+
+void check_utf8(std::string_view text, std::string_view where) {
+  for (size_t at = 0; at < text.size();) {
+    const DecodedCodePoint next = decode_utf8(text.substr(at));
+    if (!next.valid) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{}: byte {} (0x{:02x}) is not UTF-8, expected text", where, at,
+                              static_cast<unsigned char>(text[at])));
+    }
+    at += next.size;
+  }
+}
+
+std::string read_whole_text(const std::string& path) {
+  std::string text = read_whole_file(path);
+  check_utf8(text, path == "-" ? "standard input" : path);
   return text;
 }
 

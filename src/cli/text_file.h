@@ -1,7 +1,8 @@
-// Whole text files, standard input among them.
+// Whole text files and standard input.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace paceline {
 
@@ -9,11 +10,18 @@ namespace paceline {
 // beyond 256 MiB.
 std::string read_whole_file(const std::string& path);
 
+// The same for text. Throws Error invalid, too, naming the first byte that is not UTF-8.
+std::string read_whole_text(const std::string& path);
+
+// Throws Error invalid naming the first byte of `text` that is not UTF-8. `where`: "standard
+// input".
+void check_utf8(std::string_view text, std::string_view where);
+
 // Makes the file or replaces what it holds. Throws Error invalid or exhausted with the system's
 // reason.
 void write_whole_file(const std::string& path, const std::string& content);
 
-// Files and pipes end in a newline that nobody means to be part of a prompt.
+// The final newline of a file or pipe is no part of a prompt.
 std::string without_final_newline(std::string text);
 
 }  // namespace paceline

@@ -56,7 +56,7 @@ int run_tokenize(const Settings& settings, Session& session) {
       session.out().write(fmt::format("{}\n", fmt::join(encoding.ids, " ")));
       session.out().flush();
     }
-    if (settings.verbose) session.say(fmt::format("{} tokens", encoding.ids.size()));
+    if (settings.verbose) session.print_note(fmt::format("{} tokens", encoding.ids.size()));
   });
 }
 

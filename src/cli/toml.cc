@@ -93,17 +93,17 @@ class TomlParser {
     if (peek() == '[') fail("arrays of tables are not supported here", ErrorCode::unsupported);
     skip_blanks();
     table_ = parse_key();
-    if (!take("]")) fail("expected ] behind the table's name");
+    if (!take("]")) fail("expected ] after the table's name");
   }
 
   void parse_entry() {
     const int entry_line = line();
     std::string key = parse_key();
-    if (!take("=")) fail(fmt::format("expected = behind {}", key));
+    if (!take("=")) fail(fmt::format("expected = after {}", key));
     skip_blanks();
     const auto is_same = [&](const TomlEntry& e) { return e.table == table_ && e.key == key; };
     if (std::any_of(entries_.begin(), entries_.end(), is_same)) {
-      fail(fmt::format("the key {} stands twice", key));
+      fail(fmt::format("the key {} is set twice", key));
     }
     Json value = parse_value(0);
     entries_.push_back({table_, std::move(key), std::move(value), entry_line});
@@ -142,10 +142,10 @@ class TomlParser {
     skip_blanks();
     while (!take("}")) {
       std::string key = parse_key();
-      if (!take("=")) fail(fmt::format("expected = behind {}", key));
+      if (!take("=")) fail(fmt::format("expected = after {}", key));
       skip_blanks();
       for (const auto& [name, value] : members) {
-        if (name == key) fail(fmt::format("the key {} stands twice", key));
+        if (name == key) fail(fmt::format("the key {} is set twice", key));
       }
       members.emplace_back(std::move(key), parse_value(depth + 1));
       skip_blanks();
@@ -251,7 +251,7 @@ class TomlParser {
     const bool is_surrogate = code_point >= 0xD800 && code_point < 0xE000;
     if (hex.size() != digits || parsed.ptr != hex.data() + hex.size() || code_point > 0x10FFFF ||
         is_surrogate) {
-      fail("the escape is no code point");
+      fail("the escape is not a code point");
     }
     append_utf8(value, code_point);
     at_ += digits;
@@ -274,9 +274,8 @@ class TomlParser {
       const bool is_date = word.find(':') != std::string_view::npos ||
                            (word.size() >= 10 && word[4] == '-' && word[7] == '-');
       if (is_date) fail("dates and times are not supported here", ErrorCode::unsupported);
-      fail(word.empty()
-               ? std::string("expected a value")
-               : fmt::format("expected a value, found {} (strings stand in quotes)", word));
+      fail(word.empty() ? std::string("expected a value")
+                        : fmt::format("expected a value, found {} (a string needs quotes)", word));
     }
     at_ = end;
     return number;

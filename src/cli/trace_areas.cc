@@ -129,11 +129,22 @@ void draw_preemptions(SvgWriter& svg, const Timeline& timeline, const SvgBox& bo
   }
 }
 
-std::string pool_note(const TraceGroup& group, int64_t block_size) {
+// What the panel of a pool shows as full height: the pool, or what is used of one so large that
+// nothing would be seen in it.
+int64_t shown_blocks(const TraceGroup& group, int64_t most_used) {
+  constexpr int64_t kHardlyUsed = 4;
+  const bool is_hardly_used = most_used > 0 && most_used * kHardlyUsed < group.blocks;
+  return is_hardly_used ? most_used : group.blocks;
+}
+
+std::string pool_note(const TraceGroup& group, int64_t block_size, int64_t num_shown) {
   std::string note =
       fmt::format("a pool of {} blocks of {} tokens", grouped_digits(group.blocks), block_size);
   if (group.window > 0) {
     note += fmt::format(", for layers with a window of {}", grouped_digits(group.window));
+  }
+  if (num_shown < group.blocks) {
+    note += fmt::format(", at most {} in use", grouped_digits(num_shown));
   }
   return note;
 }
@@ -172,22 +183,27 @@ void draw_pool(SvgWriter& svg, const Trace& trace, const Timeline& timeline, siz
   const std::vector<Interval> times = times_of_pool(timeline);
   Layer held{.css_class = "held", .amounts = {}};
   Layer cached{.css_class = "cached", .amounts = {}};
+  int64_t most_used = 0;
   for (const TraceStep& step : trace.steps) {
-    held.amounts.push_back(static_cast<double>(group.blocks - step.free[group_index]));
-    cached.amounts.push_back(static_cast<double>(step.cached[group_index]));
+    const int64_t num_held = group.blocks - step.free[group_index];
+    const int64_t num_cached = step.cached[group_index];
+    held.amounts.push_back(static_cast<double>(num_held));
+    cached.amounts.push_back(static_cast<double>(num_cached));
+    most_used = std::max(most_used, num_held + num_cached);
   }
+  const int64_t num_shown = shown_blocks(group, most_used);
   const Amounts unshared = group_index == 0 ? unshared_blocks(trace) : Amounts();
   const bool is_shared = unshared != held.amounts && largest(unshared) > largest(held.amounts);
-  const double top =
-      std::max(static_cast<double>(group.blocks), is_shared ? largest(unshared) : 0.0);
+  const double top = std::max(static_cast<double>(num_shown), is_shared ? largest(unshared) : 0.0);
 
   const std::span<const LegendEntry> legend(kLegend, is_shared ? 4 : 3);
-  draw_heading(
-      svg, box,
-      {.name = "Cache blocks", .note = pool_note(group, trace.start.block_size), .legend = legend});
+  draw_heading(svg, box,
+               {.name = "Cache blocks",
+                .note = pool_note(group, trace.start.block_size, num_shown),
+                .legend = legend});
   draw_frame(svg, box, scale);
   draw_stacked(svg, times, {held, cached}, box, top, scale);
-  draw_amounts(svg, box, top, group.blocks);
+  draw_amounts(svg, box, top, num_shown);
   draw_preemptions(svg, timeline, box, scale);
   if (is_shared) svg.outline("unshared", edge_of(columns_of(times, unshared, scale), box, top));
 }

@@ -1,4 +1,4 @@
-// UsageError says that the command line, the environment or the config file asks for what can't be.
+// UsageError: the command line, the environment or the config file is wrong.
 #pragma once
 
 #include <stdexcept>

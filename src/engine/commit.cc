@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/engine.h"
+#include "engine/engine_core.h"
 
 namespace paceline {
 namespace {
@@ -19,7 +19,7 @@ bool contains(std::span<const TokenId> ids, TokenId id) {
 
 }  // namespace
 
-void Engine::commit() {
+void EngineCore::commit() {
   computed_at_ = EngineClock::now();
   const auto finite_rows = runner_.finite_rows();
   for (const BatchSlice& slice : builder_.slices()) commit_slice(slice, finite_rows);
@@ -36,7 +36,7 @@ void Engine::commit() {
 }
 
 // Keys and values of a row that isn't finite would spoil whoever finds them.
-void Engine::commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows) {
+void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows) {
   Sequence& sequence = *slice.sequence;
   const auto rows =
       finite_rows.subspan(static_cast<size_t>(slice.first_row), static_cast<size_t>(slice.count));
@@ -57,7 +57,7 @@ void Engine::commit_slice(const BatchSlice& slice, std::span<const uint8_t> fini
   cache_.pass(sequence.blocks, sequence.num_computed);
 }
 
-void Engine::commit_rows() {
+void EngineCore::commit_rows() {
   const int64_t num_outputs = builder_.num_whole_outputs();
   for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
     const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
@@ -74,7 +74,7 @@ void Engine::commit_rows() {
   }
 }
 
-void Engine::score(const BatchOutput& output, std::span<const float> row) {
+void EngineCore::score(const BatchOutput& output, std::span<const float> row) {
   Sequence& sequence = *output.sequence;
   const int64_t position = output.position + 1;
   Sample sample = sampler_.score(row, sequence.tokens[static_cast<size_t>(position)],
@@ -90,7 +90,7 @@ void Engine::score(const BatchOutput& output, std::span<const float> row) {
 }
 
 // Rows of which some columns are wanted, those of one call together.
-void Engine::commit_columns() {
+void EngineCore::commit_columns() {
   const auto outputs = builder_.outputs();
   auto begin = static_cast<size_t>(builder_.num_whole_outputs());
   while (begin < outputs.size()) {
@@ -111,7 +111,7 @@ void Engine::commit_columns() {
   }
 }
 
-void Engine::commit_last_row(Sequence& sequence, std::span<const float> row) {
+void EngineCore::commit_last_row(Sequence& sequence, std::span<const float> row) {
   if (sequence.num_output() == 0 && sequence.prompt_outputs) {
     const GenerateRequest& request = sequence.request();
     if (request.want_row) sequence.prompt_outputs->row.assign(row.begin(), row.end());
@@ -128,7 +128,7 @@ void Engine::commit_last_row(Sequence& sequence, std::span<const float> row) {
 
 // The other choices take the prompt's blocks and its last row; without a free place they wait, and
 // find the prompt in the cache.
-void Engine::fork_choices(Sequence& sequence) {
+void EngineCore::fork_choices(Sequence& sequence) {
   auto num_running = static_cast<int64_t>(running_.size() + admitted_.size() + forked_.size());
   const int32_t num_choices = sequence.num_unforked;
   sequence.num_unforked = 0;
@@ -150,7 +150,7 @@ void Engine::fork_choices(Sequence& sequence) {
   }
 }
 
-void Engine::draw(Sequence& sequence, std::span<const float> row) {
+void EngineCore::draw(Sequence& sequence, std::span<const float> row) {
   const GenerateRequest& request = sequence.request();
   Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens(),
                                 request.want_logprobs);
@@ -194,7 +194,7 @@ void Engine::draw(Sequence& sequence, std::span<const float> row) {
   accept(sequence, event);
 }
 
-void Engine::accept(Sequence& sequence, TokenEvent& event) {
+void EngineCore::accept(Sequence& sequence, TokenEvent& event) {
   const TokenId id = event.token->id;
   sequence.tokens.push_back(id);
   if (sequence.keeps_history) sequence.history.add_output(id);

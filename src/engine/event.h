@@ -1,6 +1,7 @@
 // What the engine answers: token ids out, one event per sequence and step.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,9 +11,11 @@
 
 #include "engine/request.h"
 #include "paceline/error.h"
-#include "sampling/sampler.h"
+#include "sampling/sample.h"
 
 namespace paceline {
+
+using EngineClock = std::chrono::steady_clock;
 
 enum class FinishReason : uint8_t { stop, length, cancelled, error };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/engine.h"
+#include "engine/engine_core.h"
 
 namespace paceline {
 namespace {
@@ -23,8 +23,8 @@ void check_fits(const GenerateRequest& request, const KvCache& cache) {
 
 }  // namespace
 
-std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr<Channel> channel,
-                                        int64_t tag) {
+std::optional<RequestId> EngineCore::submit(GenerateRequest request,
+                                            std::shared_ptr<Channel> channel, int64_t tag) {
   check(request);
   if (!queue_.try_add(request.n, static_cast<int64_t>(request.prompt.size()))) return std::nullopt;
   const RequestId id = next_id_.fetch_add(request.n, std::memory_order_relaxed);
@@ -36,17 +36,12 @@ std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr
   return id;
 }
 
-void Engine::check(GenerateRequest& request) const {
+void EngineCore::check(GenerateRequest& request) const {
   check_request(request, limits_, vocab_size());
   check_fits(request, cache_);
 }
 
-void Engine::cancel(RequestId id) { mailbox_.cancel(id); }
-void Engine::release(RequestId id) { mailbox_.release(id); }
-
-void Engine::inspect(EngineInspection look) { mailbox_.inspect(std::move(look)); }
-
-void Engine::take_in() {
+void EngineCore::take_in() {
   mailbox_.take(mail_);
   for (SequencePtr& sequence : mail_.submitted) {
     sequence->waiting_since = counters_.steps;
@@ -62,7 +57,7 @@ void Engine::take_in() {
 }
 
 // In the order (priority, arrival id): a preempted sequence stands before fresh ones of its class.
-void Engine::enqueue(SequencePtr sequence) {
+void EngineCore::enqueue(SequencePtr sequence) {
   const auto before = [](const SequencePtr& a, const SequencePtr& b) {
     const int32_t first = a->request().priority, second = b->request().priority;
     return first != second ? first < second : a->arrival_id < b->arrival_id;
@@ -73,7 +68,7 @@ void Engine::enqueue(SequencePtr sequence) {
   waiting_.insert(place, std::move(sequence));
 }
 
-void Engine::cancel_request(RequestId id) {
+void EngineCore::cancel_request(RequestId id) {
   bool found = false;
   for (auto* queue : {&running_, &waiting_}) {
     for (const SequencePtr& sequence : *queue) {
@@ -88,7 +83,7 @@ void Engine::cancel_request(RequestId id) {
 
 // Those whose callers asked through their stop token, those just cancelled, and those that want
 // nothing computed.
-void Engine::end_cancelled() {
+void EngineCore::end_cancelled() {
   for (auto* queue : {&running_, &waiting_}) {
     for (const SequencePtr& sequence : *queue) {
       if (sequence->finished) continue;
@@ -103,7 +98,7 @@ void Engine::end_cancelled() {
   remove_finished();
 }
 
-void Engine::end_all() {
+void EngineCore::end_all() {
   // A step that threw may have left sequences on their way from one list to the other.
   for (auto* moving : {&admitted_, &forked_}) {
     for (SequencePtr& sequence : *moving) running_.push_back(std::move(sequence));
@@ -123,13 +118,13 @@ void Engine::end_all() {
   holds_.clear();
 }
 
-void Engine::retire(Sequence& sequence, const Finish& finish) {
+void EngineCore::retire(Sequence& sequence, const Finish& finish) {
   TokenEvent event;
   event.releasable_bytes = sequence.text_bytes;
   end(sequence, std::move(event), finish);
 }
 
-void Engine::fail(Sequence& sequence, ErrorCode code, std::string message) {
+void EngineCore::fail(Sequence& sequence, ErrorCode code, std::string message) {
   TokenEvent event;
   event.releasable_bytes = sequence.text_bytes;
   event.ending = std::make_unique<Ending>();
@@ -140,7 +135,7 @@ void Engine::fail(Sequence& sequence, ErrorCode code, std::string message) {
 }
 
 // The one way out: blocks go back (or are held), the last event goes to the caller.
-void Engine::end(Sequence& sequence, TokenEvent&& event, const Finish& finish) {
+void EngineCore::end(Sequence& sequence, TokenEvent&& event, const Finish& finish) {
   PL_CHECK(!sequence.finished, "a sequence ends once");
   sequence.finished = true;
   const bool is_whole =
@@ -171,7 +166,7 @@ void Engine::end(Sequence& sequence, TokenEvent&& event, const Finish& finish) {
   post(sequence, std::move(event));
 }
 
-void Engine::post(const Sequence& sequence, TokenEvent&& event) {
+void EngineCore::post(const Sequence& sequence, TokenEvent&& event) {
   event.request = sequence.shared->id;
   event.tag = sequence.shared->tag;
   const auto& channel = sequence.shared->channel;

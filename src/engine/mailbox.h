@@ -3,18 +3,14 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engine/sequence.h"
 
 namespace paceline {
-
-class Engine;
-
-using EngineInspection = std::function<void(const Engine&)>;
 
 // What has come since the last look, in order of arrival.
 struct Mail {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/prefix_index.h"
+#include "kv/prefix_scope.h"
 #include "sampling/sampling_options.h"
 
 namespace paceline {

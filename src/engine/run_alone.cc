@@ -1,6 +1,8 @@
 #include "engine/run_alone.h"
 
 #include "base/error.h"
+#include "engine/channel.h"
+#include "engine/engine.h"
 
 namespace paceline {
 

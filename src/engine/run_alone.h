@@ -3,9 +3,11 @@
 
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/event.h"
 
 namespace paceline {
+
+class Engine;
 
 // All its events. Throws the request's Error when it failed, and Error cancelled when it was.
 std::vector<TokenEvent> run_alone(Engine& engine, GenerateRequest request);

@@ -1,7 +1,6 @@
 // Sequence is one choice of one request: its tokens, its blocks, and all that a draw depends on.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -16,8 +15,6 @@
 #include "sampling/token_mask.h"
 
 namespace paceline {
-
-using EngineClock = std::chrono::steady_clock;
 
 // What all choices of a request share; immutable.
 struct RequestState {

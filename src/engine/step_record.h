@@ -5,10 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/request.h"
-#include "engine/sequence.h"
+#include "engine/event.h"
 
 namespace paceline {
+
+struct Sequence;
 
 // Ids are arrival ids: request id + choice.
 struct StepRecord {

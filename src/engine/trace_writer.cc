@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "engine/engine.h"
+#include "engine/sequence.h"
 #include "sampling/token_mask.h"
 
 namespace paceline {
@@ -67,7 +69,7 @@ void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t
 }  // namespace
 
 TraceWriter::TraceWriter(const std::string& path, std::string_view model, const Engine& engine)
-    : file_(std::fopen(path.c_str(), "wb")) {
+    : path_(path), file_(std::fopen(path.c_str(), "wb")) {
   if (file_ == nullptr) {
     throw Error(ErrorCode::invalid, fmt::format("--trace {}: {}", path, std::strerror(errno)));
   }
@@ -82,14 +84,26 @@ TraceWriter::TraceWriter(const std::string& path, std::string_view model, const 
   writer.end_array().member("max_num_seqs", engine.limits().max_num_seqs);
   writer.member("max_batched_tokens", engine.limits().max_batched_tokens).end_object();
   write_line();
+  if (file_ != nullptr && std::fflush(file_.get()) != 0) fail(errno);
+  if (!problem_.empty()) throw Error(ErrorCode::exhausted, problem_);
 }
 
 TraceWriter::~TraceWriter() = default;
 
+void TraceWriter::fail(int reason) {
+  problem_ = fmt::format("--trace {}: {}", path_, std::strerror(reason));
+  file_.reset();
+}
+
+void TraceWriter::finish() {
+  if (file_ != nullptr && std::fclose(file_.release()) != 0) fail(errno);
+  if (!problem_.empty()) throw Error(ErrorCode::exhausted, problem_ + "; the trace ends early");
+}
+
 void TraceWriter::write_line() {
   line_.push_back('\n');
   if (file_ != nullptr && std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size()) {
-    file_.reset();
+    fail(errno);
   }
   line_.clear();
 }

@@ -6,18 +6,23 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine.h"
 #include "engine/step_record.h"
 
 namespace paceline {
 
+class Engine;
+
 // The first line says what engine it is; `paceline trace` reads the file. Times are microseconds
-// since the writer was made. When the disk is full the trace ends there and the engine goes on.
+// since the writer was made. When the disk is full the trace ends there and the engine goes on;
+// finish() then says so.
 class TraceWriter : public StepObserver {
  public:
-  // Throws Error invalid naming the file when it can't be written.
+  // Writes the first line. Throws Error invalid or exhausted naming the file when it can't.
   TraceWriter(const std::string& path, std::string_view model, const Engine& engine);
   ~TraceWriter() override;
+
+  // Ends the file. Throws Error exhausted naming it when not everything could be written.
+  void finish();
 
   void on_submitted(const Sequence& sequence, int64_t step) override;
   void on_cancelled(RequestId id, int64_t step) override;
@@ -28,7 +33,10 @@ class TraceWriter : public StepObserver {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   void write_line();
+  void fail(int reason);  // an errno
 
+  std::string path_;
+  std::string problem_;  // empty: none so far
   std::unique_ptr<std::FILE, CloseFile> file_;
   EngineClock::time_point begin_ = EngineClock::now();
   std::string line_;  // reused

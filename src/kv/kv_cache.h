@@ -83,7 +83,8 @@ class KvCache {
   // kept ones.
   void truncate(SequenceBlocks& sequence, int64_t length);
 
-  // Another sequence with the same blocks; who writes first takes a copy of the last one.
+  // Another sequence with the same blocks; who writes first takes a copy of the last one. All
+  // reserved slots must have been written: either sequence would write into the other's.
   SequenceBlocks fork(const SequenceBlocks& sequence);
 
   // The longest prefix of `tokens`, at most `limit` tokens of it, whose keys and values the cache

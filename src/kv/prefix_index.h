@@ -7,14 +7,9 @@
 
 #include "base/siphash.h"
 #include "kv/block_pool.h"
+#include "kv/prefix_scope.h"
 
 namespace paceline {
-
-// Who may share: requests with the same adapter and the same salt.
-struct PrefixScope {
-  int64_t adapter = 0;
-  Hash128 salt;
-};
 
 using NodeId = int32_t;
 constexpr NodeId kNoNode = -1;

@@ -1,7 +1,5 @@
 #include "layers/rope.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -36,10 +34,14 @@ double yarn_dimension(double rotations, int64_t rotary_dim, const RopeConfig& co
 // YaRN (Peng et al., 2023): a ramp over the dimensions from keeping to dividing
 // (transformers' _compute_yarn_parameters).
 double scale_yarn(double inv_freq, int64_t index, int64_t rotary_dim, const RopeConfig& config) {
-  const double low =
-      std::max(std::floor(yarn_dimension(config.beta_fast, rotary_dim, config)), 0.0);
-  double high = std::min(std::ceil(yarn_dimension(config.beta_slow, rotary_dim, config)),
-                         static_cast<double>(rotary_dim - 1));
+  double low = yarn_dimension(config.beta_fast, rotary_dim, config);
+  double high = yarn_dimension(config.beta_slow, rotary_dim, config);
+  if (config.whole_dimensions) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(rotary_dim - 1));
   if (high == low) high += 0.001;
   const double divided = std::clamp((static_cast<double>(index) - low) / (high - low), 0.0, 1.0);
   return inv_freq / config.factor * divided + inv_freq * (1.0 - divided);
@@ -63,21 +65,14 @@ double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& conf
   return inv_freq;
 }
 
-void check_divisors(const RopeConfig& config, int64_t rotary_dim) {
-  const auto found = static_cast<int64_t>(config.frequency_divisors.size());
-  if (config.scaling != RopeScaling::by_frequency || found == rotary_dim / 2) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("rope scaling: {} factors, expected {}, one for each two of the {} "
-                          "rotated elements of a head",
-                          found, rotary_dim / 2, rotary_dim));
-}
-
 }  // namespace
 
 Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory)
     : inv_freq_(allocate_tensor(memory, DType::f32, {rotary_dim / 2})),
       attention_factor_(static_cast<float>(config.attention_factor)) {
-  check_divisors(config, rotary_dim);
+  PL_CHECK(config.scaling != RopeScaling::by_frequency ||
+               static_cast<int64_t>(config.frequency_divisors.size()) == rotary_dim / 2,
+           "rope: a divisor for each frequency");
   float* inv_freq = inv_freq_.view.elements<float>();
   for (int64_t i = 0; i < rotary_dim / 2; ++i) {
     inv_freq[i] = static_cast<float>(scaled_inv_freq(i, rotary_dim, config));

@@ -23,6 +23,7 @@ struct RopeConfig {
   double high_freq_factor = 4.0;       // by_wavelength
   double beta_fast = 32.0;             // yarn
   double beta_slow = 1.0;              // yarn
+  bool whole_dimensions = true;        // yarn: the ramp begins and ends at whole dimensions
   double attention_factor = 1.0;       // multiplies cos and sin
   // by_frequency: what each of the rotary_dim / 2 frequencies is divided by
   std::vector<float> frequency_divisors = {};
@@ -32,8 +33,7 @@ struct RopeConfig {
 
 class Rope {
  public:
-  // rotary_dim elements of each head are rotated (all of them, in most models); even. Throws Error
-  // invalid when there are divisors, but not as many as frequencies.
+  // rotary_dim elements of each head are rotated (all of them, in most models); even.
   Rope(const RopeConfig& config, int64_t rotary_dim, Memory& memory);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.

@@ -1,4 +1,5 @@
 #include "paceline/llm.h"
+#include "engine/engine.h"
 
 #include <fmt/format.h>
 
@@ -49,9 +50,10 @@ LLM::State& LLM::open_state() const {
 void LLM::close() {
   if (state_ == nullptr) return;
   state_->thread.reset();
-  state_->trace.reset();
+  const auto trace = std::move(state_->trace);
   state_->text.reset();
   state_->model.reset();
+  if (trace) trace->finish();
 }
 
 GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options) {
@@ -61,7 +63,7 @@ GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& opti
   auto channel = std::make_shared<Channel>();
   const auto id = state.model->engine->submit(std::move(request), channel);
   if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
-  // An aggregate, which make_unique can't make with clang 14.
+  // clang 14's make_unique can't construct an aggregate.
   return GenerationStream(std::unique_ptr<GenerationStream::State>(
       // NOLINTNEXTLINE(modernize-make-unique)
       new GenerationStream::State{.llm = &state,
@@ -118,6 +120,7 @@ ModelInfo LLM::model_info() const {
           .num_layers = config.num_layers(),
           .vocab_size = config.vocab_size,
           .max_model_len = model.engine->limits().max_model_len,
+          .full_context = config.max_position,
           .num_parameters = model.decoder->num_parameters(),
           .weight_bytes = model.weight_bytes,
           .kv_cache_bytes = model.kv_bytes,

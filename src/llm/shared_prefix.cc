@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/channel.h"
 
 namespace paceline {
 namespace {
@@ -36,7 +37,7 @@ void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& sc
   }
   const bool finds_it = id_.has_value() && begins_with(prompt, held_);
   if (!finds_it) {
-    const auto block = static_cast<size_t>(engine_.cache().block_size());
+    const auto block = static_cast<size_t>(engine_.block_size());
     const size_t most = std::min(prompt.size(), last_.size());
     const auto end = prompt.begin() + static_cast<std::ptrdiff_t>(most);
     const auto common =
@@ -55,11 +56,11 @@ void SharedPrefix::hold(std::vector<TokenId> prefix, const PrefixScope& scope) {
   request.prefix = {.scope = scope, .write = PrefixUse::Write::while_held, .hold = true};
   try {
     const auto id = engine_.submit(std::move(request), std::make_shared<Channel>());
-    if (!id) return;  // a full queue: the prompts are computed each by itself
+    if (!id) return;  // the queue is full: each prompt is computed alone
     let_go();
     id_ = id;
     held_ = std::move(prefix);
-  } catch (const Error&) {  // the prompt's own request says what is wrong with it
+  } catch (const Error&) {  // the prompt's own request reports the error
   }
 }
 

@@ -1,9 +1,10 @@
-// The facade's system prompt: what all conversations with it begin with, computed once and held.
+// LLM's system prompt: the common prefix of its conversations, computed once and held.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/channel.h"
 #include "engine/run_alone.h"
 #include "llm/llm_state.h"
 #include "text/chat_prompt.h"
@@ -29,7 +30,7 @@ std::vector<TokenId> encode(const TextModel& model, const ChatInput& input) {
   }
 }
 
-// The tokens before any question, as far as no question changes them.
+// The tokens before any question that no question can change.
 std::vector<TokenId> encode_beginning(const TextModel& model, std::string_view text,
                                       const std::string& kwargs_json) {
   std::vector<TokenId> ids = encode(model, conversation(text, "a", kwargs_json));
@@ -44,7 +45,7 @@ std::vector<TokenId> encode_beginning(const TextModel& model, std::string_view t
   return ids;
 }
 
-// Computes the prompt; its blocks stay held under the id.
+// Computes the prompt; the id holds its blocks.
 RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt) {
   GenerateRequest request{
       .prompt = std::move(prompt), .prompt_name = std::string(kName), .max_tokens = 0};
@@ -71,7 +72,7 @@ int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwa
   Engine& engine = *state.model->engine;
   std::vector<TokenId> ids;
   if (!text.empty()) ids = encode_beginning(*state.text, text, kwargs_json);
-  const auto block = static_cast<size_t>(engine.cache().block_size());
+  const auto block = static_cast<size_t>(engine.block_size());
   ids.resize(engine.limits().prefix_cache ? ids.size() / block * block : 0);
   const auto num_kept = static_cast<int64_t>(ids.size());
   const auto previous = state.system_prompt;

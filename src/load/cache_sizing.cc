@@ -84,13 +84,20 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, s
     }
   }
   int64_t blocks = low;
+  if (request.memory_bytes && !fits(blocks)) {
+    throw Error(
+        ErrorCode::exhausted,
+        fmt::format("--kv-cache-memory-bytes: {} bytes, expected at least {} (a block of "
+                    "{} tokens)",
+                    budget, bytes_for(config, request, groups_with(config, request, 1, context)),
+                    request.block_size));
+  }
   if (request.max_model_len && blocks < context_blocks) {
     if (request.memory_bytes) {
       throw Error(
           ErrorCode::exhausted,
           fmt::format(
-              "--max-model-len {}: needs {} bytes of cache, --kv-cache-memory allows "
-              "{}",
+              "--max-model-len {}: needs {} bytes of cache, --kv-cache-memory-bytes allows {}",
               context,
               bytes_for(config, request, groups_with(config, request, context_blocks, context)),
               budget));

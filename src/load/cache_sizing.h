@@ -16,7 +16,7 @@ struct CacheRequest {
   int64_t max_batched_tokens = 512;
   int64_t max_num_seqs = 256;
   std::optional<int64_t> max_model_len;
-  std::optional<size_t> memory_bytes;  // default: a quarter of free memory
+  std::optional<size_t> memory_bytes;  // default: what can be used, up to a quarter of free memory
   DType dtype = DType::bf16;
 };
 
@@ -32,8 +32,8 @@ constexpr int64_t kMinCacheBlocks = 512;
 // Full groups share the budget; windowed groups get what max_num_seqs sequences can hold of the
 // window and one chunk, and never more than the full ones. No group gets more blocks than
 // max_num_seqs sequences of the whole context could fill. Without max_model_len the context is the
-// model's, or what the budget holds. Throws Error exhausted when an explicit max_model_len does not
-// fit the explicit budget.
+// model's, or what the budget holds. Throws Error exhausted when an explicit budget holds no block,
+// or less than an explicit max_model_len.
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 

@@ -1,6 +1,9 @@
 #include "load/cached_decoder.h"
 
 #include "base/error.h"
+#include "kernels/backend.h"
+#include "models/decoder.h"
+#include "prepared/prepared_file.h"
 
 namespace paceline {
 namespace {

@@ -37,7 +37,7 @@ ChatTemplate wanted_template(const ModelFiles& files, const std::string& wanted)
                           wanted, builtin_template_names(), why));
 }
 
-// "<|im_start|>", "<start_of_turn>": what is written to be one token.
+// "<|im_start|>", "<start_of_turn>": texts that look like one token.
 std::vector<std::string> markers_of(std::string_view text) {
   constexpr size_t kMaxMarkerBytes = 64;
   std::vector<std::string> markers;
@@ -64,7 +64,7 @@ bool is_stop(TokenId id, const std::vector<TokenId>& stop_tokens) {
   return std::binary_search(stop_tokens.begin(), stop_tokens.end(), id);
 }
 
-// A note when what stands behind an assistant's turn holds no stop token before the next turn.
+// A note when no stop token stands between an assistant's turn and the next turn.
 std::optional<std::string> check_end_of_turn(const std::string& rendered, std::string_view answer,
                                              std::string_view next_question,
                                              const Tokenizer& tokenizer,
@@ -109,7 +109,8 @@ ChatSetup set_up_chat(const ModelFiles& files, const std::string& wanted,
     return setup;
   }
   setup.problem = fmt::format(
-      "{}: carries no chat template (chat_template.jinja), and its tokens tell no format; "
+      "{}: has no chat template (chat_template.jinja), and its tokens are those of no known "
+      "format; "
       "--chat-template names a file or one of {}",
       files.origin().string(), builtin_template_names());
   return setup;

@@ -1,4 +1,4 @@
-// How a model is talked to: its chat template, and what is odd about it.
+// A model's chat template, and notes about templates that don't fit the tokenizer.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace paceline {
 
 struct ChatSetup {
-  std::optional<ChatTemplate> chat_template;  // nothing: `problem` says why
+  std::optional<ChatTemplate> chat_template;  // nothing: `problem` is the reason
   std::string problem;
   std::vector<std::string> notes;  // sentences for people
 };
@@ -25,8 +25,8 @@ struct ChatSetup {
 ChatSetup set_up_chat(const ModelFiles& files, const std::string& wanted,
                       const Tokenizer& tokenizer);
 
-// Renders a conversation and looks at what comes out: markers that are no tokens, turns that end in
-// nothing that stops. `stop_tokens` is ascending.
+// Renders a conversation and reports markers that aren't single tokens, and assistant's turns that
+// end without a stop token. `stop_tokens` is ascending.
 std::vector<std::string> check_chat(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                                     const std::vector<TokenId>& stop_tokens);
 

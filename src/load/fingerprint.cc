@@ -4,6 +4,7 @@
 
 #include "base/mapped_file.h"
 #include "base/version.h"
+#include "kernels/backend.h"
 
 namespace paceline {
 namespace {
@@ -18,7 +19,7 @@ constexpr std::string_view kFiles[] = {
 
 std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
-// Nothing of a file that isn't there.
+// Nothing for a file that doesn't exist.
 std::string digest_of(const ModelFiles& files, std::string_view name) {
   constexpr size_t kMaxBytes = size_t{1} << 30;
   if (!files.contains(name)) return "-";

@@ -1,4 +1,4 @@
-// A fingerprint names all that decides the bits of a model's answers.
+// A fingerprint identifies everything that decides the bits of a model's answers.
 #pragma once
 
 #include <string>
@@ -9,11 +9,10 @@
 
 namespace paceline {
 
-// "fp_" and 16 hex digits, over: the weights' digest, what the model's files say (config,
-// generation defaults, tokenizer, chat template), the program's build, the instruction set, the
-// weights' and the cache's types, how weights were quantised while they were loaded, and windows
-// that were asked for. Of two servers with the same one, the same request gets the same bits;
-// threads, batches and cache sizes are not in it.
+// "fp_" and 16 hex digits of a hash of: the weights' digest, the model's files (config, generation
+// defaults, tokenizer, chat template), the program's build, the instruction set, the types of the
+// weights, the activations and the cache, --quantize and --max-kv-size. Two servers with the same
+// fingerprint give the same request the same bits. Threads, batches and cache sizes don't enter it.
 std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                               const LoadOptions& options, Hash128 weights);
 

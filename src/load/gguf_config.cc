@@ -51,7 +51,7 @@ int64_t vocabulary_size(const GgufFile& file) {
                                               table == nullptr ? "is missing" : "isn't a matrix"));
 }
 
-// A share of `head_dim` such that the reader, who truncates, gets `rotated` again.
+// A share of `head_dim`; the config's reader truncates the product, which must be `rotated`.
 double rotated_share(int64_t rotated, int64_t head_dim) {
   const auto whole = static_cast<double>(head_dim);
   double share = static_cast<double>(rotated) / whole;
@@ -73,8 +73,8 @@ void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& confi
   config.emplace_back("partial_rotary_factor", rotated_share(rotated, head_dim));
 }
 
-// query_pre_attn_scalar, of which the reciprocal square root scales the scores. A stored scale that
-// is that of a whole number becomes this number.
+// query_pre_attn_scalar: its reciprocal square root scales the scores. A stored scale that belongs
+// to a whole number becomes this number.
 double scores_divisor(const GgufFields& fields, int64_t layers, int64_t head_dim) {
   const bool widely = layers == fields.architecture().widely_scaled_layers;
   const auto otherwise = static_cast<double>(
@@ -106,6 +106,7 @@ void add_four_norm_fields(const GgufFields& fields, int64_t layers, int64_t head
                       whole ? Json(static_cast<int64_t>(divisor)) : Json(divisor));
   const auto cap = [&](std::string_view theirs, std::string ours, double otherwise) {
     const double value = fields.number(theirs).value_or(otherwise);
+    if (value < 0) fields.corrupt(theirs, fmt::format("{}, expected 0 (none) or more", value));
     config.emplace_back(std::move(ours), value > 0 ? Json(value) : Json());
   };
   cap("attn_logit_softcapping", "attn_logit_softcapping", architecture.attention_soft_cap);
@@ -123,7 +124,7 @@ void add_special_ids(const GgufMetadata& metadata, Json::Object& config) {
   }
 }
 
-// Of most of the file's elements.
+// The type of the largest tensor.
 std::string_view main_dtype(const GgufFile& file) {
   const auto bytes = [](const GgufTensorInfo& a, const GgufTensorInfo& b) {
     return a.bytes.size() < b.bytes.size();
@@ -181,7 +182,10 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
   Json::Object config = common_fields(file, fields);
   const int64_t layers = num_layers(fields);
   const int64_t head_dim = head_dim_of(fields);
-  Json scaling = gguf_rope_scaling(file, fields, fields.size("context_length"));
+  Json scaling =
+      gguf_rope_scaling(file, fields,
+                        {.rotated = fields.integer("rope.dimension_count").value_or(head_dim),
+                         .context = fields.size("context_length")});
   if (!scaling.is_null()) config.emplace_back("rope_scaling", std::move(scaling));
   add_gguf_windows(fields, layers, config);
   add_special_ids(file.metadata(), config);

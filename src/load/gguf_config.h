@@ -7,15 +7,15 @@
 
 namespace paceline {
 
-// What stored norm weights hold beside w of 1 + w; matters to architectures with four norms only.
+// What norm weights hold in architectures with four norms, which compute 1 + w.
 enum class NormWeights {
-  as_in_file,  // 1 + w, and the config says so in a field of our own
+  as_in_file,  // 1 + w; the config has kNormWeightOffsetField
   as_in_hugging_face,
 };
 
 // Sizes, ropes, windows, caps and special ids in the spelling of transformers 4. Throws Error
-// "FILE: KEY: ..." corrupt for what is missing or contradicts itself, unsupported naming what isn't
-// implemented. The sizes are bounded by who reads the config.
+// "FILE: KEY: ...": corrupt for a missing or contradictory key, unsupported for one that isn't
+// implemented. The config's reader bounds the sizes.
 Json gguf_config(const GgufFile& file, NormWeights norms = NormWeights::as_in_file);
 
 // Ids that end a text, and the sampling that the file recommends.

@@ -46,7 +46,7 @@ std::vector<Step> plan_steps(const Checkpoint& weights, const GgufArchitecture& 
   return steps;
 }
 
-// `tensor` in another type, and less 1 where it is asked for. Sums 1 + w were rounded to float32
+// `tensor` in another type, and less 1 where step.minus_one. Sums 1 + w were rounded to float32
 // when they were stored; the difference is exact, and adding 1 again gives the stored bits.
 OwnedTensor converted(const Tensor& tensor, const Step& step, Memory& memory) {
   OwnedTensor numbers = allocate_tensor(memory, DType::f32, tensor.shape());
@@ -94,7 +94,7 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   return sizes;
 }
 
-// As the norms are written, and with the type that was asked for.
+// With norms as they are written, and with the chosen type.
 std::string config_text(const GgufFile& file, std::optional<DType> dtype) {
   Json::Object config = gguf_config(file, NormWeights::as_in_hugging_face).as_object("config.json");
   for (auto& [key, value] : config) {

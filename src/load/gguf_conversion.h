@@ -12,10 +12,10 @@ namespace paceline {
 
 struct GgufConversion {
   std::filesystem::path to;  // must not exist
-  // Of all tensors. Nothing: plain ones keep theirs, and what is quantised becomes float32, which
-  // holds its values exactly.
+  // Type of all written tensors. Nothing: plain ones keep theirs, and quantised ones become
+  // float32, which holds their values exactly.
   std::optional<DType> dtype;
-  // Told how many of all written bytes are there; may throw to end the work.
+  // Called with the bytes written so far and in all; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};
 };
 

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// rope_freqs.weight: what each frequency is divided by, where ropes are stretched.
+// rope_freqs.weight: the divisor of each frequency of a stretched rope.
 std::optional<Json> divisors_of(const GgufFile& file) {
   const GgufTensorInfo* table = file.find_tensor("rope_freqs.weight");
   if (table == nullptr) return std::nullopt;
@@ -34,18 +34,34 @@ std::optional<Json> divisors_of(const GgufFile& file) {
   return Json(std::move(divisors));
 }
 
-// With every list of factors the same; transformers' name for divisors by frequency.
-Json divided_scaling(const Json& divisors, int64_t context) {
+// Frequencies divided each by its own number, and angles multiplied: transformers' longrope with
+// the same factors for short and long texts.
+Json divided_scaling(const Json& divisors, double attention_factor) {
   return Json(Json::Object{{"rope_type", Json(std::string("longrope"))},
-                           {"factor", Json(1.0)},
-                           {"original_max_position_embeddings", Json(context)},
-                           {"attention_factor", Json(1.0)},
+                           {"attention_factor", Json(attention_factor)},
                            {"short_factor", divisors},
                            {"long_factor", divisors}});
 }
 
-Json yarn_scaling(const GgufFields& fields, double factor, int64_t context) {
-  const int64_t original = fields.integer("rope.scaling.original_context_length").value_or(context);
+Json linear_scaling(const GgufRopeShape& shape, double factor, double attention_factor) {
+  if (attention_factor != 1.0) {
+    constexpr int64_t kMaxPairs = 2048;  // the config's reader refuses larger heads
+    const auto count = static_cast<size_t>(std::clamp<int64_t>(shape.rotated / 2, 0, kMaxPairs));
+    return divided_scaling(Json(Json::Array(count, Json(factor))), attention_factor);
+  }
+  if (factor == 1.0) return Json();
+  return Json(Json::Object{{"rope_type", Json(std::string("linear"))}, {"factor", Json(factor)}});
+}
+
+double magnitude(double factor, double multiplier) {
+  return factor <= 1.0 ? 1.0 : 1.0 + 0.1 * multiplier * std::log(factor);
+}
+
+// `attention_factor` multiplies YaRN's own, which a log multiplier divides (llama.cpp).
+Json yarn_scaling(const GgufFields& fields, const GgufRopeShape& shape, double factor,
+                  double attention_factor) {
+  const int64_t original =
+      fields.integer("rope.scaling.original_context_length").value_or(shape.context);
   Json::Object yarn = {{"rope_type", Json(std::string("yarn"))},
                        {"factor", Json(factor)},
                        {"original_max_position_embeddings", Json(original)}};
@@ -53,12 +69,50 @@ Json yarn_scaling(const GgufFields& fields, double factor, int64_t context) {
                                      {"rope.scaling.yarn_beta_slow", "beta_slow"}}) {
     if (const auto beta = fields.number(theirs)) yarn.emplace_back(ours, *beta);
   }
-  // Beside YaRN's own 0.1 ln(factor) + 1.
-  const double scale = fields.number("rope.scaling.attn_factor").value_or(1.0);
-  if (scale != 1.0 && factor > 1.0) {
-    yarn.emplace_back("attention_factor", scale * (0.1 * std::log(factor) + 1.0));
+  const double multiplier = fields.number("rope.scaling.yarn_log_multiplier").value_or(0.0);
+  const double divisor = multiplier == 0.0 ? 1.0 : magnitude(factor, multiplier);
+  if (attention_factor != 1.0 || divisor != 1.0) {
+    yarn.emplace_back("attention_factor", attention_factor * magnitude(factor, 1.0) / divisor);
   }
   return Json(std::move(yarn));
+}
+
+// By which positions are divided; 0 counts as absent, as in llama.cpp.
+double factor_of(const GgufFields& fields) {
+  constexpr std::string_view kKey = "rope.scaling.factor";
+  constexpr std::string_view kOldKey = "rope.scale_linear";
+  const std::string_view key = fields.number(kKey) ? kKey : kOldKey;
+  const double factor = fields.number(key).value_or(0.0);
+  if (factor < 0) fields.corrupt(key, fmt::format("{}, expected more than 0", factor));
+  return factor == 0.0 ? 1.0 : factor;
+}
+
+// How far frequencies are kept rather than divided: 1 is YaRN, 0 linear scaling. Negative: the
+// type's own.
+bool is_yarn(const GgufFields& fields, std::string_view type) {
+  constexpr std::string_view kKey = "rope.scaling.yarn_ext_factor";
+  const double usual = type == "yarn" ? 1.0 : 0.0;
+  double kept = fields.number(kKey).value_or(usual);
+  if (kept < 0) kept = usual;
+  if (kept != 0.0 && kept != usual) {
+    fields.unsupported(
+        kKey, fmt::format("factors other than 0 and 1 (found {}, scaling type {})", kept, type));
+  }
+  return kept == 1.0;
+}
+
+// The factor of all angles that the file adds to that of its scaling.
+double attention_factor_of(const GgufFields& fields, bool yarn) {
+  constexpr std::string_view kYarnKey = "rope.scaling.yarn_attn_factor";
+  const double factor = fields.number("rope.scaling.attn_factor").value_or(1.0);
+  const double of_yarn = fields.number(kYarnKey).value_or(1.0);
+  if (yarn && of_yarn != 1.0) {
+    fields.unsupported(kYarnKey, fmt::format("factors other than 1 (found {})", of_yarn));
+  }
+  if (factor != 1.0 && fields.architecture().two_ropes) {
+    fields.unsupported("rope.scaling.attn_factor", "factors beside two ropes");
+  }
+  return factor * of_yarn;
 }
 
 // Which layers have a window: a list in the file, or all but every pattern-th.
@@ -81,24 +135,23 @@ std::vector<bool> windowed_layers_of(const GgufFields& fields, int64_t layers) {
 
 }  // namespace
 
-Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, int64_t context) {
-  const bool old_spelling = fields.metadata().contains(fields.key("rope.scale_linear"));
-  const std::string_view type =
-      fields.string("rope.scaling.type").value_or(old_spelling ? "linear" : "none");
-  const auto divisors = divisors_of(file);
-  const std::string_view factor_key = old_spelling ? "rope.scale_linear" : "rope.scaling.factor";
-  const double factor = fields.number(factor_key).value_or(1.0);
-  if (!(factor > 0)) fields.corrupt(factor_key, fmt::format("{}, expected more than 0", factor));
-  if (divisors && (type == "none" || factor == 1.0)) return divided_scaling(*divisors, context);
-  if (divisors) fields.unsupported("rope.scaling.type", "scalings beside rope_freqs.weight");
-  if (type == "none" || factor == 1.0) return Json();
-  if (type == "yarn") return yarn_scaling(fields, factor, context);
-  if (type == "linear") {
-    return Json(Json::Object{{"rope_type", Json(std::string("linear"))}, {"factor", Json(factor)}});
+Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape) {
+  const std::string_view type = fields.string("rope.scaling.type").value_or("linear");
+  if (type != "none" && type != "linear" && type != "yarn") {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: {}: \"{}\" isn't supported; none, linear and yarn are",
+                    fields.metadata().file(), fields.key("rope.scaling.type"), type.substr(0, 64)));
   }
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: {}: \"{}\" isn't supported; none, linear and yarn are",
-                          fields.metadata().file(), fields.key("rope.scaling.type"), type));
+  const double factor = type == "none" ? 1.0 : factor_of(fields);
+  const bool yarn = is_yarn(fields, type);
+  const double attention_factor = attention_factor_of(fields, yarn);
+  if (const auto divisors = divisors_of(file)) {
+    if (factor == 1.0) return divided_scaling(*divisors, attention_factor);
+    fields.unsupported("rope.scaling.factor", "scalings beside rope_freqs.weight");
+  }
+  if (yarn && factor != 1.0) return yarn_scaling(fields, shape, factor, attention_factor);
+  return linear_scaling(shape, factor, attention_factor);
 }
 
 void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& config) {
@@ -106,7 +159,7 @@ void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& co
   const int64_t window =
       fields.integer("attention.sliding_window").value_or(architecture.default_window);
   if (architecture.window_pattern == 0) {
-    if (window > 0) config.emplace_back("sliding_window", window);
+    config.emplace_back("sliding_window", window > 0 ? Json(window) : Json());  // null: none
     return;
   }
   Json::Array types;

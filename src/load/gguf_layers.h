@@ -1,4 +1,4 @@
-// The windows and the rope scaling that a GGUF file says, as fields of a config.json.
+// The windows and the rope scaling of a GGUF file, as fields of a config.json.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,18 @@
 
 namespace paceline {
 
-// `rope_scaling`; null: none. A table of divisors by frequency (rope_freqs.weight) becomes a
-// longrope with the same factors for short and long texts. Throws Error unsupported naming another
-// kind of scaling.
-Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, int64_t context);
+struct GgufRopeShape {
+  int64_t rotated = 0;  // elements of a head
+  int64_t context = 0;  // positions the model was made for
+};
 
-// Adds `sliding_window`, and `layer_types` to architectures whose layers differ. `layers` is
-// bounded by the caller.
+// `rope_scaling`; null: none. A table of divisors by frequency (rope_freqs.weight), and linear
+// scaling that multiplies its angles, become a longrope with the same factors for short and long
+// texts. Throws Error unsupported naming another kind of scaling.
+Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape);
+
+// Adds `sliding_window` (null: none), and `layer_types` to architectures whose layers differ.
+// `layers` is bounded by the caller.
 void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& config);
 
 }  // namespace paceline

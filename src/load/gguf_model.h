@@ -11,8 +11,8 @@
 namespace paceline {
 
 // config.json, generation_config.json and, where the file has a tokenizer, tokenizer.json and
-// tokenizer_config.json with the chat templates. They are made when they are read, and throw then
-// what gguf_config.h and gguf_tokenizer.h say.
+// tokenizer_config.json with the chat templates. They are made when they are read, and reading them
+// throws the errors of gguf_config.h and gguf_tokenizer.h.
 ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file);
 
 // Throws Error as find_gguf_architecture() and make_gguf_checkpoint() do. `memory` must outlive it.

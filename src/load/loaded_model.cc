@@ -9,13 +9,21 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "base/system_memory.h"
+#include "base/thread_pool.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "kernels/backend.h"
+#include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/cached_decoder.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
 #include "load/weight_stack.h"
+#include "models/decoder.h"
 #include "models/family.h"
+#include "prepared/prepared_file.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
@@ -38,7 +46,7 @@ std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const Model
   return make_dummy_checkpoint(dtype, options.seed, memory);
 }
 
-// What most numbers of the files are, or what the config says for dummy weights.
+// The type of the largest tensor, or the config's for dummy weights.
 DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
   const CheckpointEntry* largest = nullptr;
   const auto elements = [](const CheckpointEntry& entry) {
@@ -101,14 +109,14 @@ void check_options(const LoadOptions& options) {
   }
 }
 
-// A rotating window for every layer; the context is then unbounded unless it was given.
+// A rotating window for every layer; the context is then unbounded without --max-model-len.
 void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   for (LayerConfig& layer : config.layers) {
     layer.window = layer.window == 0 ? max_kv_size : std::min(layer.window, max_kv_size);
   }
 }
 
-// Ids that the tokenizer doesn't know have no text. The tokenizer must outlive it.
+// Ids that aren't in the tokenizer have no text. The tokenizer must outlive it.
 TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer) {
   return [&tokenizer](TokenId id) -> TokenText {
     if (!tokenizer) return {};
@@ -121,7 +129,24 @@ std::optional<Tokenizer> load_tokenizer_if_present(const ModelFiles& files) {
   return Tokenizer::load(files);
 }
 
-// The tokenizer knows more ends of a turn than generation_config.json says.
+// Special tokens may lie beyond the embedding (a text model has no row for an image's token),
+// others only in the tokenizer of another model.
+void check_tokenizer(const std::optional<Tokenizer>& tokenizer, const ModelFiles& files,
+                     int64_t vocab_size) {
+  if (!tokenizer) return;
+  for (int64_t id = tokenizer->vocab_size() - 1; id >= vocab_size; --id) {
+    const auto token = static_cast<TokenId>(id);
+    const std::string_view text = tokenizer->token_text(token);
+    if (text.empty() || tokenizer->is_special(token)) continue;
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: token {} is {}, but the model has {} tokens: the tokenizer "
+                            "belongs to another model",
+                            files.where("tokenizer.json"), id, json_quote(text), vocab_size));
+  }
+}
+
+// tokenizer_config.json and the vocabulary may have ends of a turn that generation_config.json
+// leaves out.
 void add_stop_tokens(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size,
                      std::vector<TokenId>& eos_tokens) {
   if (!tokenizer) return;
@@ -155,7 +180,7 @@ void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string
   }
 }
 
-// What a file holds quantised isn't quantised again.
+// Quantised weights aren't quantised again.
 void check_quantization(const ModelSource& source, const LoadOptions& options) {
   const bool reads_files = options.load_format == LoadFormat::files;
   if (source.gguf() == nullptr || !reads_files) return;
@@ -185,7 +210,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                           {.config = config_json,
                            .where = where,
                            .digested = options.fingerprint || keeps_weights(options),
-                           .made_up = options.load_format == LoadFormat::dummy,
+                           .is_dummy = options.load_format == LoadFormat::dummy,
                            .quantization = choose_quantization(options.quantize)},
                           model.memory, *model.threads);
   WeightReader weights(stack.top());
@@ -234,8 +259,8 @@ size_t mapped_bytes(const LoadedModel& model) {
   return model.prepared ? model.prepared->size_bytes() : 0;
 }
 
-// The system counts the pages of mapped weights as memory that it can still give; the cache should
-// be as large as if they had been read.
+// The system counts pages of mapped weights as free memory. They are subtracted, so that the cache
+// is as large as with weights that were read.
 size_t memory_for_cache(const LoadedModel& model) {
   const size_t free = static_cast<size_t>(system_memory().free);
   return free - std::min(free, mapped_bytes(model));
@@ -279,6 +304,9 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
 
 }  // namespace
 
+LoadedModel::LoadedModel() = default;
+LoadedModel::~LoadedModel() = default;
+
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   check_options(options);
   auto model = std::make_unique<LoadedModel>();
@@ -294,8 +322,8 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
   auto tokenizer =
       std::async(std::launch::async, [&files] { return load_tokenizer_if_present(files); });
-  // Beside weights that are only mapped the tokenizer takes longest. Else what is wrong with it is
-  // said before the weights are read.
+  // With a weights cache the tokenizer takes longest, so it is read beside the weights. Without one
+  // it is read first: an error in it is then reported before the weights are read.
   if (options.weights_cache.empty()) model->tokenizer = tokenizer.get();
   model->has_chat_template = carries_chat_template(files);
   const auto weights = load_decoder(*model, source, options);
@@ -303,6 +331,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->weight_bytes = model->memory.stats().active_bytes + mapped_bytes(*model);
   model->memory.clear_cache();
   const int64_t vocab_size = model->decoder->config().vocab_size;
+  check_tokenizer(model->tokenizer, files, vocab_size);
   model->generation = read_generation_config(files, vocab_size);
   add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
   set_up_chats(*model, files, options.chat_template);
@@ -310,7 +339,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   if (options.fingerprint) {
     model->fingerprint = model_fingerprint(*model, files, options, *weights);
   }
-  // The documents that a tokenizer was read from are tens of MB, and what was between them stays.
+  // A tokenizer's documents are tens of MB; malloc keeps the freed pages otherwise.
   ::malloc_trim(0);
   if (options.lock_memory) lock_memory(*model);
   return model;
@@ -319,6 +348,13 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
 size_t lock_memory(LoadedModel& model) {
   const size_t mapped_bytes = model.prepared ? model.prepared->lock() : 0;
   return mapped_bytes + model.memory.lock_all();
+}
+
+double kv_bytes_per_token(const LoadedModel& model) {
+  const KvCache& cache = *model.cache;
+  int64_t blocks = 0;
+  for (int g = 0; g < cache.num_groups(); ++g) blocks += cache.pool(g).num_blocks();
+  return static_cast<double>(model.kv_bytes) / static_cast<double>(blocks * cache.block_size());
 }
 
 TextModel text_model(const LoadedModel& model) {
@@ -343,10 +379,10 @@ DecoderConfig read_model_config(const ModelSource& source, LoadFormat format) {
   Memory memory;
   const std::string where = source.files().where(kConfig);
   ThreadPool threads(1);
-  const bool made_up = format == LoadFormat::dummy;
+  const bool is_dummy = format == LoadFormat::dummy;
   const WeightStack stack(
-      made_up ? make_dummy_checkpoint(DType::f32, 0, memory) : source.open_weights(memory),
-      {.config = config_json, .where = where, .made_up = made_up}, memory, threads);
+      is_dummy ? make_dummy_checkpoint(DType::f32, 0, memory) : source.open_weights(memory),
+      {.config = config_json, .where = where, .is_dummy = is_dummy}, memory, threads);
   return read_decoder_config(config_json, WeightReader(stack.top()), where);
 }
 

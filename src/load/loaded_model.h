@@ -1,4 +1,4 @@
-// LoadedModel is everything between a model's files and an engine that runs it, wired together.
+// LoadedModel holds a model's parts, from its files to the engine that runs it.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,38 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "engine/engine.h"
-#include "engine/model_runner.h"
-#include "kernels/backend.h"
 #include "load/chat_setup.h"
 #include "load/model_source.h"
-#include "models/decoder.h"
 #include "paceline/options.h"
 #include "paceline/results.h"
 #include "paceline/tokenizer.h"
-#include "prepared/prepared_file.h"
+#include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "text/text_model.h"
 #include "weights/checkpoint.h"
 
 namespace paceline {
 
-// Members stand in the order in which they depend on those before them.
+class Backend;
+class Decoder;
+struct DecoderConfig;
+class Engine;
+enum class Isa : uint8_t;
+class KvCache;
+class ModelRunner;
+class PreparedFile;
+class ThreadPool;
+
+// Each member depends only on earlier ones.
 struct LoadedModel {
+  LoadedModel();
+  ~LoadedModel();
+
   std::filesystem::path path;  // the directory, or the GGUF file
   Memory memory;
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<Backend> backend;
-  Isa isa = Isa::baseline;
+  Isa isa{};                           // the baseline
   std::optional<Tokenizer> tokenizer;  // nothing when the model has none
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
@@ -39,14 +48,14 @@ struct LoadedModel {
   WeightsCacheUse weights_cache;
   std::unique_ptr<Decoder> decoder;
   DType weight_dtype = DType::f32;  // of plain weights
-  bool is_quantised = false;        // other weights are, and stay so
+  bool is_quantised = false;        // some weights are quantised
   DType kv_dtype = DType::f32;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<Engine> engine;
-  std::string fingerprint;             // of answers, when it was asked for; see fingerprint.h
+  std::string fingerprint;             // with LoadOptions::fingerprint; see fingerprint.h
   SipKey salt_key = random_sip_key();  // of cache salts
 };
 
@@ -57,10 +66,13 @@ size_t lock_memory(LoadedModel& model);
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
 
+// Bytes of keys and values for each token that the cache has room for.
+double kv_bytes_per_token(const LoadedModel& model);
+
 // Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
 TextModel text_model(const LoadedModel& model);
 
-// The decoder's config as the files say, without loading weights.
+// The decoder's config from the files, without loading weights.
 DecoderConfig read_model_config(const ModelSource& source, LoadFormat format);
 
 // The tensors of its files as a model reads them: packed matrices under their plain shapes.

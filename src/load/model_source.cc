@@ -1,7 +1,9 @@
 #include "load/model_source.h"
 
+#include "base/json.h"
 #include "load/gguf_model.h"
 #include "load/model_path.h"
+#include "weights/mlx_quantization.h"
 
 namespace paceline {
 namespace {
@@ -20,7 +22,13 @@ ModelSource::ModelSource(const fs::path& path)
     : gguf_(open_if_file(path)), files_(gguf_ ? gguf_model_files(gguf_) : ModelFiles(path)) {}
 
 std::unique_ptr<Checkpoint> ModelSource::open_weights(Memory& memory) const {
-  return gguf_ ? open_gguf_weights(gguf_, memory) : open_checkpoint(path());
+  constexpr std::string_view kConfig = "config.json";
+  if (gguf_) return open_gguf_weights(gguf_, memory);
+  if (files_.contains(kConfig)) {
+    const std::string where = files_.where(kConfig);
+    check_quantization_method(parse_json(files_.read(kConfig, kMaxConfigBytes), where), where);
+  }
+  return open_checkpoint(path());
 }
 
 ModelSource open_model_source(const std::string& model) { return ModelSource(find_model(model)); }

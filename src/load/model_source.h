@@ -14,15 +14,16 @@ namespace paceline {
 
 class ModelSource {
  public:
-  // `path` is a directory with config.json, or a GGUF file, of which the head is read. Throws Error
-  // as GgufFile does.
+  // `path` is a directory with config.json, or a GGUF file, whose header is read. Throws Error as
+  // GgufFile does.
   explicit ModelSource(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return files_.origin(); }
   const ModelFiles& files() const { return files_; }
   // Null for a directory.
   const GgufFile* gguf() const { return gguf_.get(); }
-  // `memory` must outlive the checkpoint.
+  // `memory` must outlive the checkpoint. Throws Error unsupported for a method of quantisation
+  // that isn't read, and what open_checkpoint() and open_gguf_weights() throw.
   std::unique_ptr<Checkpoint> open_weights(Memory& memory) const;
 
  private:

@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
+#include "base/model_files.h"
 #include "base/new_directory.h"
 #include "base/new_file.h"
-#include "load/copied_files.h"
 #include "load/quantize_plan.h"
 #include "weights/affine_quantizer.h"
 #include "weights/checkpoint.h"
@@ -20,6 +22,32 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool is_copied(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name == "config.json" || name.ends_with(".index.json")) return false;
+  if (name.starts_with("LICENSE") || name.starts_with("NOTICE")) return true;
+  constexpr std::string_view kExtensions[] = {".json", ".jinja", ".model", ".txt"};
+  return std::ranges::find(kExtensions, path.extension().string()) != std::end(kExtensions);
+}
+
+// Copies the files beside the weights: the tokenizer's, chat templates, generation defaults,
+// licences. Leaves out weights, their index, config.json and programs. Throws the errors of NewFile
+// and MappedFile.
+void copy_model_files(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::directory_iterator at(from, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (!is_copied(at->path()) || !at->is_regular_file()) continue;
+    NewFile copy(to / at->path().filename());
+    copy.append(MappedFile(at->path()).bytes());
+    copy.commit();
+  }
+  if (error) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("{}: can't be listed: {}", from.string(), error.message()));
+  }
+}
 
 // Writes the shards of a plan, tensor by tensor.
 class ShardWriter {

@@ -17,7 +17,7 @@ struct QuantizeOptions {
   AffineFormat format;
   std::string recipe;  // of MlxRecipe; empty: every matrix in `format`
   uint64_t max_shard_bytes = uint64_t{5'000'000'000};
-  // Told how many of all stored bytes were read; may throw to end the work.
+  // Called with the bytes read so far and in all; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};
 };
 

@@ -1,4 +1,4 @@
-// QuantizePlan says of each tensor of a model how it is quantised and in which file it will stand.
+// QuantizePlan lists each tensor of a model with its format and the file it is written to.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct QuantizePlan {
   QuantizedSizes sizes;
 };
 
-// Throws what quantize_model() says of the model and the recipe.
+// Throws the errors of quantize_model() about the model and the recipe.
 QuantizePlan make_quantize_plan(const Checkpoint& source, const QuantizeOptions& options);
 
 // "model.safetensors", or "model-00002-of-00003.safetensors".

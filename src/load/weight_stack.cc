@@ -18,12 +18,12 @@ WeightStack::WeightStack(std::unique_ptr<Checkpoint> stored, const Options& opti
     top_ = digested_.get();
   }
   const auto packed =
-      options.made_up ? std::nullopt : MlxQuantization::find(options.config, options.where);
+      options.is_dummy ? std::nullopt : MlxQuantization::find(options.config, options.where);
   const bool quantizes = options.quantization != LoadQuantization::none;
   if (packed && quantizes) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("--quantize: {} says that the weights are quantised already", options.where));
+    throw Error(ErrorCode::invalid,
+                fmt::format("--quantize: the weights are quantised already, according to {}",
+                            options.where));
   }
   if (packed) {
     unpacked_ = std::make_unique<MlxCheckpoint>(*top_, *packed, memory, threads);

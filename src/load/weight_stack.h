@@ -14,25 +14,25 @@
 
 namespace paceline {
 
-// Stored tensors; their digest, when it is wanted; matrices that MLX packed, unpacked; plain ones
-// quantised, when that is wanted.
+// Layers over the stored tensors: a digest of the bytes read (optional), unpacking of matrices that
+// MLX packed, quantising of plain ones (optional).
 class WeightStack {
  public:
   struct Options {
-    const Json& config;      // config.json, whose `quantization` may say how files are packed
+    const Json& config;      // config.json; its `quantization` describes packed files
     std::string_view where;  // its name in errors
     bool digested = false;   // keep a digest of what is read
-    bool made_up = false;    // dummy weights: nothing is packed
+    bool is_dummy = false;   // dummy weights: nothing is packed
     LoadQuantization quantization = LoadQuantization::none;
   };
 
-  // `memory` and `threads` must outlive it. Errors are MlxQuantization's and MlxCheckpoint's;
-  // invalid when what is packed should be quantised.
+  // `memory` and `threads` must outlive it. Errors are MlxQuantization's and MlxCheckpoint's, and
+  // invalid when packed weights are to be quantised.
   WeightStack(std::unique_ptr<Checkpoint> stored, const Options& options, Memory& memory,
               ThreadPool& threads);
 
   Checkpoint& top() const { return *top_; }
-  // Of the stored bytes of what was read so far; nothing unless it was wanted.
+  // Of the stored bytes of the tensors read so far; nothing unless Options::digested.
   std::optional<Hash128> digest() const;
 
  private:

@@ -12,16 +12,16 @@
 
 namespace paceline {
 
-// One file for each key in a directory of the user's. Nothing that goes wrong with it is an error
-// of the load: it is noted in use(), and the weights come from the model's files.
+// One file for each key in a directory of the user's. A failure of the cache is no error of the
+// load: it is noted in use(), and the weights come from the model's files.
 class WeightsCache {
  public:
   // `threads` and the files must outlive it.
   WeightsCache(std::filesystem::path directory, const WeightsOrigin& origin, ThreadPool& threads);
 
-  // The weights as they were kept, all verified, or null when there are none that can be used.
+  // The cached weights, all verified; null when there are no usable ones.
   std::unique_ptr<PreparedFile> find();
-  // What find() found can't be used after all: load from the model's files.
+  // The weights that find() returned don't fit the model: load from its files.
   void refuse(const std::string& reason);
   // Keeps weights that were made; nothing when the model's files have changed since they were
   // opened.

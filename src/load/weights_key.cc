@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// The headers of most files, or their beginning: the stamp speaks for the rest.
+// Most headers, or their beginning; the file's stamp covers the rest.
 constexpr size_t kDigestedBytes = 1 << 20;
 
 std::string digest_of(std::span<const std::byte> bytes) {
@@ -29,8 +29,8 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-// Without the inode, which some file systems number anew at every mount: whatever takes a file's
-// name has times of its own.
+// Without the inode, because some file systems number it anew at every mount. A file that replaces
+// another has other times.
 std::string line_of(const MappedFile& file) {
   const FileStamp& stamp = file.stamp();
   const auto beginning = file.bytes().first(std::min(kDigestedBytes, file.bytes().size()));

@@ -1,4 +1,4 @@
-// A weights key names all that decides the bytes of a model's weights as kernels read them.
+// A weights key identifies everything that decides the bytes of a model's packed weights.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ struct WeightsOrigin {
 };
 
 // Lines of ASCII: the program's build, the layout of panels, the settings, a digest of the config,
-// and of each file its name, size, times and a digest of where its header stands. Not in it
-// is what changes no panel: the instruction set, threads, what inputs are rounded to, windows.
+// and for each file its name, size, times and a digest of its beginning, where the header is. The
+// instruction set, threads, the type of activations and windows change no panel and don't enter.
 std::string weights_key(const WeightsOrigin& origin);
 
 // 32 hex digits of a digest of the key, and ".weights".

@@ -42,8 +42,8 @@ class DecoderBlock {
 
 // What a forward leaves behind.
 struct ForwardResult {
-  // [rows or more, hidden]: first the normed states of the batch's output rows; the other rows of
-  // the batch are written over.
+  // [rows or more, hidden]: the normed states of the batch's output rows come first; the following
+  // rows are scratch.
   Tensor out;
   std::span<uint8_t>
       finite;  // [rows]: 0 for a row whose state holds a NaN or an infinity, or empty

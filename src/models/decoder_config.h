@@ -1,4 +1,4 @@
-// DecoderConfig says what a decoder computes; fields are named by that, never by a model family.
+// DecoderConfig is what a decoder computes. Fields are named by the computation, never by a family.
 #pragma once
 
 #include <cstdint>

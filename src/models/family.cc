@@ -10,6 +10,8 @@
 namespace paceline {
 namespace {
 
+constexpr std::string_view kTiedHead = "tie_word_embeddings";
+
 constexpr std::array<Family, 7> kFamilies = {{
     {"llama", read_llama},
     {"mistral", read_mistral},
@@ -20,14 +22,22 @@ constexpr std::array<Family, 7> kFamilies = {{
     {"gemma3_text", read_gemma3},
 }};
 
-// The text model's own object inside a multi-modal config.json. Fields that only the outer object
-// has (tie_word_embeddings, dtype, vocab_size in some files) are kept.
+// The text model's own object inside a multi-modal config.json, and those of the outer fields that
+// it doesn't have (dtype, vocab_size in some files). The head belongs to the outer model, so an
+// outer tie_word_embeddings goes before the inner one, as in transformers 5.
 Json text_config_of(const Json& json, std::string_view where) {
   const Json* nested = json.find_value("text_config");
   if (nested == nullptr) return json;
-  Json::Object merged = nested->as_object(fmt::format("{}: text_config", where));
+  const bool outer_tie = json.find_value(kTiedHead) != nullptr;
+  Json::Object merged;
+  for (const auto& [key, value] : nested->as_object(fmt::format("{}: text_config", where))) {
+    if (key != kTiedHead || !outer_tie) merged.emplace_back(key, value);
+  }
   for (const auto& [key, value] : json.as_object(where)) {
-    if (key != "text_config" && nested->find(key) == nullptr) merged.emplace_back(key, value);
+    const bool wins = key == kTiedHead && outer_tie;
+    if (key != "text_config" && (wins || nested->find(key) == nullptr)) {
+      merged.emplace_back(key, value);
+    }
   }
   return Json(std::move(merged));
 }
@@ -45,8 +55,8 @@ const Family& find_family(const std::string& name, const HfConfig& config) {
     known += known.empty() ? "" : ", ";
     known += family.model_type;
   }
-  throw Error(ErrorCode::unsupported, fmt::format("{}: \"{}\" isn't supported; {} are",
-                                                  config.path("model_type"), name, known));
+  config.unsupported("model_type",
+                     fmt::format("\"{}\" isn't supported; {} are", name.substr(0, 64), known));
 }
 
 DType read_weight_dtype(const HfConfig& config) {
@@ -54,16 +64,15 @@ DType read_weight_dtype(const HfConfig& config) {
   const std::string name = config.string(key, "float32");
   const auto dtype = parse_dtype(name);
   if (!dtype || *dtype == DType::i32) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: \"{}\" isn't supported; float32, float16 and bfloat16 are",
-                            config.path(key), name));
+    config.unsupported(key, fmt::format("\"{}\" isn't supported; float32, float16 and bfloat16 are",
+                                        name.substr(0, 64)));
   }
   return *dtype;
 }
 
 int64_t read_head_dim(const HfConfig& config, const WeightReader& weights, int64_t num_heads,
                       int64_t fallback) {
-  if (config.has("head_dim")) return config.integer("head_dim", {}, {2, 4096});
+  if (config.has("head_dim")) return config.integer("head_dim");
   if (const auto shape = weights.shape_of("layers.0.self_attn.q_proj.weight")) {
     if (shape->rank() == 2 && (*shape)[0] > 0 && (*shape)[0] % num_heads == 0) {
       return (*shape)[0] / num_heads;
@@ -74,15 +83,40 @@ int64_t read_head_dim(const HfConfig& config, const WeightReader& weights, int64
 
 void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
   if (decoder.num_heads % decoder.num_kv_heads != 0) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {} does not divide num_attention_heads {}",
-                                                config.path("num_key_value_heads"),
-                                                decoder.num_kv_heads, decoder.num_heads));
+    config.invalid("num_key_value_heads", fmt::format("{} does not divide num_attention_heads {}",
+                                                      decoder.num_kv_heads, decoder.num_heads));
   }
-  if (decoder.head_dim < 2 || decoder.rotary_dim % 2 != 0 || decoder.rotary_dim < 2) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} (rotated: {}), expected an even number of at least 2",
-                            config.path("head_dim"), decoder.head_dim, decoder.rotary_dim));
+  constexpr int64_t kMaxHeadDim = 4096;
+  if (decoder.head_dim < 2 || decoder.head_dim > kMaxHeadDim) {
+    config.invalid("head_dim", fmt::format("hidden_size / num_attention_heads is {}, expected 2 "
+                                           "to {}",
+                                           decoder.head_dim, kMaxHeadDim));
   }
+}
+
+// Every row attends to those before it only.
+void check_causal(const HfConfig& config) {
+  if (config.boolean("use_bidirectional_attention", false)) {
+    config.unsupported("use_bidirectional_attention",
+                       "true isn't supported: attention is causal, so an encoder would give wrong "
+                       "results");
+  }
+  if (!config.boolean("is_causal", true)) {
+    config.unsupported("is_causal",
+                       "false isn't supported: attention is causal, so an encoder would give wrong "
+                       "results");
+  }
+}
+
+// Files without lm_head.weight can only have a tied head. Dummy weights have no shapes.
+void check_head(const HfConfig& config, const WeightReader& weights, bool tied) {
+  if (tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight")) {
+    return;
+  }
+  config.invalid(kTiedHead,
+                 fmt::format("{}, but the files have no lm_head.weight; if the embedding is the "
+                             "head, set it to true (beside text_config, where there is one)",
+                             config.has(kTiedHead) ? "false" : "absent, which means false"));
 }
 
 }  // namespace
@@ -95,47 +129,51 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   const Json text_config = text_config_of(json, where);
   const HfConfig config(text_config, std::string(where));
   const std::string name = family_name(config, weights);
-  DecoderConfig decoder = find_family(name, config).read(config, weights);
+  const Family& family = find_family(name, config);
+  check_causal(config);
+  DecoderConfig decoder = family.read(config, weights);
   decoder.family = name;
-  check_heads(config, decoder);
+  check_head(config, weights, decoder.tied_head);
   return decoder;
 }
 
 DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults) {
-  const auto unless_zero = [](int64_t value) {
-    return value == 0 ? std::nullopt : std::optional<int64_t>(value);
-  };
   DecoderConfig decoder;
-  decoder.vocab_size = config.integer("vocab_size", unless_zero(defaults.vocab_size));
-  decoder.hidden_size = config.integer("hidden_size", {}, {1, 1 << 20});
-  decoder.intermediate_size = config.integer("intermediate_size", {}, {1, 1 << 22});
-  decoder.num_heads =
-      config.integer("num_attention_heads", unless_zero(defaults.num_heads), {1, 65536});
-  decoder.num_kv_heads = config.integer(
-      "num_key_value_heads", unless_zero(defaults.num_kv_heads).value_or(decoder.num_heads),
-      {1, decoder.num_heads});
-  decoder.head_dim = read_head_dim(
-      config, weights, decoder.num_heads,
-      unless_zero(defaults.head_dim).value_or(decoder.hidden_size / decoder.num_heads));
-  decoder.rotary_dim = static_cast<int64_t>(static_cast<double>(decoder.head_dim) *
-                                            config.number("partial_rotary_factor", 1.0));
-  decoder.max_position =
-      config.integer("max_position_embeddings", defaults.max_position, {1, 1 << 30});
-  decoder.norm_eps = static_cast<float>(config.number("rms_norm_eps", 1e-6));
+  decoder.vocab_size = config.integer("vocab_size", defaults.vocab_size);
+  decoder.hidden_size = config.integer("hidden_size");
+  decoder.intermediate_size = config.integer("intermediate_size");
+  decoder.num_heads = config.integer("num_attention_heads", defaults.num_heads);
+  const auto num_kv_heads = config.integer_or_null(
+      "num_key_value_heads", defaults.num_kv_heads.value_or(decoder.num_heads));
+  decoder.num_kv_heads = num_kv_heads.value_or(decoder.num_heads);
+  decoder.head_dim =
+      read_head_dim(config, weights, decoder.num_heads,
+                    defaults.head_dim.value_or(decoder.hidden_size / decoder.num_heads));
+  decoder.max_position = config.integer("max_position_embeddings", defaults.max_position);
+  decoder.norm_eps = static_cast<float>(config.number("rms_norm_eps"));
   decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(decoder.head_dim));
-  decoder.tied_head = config.boolean("tie_word_embeddings", defaults.tied_head);
+  decoder.tied_head = config.boolean(kTiedHead, defaults.tied_head);
   decoder.dtype = read_weight_dtype(config);
+  check_heads(config, decoder);
   return decoder;
 }
+
+int64_t read_num_layers(const HfConfig& config) { return config.integer("num_hidden_layers"); }
 
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window) {
   return std::vector<LayerConfig>(static_cast<size_t>(num_layers), {.window = window});
 }
 
-std::vector<LayerConfig> windowed_layers(const std::vector<bool>& sliding, int64_t window) {
+std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vector<bool>& sliding,
+                                         std::optional<int64_t> window) {
   std::vector<LayerConfig> layers;
-  for (const bool slides : sliding) layers.push_back({.window = slides ? window : 0});
+  for (const bool slides : sliding) {
+    if (slides && !window) {
+      config.invalid("sliding_window", "null, or not in use, but there are layers that slide");
+    }
+    layers.push_back({.window = slides ? *window : 0});
+  }
   return layers;
 }
 

@@ -1,10 +1,13 @@
 // A family maps a config.json to a DecoderConfig; the registry finds the family of a model.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "models/hf_config.h"
+#include "models/rope_fields.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
@@ -16,30 +19,35 @@ struct Family {
 
 std::span<const Family> families();
 
-// The config of the text decoder in a whole config.json: `text_config` is looked into when there is
-// one; without a model_type, Qwen 2 and 3 are told apart by the presence of q_norm. `where` names
-// the file in errors. Throws Error unsupported naming the model_type, invalid naming the field.
+// The config of the text decoder in a whole config.json, which may hold it in `text_config`.
+// Without a model_type a model with q_norm is Qwen 3, another one Qwen 2. `where` names the file in
+// errors. Throws Error unsupported or invalid naming the field.
 DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
                                   std::string_view where);
 
-// What a family's published configs leave out because transformers has a default; 0: no default.
+// transformers' defaults, which published configs of a family rely on; nothing: the field is
+// required, or has a default that the comment names.
 struct CommonDefaults {
-  int64_t vocab_size = 0;
-  int64_t num_heads = 0;
-  int64_t num_kv_heads = 0;  // 0: as many as heads
-  int64_t head_dim = 0;      // 0: hidden / heads
+  std::optional<int64_t> vocab_size = {};
+  std::optional<int64_t> num_heads = {};
+  std::optional<int64_t> num_kv_heads = {};  // else the number of heads, as when the field is null
+  std::optional<int64_t> head_dim = {};      // else hidden size / heads
   int64_t max_position = 2048;
   bool tied_head = false;
 };
 
-// The fields every family has, with transformers' own spellings. `head_dim`: the field, else taken
-// from the q projection, else the default.
+// The fields that every family has, in transformers' spellings. `head_dim`: the field, else the
+// q projection's, else the default.
 DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults = {});
 
-// Every layer alike: all with `window` where `sliding` says so (everywhere when it is empty).
+int64_t read_num_layers(const HfConfig& config);
+// Every layer with the same window; 0: none.
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window);
-std::vector<LayerConfig> windowed_layers(const std::vector<bool>& sliding, int64_t window);
+// Layers with the window of `sliding_window` where `sliding` is true. Throws Error invalid naming
+// the field when a layer slides and `window` is nothing.
+std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vector<bool>& sliding,
+                                         std::optional<int64_t> window);
 
 // One file each in this folder.
 DecoderConfig read_llama(const HfConfig& config, const WeightReader& weights);

@@ -34,47 +34,54 @@ DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
                    .after_mlp = "post_feedforward_layernorm"};
   decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden_size));
   decoder.attention_scale =
-      1.0f / std::sqrt(static_cast<float>(config.number("query_pre_attn_scalar", 256.0)));
+      1.0f / std::sqrt(static_cast<float>(config.number("query_pre_attn_scalar")));
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;
-  decoder.final_soft_cap = static_cast<float>(config.number("final_logit_softcapping", 0.0));
   return decoder;
 }
 
+// A cap that may be null: 0, none.
+float read_soft_cap(const HfConfig& config, std::string_view key, std::optional<double> otherwise) {
+  return static_cast<float>(config.number_or_null(key, otherwise).value_or(0.0));
+}
+
 // layer_types, else every pattern-th layer attends to everything.
-std::vector<LayerConfig> read_layers(const HfConfig& config, int64_t default_pattern,
-                                     int64_t default_window) {
-  const int64_t num_layers = config.integer("num_hidden_layers", {}, {1, 1024});
-  const int64_t window = config.integer("sliding_window", default_window, {1, 1 << 30});
+std::vector<LayerConfig> read_layers(const HfConfig& config, int64_t default_pattern) {
+  constexpr int64_t kDefaultWindow = 4096;
+  const int64_t num_layers = read_num_layers(config);
+  const auto window = config.integer_or_null("sliding_window", kDefaultWindow);
   if (const auto sliding = read_sliding_layers(config, num_layers)) {
-    return windowed_layers(*sliding, window);
+    return windowed_layers(config, *sliding, window);
   }
-  const int64_t private_pattern =
-      config.integer("_sliding_window_pattern", default_pattern, {1, 1024});
-  const int64_t pattern = config.integer("sliding_window_pattern", private_pattern, {1, 1024});
+  const int64_t private_pattern = config.integer("_sliding_window_pattern", default_pattern);
+  const int64_t pattern = config.integer("sliding_window_pattern", private_pattern);
   std::vector<bool> sliding;
   for (int64_t i = 0; i < num_layers; ++i) sliding.push_back((i + 1) % pattern != 0);
-  return windowed_layers(sliding, window);
+  return windowed_layers(config, sliding, window);
 }
 
 }  // namespace
 
 DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_gemma(config, weights, kGemma2Defaults);
-  decoder.attention_soft_cap = static_cast<float>(config.number("attn_logit_softcapping", 0.0));
-  decoder.ropes = {read_rope(config, {})};
-  decoder.layers = read_layers(config, 2, 4096);
+  decoder.attention_soft_cap = read_soft_cap(config, "attn_logit_softcapping", 50.0);
+  decoder.final_soft_cap = read_soft_cap(config, "final_logit_softcapping", 30.0);
+  decoder.layers = read_layers(config, 2);
+  read_ropes(config, {{}}, decoder);
   return decoder;
 }
 
+// transformers doesn't read attn_logit_softcapping in this family's attention.
 DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_gemma(config, weights, kGemma3Defaults);
   decoder.qk_norm = true;
-  decoder.ropes = {read_rope(config, {.default_theta = 1e6}),
-                   read_rope(config, {.layer_type = "sliding_attention",
-                                      .theta_key = "rope_local_base_freq",
-                                      .scaled = false})};
-  decoder.layers = read_layers(config, 6, 4096);
+  decoder.final_soft_cap = read_soft_cap(config, "final_logit_softcapping", {});
+  decoder.layers = read_layers(config, 6);
+  read_ropes(
+      config,
+      {{.default_theta = 1e6},
+       {.layer_type = "sliding_attention", .theta_key = "rope_local_base_freq", .scaled = false}},
+      decoder);
   for (LayerConfig& layer : decoder.layers) layer.rope_index = layer.window > 0 ? 1 : 0;
   return decoder;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -9,162 +11,190 @@
 namespace paceline {
 namespace {
 
-[[noreturn]] void missing(const std::string& path, std::string_view expected) {
-  throw Error(ErrorCode::invalid, fmt::format("{}: missing, expected {}", path, expected));
+constexpr double kMaxTokens = 1 << 30;  // of contexts and windows
+constexpr double kMaxHeads = 65536;
+constexpr double kMaxTheta = 1e15;
+constexpr double kSmallest = 1e-3;  // of positive factors and caps
+constexpr double kLargest = 1e6;
+
+namespace field_table {
+
+using enum FieldType;
+
+constexpr ConfigField rope_number(std::string_view name, double min,
+                                  std::optional<double> otherwise = {}) {
+  return {.name = name,
+          .type = number,
+          .min = min,
+          .max = kLargest,
+          .otherwise = otherwise,
+          .place = FieldPlace::rope};
 }
 
-double positive(const HfConfig& config, std::string_view key, std::optional<double> fallback) {
-  const double value = config.number(key, fallback);
-  if (!(value > 0)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: expected a positive number, found {}", config.path(key), value));
-  }
-  return value;
+constexpr auto kFields = std::to_array<ConfigField>({
+    {.name = "model_type", .type = word},
+    {.name = "text_config", .type = object},
+    {.name = "dtype", .type = word},
+    {.name = "torch_dtype", .type = word},
+    {.name = "vocab_size", .min = 1, .max = 1 << 24},
+    {.name = "hidden_size", .min = 1, .max = 1 << 20},
+    {.name = "intermediate_size", .min = 1, .max = 1 << 22},
+    {.name = "num_hidden_layers", .min = 1, .max = 1024},
+    {.name = "num_attention_heads", .min = 1, .max = kMaxHeads},
+    {.name = "num_key_value_heads", .min = 1, .max = kMaxHeads},
+    {.name = "head_dim", .min = 2, .max = 4096},
+    {.name = "max_position_embeddings", .min = 1, .max = kMaxTokens},
+    {.name = "rms_norm_eps", .type = number, .min = 0, .max = 1, .otherwise = 1e-6},
+    {.name = kNormWeightOffsetField, .type = number, .min = 0, .max = 1},
+    {.name = "hidden_act", .type = word},
+    {.name = "hidden_activation", .type = word},
+    {.name = "tie_word_embeddings", .type = flag},
+    {.name = "attention_bias", .type = flag},
+    {.name = "mlp_bias", .type = flag},
+    {.name = "is_causal", .type = flag},
+    {.name = "use_bidirectional_attention", .type = flag},
+    {.name = "use_sliding_window", .type = flag},
+    {.name = "sliding_window", .min = 1, .max = kMaxTokens},
+    {.name = "layer_types", .type = list},
+    {.name = "max_window_layers", .min = 0, .max = 1 << 20, .otherwise = 28},
+    {.name = "sliding_window_pattern", .min = 1, .max = 1024},
+    {.name = "_sliding_window_pattern", .min = 1, .max = 1024},
+    {.name = "query_pre_attn_scalar", .type = number, .min = 1e-6, .max = 1e9, .otherwise = 256},
+    {.name = "attn_logit_softcapping", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "final_logit_softcapping", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "partial_rotary_factor",
+     .type = number,
+     .min = 0,
+     .max = 1,
+     .otherwise = 1,
+     .place = FieldPlace::either},
+    {.name = "rope_theta", .type = number, .min = 1, .max = kMaxTheta, .place = FieldPlace::either},
+    {.name = "rope_local_base_freq", .type = number, .min = 1, .max = kMaxTheta},
+    {.name = "original_max_position_embeddings",
+     .min = 1,
+     .max = kMaxTokens,
+     .place = FieldPlace::either},
+    {.name = "rope_parameters", .type = object},
+    {.name = "rope_scaling", .type = object},
+
+    {.name = "rope_type", .type = word, .place = FieldPlace::rope},
+    {.name = "type", .type = word, .place = FieldPlace::rope},
+    rope_number("factor", kSmallest),
+    rope_number("low_freq_factor", kSmallest),
+    rope_number("high_freq_factor", kSmallest),
+    rope_number("attention_factor", kSmallest),
+    rope_number("beta_fast", 0, 32),
+    rope_number("beta_slow", 0, 1),
+    rope_number("mscale", 0, 0),
+    rope_number("mscale_all_dim", 0, 0),
+    {.name = "truncate", .type = flag, .place = FieldPlace::rope},
+    {.name = "short_factor", .type = list, .place = FieldPlace::rope},
+    {.name = "long_factor", .type = list, .place = FieldPlace::rope},
+});
+
+}  // namespace field_table
+
+const ConfigField& field_of(std::string_view name) {
+  const auto fields = config_fields();
+  const auto at = std::ranges::find(fields, name, &ConfigField::name);
+  PL_CHECK(at != fields.end(), fmt::format("config field {} isn't in the table", name));
+  return *at;
 }
 
-// The magnitude correction of YaRN for a context stretched `factor` times.
-double yarn_magnitude(double factor, double mscale) {
-  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
-}
-
-double read_yarn_attention_factor(const HfConfig& scaling, double factor) {
-  if (scaling.has("attention_factor")) return positive(scaling, "attention_factor", {});
-  if (scaling.has("mscale") && scaling.has("mscale_all_dim")) {
-    return yarn_magnitude(factor, scaling.number("mscale")) /
-           yarn_magnitude(factor, scaling.number("mscale_all_dim"));
-  }
-  return yarn_magnitude(factor, 1.0);
-}
-
-std::vector<float> read_divisors(const HfConfig& scaling, std::string_view key) {
-  const std::string path = scaling.path(key);
-  const Json* field = scaling.find(key);
-  if (field == nullptr) missing(path, "a list of numbers");
-  std::vector<float> divisors;
-  for (const Json& item : field->as_array(path)) {
-    divisors.push_back(static_cast<float>(item.as_double(path)));
-    if (std::isfinite(divisors.back()) && divisors.back() > 0) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}[{}]: expected a positive number", path, divisors.size() - 1));
-  }
-  return divisors;
-}
-
-// LongRoPE (Ding et al., 2024) whose short and long contexts have the same factors: each frequency
-// has a divisor of its own (transformers' _compute_longrope_parameters).
-RopeConfig read_divided(const HfConfig& scaling, double theta) {
-  RopeConfig rope{.theta = theta, .scaling = RopeScaling::by_frequency};
-  rope.frequency_divisors = read_divisors(scaling, "long_factor");
-  if (read_divisors(scaling, "short_factor") != rope.frequency_divisors) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: differs from long_factor: frequencies that depend on the length "
-                            "of the text aren't supported",
-                            scaling.path("short_factor")));
-  }
-  rope.attention_factor = positive(scaling, "attention_factor", {});
-  return rope;
-}
-
-RopeConfig read_scaling(const HfConfig& scaling, double theta, int64_t max_position) {
-  RopeConfig rope{.theta = theta};
-  const std::string type = scaling.string("rope_type", scaling.string("type", "default"));
-  if (type == "default") return rope;
-  if (type == "longrope") return read_divided(scaling, theta);
-  rope.factor = positive(scaling, "factor", {});
-  rope.original_max_position =
-      positive(scaling, "original_max_position_embeddings", static_cast<double>(max_position));
-  if (type == "linear") {
-    rope.scaling = RopeScaling::linear;
-  } else if (type == "llama3") {
-    rope.scaling = RopeScaling::by_wavelength;
-    rope.low_freq_factor = positive(scaling, "low_freq_factor", 1.0);
-    rope.high_freq_factor = positive(scaling, "high_freq_factor", 4.0);
-    if (rope.high_freq_factor == rope.low_freq_factor) {
-      throw Error(ErrorCode::invalid, fmt::format("{}: equals low_freq_factor, must be larger",
-                                                  scaling.path("high_freq_factor")));
-    }
-  } else if (type == "yarn") {
-    rope.scaling = RopeScaling::yarn;
-    rope.beta_fast = positive(scaling, "beta_fast", 32.0);
-    rope.beta_slow = positive(scaling, "beta_slow", 1.0);
-    rope.attention_factor = read_yarn_attention_factor(scaling, rope.factor);
-  } else {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("{}: \"{}\" isn't supported; default, linear, llama3, yarn and longrope are",
-                    scaling.path("rope_type"), type));
-  }
-  return rope;
+std::string range_of(const ConfigField& field) {
+  return fmt::format("{} from {} to {}",
+                     field.type == FieldType::integer ? "an integer" : "a number", field.min,
+                     field.max);
 }
 
 }  // namespace
+
+std::span<const ConfigField> config_fields() { return field_table::kFields; }
 
 std::string HfConfig::path(std::string_view key) const {
   return fmt::format("{}: {}", where_, key);
 }
 
-int64_t HfConfig::integer(std::string_view key, std::optional<int64_t> fallback,
-                          Range range) const {
-  const Json* field = find(key);
-  if (field == nullptr && fallback) return *fallback;
-  if (field == nullptr) missing(path(key), "an integer");
-  const int64_t value = field->as_int(path(key));
-  if (value < range.min || value > range.max) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: expected {} to {}, found {}", path(key),
-                                                range.min, range.max, value));
+void HfConfig::invalid(std::string_view key, std::string_view what) const {
+  throw Error(ErrorCode::invalid, fmt::format("{}: {}", path(key), what));
+}
+
+void HfConfig::unsupported(std::string_view key, std::string_view what) const {
+  throw Error(ErrorCode::unsupported, fmt::format("{}: {}", path(key), what));
+}
+
+void HfConfig::missing(const ConfigField& field) const {
+  invalid(field.name, fmt::format("missing, expected {}", range_of(field)));
+}
+
+bool HfConfig::is_null(std::string_view key) const {
+  const Json* const value = json_.find(key);
+  return value != nullptr && value->is_null();
+}
+
+int64_t HfConfig::integer(std::string_view key, std::optional<int64_t> otherwise) const {
+  const ConfigField& field = field_of(key);
+  const Json* const found = find(key);
+  if (found == nullptr && otherwise) return *otherwise;
+  if (found == nullptr && field.otherwise) return static_cast<int64_t>(*field.otherwise);
+  if (found == nullptr) missing(field);
+  const int64_t value = found->as_int(path(key));
+  if (static_cast<double>(value) < field.min || static_cast<double>(value) > field.max) {
+    invalid(key, fmt::format("expected {}, found {}", range_of(field), value));
   }
   return value;
 }
 
-double HfConfig::number(std::string_view key, std::optional<double> fallback) const {
-  const Json* field = find(key);
-  if (field == nullptr && fallback) return *fallback;
-  if (field == nullptr) missing(path(key), "a number");
-  return field->as_double(path(key));
-}
-
-bool HfConfig::boolean(std::string_view key, bool fallback) const {
-  const Json* field = find(key);
-  return field == nullptr ? fallback : field->as_bool(path(key));
-}
-
-std::string HfConfig::string(std::string_view key, std::string_view fallback) const {
-  const Json* field = find(key);
-  return field == nullptr ? std::string(fallback) : field->as_string(path(key));
-}
-
-RopeConfig read_rope(const HfConfig& config, const RopeFields& fields) {
-  const int64_t max_position = config.integer("max_position_embeddings", 2048, {1, 1 << 30});
-  if (const Json* parameters = config.find("rope_parameters")) {
-    const Json* nested = parameters->find_value(fields.layer_type);
-    const HfConfig rope(nested != nullptr ? *nested : *parameters, config.path("rope_parameters"));
-    const double fallback = positive(config, fields.theta_key, fields.default_theta);
-    return read_scaling(rope, positive(rope, "rope_theta", fallback), max_position);
+double HfConfig::number(std::string_view key, std::optional<double> otherwise) const {
+  const ConfigField& field = field_of(key);
+  const Json* const found = find(key);
+  if (found == nullptr && otherwise) return *otherwise;
+  if (found == nullptr && field.otherwise) return *field.otherwise;
+  if (found == nullptr) missing(field);
+  const double value = found->as_double(path(key));
+  if (!(value >= field.min && value <= field.max)) {
+    invalid(key, fmt::format("expected {}, found {}", range_of(field), value));
   }
-  const double theta = positive(config, fields.theta_key, fields.default_theta);
-  const Json* scaling = fields.scaled ? config.find("rope_scaling") : nullptr;
-  if (scaling == nullptr) return {.theta = theta};
-  scaling->as_object(config.path("rope_scaling"));
-  return read_scaling(HfConfig(*scaling, config.path("rope_scaling")), theta, max_position);
+  return value;
+}
+
+std::optional<int64_t> HfConfig::integer_or_null(std::string_view key, int64_t otherwise) const {
+  if (is_null(key)) return std::nullopt;
+  return integer(key, otherwise);
+}
+
+std::optional<double> HfConfig::number_or_null(std::string_view key,
+                                               std::optional<double> otherwise) const {
+  if (!has(key)) return is_null(key) ? std::nullopt : otherwise;
+  return number(key);
+}
+
+bool HfConfig::boolean(std::string_view key, bool otherwise) const {
+  const Json* const found = find(field_of(key).name);
+  return found == nullptr ? otherwise : found->as_bool(path(key));
+}
+
+std::string HfConfig::string(std::string_view key, std::string_view otherwise) const {
+  const Json* const found = find(field_of(key).name);
+  return found == nullptr ? std::string(otherwise) : found->as_string(path(key));
 }
 
 std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int64_t num_layers) {
-  const Json* field = config.find("layer_types");
-  if (field == nullptr) return std::nullopt;
-  const std::string path = config.path("layer_types");
-  const Json::Array& types = field->as_array(path);
+  constexpr std::string_view kKey = "layer_types";
+  const Json* const found = config.find(kKey);
+  if (found == nullptr) return std::nullopt;
+  const std::string path = config.path(kKey);
+  const Json::Array& types = found->as_array(path);
   if (static_cast<int64_t>(types.size()) != num_layers) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} entries for {} layers", path, types.size(), num_layers));
+    config.invalid(kKey, fmt::format("{} entries for {} layers", types.size(), num_layers));
   }
   std::vector<bool> sliding;
   for (const Json& type : types) {
     const std::string& name = type.as_string(path);
     if (name != "sliding_attention" && name != "full_attention") {
-      throw Error(
-          ErrorCode::unsupported,
-          fmt::format("{}: \"{}\" isn't supported; full_attention and sliding_attention are", path,
-                      name));
+      config.unsupported(
+          kKey, fmt::format("\"{}\" isn't supported; full_attention and sliding_attention are",
+                            name.substr(0, 64)));
     }
     sliding.push_back(name == "sliding_attention");
   }
@@ -172,14 +202,14 @@ std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int
 }
 
 Activation read_activation(const HfConfig& config, std::string_view key,
-                           std::string_view fallback) {
-  const std::string name = config.string(key, fallback);
+                           std::string_view otherwise) {
+  const std::string name = config.string(key, otherwise);
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::gelu_tanh;
   if (name == "gelu") return Activation::gelu_erf;
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: \"{}\" isn't supported; silu, gelu and gelu_pytorch_tanh are",
-                          config.path(key), name));
+  config.unsupported(key,
+                     fmt::format("\"{}\" isn't supported; silu, gelu and gelu_pytorch_tanh are",
+                                 name.substr(0, 64)));
 }
 
 }  // namespace paceline

@@ -9,8 +9,8 @@ DecoderConfig read_llama(const HfConfig& config, const WeightReader& weights) {
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;
   decoder.mlp_bias = config.boolean("mlp_bias", false);
-  decoder.ropes = {read_rope(config, {})};
-  decoder.layers = uniform_layers(config.integer("num_hidden_layers", {}, {1, 1024}), 0);
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  read_ropes(config, {{}}, decoder);
   return decoder;
 }
 

@@ -2,14 +2,19 @@
 #include "models/family.h"
 
 namespace paceline {
+namespace {
+
+constexpr int64_t kMistralWindow = 4096;  // of a config without the field; null: no window
+constexpr CommonDefaults kMistralDefaults = {.num_kv_heads = 8, .max_position = 131072};
+
+}  // namespace
 
 DecoderConfig read_mistral(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_common(config, weights);
+  DecoderConfig decoder = read_common(config, weights, kMistralDefaults);
   decoder.activation = read_activation(config, "hidden_act", "silu");
-  decoder.ropes = {read_rope(config, {})};
-  const int64_t num_layers = config.integer("num_hidden_layers", {}, {1, 1024});
-  const int64_t window = config.integer("sliding_window", 0, {1, 1 << 30});
-  decoder.layers = uniform_layers(num_layers, window);
+  const auto window = config.integer_or_null("sliding_window", kMistralWindow);
+  decoder.layers = uniform_layers(read_num_layers(config), window.value_or(0));
+  read_ropes(config, {{}}, decoder);
   return decoder;
 }
 

@@ -4,38 +4,47 @@
 namespace paceline {
 namespace {
 
-// With use_sliding_window, the layers from max_window_layers on slide, unless layer_types says.
+constexpr int64_t kQwenWindow = 4096;
+constexpr CommonDefaults kQwen2Defaults = {.num_kv_heads = 32, .max_position = 32768};
+constexpr CommonDefaults kQwen3Defaults = {
+    .num_kv_heads = 32, .head_dim = 128, .max_position = 32768};
+
+// With use_sliding_window and a window, the layers from max_window_layers on slide, unless
+// layer_types names them.
 std::vector<LayerConfig> read_layers(const HfConfig& config) {
-  const int64_t num_layers = config.integer("num_hidden_layers", {}, {1, 1024});
-  if (!config.boolean("use_sliding_window", false)) return uniform_layers(num_layers, 0);
-  const int64_t window = config.integer("sliding_window", 4096, {1, 1 << 30});
+  const int64_t num_layers = read_num_layers(config);
+  std::optional<int64_t> window = config.integer_or_null("sliding_window", kQwenWindow);
+  if (!config.boolean("use_sliding_window", false)) window.reset();
   if (const auto sliding = read_sliding_layers(config, num_layers)) {
-    return windowed_layers(*sliding, window);
+    return windowed_layers(config, *sliding, window);
   }
-  const int64_t first = config.integer("max_window_layers", 28, {0, 1 << 20});
+  const int64_t first = config.integer("max_window_layers");
   std::vector<LayerConfig> layers = uniform_layers(num_layers, 0);
-  for (int64_t i = first; i < num_layers; ++i) layers[static_cast<size_t>(i)].window = window;
+  for (int64_t i = first; window && i < num_layers; ++i) {
+    layers[static_cast<size_t>(i)].window = *window;
+  }
   return layers;
 }
 
-DecoderConfig read_qwen(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_common(config, weights);
+DecoderConfig read_qwen(const HfConfig& config, const WeightReader& weights,
+                        const CommonDefaults& defaults) {
+  DecoderConfig decoder = read_common(config, weights, defaults);
   decoder.activation = read_activation(config, "hidden_act", "silu");
-  decoder.ropes = {read_rope(config, {})};
   decoder.layers = read_layers(config);
+  read_ropes(config, {{}}, decoder);
   return decoder;
 }
 
 }  // namespace
 
 DecoderConfig read_qwen2(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_qwen(config, weights);
+  DecoderConfig decoder = read_qwen(config, weights, kQwen2Defaults);
   decoder.qkv_bias = true;
   return decoder;
 }
 
 DecoderConfig read_qwen3(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_qwen(config, weights);
+  DecoderConfig decoder = read_qwen(config, weights, kQwen3Defaults);
   decoder.qk_norm = true;
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;

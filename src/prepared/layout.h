@@ -34,7 +34,7 @@ static_assert(sizeof(PreparedHead) == 64 && std::endian::native == std::endian::
 constexpr uint64_t kPreparedMagic = 0x0148474945574C50;
 constexpr uint64_t kPieceBytes = 1 << 20;
 constexpr uint64_t kPartAlignment = 64;
-constexpr uint64_t kFirstPartAlignment = 4096;  // of pages, for the system's sake
+constexpr uint64_t kFirstPartAlignment = 4096;  // a page
 
 constexpr uint64_t rounded_up(uint64_t bytes, uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -52,15 +52,15 @@ constexpr uint64_t kFrontSeed = kHeadSeed - 1;
 
 uint64_t sum_of_head(const PreparedHead& head);
 
-// What the table says; the parts have no bytes yet.
+// The contents of the table; the parts have no bytes yet.
 struct PreparedTable {
-  std::string key;  // what the weights were made of and how
+  std::string key;  // identifies the model's files and settings
   Hash128 digest;   // of the stored bytes that they were made of
   PreparedWeights weights;
 };
 
 std::string write_table(const PreparedTable& table);
-// Throws Error "WHERE: ..." when it isn't such a table or speaks of parts that can't be.
+// Throws Error "WHERE: ..." when it isn't such a table or describes impossible parts.
 PreparedTable read_table(std::string_view json, std::string_view where);
 
 }  // namespace paceline

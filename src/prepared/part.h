@@ -40,12 +40,12 @@ Part vector_part(std::string name, const Tensor& vector);
 // The matrix of a matrix part, which reads the part's bytes where they are: they must outlive it.
 PackedMatrix lent_matrix(const Part& part, ActivationType activations);
 
-// The parts of a model as they are made, in the order in which they are; their bytes are the
-// decoder's and live as long as it does. And what is known of the model once all were read.
+// The parts of a model in the order in which they are made, and the facts about the model that are
+// complete once all weights were read. The parts' bytes belong to the decoder.
 struct PreparedWeights {
   std::vector<Part> parts;
   int64_t num_parameters = 0;
-  bool is_quantised = false;  // some of it was, as it was read
+  bool is_quantised = false;  // some weights were quantised in the files
 };
 
 }  // namespace paceline

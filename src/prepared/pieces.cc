@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-// Maps the pages of a file at once rather than fault by fault. Memory that is there already and
-// systems that don't know the advice (Linux before 5.14) are none the worse for it.
+// Maps the pages of a file at once rather than fault by fault. The advice has no effect on pages
+// that are mapped already and on systems without it (Linux before 5.14).
 void populate(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
   constexpr uintptr_t kPage = 4096;

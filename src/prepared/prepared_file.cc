@@ -19,7 +19,7 @@ PreparedFile::PreparedFile(const std::filesystem::path& path, std::string_view k
     : file_(path) {
   const PreparedHead head = read_head();
   read_front(head);
-  if (table_.key != key) fail("was made of something else than its name says");
+  if (table_.key != key) fail("was made from other model files than its name stands for");
   verify_parts(head, threads);
 }
 
@@ -65,7 +65,7 @@ void PreparedFile::read_front(const PreparedHead& head) {
     at += size;
     if (!by_name_.emplace(part.name, &part).second) fail(fmt::format("has {} twice", part.name));
   }
-  if (at != file_.bytes().size()) fail("is longer than its table says");
+  if (at != file_.bytes().size()) fail("is longer than its table requires");
 }
 
 void PreparedFile::verify_parts(const PreparedHead& head, ThreadPool& threads) {

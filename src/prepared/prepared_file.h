@@ -1,4 +1,4 @@
-// PreparedFile is a mapped file of prepared weights, every byte of which has been verified.
+// PreparedFile is a mapped file of prepared weights; every byte has been verified.
 #pragma once
 
 #include <filesystem>
@@ -13,14 +13,14 @@
 
 namespace paceline {
 
-// Read-only. Everything that it hands out reads the mapping, so it must outlive it. Processes that
-// map the same file share its pages. Deleting or replacing the file changes nothing for those that
-// have it.
+// Read-only. It must outlive the matrices and vectors that it returns, which read the mapping.
+// Processes that map the same file share its pages. Deleting or replacing the file doesn't affect
+// processes that have mapped it.
 class PreparedFile {
  public:
-  // `key` is what the weights should have been made of. Throws Error not_found when there is no
-  // such file, corrupt naming what is wrong when a byte isn't as it was written, when the file is
-  // cut short or longer, or when it was made of something else.
+  // `key` identifies the model's files and settings. Throws Error not_found when there is no such
+  // file, corrupt naming the defect when a byte has changed, when the file is too short or too
+  // long, or when it belongs to another key.
   PreparedFile(const std::filesystem::path& path, std::string_view key, ThreadPool& threads);
   PreparedFile(const PreparedFile&) = delete;
   PreparedFile& operator=(const PreparedFile&) = delete;
@@ -34,7 +34,7 @@ class PreparedFile {
   // Throw Error corrupt when it has no such part, or of another shape.
   PackedMatrix matrix(std::string_view name, int64_t k, ActivationType activations) const;
   OwnedTensor vector(std::string_view name, int64_t size) const;
-  // Throws Error corrupt: the part has other outputs than the model asks for.
+  // Throws Error corrupt: the part has another number of outputs than the model.
   [[noreturn]] void refuse(std::string_view name, int64_t outputs, int64_t expected) const;
 
   // Locks its pages into RAM; throws Error exhausted with the system's reason. The bytes locked.

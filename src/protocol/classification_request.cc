@@ -14,8 +14,9 @@ constexpr FieldDef<ClassificationRequest> kClassificationFields[] = {
      .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
      .read = [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); }},
     {.name = "labels",
-     .type = array_type(kSomeText, 0, kMaxLabels),
-     .help = "Texts to choose from (mind leading blanks); without them a token is drawn.",
+     .type = array_type(kSomeText, 1, kMaxLabels),
+     .help = "Labels to choose from, which continue the input; a label that would run into its "
+             "last word gets a space in front. Without labels a token is drawn.",
      .read = read_labels},
     {.name = "with_token_id",
      .type = kBoolean,

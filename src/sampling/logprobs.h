@@ -8,13 +8,9 @@
 #include "kernels/backend.h"
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
+#include "sampling/sample.h"
 
 namespace paceline {
-
-struct TokenLogprob {
-  int32_t id = 0;
-  float logprob = 0.0f;
-};
 
 float log_sum_exp_of(Backend& backend, std::span<const float> logits);
 

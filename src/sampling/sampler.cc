@@ -11,6 +11,7 @@
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
 #include "sampling/draw.h"
+#include "sampling/logprobs.h"
 #include "sampling/penalties.h"
 #include "sampling/truncation.h"
 #include "sampling/weights.h"

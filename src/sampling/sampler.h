@@ -8,28 +8,13 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "sampling/logprobs.h"
+#include "sampling/sample.h"
 #include "sampling/sampling_options.h"
 #include "sampling/token_history.h"
 
 namespace paceline {
 
 class BlockedRow;
-
-enum class SampleStatus : uint8_t {
-  ok,
-  nan_logits,       // the row holds a NaN
-  nothing_to_draw,  // no candidate has a finite, positive weight: the largest logit is -inf or +inf
-  all_forbidden,    // the largest logit that bias and mask leave is -inf
-};
-
-struct Sample {
-  SampleStatus status = SampleStatus::ok;
-  int32_t id = -1;
-  float logprob = 0.0f;  // of the raw logits
-  // Of the raw logits, by (probability down, id up); or of the ids that were asked for.
-  std::vector<TokenLogprob> top_logprobs = {};
-};
 
 struct TokenWeight {
   int32_t id = 0;

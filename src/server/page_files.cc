@@ -54,8 +54,11 @@ HttpResponse page_response(const PageFile& file) {
           .body = std::string(file.content),
           .headers = {{"Cache-Control", "no-cache"},
                       {"Content-Security-Policy",
-                       "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
-                       "base-uri 'none'; form-action 'none'"},
+                       "default-src 'none'; script-src 'self'; style-src 'self'; "
+                       "connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
+                       "base-uri 'none'; form-action 'none'; "
+                       "require-trusted-types-for 'script'; trusted-types 'none'"},
+                      {"Cross-Origin-Opener-Policy", "same-origin"},
                       {"Referrer-Policy", "no-referrer"},
                       {"X-Content-Type-Options", "nosniff"}}};
 }

@@ -1,10 +1,10 @@
-// The page's files, as the binary carries them.
+// The web page's files, embedded in the binary.
 #pragma once
 
 #include <span>
 #include <string_view>
 
-#include "server/http.h"
+#include "http/http.h"
 
 namespace paceline {
 
@@ -15,9 +15,10 @@ struct PageFile {
 };
 
 std::span<const PageFile> page_files();
-// Of "/" the page itself; nullptr when there is none.
+// For "/" the page itself; nullptr for an unknown path.
 const PageFile* find_page_file(std::string_view path);
-// May be shown nowhere but here, and load nothing from elsewhere.
+// With headers that keep the page out of frames and let it load nothing from elsewhere. Text never
+// becomes markup or script in it: the browser refuses that (trusted types).
 HttpResponse page_response(const PageFile& file);
 
 }  // namespace paceline

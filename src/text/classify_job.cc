@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "engine/engine.h"
 #include "text/describe.h"
+#include "text/label_tokens.h"
 #include "text/make_request.h"
 
 namespace paceline {
@@ -28,13 +30,32 @@ std::vector<float> normalised(const std::vector<float>& logprobs) {
 }
 
 void check_labels(const std::vector<std::vector<TokenId>>& labels, int64_t vocab_size) {
+  std::map<std::vector<TokenId>, size_t> indices;
   for (size_t i = 0; i < labels.size(); ++i) {
     const std::string field = fmt::format("labels[{}]", i);
     if (labels[i].empty()) {
       throw Error(ErrorCode::invalid, field + ": empty, expected at least one token");
     }
     check_token_ids(labels[i], vocab_size, field);
+    const auto [first, is_new] = indices.emplace(labels[i], i);
+    if (is_new) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: the same tokens as labels[{}], expected labels that differ", field,
+                            first->second));
   }
+}
+
+// Behind token ids a label is taken as written.
+std::vector<std::vector<TokenId>> encode_labels(const TextModel& model, const Prompt& prompt,
+                                                const std::vector<std::string>& labels) {
+  const auto* text = std::get_if<std::string>(&prompt);
+  std::vector<std::vector<TokenId>> encoded;
+  for (const std::string& label : labels) {
+    encoded.push_back(text == nullptr ? encode_prompt(model, label, false)
+                                      : label_tokens(*model.tokenizer, *text, label));
+  }
+  check_labels(encoded, model.engine.vocab_size());
+  return encoded;
 }
 
 }  // namespace
@@ -46,11 +67,7 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
       sampling_(make_sampling(model, options.sampling)),
       prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
   prompt_ = encode_prompt(model, prompt, options.sampling.add_special_tokens);
-  std::vector<std::vector<TokenId>> labels;
-  for (const std::string& label : options.labels) {
-    labels.push_back(encode_prompt(model, label, false));
-  }
-  check_labels(labels, model.engine.vocab_size());
+  const auto labels = encode_labels(model, prompt, options.labels);
   const bool one_token_each =
       std::all_of(labels.begin(), labels.end(), [](const auto& one) { return one.size() == 1; });
   label_logprobs_.assign(labels.size(), 0.0f);

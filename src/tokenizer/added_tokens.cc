@@ -90,7 +90,7 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text, Stag
   for (size_t from = 0; from < text.size();) {
     const auto match = patterns.matcher.find(text, from);
     if (!match) break;
-    // What is passed over here hides other tokens that overlap it, as in HF tokenizers.
+    // A token that is skipped here hides others that overlap it, as in HF tokenizers.
     from = match->end;
     const AddedToken& token = tokens_[patterns.tokens[match->index]];
     if (options.specials_as_text && token.special) continue;

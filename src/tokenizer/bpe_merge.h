@@ -1,14 +1,41 @@
 // BpeMerger: merges the symbols of one piece, lowest rank first, leftmost first among equals.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "tokenizer/merge_table.h"
-#include "tokenizer/rank_queue.h"
 
 namespace paceline {
+
+// Positions in order of rank, and from left to right within a rank.
+// A queue for each rank that is present. Merging needs few ranks and mostly from left to right,
+// so most pops are O(1); a rank whose positions come out of order becomes a heap. O(log n) at
+// worst.
+class RankQueue {
+ public:
+  struct Item {
+    uint32_t rank = 0;
+    uint32_t position = 0;
+  };
+
+  bool empty() const { return ranks_.empty(); }
+  void push(uint32_t rank, uint32_t position);
+  // The lowest rank's leftmost position; the queue must not be empty.
+  Item pop();
+
+ private:
+  struct Positions {
+    std::vector<uint32_t> items;
+    size_t next = 0;       // of ascending items: the first that hasn't been popped
+    bool is_heap = false;  // else ascending
+  };
+
+  std::map<uint32_t, Positions> ranks_;  // none is empty
+};
 
 // Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units" (2016), with the
 // ranks of a file; must agree with BPE of HF tokenizers. Keeps its buffers: one object for one call
@@ -47,7 +74,7 @@ class BpeMerger {
   std::vector<TokenId> tokens_;
   std::vector<uint32_t> ranks_;
   std::vector<Node> nodes_;
-  RankQueue queue_;  // some of what is in it is out of date
+  RankQueue queue_;  // some items are out of date
 };
 
 }  // namespace paceline

@@ -32,9 +32,9 @@ class BpeSymbols {
   BpeSymbols(const Vocabulary& vocabulary, const BpeOptions& options, Characters characters,
              std::string_view where);
 
-  // Appends the symbols of a piece, and to `sizes`, unless it is null, how many bytes each stands
-  // for of the piece as the vocabulary writes it. What is neither known nor has an unk_token is
-  // left out.
+  // Appends the symbols of a piece, and to `sizes`, unless it is null, the number of bytes that
+  // each stands for in the piece as the vocabulary writes it. A character without a symbol is left
+  // out when there is no unk_token.
   void append(std::string_view piece, std::vector<TokenId>& symbols,
               std::vector<uint32_t>* sizes = nullptr) const;
 

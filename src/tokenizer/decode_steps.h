@@ -1,4 +1,4 @@
-// What decoders do: steps that change one token at a time, and steps that change the joined text.
+// The steps of decoders: some change one token at a time, others the joined text.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class TokenStep {
 std::unique_ptr<TokenStep> make_replace_step(std::unique_ptr<TextPattern> pattern,
                                              std::string_view content);
 
-// `Strip`: up to so many of one character at each end.
+// `Strip`: removes up to a number of one character at each end.
 struct StripCounts {
   size_t start = 0;
   size_t stop = 0;
@@ -57,7 +57,7 @@ std::unique_ptr<TokenStep> make_space_step();
 class TextStepStream {
  public:
   virtual ~TextStepStream() = default;
-  // Appends what is sure of the changed text.
+  // Appends the part of the changed text that is final.
   virtual void push(std::string_view text, std::string& out) = 0;
   // And the rest of it.
   virtual void finish(std::string& out) = 0;

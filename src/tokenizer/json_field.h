@@ -12,8 +12,8 @@
 
 namespace paceline {
 
-// Every accessor throws Error corrupt "FILE: PATH: ..." when the value isn't what it asks for. The
-// Json must outlive it.
+// Every accessor throws Error corrupt "FILE: PATH: ..." when the value has another type. The Json
+// must outlive it.
 class JsonField {
  public:
   // The root; `file` names the file, e.g. "tokenizer.json".

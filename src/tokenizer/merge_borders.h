@@ -1,4 +1,4 @@
-// MergeBorders: between which characters of a text no merge can ever reach across.
+// MergeBorders: pairs of characters that no merge can join, where a text may be cut.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace paceline {
 // merge as they would alone, each in the order of its own ranks. Cutting there changes no result,
 // and makes words, which can be remembered, of a text that has no pre-tokenizer.
 //
-// The seams are kept as a Bloom filter (Bloom 1970) with two bits in one word: a pair that is none
-// may look like one, which costs a cut and nothing else.
+// The seams are kept as a Bloom filter (Bloom 1970) with two bits in one word. A false positive
+// costs a cut and nothing else.
 class MergeBorders {
  public:
   // Without a seam, every character is alone.

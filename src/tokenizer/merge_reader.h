@@ -15,8 +15,8 @@ struct TokenPair {
   std::string_view right;
 };
 
-// Every merge asks big tables at four places that nothing predicts. A few merges are therefore read
-// together: first all tables are told what will be asked, then they are asked.
+// Every merge reads big tables at four random places. A few merges are therefore read together:
+// first all their places are prefetched, then they are read.
 class MergeReader {
  public:
   // The right token of a merge loses `prefix_size` bytes. `place` names the file in errors.

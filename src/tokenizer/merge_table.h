@@ -28,7 +28,7 @@ class MergeTable {
     return {slot.rank, slot.token};
   }
 
-  // Has what set() or find() will ask brought from memory.
+  // Prefetches the memory that set() or find() reads.
   void prepare(TokenId left, TokenId right) const {
     __builtin_prefetch(slots_.data() + start_of(left, right));
   }

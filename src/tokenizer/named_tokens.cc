@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-// What chat models are trained to end a turn with; a generation_config.json forgets it now and
-// then. Only an added token counts: nothing that a text can be made of.
+// The tokens with which chat models are trained to end a turn; some generation_config.json leave
+// them out. Only added tokens count, because plain text can't produce them.
 constexpr std::array<std::string_view, 8> kEndOfTurn = {
     "<|im_end|>",     // ChatML, Qwen
     "<end_of_turn>",  // Gemma 1 to 3

@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// What the post-processor does to an encoded text.
+// The post-processor's changes to an encoded text.
 struct SpecialFrame {
   std::vector<TokenId> before;  // the special tokens that it puts around it
   std::vector<TokenId> behind;
@@ -37,7 +37,7 @@ std::unique_ptr<Normalizer> read_normalizer(const std::optional<JsonField>& fiel
 
 PieceSplitter read_pre_tokenizer(const std::optional<JsonField>& field);
 
-// Its ids are as the file says; whether they exist is the caller's to check.
+// The ids are the file's; the caller checks that they exist.
 SpecialFrame read_post_processor(const std::optional<JsonField>& field);
 
 TokenDecoder read_decoder(const std::optional<JsonField>& field);

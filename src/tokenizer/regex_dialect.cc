@@ -12,7 +12,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-// Walks over a pattern and stops at the first construct that isn't known to be the same.
+// Scans a pattern up to the first construct that the two engines may read differently.
 class DialectCheck {
  public:
   explicit DialectCheck(std::string_view pattern) : rest_(pattern) {}

@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-// What in `pattern` the two engines read differently, or what isn't known to be the same, in words
-// for a message; nothing if it may be run by PCRE2 (with UTF and UCP) in Oniguruma's place. Source:
+// The construct in `pattern` that the two engines read differently, or may, in words for a message;
+// nothing if PCRE2 (with UTF and UCP) can run it in Oniguruma's place. Source:
 // RE and SYNTAX.md of Oniguruma 6.9 (syntax Ruby), pcre2pattern(3).
 std::optional<std::string> dialect_difference(std::string_view pattern);
 

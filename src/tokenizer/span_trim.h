@@ -13,8 +13,8 @@ struct TrimmedToken {
 };
 
 // Must agree with `process_offsets` of HF's pre_tokenizers/byte_level.rs, which counts characters:
-// as many come off a span of `input` as the token has white space. `add_prefix_space`: one space at
-// the beginning of the text was put there.
+// a span of `input` loses as many as the token has white space. `add_prefix_space`: the tokenizer
+// put one space before the text.
 TextSpan trim_span(TextSpan span, std::string_view input, TrimmedToken token,
                    bool add_prefix_space);
 

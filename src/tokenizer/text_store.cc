@@ -60,7 +60,7 @@ void TextEdit::put(std::string_view characters, size_t source) {
   if (store_.tracked()) spans_.insert(spans_.end(), characters.size(), span_at(source));
 }
 
-// The next bytes to be made stand for the old text's byte at `source`.
+// The following bytes of the new text come from the old text's byte at `source`.
 void TextEdit::note_start(size_t bytes, size_t source) {
   start_goes_on_ = start_goes_on_ && source < text_.size() && store_.at_start(text_.substr(source));
   if (start_goes_on_) start_bytes_ += bytes;

@@ -1,4 +1,4 @@
-// TokenizerFile: what a tokenizer.json says, checked.
+// TokenizerFile: the contents of a tokenizer.json, checked.
 #pragma once
 
 #include <memory>

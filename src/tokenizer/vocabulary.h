@@ -11,10 +11,9 @@
 
 namespace paceline {
 
-// Ids at or above this are refused: no model has so many tokens, and a table by id must stay small.
+// Ids from here on are refused: no model has 16 million tokens, and a table by id must stay small.
 inline constexpr int64_t kMaxTokenIds = int64_t{1} << 24;
-// How far the ids of a file may reach beyond the number of its tokens: one with holes is read, but
-// not a table of holes.
+// Unused ids that a file may have. A vocabulary with some holes is read, one of mostly holes isn't.
 inline constexpr int64_t kMaxHoles = 65536;
 
 class Vocabulary {
@@ -27,8 +26,8 @@ class Vocabulary {
   Inserted insert(std::string_view text, TokenId id);
 
   std::optional<TokenId> find(std::string_view text) const { return find(text, prepare(text)); }
-  // In two steps, for who has several texts to find: each has its hash, and what find() will ask is
-  // on its way from memory.
+  // A lookup in two steps, for several texts at once: prepare() hashes a text and prefetches the
+  // memory that find() reads.
   uint64_t prepare(std::string_view text) const;
   std::optional<TokenId> find(std::string_view text, uint64_t hash) const;
   // Empty when there is no such token.

@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// So many codes are unpacked at a time: a multiple of every group size, in whole words.
+// Codes that are unpacked at a time: a multiple of every group size, in whole words.
 constexpr int64_t kPiece = 128;
 
 std::span<const std::byte> bytes_of(const Tensor& tensor) {

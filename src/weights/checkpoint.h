@@ -29,17 +29,17 @@ class Checkpoint {
   // Where the weights come from, for messages.
   virtual std::string origin() const { return "the checkpoint"; }
 
-  // The files that the tensors are read from; none when they are made up.
+  // The files that the tensors are read from; none for dummy weights.
   virtual std::span<const MappedFile> files() const { return {}; }
 
-  // Every tensor in it, sorted by name. Empty when anything asked for can be made (dummy weights).
+  // Every tensor in it, sorted by name. Empty for dummy weights, which have any name.
   virtual const std::vector<CheckpointEntry>& entries() const = 0;
 
   // Whether read() can deliver it. Dummy weights have every name except `lm_head.weight` and
-  // biases, which only a config can ask for.
+  // biases: whether a model has those depends on its config alone.
   virtual bool contains(std::string_view name) const = 0;
 
-  // The stored shape, or nothing when the name is unknown or (dummy weights) not decided by a file.
+  // The stored shape; nothing for an unknown name and for dummy weights.
   virtual std::optional<Extents> shape_of(std::string_view name) const = 0;
 
   // A read-only view of the tensor, contiguous. Throws Error not_found naming the tensor, or
@@ -60,11 +60,11 @@ class Checkpoint {
 
 // Opens `model.safetensors`, `model.safetensors.index.json` with its shards, or all *.safetensors
 // of the directory (in this order of preference). Throws Error not_found when there is none,
-// corrupt or unsupported as safetensors.h says.
+// unsupported when there are PyTorch files instead, and the errors of safetensors.h.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& directory);
 
-// Seeded random weights of whatever name and shape is asked for: normal with standard deviation
-// 0.02 for matrices, ones for vectors; stored as `dtype`. For benchmarks and tests.
+// Dummy weights, seeded, for any name and shape: normal with standard deviation 0.02 for matrices,
+// ones for vectors; stored as `dtype`. For benchmarks and tests.
 std::unique_ptr<Checkpoint> make_dummy_checkpoint(DType dtype, uint64_t seed, Memory& memory);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// [rows, row_length] of rows.value_dtype(), bit for bit what read_values() says.
+// [rows, row_length] of rows.value_dtype(), bit for bit those of read_values().
 OwnedTensor dequantize(const GroupedRows& rows, Memory& memory, ThreadPool& threads);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-constexpr SipKey kNoSecret{};  // a digest to compare, not to keep anybody out
+constexpr SipKey kNoSecret{};  // a digest for comparison needs no secret
 constexpr size_t kPieceBytes = 1 << 20;
 
 void append(std::vector<uint64_t>& words, Hash128 hash) {

@@ -1,4 +1,4 @@
-// The Checkpoint that makes up every tensor it is asked for.
+// The Checkpoint of dummy weights: read() makes any tensor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ void fill(const Tensor& tensor, uint64_t key) {
   });
 }
 
-// Names a config asks for or not; a checkpoint of its own has no say in them.
+// Whether a model has these tensors is up to its config.
 bool only_on_request(std::string_view name) {
   return name.ends_with("lm_head.weight") || name.ends_with("bias");
 }
@@ -120,9 +120,10 @@ Tensor DummyCheckpoint::read(std::string_view name, const Extents& shape) {
   if (const auto at = made_.find(name); at != made_.end()) {
     const Tensor& tensor = at->second.view;
     if (tensor.shape() == shape) return tensor;
-    throw Error(ErrorCode::corrupt,
-                fmt::format("dummy weights: tensor {} was made with shape {}, now {} is asked for",
-                            quoted_name(name), to_string(tensor.shape()), to_string(shape)));
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("dummy weights: tensor {} was made with shape {} and is now read with {}",
+                    quoted_name(name), to_string(tensor.shape()), to_string(shape)));
   }
   check_size(name, shape, dtype_);
   OwnedTensor made = allocate_tensor(memory_, dtype_, shape);

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// What blocks say of their groups: without multiples a factor is a group's scale or offset.
+// Scales and offsets of the groups of blocks. Without `scales` a factor is a group's scale itself.
 struct GgufScales {
   float* factors = nullptr;         // [blocks]
   float* offset_factors = nullptr;  // [blocks], where there is no zero point

@@ -99,7 +99,7 @@ size_t GgufCheckpoint::find(std::string_view name, const Extents& shape) const {
   if (!index) fail(ErrorCode::not_found, name, fmt::format("{} is missing", to_string(shape)));
   if (!(entries_[*index].shape == shape)) {
     fail(ErrorCode::corrupt, sources_[*index].tensor->name,
-         fmt::format("has shape {}, but the configuration asks for {}",
+         fmt::format("has shape {}, but the model's sizes need {}",
                      to_string(entries_[*index].shape), to_string(shape)));
   }
   return *index;

@@ -15,14 +15,14 @@ namespace paceline {
 struct GgufTensorName {
   std::string name;       // as in Hugging Face's checkpoint: "model.norm.weight"
   std::string file_name;  // as in the file: "output_norm.weight"
-  // When not 0: the rows (or elements of a vector) are those of so many heads, and within each head
-  // pairs that rotate together stand side by side, as convert_hf_to_gguf.py writes the query and
-  // key projections of architecture llama. They are read with the halves one after the other.
+  // Number of heads whose rotary pairs are interleaved; 0: none. convert_hf_to_gguf.py writes the
+  // query and key projections of architecture llama so that the two rows (or elements of a vector)
+  // of a pair are neighbours. read() gives the first halves of all pairs, then the second ones.
   int64_t interleaved_heads = 0;
 };
 
 // Matrices of block formats are numbers through read() and their codes through read_grouped().
-// Plain tensors are views of the mapped file wherever it holds them as they are asked for.
+// Plain tensors are views of the mapped file, unless their rows are reordered.
 // Throws Error "FILE: ..." not_found when the file has no tensor of a name, corrupt when two have
 // the same name or rows don't divide into heads. `memory` must outlive it.
 std::unique_ptr<Checkpoint> make_gguf_checkpoint(std::shared_ptr<const GgufFile> file,

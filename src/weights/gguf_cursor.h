@@ -1,4 +1,4 @@
-// GgufCursor reads the numbers and strings of a GGUF file's head, and never past its end.
+// GgufCursor reads the numbers and strings of a GGUF file's header, and never past its end.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class GgufCursor {
   GgufCursor(std::span<const std::byte> file, uint64_t limit, std::string_view where)
       : file_(file), limit_(limit), where_(where) {}
 
-  // What errors are about from here on: "tensor 3 of 12".
+  // The subject of errors from here on: "tensor 3 of 12".
   void set_subject(std::string subject) { subject_ = std::move(subject); }
   uint64_t position() const { return position_; }
 
@@ -36,7 +36,7 @@ class GgufCursor {
     std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
     return value;
   }
-  // A string and its length before it. `what` it is, for the message.
+  // A string with its length before it; `what` names it in errors.
   std::span<const std::byte> string(uint64_t max_bytes, std::string_view what);
   std::string_view text(uint64_t max_bytes, std::string_view what) {
     const auto bytes = string(max_bytes, what);

@@ -15,7 +15,7 @@ namespace paceline {
 // Versions 2 and 3, little-endian. Immutable, so it may be read by several threads.
 class GgufFile {
  public:
-  // Maps the file and checks all that it says. Of a split model (NAME-00001-of-00003.gguf) `path`
+  // Maps the file and checks its whole header. Of a split model (NAME-00001-of-00003.gguf) `path`
   // is the first file; the others are opened beside it. Throws Error naming file and place:
   // not_found when a file isn't there, corrupt when it contradicts itself, unsupported for another
   // version, byte order or tensor type, and exhausted beyond the limits of gguf_parse.h.

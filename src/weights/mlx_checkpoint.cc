@@ -21,7 +21,7 @@ const CheckpointEntry* find_in(const std::vector<CheckpointEntry>& entries, std:
   return at == entries.end() || at->name != name ? nullptr : &*at;
 }
 
-// The packed weight that a message is about, with what config.json says of it.
+// The packed weight that a message is about, with its format in config.json.
 struct TensorSource {
   std::string origin;
   std::string_view weight;
@@ -99,7 +99,8 @@ MlxCheckpoint::Matrix MlxCheckpoint::matrix_of(const CheckpointEntry& weight,
   TensorSource place{.origin = origin(), .weight = weight.name};
   const auto format = quantization.format_of(module);
   if (!format) {
-    place.corrupt(weight.name, "holds packed uint32, but config.json says it isn't quantised");
+    place.corrupt(weight.name,
+                  "holds packed uint32, but is not quantised according to config.json");
   }
   place.format = *format;
   Matrix matrix{
@@ -128,7 +129,7 @@ std::optional<Extents> MlxCheckpoint::shape_of(std::string_view name) const {
   return entry == nullptr ? std::nullopt : std::optional(entry->shape);
 }
 
-// Null when the name is no packed matrix's.
+// Null for a name that isn't a packed matrix.
 const MlxCheckpoint::Matrix* MlxCheckpoint::find_matrix(std::string_view name,
                                                         const Extents& shape) const {
   const auto at = matrices_.find(name);
@@ -136,8 +137,8 @@ const MlxCheckpoint::Matrix* MlxCheckpoint::find_matrix(std::string_view name,
   const Extents& found = find_entry(name)->shape;
   if (!(found == shape)) {
     throw Error(ErrorCode::corrupt,
-                fmt::format("{}: tensor {} has shape {}, but the configuration asks for {}",
-                            origin(), quoted_name(name), to_string(found), to_string(shape)));
+                fmt::format("{}: tensor {} has shape {}, but config.json needs {}", origin(),
+                            quoted_name(name), to_string(found), to_string(shape)));
   }
   return &at->second;
 }

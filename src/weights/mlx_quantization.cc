@@ -52,6 +52,19 @@ AffineFormat read_format(const Json& object, const std::optional<AffineFormat>& 
 
 }  // namespace
 
+void check_quantization_method(const Json& config, std::string_view where) {
+  const Json* const quantization = config.find_value("quantization_config");
+  if (quantization == nullptr || config.find_value("quantization") != nullptr) return;
+  const Json* const method = quantization->find_value("quant_method");
+  if (method == nullptr) return;
+  const std::string path = fmt::format("{}: quantization_config.quant_method", where);
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: weights quantised by {} can't be read; use the original model "
+                          "(--quantize q4 or q8 quantises it at load), a GGUF file of it, or one "
+                          "that mlx_lm.convert quantised",
+                          path, quoted_name(method->as_string(path))));
+}
+
 bool is_affine_bits(int64_t bits) { return std::ranges::find(kBits, bits) != std::end(kBits); }
 
 bool is_affine_group_size(int64_t size) {

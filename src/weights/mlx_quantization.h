@@ -1,4 +1,4 @@
-// MlxQuantization is what config.json says about how MLX packed each module's weights.
+// MlxQuantization is the format in which MLX packed each module's weights, from config.json.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace paceline {
 
-// Codes of `bits` bits; each group of so many consecutive elements of a row has a scale and a bias.
+// Codes of `bits` bits; each group of `group_size` consecutive elements of a row has a scale and a
+// bias.
 struct AffineFormat {
   int bits = 4;             // 2, 3, 4, 5, 6 or 8
   int64_t group_size = 64;  // 32, 64 or 128
@@ -19,11 +20,15 @@ struct AffineFormat {
   bool operator==(const AffineFormat&) const = default;
 };
 
+// Throws Error unsupported when config.json names a method other than MLX's
+// (`quantization_config.quant_method`: gptq, awq, bitsandbytes, fp8, compressed-tensors, ...).
+void check_quantization_method(const Json& config, std::string_view where);
+
 bool is_affine_bits(int64_t bits);
 bool is_affine_group_size(int64_t size);
 
 // The field {"group_size": 64, "bits": 4, "mode": "affine", MODULE: {...} | false, ...}, in which
-// an object under a module's name ("model.layers.0.mlp.down_proj") overrides what the others have.
+// an object under a module's name ("model.layers.0.mlp.down_proj") overrides the common format.
 class MlxQuantization {
  public:
   // From `quantization`, or from `quantization_config` when no other tool's name (`quant_method`)
@@ -32,7 +37,7 @@ class MlxQuantization {
   // for anything else.
   static std::optional<MlxQuantization> find(const Json& config, std::string_view where);
 
-  // Nothing when the module is said not to be quantised.
+  // Nothing when the config excludes the module from quantisation.
   std::optional<AffineFormat> format_of(std::string_view module) const;
 
  private:

@@ -15,7 +15,7 @@ struct NamedBits {
 constexpr NamedBits kMixed[] = {
     {"mixed_2_6", 2, 6}, {"mixed_3_4", 3, 4}, {"mixed_3_6", 3, 6}, {"mixed_4_6", 4, 6}};
 
-// N of "layers.N.", as a number that no model has that many layers of.
+// N of "layers.N.", below kMaxLayers; nothing otherwise.
 std::optional<int64_t> layer_of(std::string_view name) {
   constexpr std::string_view kLayers = "layers.";
   constexpr int64_t kMaxLayers = 1 << 20;

@@ -22,7 +22,7 @@ class MlxRecipe {
   static std::optional<MlxRecipe> mixed(std::string_view name, int64_t group_size,
                                         int64_t num_layers);
 
-  // What all modules have but for those that `format_of` says otherwise of.
+  // The format of all modules for which format_of() has no other.
   AffineFormat usual_format() const { return usual_; }
   AffineFormat format_of(std::string_view module) const;
 

@@ -1,4 +1,4 @@
-// What quantising shares: rounding small numbers, and what can't be quantised.
+// Shared by the quantisers: rounding of small numbers, and the error for values that aren't finite.
 #pragma once
 
 #include <fmt/format.h>

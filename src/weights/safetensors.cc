@@ -24,7 +24,7 @@ constexpr std::string_view kUnsupportedDTypes[] = {
     "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16",
     "U16",     "I32",     "C64",     "F64",         "I64",         "U64"};
 
-// What the header says about one tensor; begin and end count from the start of the data.
+// One tensor's entry in the header; begin and end count from the start of the data.
 struct TensorClaim {
   std::string_view name;  // lives in the parser
   DType dtype = DType::f32;

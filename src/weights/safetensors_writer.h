@@ -19,7 +19,7 @@ namespace paceline {
 // calls make the same file. Calls out of this order are bugs of the program.
 class SafetensorsWriter {
  public:
-  // `format` is what the metadata says the tensors were made for: "pt" or "mlx". Errors are
+  // `format` is written to the metadata: "pt" or "mlx". Errors are
   // NewFile's; without finish() no file is left.
   explicit SafetensorsWriter(std::filesystem::path path, std::string_view format = "pt");
 

@@ -37,7 +37,7 @@ class SafetensorsCheckpoint : public Checkpoint {
   Tensor read(std::string_view name, const Extents& shape) override;
   void release(std::string_view name) override;
 
-  // Throws Error corrupt when a tensor isn't in the file that the index says.
+  // Throws Error corrupt when a tensor isn't in the file that the index names.
   void check_index(const std::vector<ShardedTensor>& index, std::string_view where) const;
 
  private:
@@ -105,7 +105,7 @@ Tensor SafetensorsCheckpoint::read(std::string_view name, const Extents& shape) 
   const CheckpointEntry& entry = entries_[*index];
   if (!(entry.shape == shape)) {
     throw Error(ErrorCode::corrupt,
-                fmt::format("{}: tensor {} has shape {}, but the configuration asks for {}",
+                fmt::format("{}: tensor {} has shape {}, but config.json needs {}",
                             (directory_ / file_of(*index)).string(), quoted_name(name),
                             to_string(entry.shape), to_string(shape)));
   }
@@ -166,12 +166,13 @@ std::unique_ptr<Checkpoint> open_indexed(const fs::path& directory, const fs::pa
   return checkpoint;
 }
 
-std::vector<fs::path> safetensors_files(const fs::path& directory) {
+// Sorted.
+std::vector<fs::path> files_ending_in(const fs::path& directory, std::string_view extension) {
   std::error_code error;
   std::vector<fs::path> paths;
   fs::directory_iterator at(directory, error);
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (at->path().extension() == ".safetensors") paths.push_back(at->path());
+    if (at->path().extension() == extension) paths.push_back(at->path());
   }
   if (error) {
     throw Error(ErrorCode::not_found,
@@ -179,6 +180,25 @@ std::vector<fs::path> safetensors_files(const fs::path& directory) {
   }
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+// A model in the format of torch.save, which is a program for Python's pickle and thus isn't read.
+[[noreturn]] void throw_no_weights(const fs::path& directory) {
+  for (const std::string_view extension : {".bin", ".pth"}) {
+    for (const fs::path& path : files_ending_in(directory, extension)) {
+      const std::string name = path.filename().string();
+      if (extension == ".bin" && !name.starts_with("pytorch_model")) continue;
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: the weights are in PyTorch's own format ({}), which isn't read; "
+                              "convert them to safetensors, in Python: transformers."
+                              "AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW_DIR)",
+                              directory.string(), quoted_name(name)));
+    }
+  }
+  throw Error(ErrorCode::not_found,
+              fmt::format("{}: no weights: neither model.safetensors nor "
+                          "model.safetensors.index.json nor another *.safetensors file",
+                          directory.string()));
 }
 
 }  // namespace
@@ -190,13 +210,8 @@ std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& directory) {
     return std::make_unique<SafetensorsCheckpoint>(directory, std::vector{single});
   }
   if (is_there(index)) return open_indexed(directory, index);
-  const auto paths = safetensors_files(directory);
-  if (paths.empty()) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("{}: no weights: neither model.safetensors nor "
-                            "model.safetensors.index.json nor another *.safetensors file",
-                            directory.string()));
-  }
+  const auto paths = files_ending_in(directory, ".safetensors");
+  if (paths.empty()) throw_no_weights(directory);
   return std::make_unique<SafetensorsCheckpoint>(directory, paths);
 }
 

@@ -15,12 +15,13 @@ constexpr std::string_view kEmbedding = "embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 constexpr std::string_view kUsualPrefix = "model.";
 
-// What may stand before the decoder's names; longer ones before those that they begin with.
-constexpr std::array<std::string_view, 5> kPrefixes = {
-    "model.language_model.", "language_model.model.", "language_model.", kUsualPrefix, ""};
+// Prefixes of the decoder's names in files; a longer one before its own beginning.
+constexpr std::array<std::string_view, 6> kPrefixes = {
+    "model.language_model.", "model.text_model.", "language_model.model.",
+    "language_model.",       kUsualPrefix,        ""};
 
-constexpr std::array<std::string_view, 4> kOtherTowers = {"vision_tower", "vision_model",
-                                                          "multi_modal_projector", "embed_vision"};
+constexpr std::array<std::string_view, 5> kOtherTowers = {
+    "vision_tower", "vision_model", "multi_modal_projector", "embed_vision", "connector"};
 
 // The prefix under which the checkpoint has `name`, or `otherwise`.
 std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
@@ -32,7 +33,7 @@ std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
   return std::string(otherwise);
 }
 
-bool is_needless(std::string_view name) {
+bool is_unneeded(std::string_view name) {
   return name.find("rotary_emb.inv_freq") != name.npos || is_outside_the_decoder(name);
 }
 
@@ -109,14 +110,14 @@ void WeightReader::expect_all_read() const {
   std::string named;
   size_t count = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (read_[i] || is_needless(entries[i].name)) continue;
+    if (read_[i] || is_unneeded(entries[i].name)) continue;
     if (++count > kMaxNamed) continue;
     named += fmt::format("{}{}", count == 1 ? "" : ", ", quoted_name(entries[i].name));
   }
   if (count == 0) return;
   if (count > kMaxNamed) named += fmt::format(" and {} more", count - kMaxNamed);
   throw Error(ErrorCode::corrupt,
-              fmt::format("{}: {} that this model has no place for: {}", checkpoint_.origin(),
+              fmt::format("{}: {} that this model doesn't use: {}", checkpoint_.origin(),
                           count == 1 ? "a tensor" : fmt::format("{} tensors", count), named));
 }
 

@@ -1,5 +1,5 @@
-// WeightReader resolves a model's canonical weight names in a checkpoint and notices what is left
-// over.
+// WeightReader resolves a model's canonical weight names in a checkpoint and finds unused
+// tensors.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ namespace paceline {
 
 // Canonical names have no model prefix: "embed_tokens.weight", "layers.3.self_attn.q_proj.weight",
 // "norm.weight", "lm_head.weight". Files write them with "model.", "language_model.model.",
-// "model.language_model.", "language_model." or nothing in front; the prefix is found once, from
-// the embedding's name. lm_head.weight stands outside "model." in files ("lm_head.weight",
-// "language_model.lm_head.weight").
+// "model.language_model.", "model.text_model.", "language_model." or nothing in front; the prefix
+// is found once, from the embedding's name. lm_head.weight stands outside "model." in files
+// ("lm_head.weight", "language_model.lm_head.weight").
 class WeightReader {
  public:
   explicit WeightReader(Checkpoint& checkpoint);
@@ -31,15 +31,14 @@ class WeightReader {
   // The checkpoint's name for a canonical name.
   std::string file_name(std::string_view name) const;
 
-  // Throws Error corrupt naming the tensors (up to eight, and how many more) that nothing has read,
-  // other than those a text model may carry and doesn't need: rotary inv_freq tables, a vision
-  // tower, a multi-modal projector, a tied lm_head.weight copy is never among them (it is read when
-  // present).
+  // Throws Error corrupt naming the tensors that were not read: up to eight, and how many more.
+  // Allowed are tensors that a text model doesn't need: rotary inv_freq tables, a vision tower, a
+  // multi-modal projector. lm_head.weight is read when it is present, also in a tied model.
   void expect_all_read() const;
 
   // Elements of all tensors read so far: the model's parameters once it is loaded.
   int64_t num_elements_read() const { return num_elements_read_; }
-  // Whether any of them came quantised.
+  // Whether any of them was quantised.
   bool has_read_grouped() const { return has_read_grouped_; }
 
  private:

@@ -29,16 +29,16 @@ TEST(BatchJob, AFileHasNoListener) {
 TEST(BatchJob, IsOverWhenNothingIsToCome) {
   BatchJob job;
   job.parts.resize(2);
-  EXPECT_FALSE(job.is_over());
+  EXPECT_FALSE(job.is_finished());
   job.next_part = 2;
   job.num_in_flight = 1;
-  EXPECT_FALSE(job.is_over());
+  EXPECT_FALSE(job.is_finished());
   job.num_in_flight = 0;
-  EXPECT_TRUE(job.is_over());
+  EXPECT_TRUE(job.is_finished());
   job.next_part = 1;
-  EXPECT_FALSE(job.is_over());
+  EXPECT_FALSE(job.is_finished());
   job.error.emplace();
-  EXPECT_TRUE(job.is_over());
+  EXPECT_TRUE(job.is_finished());
 }
 
 }  // namespace

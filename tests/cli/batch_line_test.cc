@@ -67,7 +67,7 @@ TEST(BatchLine, LengthsAreBounded) {
 }
 
 TEST(BatchLine, RecordsHaveTheFieldsOfTheApi) {
-  const Json answer = parse_json(batch_answer_record("a\"b", 200, R"({"x":1})"), "record");
+  const Json answer = parse_json(batch_response_record("a\"b", 200, R"({"x":1})"), "record");
   EXPECT_TRUE(answer.find("id")->as_string("id").starts_with("batch_req_"));
   EXPECT_EQ(answer.find("custom_id")->as_string("custom_id"), "a\"b");
   EXPECT_TRUE(answer.find("error")->is_null());

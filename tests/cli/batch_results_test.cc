@@ -38,7 +38,7 @@ class BatchResultsTest : public testing::Test {
 };
 
 std::string answer(const std::string& id) {
-  return batch_answer_record(id, 200, R"({"text":",\"response\":{"})");
+  return batch_response_record(id, 200, R"({"text":",\"response\":{"})");
 }
 
 std::string wrong_line(int64_t number) {
@@ -136,7 +136,7 @@ TEST_F(BatchResultsTest, WrongLinesAreKnownByTheirNumbers) {
 
 TEST_F(BatchResultsTest, LongAnswersAreReadInPieces) {
   const std::string body = "{\"logits\":[" + std::string(1 << 20, '1') + "]}";
-  write(batch_answer_record("long", 200, body) + answer("b"));
+  write(batch_response_record("long", 200, body) + answer("b"));
   const FinishedRequests found = finished();
   EXPECT_TRUE(found.is_done("long"));
   EXPECT_TRUE(found.is_done("b"));

@@ -45,11 +45,12 @@ TEST(PlanRuns, ShortensWhatDoesNotFitAndSaysSo) {
       128);
   EXPECT_THAT(planned.runs, SizeIs(3));  // 127 once
   for (const BenchRun& run : planned.runs) EXPECT_LE(context_of(run), 128);
-  EXPECT_THAT(planned.notes,
-              ElementsAre("prefill 500 is measured as prefill 127: the context is 128 tokens",
-                          "prefill 600 is measured as prefill 127: the context is 128 tokens",
-                          "decode 64 behind 900 is measured as decode 64 behind 63: the context is "
-                          "128 tokens"));
+  EXPECT_THAT(
+      planned.notes,
+      ElementsAre("prefill 500 is measured as prefill 127: the context holds 128 tokens",
+                  "prefill 600 is measured as prefill 127: the context holds 128 tokens",
+                  "decode 64 behind 900 is measured as decode 64 behind 63: the context holds "
+                  "128 tokens"));
   EXPECT_THAT(plan_runs({.tests = {"prefill"}}, 513).notes, IsEmpty());
 }
 

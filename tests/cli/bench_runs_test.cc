@@ -1,4 +1,5 @@
 #include "cli/bench_runs.h"
+#include "engine/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ class BenchRunnerTest : public testing::Test {
                          .max_num_batched_tokens = 32,
                          .max_num_seqs = 8,
                          .num_threads = 1});
-    runner_.emplace(*model_, 2.5);
+    runner_.emplace(*model_, 2.5, std::stop_token());
     runner_->warm_up();
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }

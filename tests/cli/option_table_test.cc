@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -59,6 +60,43 @@ TEST(OptionTable, NoTwoOptionsOfACommandShareAFlag) {
   }
 }
 
+// -o is --output and nothing else, whatever the command; so is every long name.
+TEST(OptionTable, AFlagIsTheSameOptionInEveryCommand) {
+  std::map<std::string, std::string_view> owners;
+  for (const OptionDef& option : option_table()) {
+    for (const std::string& flag : flags_of(option)) {
+      const auto [owner, is_new] = owners.emplace(flag, option.name);
+      EXPECT_EQ(owner->second, option.name) << flag;
+    }
+  }
+}
+
+// Commands may say in their own words what an option of theirs means; then no command has two.
+TEST(OptionTable, OptionsOfOneNameAreOfOneKindAndOfDifferentCommands) {
+  std::map<std::string_view, const OptionDef*> seen;
+  for (const OptionDef& option : option_table()) {
+    const auto [first, is_new] = seen.emplace(option.name, &option);
+    if (is_new) continue;
+    EXPECT_EQ(first->second->commands & option.commands, 0u) << option.name;
+    const bool is_list = option.name == "threads";  // bench measures with several numbers
+    EXPECT_EQ(first->second->kind == option.kind, !is_list) << option.name;
+  }
+}
+
+// "for serve ..." in a text that other commands show too is a riddle there.
+TEST(OptionTable, NoHelpSpeaksOfAnotherCommand) {
+  for (const OptionDef& option : option_table()) {
+    if (option.name == "max-tokens") continue;  // a default of chat's own
+    const std::string text = fmt::format("{} [{}]", option.help, option.default_text);
+    for (const CommandDef& command : command_table()) {
+      for (const std::string_view form : {"{}:", "of {}", "for {}", "with {}", "that {} "}) {
+        EXPECT_THAT(text, testing::Not(HasSubstr(fmt::format(fmt::runtime(form), command.name))))
+            << option.name;
+      }
+    }
+  }
+}
+
 TEST(OptionTable, EveryOptionIsDocumented) {
   for (const OptionDef& option : option_table()) {
     EXPECT_TRUE(option.help.ends_with('.')) << option.name;
@@ -74,8 +112,9 @@ TEST(OptionTable, NamesComeFromOneDefinition) {
   const OptionDef& option = *find_option("max_tokens");
   EXPECT_EQ(&option, find_option("max-tokens"));
   EXPECT_THAT(flags_of(option), testing::ElementsAre("-n", "--max-tokens", "--n-predict"));
-  EXPECT_EQ(environment_name(option), "PACELINE_MAX_TOKENS");
-  EXPECT_EQ(field_name(option), "max_tokens");
+  EXPECT_THAT(field_names(option), testing::ElementsAre("max_tokens", "n_predict"));
+  EXPECT_EQ(environment_name("max_tokens"), "PACELINE_MAX_TOKENS");
+  EXPECT_EQ(&option, find_option("n-predict"));
   EXPECT_EQ(find_option("max_tokns"), nullptr);
 }
 
@@ -85,22 +124,46 @@ TEST(OptionTable, ACommandMayHaveItsOwnOptionOfAName) {
   EXPECT_FALSE(contains(find_option("threads", CommandId::serve)->commands, CommandId::bench));
 }
 
-TEST(Help, ShowsEveryOptionOfACommand) {
+std::vector<std::string_view> lines_of(std::string_view text) { return split_words(text, "\n"); }
+
+TEST(Help, AllOfItShowsEveryOptionOfACommand) {
   for (const CommandDef& command : command_table()) {
-    const std::string help = command_help(command);
+    const std::string help = whole_command_help(command);
     for (const OptionDef& option : option_table()) {
-      const std::string flag = "--" + std::string(option.name);
       if (!contains(option.commands, command.id)) continue;
-      EXPECT_THAT(help, HasSubstr(flag)) << command.name;
+      for (const std::string& flag : flags_of(option)) {
+        EXPECT_THAT(help, HasSubstr(flag)) << command.name;
+      }
     }
   }
-  EXPECT_THAT(command_help(find_command("tokenize")), testing::Not(HasSubstr("--temperature")));
+  EXPECT_THAT(whole_command_help(find_command("tokenize")),
+              testing::Not(HasSubstr("--temperature")));
+}
+
+TEST(Help, TheBasicHelpIsAScreen) {
+  for (const CommandDef& command : command_table()) {
+    const std::string help = command_help(command);
+    EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 45) << command.name << "\n" << help;
+    EXPECT_THAT(help, HasSubstr("--help-all")) << command.name;
+  }
+}
+
+TEST(Help, TheBasicOptionsAreOptionsOfTheCommand) {
+  for (const CommandDef& command : command_table()) {
+    for (const std::string_view name : split_words(command.basics)) {
+      const OptionDef* option = find_option(name, command.id);
+      ASSERT_NE(option, nullptr) << command.name << " " << name;
+      EXPECT_EQ(option->name, name) << command.name;
+      EXPECT_TRUE(contains(option->commands, command.id)) << command.name << " " << name;
+      EXPECT_THAT(command_help(command), HasSubstr("--" + std::string(name)));
+    }
+  }
 }
 
 TEST(Help, LinesFitATerminal) {
   for (const CommandDef& command : command_table()) {
-    for (std::string_view line : split_words(command_help(command), "\n")) {
-      EXPECT_LE(line.size(), 100u) << line;
+    for (const std::string& help : {command_help(command), whole_command_help(command)}) {
+      for (std::string_view line : lines_of(help)) EXPECT_LE(line.size(), 100u) << line;
     }
   }
 }
@@ -118,13 +181,17 @@ TEST(OptionsDump, IsOneObjectAnOptionAndCommand) {
     const Json row = parse_json(line, "dump");
     EXPECT_FALSE(row.find("flags")->as_array("flags").empty());
     EXPECT_FALSE(row.find("help")->as_string("help").empty());
-    row.find("takes_value")->as_bool("takes_value");
+    const std::string& value = row.find("value")->as_string("value");
+    EXPECT_EQ(value == "none", row.find("placeholder")->as_string("placeholder").empty());
+    EXPECT_EQ(value.starts_with("choice"), !row.find("choices")->as_array("choices").empty());
     commands.insert(row.find("command")->as_string("command"));
   }
   EXPECT_EQ(commands.size(), command_table().size() + 1);
   EXPECT_THAT(dump,
               HasSubstr(R"({"command":"generate","flags":["-n","--max-tokens","--n-predict"],)"
                         R"("env":"PACELINE_MAX_TOKENS",)"));
+  EXPECT_THAT(dump, HasSubstr(R"("placeholder":"FORMAT","value":"choice","choices":["none",)"));
+  EXPECT_THAT(dump, HasSubstr(R"("placeholder":"DIR","value":"directory","choices":[])"));
 }
 
 }  // namespace

@@ -74,6 +74,9 @@ TEST_F(ResolveTest, EveryAliasMeansTheSame) {
 TEST_F(ResolveTest, ValuesMayBeWrittenInEveryWay) {
   EXPECT_EQ(generate({"--max-tokens=7"}).generate.max_tokens, 7);
   EXPECT_EQ(generate({"-n7"}).generate.max_tokens, 7);
+  EXPECT_EQ(generate({"-n=7"}).generate.max_tokens, 7);
+  EXPECT_EQ(generate({"-vn", "7"}).generate.max_tokens, 7);
+  EXPECT_EQ(generate({"-n", "1", "-n", "7"}).generate.max_tokens, 7);
   EXPECT_THAT(generate({"-p", "-x", "-p", "--help", "-p", "a=b"}).prompts,
               ElementsAre("-x", "--help", "a=b"));
   EXPECT_THAT(generate({"--prompt=a=b", "-p", ""}).prompts, ElementsAre("a=b", ""));
@@ -104,11 +107,25 @@ TEST_F(ResolveTest, MisspeltFlagsAreErrorsWithASuggestion) {
   EXPECT_EQ(error_of("generate", {"--max_tokens", "5"}),
             "unknown option --max_tokens; did you mean --max-tokens?");
   EXPECT_EQ(error_of("generate", {"--banana"}), "unknown option --banana");
-  EXPECT_EQ(error_of("generate", {"stray"}), "unexpected argument \"stray\"");
-  EXPECT_THAT(error_of("generate", {"--max-tokens"}), HasSubstr("needs a value"));
+  EXPECT_EQ(error_of("generate", {"--max-tokens"}), "--max-tokens needs a value: --max-tokens N");
+  EXPECT_EQ(error_of("generate", {"-vn"}), "-n needs a value: -n N");
+  EXPECT_EQ(error_of("generate", {"-vz"}), "unknown option -z");
+  EXPECT_EQ(error_of("generate", {"-model", "x"}), "unknown option -model; did you mean --model?");
   // Another command's option is not this one's.
   EXPECT_THAT(error_of("tokenize", {"--temperature", "1"}),
               HasSubstr("unknown option --temperature"));
+}
+
+TEST_F(ResolveTest, OperandsAreTheOptionThatMayStandBare) {
+  EXPECT_EQ(resolve("trace", {"run.jsonl", "--json"}).settings.file, "run.jsonl");
+  EXPECT_EQ(resolve("trace", {"--json", "-"}).settings.file, "-");
+  EXPECT_EQ(resolve("trace", {"--", "--json"}).settings.file, "--json");
+  EXPECT_EQ(error_of("trace", {"a", "b"}), "unexpected argument \"b\"");
+  EXPECT_EQ(error_of("trace", {"-f", "a", "b"}), "unexpected argument \"b\"");
+  EXPECT_EQ(error_of("generate", {"stray"}),
+            "unexpected argument \"stray\"; --prompt TEXT gives a text to work on");
+  EXPECT_EQ(error_of("generate", {"--", "--verbose"}),
+            "unexpected argument \"--verbose\"; --prompt TEXT gives a text to work on");
 }
 
 TEST_F(ResolveTest, MisspeltCommandsAreErrorsWithASuggestion) {
@@ -132,15 +149,38 @@ TEST_F(ResolveTest, VariablesAreOptions) {
   EXPECT_FALSE(settings.generate.top_p.has_value());
 }
 
+TEST_F(ResolveTest, AVariableOfARepeatableOptionMayBeAnArray) {
+  const auto labels = [&](std::string_view name, std::string_view value) {
+    return resolve("classify", {}, {{std::string(name), std::string(value)}}).settings.labels;
+  };
+  EXPECT_THAT(labels("PACELINE_LABEL", R"([" good", "bad"])"), ElementsAre(" good", "bad"));
+  EXPECT_THAT(labels("PACELINE_LABELS", R"(["good", "bad"])"), ElementsAre("good", "bad"));
+  EXPECT_THAT(labels("PACELINE_LABEL", "good"), ElementsAre("good"));
+  // No array of strings is a text like others.
+  EXPECT_THAT(labels("PACELINE_LABEL", "[1,2]"), ElementsAre("[1,2]"));
+  EXPECT_THAT(labels("PACELINE_LABEL", "[]"), ElementsAre("[]"));
+  EXPECT_THAT(labels("PACELINE_LABEL", "[x"), ElementsAre("[x"));
+  EXPECT_THAT(generate({}, {{"PACELINE_STOP_TOKEN_IDS", "[1, 2]"}}).generate.stop_token_ids,
+              ElementsAre(1, 2));
+}
+
+TEST_F(ResolveTest, LongAliasesAreKeysAndVariables) {
+  EXPECT_EQ(generate({}, {{"PACELINE_TEMP", "0.5"}}).generate.temperature, 0.5f);
+  const std::string path = config("[classify]\nlabel = [\"good\", \"bad\"]\n");
+  EXPECT_THAT(resolve("classify", {"--config", path}).settings.labels, ElementsAre("good", "bad"));
+  EXPECT_THAT(error_of("classify", {"--config", config("label = 'a'\nlabels = 'b'\n")}),
+              HasSubstr(".toml:2: labels was set before, as label or another name of it"));
+}
+
 TEST_F(ResolveTest, UnknownVariablesAreWarnings) {
   const auto warnings = [&](const Environment& environment) {
     return resolve("generate", {}, environment).warnings;
   };
   EXPECT_THAT(warnings({{"PACELINE_MAX_TOKEN", "5"}}),
-              ElementsAre("the environment variable PACELINE_MAX_TOKEN is no option; did you mean "
+              ElementsAre("unknown environment variable PACELINE_MAX_TOKEN; did you mean "
                           "PACELINE_MAX_TOKENS?"));
   EXPECT_THAT(warnings({{"PACELINE_BANANA", "5"}}),
-              ElementsAre("the environment variable PACELINE_BANANA is no option"));
+              ElementsAre("unknown environment variable PACELINE_BANANA"));
   EXPECT_THAT(warnings({{"PACELINE_PORT", "tcp://10.0.0.1:80"},
                         {"PACELINE_ISA", "avx2"},
                         {"PACELINE_STREAMS", "1x8192"},
@@ -206,6 +246,8 @@ TEST_F(ResolveTest, FlagWinsOverVariableOverFileOverDefault) {
 TEST_F(ResolveTest, HelpWinsOverEverythingElse) {
   EXPECT_TRUE(generate({"--help", "--banana"}, {{"PACELINE_TOP_P", "3"}}).help);
   EXPECT_TRUE(generate({"--top-p", "3", "-h"}).help);
+  EXPECT_TRUE(generate({"--banana", "stray", "--help"}).help);
+  EXPECT_THAT(generate({"-p", "--help"}).prompts, ElementsAre("--help"));
 }
 
 }  // namespace

@@ -29,6 +29,15 @@ TEST(SlashCommand, what_does_not_exist_is_an_error_with_a_suggestion) {
   expect_error(ErrorCode::invalid, {"/load", "file name"}, [] { read_slash_command("/load "); });
 }
 
+TEST(SlashCommand, an_argument_that_a_command_does_not_take_is_an_error) {
+  for (const char* line : {"/exit now", "/reset all", "/stats 1", "/help /save", "/bye bye"}) {
+    expect_error(ErrorCode::invalid, {"takes no argument", "//"},
+                 [&] { read_slash_command(line); });
+  }
+  EXPECT_EQ(read_slash_command("/exit ").kind, Kind::exit);
+  EXPECT_EQ(read_slash_command("/system").kind, Kind::system);
+}
+
 TEST(SlashCommand, the_help_names_every_command) {
   for (const char* name : {"/system", "/reset", "/save", "/load", "/stats", "/exit"}) {
     EXPECT_NE(slash_help().find(name), std::string_view::npos) << name;

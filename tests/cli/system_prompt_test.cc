@@ -1,4 +1,4 @@
-#include "cli/system_prompt.h"
+#include "cli/chat_input.h"
 
 #include <gtest/gtest.h>
 

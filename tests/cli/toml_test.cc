@@ -84,17 +84,17 @@ TEST(Toml, ReadsArraysAndInlineTables) {
 }
 
 TEST(Toml, ErrorsNameTheLine) {
-  EXPECT_EQ(error_of("a = 1\nb\n"), "t:2: expected = behind b");
+  EXPECT_EQ(error_of("a = 1\nb\n"), "t:2: expected = after b");
   EXPECT_THAT(error_of("a = hello"),
-              HasSubstr("t:1: expected a value, found hello (strings stand in quotes)"));
+              HasSubstr("t:1: expected a value, found hello (a string needs quotes)"));
   EXPECT_THAT(error_of("a = 1 2"), HasSubstr("expected the end of the line"));
-  EXPECT_THAT(error_of("a = 1\na = 2"), HasSubstr("t:2: the key a stands twice"));
+  EXPECT_THAT(error_of("a = 1\na = 2"), HasSubstr("t:2: the key a is set twice"));
   EXPECT_THAT(error_of("a = \"open\nb = 1"), HasSubstr("the string has no end"));
   EXPECT_THAT(error_of("a = \"\\q\""), HasSubstr("unknown escape"));
   EXPECT_THAT(error_of("a = \"x\\\ny\""), HasSubstr("unknown escape"));
   EXPECT_THAT(error_of("a = \"\"\"x\"\"\"\"\"\""), HasSubstr("expected the end of the line"));
   EXPECT_THAT(error_of("a = 0x-1"), HasSubstr("expected a value, found 0x-1"));
-  EXPECT_THAT(error_of("a = \"\\uD800\""), HasSubstr("no code point"));
+  EXPECT_THAT(error_of("a = \"\\uD800\""), HasSubstr("not a code point"));
   EXPECT_THAT(error_of("a = [1, 2"), HasSubstr("t:1"));
   EXPECT_THAT(error_of("[a\nb = 1"), HasSubstr("expected ]"));
   EXPECT_THAT(error_of("a.b = 1"), HasSubstr("dotted keys"));

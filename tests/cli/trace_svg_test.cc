@@ -1,5 +1,6 @@
 #include "cli/trace_svg.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 
 #include "base/json.h"
 #include "cli/svg_writer.h"
+#include "cli/words.h"
 #include "tests/cli/small_trace.h"
 #include "tests/cli/well_formed.h"
 
@@ -149,6 +151,30 @@ TEST(TraceSvg, ShowsWhatHappened) {
                                 "@media (prefers-color-scheme: dark)"}) {
     EXPECT_THAT(svg, HasSubstr(std::string(text)));
   }
+}
+
+// The height of an area.
+double tallest_of(const std::string& svg, std::string_view css_class) {
+  const std::string start = fmt::format("<polygon class=\"{}\" points=\"", css_class);
+  const size_t begin = svg.find(start) + start.size();
+  EXPECT_GT(begin, start.size());
+  const std::string points = svg.substr(begin, svg.find('"', begin) - begin);
+  std::vector<double> ys;
+  for (const std::string_view point : split_words(points)) {
+    ys.push_back(std::stod(std::string(point.substr(point.find(',') + 1))));
+  }
+  return *std::max_element(ys.begin(), ys.end()) - *std::min_element(ys.begin(), ys.end());
+}
+
+TEST(TraceSvg, ThePanelOfALargePoolShowsWhatIsUsed) {
+  Trace trace = read_lines(small_trace_lines());
+  const double small = tallest_of(draw(trace), "held");
+  trace.start.groups[0].blocks += 12'000;
+  for (TraceStep& step : trace.steps) step.free[0] += 12'000;
+  const std::string svg = draw(trace);
+  EXPECT_THAT(svg, HasSubstr("a pool of 12,008 blocks of 4 tokens, at most 6 in use"));
+  EXPECT_THAT(svg, Not(HasSubstr(">12,008<")));
+  EXPECT_GT(tallest_of(svg, "held"), small);
 }
 
 TEST(TraceSvg, RunsNothing) {

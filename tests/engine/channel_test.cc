@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/sequence.h"
 #include "tests/engine/engine_fixture.h"
 
 namespace paceline::testing {

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/channel.h"
 #include "engine/engine.h"
+#include "kernels/backend.h"
 #include "tests/engine/scripted_runner.h"
 
 namespace paceline::testing {

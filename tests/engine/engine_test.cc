@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/queue_limit.h"
 #include "engine/run_alone.h"
 #include "tests/engine/engine_fixture.h"
 #include "tests/expect_error.h"

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/step_record.h"
 #include "tests/engine/engine_fixture.h"
 
 namespace paceline::testing {

@@ -1,6 +1,9 @@
 // However requests are run - alone, batched, in chunks, preempted, on a warm cache, as choices of
 // one prompt - each gets the same bits.
 #include "tests/llm/equalities.h"
+#include "engine/channel.h"
+#include "engine/engine.h"
+#include "engine/step_record.h"
 
 #include <gtest/gtest.h>
 

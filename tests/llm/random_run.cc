@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/system_memory.h"
 #include "load/cache_sizing.h"
+#include "models/decoder.h"
 #include "tests/kernels/chosen_isa.h"
 
 namespace paceline::testing {

@@ -5,6 +5,8 @@
 #include <stop_token>
 #include <vector>
 
+#include "engine/engine.h"
+#include "kv/kv_cache.h"
 #include "llm/llm_state.h"
 #include "llm/request_pool.h"
 #include "tests/llm/random_case.h"

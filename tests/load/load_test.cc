@@ -5,13 +5,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
+#include "engine/engine.h"
+#include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
 #include "load/model_path.h"
+#include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "tests/tokenizer/small_tokenizer.h"
@@ -97,6 +102,48 @@ TEST_F(LoadedModelStops, the_tokenizer_knows_more_of_them) {
   write("tokenizer.json", changed(R"("content": "<x>")", R"("content": "<|im_end|>")"));
   write("tokenizer_config.json", R"({"eos_token": "<s>"})");
   EXPECT_EQ(load_model(options)->generation.eos_tokens, (std::vector<int32_t>{3, 8, 9}));
+}
+
+class LoadedModelTokenizer : public TemporaryDirectory {};
+
+TEST_F(LoadedModelTokenizer, of_another_model_is_refused_by_name) {
+  const fs::path model = fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain";
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    fs::copy_file(model / name, directory_ / name);
+  }
+  const LoadOptions options{.model = directory_.string()};
+  constexpr std::string_view kAdded =
+      R"("content": "<x>", "single_word": false, "lstrip": false, "rstrip": false, )"
+      R"("normalized": false, "special": )";
+  const std::string ordinary = R"({"id": 9, )" + std::string(kAdded) + "false}";
+  const std::string special = R"({"id": 256, )" + std::string(kAdded) + "true}";
+  write("tokenizer.json", changed(ordinary, special));
+  EXPECT_NO_THROW(load_model(options));
+  write("tokenizer.json", changed(R"("b": 1,)", R"("b": 256,)"));
+  expect_error(ErrorCode::corrupt,
+               {"tokenizer.json: token 256 is \"b\"", "256 tokens", "another model"},
+               [&] { load_model(options); });
+}
+
+class LoadedModelWeights : public TemporaryDirectory {};
+
+TEST_F(LoadedModelWeights, of_other_methods_and_formats_are_refused_by_name) {
+  const fs::path model = fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain";
+  fs::copy_file(model / "config.json", directory_ / "config.json");
+  const LoadOptions options{.model = directory_.string()};
+  write("pytorch_model.bin", "x");
+  expect_error(ErrorCode::unsupported, {"pytorch_model.bin", "safetensors"},
+               [&] { load_model(options); });
+  write("model.safetensors", "a header of another type of numbers");
+  write("config.json", R"({"model_type": "llama", "quantization_config": {
+        "quant_method": "fp8", "activation_scheme": "dynamic"}})");
+  for (const auto& read : std::vector<std::function<void()>>{
+           [&] { load_model(options); },
+           [&] { read_model_config(ModelSource(directory_), LoadFormat::files); },
+           [&] { read_model_tensors(ModelSource(directory_)); }}) {
+    expect_error(ErrorCode::unsupported, {"quantization_config.quant_method", "fp8", "--quantize"},
+                 read);
+  }
 }
 
 class LoadedModelQuantized : public TemporaryDirectory {};
@@ -199,6 +246,20 @@ TEST(CacheSizing, a_small_budget_shortens_the_context_but_never_below_the_minimu
   const CacheSize given = size_cache(config, request, size_t{1} << 40);
   EXPECT_LE(given.bytes, size_t{1} << 20);
   EXPECT_LT(given.max_model_len, 131072);
+}
+
+TEST(CacheSizing, a_budget_that_holds_no_block_is_refused) {
+  CacheRequest request{.max_num_seqs = 1, .memory_bytes = 1024, .dtype = DType::bf16};
+  expect_error(ErrorCode::exhausted, {"--kv-cache-memory-bytes: 1024 bytes, expected at least"},
+               [&] { size_cache(two_windows(), request, size_t{1} << 40); });
+}
+
+TEST(CacheSizing, no_more_is_taken_than_the_sequences_can_use) {
+  CacheRequest request{.max_num_seqs = 1, .dtype = DType::bf16};
+  const CacheSize one = size_cache(two_windows(), request, size_t{1} << 40);
+  EXPECT_EQ(one.groups[0].num_blocks, 4096 / 16);
+  request.max_num_seqs = 3;
+  EXPECT_EQ(size_cache(two_windows(), request, size_t{1} << 40).bytes, 3 * one.bytes);
 }
 
 TEST(CacheSizing, an_explicit_context_is_held_or_refused) {

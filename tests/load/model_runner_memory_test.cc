@@ -4,7 +4,9 @@
 #include <string>
 
 #include "engine/model_runner.h"
+#include "kernels/backend.h"
 #include "load/loaded_model.h"
+#include "models/decoder.h"
 
 namespace paceline {
 namespace {

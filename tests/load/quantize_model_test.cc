@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "load/loaded_model.h"
+#include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "weights/affine_quantizer.h"

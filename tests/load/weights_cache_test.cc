@@ -11,6 +11,8 @@
 #include "base/mapped_file.h"
 #include "load/loaded_model.h"
 #include "load/weights_cache.h"
+#include "models/decoder.h"
+#include "prepared/prepared_file.h"
 #include "prepared/write_prepared.h"
 #include "tests/source_path.h"
 
@@ -250,7 +252,7 @@ TEST_F(WeightsCacheTest, weights_of_another_model_are_not_taken) {
   const LoadOptions other = this->options(model("models/llama_plain"));
   fs::copy_file(load(other, Outcome::written)->weights_cache.file, file,
                 fs::copy_options::overwrite_existing);
-  load(options, Outcome::written, "was made of something else than its name says");
+  load(options, Outcome::written, "was made from other model files than its name stands for");
 }
 
 TEST_F(WeightsCacheTest, where_nothing_can_be_written_the_load_is_as_usual) {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/hf_config.h"
+#include "models/rope_fields.h"
 #include "tests/expect_error.h"
 
 namespace paceline {
@@ -10,7 +10,11 @@ namespace {
 
 RopeConfig rope_of(const std::string& scaling) {
   const Json json = parse_json(R"({"rope_theta": 500.0, "rope_scaling": )" + scaling + "}", "test");
-  return read_rope(HfConfig(json, "config.json"), {});
+  DecoderConfig decoder;
+  decoder.head_dim = 4;
+  decoder.max_position = 2048;
+  read_ropes(HfConfig(json, "config.json"), {{}}, decoder);
+  return decoder.ropes.at(0);
 }
 
 TEST(RopeConfigs, longrope_with_one_list_of_factors_divides_each_frequency) {
@@ -25,7 +29,7 @@ TEST(RopeConfigs, longrope_with_one_list_of_factors_divides_each_frequency) {
 
 TEST(RopeConfigs, other_longropes_are_refused) {
   expect_error(ErrorCode::unsupported, {"short_factor: differs from long_factor"}, [] {
-    rope_of(R"({"rope_type": "longrope", "short_factor": [1], "long_factor": [2],
+    rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 1],
                 "attention_factor": 1})");
   });
   expect_error(ErrorCode::invalid, {"long_factor[1]: expected a positive number"}, [] {
@@ -34,8 +38,57 @@ TEST(RopeConfigs, other_longropes_are_refused) {
   });
   expect_error(ErrorCode::invalid, {"long_factor: missing"},
                [] { rope_of(R"({"rope_type": "longrope", "attention_factor": 1})"); });
+  expect_error(ErrorCode::invalid, {"long_factor: 1 factors, expected 2"}, [] {
+    rope_of(R"({"rope_type": "longrope", "short_factor": [1], "long_factor": [1],
+                "attention_factor": 1})");
+  });
   expect_error(ErrorCode::invalid, {"attention_factor: missing"}, [] {
-    rope_of(R"({"rope_type": "longrope", "short_factor": [1], "long_factor": [1]})");
+    rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1]})");
+  });
+}
+
+DecoderConfig decoder_of(const std::string& fields) {
+  const Json json = parse_json(fields, "test");
+  DecoderConfig decoder;
+  decoder.head_dim = 16;
+  decoder.max_position = 2048;
+  read_ropes(HfConfig(json, "config.json"), {{}}, decoder);
+  return decoder;
+}
+
+TEST(RopeConfigs, a_part_of_a_head_rotates_wherever_the_field_stands) {
+  EXPECT_EQ(decoder_of("{}").rotary_dim, 16);
+  EXPECT_EQ(decoder_of(R"({"partial_rotary_factor": 0.5})").rotary_dim, 8);
+  EXPECT_EQ(decoder_of(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})").rotary_dim, 4);
+  EXPECT_EQ(decoder_of(R"({"rope_scaling": {"partial_rotary_factor": 0.25},
+                           "partial_rotary_factor": 0.5})")
+                .rotary_dim,
+            4);
+  for (const char* const share : {"1.5", "1073741824", "-0.5", "0", "0.2"}) {
+    SCOPED_TRACE(share);
+    expect_error(ErrorCode::invalid, {"partial_rotary_factor"}, [&] {
+      decoder_of(R"({"rope_parameters": {"partial_rotary_factor": )" + std::string(share) + "}}");
+    });
+  }
+}
+
+TEST(RopeConfigs, two_kinds_of_layers_need_an_object_each) {
+  const auto read = [](const std::string& fields) {
+    const Json json = parse_json(fields, "test");
+    DecoderConfig decoder;
+    decoder.head_dim = 16;
+    decoder.max_position = 2048;
+    read_ropes(HfConfig(json, "config.json"), {{}, {.layer_type = "sliding_attention"}}, decoder);
+  };
+  expect_error(ErrorCode::invalid, {"rope_parameters", "sliding_attention"},
+               [&] { read(R"({"rope_parameters": {"rope_theta": 500}})"); });
+  expect_error(ErrorCode::invalid, {"rope_scaling", "rope_parameters"}, [&] {
+    read(R"({"rope_parameters": {"full_attention": {"rope_theta": 500}},
+             "rope_scaling": {"type": "linear", "factor": 2}})");
+  });
+  expect_error(ErrorCode::unsupported, {"sliding_attention: partial_rotary_factor"}, [&] {
+    read(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {
+             "partial_rotary_factor": 0.5}}})");
   });
 }
 

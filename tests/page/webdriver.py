@@ -14,7 +14,7 @@ WAIT_S = 20
 
 # The standard's codes of keys that aren't characters.
 KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Shift": "\ue008", "End": "\ue010", "Home": "\ue011",
-        "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015"}
+        "F2": "\ue032", "Delete": "\ue017", "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015"}
 
 
 def missing_programs():
@@ -102,6 +102,11 @@ class Browser:
 
     def devtools(self, command, **parameters):
         return self.post("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def grant_clipboard(self, url):
+        """Lets the pages of this origin read and write the clipboard."""
+        self.devtools("Browser.grantPermissions", origin=url,
+                      permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
 
     def set_size(self, width, height):
         self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

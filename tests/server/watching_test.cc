@@ -83,5 +83,18 @@ TEST(PageFiles, have_an_index_that_names_what_is_there) {
   EXPECT_EQ(find_page_file("/page/main"), nullptr);
 }
 
+TEST(PageFiles, are_served_with_a_policy_that_lets_no_text_become_script) {
+  const HttpResponse response = page_response(*find_page_file("/"));
+  std::string policy;
+  for (const auto& [name, value] : response.headers) {
+    if (name == "Content-Security-Policy") policy = value;
+  }
+  for (const char* rule : {"default-src 'none'", "script-src 'self'", "connect-src 'self'",
+                           "require-trusted-types-for 'script'", "frame-ancestors 'none'"}) {
+    EXPECT_NE(policy.find(rule), std::string::npos) << rule;
+  }
+  EXPECT_EQ(policy.find("unsafe"), std::string::npos) << policy;
+}
+
 }  // namespace
 }  // namespace paceline

@@ -259,7 +259,7 @@ class BatchTest(ProgramTest):
             self.assertIsNone(answers[number]["response"])
         self.assertEqual(answers[5]["custom_id"], "g0")
         self.assertIsNone(answers[2]["custom_id"])
-        self.assertIn("batch: 4 answered, 0 failed, 9 lines wrong\n", self.summary)
+        self.assertIn("batch: 4 answered, 0 failed, 9 malformed lines\n", self.summary)
         before = self.output.read_bytes()
         self.assertIn("0 answered, 0 failed, 13 done before", self.succeed(*self.command()).stderr)
         self.assertEqual(self.output.read_bytes(), before)
@@ -308,7 +308,7 @@ class BatchTest(ProgramTest):
         os.link(requests, link)
         before = requests.read_bytes()
         for output in (requests, link):
-            self.assertIn("the input and the output", self.fail_with(1, "batch", "-i", requests, "-o", output))
+            self.assertIn("both the input and the output", self.fail_with(1, "batch", "-i", requests, "-o", output))
         self.assertEqual(requests.read_bytes(), before)
         self.assertIn("Is a directory", self.fail_with(1, "batch", "-i", requests, "-o", self.directory))
 
@@ -402,7 +402,7 @@ class BatchTest(ProgramTest):
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=program.TIMEOUT)
         self.assertEqual(child.returncode, 130)
-        self.assertIn(b"the same command does the rest", errors)
+        self.assertIn(b"paceline: interrupted; run the same command again to do the rest\n", errors)
         done = self.records()
         self.assertLess(len(done), 60)
         self.assertTrue(all(r["response"]["status_code"] == 200 for r in done))

@@ -183,9 +183,17 @@ class ChatTerminalTest(ProgramTest):
         self.assertEqual(messages[1]["content"], "The old house")
         terminal.command("/reset", "new conversation")
         self.assertEqual(len(self.saved(terminal, "b.json")), 1)
+        # What was counted before belongs to the conversation before.
+        self.assertIn("0 messages; 0 of 1024 tokens", terminal.command("/stats", "context used"))
         terminal.command(f"/load {self.directory / 'a.json'}", "3 messages")
+        self.assertIn("2 messages; the next answer counts the tokens", terminal.command("/stats", "context"))
         self.assertEqual(self.saved(terminal, "c.json"), messages)
         terminal.command("/rest", "/reset")
+        for line in ["/exit now", "/stats all", "/reset it", "/help me"]:
+            terminal.command(line, "takes no argument")
+        terminal.command("/save", "needs a file name")
+        terminal.command(f"/load {self.directory / 'none.json'}", "No such file")
+        self.assertEqual(self.saved(terminal, "d.json"), messages)
         terminal.type("/exit\r")
         self.finish(terminal)
 

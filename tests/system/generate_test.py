@@ -156,7 +156,7 @@ class GenerateTest(ProgramTest):
         self.assertEqual(child.returncode, 130)
         self.assertEqual(len(first), 8)
         self.assertTrue((first + rest).endswith(b"\n"))
-        self.assertEqual(errors.decode(), NOTE)
+        self.assertEqual(errors.decode(), NOTE + "paceline: interrupted\n")
 
     def test_interrupt_ends_the_lines_after_a_cancelled_answer(self):
         long = {"prompt": PROMPT, "max_tokens": 1000000, "ignore_eos": True}

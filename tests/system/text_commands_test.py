@@ -122,6 +122,37 @@ class ClassifyTest(ProgramTest):
         self.assertEqual(json.loads(self.succeed("classify", "-m", BUNDLED, "-p", self.PROMPT, "--temp", "0").stdout),
                          self.classify("--temp", "0")["token"])
 
+    def test_a_label_is_the_next_word(self):
+        """Its tokens are those that the tokenizer makes of the whole text."""
+        for prompt, label, text in [("The night was", "dark", " dark"), ("The night was", " dark", " dark"),
+                                    ("It was a dark and stormy", "night", " night"), ("He said:", "no", " no"),
+                                    ("(", "no", "no"), ("It was", ".", ".")]:
+            others = [" xyzzy", " plugh"]
+            scores = [self.classify(text=prompt, labels=[one, *others])["scores"] for one in (label, text)]
+            self.assertEqual(*scores, (prompt, label))
+        # Behind a word the label alone would be its end.
+        done = self.succeed("classify", "-m", BUNDLED, "-p", "What a lovely morning", "--label", "good", "--label", "bad")
+        spaced = self.succeed("classify", "-m", BUNDLED, "-p", "What a lovely morning", "--label", " good", "--label", " bad")
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()],
+                         [line.split()[0] for line in spaced.stdout.splitlines()])
+
+    def test_labels_that_can_not_be_told_apart_are_refused(self):
+        for labels, expected in [(["a", "b", "a"], "labels[2]: the same tokens as labels[0]"),
+                                 (["good", " good"], "labels[1]: the same tokens as labels[0]"),
+                                 ([], "labels: an empty array")]:
+            answer, = self.answers("classify", "-m", BUNDLED, stdin=lines({"text": "It was", "labels": labels}), code=1)
+            self.assertIn(expected, answer["error"]["message"])
+        self.assertIn("repeat the option for each", self.fail_with(2, "classify", "-m", BUNDLED, "-p", "x", "--labels", "a,b"))
+        # A comma may be part of a label.
+        self.succeed("classify", "-m", BUNDLED, "-p", "It was", "--label", "a, b", "--label", "c")
+
+    def test_labels_may_stand_in_the_environment_and_the_file(self):
+        config = self.write("c.toml", 'model = "%s"\n[classify]\nlabel = ["good", "bad"]\n' % BUNDLED)
+        expected = self.succeed("classify", "-m", BUNDLED, "-p", "It was", "--label", "good", "--label", "bad").stdout
+        self.assertEqual(self.succeed("classify", "--config", config, "-p", "It was").stdout, expected)
+        self.assertEqual(self.succeed("classify", "-m", BUNDLED, "-p", "It was",
+                                      env={"PACELINE_LABEL": '["good", "bad"]'}).stdout, expected)
+
     def test_errors(self):
         for item, expected in [({"text": "x", "labels": [""]}, "labels[0]: empty"),
                                ({"text": "x", "labels": "a", "top_k": 5}, "unknown field top_k"),

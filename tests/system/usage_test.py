@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import unittest
 
@@ -26,13 +27,17 @@ class UsageTest(ProgramTest):
             self.assertIn(f"Usage: paceline {command}", text)
             self.assertEqual(self.succeed("help", command).stdout, text)
             self.assertEqual(self.succeed(command, "--top-p", "9", "-h", "--nonsense").stdout, text)
+            self.assertLessEqual(text.count("\n"), 45, command)
+            everything = self.succeed(command, "--help-all", "--nonsense").stdout
+            self.assertGreater(len(everything), len(text))
+            self.assertIn("PACELINE_MAX_TOKENS", everything)
 
     def test_dumped_options_are_those_of_the_help(self):
         rows = [json.loads(line) for line in self.succeed("--dump-options").stdout.splitlines()]
         self.assertEqual(list(dict.fromkeys(row["command"] for row in rows)), ["", *COMMANDS])
         for row in rows:
             text = self.succeed(*filter(None, [row["command"], "--help"])).stdout if row["flags"] == ["-p"] else None
-            self.assertEqual(set(row), {"command", "flags", "env", "help", "takes_value"})
+            self.assertEqual(set(row), {"command", "flags", "env", "help", "placeholder", "value", "choices"})
             if text is not None:
                 self.assertIn(row["flags"][-1], text)
 
@@ -45,7 +50,7 @@ class UsageTest(ProgramTest):
                       self.fail_with(2, "generate", "--max-tokns", "5", "-p", "x"))
         self.assertIn("unknown option --frobnicate", self.fail_with(2, "generate", "--frobnicate"))
         self.assertIn("unexpected argument", self.fail_with(2, "generate", "Once upon a time"))
-        self.assertIn("--model stands before the command", self.fail_with(2, "--model", "x", "generate"))
+        self.assertIn("--model is before the command", self.fail_with(2, "--model", "x", "generate"))
 
     def test_values_out_of_range_name_flag_value_and_range(self):
         self.assertIn('--temperature: found "3", expected a number from 0 to 2',
@@ -56,7 +61,7 @@ class UsageTest(ProgramTest):
         done = self.succeed("tokenize", "-m", program.BUNDLED, "-p", "a", env={
             "PACELINE_JSONL": "true", "PACELINE_PORT": "tcp://10.0.0.1:80", "PACELINE_MODLE": "x"})
         self.assertEqual(done.stderr,
-                         "warning: the environment variable PACELINE_MODLE is no option; did you mean PACELINE_MODEL?\n")
+                         "warning: unknown environment variable PACELINE_MODLE; did you mean PACELINE_MODEL?\n")
         self.assertEqual(set(json.loads(done.stdout)), {"ids", "decoded"})
 
     def test_flag_wins_over_variable_over_file(self):
@@ -88,6 +93,45 @@ class UsageTest(ProgramTest):
                                   capture_output=True, text=True, timeout=program.TIMEOUT, env=program.environment())
             self.assertEqual(done.returncode, 1)
             self.assertEqual(done.stderr, f"paceline: {words}\n")
+
+    def test_input_that_is_no_text_is_an_error(self):
+        binary = b"PK\x03\x04 text \xff\xfe\x00"
+        for command in ["generate", "tokenize", "perplexity", "score", "classify", "render", "chat"]:
+            done = program.run(command, "-q", "-m", program.BUNDLED, stdin=binary)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), command)
+            self.assertIn("standard input: byte 10 (0xff) is not UTF-8, expected text\n", done.stderr)
+        file = self.write("binary", binary)
+        self.assertIn("/binary: byte 10 (0xff) is not UTF-8", self.fail_with(1, "tokenize", "-f", file))
+        done = subprocess.run([program.BINARY, "tokenize", "-p", b"caf\xe9"], capture_output=True, env=program.environment())
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, b"paceline: --prompt: byte 3 (0xe9) is not UTF-8, expected text\n")
+
+    def test_more_threads_than_cores_are_a_warning(self):
+        done = self.succeed("score", "-m", program.BUNDLED, "-p", "a b", "--threads", "1000")
+        cores = len(os.sched_getaffinity(0))
+        self.assertIn(f"warning: --threads 1000: more than the {cores} usable cores makes it slower\n", done.stderr)
+        self.assertEqual(self.succeed("score", "-m", program.BUNDLED, "-p", "a b", "--threads", "1").stderr, "")
+
+    def test_a_cache_too_small_for_the_context_is_said(self):
+        options = ("generate", "-m", program.BUNDLED, "-p", "a", "-n", "1")
+        self.assertIn("--kv-cache-memory-bytes: 1024 bytes, expected at least",
+                      self.fail_with(1, *options, "-q", "--kv-cache-memory", "1K"))
+        done = self.succeed(*options, "--kv-cache-memory", "1M")
+        self.assertRegex(done.stderr, r"note: the context is \d+ tokens, which is all that --kv-cache-memory-bytes 1\.0 MiB holds; "
+                                      r"the model's is 1024\n")
+        self.assertNotIn("context is", self.succeed(*options, "--kv-cache-memory", "1M", "-c", "64").stderr)
+
+    def test_the_cache_is_as_large_as_the_command_can_use(self):
+        def cache_bytes(*options):
+            text = self.succeed(*options, "-m", program.BUNDLED, "-v").stderr
+            number, unit = re.search(r"keys and values ([\d.]+) (\w+)", text).groups()
+            return float(number) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+
+        one = cache_bytes("generate", "-p", "a", "-n", "1")
+        self.assertLess(one, 4 << 20)
+        self.assertEqual(cache_bytes("chat", "-p", "a", "-n", "1"), one)
+        self.assertEqual(cache_bytes("score", "-p", "a b", "-p", "b c"), 2 * one)
+        self.assertEqual(cache_bytes("generate", "-p", "a", "-n", "1", "--max-num-seqs", "4"), 4 * one)
 
     def test_an_empty_standard_input_is_an_empty_prompt(self):
         for text in ["", "\n"]:

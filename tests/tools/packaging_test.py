@@ -23,11 +23,14 @@ Subcommands:
                               token by token
 """
 DUMP = r"""
-{"command": "", "flags": ["--version"], "env": "", "help": "Print the version.", "takes_value": false}
-{"command": "generate", "flags": ["-m", "--model"], "env": "PACELINE_MODEL", "help": "Model directory.", "takes_value": true}
-{"command": "generate", "flags": ["--stop"], "env": null, "help": "Don't go on: [text] \\ 'x'. Repeatable.", "takes_value": true}
-{"command": "generate", "flags": ["--ignore-eos"], "env": "PACELINE_IGNORE_EOS", "help": ".5 of it", "takes_value": false}
-{"command": "score", "flags": ["-m", "--model"], "env": "PACELINE_MODEL", "help": "Model directory.", "takes_value": true}
+{"command": "", "flags": ["--version"], "env": "", "help": "Print the version.", "placeholder": "", "value": "none", "choices": []}
+{"command": "generate", "flags": ["-m", "--model"], "env": "PACELINE_MODEL", "help": "Model directory.", "placeholder": "MODEL", "value": "file", "choices": []}
+{"command": "generate", "flags": ["--stop"], "env": "", "help": "Don't go on: [text] \\ 'x'. Repeatable.", "placeholder": "TEXT", "value": "text", "choices": []}
+{"command": "generate", "flags": ["--ignore-eos"], "env": "PACELINE_IGNORE_EOS", "help": ".5 of it", "placeholder": "", "value": "none", "choices": []}
+{"command": "generate", "flags": ["--dtype"], "env": "", "help": "Type.", "placeholder": "TYPE", "value": "choice", "choices": ["auto", "float16", "float32"]}
+{"command": "generate", "flags": ["--formats"], "env": "", "help": "Formats.", "placeholder": "FORMAT,...", "value": "choices", "choices": ["q4", "q8", "bf16"]}
+{"command": "generate", "flags": ["-o", "--output"], "env": "", "help": "Directory.", "placeholder": "DIR", "value": "directory", "choices": []}
+{"command": "score", "flags": ["-m", "--model"], "env": "PACELINE_MODEL", "help": "Model directory.", "placeholder": "MODEL", "value": "file", "choices": []}
 """
 BINARY = """#!/bin/sh
 case $1 in
@@ -61,7 +64,8 @@ class PackagingTest(unittest.TestCase):
         script = self.write("paceline.bash", make_completions.bash(self.interface))
         quoted = " ".join(f"'{w}'" for w in ("paceline", *words))
         code = f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _paceline; echo ${{COMPREPLY[*]}}"
-        done = subprocess.run(["bash", "-uc", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(["bash", "-uc", code], capture_output=True, text=True, check=True, cwd=self.directory)
+        self.assertEqual(done.stderr, "")
         return done.stdout.split()
 
     def test_interface_is_read(self):
@@ -84,15 +88,32 @@ class PackagingTest(unittest.TestCase):
     def test_bash_completes_commands_options_and_values(self):
         self.assertEqual(self.complete(""), ["generate", "score", "--version"])
         self.assertEqual(self.complete("ge"), ["generate"])
-        self.assertEqual(self.complete("generate", "--"), ["--model", "--stop", "--ignore-eos"])
+        self.assertEqual(self.complete("generate", "--"), ["--model", "--stop", "--ignore-eos", "--dtype", "--formats", "--output"])
         self.assertEqual(self.complete("score", "-"), ["-m", "--model"])
         self.assertEqual(self.complete("generate", "--stop", "-"), [])
         self.assertEqual(self.complete("generate", "--ignore-eos", "--s"), ["--stop"])
 
+    def test_bash_completes_values(self):
+        (self.directory / "weights").mkdir()
+        self.write("words.txt", "")
+        self.assertEqual(self.complete("generate", "--dtype", ""), ["auto", "float16", "float32"])
+        self.assertEqual(self.complete("generate", "--dtype", "fl"), ["float16", "float32"])
+        self.assertEqual(self.complete("generate", "--dtype", "=", "fl"), ["float16", "float32"])
+        self.assertEqual(self.complete("generate", "--dtype", "="), ["auto", "float16", "float32"])
+        self.assertEqual(self.complete("generate", "--formats", "q"), ["q4", "q8"])
+        self.assertEqual(self.complete("generate", "--formats", "bf16,q"), ["bf16,q4", "bf16,q8"])
+        self.assertEqual(sorted(self.complete("generate", "-m", "w")), ["weights", "words.txt"])
+        self.assertEqual(self.complete("generate", "-o", "w"), ["weights"])
+        self.assertEqual(self.complete("generate", "--stop", "w"), [])
+        self.assertEqual(sorted(self.complete("generate", "w")), ["weights", "words.txt"])
+
     def test_zsh_completions_parse(self):
         text = make_completions.zsh(self.interface)
-        self.assertIn(r"'--stop[Don'\''t go on\: \[text\] \\ '\''x'\'']:value:_files'", text)
-        self.assertIn("'(-m --model)'{-m,--model}'[Model directory]:value:_files'", text)
+        self.assertIn(r"'--stop[Don'\''t go on\: \[text\] \\ '\''x'\'']:TEXT:'", text)
+        self.assertIn("'(-m --model)'{-m,--model}'[Model directory]:MODEL:_files'", text)
+        self.assertIn("'--dtype[Type]:TYPE:(auto float16 float32)'", text)
+        self.assertIn("'--formats[Formats]:FORMAT,...:_sequence compadd - q4 q8 bf16'", text)
+        self.assertIn("'(-o --output)'{-o,--output}'[Directory]:DIR:_files -/'", text)
         if shutil.which("zsh"):
             subprocess.run(["zsh", "-n", self.write("_paceline", text)], check=True)
         else:
@@ -101,9 +122,11 @@ class PackagingTest(unittest.TestCase):
 
     def test_fish_completions(self):
         text = make_completions.fish(self.interface)
-        self.assertIn("complete -c paceline -n '__fish_seen_subcommand_from generate' -s m -l model -r "
+        self.assertIn("complete -c paceline -n '__fish_seen_subcommand_from generate' -s m -l model -r -F "
                       "-d 'Model directory'", text)
-        self.assertIn(r"-l stop -r -d 'Don\'t go on: [text] \\ \'x\''", text)
+        self.assertIn(r"-l stop -x -d 'Don\'t go on: [text] \\ \'x\''", text)
+        self.assertIn("-l dtype -x -a 'auto float16 float32' -d 'Type'", text)
+        self.assertIn("-s o -l output -x -a '(__fish_complete_directories)' -d 'Directory'", text)
         if shutil.which("fish"):
             subprocess.run(["fish", "--no-execute", self.write("paceline.fish", text)], check=True)
 
@@ -111,6 +134,7 @@ class PackagingTest(unittest.TestCase):
         text = make_man_page.man_page(self.interface)
         self.assertIn("paceline \\- Runs language models. On CPUs\n", text)
         self.assertEqual(text.count("Model directory."), 1)
+        self.assertIn("\\fB\\-m\\fR, \\fB\\-\\-model\\fR \\fIMODEL\\fR\n", text)
         self.assertIn(".SH OPTIONS OF GENERATE\n", text)
         self.assertNotIn(".SH OPTIONS OF SCORE\n", text)
         self.assertIn("\\fB\\-\\-ignore\\-eos\\fR\n\\&.5 of it\n", text)

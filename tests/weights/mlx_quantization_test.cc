@@ -17,6 +17,25 @@ TEST(MlxQuantization, is_absent_from_plain_configs) {
   EXPECT_FALSE(found_in(R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})"));
 }
 
+TEST(MlxQuantization, other_methods_are_refused_by_name) {
+  const auto check = [](const std::string& config) {
+    check_quantization_method(parse_json(config, "config.json"), "config.json");
+  };
+  for (const char* const method :
+       {"gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "mxfp4"}) {
+    SCOPED_TRACE(method);
+    const std::string fields = R"("quantization_config": {"quant_method": ")" + std::string(method);
+    expect_error(ErrorCode::unsupported,
+                 {"config.json: quantization_config.quant_method", method, "--quantize", "GGUF"},
+                 [&] { check("{" + fields + "\"}}"); });
+    EXPECT_NO_THROW(check(R"({"quantization": {"bits": 4}, )" + fields + "\"}}"));
+  }
+  EXPECT_NO_THROW(check("{}"));
+  EXPECT_NO_THROW(check(R"({"quantization_config": {"bits": 4, "group_size": 64}})"));
+  expect_error(ErrorCode::invalid, {"quantization_config.quant_method: expected a string"},
+               [&] { check(R"({"quantization_config": {"quant_method": 4}})"); });
+}
+
 TEST(MlxQuantization, modules_have_overrides) {
   const auto found = found_in(R"({"quantization": {"group_size": 64, "bits": 4, "mode": "affine",
       "model.layers.0.mlp.down_proj": {"group_size": 128, "bits": 6}, "lm_head": {"bits": 8},

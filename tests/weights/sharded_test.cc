@@ -43,7 +43,7 @@ TEST(OpenCheckpoint, ReadSaysWhatIsMissingOrMisshapen) {
                [&] { checkpoint->read("model.norm.weight", {7}); });
   expect_error(ErrorCode::corrupt,
                {(directory.path() / "model.safetensors").string(),
-                "tensor \"first\" has shape [2], but the configuration asks for [2, 1]"},
+                "tensor \"first\" has shape [2], but config.json needs [2, 1]"},
                [&] {
                  checkpoint->read("first", {2, 1});
                });
@@ -172,9 +172,22 @@ TEST(OpenCheckpoint, ReadsAllFilesWhenThereIsNoIndex) {
   EXPECT_EQ(value_at(checkpoint->read("first", {2}), 1), 2.0f);
 }
 
+TEST(OpenCheckpoint, NamesPyTorchFilesAndWhatToDoAboutThem) {
+  for (const char* const name :
+       {"pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "consolidated.00.pth"}) {
+    const TemporaryDirectory directory;
+    directory.write("config.json", "{}");
+    directory.write("training_args.bin", "x");
+    directory.write(name, "x");
+    expect_error(ErrorCode::unsupported, {directory.path().string(), name, "safetensors"},
+                 [&] { open_checkpoint(directory.path()); });
+  }
+}
+
 TEST(OpenCheckpoint, SaysWhenThereAreNoWeights) {
   const TemporaryDirectory directory;
   directory.write("config.json", "{}");
+  directory.write("training_args.bin", "x");
   expect_error(ErrorCode::not_found, {directory.path().string(), "no weights", "*.safetensors"},
                [&] { open_checkpoint(directory.path()); });
   expect_error(ErrorCode::not_found, {"nowhere", "can't be listed"},

@@ -36,6 +36,7 @@ TEST(WeightReader, FindsThePrefixOfTheDecoderAndOfTheHead) {
                          {"language_model.model.", ""},
                          {"language_model.", "language_model."},
                          {"model.language_model.", ""},
+                         {"model.text_model.", ""},
                          {"model.", "model."}}) {
     SCOPED_TRACE(prefix + " " + head_prefix);
     NamedCheckpoint checkpoint({prefix + "embed_tokens.weight", prefix + "layers.0.mlp.weight",
@@ -87,7 +88,7 @@ TEST(WeightReader, LeftOverTensorsAreNamedUpToEight) {
   NamedCheckpoint one({names[0], "model.extra"});
   WeightReader reader_of_one(*one);
   reader_of_one.read("embed_tokens.weight", {1});
-  expect_error(ErrorCode::corrupt, {"a tensor that this model has no place for: \"model.extra\""},
+  expect_error(ErrorCode::corrupt, {"a tensor that this model doesn't use: \"model.extra\""},
                [&] { reader_of_one.expect_all_read(); });
 
   for (int i = 0; i < 8; ++i) names.push_back("model.extra." + std::to_string(i));
@@ -124,13 +125,14 @@ TEST(WeightReader, AnUnreadHeadIsLeftOver) {
 }
 
 TEST(WeightReader, WhatATextModelDoesNotNeedMayBeLeftOver) {
-  NamedCheckpoint fine({"language_model.model.embed_tokens.weight",
-                        "language_model.model.layers.0.self_attn.rotary_emb.inv_freq",
-                        "model.rotary_emb.inv_freq", "vision_tower.vision_model.embeddings.weight",
-                        "vision_model.post_layernorm.bias", "multi_modal_projector.weight",
-                        "embed_vision.embedding.weight", "model.vision_tower.layers.0.weight",
-                        "model.multi_modal_projector.mm_soft_emb_norm.weight",
-                        "model.language_model.embed_vision.weight"});
+  NamedCheckpoint fine(
+      {"language_model.model.embed_tokens.weight",
+       "language_model.model.layers.0.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq",
+       "vision_tower.vision_model.embeddings.weight", "vision_model.post_layernorm.bias",
+       "multi_modal_projector.weight", "embed_vision.embedding.weight",
+       "model.vision_tower.layers.0.weight", "model.multi_modal_projector.mm_soft_emb_norm.weight",
+       "model.language_model.embed_vision.weight", "model.vision_model.embeddings.weight",
+       "model.connector.modality_projection.proj.weight"});
   WeightReader reader(*fine);
   reader.read("embed_tokens.weight", {1});
   EXPECT_NO_THROW(reader.expect_all_read());

@@ -48,6 +48,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "gemma3_text": transformers.Gemma3ForCausalLM,
     "gemma3": transformers.Gemma3ForConditionalGeneration,
     "mistral": transformers.MistralForCausalLM,
+    "smolvlm": transformers.SmolVLMForConditionalGeneration,
 }
 
 
@@ -70,6 +71,9 @@ def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel
     fields = {**SHAPE, **spec.config}
     if spec.family == "gemma3":
         fields = {"text_config": fields, "vision_config": VISION_SHAPE, "mm_tokens_per_image": 4}
+    if spec.family == "smolvlm":
+        fields = {"text_config": fields, "vision_config": VISION_SHAPE, "scale_factor": 2,
+                  "pad_token_id": PAD_ID}
     model = model_class(model_class.config_class(attn_implementation="eager", **fields)).eval()
     randomise(model, gemma=spec.family.startswith("gemma"), generator=generator)
     if spec.generation:

@@ -35,7 +35,7 @@ class GoldenSpec:
 
     name: str
     family: str  # model_type of config.json
-    config: dict[str, Any]  # on top of SHAPE; for gemma3 the text_config
+    config: dict[str, Any]  # on top of SHAPE; the text_config of gemma3 and smolvlm
     features: tuple[str, ...]  # names of feature_switches.SWITCHES
     v4: dict[str, Any] = field(default_factory=dict)  # fields only transformers 4 writes
     variants: tuple[str, ...] = ("v4",)  # of config_variants.VARIANTS
@@ -239,4 +239,15 @@ MISTRAL = (
     ),
 )
 
-SPECS: tuple[GoldenSpec, ...] = (*LLAMA, *QWEN, *GEMMA2, *GEMMA3, *MISTRAL)
+SMOLVLM = (
+    GoldenSpec(
+        name="smolvlm_text_model_prefix",
+        family="smolvlm",
+        config={"model_type": "llama", "num_hidden_layers": 2, "intermediate_size": 48,
+                "num_key_value_heads": 2, "head_dim": 16, "rope_parameters": plain_rope(10_000.0)},
+        features=(),
+        variants=(),
+    ),
+)
+
+SPECS: tuple[GoldenSpec, ...] = (*LLAMA, *QWEN, *GEMMA2, *GEMMA3, *MISTRAL, *SMOLVLM)

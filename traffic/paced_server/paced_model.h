@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "engine/engine.h"
+#include "kernels/backend.h"
+#include "kv/kv_cache.h"
 #include "load/chat_setup.h"
 #include "text/text_model.h"
 #include "traffic/paced_server/paced_runner.h"

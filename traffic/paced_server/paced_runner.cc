@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "engine/engine.h"
+#include "engine/sequence.h"
 #include "traffic/token_script.h"
 
 namespace paceline::traffic {

@@ -1,26 +1,31 @@
 // What the page shows of one answer: its choices, how it ended, its usage and times.
 import { button, element, setText } from "./dom.js";
 import { count, counted, duration, rate } from "./format.js";
+import { MarkdownView } from "./markdown_view.js";
 import { TokenList, tokenLegend } from "./tokens.js";
 import { sequenceChip } from "./sequence_chip.js";
 import { errorBox } from "./errors.js";
 
 const ENDINGS = {
-  stop: "ended by itself", length: "cut at its limit of tokens", content_filter: "withheld", stopped: "stopped",
+  stop: "complete", length: "token limit reached", content_filter: "withheld by a filter", stopped: "stopped",
+  failed: "failed", unfinished: "unfinished: the page was closed",
 };
 
-/** The view of one answer; `lead` is text that it continues. */
+/** The view of one answer: of a chat as Markdown, of a completion as plain text after its prompt. */
 export class Answer {
+  #kind;
+  #prompt;
   #choices = [];
   #chosen = 0;
-  #lead;
+  #failed = false;
   #waiting = element("p", { className: "muted waiting" }, "Waiting for the first token …");
   #choiceList = element("div");
   #meta = element("ul", { className: "meta", "aria-label": "Usage and times" });
   #after = element("div");
 
-  constructor(lead = "") {
-    this.#lead = lead;
+  constructor(kind, prompt) {
+    this.#kind = kind;
+    this.#prompt = prompt;
     this.node = element("div", { className: "answer", "aria-busy": "true" },
       this.#choiceList, this.#waiting, this.#meta, this.#after);
   }
@@ -30,17 +35,36 @@ export class Answer {
     return this.#choices[this.#chosen]?.text ?? "";
   }
 
+  /** How it ended, in the API's words or in the page's. */
+  get ending() {
+    if (this.#failed) return "failed";
+    return this.node.hasAttribute("aria-busy") ? "unfinished" : (this.#choices[this.#chosen]?.finish ?? "stopped");
+  }
+
+  /** Whether the text as the model wrote it may look different. */
+  get hasSource() {
+    return this.#choices.some(({ view }) => view instanceof MarkdownView);
+  }
+
+  /** Shows the text as the model wrote it, or as Markdown again. */
+  showSource(isShown) {
+    for (const { output, text, view } of this.#choices) {
+      if (view) output.replaceChildren(isShown ? element("div", { className: "source-text" }, text) : view.node);
+    }
+  }
+
   /** Adds a piece of a choice. */
   add({ index, text, tokens, finish, seed }) {
     const choice = this.#choice(index);
     if (text !== "" || tokens.length > 0) this.#waiting.remove();
     if (tokens.length > 0 && !choice.tokens) {
       choice.tokens = new TokenList();
+      choice.view = null;
       choice.output.replaceChildren(choice.tokens.node);
     }
     choice.tokens?.append(tokens);
     choice.text += text;
-    if (!choice.tokens) choice.plain.appendData(text);
+    choice.view?.append(text);
     choice.finish = finish ?? choice.finish;
     choice.seed = seed ?? choice.seed;
   }
@@ -62,12 +86,8 @@ export class Answer {
 
   /** Ends the view: "stopped", an error, or nothing for an answer that is whole. */
   finish(generation, outcome, retry) {
-    this.#waiting.remove();
-    this.node.removeAttribute("aria-busy");
-    for (const choice of this.#choices) {
-      choice.tokens?.finish(choice.text);
-      if (outcome === "stopped") choice.finish ??= "stopped";
-    }
+    for (const choice of this.#choices) if (outcome === "stopped") choice.finish ??= "stopped";
+    this.#end(outcome instanceof Error);
     if (this.#choices.some((choice) => choice.tokens)) this.#after.append(tokenLegend());
     this.showProgress(generation);
     if (outcome instanceof Error) this.#after.append(errorBox(outcome, retry));
@@ -76,13 +96,31 @@ export class Answer {
     }
   }
 
+  /** Shows an answer of an earlier visit. */
+  restore(text, ending) {
+    if (text !== "") this.add({ index: 0, text, tokens: [], finish: ending, seed: null });
+    this.#end(ending === "failed");
+    if (ending !== "stop") this.#meta.append(element("li", {}, ENDINGS[ending] ?? ENDINGS.unfinished));
+  }
+
+  #end(hasFailed) {
+    this.#failed = hasFailed;
+    this.#waiting.remove();
+    this.node.removeAttribute("aria-busy");
+    for (const { tokens, view, text } of this.#choices) {
+      tokens?.finish(text);
+      view?.finish();
+    }
+  }
+
   #choice(index) {
     while (this.#choices.length <= index) {
-      const plain = new Text();
-      const output = element("span", {}, plain);
-      const body = element("div", { className: "text" }, element("span", { className: "given" }, this.#lead), output);
+      const view = this.#kind === "chat" ? new MarkdownView() : new PlainView();
+      const output = element(this.#kind === "chat" ? "div" : "span", {}, view.node);
+      const body = element("div", { className: "text" }, output);
+      if (this.#kind === "completion") body.prepend(element("span", { className: "given" }, this.#prompt));
       const node = element("div", { className: "choice" }, body);
-      this.#choices.push({ node, output, plain, text: "", tokens: null, finish: null, seed: null });
+      this.#choices.push({ node, output, view, text: "", tokens: null, finish: null, seed: null });
       this.#choiceList.append(node);
       if (this.#choices.length > 1) this.#nameChoices();
     }
@@ -110,6 +148,17 @@ export class Answer {
     const seeds = this.#choices.map(({ seed }) => seed).filter((seed) => seed !== null);
     return [...endings, ...(seeds.length ? [`seed ${seeds.join(", ")}`] : [])];
   }
+}
+
+// Text as it comes, with the same interface as MarkdownView.
+class PlainView {
+  node = new Text();
+
+  append(piece) {
+    this.node.appendData(piece);
+  }
+
+  finish() {}
 }
 
 function promptFact(usage) {

@@ -1,7 +1,7 @@
 // Requests to the server: the API key, the errors, and streams of events.
 import { keep, recall } from "./storage.js";
 
-const BROKEN_OFF = "It broke off before the answer was whole.";
+const BROKEN_OFF = "The connection was lost before the answer was complete.";
 
 let key = recall("key", "sessionStorage") ?? "";
 let askForKey = async () => false;

@@ -10,7 +10,7 @@ const CELL_SIZES = [14, 12, 10, 9, 8, 7, 6, 5, 4];
 const MOST_HEIGHT = 200;
 const LEAST_SHOWN = 512;
 const DIMMED = 0.2;
-const HINT = "Point at a block, or move with the arrow keys, to see who holds it.";
+const HINT = "Point at a block, or move with the arrow keys, to see which sequence holds it.";
 const rankOf = (value) => (value === FREE ? 0 : value === CACHED ? 1 : 2);
 const MEANINGS = { [FREE]: "free", [CACHED]: "cached", [SHARED]: "shared by several sequences" };
 

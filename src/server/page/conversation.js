@@ -11,16 +11,28 @@ import { requestFields, settingsAreValid, systemPrompt } from "./settings.js";
 
 const MOST_SPOKEN = 600;
 
-/** The exchanges of one mode; `page` offers `model()`, `write(text)`, `onChange()` and `scroll`. */
+/**
+ * A chat, or the completions of the page; `page` offers `model()`, `write(text)`, `onChange(conversation)` and `scrollToEnd()`,
+ * `saved` are exchanges as `exchanges` returns them.
+ */
 export class Conversation {
   #exchanges = [];
   #running = null;
 
-  constructor(kind, panel, page) {
+  constructor(kind, panel, page, saved = []) {
     this.kind = kind;
     this.page = page;
-    this.empty = panel.querySelector(".empty");
-    this.list = panel.appendChild(element("div", { className: `exchanges ${kind}` }));
+    this.node = panel.appendChild(element("div", { className: `exchanges ${kind}` }));
+    for (const { prompt, answer, ending } of saved) {
+      const exchange = this.#add(prompt);
+      exchange.begin(new Answer(kind, prompt)).restore(answer, ending);
+      exchange.end();
+    }
+  }
+
+  /** What can be kept of the exchanges: [{ prompt, answer, ending }]. */
+  get exchanges() {
+    return this.#exchanges.map(({ prompt, answer }) => ({ prompt, answer: answer.text, ending: answer.ending }));
   }
 
   get isRunning() {
@@ -34,26 +46,29 @@ export class Conversation {
   /** Sends a prompt; returns whether it was taken. */
   send(text) {
     if (this.isRunning || text.trim() === "" || !settingsAreValid()) return false;
-    const exchange = new Exchange(this.kind, text, {
+    this.#generate(this.#add(text));
+    return true;
+  }
+
+  #add(prompt) {
+    const exchange = new Exchange(this.kind, prompt, {
       regenerate: () => this.#again(exchange, exchange.prompt),
       resend: (changed) => this.#again(exchange, changed),
       continueFrom: (whole) => this.page.write(whole),
     });
     this.#exchanges.push(exchange);
-    this.list.append(exchange.node);
-    this.empty.hidden = true;
-    this.#generate(exchange);
-    return true;
+    this.node.append(exchange.node);
+    return exchange;
   }
 
   stop() {
-    this.#running?.abort();
+    this.#running?.abort.abort();
   }
 
   clear() {
     this.stop();
     this.#dropFrom(0);
-    this.page.onChange();
+    this.page.onChange(this);
   }
 
   regenerateLast() {
@@ -64,9 +79,15 @@ export class Conversation {
     this.#exchanges.at(-1)?.copy();
   }
 
+  editLast() {
+    this.#exchanges.at(-1)?.edit();
+  }
+
   // A chat goes on from its middle: what followed is dropped. A completion stands alone.
-  #again(exchange, prompt) {
-    if (this.isRunning || !settingsAreValid()) return;
+  async #again(exchange, prompt) {
+    if (!settingsAreValid()) return;
+    this.stop();
+    await this.#running?.ended;
     const index = this.#exchanges.indexOf(exchange);
     if (index < 0) return;
     if (this.kind === "chat") this.#dropFrom(index);
@@ -76,17 +97,18 @@ export class Conversation {
 
   #dropFrom(index) {
     for (const { node } of this.#exchanges.splice(index)) node.remove();
-    this.empty.hidden = this.#exchanges.length > 0;
   }
 
   async #generate(exchange) {
-    const abort = this.#running = new AbortController();
+    const abort = new AbortController();
     const generation = new Generation(this.kind, this.#body(exchange));
-    const answer = exchange.begin(new Answer(this.kind === "completion" ? exchange.prompt : ""));
+    const answer = exchange.begin(new Answer(this.kind, exchange.prompt));
     const showProgress = oncePerFrame(() => answer.showProgress(generation));
+    let hasEnded;
+    this.#running = { abort, ended: new Promise((resolve) => { hasEnded = resolve; }) };
     let outcome = null;
-    this.page.scroll.restart();
-    this.page.onChange();
+    this.page.scrollToEnd();
+    this.page.onChange(this);
     announce("Sent.");
     watchClosely();
     try {
@@ -94,7 +116,6 @@ export class Conversation {
         markAsOurs(generation.id);
         answer.add(piece);
         showProgress();
-        this.page.scroll.follow();
       });
     } catch (error) {
       outcome = abort.signal.aborted ? "stopped" : error;
@@ -102,9 +123,9 @@ export class Conversation {
     this.#running = null;
     answer.finish(generation, outcome, () => exchange.actions.regenerate());
     exchange.end(outcome instanceof Error);
-    this.page.scroll.follow();
-    this.page.onChange();
+    this.page.onChange(this);
     announce(spoken(answer, generation, outcome));
+    hasEnded();
   }
 
   #body(exchange) {

@@ -58,7 +58,7 @@ function connectionText(error) {
 
 function bannerText(error) {
   if (error instanceof ConnectionError) {
-    return "The server doesn't answer. The page keeps trying and goes on as soon as it does.";
+    return "The server doesn't answer. The page retries until it does.";
   }
   if (error.status === 401) return "This server asks for an API key. Without one, the page can't show its engine.";
   return `${titleOf(error)}: ${error.message}`;

@@ -5,21 +5,21 @@ import { button, element } from "./dom.js";
 const TITLES_OF_CODES = {
   context_length_exceeded: "The prompt is too long for the model",
   queue_full: "The server is busy: its queue is full",
-  rate_limited: "Too many requests from here",
+  rate_limited: "Too many requests from this address",
   loading: "The model is still loading",
   draining: "The server is shutting down",
   engine_unhealthy: "The engine has a problem",
-  queue_timeout: "The request waited too long for its turn",
-  numerical_error: "The model's numbers went wrong",
+  queue_timeout: "The request waited too long in the queue",
+  numerical_error: "Numerical error in the model",
 };
 const TITLES_OF_STATUSES = {
-  400: "The server can't take this request",
+  400: "The server refused this request",
   401: "The server asks for an API key",
-  403: "This key may not do that",
-  404: "There is no such model or address",
+  403: "This key has no permission for that",
+  404: "No such model or address",
   413: "The request is too large",
   429: "The server is busy",
-  501: "The server doesn't offer this",
+  501: "The server doesn't support this",
   503: "The server can't answer now",
 };
 

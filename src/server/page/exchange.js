@@ -1,10 +1,12 @@
 // A prompt and its answer, with what can be done about them.
-import { announce, button, element } from "./dom.js";
+import { copy } from "./copy.js";
+import { button, element } from "./dom.js";
 
 /** One exchange; `actions` are `regenerate()`, `resend(text)` and `continueFrom(text)`. */
 export class Exchange {
   #head = element("div", { className: "prompt" });
-  #copyButton = button("Copy", () => this.copy());
+  #copyButton = button("Copy", () => this.copy(), { className: "copy" });
+  #editButton = button("Edit", () => this.edit(), { className: "edit", title: "Change the prompt and send it again" });
   #tools = element("div", { className: "actions", hidden: true });
 
   constructor(kind, prompt, actions) {
@@ -25,33 +27,32 @@ export class Exchange {
   }
 
   /** Offers what can be done with an ended answer; one that failed has its own button to try again. */
-  end(hasFailed) {
-    this.#tools.replaceChildren();
-    if (this.answer.text !== "") this.#tools.append(this.#copyButton);
-    if (!hasFailed) this.#tools.append(button("Regenerate", () => this.actions.regenerate()));
-    if (this.kind === "completion" && this.answer.text !== "") {
-      this.#tools.append(button("Continue", () => this.actions.continueFrom(this.prompt + this.answer.text),
+  end(hasFailed = false) {
+    const hasText = this.answer.text !== "";
+    const tools = [];
+    if (hasText) tools.push(this.#copyButton);
+    if (!hasFailed) tools.push(button("Regenerate", () => this.actions.regenerate(), { className: "regenerate" }));
+    if (this.kind === "completion" && hasText) {
+      tools.push(button("Continue", () => this.actions.continueFrom(this.prompt + this.answer.text),
         { title: "Take prompt and answer as the next prompt" }));
     }
-    this.#tools.append(button("Edit prompt", () => this.#edit()));
+    tools.push(this.#editButton);
+    if (this.answer.hasSource) tools.push(this.#sourceButton());
+    this.#tools.replaceChildren(...tools);
     this.#tools.hidden = false;
   }
 
-  async copy() {
-    const text = this.kind === "chat" ? this.answer.text : this.prompt + this.answer.text;
-    try {
-      await navigator.clipboard.writeText(text);
-      announce("Copied.");
-      this.#flash("Copied");
-    } catch {
-      announce("The browser doesn't let the page copy.");
-      this.#flash("Can't copy");
-    }
+  copy() {
+    return copy(this.kind === "chat" ? this.answer.text : this.prompt + this.answer.text, this.#copyButton);
   }
 
-  #flash(text) {
-    this.#copyButton.textContent = text;
-    setTimeout(() => { this.#copyButton.textContent = "Copy"; }, 1200);
+  #sourceButton() {
+    const toggle = button("Source", () => {
+      const isShown = toggle.getAttribute("aria-pressed") !== "true";
+      toggle.setAttribute("aria-pressed", String(isShown));
+      this.answer.showSource(isShown);
+    }, { className: "source", "aria-pressed": "false", title: "Show the answer as the model wrote it" });
+    return toggle;
   }
 
   #showPrompt() {
@@ -59,18 +60,21 @@ export class Exchange {
     else this.#head.replaceChildren();
   }
 
-  #edit() {
+  /** Lets the visitor change the prompt and send it again. */
+  edit() {
     const input = element("textarea", { value: this.prompt, rows: 3, "aria-label": "Edit the prompt" });
     const cancel = () => {
       this.#showPrompt();
-      this.#tools.lastChild.focus();
+      this.#editButton.focus();
     };
     const send = () => {
       if (input.value.trim() !== "") this.actions.resend(input.value);
     };
     input.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") cancel();
-      else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      if (event.key === "Escape") {
+        event.preventDefault();
+        cancel();
+      } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
         event.preventDefault();
         send();
       }
@@ -78,5 +82,6 @@ export class Exchange {
     this.#head.replaceChildren(element("div", { className: "editor" }, input,
       element("div", { className: "actions" }, button("Send", send, { className: "primary" }), button("Cancel", cancel))));
     input.focus();
+    input.setSelectionRange(input.value.length, input.value.length);
   }
 }

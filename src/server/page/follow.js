@@ -1,9 +1,7 @@
 // Keeps the end of growing text in sight, unless the visitor has scrolled away from it.
-import { oncePerFrame } from "./dom.js";
-
 const NEAR_PX = 60;
 
-/** Returns { follow, restart }: `follow` is called after growth, `restart` to go to the end from wherever. */
+/** Follows the growth of what `area` holds; the function returned goes to the end from wherever it is. */
 export function followEnd(area) {
   let isFollowing = true;
   const scroller = () => (getComputedStyle(area).overflowY === "visible" ? document.scrollingElement : area);
@@ -14,12 +12,13 @@ export function followEnd(area) {
   };
   area.addEventListener("scroll", look, { passive: true });
   document.addEventListener("scroll", look, { passive: true });
-  const follow = oncePerFrame(() => {
+  const follow = () => {
     if (isFollowing && area.clientHeight > 0) scroller().scrollTop = scroller().scrollHeight;
-  });
-  const restart = () => {
+  };
+  const growth = new ResizeObserver(follow);
+  for (const child of area.children) growth.observe(child);
+  return () => {
     isFollowing = true;
     follow();
   };
-  return { follow, restart };
 }

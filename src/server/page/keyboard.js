@@ -13,8 +13,10 @@ export function setUpKeyboard(shortcuts, escape) {
   singleKeys.addEventListener("change", () => keep("single-keys", singleKeys.checked ? null : "off"));
   byId("open-help").addEventListener("click", showHelp);
   byId("help-close").addEventListener("click", () => dialog.close());
-  list([{ key: "Enter", does: "send the message" }, { key: "Shift Enter", does: "begin a new line" },
-    { key: "Esc", does: "stop the answer" }, ...all,
+  list([{ key: "Enter", does: "send the message" }, { key: "Shift Enter", does: "start a new line" },
+    { key: "Esc", does: "stop the answer" },
+    { key: "↑", does: "edit the last message, while the field is empty" }, ...all,
+    { key: "F2", does: "rename the chat that has the focus" }, { key: "Delete", does: "delete it" },
     { key: "← →", does: "move among tokens, steps, blocks, tabs and rows" }]);
 
   document.addEventListener("keydown", (event) => {

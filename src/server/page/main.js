@@ -1,6 +1,8 @@
 // The page: puts its parts together.
 import { getJson } from "./api.js";
+import { Chats } from "./chats.js";
 import { Conversation } from "./conversation.js";
+import { setUpCodeCopying } from "./copy.js";
 import { byId, element, setText } from "./dom.js";
 import { startWatching, watchClosely } from "./engine.js";
 import { setUpEngineView } from "./engine_view.js";
@@ -9,22 +11,26 @@ import { setUpKey } from "./key.js";
 import { setUpKeyboard } from "./keyboard.js";
 import { makeRoving } from "./roving.js";
 import { setUpSettings, toggleSettings } from "./settings.js";
+import { keep, recall } from "./storage.js";
 import { startStreams, stopStreams, streamsAreRunning } from "./streams.js";
 import { isDark, toggleTheme, whenThemeChanges } from "./theme.js";
 import { setUpTokenCard } from "./tokens.js";
 
+const WIDE_PX = 1280;  // where the list of chats has room beside the rest
 const PROMPTS = { chat: ["Message", "Write a message"], completion: ["Prompt", "Write the beginning of a text"] };
 const prompt = byId("prompt");
 const model = () => byId("model").value;
 const drafts = { chat: "", completion: "" };
 let mode = "chat";
 
-const page = { model, write, onChange: showState, scroll: followEnd(document.querySelector(".playground .scroll")) };
-const conversations = {
-  chat: new Conversation("chat", byId("chat"), page),
-  completion: new Conversation("completion", byId("completion"), page),
-};
-const current = () => conversations[mode];
+const scrollToEnd = followEnd(document.querySelector(".playground .scroll"));
+const page = { model, write, scrollToEnd };
+const completions = new Conversation("completion", byId("completion"), { ...page, onChange: showState });
+const chats = new Chats({ ...page, onShow: showChat, onChange: (conversation) => {
+  chats.changed(conversation);
+  showState();
+} }, openChat);
+const current = () => ({ chat: chats.current, completion: completions })[mode];
 
 function showState() {
   const isRunning = current()?.isRunning ?? false;
@@ -35,6 +41,10 @@ function showState() {
   if (isRunning && focused === send) stop.focus();
   if (!isRunning && focused === stop) send.focus();
   byId("clear").hidden = current()?.isEmpty ?? true;
+  byId("clear").dataset.mode = mode;
+  setText(byId("clear"), mode === "chat" ? "New chat" : "Clear");
+  byId("chat").querySelector(".empty").hidden = !chats.current.isEmpty;
+  byId("completion").querySelector(".empty").hidden = !completions.isEmpty;
 }
 
 function setMode(next) {
@@ -65,6 +75,32 @@ function setView(view) {
     if (other.dataset.view === view) other.setAttribute("aria-current", "true");
     else other.removeAttribute("aria-current");
   }
+}
+
+function openChat() {
+  setView("playground");
+  setMode("chat");
+  prompt.focus();
+}
+
+function showChat() {
+  if (mode === "chat") showState();
+  scrollToEnd();
+}
+
+function showChatList(isShown) {
+  document.body.classList.toggle("has-chats", isShown);
+  byId("open-chats").setAttribute("aria-expanded", String(isShown));
+}
+
+function setUpChatList() {
+  const kept = recall("chat-list");
+  showChatList(kept === null ? innerWidth >= WIDE_PX : kept === "shown");
+  byId("open-chats").addEventListener("click", () => {
+    const isShown = !document.body.classList.contains("has-chats");
+    keep("chat-list", isShown ? "shown" : "hidden");
+    showChatList(isShown);
+  });
 }
 
 function write(text) {
@@ -124,10 +160,17 @@ function setUpComposer() {
   });
   // The second click of a double click on "Send" isn't meant for "Stop".
   byId("stop-answer").addEventListener("click", (event) => { if (event.detail < 2) stop(); });
-  byId("clear").addEventListener("click", () => {
-    current().clear();
-    prompt.focus();
+  prompt.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowUp" || prompt.value !== "" || current().isEmpty) return;
+    event.preventDefault();
+    current().editLast();
   });
+  byId("clear").addEventListener("click", () => {
+    if (mode === "chat") return chats.start();
+    completions.clear();
+    return prompt.focus();
+  });
+  byId("new-chat").addEventListener("click", () => chats.start());
   for (const example of document.querySelectorAll(".examples button")) {
     example.addEventListener("click", () => {
       write(example.textContent);
@@ -146,12 +189,20 @@ function setUpTabs() {
   }
 }
 
+function goToChatList() {
+  setView("chats");
+  showChatList(true);
+  (document.querySelector('#chat-list [tabindex="0"]') ?? byId("new-chat")).focus();
+}
+
 const show = (next) => () => {
   setMode(next);
   byId(`tab-${next}`).focus();
 };
 
 setUpTabs();
+setUpChatList();
+setUpCodeCopying();
 setUpComposer();
 setUpTokenCard();
 setUpSettings((isTinted) => document.body.classList.toggle("is-tinted", isTinted));
@@ -159,8 +210,10 @@ setUpKey(watchClosely);
 setUpEngineView(loadModels);
 setUpKeyboard([
   { key: "/", does: "write", run: () => write(prompt.value) },
+  { key: "n", does: "new chat", run: () => chats.start() },
   { key: "r", does: "regenerate the last answer", run: () => current()?.regenerateLast() },
   { key: "c", does: "copy the last answer", run: () => current()?.copyLast() },
+  { key: "l", does: "go to the list of chats", run: goToChatList },
   { key: "s", does: "open or close the settings", run: toggleSettings },
   { key: "1", does: "chat", run: show("chat") },
   { key: "2", does: "completion", run: show("completion") },
@@ -175,5 +228,6 @@ byId("streams-stop").addEventListener("click", (event) => { if (event.detail < 2
 byId("theme").addEventListener("click", toggleTheme);
 whenThemeChanges(showTheme);
 showTheme();
+chats.resume();
 setMode("chat");
 startWatching();

@@ -7,11 +7,11 @@ const MOST_COMPLETION_ALTERNATIVES = 5;
 
 const controls = () => byId("composer").elements;
 
-/** Prepares the controls; `onTint` is told whether tokens are coloured by probability. */
+/** Prepares the controls; `onTint` is called with whether tokens are coloured by probability. */
 export function setUpSettings(onTint) {
   const settings = byId("settings");
   const update = () => {
-    setText(byId("settings-brief"), brief());
+    showBrief();
     onTint(controls().tint.checked);
   };
   settings.addEventListener("input", update);
@@ -48,6 +48,12 @@ export function settingsAreValid() {
 /** The system prompt, or nothing. */
 export const systemPrompt = () => controls().system.value.trim();
 
+/** Sets the system prompt of the chat that is shown. */
+export function setSystemPrompt(text) {
+  controls().system.value = text;
+  showBrief();
+}
+
 /** The sampling fields of a request; `kind` is "chat" or "completion". */
 export function requestFields(kind) {
   const fields = {};
@@ -71,9 +77,12 @@ function logprobFields(kind) {
   return { logprobs: Math.min(alternatives, MOST_COMPLETION_ALTERNATIVES) };
 }
 
+const showBrief = () => setText(byId("settings-brief"), brief());
+
 function brief() {
-  const { temperature, top_p: topP, max_tokens: most, n, seed, logprobs } = controls();
+  const { system, temperature, top_p: topP, max_tokens: most, n, seed, logprobs } = controls();
   const parts = [];
+  if (system.value.trim() !== "") parts.push("system prompt");
   if (temperature.value !== "") parts.push(`temperature ${temperature.value}`);
   if (topP.value !== "") parts.push(`top-p ${topP.value}`);
   if (most.value !== "") parts.push(`${most.value} tokens`);

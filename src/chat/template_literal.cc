@@ -1,0 +1,202 @@
+#include "chat/template_literal.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/utf8.h"
+#include "chat/template_error.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kDecimal = 10;
+constexpr int kOnlyZero = 1;  // the base whose digit is 0
+
+// The value of a digit, or one beyond all bases.
+int digit_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char letter = static_cast<char>(c | 0x20);
+  return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
+}
+
+// The base that "0x", "0o" or "0b" at the beginning of `text` names; 10 if none does.
+int base_of(std::string_view text) {
+  if (text.size() < 3 || text[0] != '0') return kDecimal;
+  const char mark = static_cast<char>(text[1] | 0x20);
+  return mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : kDecimal;
+}
+
+// A number's source, read from its beginning.
+class Scanner {
+ public:
+  Scanner(std::string_view source, size_t begin) : source_(source), begin_(begin) {}
+
+  NumberLiteral run() const {
+    const int base = base_of(source_.substr(begin_));
+    if (base != kDecimal) {
+      const size_t end = end_of_digits(begin_ + 2, base);
+      if (end > begin_ + 2) return {end, false};
+    }
+    const size_t end_of_integer = end_of_digits(begin_, kDecimal);
+    // Not behind a dot: a.0.1 are two subscripts.
+    const bool may_be_float = begin_ == 0 || source_[begin_ - 1] != '.';
+    const size_t end =
+        may_be_float ? end_of_exponent(end_of_fraction(end_of_integer)) : end_of_integer;
+    if (end != end_of_integer) return {end, true};
+    // 007 is three integers, 000 is one.
+    return {source_[begin_] == '0' ? end_of_digits(begin_, kOnlyZero) : end_of_integer, false};
+  }
+
+ private:
+  bool has(size_t at, char c) const { return at < source_.size() && source_[at] == c; }
+  bool is_digit(size_t at, int base = kDecimal) const {
+    return at < source_.size() && digit_value(source_[at]) < base;
+  }
+
+  // Digits with single underscores between them.
+  size_t end_of_digits(size_t at, int base) const {
+    while (is_digit(at, base) || (has(at, '_') && is_digit(at + 1, base))) ++at;
+    return at;
+  }
+
+  size_t end_of_fraction(size_t at) const {
+    return has(at, '.') && is_digit(at + 1) ? end_of_digits(at + 1, kDecimal) : at;
+  }
+
+  size_t end_of_exponent(size_t at) const {
+    if (!has(at, 'e') && !has(at, 'E')) return at;
+    const size_t digits = at + (has(at + 1, '+') || has(at + 1, '-') ? 2 : 1);
+    return is_digit(digits) ? end_of_digits(digits, kDecimal) : at;
+  }
+
+  std::string_view source_;
+  size_t begin_;
+};
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// The code point of exactly `count` hexadecimal digits.
+char32_t hex_digits(std::string_view digits, size_t count) {
+  char32_t value = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const int digit = i < digits.size() ? hex_value(digits[i]) : -1;
+    if (digit < 0)
+      throw TemplateError(fmt::format("a string's escape needs {} hexadecimal digits", count));
+    value = value * 16 + static_cast<char32_t>(digit);
+  }
+  if (value > 0x10FFFF) throw TemplateError("a string's escape is beyond U+10FFFF");
+  return value;
+}
+
+char simple_escape(char c) {
+  switch (c) {
+    case 'n':
+      return '\n';
+    case 't':
+      return '\t';
+    case 'r':
+      return '\r';
+    case 'a':
+      return '\a';
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'v':
+      return '\v';
+    case '\\':
+    case '\'':
+    case '"':
+      return c;
+    default:
+      return '\0';
+  }
+}
+
+// Appends a code point; the halves of a pair of surrogates become one character.
+void append_code_point(std::string& out, char32_t code_point, char32_t& high) {
+  const bool is_low = code_point >= 0xDC00 && code_point < 0xE000;
+  if (high != 0 && is_low) {
+    paceline::append_utf8(out, 0x10000 + ((high - 0xD800) << 10) + (code_point - 0xDC00));
+    high = 0;
+    return;
+  }
+  if (high != 0) paceline::append_utf8(out, kReplacementCharacter);
+  high = 0;
+  if (code_point >= 0xD800 && code_point < 0xDC00) {
+    high = code_point;
+  } else {
+    paceline::append_utf8(out, is_low ? kReplacementCharacter : code_point);
+  }
+}
+
+}  // namespace
+
+NumberLiteral scan_number(std::string_view source, size_t begin) {
+  return Scanner(source, begin).run();
+}
+
+std::optional<int64_t> integer_of_literal(std::string_view text) {
+  const int base = base_of(text);
+  if (base != kDecimal) text.remove_prefix(2);
+  int64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (result.ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::string unescape_string(std::string_view text) {
+  std::string out;
+  char32_t high = 0;  // of a pair of surrogates whose other half may follow
+  size_t i = 0;
+  const auto flush = [&] {
+    if (high != 0) append_utf8(out, kReplacementCharacter);
+    high = 0;
+  };
+  while (i < text.size()) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      flush();
+      out.push_back(text[i++]);
+      continue;
+    }
+    const char c = text[i + 1];
+    const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    if (digits > 0) {
+      append_code_point(out, hex_digits(text.substr(i + 2), digits), high);
+      i += 2 + digits;
+      continue;
+    }
+    flush();
+    if (c >= '0' && c <= '7') {
+      char32_t value = 0;
+      size_t count = 0;
+      for (; count < 3 && i + 1 + count < text.size() && text[i + 1 + count] >= '0' &&
+             text[i + 1 + count] <= '7';
+           ++count) {
+        value = value * 8 + static_cast<char32_t>(text[i + 1 + count] - '0');
+      }
+      append_utf8(out, value);
+      i += 1 + count;
+    } else if (c == 'N') {
+      throw TemplateError("a string's escape \\N{...} isn't supported");
+    } else if (c == '\n') {
+      i += 2;
+    } else if (const char simple = simple_escape(c); simple != '\0') {
+      out.push_back(simple);
+      i += 2;
+    } else {
+      out.push_back('\\');
+      ++i;
+    }
+  }
+  flush();
+  return out;
+}
+
+}  // namespace paceline

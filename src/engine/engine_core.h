@@ -1,0 +1,126 @@
+// EngineCore is what stands behind Engine: the state of all requests and the parts of a step.
+#pragma once
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "engine/batch_builder.h"
+#include "engine/engine.h"
+#include "engine/mailbox.h"
+#include "engine/queue_limit.h"
+#include "engine/runner.h"
+#include "engine/sequence.h"
+#include "engine/step_budget.h"
+#include "engine/step_record.h"
+#include "engine/step_view.h"
+#include "kv/kv_cache.h"
+#include "sampling/sampler.h"
+#include "sched/plan_step.h"
+
+namespace paceline {
+
+// Engine's public members, and the parts of step(). Its sources: engine_core.cc (the step),
+// intake.cc (requests come and go), commit.cc (results).
+class EngineCore {
+ public:
+  EngineCore(const Engine& engine, Runner& runner, Backend& backend, Memory& memory, KvCache& cache,
+             EngineLimits limits, TokenTexts token_texts);
+  ~EngineCore();
+
+  // As Engine's.
+  std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
+                                  int64_t tag);
+  bool step();
+  void end_all();
+  void check(GenerateRequest& request) const;
+  std::string_view token_bytes(TokenId id, SpecialTokens specials) const;
+  void check_integrity() const;
+
+  Mailbox& mailbox() { return mailbox_; }
+  const EngineLimits& limits() const { return limits_; }
+  int64_t vocab_size() const { return runner_.vocab_size(); }
+  int64_t num_running() const { return num_running_.load(std::memory_order_relaxed); }
+  int64_t num_waiting() const { return num_waiting_.load(std::memory_order_relaxed); }
+  const QueueLimit& queue() const { return queue_; }
+  const KvCache& cache() const { return cache_; }
+  std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
+  std::span<const std::unique_ptr<Sequence>> waiting() const { return waiting_; }
+  const EngineCounters& counters() const { return counters_; }
+  void set_observer(StepObserver* observer) { observer_ = observer; }
+
+ private:
+  using SequencePtr = std::unique_ptr<Sequence>;
+
+  // In the order of the step.
+  void take_in();
+  void enqueue(SequencePtr sequence);
+  void cancel_request(RequestId id);
+  void end_cancelled();
+
+  void decide();
+
+  void apply();
+  void preempt(size_t index);
+  void admit(const PlannedAdmission& admission);
+  bool give_up_a_hold();
+  void fail_what_cannot_fit();
+
+  void build_batch();
+  void compute();
+  void fail_batch(ErrorCode code, const std::string& message);
+
+  void commit();
+  void commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows);
+  void commit_rows();
+  void commit_columns();
+  void score(const BatchOutput& output, std::span<const float> row);
+  void commit_last_row(Sequence& sequence, std::span<const float> row);
+  void fork_choices(Sequence& sequence);
+  void draw(Sequence& sequence, std::span<const float> row);
+  void accept(Sequence& sequence, TokenEvent& event);
+
+  void retire(Sequence& sequence, const Finish& finish);
+  void fail(Sequence& sequence, ErrorCode code, std::string message);
+  void end(Sequence& sequence, TokenEvent&& event, const Finish& finish);
+  void post(const Sequence& sequence, TokenEvent&& event);
+
+  void publish();
+  void remove_finished();
+  void record_step();
+  void show_record();
+
+  const Engine& engine_;  // for inspections
+  Runner& runner_;
+  KvCache& cache_;
+  EngineLimits limits_;
+  TokenTexts token_texts_;
+  Sampler sampler_;
+  Mailbox mailbox_;
+
+  std::atomic<RequestId> next_id_ = 1;
+  std::atomic<int64_t> num_running_ = 0;
+  std::atomic<int64_t> num_waiting_ = 0;
+  QueueLimit queue_;  // submitted and not yet admitted
+
+  // What follows belongs to the thread that steps, and is reused from step to step.
+  std::vector<SequencePtr> running_;                         // by (priority, arrival id)
+  std::vector<SequencePtr> waiting_;                         // likewise
+  std::vector<SequencePtr> forked_;                          // choices that join after this step
+  std::vector<std::pair<RequestId, SequenceBlocks>> holds_;  // oldest first
+  Mail mail_;
+  StepView view_;
+  SchedLimits plan_limits_;
+  PlanScratch scratch_;
+  StepPlan plan_;
+  std::vector<SequencePtr> admitted_;
+  BatchBuilder builder_;
+  StepBudget budget_;
+  std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
+  EngineClock::time_point computed_at_;            // when the step's forward ended
+  StepRecord record_;
+  StepObserver* observer_ = nullptr;
+  EngineCounters counters_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,93 @@
+#include "engine/engine_snapshot.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "engine/engine.h"
+#include "engine/sequence.h"
+
+namespace paceline {
+namespace {
+
+double seconds(EngineClock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+int64_t blocks_held(const Sequence& sequence, int group) {
+  const auto table = sequence.blocks.table(group);
+  return static_cast<int64_t>(table.size()) - sequence.blocks.first_kept(group);
+}
+
+SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
+  const auto now = EngineClock::now();
+  const auto submitted = sequence.shared->submitted;
+  return {.sequence = sequence.arrival_id,
+          .tag = sequence.shared->tag,
+          .choice = sequence.choice,
+          .is_running = is_running,
+          .prompt_tokens = sequence.prompt_length,
+          .cached_tokens = sequence.stats.cached_tokens,
+          .output_tokens = sequence.num_output(),
+          .max_tokens = sequence.request().max_tokens,
+          .blocks = is_running ? blocks_held(sequence, 0) : 0,
+          .preemptions = sequence.stats.preemptions,
+          .queue_seconds = seconds((sequence.has_started ? sequence.started : now) - submitted),
+          .age_seconds = seconds(now - submitted)};
+}
+
+// The holder of each block, from the block tables of the running sequences.
+void add_holders(const Engine& engine, int group, std::vector<int64_t>& holders) {
+  for (const auto& sequence : engine.running()) {
+    for (const auto block : sequence->blocks.table(group)) {
+      if (block < 0) continue;
+      int64_t& holder = holders[static_cast<size_t>(block)];
+      holder = holder == PoolSnapshot::kFree ? sequence->arrival_id : PoolSnapshot::kShared;
+    }
+  }
+}
+
+PoolSnapshot pool_snapshot(const Engine& engine, int group) {
+  const auto& pool = engine.cache().pool(group);
+  std::vector<int64_t> holders(static_cast<size_t>(pool.num_blocks()), PoolSnapshot::kFree);
+  add_holders(engine, group, holders);
+  PoolSnapshot snapshot{.num_blocks = pool.num_blocks(),
+                        .block_size = engine.cache().block_size(),
+                        .window = engine.cache().group(group).window,
+                        .runs = {}};
+  for (size_t block = 0; block < holders.size(); ++block) {
+    const auto id = static_cast<int32_t>(block);
+    int64_t holder = holders[block];
+    if (holder == PoolSnapshot::kFree && pool.reference_count(id) > 0) {
+      holder = PoolSnapshot::kShared;  // by a held prefix
+    } else if (holder == PoolSnapshot::kFree && pool.is_published(id)) {
+      holder = PoolSnapshot::kCached;
+    }
+    if (snapshot.runs.empty() || snapshot.runs.back().first != holder) {
+      snapshot.runs.emplace_back(holder, 0);
+    }
+    ++snapshot.runs.back().second;
+  }
+  return snapshot;
+}
+
+}  // namespace
+
+EngineSnapshot snapshot_of(const Engine& engine) {
+  EngineSnapshot snapshot{.num_steps = engine.counters().steps,
+                          .preemptions = engine.counters().preemptions,
+                          .sequences = {},
+                          .pools = {}};
+  for (const auto& sequence : engine.running()) {
+    snapshot.sequences.push_back(snapshot_of(*sequence, true));
+  }
+  for (const auto& sequence : engine.waiting()) {
+    snapshot.sequences.push_back(snapshot_of(*sequence, false));
+  }
+  for (int group = 0; group < engine.cache().num_groups(); ++group) {
+    snapshot.pools.push_back(pool_snapshot(engine, group));
+  }
+  return snapshot;
+}
+
+}  // namespace paceline

@@ -1,0 +1,49 @@
+// EngineSnapshot is what the engine holds between two steps, as values: the sequences and who holds
+// which block.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+
+class Engine;
+
+struct SequenceSnapshot {
+  int64_t sequence = 0;  // its arrival id
+  int64_t tag = 0;
+  int32_t choice = 0;
+  bool is_running = false;
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t output_tokens = 0;
+  int64_t max_tokens = 0;
+  int64_t blocks = 0;
+  int64_t preemptions = 0;
+  double queue_seconds = 0;
+  double age_seconds = 0;
+};
+
+struct PoolSnapshot {
+  static constexpr int64_t kFree = 0, kCached = -1, kShared = -2;
+
+  int64_t num_blocks = 0;
+  int64_t block_size = 0;
+  int64_t window = 0;  // 0: none
+  // Runs of consecutive blocks: their holder (a sequence, or one of the above) and their number.
+  std::vector<std::pair<int64_t, int64_t>> runs;
+};
+
+struct EngineSnapshot {
+  int64_t num_steps = 0;
+  int64_t preemptions = 0;
+  std::vector<SequenceSnapshot> sequences;  // the running ones first
+  std::vector<PoolSnapshot> pools;
+};
+
+// The engine's thread, between steps.
+EngineSnapshot snapshot_of(const Engine& engine);
+
+}  // namespace paceline

@@ -1,0 +1,212 @@
+#include "models/rope_fields.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kOriginalContext = "original_max_position_embeddings";
+constexpr double kLargestDivisor = 1e6;
+
+// The object that describes a rope, and what stands around it.
+struct RopeSource {
+  HfConfig rope;
+  HfConfig config;
+  bool nested = false;  // in an object for each kind of layer
+  double theta = 0;
+  int64_t max_position = 0;
+  int64_t rotary_dim = 0;
+};
+
+// The magnitude correction of YaRN for a context stretched `factor` times.
+double yarn_magnitude(double factor, double mscale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+// As in transformers, an mscale of 0 counts as absent.
+double read_yarn_attention_factor(const HfConfig& rope, double factor) {
+  if (rope.has("attention_factor")) return rope.number("attention_factor");
+  const double mscale = rope.number("mscale");
+  const double mscale_all_dim = rope.number("mscale_all_dim");
+  if (mscale == 0.0 || mscale_all_dim == 0.0) return yarn_magnitude(factor, 1.0);
+  return yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim);
+}
+
+// The context before scaling. Beside an object for all layers, the top level goes first.
+double read_original_context(const RopeSource& source) {
+  const bool at_the_top = !source.nested && source.config.has(kOriginalContext);
+  const HfConfig& holder = at_the_top ? source.config : source.rope;
+  return static_cast<double>(holder.integer(kOriginalContext, source.max_position));
+}
+
+std::vector<float> read_divisors(const HfConfig& rope, std::string_view key) {
+  const Json* const found = rope.find(key);
+  if (found == nullptr) rope.invalid(key, "missing, expected a list of numbers");
+  const std::string path = rope.path(key);
+  std::vector<float> divisors;
+  for (const Json& item : found->as_array(path)) {
+    const double divisor = item.as_double(path);
+    if (!(divisor >= 1.0 / kLargestDivisor && divisor <= kLargestDivisor)) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{}[{}]: expected a positive number, {} to {}, found {}", path,
+                              divisors.size(), 1.0 / kLargestDivisor, kLargestDivisor, divisor));
+    }
+    divisors.push_back(static_cast<float>(divisor));
+  }
+  return divisors;
+}
+
+// LongRoPE (Ding et al., 2024) whose short and long contexts have the same factors: each frequency
+// has a divisor of its own (transformers' _compute_longrope_parameters).
+RopeConfig read_divided(const HfConfig& rope, double theta, int64_t rotary_dim) {
+  RopeConfig divided{.theta = theta, .scaling = RopeScaling::by_frequency};
+  divided.frequency_divisors = read_divisors(rope, "long_factor");
+  const auto found = static_cast<int64_t>(divided.frequency_divisors.size());
+  if (found != rotary_dim / 2) {
+    rope.invalid("long_factor", fmt::format("{} factors, expected {}, one for each two of the {} "
+                                            "rotated elements of a head",
+                                            found, rotary_dim / 2, rotary_dim));
+  }
+  if (read_divisors(rope, "short_factor") != divided.frequency_divisors) {
+    rope.unsupported("short_factor",
+                     "differs from long_factor: frequencies that depend on the length of the text "
+                     "aren't supported");
+  }
+  divided.attention_factor = rope.number("attention_factor");
+  return divided;
+}
+
+RopeConfig read_llama3(const RopeSource& source) {
+  const HfConfig& rope = source.rope;
+  const RopeConfig read{.theta = source.theta,
+                        .scaling = RopeScaling::by_wavelength,
+                        .factor = rope.number("factor"),
+                        .original_max_position = read_original_context(source),
+                        .low_freq_factor = rope.number("low_freq_factor"),
+                        .high_freq_factor = rope.number("high_freq_factor")};
+  if (read.high_freq_factor > read.low_freq_factor) return read;
+  rope.invalid("high_freq_factor",
+               fmt::format("{}, expected more than low_freq_factor, which is {}",
+                           read.high_freq_factor, read.low_freq_factor));
+}
+
+// A factor of null is the ratio of the contexts, as in transformers; an absent one is an error.
+double read_yarn_factor(const RopeSource& source, double original) {
+  if (!source.rope.is_null("factor")) return source.rope.number("factor");
+  return static_cast<double>(source.max_position) / original;
+}
+
+RopeConfig read_yarn(const RopeSource& source) {
+  const HfConfig& rope = source.rope;
+  const auto unless_zero = [&](std::string_view key, double otherwise) {
+    const double value = rope.number(key);
+    return value == 0.0 ? otherwise : value;
+  };
+  if (source.theta <= 1.0) {
+    rope.invalid("rope_theta", fmt::format("{}, yarn needs more than 1", source.theta));
+  }
+  const double original = read_original_context(source);
+  const double factor = read_yarn_factor(source, original);
+  return {.theta = source.theta,
+          .scaling = RopeScaling::yarn,
+          .factor = factor,
+          .original_max_position = original,
+          .beta_fast = unless_zero("beta_fast", 32.0),
+          .beta_slow = unless_zero("beta_slow", 1.0),
+          .whole_dimensions = rope.boolean("truncate", true),
+          .attention_factor = read_yarn_attention_factor(rope, factor)};
+}
+
+RopeConfig read_rope(const RopeSource& source) {
+  const HfConfig& rope = source.rope;
+  const std::string type = rope.string("rope_type", rope.string("type", "default"));
+  if (type == "default") return {.theta = source.theta};
+  if (type == "linear") {
+    return {.theta = source.theta,
+            .scaling = RopeScaling::linear,
+            .factor = rope.number("factor"),
+            .original_max_position = static_cast<double>(source.max_position)};
+  }
+  if (type == "llama3") return read_llama3(source);
+  if (type == "yarn") return read_yarn(source);
+  if (type == "longrope") return read_divided(rope, source.theta, source.rotary_dim);
+  rope.unsupported(
+      "rope_type",
+      fmt::format("\"{}\" isn't supported; default, linear, llama3, yarn and longrope are",
+                  type.substr(0, 64)));
+}
+
+// An object that isn't empty; null otherwise.
+const Json* find_object(const HfConfig& config, std::string_view key) {
+  const Json* const found = config.find(key);
+  if (found == nullptr || found->as_object(config.path(key)).empty()) return nullptr;
+  return found;
+}
+
+// `only`: the model has one kind of layer, whose rope needs no object of its own.
+const Json* find_parameters(const HfConfig& config, const RopeFields& kind, bool only) {
+  const Json* const parameters = find_object(config, "rope_parameters");
+  if (only || parameters == nullptr) return parameters;
+  for (const std::string_view layer_type : {"full_attention", "sliding_attention"}) {
+    if (parameters->find(layer_type) != nullptr) return parameters->find_value(kind.layer_type);
+  }
+  config.invalid("rope_parameters",
+                 "expected an object for each kind of layer: full_attention, sliding_attention");
+}
+
+RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
+                     int64_t max_position) {
+  static const Json kEmpty = Json(Json::Object());
+  const Json* const scaling = kind.scaled ? find_object(config, "rope_scaling") : nullptr;
+  const Json* found = find_parameters(config, kind, only);
+  if (scaling != nullptr && found != nullptr && !only) {
+    config.invalid("rope_scaling", "stands beside rope_parameters; remove one of the two");
+  }
+  if (scaling != nullptr) found = scaling;
+  std::string path = config.path(scaling != nullptr ? "rope_scaling" : "rope_parameters");
+  const Json* const nested = found == nullptr ? nullptr : found->find_value(kind.layer_type);
+  if (nested != nullptr) found = nested;
+  const bool is_nested = nested != nullptr || (!only && scaling == nullptr);
+  if (is_nested) path += fmt::format(".{}", kind.layer_type);
+  if (found != nullptr) found->as_object(path);
+  RopeSource source{.rope = HfConfig(found == nullptr ? kEmpty : *found, std::move(path)),
+                    .config = config,
+                    .nested = is_nested,
+                    .max_position = max_position};
+  source.theta =
+      source.rope.number("rope_theta", config.number(kind.theta_key, kind.default_theta));
+  return source;
+}
+
+int64_t rotary_dim_of(const RopeSource& source, int64_t head_dim) {
+  constexpr std::string_view kKey = "partial_rotary_factor";
+  const HfConfig& holder = source.rope.has(kKey) ? source.rope : source.config;
+  const double share = holder.number(kKey);
+  const auto rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
+  if (rotary_dim >= 2 && rotary_dim % 2 == 0) return rotary_dim;
+  holder.invalid(holder.has(kKey) ? kKey : "head_dim",
+                 fmt::format("{} of a head's {} elements rotate, expected an even number of at "
+                             "least 2",
+                             rotary_dim, head_dim));
+}
+
+}  // namespace
+
+void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
+                DecoderConfig& decoder) {
+  for (const RopeFields& kind : kinds) {
+    RopeSource source = find_rope(config, kind, kinds.size() == 1, decoder.max_position);
+    source.rotary_dim = rotary_dim_of(source, decoder.head_dim);
+    if (!decoder.ropes.empty() && source.rotary_dim != decoder.rotary_dim) {
+      source.rope.unsupported("partial_rotary_factor", "differs between kinds of layers");
+    }
+    decoder.rotary_dim = source.rotary_dim;
+    decoder.ropes.push_back(read_rope(source));
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,26 @@
+// The ropes of a model, from the spellings of transformers 4 and 5 in config.json.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "models/hf_config.h"
+
+namespace paceline {
+
+// The rope of one kind of layer.
+struct RopeFields {
+  std::string_view layer_type = "full_attention";  // its key in nested rope_parameters
+  std::string_view theta_key = "rope_theta";       // beside rope_scaling (transformers 4)
+  bool scaled = true;                              // rope_scaling applies to it
+  double default_theta = 10000.0;
+};
+
+// Sets `ropes`, one for each of `kinds`, and `rotary_dim` of `decoder`, whose head_dim and
+// max_position are set. `rope_parameters` is one object for all layers or holds one for each kind;
+// `rope_scaling` goes before it, as in transformers 5. Throws Error unsupported for a rope_type
+// other than default, linear, llama3, yarn and longrope with equal lists of factors.
+void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
+                DecoderConfig& decoder);
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+#include "text/label_tokens.h"
+
+#include <algorithm>
+
+namespace paceline {
+namespace {
+
+bool is_letter_or_digit(char c) {
+  const bool is_ascii_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  return is_ascii_letter || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
+}
+
+// The prompt's last word with the space before it, which is what a tokenizer looks at beside what
+// follows; nothing where that is long.
+std::string_view last_word(std::string_view prompt) {
+  constexpr size_t kMaxBytes = 64;
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t end = prompt.find_last_not_of(kBlanks);
+  const size_t blank = end == std::string_view::npos ? end : prompt.find_last_of(kBlanks, end);
+  const std::string_view word = blank == std::string_view::npos ? prompt : prompt.substr(blank);
+  return word.size() <= kMaxBytes ? word : std::string_view();
+}
+
+// What `text` adds to the tokens of `word`. Some tokenizers put a space in front of every text,
+// which `text` doesn't get here.
+std::vector<TokenId> tokens_behind(const Tokenizer& tokenizer, const std::string& word,
+                                   const std::vector<TokenId>& before, const std::string& text) {
+  std::vector<TokenId> whole = tokenizer.encode(word + text);
+  const bool continues =
+      whole.size() > before.size() && std::equal(before.begin(), before.end(), whole.begin());
+  if (!continues) return tokenizer.encode(text);
+  whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(before.size()));
+  return whole;
+}
+
+}  // namespace
+
+bool runs_into_prompt(std::string_view prompt, std::string_view label) {
+  constexpr std::string_view kBeforeWords = ".,;:!?)]}=";
+  if (prompt.empty() || label.empty() || !is_letter_or_digit(label.front())) return false;
+  return is_letter_or_digit(prompt.back()) ||
+         kBeforeWords.find(prompt.back()) != std::string_view::npos;
+}
+
+std::vector<TokenId> label_tokens(const Tokenizer& tokenizer, std::string_view prompt,
+                                  std::string_view label) {
+  const std::string word(last_word(prompt));
+  const std::vector<TokenId> before = tokenizer.encode(word);
+  std::vector<TokenId> as_written = tokens_behind(tokenizer, word, before, std::string(label));
+  if (!runs_into_prompt(prompt, label)) return as_written;
+  std::vector<TokenId> as_next_word =
+      tokens_behind(tokenizer, word, before, " " + std::string(label));
+  return as_next_word.size() <= as_written.size() ? as_next_word : as_written;
+}
+
+}  // namespace paceline

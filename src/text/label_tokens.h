@@ -1,0 +1,24 @@
+// Encodes a classification label as the tokens that follow its prompt.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/tokenizer.h"
+
+namespace paceline {
+
+// Whether a label that continues `prompt` as written would run into its last word: the label begins
+// with a letter or digit, and the prompt ends with a letter, a digit or one of . , ; : ! ? ) ] } =.
+// Characters beyond ASCII count as letters.
+bool runs_into_prompt(std::string_view prompt, std::string_view label);
+
+// The tokens that `label` adds to those of `prompt`, without special tokens. A label that would run
+// into the prompt's last word is taken as the next word, with a space in front, unless that needs
+// more tokens than the label alone (as in languages written without spaces). Otherwise it is taken
+// as written.
+std::vector<TokenId> label_tokens(const Tokenizer& tokenizer, std::string_view prompt,
+                                  std::string_view label);
+
+}  // namespace paceline

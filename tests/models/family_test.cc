@@ -1,0 +1,85 @@
+// What read_decoder_config refuses by name, and what it takes from a multi-modal config.json.
+#include "models/family.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/json.h"
+#include "tests/expect_error.h"
+#include "tests/source_path.h"
+#include "weights/checkpoint.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kShape =
+    R"("vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+       "num_attention_heads": 4, "num_key_value_heads": 2)";
+
+Json config_with(const std::string& family, const std::string& fields) {
+  return parse_json(R"({"model_type": ")" + family + "\", " + std::string(kShape) + fields + "}",
+                    "test");
+}
+
+DecoderConfig read(const Json& json, Checkpoint& checkpoint) {
+  return read_decoder_config(json, WeightReader(checkpoint), "config.json");
+}
+
+DecoderConfig read(const Json& json) {
+  Memory memory;
+  return read(json, *make_dummy_checkpoint(DType::f32, 0, memory));
+}
+
+TEST(Families, encoders_are_refused_by_name) {
+  for (const char* const family : {"llama", "qwen3", "gemma2", "gemma3_text"}) {
+    SCOPED_TRACE(family);
+    expect_error(ErrorCode::unsupported, {"config.json: use_bidirectional_attention", "causal"},
+                 [&] { read(config_with(family, R"(, "use_bidirectional_attention": true)")); });
+    expect_error(ErrorCode::unsupported, {"config.json: is_causal", "causal"},
+                 [&] { read(config_with(family, R"(, "is_causal": false)")); });
+    EXPECT_NO_THROW(
+        read(config_with(family, R"(, "is_causal": true, "use_bidirectional_attention": false)")));
+  }
+}
+
+TEST(Families, numbers_without_a_meaning_are_refused_by_name) {
+  for (const auto& change : {std::pair{"rms_norm_eps", "-1e-6"},
+                             {"query_pre_attn_scalar", "0"},
+                             {"query_pre_attn_scalar", "-256"},
+                             {"attn_logit_softcapping", "-50"},
+                             {"final_logit_softcapping", "-30"},
+                             {"final_logit_softcapping", "0"}}) {
+    const std::string field = change.first, value = change.second;
+    SCOPED_TRACE(field);
+    expect_error(ErrorCode::invalid, {"config.json: ", field, "expected a number from"},
+                 [&] { read(config_with("gemma2", ", \"" + field + "\": " + value)); });
+  }
+}
+
+Json multi_modal(const std::string& outer, const std::string& inner) {
+  return parse_json(R"({"model_type": "mistral3", )" + outer + R"("text_config": {)" + inner +
+                        R"("model_type": "mistral", )" + std::string(kShape) + "}}",
+                    "test");
+}
+
+TEST(Families, the_head_is_tied_as_the_outer_model_says) {
+  constexpr const char* kTied = R"("tie_word_embeddings": true, )";
+  constexpr const char* kOwn = R"("tie_word_embeddings": false, )";
+  EXPECT_TRUE(read(multi_modal(kTied, kOwn)).tied_head);
+  EXPECT_FALSE(read(multi_modal(kOwn, kTied)).tied_head);
+  EXPECT_TRUE(read(multi_modal("", kTied)).tied_head);
+  EXPECT_FALSE(read(multi_modal("", "")).tied_head);
+}
+
+TEST(Families, a_head_that_is_neither_tied_nor_in_the_files_is_refused_by_name) {
+  const auto tied_files = open_checkpoint(source_path("tests/goldens/models/mistral_full_tied"));
+  expect_error(ErrorCode::invalid, {"tie_word_embeddings: false", "lm_head.weight"}, [&] {
+    read(config_with("mistral", R"(, "tie_word_embeddings": false)"), *tied_files);
+  });
+  expect_error(ErrorCode::invalid, {"tie_word_embeddings: absent", "lm_head.weight"},
+               [&] { read(config_with("mistral", ""), *tied_files); });
+}
+
+}  // namespace
+}  // namespace paceline
