@@ -93,6 +93,7 @@ BenchReport measure_variant(const Settings& settings, const BenchVariant& varian
                    },
                .stop = session.stop_token()});
   model->engine->set_observer(nullptr);
+  if (settings.bench.roofline) report.choices = model->backend->measured_choices();
   if (trace) trace->finish();
   return report;
 }

@@ -66,6 +66,7 @@ struct BenchReport {
   size_t decode_bytes = 0;     // of weights that one decoded token reads
   std::vector<BenchRow> rows;
   std::vector<std::string> notes;
+  std::vector<std::string> choices;  // by measurement, when the roofline was asked for
 };
 
 struct BenchTask {

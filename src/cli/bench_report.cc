@@ -28,7 +28,8 @@ std::string roofline_text(const MachineReport& machine) {
     return line(what, product_instruction(machine.isa, kind),
                 figure_of(rate, operations_unit(kind)));
   };
-  std::string text = "\n" + line("read bandwidth", "", figure_of(roofline.read_bytes_per_s, "B/s"));
+  std::string text = "\n" + line("read bandwidth", roofline.fastest_read,
+                                 figure_of(roofline.read_bytes_per_s, "B/s"));
   text += products("bfloat16 products", ProductKind::bf16, roofline.bf16_flops_per_s);
   if (machine.vdpbf16ps_flops_per_s > 0) {
     text += line("", "vdpbf16ps, not in use", figure_of(machine.vdpbf16ps_flops_per_s, "FLOP/s"));
@@ -91,6 +92,8 @@ std::string report_text(const BenchReport& report) {
   text += fmt::format("  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}\n", "test", "tok/s",
                       "time", "reached", "limit", "", "share", "runs");
   for (const BenchRow& row : report.rows) text += row_text(report, row);
+  if (!report.choices.empty()) text += "  chosen by measurement:\n";
+  for (const std::string& choice : report.choices) text += fmt::format("    {}\n", choice);
   return text;
 }
 
@@ -99,6 +102,7 @@ void write_roofline(const MachineReport& machine, JsonWriter& writer) {
   const Roofline& roofline = *machine.roofline;
   writer.key("roofline").begin_object();
   writer.member("read_bytes_per_second", roofline.read_bytes_per_s);
+  writer.member("fastest_read", roofline.fastest_read);
   writer.member("bf16_flops_per_second", roofline.bf16_flops_per_s);
   writer.member("f32_flops_per_second", roofline.f32_flops_per_s);
   writer.member("int8_operations_per_second", roofline.int8_ops_per_s);
@@ -125,6 +129,8 @@ void write_variant(const BenchReport& report, JsonWriter& writer) {
   writer.member("decode_bytes", report.decode_bytes);
   writer.key("notes").begin_array();
   for (const std::string& note : report.notes) writer.string(note);
+  writer.end_array().key("choices").begin_array();
+  for (const std::string& choice : report.choices) writer.string(choice);
   writer.end_array().end_object();
 }
 

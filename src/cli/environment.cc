@@ -13,8 +13,8 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kPrefix = "PACELINE_";
-// Read elsewhere: the kernels' instruction set.
-constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA"};
+// Read elsewhere: the kernels' instruction set, and how their products of a few rows read weights.
+constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA", "PACELINE_STREAMS"};
 
 std::string unknown_variable(std::string_view name) {
   std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));
@@ -61,7 +61,8 @@ std::vector<GivenOption> read_environment(CommandId command, const Environment& 
   std::vector<GivenOption> given;
   for (const auto& [name, value] : environment) {
     if (!name.starts_with(kPrefix) || value.empty() || value.starts_with("tcp://")) continue;
-    bool is_known = name == kOtherVariables[0];
+    bool is_known = std::find(std::begin(kOtherVariables), std::end(kOtherVariables), name) !=
+                    std::end(kOtherVariables);
     for (const OptionDef& option : option_table()) {
       if (!is_variable_of(option, name)) continue;
       is_known = true;

@@ -102,7 +102,8 @@ constexpr OptionDef kMeasuringOptions[] = {
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.repetitions = as_integer(v); }},
     {.name = "roofline",
-     .help = "Also report what the machine can do: read bandwidth and multiply rates.",
+     .help = "Also report the machine's limits (read bandwidth, multiply rates) and how decode was "
+             "tuned to it.",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.roofline = as_flag(v); }},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,8 @@ class Backend {
 
   // E.g. "cpu/avx512bf16"; part of the system fingerprint.
   virtual std::string_view name() const = 0;
+  // What was chosen by measurement so far and how, a line each.
+  virtual std::vector<std::string> measured_choices() const { return {}; }
   // What its tensors are allocated from.
   virtual Memory& memory() = 0;
 

@@ -1,5 +1,7 @@
 #include "kernels/roofline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -9,8 +11,9 @@ namespace paceline {
 namespace {
 
 constexpr int64_t kReadBytes = (int64_t{1} << 30) + (int64_t{256} << 20);
-constexpr int64_t kReadFloats = kReadBytes / int64_t{sizeof(float)};
-constexpr int64_t kPieceFloats = int64_t{1} << 18;
+// A sample reads one part after another.
+constexpr int64_t kReadParts = 10;
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
 constexpr int64_t kIterations = 200000;
 
 double now_s() {
@@ -71,20 +74,39 @@ RooflineMeter::RooflineMeter(Isa isa, ThreadPool& threads, Memory& memory)
       results_(static_cast<size_t>(threads.num_threads())) {}
 
 double RooflineMeter::read_bytes_per_s(double seconds) {
-  const bool is_first = !buffer_.has_value();
-  if (is_first) buffer_.emplace(memory_, static_cast<size_t>(kReadBytes));
-  auto* const floats = static_cast<float*>(buffer_->get());
-  if (is_first) {
-    threads_.parallel_for(kReadFloats, kPieceFloats, [&](int64_t begin, int64_t end, int) {
-      std::fill(floats + begin, floats + end, 1.0f);
+  if (!buffer_) {
+    buffer_.emplace(memory_, static_cast<size_t>(kReadBytes));
+    auto* const bytes = static_cast<char*>(buffer_->get());
+    threads_.parallel_for(kReadBytes, kPieceBytes, [&](int64_t begin, int64_t end, int) {
+      std::fill(bytes + begin, bytes + end, 1);
     });
   }
-  const KernelTable& kernels = kernel_table(isa_);
-  return best_rate(seconds, static_cast<double>(kReadBytes), [&] {
-    threads_.parallel_for(kReadFloats, kPieceFloats, [&](int64_t begin, int64_t end, int thread) {
-      results_[static_cast<size_t>(thread)] += kernels.read(floats + begin, end - begin);
-    });
+  const double begin = now_s();
+  double best = 0.0;
+  do {
+    for (const ReadKernel& kernel : kernel_table(isa_).reads) {
+      if (kernel.run == nullptr) continue;
+      const double rate = read_part(kernel);
+      if (rate <= best) continue;
+      best = rate;
+      fastest_read_ = fmt::format("{}-bit loads, {} stream{}", kernel.vector_bits, kernel.streams,
+                                  kernel.streams == 1 ? "" : "s");
+    }
+  } while (now_s() - begin < seconds);
+  return best;
+}
+
+// The next part, which has left the caches since it was last read.
+double RooflineMeter::read_part(const ReadKernel& kernel) {
+  constexpr int64_t kPartBytes = kReadBytes / kReadParts;
+  const char* const part = static_cast<const char*>(buffer_->get()) + next_part_ * kPartBytes;
+  next_part_ = (next_part_ + 1) % kReadParts;
+  const double begin = now_s();
+  threads_.parallel_for(kPartBytes, kPieceBytes, [&](int64_t first, int64_t last, int thread) {
+    results_[static_cast<size_t>(thread)] +=
+        static_cast<float>(kernel.run(part + first, last - first));
   });
+  return static_cast<double>(kPartBytes) / (now_s() - begin);
 }
 
 double RooflineMeter::operations_per_s(ProductKind kind, double seconds) {
@@ -100,7 +122,9 @@ double RooflineMeter::operations_per_s(ProductKind kind, double seconds) {
 
 Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds) {
   RooflineMeter meter(isa, threads, memory);
-  return {.read_bytes_per_s = meter.read_bytes_per_s(seconds),
+  const double read_bytes_per_s = meter.read_bytes_per_s(seconds);
+  return {.read_bytes_per_s = read_bytes_per_s,
+          .fastest_read = meter.fastest_read(),
           .bf16_flops_per_s = meter.operations_per_s(ProductKind::bf16, seconds),
           .f32_flops_per_s = meter.operations_per_s(ProductKind::f32, seconds),
           .int8_ops_per_s = meter.operations_per_s(ProductKind::int8, seconds)};

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernels/backend.h"
 
 namespace paceline {
+
+struct ReadKernel;
 
 // What products multiply; their instructions differ.
 enum class ProductKind : uint8_t { f32, bf16, int8 };
@@ -21,22 +24,30 @@ class RooflineMeter {
  public:
   RooflineMeter(Isa isa, ThreadPool& threads, Memory& memory);
 
-  // All threads sum a buffer larger than the caches. It takes more than 1 GiB, which is kept for
-  // the next time; throws Error exhausted when there is none.
+  // All threads read parts of a buffer larger than the caches, with loads of every width and
+  // several numbers of streams in turn: the fastest counts. The buffer takes more than 1 GiB and is
+  // kept for the next time; throws Error exhausted when there is no memory.
   double read_bytes_per_s(double seconds);
+  // How the last sample read fastest: "512-bit loads, 2 streams".
+  const std::string& fastest_read() const { return fastest_read_; }
   // All threads run the instruction that such products use.
   double operations_per_s(ProductKind kind, double seconds);
 
  private:
+  double read_part(const ReadKernel& kernel);
+
   Isa isa_;
   ThreadPool& threads_;
   Memory& memory_;
   std::optional<Buffer> buffer_;
+  int64_t next_part_ = 0;  // of the buffer
+  std::string fastest_read_;
   std::vector<float> results_;  // one a thread, so that the compiler keeps the work
 };
 
 struct Roofline {
   double read_bytes_per_s = 0.0;
+  std::string fastest_read;  // how
   double bf16_flops_per_s = 0.0;
   double f32_flops_per_s = 0.0;
   double int8_ops_per_s = 0.0;

@@ -183,6 +183,7 @@ TEST_F(ResolveTest, UnknownVariablesAreWarnings) {
               ElementsAre("unknown environment variable PACELINE_BANANA"));
   EXPECT_THAT(warnings({{"PACELINE_PORT", "tcp://10.0.0.1:80"},
                         {"PACELINE_ISA", "avx2"},
+                        {"PACELINE_STREAMS", "1x8192"},
                         {"PACELINE_JSON", "1"},  // another command's
                         {"PACELINE_MAX_TOKENS", "5"}}),
               IsEmpty());

@@ -108,7 +108,16 @@ class BenchTest(ProgramTest):
             self.assertGreater(roofline[key], 0)
         with_vnni = report["instruction_set"] in ("avxvnni", "avx512vnni", "avx512bf16", "amx")
         self.assertEqual(roofline["int8_instruction"] == "pmaddwd", not with_vnni)
+        self.assertRegex(roofline["fastest_read"], r"^\d+-bit loads, \d streams?$")
         self.assertNotIn("roofline", self.bench("--tests", "memory"))
+
+    def test_the_roofline_says_how_decoding_was_tuned(self):
+        asked = ["bench", "--shape", "small", "--formats", "q8", "--tests", "decode", "--output-tokens", "16", "--json"]
+        choices = [json.loads(self.succeed(*asked, *more).stdout)["variants"][0]["choices"] for more in (["--roofline"], [])]
+        self.assertEqual(choices[1], [])
+        self.assertTrue(choices[0])
+        for choice in choices[0]:
+            self.assertRegex(choice, r"^\S+ \d+ x \d+, 1 row: (still being measured|\d panels? at a time, prefetch \d+ bytes ahead; .*)$")
 
     def test_the_picture_is_an_svg_of_every_variant(self):
         picture = self.directory / "bench.svg"

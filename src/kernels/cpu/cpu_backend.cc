@@ -32,6 +32,7 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
       threads_(threads),
       memory_(memory),
       name_(fmt::format("cpu/{}", isa_name(isa))),
+      tuner_(fixed_streams()),
       input_rows_(memory),
       up_rows_(memory),
       inner_rows_(memory),

@@ -10,6 +10,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_product.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/stream_tuner.h"
 #include "tensor/buffer.h"
 
 namespace paceline {
@@ -43,6 +44,7 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return name_; }
   Memory& memory() override { return memory_; }
+  std::vector<std::string> measured_choices() const override { return tuner_.describe(); }
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -126,6 +128,7 @@ class CpuBackend final : public Backend {
   ThreadPool& threads_;
   Memory& memory_;
   std::string name_;
+  StreamTuner tuner_;
   GrowingBuffer input_rows_;
   GrowingBuffer up_rows_;     // when gate and up of a feed-forward network need different forms
   GrowingBuffer inner_rows_;  // of its last product

@@ -1,5 +1,6 @@
 // Products, and feed-forward networks of three products.
 #include <algorithm>
+#include <optional>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/product_split.h"
@@ -75,6 +76,7 @@ void CpuBackend::multiply(const CpuProduct& product, const PackedMatrix& w, cons
   auto* const scratch =
       thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
   const ProductSplit split(rows, w.num_panels(), threads_.num_threads());
+  const StreamTuner::Product timed(tuner_, w, w.bytes(), rows, product.stream_panels(rows));
   threads_.parallel_for(
       split.num_pieces(), split.grain(rows * w.n * w.k),
       [&](int64_t begin, int64_t end, int thread_index) {
@@ -87,7 +89,8 @@ void CpuBackend::multiply(const CpuProduct& product, const PackedMatrix& w, cons
                             .last_panel = piece.last_panel,
                             .bias = bias,
                             .out = {row + piece.first_panel * kPanelWidth, out.stride(0)},
-                            .scratch = scratch + thread_index * scratch_bytes});
+                            .scratch = scratch + thread_index * scratch_bytes,
+                            .streams = timed.streams()});
         }
       });
 }
@@ -122,6 +125,11 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
   auto* const scratch = thread_scratch_.reserve_as<std::byte>(num_threads * thread_bytes);
   const auto activate = kernels_.gated_activation[static_cast<size_t>(mlp.activation)];
 
+  const PackedMatrix& gates_matrix = *mlp.gate.matrix;
+  const int64_t weight_bytes =
+      (mlp.gate.count + mlp.up.count) * gates_matrix.bytes() / gates_matrix.n;
+  std::optional<StreamTuner::Product> timed(std::in_place, tuner_, gates_matrix, weight_bytes, rows,
+                                            gate.stream_panels(rows));
   const auto run_piece = [&](const ProductSplit::Piece& piece, std::byte* mine) {
     auto* const gates = reinterpret_cast<float*>(mine);
     float* const ups = gates + buffer;
@@ -134,7 +142,8 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                         .last_panel = panels.last,
                         .bias = bias_of(columns),
                         .out = {to, stride},
-                        .scratch = kernel_scratch});
+                        .scratch = kernel_scratch,
+                        .streams = timed->streams()});
     };
     const int64_t end = std::min(piece.last_panel * unit, width);
     for (int64_t first = piece.first_panel * unit; first < end; first += columns_at_once) {
@@ -159,6 +168,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                             run_piece(split.piece(i), scratch + thread_index * thread_bytes);
                           }
                         });
+  timed.reset();
   multiply(down, *mlp.down.matrix, inner_rows, bias_of(mlp.down), out);
 }
 

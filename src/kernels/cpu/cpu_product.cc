@@ -55,6 +55,18 @@ void CpuProduct::prefetch(int64_t first, int64_t count, std::byte* row) const {
   }
 }
 
+int64_t CpuProduct::stream_panels(int64_t num_rows) const {
+  switch (kind_) {
+    case Kind::plain:
+      return kernels_.stream_panels[static_cast<size_t>(matrix_.dtype)](num_rows);
+    case Kind::int8:
+      return kernels_.group_stream_panels(groups_, num_rows);
+    case Kind::expanded:  // in the caches
+      break;
+  }
+  return 0;
+}
+
 void CpuProduct::multiply(const Piece& piece) const {
   // To the kernels the piece's panels are the matrix.
   Piece moved = piece;
@@ -84,7 +96,8 @@ void CpuProduct::multiply_plain(const Piece& piece, const void* panels, int64_t 
        .last_panel = piece.last_panel - piece.first_panel,
        .bias = piece.bias,
        .out = piece.out.elements,
-       .out_stride = piece.out.stride});
+       .out_stride = piece.out.stride,
+       .streams = piece.streams});
 }
 
 void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {
@@ -101,7 +114,8 @@ void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {
                           .out = piece.out.elements,
                           .out_stride = piece.out.stride,
                           .scratch = piece.scratch,
-                          .unpacks_freely = unpacks_freely_});
+                          .unpacks_freely = unpacks_freely_,
+                          .streams = piece.streams});
 }
 
 void CpuProduct::multiply_expanded(const Piece& piece, int64_t n) const {

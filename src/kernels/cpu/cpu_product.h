@@ -41,8 +41,11 @@ class CpuProduct {
     const float* bias = nullptr;  // [n] of the matrix, or nullptr
     ProductOutput out;            // of the piece's first row and column
     std::byte* scratch = nullptr;
+    WeightStreams streams{};  // of a few rows
   };
   void multiply(const Piece& piece) const;
+  // How many panels so many rows may read side by side; 0: Piece::streams doesn't matter to them.
+  int64_t stream_panels(int64_t num_rows) const;
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
  private:

@@ -12,6 +12,18 @@ PL_INLINE Vec* keep_in_memory(Vec* numbers) {
   return numbers;
 }
 
+// Prefetches the scales of the records that are `lead` bytes ahead.
+template <int kVectors>
+PL_INLINE void prefetch_heads(const GroupTile& tile, const RecordLayout& layout,
+                              const GroupCursor& place, int64_t lead) {
+  const int64_t bytes = layout.head_bytes();
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; v += kPanelVectors) {
+    const char* const head = place.scales + panel_of(v) * tile.panel_bytes + lead;
+    for (int64_t line = 0; line < bytes; line += kLineBytes) __builtin_prefetch(head + line);
+  }
+}
+
 // Groups are added one after another, or total after total. Forms of scales are told apart as it
 // runs: a kernel for each took twice as long to compile and was no faster.
 template <int kBits, int kRows, int kVectors>
@@ -44,7 +56,10 @@ void multiply_group_tile(const GroupTile& tile) {
     }
     const char* low = place.codes + tile.first_lane * 4;
     const char* high = low + low_bytes;
-    const int64_t lead = group_lead(kBits) + (place.codes >= tile.leap_from ? tile.leap : 0);
+    const int64_t lead = tile.lead + (place.codes >= tile.leap_from ? tile.leap : 0);
+    if (kIsStreaming && place.left == layout.groups_per_factor) {
+      prefetch_heads<kVectors>(tile, layout, place, lead);
+    }
     for (int64_t first = 0; first < tile.group_size; first += Codes::kElements) {
       const auto add_chunk = [&]<int kChunk>() __attribute__((always_inline)) {
         typename IntProduct::Sum<kBits> parts[kRows][kVectors];

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/weight_streams.h"
+
 namespace paceline {
 
 // The panels of a quantised matrix (packed_groups.h), as plain numbers.
@@ -36,6 +38,7 @@ struct GroupTask {
   void* scratch = nullptr;  // of this thread, KernelTable::group_scratch_bytes()
   // Whether codes of 4 bits are best taken apart for every tile, however many there are.
   bool unpacks_freely = false;
+  WeightStreams streams;  // of a few rows
 };
 
 }  // namespace paceline

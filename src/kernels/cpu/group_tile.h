@@ -14,8 +14,6 @@ constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
 constexpr int kMinGroupVectors = 2;
 constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
 constexpr int kMaxStreamingRows = 4;
-// How far ahead few rows ask for codes: 128 elements of 32 columns.
-constexpr int64_t group_lead(int bits) { return bits * 512; }
 constexpr int64_t kLineLanes = 16;  // of four codes each
 // The shortest group: so many elements are taken without a branch (of codes with a plane of single
 // bits twice as many).
@@ -39,8 +37,9 @@ struct GroupTile {
   int64_t num_columns = 0;      // of the matrix, from the tile's first on
   const float* bias = nullptr;  // at the tile's first column, in the last segment; or nullptr
   bool is_first_segment = false;
-  // From this record on, a few rows ask for what lies group_lead() and so much more ahead:
-  // the panels after those of the tile.
+  // A few rows prefetch what lies so many bytes ahead; from this record on so much more: the panels
+  // after those of the tile.
+  int64_t lead = 0;
   const char* leap_from = nullptr;
   int64_t leap = 0;
   // Weights that come next: so many bytes of [ahead, ahead_end) are asked for in each group.

@@ -14,8 +14,6 @@ constexpr int64_t kOddWideningRows = 2 * kMaxStreamingRows + 1;
 // One panel of one segment with codes of 8 bits, scales and offsets of the shortest groups.
 constexpr int64_t kScratchBytes =
     kSegmentLength * kPanelWidth + kSegmentLength / kChunkElements * kPanelWidth * 4;
-// How far ahead panels that are widened are asked for.
-constexpr int64_t kWideningLead = 2048;
 // What the second-level cache holds of inputs at once.
 constexpr int64_t kBlockInputBytes = 768 * 1024;
 
@@ -68,6 +66,16 @@ int64_t tile_vectors(int64_t num_rows, int bits) {
   int64_t vectors = kMaxGroupVectors;
   while (vectors > kMinGroupVectors && vectors * tile_rows > kGroupSums) vectors /= 2;
   return vectors;
+}
+
+int64_t panels_at_once(int64_t num_rows, int bits) {
+  return max_of(tile_vectors(num_rows, bits) / kPanelVectors, 1);
+}
+
+// Tiles of few rows in products of many meet weights that the tile before asked for: 128 elements
+// of 32 columns are enough.
+int64_t prefetch_distance(const GroupTask& task) {
+  return task.num_rows <= kMaxStreamingRows ? task.streams.prefetch_bytes : task.weights.bits * 512;
 }
 
 // One segment of some panels, as the tiles want it.
@@ -130,7 +138,8 @@ void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row
     tile.ahead_end = segment.next_end;
     tile.ahead_step = step;
     const int64_t panel_end = (vector / kPanelVectors + 1) * segment.panel_bytes;
-    tile.leap_from = segment.panels + panel_end - group_lead(segment.bits);
+    tile.lead = prefetch_distance(task);
+    tile.leap_from = segment.panels + panel_end - tile.lead;
     tile.leap = (max_of(width / kPanelVectors, 1) - 1) * segment.panel_bytes;
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t tile_rows = count / tiles + (i < count % tiles ? 1 : 0);
@@ -183,18 +192,20 @@ PL_INLINE void copy_bytes(const char* from, int64_t count, char* to) {
 }
 
 // A segment of one panel with its codes widened to 8 bits, in scratch.
-Segment widen_segment(const GroupPanels& weights, const Segment& stored, void* scratch) {
+Segment widen_segment(const GroupTask& task, const Segment& stored) {
+  const GroupPanels& weights = task.weights;
   const RecordLayout& layout = stored.layout;
   Segment wide = stored;
   wide.bits = 8;
-  wide.records = static_cast<const char*>(scratch);
+  wide.records = static_cast<const char*>(task.scratch);
   wide.layout = RecordLayout(weights, wide.bits);
   GroupCursor from(layout, stored.records);
-  auto* to = static_cast<char*>(scratch);
+  const int64_t ahead = prefetch_distance(task);
+  auto* to = static_cast<char*>(task.scratch);
   with_code_bits(weights.bits, [&]<int kBits>() {
     for (int64_t g = 0; g < stored.length / weights.group_size; ++g) {
       for (int64_t line = 0; line < layout.code_bytes; line += kLineBytes) {
-        __builtin_prefetch(from.codes + kWideningLead + line);
+        __builtin_prefetch(from.codes + ahead + line);
       }
       if (from.left == layout.groups_per_factor) {
         copy_bytes(from.scales, layout.head_bytes(), to);
@@ -222,8 +233,11 @@ bool reads_stored(const GroupTask& task) {
 // one segment of one panel stays in the first-level cache while all rows of a block meet it.
 void matmul_groups(const GroupTask& task) {
   const bool is_stored = reads_stored(task);
-  const int64_t most_panels =
-      is_stored ? max_of(tile_vectors(task.num_rows, task.weights.bits) / kPanelVectors, 1) : 1;
+  int64_t most_panels = 1;
+  if (is_stored) {
+    most_panels = panels_at_once(task.num_rows, task.weights.bits);
+    if (task.num_rows <= kMaxStreamingRows) most_panels = min_of(most_panels, task.streams.panels);
+  }
   const int64_t input_bytes = min_of(kSegmentLength, task.weights.k) / 4 * IntProduct::kInputBytes;
   const int64_t block_rows = max_of(kBlockInputBytes / input_bytes, kMaxGroupRows);
   for (int64_t panel = task.first_panel; panel < task.last_panel;) {
@@ -231,7 +245,7 @@ void matmul_groups(const GroupTask& task) {
     while (panels > task.last_panel - panel) panels /= 2;
     for (int64_t k = 0; k < task.weights.k; k += kSegmentLength) {
       Segment segment = stored_segment(task, panel, k);
-      if (!is_stored) segment = widen_segment(task.weights, segment, task.scratch);
+      if (!is_stored) segment = widen_segment(task, segment);
       for (int64_t row = 0; row < task.num_rows; row += block_rows) {
         multiply_segment(task, segment, row, min_of(block_rows, task.num_rows - row), panel,
                          panels);
@@ -275,6 +289,11 @@ float run_int8(int64_t iterations, float seed) {
 
 void add_group_matmul_kernels(KernelTable& table) {
   table.matmul_groups = matmul_groups;
+  table.group_stream_panels = [](const GroupPanels& weights, int64_t num_rows) {
+    if (num_rows > kMaxStreamingRows) return int64_t{0};
+    const bool is_stored = IntProduct::kReadsAnyWidth || weights.bits == 4 || weights.bits == 8;
+    return is_stored ? panels_at_once(num_rows, weights.bits) : 1;
+  };
   table.group_scratch_bytes = [](const GroupPanels&) { return kScratchBytes; };
   table.run_int8 = run_int8;
   table.run_int8_ops = int64_t{2} * kChunkElements * kLanes * kRunSums;

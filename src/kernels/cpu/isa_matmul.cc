@@ -10,8 +10,9 @@ namespace {
 constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
 constexpr int kMaxTileVectors = kAccumulators >= 16 ? 16 : 8;
 constexpr int kMinTileVectors = 2;
-// How far ahead of their use weights are asked for.
-constexpr int64_t kPrefetchBytes = 4096;
+constexpr int kPrefetchLine = 64;
+// Products of more rows meet weights in the caches.
+constexpr int64_t kMostStreamedRows = 8;
 // What the second-level cache holds at once: a block of rows' inputs to one segment, and the
 // weights of a few panels to it.
 constexpr int64_t kBlockInputBytes = 512 * 1024;
@@ -31,6 +32,7 @@ struct Tile {
   int64_t num_columns;  // of the matrix, from the tile's first on
   const float* bias;    // at the tile's first column, in the last segment; or nullptr
   bool is_first_segment;
+  int64_t prefetch_bytes;
 };
 
 template <class Product, int kRows, int kVectors>
@@ -56,10 +58,13 @@ PL_INLINE void store_tile(const Tile<Product>& tile, const Vec (&sums)[kRows][kV
 template <class Product, int kRows, int kVectors>
 void multiply_tile(const Tile<Product>& tile) {
   constexpr int64_t kStepWeights = kPanelWidth * Product::kDepth;
+  constexpr int kVectorBytes =
+      kLanes * Product::kDepth * static_cast<int>(sizeof(typename Product::Weight));
   const typename Product::Input* inputs = tile.inputs;
   const typename Product::Weight* weights = tile.weights;
   const int64_t input_stride = tile.input_stride;
   const int64_t panel_elements = tile.panel_elements;
+  const int64_t lead = tile.prefetch_bytes;
   Vec sums[kRows][kVectors] = {};
   for (int64_t step = 0; step < tile.num_steps; ++step) {
     typename Product::Raw raw[kVectors];
@@ -68,7 +73,9 @@ void multiply_tile(const Tile<Product>& tile) {
       const auto* const from = weights + v / kPanelVectors * panel_elements +
                                v % kPanelVectors * kLanes * Product::kDepth;
       raw[v] = Product::load_weights(from);
-      __builtin_prefetch(reinterpret_cast<const char*>(from) + kPrefetchBytes);
+      if (v * kVectorBytes % kPrefetchLine == 0) {
+        __builtin_prefetch(reinterpret_cast<const char*>(from) + lead);
+      }
     }
     const auto add_factor = [&]<int kFactor>() __attribute__((always_inline)) {
       typename Product::Factor factors[kVectors];
@@ -105,11 +112,22 @@ void multiply_rows(int64_t num_rows, const Tile<Product>& tile) {
 int64_t num_tiles(int64_t num_rows) { return (num_rows + kMaxTileRows - 1) / kMaxTileRows; }
 
 // The widest tiles of so many rows whose sums stay in registers.
-int64_t tile_vectors(int64_t num_rows) {
+int64_t widest_tile(int64_t num_rows) {
   const int64_t tile_rows = (num_rows + num_tiles(num_rows) - 1) / num_tiles(num_rows);
   int64_t vectors = kMaxTileVectors;
   while (vectors > kMinTileVectors && vectors * tile_rows > kAccumulators) vectors /= 2;
   return vectors;
+}
+
+int64_t stream_panels(int64_t num_rows) {
+  if (num_rows > kMostStreamedRows) return 0;
+  return max_of(widest_tile(num_rows) / kPanelVectors, 1);
+}
+
+int64_t tile_vectors(const MatmulTask& task, int64_t num_rows) {
+  const int64_t widest = widest_tile(num_rows);
+  if (task.num_rows > kMostStreamedRows) return widest;
+  return min_of(widest, task.streams.panels * kPanelVectors);
 }
 
 template <class Product>
@@ -157,7 +175,7 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
   const auto* const inputs = static_cast<const typename Product::Input*>(task.inputs) +
                              rows.first * input_stride +
                              first_k / Product::kDepth * Product::kInputsPerStep;
-  const int64_t most_vectors = tile_vectors(num_rows);
+  const int64_t most_vectors = tile_vectors(task, num_rows);
   for (int64_t vector = vectors.first; vector < vectors.last;) {
     int64_t num_vectors = most_vectors;
     while (num_vectors > vectors.last - vector) num_vectors /= 2;
@@ -174,7 +192,8 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
          .out_stride = task.out_stride,
          .num_columns = task.n - column,
          .bias = has_bias ? task.bias + column : nullptr,
-         .is_first_segment = first_k == 0});
+         .is_first_segment = first_k == 0,
+         .prefetch_bytes = task.streams.prefetch_bytes});
     vector += num_vectors;
   }
 }
@@ -186,7 +205,11 @@ void matmul(const MatmulTask& task) {
   constexpr int64_t kSegmentBytes =
       kSegmentLength / Product::kDepth * Product::kInputsPerStep * kInputBytes;
   constexpr int64_t kBlockRows = kBlockInputBytes / kSegmentBytes;
-  const int64_t group = max_of(kGroupPanels * kPanelVectors, tile_vectors(task.num_rows));
+  const int64_t tile = tile_vectors(task, task.num_rows);
+  // What few rows stream goes on from segment to segment.
+  const int64_t group = task.num_rows <= kMostStreamedRows
+                            ? max_of(tile, kPanelVectors)
+                            : max_of(kGroupPanels * kPanelVectors, tile);
   const int64_t end = task.last_panel * kPanelVectors;
   for (int64_t vector = task.first_panel * kPanelVectors; vector < end; vector += group) {
     const Range vectors = {vector, min_of(vector + group, end)};
@@ -229,6 +252,7 @@ void add_matmul_kernels(KernelTable& table) {
   table.matmul[0] = matmul<F32Product>;
   table.matmul[1] = matmul<F16Product>;
   table.matmul[2] = matmul<Bf16Product>;
+  for (auto& panels : table.stream_panels) panels = stream_panels;
   table.prepare_row[0] = copy_row;
   table.prepare_row[1] = copy_row;
   table.prepare_row[2] = round_row;

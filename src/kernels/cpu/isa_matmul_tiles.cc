@@ -19,14 +19,15 @@ void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
   }
   Vec totals[2 * kPanels] = {};
   for (int64_t step = 0; step < block.num_steps; ++step) {
-    add_row_step<kPanels>(block.inputs + step * kTileDepth, panels, totals);
+    add_row_step<kPanels>(block.inputs + step * kTileDepth, panels, block.prefetch_bytes, totals);
     for (const Bf16*& panel : panels) panel += kStepWeights;
   }
   if (block.tail > 0) {
     for (int panel = 0; panel < kPanels; ++panel) {
       const TailWeights tail(panels[panel], block.tail);
       Vec of_panel[2] = {totals[2 * panel], totals[2 * panel + 1]};
-      add_row_step<1>(block.inputs + block.num_steps * kTileDepth, {tail.values}, of_panel);
+      add_row_step<1>(block.inputs + block.num_steps * kTileDepth, {tail.values},
+                      block.prefetch_bytes, of_panel);
       totals[2 * panel] = of_panel[0];
       totals[2 * panel + 1] = of_panel[1];
     }
@@ -36,14 +37,19 @@ void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
 
 void multiply_row(const Block& block, int64_t num_panels, float* sums) {
   const DenormalsAreZeros denormals;
-  int64_t panel = 0;
-  for (; panel + kRowPanels <= num_panels; panel += kRowPanels) {
-    multiply_row_panels<kRowPanels>(block, block.weights + panel * block.panel_elements,
-                                    sums + panel * 2 * kTileElements);
-  }
-  for (; panel < num_panels; ++panel) {
-    multiply_row_panels<1>(block, block.weights + panel * block.panel_elements,
-                           sums + panel * 2 * kTileElements);
+  for (int64_t panel = 0; panel < num_panels;) {
+    const Bf16* const weights = block.weights + panel * block.panel_elements;
+    float* const to = sums + panel * 2 * kTileElements;
+    if (panel + 4 <= num_panels) {
+      multiply_row_panels<4>(block, weights, to);
+      panel += 4;
+    } else if (panel + 2 <= num_panels) {
+      multiply_row_panels<2>(block, weights, to);
+      panel += 2;
+    } else {
+      multiply_row_panels<1>(block, weights, to);
+      panel += 1;
+    }
   }
 }
 
@@ -112,6 +118,11 @@ void multiply_and_store(const Block& block, const Target& target, int64_t num_pa
   }
 }
 
+// How many panels a block of so many rows, up to 16, meets before the next segment.
+int64_t most_panels(const MatmulTask& task, int64_t num_rows) {
+  return task.num_rows == 1 && num_rows == 1 ? min_of(kRowPanels, task.streams.panels) : kLowPanels;
+}
+
 // A block of rows times panels [first, last), of the segment that begins at first_k.
 void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64_t num_rows,
                      int64_t first, int64_t last) {
@@ -119,7 +130,7 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
   const bool has_bias = first_k + length == task.padded_k && task.bias != nullptr;
   const auto* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride +
                              first_k * static_cast<int64_t>(sizeof(Bf16));
-  const int64_t panels_at_once = num_rows > kTileRows ? 1 : kLowPanels;
+  const int64_t panels_at_once = num_rows > kTileRows ? 1 : most_panels(task, num_rows);
   for (int64_t panel = first; panel < last; panel += panels_at_once) {
     const int64_t column = panel * kPanelWidth;
     multiply_and_store({.inputs = reinterpret_cast<const Bf16*>(inputs),
@@ -129,7 +140,8 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
                                    panel * task.panel_elements + first_k * kPanelWidth,
                         .panel_elements = task.panel_elements,
                         .num_steps = length / kTileDepth,
-                        .tail = length % kTileDepth},
+                        .tail = length % kTileDepth,
+                        .prefetch_bytes = task.streams.prefetch_bytes},
                        {.out = task.out + row * task.out_stride + column,
                         .out_stride = task.out_stride,
                         .num_columns = task.n - column,
@@ -142,7 +154,7 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
 // Rows [first, first + count) of the task, in blocks of equal height but for the last.
 void multiply_rows(const MatmulTask& task, int64_t first_row, int64_t count, int64_t block_rows) {
   configure(min_of(block_rows, kTileRows), max_of(block_rows - kTileRows, 0));
-  const int64_t group = block_rows > kTileRows ? kGroupPanels : kLowPanels;
+  const int64_t group = block_rows > kTileRows ? kGroupPanels : most_panels(task, block_rows);
   for (int64_t panel = task.first_panel; panel < task.last_panel; panel += group) {
     const int64_t last = min_of(panel + group, task.last_panel);
     for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
@@ -205,6 +217,7 @@ float run_tiles(int64_t iterations, float seed) {
 
 void add_tile_kernels(KernelTable& table) {
   table.matmul[2] = matmul_tiles;
+  table.stream_panels[2] = [](int64_t num_rows) { return num_rows == 1 ? kRowPanels : int64_t{0}; };
   table.prepare_row[2] = round_row;
   table.input_bytes[2] = sizeof(Bf16);
   table.run_bf16 = run_tiles;

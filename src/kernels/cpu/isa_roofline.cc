@@ -7,18 +7,43 @@ namespace {
 
 constexpr int kRateSums = 12;
 
-// Several streams side by side: one alone leaves the memory idle between pages.
-float read(const float* x, int64_t count) {
-  constexpr int kStreams = 8;
-  const int64_t part = count / kStreams;
-  Vec sums[kStreams] = {};
-  for (int64_t i = 0; i + kLanes <= part; i += kLanes) {
+using HalfInts = int32_t __attribute__((vector_size(sizeof(Ints) / 2)));
+
+// A line of each stream in turn, in loads of Loaded.
+template <class Loaded, int kStreams>
+int32_t read(const void* from, int64_t bytes) {
+  constexpr int64_t kLine = 64, kLoads = kLine / int64_t{sizeof(Loaded)};
+  const int64_t part = bytes / kStreams / kLine * kLine;
+  const auto* const begin = static_cast<const char*>(from);
+  Loaded sums[kStreams][kLoads] = {};
+  for (int64_t i = 0; i < part; i += kLine) {
 #pragma GCC unroll 8
-    for (int s = 0; s < kStreams; ++s) sums[s] = sums[s] + load(x + s * part + i);
+    for (int s = 0; s < kStreams; ++s) {
+#pragma GCC unroll 8
+      for (int64_t j = 0; j < kLoads; ++j) {
+        Loaded values;
+        const char* const at = begin + s * part + i + j * int64_t{sizeof(Loaded)};
+        __builtin_memcpy(&values, at, sizeof(values));
+        sums[s][j] = sums[s][j] + values;
+      }
+    }
   }
-  Vec total = sums[0];
-  for (int s = 1; s < kStreams; ++s) total = total + sums[s];
-  return reduce_add(total);
+  Loaded total = {};
+  for (const auto& stream : sums) {
+    for (const Loaded& sum : stream) total = total + sum;
+  }
+  int32_t all = 0;
+  for (size_t lane = 0; lane < sizeof(Loaded) / sizeof(int32_t); ++lane) all ^= total[lane];
+  return all;
+}
+
+template <class Loaded>
+void add_reads(ReadKernel* to) {
+  constexpr int kBits = static_cast<int>(sizeof(Loaded) * 8);
+  to[0] = {kBits, 1, read<Loaded, 1>};
+  to[1] = {kBits, 2, read<Loaded, 2>};
+  to[2] = {kBits, 4, read<Loaded, 4>};
+  to[3] = {kBits, 8, read<Loaded, 8>};
 }
 
 template <class Product>
@@ -50,7 +75,8 @@ constexpr int64_t flops() {
 }  // namespace
 
 void add_roofline_kernels(KernelTable& table) {
-  table.read = read;
+  add_reads<Ints>(table.reads);
+  if constexpr (sizeof(Ints) == 64) add_reads<HalfInts>(table.reads + kNumReadKernels / 2);
   table.run_bf16 = run<Bf16Product>;
   table.run_f32 = run<F32Product>;
   table.run_bf16_flops = flops<Bf16Product>();

@@ -32,6 +32,7 @@ struct MatmulTask {
   const float* bias = nullptr;  // [n] or nullptr
   float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
   int64_t out_stride = 0;
+  WeightStreams streams;  // of a few rows
 };
 
 // A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
@@ -83,12 +84,23 @@ struct ExpSum {
   float sum = 0.0f;
 };
 
+// Reads a buffer once and returns what keeps the work alive.
+struct ReadKernel {
+  int vector_bits = 0;  // of a load; 0: there is no such kernel
+  int streams = 0;      // read side by side
+  int32_t (*run)(const void* from, int64_t bytes) = nullptr;
+};
+constexpr int kNumReadKernels = 8;
+
 struct KernelTable {
   // Weights of each type take their inputs in a form of their own: [padded_k] elements of this
   // size.
   int64_t input_bytes[kNumFloatTypes];
   void (*prepare_row[kNumFloatTypes])(const float* x, int64_t k, int64_t padded_k, void* input);
   void (*matmul[kNumFloatTypes])(const MatmulTask& task);
+  // How many panels products of so many rows may read side by side; 0: MatmulTask::streams doesn't
+  // matter to them.
+  int64_t (*stream_panels[kNumFloatTypes])(int64_t num_rows);
 
   // Quantised weights. A row of inputs takes quantized_row_bytes, of which quantize_row writes what
   // stands for elements [first, first + count), whole multiples of input_length that begin at `x`;
@@ -100,6 +112,7 @@ struct KernelTable {
                        void* input);
   void (*expect_row)(const GroupPanels& weights, int64_t first, int64_t count, void* input);
   void (*matmul_groups)(const GroupTask& task);
+  int64_t (*group_stream_panels)(const GroupPanels& weights, int64_t num_rows);
   int64_t (*group_scratch_bytes)(const GroupPanels& weights);  // GroupTask::scratch
   void (*expand_panel)(const GroupPanels& weights, int64_t panel, void* bf16_panel);
   void (*embedding_groups)(const GroupPanels& weights, int64_t row, float scale, float* out);
@@ -146,9 +159,9 @@ struct KernelTable {
   float (*largest)(const float* x, int64_t width);
   int64_t (*index_of)(const float* x, int64_t width, float value);
 
-  // For the roofline: the sum of a buffer, read once, and register-only runs of the instructions
-  // that products are made of; they return what keeps the work alive.
-  float (*read)(const float* x, int64_t count);
+  // For the roofline: what reads memory fastest differs by processor. Then register-only runs of
+  // the instructions that products are made of; they return what keeps the work alive.
+  ReadKernel reads[kNumReadKernels];
   float (*run_bf16)(int64_t iterations, float seed);
   float (*run_f32)(int64_t iterations, float seed);
   float (*run_int8)(int64_t iterations, float seed);

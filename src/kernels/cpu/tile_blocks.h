@@ -49,7 +49,8 @@ struct Block {
   const Bf16* weights;
   int64_t panel_elements;
   int64_t num_steps;
-  int64_t tail;  // values of K behind the last whole step
+  int64_t tail;            // values of K behind the last whole step
+  int64_t prefetch_bytes;  // of a single row
 };
 
 // The pairs of K behind the last whole step, and zeros up to a whole one: inputs have zeros there,

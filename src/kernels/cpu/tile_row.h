@@ -7,9 +7,8 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-constexpr int kRowPanels = 4;  // at once
+constexpr int64_t kRowPanels = 4;  // at once, at most
 constexpr int64_t kRowDepth = 32;
-constexpr int64_t kRowPrefetchBytes = 4096;
 
 // Denormals are zeros, in and out, as long as it lives.
 class DenormalsAreZeros {
@@ -27,7 +26,7 @@ class DenormalsAreZeros {
 // and odd ones from zero in ascending order, then both, then what there was.
 template <int kPanels>
 PL_INLINE void add_row_step(const Bf16* inputs, const Bf16* const (&panels)[kPanels],
-                            Vec (&sums)[2 * kPanels]) {
+                            int64_t prefetch_bytes, Vec (&sums)[2 * kPanels]) {
   Vec even[2 * kPanels] = {};
   Vec odd[2 * kPanels] = {};
   for (int64_t pair = 0; pair < kRowDepth / 2; ++pair) {
@@ -39,7 +38,7 @@ PL_INLINE void add_row_step(const Bf16* inputs, const Bf16* const (&panels)[kPan
     for (int v = 0; v < 2 * kPanels; ++v) {
       const Bf16* const from = panels[v / 2] + pair * 2 * kPanelWidth + v % 2 * 2 * kLanes;
       const Uints weights = load_bits(from);
-      __builtin_prefetch(reinterpret_cast<const char*>(from) + kRowPrefetchBytes);
+      __builtin_prefetch(reinterpret_cast<const char*>(from) + prefetch_bytes);
       even[v] = fma(x_even, as_floats(weights << 16), even[v]);
       odd[v] = fma(x_odd, as_floats(weights & 0xFFFF0000u), odd[v]);
     }

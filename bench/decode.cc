@@ -1,0 +1,211 @@
+// Products of a few rows with matrices far larger than the caches, as shares of the read bandwidth
+// that is sampled beside each of them.
+// decode [--isa=NAME,...|all] [--threads=N,...] [--rows=N,...] [--formats=NAME,...] [--k=N]
+//        [--rounds=N] [--cached]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/backend.h"
+#include "kernels/roofline.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+// Files' formats by the layouts that hold them (WeightType::name).
+const std::map<std::string, std::string, std::less<>> kFormats = {
+    {"bf16", "bfloat16"},
+    {"Q8_0", "q8x32"},
+    {"Q4_0", "q4x32"},
+    {"Q4_1", "q4x32 offsets"},
+    {"Q2_K", "q2x16 offsets multiples"},
+    {"Q4_K", "q4x32 offsets multiples"},
+    {"Q5_K", "q5x32 offsets multiples"},
+    {"Q6_K", "q6x16 multiples"},
+    {"q8", "q8x64"},
+    {"MLX-4", "q4x64 offsets"},
+    {"MLX-8", "q8x64 offsets"},
+};
+
+struct Options {
+  std::vector<std::string> isas = {std::string(isa_name(choose_isa()))};
+  std::vector<std::string> formats = {"bf16", "Q8_0", "Q4_0", "Q4_K", "Q6_K", "MLX-8", "MLX-4"};
+  std::vector<int64_t> threads = {1, 2};
+  std::vector<int64_t> rows = {1};
+  int64_t k = 2048;
+  int64_t rounds = 9;
+  bool is_cached = false;
+};
+
+const WeightType& find_type(const std::string& format) {
+  const auto found = kFormats.find(format);
+  for (const WeightType& type : weight_types()) {
+    if (found != kFormats.end() && type.name == found->second) return type;
+  }
+  fmt::print(stderr, "decode: no format {}; there are", format);
+  for (const auto& [name, _] : kFormats) fmt::print(stderr, " {}", name);
+  fmt::print(stderr, "\n");
+  std::exit(2);
+}
+
+// A few packed panels of random weights again and again: packing them all would take a minute.
+PackedMatrix repeated_matrix(const WeightType& type, int64_t k, int64_t bytes, Memory& memory,
+                             ThreadPool& threads) {
+  constexpr int64_t kPanels = 8;
+  const PackedMatrix few = random_matrix(memory, threads, type, kPanels * kPanelWidth, k, 1);
+  PackedMatrix matrix;
+  matrix.dtype = few.dtype;
+  matrix.groups = few.groups;
+  const int64_t copies = std::max<int64_t>(1, bytes / few.bytes());
+  matrix.n = copies * few.n;
+  matrix.k = few.k;
+  matrix.storage = Buffer(memory, static_cast<size_t>(matrix.bytes()));
+  auto* const to = static_cast<char*>(matrix.storage.get());
+  threads.parallel_for(copies, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(to + i * few.bytes(), few.storage.get(), static_cast<size_t>(few.bytes()));
+    }
+  });
+  return matrix;
+}
+
+template <class Run>
+double seconds_of(const Run& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Bench {
+  const Options& options;
+  Isa isa;
+  Memory& memory;
+  ThreadPool& threads;
+  RooflineMeter& meter;
+
+  void measure(const std::string& format, const PackedMatrix& matrix, int64_t rows) const {
+    constexpr double kReadSeconds = 0.1, kProductSeconds = 0.05;
+    const auto backend = make_cpu_backend(isa, threads, memory);
+    const OwnedTensor x = random_tensor(memory, DType::f32, {rows, matrix.k}, 3);
+    const OwnedTensor out = allocate_tensor(memory, DType::f32, {rows, matrix.n});
+    const auto multiply = [&] { backend->matmul(x.view, matrix, nullptr, out.view); };
+    for (int i = 0; i < 64; ++i) multiply();  // whatever is chosen by measurement is chosen
+    const auto runs = static_cast<int64_t>(kProductSeconds / seconds_of(multiply)) + 1;
+    std::vector<double> rates, reads, shares;
+    for (int64_t round = 0; round < options.rounds; ++round) {
+      const double read = options.is_cached ? 0.0 : meter.read_bytes_per_s(kReadSeconds);
+      const double seconds = seconds_of([&] {
+        for (int64_t i = 0; i < runs; ++i) multiply();
+      });
+      rates.push_back(static_cast<double>(matrix.bytes() * runs) / seconds);
+      reads.push_back(read);
+      shares.push_back(read > 0.0 ? rates.back() / read : 0.0);
+    }
+    fmt::print("{:<11} {:<6} {} threads, {} rows: {:6.1f} GB/s of {:5.1f}, {:3.0f} %\n",
+               isa_name(isa), format, threads.num_threads(), rows, median(rates) / 1e9,
+               median(reads) / 1e9, median(shares) * 100.0);
+    std::fflush(stdout);
+  }
+};
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::vector<int64_t> counts(std::string_view text) {
+  std::vector<int64_t> numbers;
+  for (const std::string& part : split(text)) {
+    const int64_t number = std::atoll(part.c_str());
+    if (number < 1) {
+      fmt::print(stderr, "decode: \"{}\" is no count\n", part);
+      std::exit(2);
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string_view value =
+        argument.substr(std::min(argument.find('='), argument.size() - 1) + 1);
+    if (argument == "--isa=all") {
+      options.isas.clear();
+      for (const Isa isa : available_isas()) options.isas.emplace_back(isa_name(isa));
+    } else if (argument.starts_with("--isa=")) {
+      options.isas = split(value);
+    } else if (argument.starts_with("--formats=")) {
+      options.formats = split(value);
+    } else if (argument.starts_with("--threads=")) {
+      options.threads = counts(value);
+    } else if (argument.starts_with("--rows=")) {
+      options.rows = counts(value);
+    } else if (argument.starts_with("--k=")) {
+      options.k = counts(value)[0];
+    } else if (argument.starts_with("--rounds=")) {
+      options.rounds = counts(value)[0];
+    } else if (argument == "--cached") {
+      options.is_cached = true;
+    } else {
+      fmt::print(stderr, "decode: no option {}\n", argument);
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+Isa find_isa(const std::string& name) {
+  for (const Isa isa : available_isas()) {
+    if (isa_name(isa) == name) return isa;
+  }
+  fmt::print(stderr, "decode: this machine lacks {}\n", name);
+  std::exit(2);
+}
+
+void run_benchmarks(const Options& options) {
+  constexpr int64_t kBytes = 384 << 20, kCachedBytes = 256 << 10;
+  for (const int64_t count : options.threads) {
+    Memory memory;
+    ThreadPool threads(static_cast<int>(count));
+    RooflineMeter meter(choose_isa(), threads, memory);
+    for (const std::string& format : options.formats) {
+      const PackedMatrix matrix = repeated_matrix(
+          find_type(format), options.k, options.is_cached ? kCachedBytes : kBytes, memory, threads);
+      for (const std::string& name : options.isas) {
+        const Bench bench = {options, find_isa(name), memory, threads, meter};
+        for (const int64_t rows : options.rows) bench.measure(format, matrix, rows);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) {
+  paceline::run_benchmarks(paceline::read_options(argc, argv));
+  return 0;
+}
