@@ -9,7 +9,7 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
-#include "protocol/generate_answer.h"
+#include "protocol/generate_response.h"
 #include "protocol/request_body.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"

@@ -1,5 +1,4 @@
-// PreparedRequest is an API request read, checked and tokenised: all that is done before the
-// engine.
+// PreparedRequest is an API request that has been parsed, checked and tokenised.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +31,15 @@ struct PreparedRequest {
   ApiEndpoint endpoint = ApiEndpoint::completions;
   GenerationRequest request;
   std::vector<PreparedPart> parts;
+  int64_t prompt_logprob_bytes = 0;  // about, of the log-probabilities of prompts in the response
 };
 
-// Throws RequestError unless the model is one of `names`, or left open.
+// Throws RequestError unless the model is absent or one of `names`.
 void check_model_name(const std::optional<std::string>& model,
                       const std::vector<std::string>& names);
 
-// Any thread. Throws RequestError for what is wrong with the body and Error, naming the field at
-// fault, for what can never run.
+// Any thread. Throws RequestError for an invalid body, and Error naming the field for a request
+// that can never run.
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
                                 const ReceivedRequest& received, const RequestRules& rules);
 

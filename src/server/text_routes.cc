@@ -79,7 +79,7 @@ std::string templated(const TextModel& model, const Json& body, const RequestRul
   return json;
 }
 
-void answer_text(const CallPtr& call, TextJob job) {
+void handle_text(const CallPtr& call, TextJob job) {
   const TextModel& model = call->context().model;
   const RequestRules& rules = call->context().rules;
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
@@ -91,8 +91,8 @@ void answer_text(const CallPtr& call, TextJob job) {
 
 }  // namespace
 
-void tokenize_text(const CallPtr& call) { answer_text(call, tokenized); }
-void detokenize_ids(const CallPtr& call) { answer_text(call, detokenized); }
-void apply_template(const CallPtr& call) { answer_text(call, templated); }
+void handle_tokenize(const CallPtr& call) { handle_text(call, tokenized); }
+void handle_detokenize(const CallPtr& call) { handle_text(call, detokenized); }
+void handle_apply_template(const CallPtr& call) { handle_text(call, templated); }
 
 }  // namespace paceline

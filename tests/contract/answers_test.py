@@ -101,7 +101,7 @@ class AnswersTest(ContractCase):
                 ("POST", "/v1/completions", {"prompt": "x", "n": 0}, 400), ("POST", "/v1/completions", "[", 400),
                 ("POST", "/v1/chat/completions", {"messages": []}, 400), ("GET", "/nothing", None, 404),
                 ("POST", "/v1/completions", {"prompt": "x", "model": "none"}, 404),
-                ("PUT", "/v1/completions", {}, 405), ("POST", "/v1/embeddings", {"input": "x"}, 501),
+                ("PUT", "/v1/completions", {}, 405), ("POST", "/v1/embeddings", {"input": "x"}, 404),
                 ("POST", "/v1/completions", b"{" + b" " * (9 << 20), 413)]:
             with self.subTest(path=path, status=status):
                 answer = self.client.ask(method, path, body)

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/generate_answer.h"
+#include "protocol/generate_response.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"
 #include "tests/protocol/requests.h"

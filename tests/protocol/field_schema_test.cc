@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "protocol/answer_schemas.h"
+#include "protocol/response_schemas.h"
 #include "tests/protocol/endpoints.h"
 
 namespace paceline {
@@ -61,8 +61,8 @@ void check_references(const Json& json, const Json& components) {
   }
 }
 
-TEST(AnswerSchemas, ReferToOneAnother) {
-  const Json components = parse_json(answer_schemas_json(), "schemas");
+TEST(ResponseSchemas, ReferToOneAnother) {
+  const Json components = parse_json(response_schemas_json(), "schemas");
   EXPECT_GT(components.as_object("").size(), 20u);
   check_references(components, components);
 }

@@ -43,8 +43,8 @@ class ServiceManagerTest : public testing::Test {
 TEST_F(ServiceManagerTest, is_told_when_there_is_one) {
   ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
   const ServiceManager manager;
-  manager.tell("READY=1");
-  manager.tell("WATCHDOG=1");
+  manager.notify("READY=1");
+  manager.notify("WATCHDOG=1");
   EXPECT_EQ(heard(), "READY=1");
   EXPECT_EQ(heard(), "WATCHDOG=1");
 }
@@ -52,17 +52,17 @@ TEST_F(ServiceManagerTest, is_told_when_there_is_one) {
 TEST_F(ServiceManagerTest, nobody_is_told_without_one) {
   for (const char* const name : {"", "@", "relative", "/no/such/socket"}) {
     ::setenv("NOTIFY_SOCKET", name, 1);
-    ServiceManager().tell("READY=1");
+    ServiceManager().notify("READY=1");
   }
   ::unsetenv("NOTIFY_SOCKET");
-  ServiceManager().tell("READY=1");
+  ServiceManager().notify("READY=1");
   EXPECT_EQ(heard(), "");
 }
 
 TEST_F(ServiceManagerTest, nobody_waits_for_a_manager_that_does_not_read) {
   ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
   const ServiceManager manager;
-  for (int i = 0; i < 5000; ++i) manager.tell("WATCHDOG=1");
+  for (int i = 0; i < 5000; ++i) manager.notify("WATCHDOG=1");
   EXPECT_EQ(heard(), "WATCHDOG=1");
 }
 

@@ -1,5 +1,6 @@
 // Serves like `paceline serve`, signals and exit codes included, without a model's weights.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/line_writer.h"
 #include "cli/interrupt.h"
 #include "engine/step_record.h"
 #include "server/serving_loop.h"
@@ -39,15 +41,16 @@ class Breaker : public StepObserver {
 int run(ServerArguments arguments) {
   Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);
-  if (arguments.logs_requests) arguments.server.log = say;
-  ServerDoor door(arguments.server.address, arguments.server.http);
-  DrainOnSignal drain(door);
+  LineWriter log(STDERR_FILENO);
+  if (arguments.logs_requests) arguments.server.log = &log;
+  ServerFrontend frontend(arguments.server.address, arguments.server.http);
+  DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(interrupt, [&drain](int) { drain(); });
   PacedModel model(arguments.model);
   const TextModel text = model.text_model();
   Breaker breaker(arguments.fail_after);
   const std::string failure =
-      serve_until_drained(door, {.text = text, .observer = &breaker}, arguments.server, say);
+      serve_until_drained(frontend, {.text = text, .observer = &breaker}, arguments.server, say);
   if (failure.empty()) return 0;
   say("the engine has failed: " + failure);
   return kEngineFailedExit;
