@@ -121,6 +121,11 @@ nightly: check ## The long runs: full random tests, equalities, mutants, the sec
 	PACELINE_TEST_SCALE=full $(CTEST) release
 	$(MAKE) equalities
 	$(MAKE) mutants
+	$(CONFIGURE) odr
+	$(BUILD) odr --target paceline
+	$(CONFIGURE) debug -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=7200
+	$(BUILD) debug
+	$(CTEST) debug
 	$(CONFIGURE) lint
 	$(BUILD) lint
 	$(MAKE) tsan

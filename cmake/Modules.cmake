@@ -48,13 +48,13 @@ function(paceline_precompile_headers)
     <fmt/format.h>)
 endfunction()
 
-# Compiles the sources of a target together, in units of about kilobytes_a_unit: most of a source's compile time is the
-# headers that its neighbours read too. Debug and lint builds compile each source alone, which shows a missing include.
+# Compiles the sources of a target together, in units of about PACELINE_UNIT_KILOBYTES: most of a source's compile time is
+# the headers that its neighbours read too. Debug and lint builds compile each source alone, which shows a missing
+# include.
 function(paceline_unite_sources target)
   if(NOT PACELINE_UNITY)
     return()
   endif()
-  set(kilobytes_a_unit 160)
   get_target_property(sources ${target} SOURCES)
   set(bytes 0)
   foreach(source IN LISTS sources)
@@ -62,7 +62,7 @@ function(paceline_unite_sources target)
     math(EXPR bytes "${bytes} + ${size}")
   endforeach()
   list(LENGTH sources count)
-  math(EXPR units "${bytes} / (${kilobytes_a_unit} * 1024) + 1")
+  math(EXPR units "${bytes} / (${PACELINE_UNIT_KILOBYTES} * 1024) + 1")
   math(EXPR batch "(${count} + ${units} - 1) / ${units}")
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

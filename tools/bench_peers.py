@@ -14,6 +14,7 @@ from peers import environment
 from peers.best_setting import Remembered
 from peers.children import BUSY_CORES, Failed, ask, make_file
 from peers.comparison import Compared, Sides, agree, compare_batch, compare_single
+from peers.llama_bench import LlamaBench
 from peers.paceline_side import Paceline
 from peers.shapes import FORMATS, SHAPES
 from peers.table import table
@@ -36,6 +37,9 @@ def arguments():
     parser.add_argument("--output-tokens", type=int, default=128, help="[128]")
     parser.add_argument("--no-batches", action="store_true", help="one sequence at a time only")
     parser.add_argument("--search-again", action="store_true", help="forget the peer's best settings")
+    parser.add_argument("--llama-bench", type=Path, metavar="PATH",
+                        help="a second peer: any build of llama-bench, such as ik_llama.cpp's; the faster of both "
+                             "counts (one sequence at a time)")
     parser.add_argument("--without-amx", action="store_true", help="compile the peer without its AMX code")
     parser.add_argument("--json", type=Path, help="write every run there as well")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "peers", help="GGUF files and settings")
@@ -88,7 +92,7 @@ def write_json(path, sides, options, described, all_compared):
     everything = {
         "paceline": sides.paceline.version(), "peer": described, "threads": options.threads, "runs": options.runs,
         "others_cores": sides.others(),
-        "rows": [{"file": row.file, "test": row.test, "paceline": row.ours, "llama_cpp": row.theirs,
+        "rows": [{"file": row.file, "test": row.test, "paceline": row.ours, "llama_cpp": row.theirs, "peer": row.peer,
                   "roofline": row.roofline, "ratio": row.judged.ratio, "bar": row.bar, "passes": row.judged.passes}
                  for compared in all_compared for row in compared.rows],
         "files": [{"agreement": compared.agreement, "runs": compared.raw} for compared in all_compared]}
@@ -118,6 +122,8 @@ def main():
         remembered.unlink(missing_ok=True)
     sides = Sides(Paceline(options.paceline, options.threads), python, options.threads, Remembered(remembered),
                   options.runs, say)
+    if options.llama_bench:
+        sides.second = LlamaBench(options.llama_bench, options.threads, say, sides.note)
     say(peer_words(described, options))
     all_compared, failures = compare_all(sides, options)
     if all_compared:

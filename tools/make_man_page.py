@@ -9,7 +9,8 @@ from pathlib import Path
 import cli_options
 
 EXIT_STATUS = [("0", "Success."), ("1", "The work failed; the message on standard error says why."),
-               ("2", "Bad usage: an unknown command, option or value."), ("130", "Interrupted.")]
+               ("2", "Bad usage: an unknown command, option or value."), ("70", "The engine of the server failed."),
+               ("130", "Interrupted by Ctrl-C (143: by SIGTERM).")]
 
 
 def escape(text):

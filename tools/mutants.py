@@ -198,7 +198,7 @@ def main():
     last = asked.directory / "survivors.json"
     survived = {tuple(key) for key in json.loads(last.read_text())} if last.exists() else set()
 
-    workshop = Workshop(asked.directory)
+    workshop = Workshop(asked.directory.resolve())
     workshop.refresh()
     workshop.configure()
     tallies = {}

@@ -19,11 +19,11 @@ struct ChatMessage {
   std::string role;     // "system", "user", "assistant", "tool", ...
   std::string content;  // as a string
   // When not empty: the whole message as a JSON object, for tool calls, content in parts, ...;
-  // `role` and `content` are then not looked at.
+  // `role` and `content` are then ignored.
   std::string json = {};
 };
 
-// What a template sees, and nothing else.
+// Everything that a template can read.
 struct ChatInput {
   std::vector<ChatMessage> messages;
   std::string tools_json = {};      // a JSON array; empty: none
@@ -42,7 +42,7 @@ struct ChatInput {
 // lstrip_blocks, loop controls). Immutable; any number of threads may use it at once.
 class ChatTemplate {
  public:
-  struct State;  // what stands behind it, not part of the API
+  struct State;  // the implementation, not part of the API
 
   // Throws Error invalid "NAME:LINE:COLUMN: ..." when it doesn't parse.
   static ChatTemplate parse(std::string_view source, std::string_view name);

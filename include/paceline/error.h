@@ -1,4 +1,4 @@
-// Error is what every operation throws when the outside is wrong and the operation is over.
+// Error: thrown by every operation that input, files or the system make impossible.
 #pragma once
 
 #include <stdexcept>
@@ -15,7 +15,7 @@ enum class ErrorCode {
   corrupt,      // a file whose content contradicts itself
   numerical,    // NaN, or nothing left to draw from
   cancelled,    // the caller asked for it
-  internal,     // ours to mend
+  internal,     // a bug of Paceline
 };
 
 // The name as it appears in JSON and in messages, e.g. "not_found".

@@ -43,7 +43,7 @@ class GenerationStream {
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
-  // Runs to the end if it isn't there yet.
+  // Runs to the end first.
   const Completion& completion();
 
  private:
@@ -55,10 +55,10 @@ class GenerationStream {
 
 class RequestPool;
 
-// Every call may throw Error; a request that fails leaves the model as it was.
+// Every call may throw Error; a failed request leaves the model unchanged.
 class LLM {
  public:
-  struct State;  // what stands behind it, not part of the API
+  struct State;  // the implementation, not part of the API
 
   static LLM load(const LoadOptions& options);
 
@@ -72,7 +72,7 @@ class LLM {
   // template and continued until the model ends its turn, by default as far as the context goes.
   // input.special_tokens are the model's when there are none.
   GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {});
-  // The prompt that chat() makes of it.
+  // The prompt that chat() computes.
   std::string render(const ChatInput& input) const;
 
   // Computes now what every conversation begins with whose system message is `text`, and keeps it
@@ -108,7 +108,7 @@ class LLM {
                                 bool specials_as_text = false) const;
   std::string detokenize(std::span<const int32_t> ids, bool skip_special_tokens = false) const;
 
-  // Of the last call that computed something.
+  // Figures of the last call that computed something.
   Metrics metrics() const;
 
   MemoryUse memory_use() const;

@@ -1,4 +1,4 @@
-// What the library answers with.
+// Results of the library's calls.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct TopLogprob {
 struct Logprob {
   int32_t id = 0;
   std::string token;
-  std::optional<float> logprob;  // nothing for the first token of a prompt
+  std::optional<float> logprob;  // nullopt for the first token of a prompt
   std::vector<TopLogprob> top;   // by (probability down, id up)
 };
 
@@ -40,7 +40,7 @@ struct Timings {
 };
 
 struct Completion {
-  std::optional<std::string> text;  // nothing without a tokenizer
+  std::optional<std::string> text;  // nullopt without a tokenizer
   std::vector<int32_t> token_ids;   // without the EOS
   std::string finish_reason;        // "stop", "length" or "cancelled"
   std::optional<std::variant<int32_t, std::string>>
@@ -58,7 +58,7 @@ struct ErrorInfo {
   std::string message;
 };
 
-// One item of a batch: a value, or why there is none.
+// One item of a batch: a value or an error.
 template <class T>
 using ItemResult = std::variant<T, ErrorInfo>;
 
@@ -74,7 +74,7 @@ struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompts, found in the prefix cache
-  int64_t preemptions = 0;    // how often a sequence gave its blocks to others and resumed
+  int64_t preemptions = 0;    // how often a sequence lost its blocks to others and resumed
   double prefill_tokens_per_second = 0;
   double decode_tokens_per_second = 0;
   double time_to_first_token_seconds = 0;
@@ -95,7 +95,7 @@ struct DeviceInfo {
   size_t free_memory_bytes = 0;
 };
 
-// What came of LoadOptions::weights_cache.
+// What LoadOptions::weights_cache led to.
 struct WeightsCacheUse {
   enum class Outcome : uint8_t {
     off,      // not asked for, or dummy weights, which are made faster than they are kept
@@ -115,7 +115,8 @@ struct ModelInfo {
   int64_t num_layers = 0;
   int64_t vocab_size = 0;
   int64_t max_model_len = 0;
-  int64_t full_context = 0;  // that the model was made for; max_model_len may be less
+  int64_t full_context =
+      0;  // the context that the model was trained for; max_model_len may be less
   int64_t num_parameters = 0;
   size_t weight_bytes = 0;    // as packed
   size_t kv_cache_bytes = 0;  // reserved for keys and values
@@ -128,7 +129,7 @@ struct ModelInfo {
   bool has_tokenizer = false;
   bool has_chat_template = false;  // of its own
   std::string chat_template;       // where the one in use came from; empty: there is none
-  std::vector<std::string> notes;  // what is odd about the model, in sentences
+  std::vector<std::string> notes;  // warnings about the model, in sentences
   WeightsCacheUse weights_cache;
 };
 

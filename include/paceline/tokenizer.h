@@ -42,7 +42,7 @@ struct Encoding {
 // Immutable after load; any number of threads may use it at once.
 class Tokenizer {
  public:
-  struct State;  // what stands behind it, not part of the API
+  struct State;  // the implementation, not part of the API
 
   // Reads tokenizer.json in `directory` and, when present, tokenizer_config.json,
   // special_tokens_map.json, added_tokens.json and generation_config.json beside it.

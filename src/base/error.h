@@ -1,4 +1,4 @@
-// PL_CHECK is for a program that is wrong; Error (paceline/error.h) for an outside that is.
+// PL_CHECK reports bugs of the program; Error (paceline/error.h) reports bad input.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@ namespace paceline {
 
 }  // namespace paceline
 
-// An invariant of the program. User input must never be able to make it fail.
+// Checks an invariant of the program. User input must never make it fail.
 #define PL_CHECK(condition, message)                                       \
   do {                                                                     \
     if (!(condition)) [[unlikely]]                                         \

@@ -1,4 +1,4 @@
-// FileStamp tells a file from what it was before: it changes whenever the file's content does.
+// FileStamp identifies a version of a file: it changes whenever the content does.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ struct stat;
 
 namespace paceline {
 
-// The times are nanoseconds since 1970. The time of the last change (ctime) can't be set by hand,
-// as that of the last modification can: who writes other bytes and puts the old time back is seen.
+// Times are nanoseconds since 1970. ctime can't be set by hand, mtime can: restoring the old mtime
+// after a change is detected.
 struct FileStamp {
   uint64_t size_bytes = 0;
   uint64_t inode = 0;
@@ -22,7 +22,7 @@ struct FileStamp {
 
 FileStamp file_stamp(const struct stat& status);
 
-// Of what the path leads to; nothing when it leads nowhere.
+// The stamp of the file at `path`, links followed; nullopt when there is none.
 std::optional<FileStamp> file_stamp(const std::filesystem::path& path);
 
 }  // namespace paceline

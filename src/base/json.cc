@@ -47,13 +47,13 @@ bool is_integer_beyond_64_bits(std::string_view number) {
   const auto overflows = [end](std::from_chars_result result) {
     return result.ptr == end && result.ec == std::errc::result_out_of_range;
   };
-  // from_chars takes no sign for an unsigned type, so what is negative fails there at its start.
+  // from_chars accepts no sign for an unsigned type, so negative numbers fail at their start.
   return overflows(std::from_chars(number.data(), end, as_signed)) &&
          std::from_chars(number.data(), end, as_unsigned).ec != std::errc();
 }
 
-// JSON gives integers no limit, simdjson does: "e0" behind those beyond it makes them doubles.
-// Files in the wild have them ("model_max_length": 1000000000000000019884624838656).
+// simdjson refuses integers beyond 64 bits, which real files have ("model_max_length":
+// 1000000000000000019884624838656); "e0" behind them makes them doubles.
 std::string with_huge_integers_as_doubles(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);

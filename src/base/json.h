@@ -34,7 +34,7 @@ class Json {
   bool is_array() const { return holds<Array>(); }
   bool is_object() const { return holds<Object>(); }
 
-  // What it is, in words for messages: "a string", "an object", ...
+  // The kind of the value for messages: "a string", "an object", ...
   std::string_view kind() const;
 
   // The value in the asked type; Error invalid "WHERE: expected KIND, found KIND" otherwise.

@@ -1,4 +1,4 @@
-// JsonWriter appends JSON to a string as it is told: no tree, no copies, valid UTF-8 always.
+// JsonWriter appends JSON to a string: no tree, no copies, always valid UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class JsonWriter {
   JsonWriter& number(double value);  // shortest form that reads back; NaN and infinities are null
   JsonWriter& number(float value);
   JsonWriter& raw(std::string_view json);  // already JSON
-  // A parsed value, such that parsing gives it again: a double stays one (2.0, not 2).
+  // A parsed value; parsing the output gives it again: a double stays a double (2.0, not 2).
   JsonWriter& tree(const Json& value);
 
   // key(name) followed by a value of the fitting kind.

@@ -24,7 +24,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {bytes_, size_}; }
   const std::filesystem::path& path() const { return path_; }
-  // Of the file as it was when it was opened.
+  // The stamp of the file when it was opened.
   const FileStamp& stamp() const { return stamp_; }
 
   // Gives the pages that lie wholly inside `part` back to the system; they stay readable and are

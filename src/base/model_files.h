@@ -1,4 +1,4 @@
-// The small files of a model by name (config.json, tokenizer.json, ...), from wherever they come.
+// A model's small files by name (config.json, tokenizer.json, ...): a directory's, or generated.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace paceline {
 // The largest config.json, generation_config.json or tokenizer_config.json that is read.
 inline constexpr size_t kMaxConfigBytes = size_t{8} << 20;
 
-// Either those of a directory, or texts that are made when they are asked for.
+// The files of a directory, or texts that are generated on request.
 class ModelFiles {
  public:
   using Makers = std::map<std::string, std::function<std::string()>, std::less<>>;
@@ -26,7 +26,7 @@ class ModelFiles {
 
   // The directory, or what the texts are made from.
   const std::filesystem::path& origin() const { return origin_; }
-  // What messages call the file.
+  // The file's name in messages.
   std::string where(std::string_view name) const;
 
   bool contains(std::string_view name) const;

@@ -41,15 +41,15 @@ fs::path directory_of(const fs::path& path) {
 
 void sync_directory_of(const fs::path& path) {
   const int directory = ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return;  // may be written but not read: it is durable when the system says so
+  if (directory < 0) return;  // can be written but not read, so it can't be synced
   ::fsync(directory);
   ::close(directory);
 }
 
 std::string link_of(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-// A file without a name, of which a killed process leaves nothing; -1 where there can't be one, or
-// where it could never be given a name.
+// An unnamed file, which disappears with a killed process; -1 where the system has none or could
+// not name it later.
 int open_nameless(const fs::path& directory) {
   const int fd = ::open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
   if (fd < 0 || ::access(link_of(fd).c_str(), F_OK) == 0) return fd;

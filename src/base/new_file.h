@@ -1,5 +1,5 @@
-// NewFile is a file that stands under its name only once it is whole, and replaces another only
-// where that is asked for.
+// NewFile is a file that appears under its name only when complete, and replaces another only on
+// request.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void append(std::span<const std::byte> bytes);
-  // Room on the disk for so many bytes in all, where the file system can promise it. Throws Error
+  // Reserves this many bytes on the disk in all, where the file system supports it. Throws Error
   // exhausted when there is none, or the process may not write files of that size (which would end
   // it with SIGXFSZ).
   void reserve(uint64_t bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  // Brings everything to the disk and gives the file its name.
+  // Syncs the content to the disk, then names the file.
   void commit();
 
   const std::filesystem::path& path() const { return path_; }
@@ -49,10 +49,10 @@ class NewFile {
   uint64_t size_bytes_ = 0;
 };
 
-// A new file with this text. Throws what NewFile throws.
+// Writes `text` to a new file. Throws what NewFile throws.
 void write_new_file(const std::filesystem::path& path, std::string_view text);
 
-// Renames what is whole. The directory that holds it is brought to the disk.
+// Renames a complete file or directory, and syncs the directory that holds it.
 void rename_over(const std::filesystem::path& from, const std::filesystem::path& to);
 // The same; Error invalid when there is something under the new name.
 void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);

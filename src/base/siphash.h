@@ -1,4 +1,4 @@
-// SipHash-2-4 with a 128-bit result: a keyed hash that nobody without the key can make collide.
+// SipHash-2-4 with a 128-bit result: a keyed hash; without the key nobody can construct collisions.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string_view> closest_name(std::string_view word,
                                              std::span<const std::string_view> names) {
-  constexpr size_t kMaxWord = 64;  // nobody misspells longer than that; keeps the table small
+  constexpr size_t kMaxWord = 64;  // bounds the table; names are shorter
   if (word.empty() || word.size() > kMaxWord) return std::nullopt;
   std::optional<std::string_view> best;
   size_t best_distance = std::max<size_t>(word.size() / 3, 1) + 1;

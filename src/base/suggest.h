@@ -1,4 +1,4 @@
-// What somebody probably meant by a misspelt name.
+// Finds the name that a misspelt one probably means.
 #pragma once
 
 #include <optional>

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kGuess = int64_t{1} << 30;
 constexpr int64_t kKibibyte = 1024;
 
-// The number after `name` in a file of names and numbers; nothing where there is none.
+// The number after `name` in a file of names and numbers; nullopt without one.
 std::optional<int64_t> number_of(const fs::path& file, std::string_view name) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -33,7 +33,7 @@ std::optional<int64_t> only_number(const fs::path& file) {
   return std::nullopt;  // absent, or "max"
 }
 
-// How one version of control groups names what it counts.
+// The file names of one version of control groups.
 struct GroupFiles {
   std::string_view mount;
   std::string_view limit;
@@ -46,7 +46,7 @@ constexpr GroupFiles kVersion1{"memory", "memory.limit_in_bytes", "memory.usage_
 
 void apply_limit(const fs::path& group, const GroupFiles& files, SystemMemory& memory) {
   const std::optional<int64_t> limit = only_number(group / files.limit);
-  if (!limit || *limit >= memory.total) return;  // version 1 says "none" with a huge number
+  if (!limit || *limit >= memory.total) return;  // version 1 writes "no limit" as a huge number
   memory.total = *limit;
   const int64_t used = only_number(group / files.used).value_or(0);
   const int64_t inactive = number_of(group / "memory.stat", files.inactive).value_or(0);

@@ -1,5 +1,5 @@
-// What memory this process may use: the machine's, or less where a control group (a container, a
-// systemd unit) or a limit on its address space (ulimit -v) bounds it.
+// The memory that this process may use: the machine's, or less where a control group (a container,
+// a systemd unit) or a limit on its address space (ulimit -v) bounds it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace paceline {
 // been used for a while (inactive_file), as MemAvailable does for the machine.
 struct SystemMemory {
   int64_t total = 0;  // of the machine, or the lowest limit
-  int64_t free = 0;   // what can still be taken without swapping, failing or being killed
+  int64_t free = 0;   // can be allocated without swapping, failing or being killed
 
   bool operator==(const SystemMemory&) const = default;
 };

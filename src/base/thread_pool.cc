@@ -26,7 +26,7 @@ namespace paceline {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-// Longer than the pause between two operators of a decode step, shorter than anybody would notice.
+// Longer than the pause between two operators of a decode step, too short to matter when idle.
 constexpr std::chrono::microseconds kSpin{50};
 constexpr size_t kCacheLine = 64;
 
@@ -44,8 +44,7 @@ unsigned float_mode() { return 0; }
 void set_float_mode(unsigned) {}
 #endif
 
-// Waits until `word` is no longer `old`: first spinning for `spin`, then asleep. Returns what it
-// is.
+// Waits until `word` differs from `old`: spins for `spin`, then sleeps. Returns the new value.
 uint32_t wait_while_equal(const std::atomic<uint32_t>& word, uint32_t old,
                           std::chrono::nanoseconds spin) {
   uint32_t value = word.load(std::memory_order_acquire);
@@ -65,7 +64,7 @@ uint32_t wait_while_equal(const std::atomic<uint32_t>& word, uint32_t old,
   return value;
 }
 
-// Signals are for the program's own threads: no handler ever runs on a worker.
+// Blocks signals: handlers run on the program's own threads, never on a worker.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -81,7 +80,7 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// A processor that went away meanwhile leaves the thread where the system puts it.
+// If the processor has gone offline, the system places the thread.
 void pin_thread(pthread_t thread, int processor) {
   const auto index = static_cast<size_t>(processor);
   cpu_set_t* const set = CPU_ALLOC(index + 1);
@@ -95,7 +94,7 @@ void pin_thread(pthread_t thread, int processor) {
 
 // Of one thread, on a cache line of its own.
 struct alignas(kCacheLine) ThreadSlot {
-  std::atomic<int64_t> next_piece{0};  // the first piece of its share that nobody has begun
+  std::atomic<int64_t> next_piece{0};  // the first piece of its share that no thread has claimed
   int64_t end_piece = 0;
   std::atomic<uint32_t> claimed_run{
       0};  // the last run that was begun, or given up, for this thread
@@ -132,7 +131,8 @@ struct ThreadPool::State {
 
   explicit State(int num_threads) : slots(static_cast<size_t>(num_threads)) {}
 
-  // An exception in any thread ends the program: the others still work on what it would unwind.
+  // An exception in any thread ends the program: other threads still use the objects it would
+  // unwind.
   void do_part(int thread_index) noexcept { job(context, thread_index); }
 
   void finish_part() {
@@ -170,7 +170,7 @@ ThreadPool::ThreadPool(int num_threads, Pinning pinning) {
   const int num_cores = usable_cores();
   num_threads_ = num_threads == 0 ? std::min(num_cores, kMaxThreads) : num_threads;
   state_ = std::make_unique<State>(num_threads_);
-  // With fewer cores than threads whoever spins keeps the core from the one it waits for.
+  // With fewer cores than threads, spinning takes the core from the thread that it waits for.
   if (num_threads_ <= num_cores) state_->spin = kSpin;
   std::vector<int> processors;
   if (pinning == Pinning::pinned) processors = processors_by_core();
@@ -244,7 +244,7 @@ bool ThreadPool::take_piece(int thread_index, int64_t& begin, int64_t& end) {
   int owner = thread_index;
   for (int i = 0; i < num_threads_; ++i) {
     ThreadSlot& slot = state.slots[static_cast<size_t>(owner)];
-    // Looking first keeps threads that are done from writing to the lines of those that are not.
+    // Reading first keeps finished threads from writing to the cache lines of busy ones.
     if (slot.next_piece.load(std::memory_order_relaxed) < slot.end_piece) {
       const int64_t piece = slot.next_piece.fetch_add(1, std::memory_order_relaxed);
       if (piece < slot.end_piece) {

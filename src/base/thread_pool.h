@@ -1,5 +1,5 @@
-// ThreadPool runs one job on a fixed set of threads; which thread computes what never shows in
-// bits.
+// ThreadPool runs one job on a fixed set of threads; results never depend on which thread computes
+// which part.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace paceline {
 // Work is split over threads by output, never by reduction, so the results don't depend on the
 // count. run() and parallel_for() may be called by one thread at a time (the pool's owner), which
 // takes part as thread 0. Workers spin briefly for the next job, then sleep, so an idle pool costs
-// nothing and a busy machine is not fought over.
+// nothing and other processes get the cores.
 class ThreadPool {
  public:
   // A job: called once per thread with its index in [0, num_threads).

@@ -7,9 +7,9 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kLongText = 64;  // bytes from which on vectors pay
+constexpr size_t kLongText = 64;  // bytes; vectors are faster from here on
 
-// What the lead byte promises: total length and the allowed range of the second byte
+// The sequence that a lead byte begins: its length and the allowed range of the second byte
 // (Unicode 15, table 3-7).
 struct Lead {
   uint8_t size;  // 0: not a lead byte

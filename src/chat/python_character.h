@@ -17,7 +17,7 @@ bool is_printable(char32_t c);  // repr() writes it as it is
 
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);
-bool is_title(char32_t c);  // one sign for two letters of which the first is a capital
+bool is_title(char32_t c);  // one sign for two letters, the first a capital
 inline bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
 bool is_case_ignorable(char32_t c);  // marks, and signs inside words: Case_Ignorable of Unicode
 

@@ -1,4 +1,4 @@
-// The filter tojson: what Python's json.dumps writes.
+// The filter tojson: the output of Python's json.dumps.
 #pragma once
 
 #include <optional>

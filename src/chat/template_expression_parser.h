@@ -1,4 +1,4 @@
-// The parser of expressions; the statements' parser stands on it.
+// The parser of expressions, which the parser of statements uses.
 #pragma once
 
 #include <initializer_list>
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-// Must agree with jinja2.parser in precedence and grammar. The operators, the operands and what
-// stands behind an operand are a source file each.
+// Must agree with jinja2.parser in precedence and grammar. Operators, operands and their suffixes
+// are a source file each.
 class TemplateExpressionParser : public TemplateTokenStream {
  public:
   using TemplateTokenStream::TemplateTokenStream;
@@ -73,7 +73,7 @@ class TemplateExpressionParser : public TemplateTokenStream {
   ExpressionPtr in_brackets();
   bool at_end_of_tuple() const;
 
-  // What stands behind an operand: subscripts, calls, filters, tests.
+  // Suffixes of an operand: subscripts, calls, filters, tests.
   ExpressionPtr with_suffixes(ExpressionPtr base, Filters filters);
   bool postfix(std::vector<TemplateSuffix>& suffixes);
   bool filter_or_test(std::vector<TemplateSuffix>& suffixes);

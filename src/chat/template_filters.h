@@ -29,8 +29,8 @@ std::span<const FilterDefinition> number_filters();
 std::span<const FilterDefinition> sequence_filters();
 std::span<const FilterDefinition> order_filters();
 
-// What the argument `attribute` of map, sort and others picks: a.b.0, or the value itself when
-// there is none.
+// The value picked by the argument `attribute` of map, sort and others: a.b.0, or the value itself
+// without one.
 class AttributePath {
  public:
   AttributePath() = default;

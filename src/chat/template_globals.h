@@ -11,7 +11,7 @@ namespace paceline {
 // The function of this name as a value; nothing when there is none.
 std::optional<TemplateValue> find_global(TemplateRuntime& runtime, std::string_view name);
 
-// What {% set ns.x = ... %} changes.
+// The object that {% set ns.x = ... %} changes.
 class NamespaceObject final : public TemplateObject {
  public:
   std::string_view type_name() const override { return "Namespace"; }

@@ -21,7 +21,7 @@ class Names {
     const bool is_known_outside = parent_ != nullptr && parent_->is_known(name);
     if (known_.insert(name).second && !is_known_outside) hidden_.insert(name);
   }
-  // A parameter, the target of a loop, or what may not be set at all.
+  // A parameter, the target of a loop, or a name that can't be set.
   void define(std::string_view name) { known_.insert(name); }
 
   const std::set<std::string_view>& hidden() const { return hidden_; }

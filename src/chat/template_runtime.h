@@ -1,4 +1,5 @@
-// TemplateRuntime is what one rendering shares: its budget, its clock, the objects it makes.
+// TemplateRuntime is the shared state of one rendering: its budget, its clock, the objects it
+// makes.
 #pragma once
 
 #include <cstddef>

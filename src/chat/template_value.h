@@ -1,4 +1,4 @@
-// TemplateValue is a value of a chat template: what Python would hold there.
+// TemplateValue is a value of a chat template, as Python has it.
 #pragma once
 
 #include <cstdint>

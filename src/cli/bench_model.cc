@@ -61,6 +61,26 @@ void apply_format(const std::string& format, LoadOptions& options) {
   if (format == "bf16") options.dtype = "bfloat16";
 }
 
+// A model directory with nothing but the config.json of a shape, which is one of --shape's choices.
+std::unique_ptr<TemporaryDirectory> make_shape_directory(std::string_view shape) {
+  const Shape* found = nullptr;
+  for (const Shape& candidate : kShapes) {
+    if (candidate.name == shape) found = &candidate;
+  }
+  PL_CHECK(found != nullptr, "a shape that --shape offers has no config");
+  std::string path = (std::filesystem::temp_directory_path() / "paceline-shape-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) {
+    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  auto directory = std::make_unique<TemporaryDirectory>(path);
+  std::ofstream file(directory->path() / "config.json");
+  file << found->config;
+  if (!file.flush()) {
+    throw Error(ErrorCode::exhausted, fmt::format("{}: can't be written", path));
+  }
+  return directory;
+}
+
 // Of this process; 0 where the system has no such count.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -85,29 +105,6 @@ void fit_to_runs(const std::vector<BenchRun>& runs, LoadOptions& options) {
 
 }  // namespace
 
-ShapeDirectory::ShapeDirectory(std::string_view shape) {
-  const Shape* found = nullptr;
-  for (const Shape& candidate : kShapes) {
-    if (candidate.name == shape) found = &candidate;
-  }
-  PL_CHECK(found != nullptr, "a shape that --shape offers has no config");
-  std::string pattern = (std::filesystem::temp_directory_path() / "paceline-shape-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {}", pattern, std::strerror(errno)));
-  }
-  path_ = pattern;
-  std::ofstream file(path_ / "config.json");
-  file << found->config;
-  if (!file.flush()) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: can't be written", pattern));
-  }
-}
-
-ShapeDirectory::~ShapeDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 BenchModel find_bench_model(const Settings& settings, const BenchVariant& variant) {
   BenchModel found;
   found.options = settings.load;
@@ -118,7 +115,7 @@ BenchModel find_bench_model(const Settings& settings, const BenchVariant& varian
     path = model_path(settings);
     found.name = path.filename().string();
   } else {
-    found.directory = std::make_unique<ShapeDirectory>(variant.shape);
+    found.directory = make_shape_directory(variant.shape);
     path = found.directory->path();
     found.options.load_format = LoadFormat::dummy;
     found.name = variant.shape;

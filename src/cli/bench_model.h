@@ -7,26 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/new_directory.h"
 #include "cli/bench_measure.h"
 #include "cli/settings.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
-
-// A temporary model directory with nothing but the config.json of a shape; removed at the end.
-class ShapeDirectory {
- public:
-  // `shape` is one of the choices of --shape (PL_CHECK).
-  explicit ShapeDirectory(std::string_view shape);
-  ~ShapeDirectory();
-  ShapeDirectory(const ShapeDirectory&) = delete;
-  ShapeDirectory& operator=(const ShapeDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // A variant whose configuration was read, not yet its weights.
 struct BenchModel {
@@ -34,7 +20,7 @@ struct BenchModel {
   LoadOptions options;
   DecoderConfig config;
   BenchRuns planned;
-  std::unique_ptr<ShapeDirectory> directory;  // of a shape
+  std::unique_ptr<TemporaryDirectory> directory;  // of a shape: its config.json
 };
 
 // Throws Error as reading a model does.

@@ -5,7 +5,7 @@ namespace paceline {
 namespace {
 
 // The commands that draw tokens. In the others the seed is that of dummy weights alone.
-constexpr CommandSet kDrawing = kWriting | set_of({CommandId::classify, CommandId::batch});
+constexpr CommandSet kSeeded = kWriting | set_of({CommandId::classify, CommandId::batch});
 
 constexpr OptionDef kGeneralOptions[] = {
     {.name = "seed",
@@ -15,7 +15,7 @@ constexpr OptionDef kGeneralOptions[] = {
      .default_text = "random",
      .help = "Seed of the draw: the same seed gives the same text. Also of dummy weights.",
      .group = OptionGroup::general,
-     .commands = kDrawing,
+     .commands = kSeeded,
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.generate.seed = std::get<uint64_t>(v);
@@ -28,7 +28,7 @@ constexpr OptionDef kGeneralOptions[] = {
      .default_text = "0",
      .help = "Seed of the random weights of --load-format dummy.",
      .group = OptionGroup::general,
-     .commands = kLoading & ~kDrawing,
+     .commands = kLoading & ~kSeeded,
      .apply = [](Settings& s, const OptionValue& v) { s.load.seed = std::get<uint64_t>(v); }},
     {.name = "config",
      .placeholder = "FILE",

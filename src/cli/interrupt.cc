@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/new_directory.h"
+
 namespace paceline {
 namespace {
 
@@ -29,6 +31,7 @@ sigset_t wanted_signals() {
 [[noreturn]] void die_of(int number) {
   constexpr std::string_view kLine = "paceline: interrupted\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
+  remove_temporary_directories();
   std::signal(number, SIG_DFL);
   sigset_t one;
   sigemptyset(&one);

@@ -1,4 +1,4 @@
-// The facade's calls on many items at once.
+// LLM's calls on many items at once.
 #include "base/error.h"
 #include "llm/llm_state.h"
 #include "llm/request_pool.h"
@@ -17,7 +17,7 @@ T only_result(RequestPool& pool) {
   return std::move(std::get<T>(done->result));
 }
 
-// Begins all, then collects: results[i] is what begin(pool, i) led to.
+// Submits all, then collects: results[i] is the outcome of begin(pool, i).
 template <class T, class Begin>
 std::vector<ItemResult<T>> run_all(RequestPool& pool, size_t count, const Begin& begin) {
   std::vector<ItemResult<T>> results(count);

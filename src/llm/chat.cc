@@ -1,4 +1,4 @@
-// The facade's chats: a template renders the history, the rest is a generation.
+// LLM's chats: renders the history with the chat template, then generates.
 #include "llm/llm_state.h"
 #include "text/chat_prompt.h"
 

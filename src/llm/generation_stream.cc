@@ -18,7 +18,7 @@ void GenerationStream::State::advance() {
   }
 }
 
-// Whoever stops reading wants no more of it.
+// A reader that stops cancels the generation.
 GenerationStream::State::~State() {
   if (!builder.finished() && llm->model != nullptr) llm->model->engine->cancel(id);
 }

@@ -63,7 +63,7 @@ GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& opti
   auto channel = std::make_shared<Channel>();
   const auto id = state.model->engine->submit(std::move(request), channel);
   if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
-  // An aggregate, which make_unique can't make with clang 14.
+  // clang 14's make_unique can't construct an aggregate.
   return GenerationStream(std::unique_ptr<GenerationStream::State>(
       // NOLINTNEXTLINE(modernize-make-unique)
       new GenerationStream::State{.llm = &state,

@@ -1,4 +1,4 @@
-// What stands behind LLM and GenerationStream.
+// The implementation of LLM and GenerationStream.
 #pragma once
 
 #include <chrono>
@@ -26,15 +26,15 @@ struct LLM::State {
   Metrics metrics;
   std::optional<RequestId> system_prompt;  // holds the preloaded one
 
-  // Takes the model; traces and threads are the caller's to add.
+  // Takes the model; the caller adds traces and threads.
   void open(std::unique_ptr<LoadedModel> loaded);
-  // Keeps the rates of a finished call, and the memory's peak.
+  // Stores the rates of a finished call and the peak of the memory.
   void record(const GenerationStats& stats);
-  // Of several that ran together since `begin`: rates are those of all of them.
+  // The same for several that ran together since `begin`: total rates.
   void record_together(const GenerationStats& totals, EngineClock::time_point begin);
 };
 
-// One generation and the text it has shown so far.
+// One generation and its emitted text.
 struct GenerationStream::State {
   LLM::State* llm;
   std::shared_ptr<Channel> channel;
@@ -42,10 +42,10 @@ struct GenerationStream::State {
   CompletionBuilder builder;
   std::vector<TokenEvent> events = {};
   size_t next_event = 0;
-  std::string_view piece = {};  // what the iterator shows
+  std::string_view piece = {};  // the iterator's current piece
 
   ~State();
-  // Runs until there is text to show or the end is reached.
+  // Runs until there is text to emit or the end is reached.
   void advance();
 };
 

@@ -25,7 +25,7 @@ struct Job {
   std::optional<ClassifyJob> classification;
   std::optional<std::vector<Logprob>> scored;
   std::optional<ErrorInfo> error;
-  std::vector<RequestId> ids;  // of its engine requests, as they were submitted
+  std::vector<RequestId> ids;  // its engine requests in the order of submission
   size_t num_unsubmitted = 0;
   int64_t prompt_tokens = 0;
 };
@@ -49,12 +49,12 @@ struct RequestPool::State {
   LLM::State& llm;
   const TextModel& model;
   std::shared_ptr<Channel> channel = std::make_shared<Channel>();
-  std::unordered_map<int64_t, Job> jobs;  // by ticket, the engine's tag
+  std::unordered_map<int64_t, Job> jobs;  // by the tag of their engine requests
   int64_t next_ticket = 0;
-  std::deque<Waiting> waiting;  // for room in the engine's queue
-  int64_t num_open = 0;         // engine requests that have begun and not ended
+  std::deque<Waiting> waiting;  // waiting for room in the engine's queue
+  int64_t num_open = 0;         // engine requests in flight
   std::deque<int64_t> finished;
-  EngineClock::time_point begin;  // of the busy time that the metrics are about
+  EngineClock::time_point begin;  // start of the busy period that the metrics cover
   GenerationStats totals;
   std::vector<TokenEvent> events;
   SharedPrefix shared_prefix;  // of classifications
@@ -62,7 +62,7 @@ struct RequestPool::State {
 
 int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) {
   for (GenerateRequest& request : requests) {
-    model.engine.check(request);  // nothing of a request that can't run is begun
+    model.engine.check(request);  // before anything is submitted
   }
   if (jobs.empty()) {
     begin = EngineClock::now();
@@ -210,7 +210,7 @@ std::optional<RequestPool::Done> RequestPool::next() {
   State& state = *state_;
   while (state.finished.empty()) {
     if (state.jobs.empty()) return std::nullopt;
-    if (state.num_open == 0) {  // the engine's queue is full of others' requests
+    if (state.num_open == 0) {  // other users fill the engine's queue
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       state.submit_waiting();
       continue;

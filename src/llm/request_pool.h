@@ -11,14 +11,14 @@
 
 namespace paceline {
 
-// One thread, that of the LLM, which must outlive it. Requests that are still in flight when it
-// goes are cancelled.
+// Single-threaded, on the LLM's thread; the LLM must outlive it. The destructor cancels requests
+// in flight.
 class RequestPool {
  public:
-  struct State;  // what stands behind it
+  struct State;  // the implementation
 
   explicit RequestPool(LLM& llm);
-  // Of a model whose engine has no thread: who steps it calls next() when the step loop is over.
+  // For a model whose engine has no thread: the caller steps it, then calls next().
   explicit RequestPool(LLM::State& llm);
   ~RequestPool();
   RequestPool(const RequestPool&) = delete;
@@ -35,7 +35,7 @@ class RequestPool {
     int64_t tag = 0;
     std::variant<std::vector<Completion>, Classification, ErrorInfo, std::vector<Logprob>> result;
   };
-  // The next request that ended, waiting for it; nothing when none is in flight.
+  // Waits for the next request to end; nullopt when none is in flight.
   std::optional<Done> next();
   int64_t in_flight() const;
 

@@ -56,11 +56,11 @@ void SharedPrefix::hold(std::vector<TokenId> prefix, const PrefixScope& scope) {
   request.prefix = {.scope = scope, .write = PrefixUse::Write::while_held, .hold = true};
   try {
     const auto id = engine_.submit(std::move(request), std::make_shared<Channel>());
-    if (!id) return;  // a full queue: the prompts are computed each by itself
+    if (!id) return;  // the queue is full: each prompt is computed alone
     let_go();
     id_ = id;
     held_ = std::move(prefix);
-  } catch (const Error&) {  // the prompt's own request says what is wrong with it
+  } catch (const Error&) {  // the prompt's own request reports the error
   }
 }
 

@@ -1,4 +1,4 @@
-// SharedPrefix keeps what the prompts of many classifications begin with, while they run.
+// SharedPrefix holds the common prefix of many classifications' prompts while they run.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class SharedPrefix {
   SharedPrefix(const SharedPrefix&) = delete;
   SharedPrefix& operator=(const SharedPrefix&) = delete;
 
-  // Before a request with this prompt is submitted.
+  // Call it before submitting a request with this prompt.
   void see(const std::vector<TokenId>& prompt, const PrefixScope& scope);
 
  private:
@@ -27,10 +27,10 @@ class SharedPrefix {
   void let_go();
 
   Engine& engine_;
-  std::vector<TokenId> last_;  // the prompt before
+  std::vector<TokenId> last_;  // the previous prompt
   std::vector<TokenId> held_;
   PrefixScope scope_;
-  std::optional<RequestId> id_;  // of the request that holds it
+  std::optional<RequestId> id_;  // the request that holds the prefix
 };
 
 }  // namespace paceline

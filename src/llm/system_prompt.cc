@@ -1,4 +1,4 @@
-// The facade's system prompt: what all conversations with it begin with, computed once and held.
+// LLM's system prompt: the common prefix of its conversations, computed once and held.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<TokenId> encode(const TextModel& model, const ChatInput& input) {
   }
 }
 
-// The tokens before any question, as far as no question changes them.
+// The tokens before any question that no question can change.
 std::vector<TokenId> encode_beginning(const TextModel& model, std::string_view text,
                                       const std::string& kwargs_json) {
   std::vector<TokenId> ids = encode(model, conversation(text, "a", kwargs_json));
@@ -45,7 +45,7 @@ std::vector<TokenId> encode_beginning(const TextModel& model, std::string_view t
   return ids;
 }
 
-// Computes the prompt; its blocks stay held under the id.
+// Computes the prompt; the id holds its blocks.
 RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt) {
   GenerateRequest request{
       .prompt = std::move(prompt), .prompt_name = std::string(kName), .max_tokens = 0};

@@ -1,4 +1,4 @@
-// How text is cut before byte-level BPE, by the names that GGUF files have for it.
+// The split patterns of byte-level BPE, by the names in GGUF files (tokenizer.ggml.pre).
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@ struct GgufSplit {
   bool single_digits = false;                     // digits stand alone before all else
   bool composed = false;                          // text is brought to NFC first
   bool ignore_merges = false;                     // a piece that is a token needs no merges
-  bool begins_with_bos = false;                   // unless the file says otherwise
+  bool begins_with_bos = false;                   // the default of add_bos_token
 };
 
 // `name` empty: files from before the key, which are read with GPT-2's pattern. Throws Error
-// unsupported "FILE: KEY: ..." naming it and those that are known.
+// unsupported "FILE: KEY: ..." naming it and the supported ones.
 const GgufSplit& find_gguf_split(std::string_view name, std::string_view file);
 
 // The values of `normalizer` and `pre_tokenizer` in a tokenizer.json.

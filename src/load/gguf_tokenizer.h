@@ -12,7 +12,7 @@ bool has_gguf_tokenizer(const GgufMetadata& metadata);
 
 // tokenizer.json: byte-level BPE (tokenizer.ggml.model "gpt2"), or sentencepiece's BPE ("llama")
 // with merges made from the scores. Throws Error unsupported naming another model or split, corrupt
-// "FILE: KEY: ..." for what contradicts itself.
+// "FILE: KEY: ..." for contradictory keys.
 std::string gguf_tokenizer_json(const GgufMetadata& metadata);
 
 // The two kinds.

@@ -24,16 +24,16 @@ struct FrameToken {
 
 // The token named "bos" or "eos", when the file has it put around texts.
 FrameToken frame_token(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
-                       std::string_view name, bool if_unsaid) {
+                       std::string_view name, bool otherwise) {
   const auto id = gguf_token_id(metadata, name);
   const std::string key = fmt::format("tokenizer.ggml.add_{}_token", name);
-  if (!id || !metadata.boolean(key).value_or(if_unsaid)) return {};
+  if (!id || !metadata.boolean(key).value_or(otherwise)) return {};
   if (*id >= static_cast<int64_t>(tokens.size())) return {};
   return {tokens.text(static_cast<size_t>(*id)), *id};
 }
 
-// One of what a template consists of: a text ("Sequence") or a token ("SpecialToken"). Nothing when
-// `id` is empty.
+// One item of a template: a text ("Sequence") or a token ("SpecialToken"). Nothing when `id` is
+// empty.
 void write_piece(std::string_view kind, std::string_view id, int64_t type_id, JsonWriter& writer) {
   if (id.empty()) return;
   writer.begin_object().key(kind).begin_object().member("id", id);
@@ -75,8 +75,8 @@ void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& a
 }
 
 void write_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
-                 BeginningToken if_unsaid, JsonWriter& writer) {
-  const FrameToken bos = frame_token(metadata, tokens, "bos", if_unsaid == BeginningToken::yes);
+                 BeginningToken otherwise, JsonWriter& writer) {
+  const FrameToken bos = frame_token(metadata, tokens, "bos", otherwise == BeginningToken::yes);
   const FrameToken eos = frame_token(metadata, tokens, "eos", false);
   writer.begin_object().member("type", "TemplateProcessing").key("single").begin_array();
   write_piece("SpecialToken", bos.text, 0, writer);

@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-// The tokens under the texts that a tokenizer.json has for them.
+// The tokens with their texts as a tokenizer.json writes them.
 class GgufTokenTexts {
  public:
-  // Those that can't stand in it get an empty text: empty ones, and those with a text that an
-  // earlier one has.
+  // Empty tokens and repetitions of an earlier token get an empty text, because a tokenizer.json
+  // can't hold them.
   explicit GgufTokenTexts(GgufTokens tokens);
 
   size_t size() const { return tokens_.size(); }
@@ -22,7 +22,7 @@ class GgufTokenTexts {
   bool is_special(size_t id) const {
     return type(id) == GgufTokenType::control || type(id) == GgufTokenType::unknown;
   }
-  // Looked for in a text before anything else happens to it.
+  // Added tokens, which are recognised in a text first of all.
   bool is_added(size_t id) const {
     return is_special(id) || type(id) == GgufTokenType::user_defined;
   }
@@ -39,11 +39,11 @@ void begin_tokenizer_json(JsonWriter& writer);
 void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& added,
                         JsonWriter& writer);
 
-// The value of `post_processor`: what is put around a text, the token that begins it unless the
-// file says otherwise `if_unsaid`, and the one that ends it if the file says so.
+// The value of `post_processor`: the tokens around a text. add_bos_token (`otherwise` when absent)
+// puts one before it, add_eos_token one behind it.
 enum class BeginningToken { yes, no };
 void write_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
-                 BeginningToken if_unsaid, JsonWriter& writer);
+                 BeginningToken otherwise, JsonWriter& writer);
 
 struct BpeMembers {
   std::string_view unknown = {};  // empty: none

@@ -109,7 +109,7 @@ void check_options(const LoadOptions& options) {
   }
 }
 
-// A rotating window for every layer; the context is then unbounded unless it was given.
+// A rotating window for every layer; the context is then unbounded without --max-model-len.
 void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   for (LayerConfig& layer : config.layers) {
     layer.window = layer.window == 0 ? max_kv_size : std::min(layer.window, max_kv_size);
@@ -259,8 +259,8 @@ size_t mapped_bytes(const LoadedModel& model) {
   return model.prepared ? model.prepared->size_bytes() : 0;
 }
 
-// The system counts the pages of mapped weights as memory that it can still give; the cache should
-// be as large as if they had been read.
+// The system counts pages of mapped weights as free memory. They are subtracted, so that the cache
+// is as large as with weights that were read.
 size_t memory_for_cache(const LoadedModel& model) {
   const size_t free = static_cast<size_t>(system_memory().free);
   return free - std::min(free, mapped_bytes(model));

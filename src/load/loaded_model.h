@@ -1,4 +1,4 @@
-// LoadedModel is everything between a model's files and an engine that runs it, wired together.
+// LoadedModel holds a model's parts, from its files to the engine that runs it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class ModelRunner;
 class PreparedFile;
 class ThreadPool;
 
-// Members stand in the order in which they depend on those before them.
+// Each member depends only on earlier ones.
 struct LoadedModel {
   LoadedModel();
   ~LoadedModel();

@@ -17,6 +17,83 @@ constexpr double kMaxTheta = 1e15;
 constexpr double kSmallest = 1e-3;  // of positive factors and caps
 constexpr double kLargest = 1e6;
 
+namespace field_table {
+
+using enum FieldType;
+
+constexpr ConfigField rope_number(std::string_view name, double min,
+                                  std::optional<double> otherwise = {}) {
+  return {.name = name,
+          .type = number,
+          .min = min,
+          .max = kLargest,
+          .otherwise = otherwise,
+          .place = FieldPlace::rope};
+}
+
+constexpr auto kFields = std::to_array<ConfigField>({
+    {.name = "model_type", .type = word},
+    {.name = "text_config", .type = object},
+    {.name = "dtype", .type = word},
+    {.name = "torch_dtype", .type = word},
+    {.name = "vocab_size", .min = 1, .max = 1 << 24},
+    {.name = "hidden_size", .min = 1, .max = 1 << 20},
+    {.name = "intermediate_size", .min = 1, .max = 1 << 22},
+    {.name = "num_hidden_layers", .min = 1, .max = 1024},
+    {.name = "num_attention_heads", .min = 1, .max = kMaxHeads},
+    {.name = "num_key_value_heads", .min = 1, .max = kMaxHeads},
+    {.name = "head_dim", .min = 2, .max = 4096},
+    {.name = "max_position_embeddings", .min = 1, .max = kMaxTokens},
+    {.name = "rms_norm_eps", .type = number, .min = 0, .max = 1, .otherwise = 1e-6},
+    {.name = kNormWeightOffsetField, .type = number, .min = 0, .max = 1},
+    {.name = "hidden_act", .type = word},
+    {.name = "hidden_activation", .type = word},
+    {.name = "tie_word_embeddings", .type = flag},
+    {.name = "attention_bias", .type = flag},
+    {.name = "mlp_bias", .type = flag},
+    {.name = "is_causal", .type = flag},
+    {.name = "use_bidirectional_attention", .type = flag},
+    {.name = "use_sliding_window", .type = flag},
+    {.name = "sliding_window", .min = 1, .max = kMaxTokens},
+    {.name = "layer_types", .type = list},
+    {.name = "max_window_layers", .min = 0, .max = 1 << 20, .otherwise = 28},
+    {.name = "sliding_window_pattern", .min = 1, .max = 1024},
+    {.name = "_sliding_window_pattern", .min = 1, .max = 1024},
+    {.name = "query_pre_attn_scalar", .type = number, .min = 1e-6, .max = 1e9, .otherwise = 256},
+    {.name = "attn_logit_softcapping", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "final_logit_softcapping", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "partial_rotary_factor",
+     .type = number,
+     .min = 0,
+     .max = 1,
+     .otherwise = 1,
+     .place = FieldPlace::either},
+    {.name = "rope_theta", .type = number, .min = 1, .max = kMaxTheta, .place = FieldPlace::either},
+    {.name = "rope_local_base_freq", .type = number, .min = 1, .max = kMaxTheta},
+    {.name = "original_max_position_embeddings",
+     .min = 1,
+     .max = kMaxTokens,
+     .place = FieldPlace::either},
+    {.name = "rope_parameters", .type = object},
+    {.name = "rope_scaling", .type = object},
+
+    {.name = "rope_type", .type = word, .place = FieldPlace::rope},
+    {.name = "type", .type = word, .place = FieldPlace::rope},
+    rope_number("factor", kSmallest),
+    rope_number("low_freq_factor", kSmallest),
+    rope_number("high_freq_factor", kSmallest),
+    rope_number("attention_factor", kSmallest),
+    rope_number("beta_fast", 0, 32),
+    rope_number("beta_slow", 0, 1),
+    rope_number("mscale", 0, 0),
+    rope_number("mscale_all_dim", 0, 0),
+    {.name = "truncate", .type = flag, .place = FieldPlace::rope},
+    {.name = "short_factor", .type = list, .place = FieldPlace::rope},
+    {.name = "long_factor", .type = list, .place = FieldPlace::rope},
+});
+
+}  // namespace field_table
+
 const ConfigField& field_of(std::string_view name) {
   const auto fields = config_fields();
   const auto at = std::ranges::find(fields, name, &ConfigField::name);
@@ -32,98 +109,7 @@ std::string range_of(const ConfigField& field) {
 
 }  // namespace
 
-std::span<const ConfigField> config_fields() {
-  using enum FieldType;
-  static constexpr auto kFields = std::to_array<ConfigField>({
-      {.name = "model_type", .type = word},
-      {.name = "text_config", .type = object},
-      {.name = "dtype", .type = word},
-      {.name = "torch_dtype", .type = word},
-      {.name = "vocab_size", .min = 1, .max = 1 << 24},
-      {.name = "hidden_size", .min = 1, .max = 1 << 20},
-      {.name = "intermediate_size", .min = 1, .max = 1 << 22},
-      {.name = "num_hidden_layers", .min = 1, .max = 1024},
-      {.name = "num_attention_heads", .min = 1, .max = kMaxHeads},
-      {.name = "num_key_value_heads", .min = 1, .max = kMaxHeads},
-      {.name = "head_dim", .min = 2, .max = 4096},
-      {.name = "max_position_embeddings", .min = 1, .max = kMaxTokens},
-      {.name = "rms_norm_eps", .type = number, .min = 0, .max = 1, .otherwise = 1e-6},
-      {.name = kNormWeightOffsetField, .type = number, .min = 0, .max = 1},
-      {.name = "hidden_act", .type = word},
-      {.name = "hidden_activation", .type = word},
-      {.name = "tie_word_embeddings", .type = flag},
-      {.name = "attention_bias", .type = flag},
-      {.name = "mlp_bias", .type = flag},
-      {.name = "is_causal", .type = flag},
-      {.name = "use_bidirectional_attention", .type = flag},
-      {.name = "use_sliding_window", .type = flag},
-      {.name = "sliding_window", .min = 1, .max = kMaxTokens},
-      {.name = "layer_types", .type = list},
-      {.name = "max_window_layers", .min = 0, .max = 1 << 20, .otherwise = 28},
-      {.name = "sliding_window_pattern", .min = 1, .max = 1024},
-      {.name = "_sliding_window_pattern", .min = 1, .max = 1024},
-      {.name = "query_pre_attn_scalar", .type = number, .min = 1e-6, .max = 1e9, .otherwise = 256},
-      {.name = "attn_logit_softcapping", .type = number, .min = kSmallest, .max = kLargest},
-      {.name = "final_logit_softcapping", .type = number, .min = kSmallest, .max = kLargest},
-      {.name = "partial_rotary_factor", .type = number, .min = 0, .max = 1, .otherwise = 1},
-      {.name = "rope_theta", .type = number, .min = 1, .max = kMaxTheta},
-      {.name = "rope_local_base_freq", .type = number, .min = 1, .max = kMaxTheta},
-      {.name = "original_max_position_embeddings", .min = 1, .max = kMaxTokens},
-      {.name = "rope_parameters", .type = object},
-      {.name = "rope_scaling", .type = object},
-
-      {.name = "rope_type", .type = word, .place = FieldPlace::rope},
-      {.name = "type", .type = word, .place = FieldPlace::rope},
-      {.name = "factor",
-       .type = number,
-       .min = kSmallest,
-       .max = kLargest,
-       .place = FieldPlace::rope},
-      {.name = "low_freq_factor",
-       .type = number,
-       .min = kSmallest,
-       .max = kLargest,
-       .place = FieldPlace::rope},
-      {.name = "high_freq_factor",
-       .type = number,
-       .min = kSmallest,
-       .max = kLargest,
-       .place = FieldPlace::rope},
-      {.name = "attention_factor",
-       .type = number,
-       .min = kSmallest,
-       .max = kLargest,
-       .place = FieldPlace::rope},
-      {.name = "beta_fast",
-       .type = number,
-       .min = 0,
-       .max = kLargest,
-       .otherwise = 32,
-       .place = FieldPlace::rope},
-      {.name = "beta_slow",
-       .type = number,
-       .min = 0,
-       .max = kLargest,
-       .otherwise = 1,
-       .place = FieldPlace::rope},
-      {.name = "mscale",
-       .type = number,
-       .min = 0,
-       .max = kLargest,
-       .otherwise = 0,
-       .place = FieldPlace::rope},
-      {.name = "mscale_all_dim",
-       .type = number,
-       .min = 0,
-       .max = kLargest,
-       .otherwise = 0,
-       .place = FieldPlace::rope},
-      {.name = "truncate", .type = flag, .place = FieldPlace::rope},
-      {.name = "short_factor", .type = list, .place = FieldPlace::rope},
-      {.name = "long_factor", .type = list, .place = FieldPlace::rope},
-  });
-  return kFields;
-}
+std::span<const ConfigField> config_fields() { return field_table::kFields; }
 
 std::string HfConfig::path(std::string_view key) const {
   return fmt::format("{}: {}", where_, key);

@@ -14,7 +14,7 @@
 namespace paceline {
 
 enum class FieldType : uint8_t { integer, number, flag, word, list, object };
-enum class FieldPlace : uint8_t { top, rope };  // rope: in rope_parameters or rope_scaling
+enum class FieldPlace : uint8_t { top, rope, either };  // rope: rope_parameters, rope_scaling
 
 // A field of config.json. Sizes are bounded here, before anything is allocated by them.
 struct ConfigField {

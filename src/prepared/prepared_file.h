@@ -1,4 +1,4 @@
-// PreparedFile is a mapped file of prepared weights, every byte of which has been verified.
+// PreparedFile is a mapped file of prepared weights; every byte has been verified.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Buffer owns one block of accounted memory, or stands for bytes that somebody else keeps.
+// Buffer owns one block of accounted memory, or refers to bytes that another object owns.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ namespace paceline {
 struct Grouping {
   int bits = 4;  // 2 to 6, or 8: every code is below 2^bits; 3 and 5 want groups of 32 or more
   int64_t group_size = 32;  // consecutive elements of a row: 16, 32, 64 or 128; divides the row
-  // The code that stands for zero, in every group: the offset is -zero_point * scale. Without one
+  // The code of zero in every group: the offset is -zero_point * scale. Without one
   // each group has an offset of its own.
   std::optional<int> zero_point;
   // So many neighbouring groups share a float16, of which their scales are small multiples (and
@@ -28,7 +28,7 @@ struct Grouping {
   bool operator==(const Grouping&) const = default;
 };
 
-// What the scales of a row's groups are made of, where groups share factors: scale g is
+// The parts of a row's scales where groups share factors: scale g is
 // factors[g / groups_per_factor] * scales[g], and likewise its offset.
 struct ScaleMultiples {
   std::span<float> factors;  // all of them exact in float16
@@ -48,14 +48,14 @@ class GroupedRows {
   virtual int64_t row_length() const = 0;
   virtual Grouping grouping() const = 0;
 
-  // What the elements are exact in: the type that the format's own implementation returns.
+  // A type that holds every element exactly: the one that the format's own implementation returns.
   virtual DType value_dtype() const = 0;
 
   // One row apart: codes [row_length], scales and offsets [row_length / group_size].
   virtual void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                           std::span<float> offsets) const = 0;
 
-  // The same where groups share factors; others have none.
+  // The same where groups share factors; otherwise none.
   virtual void read_multiples(int64_t row, std::span<uint8_t> codes,
                               const ScaleMultiples& multiples) const;
 

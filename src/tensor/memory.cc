@@ -78,18 +78,18 @@ void give_to_system(void* block, size_t capacity) {
                   bytes, std::strerror(reason)));
 }
 
-// Freed blocks, found by size, given up by age.
+// Freed blocks: found by size, evicted by age.
 class BlockCache {
  public:
   size_t num_bytes() const { return num_bytes_; }
 
-  // A block of at least `capacity` bytes and little more; its size replaces `capacity`.
+  // Takes a block of at least `capacity` bytes and little more; stores its size in `capacity`.
   void* take(size_t& capacity) {
     const auto found = by_size_.lower_bound({capacity, 0});
     if (found == by_size_.end()) return nullptr;
     const auto [size, age] = found->first;
     if (size - capacity > capacity / kReuseSlackDivisor) return nullptr;
-    // Small and mapped blocks are freed differently, which their size decides.
+    // Small and mapped blocks are freed differently; the size distinguishes them.
     if ((size >= kHugePage) != (capacity >= kHugePage)) return nullptr;
     void* const block = found->second;
     by_size_.erase(found);
@@ -112,7 +112,7 @@ class BlockCache {
     ASAN_POISON_MEMORY_REGION(block, capacity);
   }
 
-  // Gives the oldest blocks back until at most `limit` bytes are left.
+  // Frees the oldest blocks until at most `limit` bytes are left.
   void shrink_to(size_t limit) {
     while (num_bytes_ > limit) {
       const auto oldest = by_age_.begin();
@@ -149,7 +149,7 @@ struct Memory::State {
                     memory_limit == SIZE_MAX ? "none" : std::to_string(memory_limit), why));
   }
 
-  // A block that isn't cached: within the limit, at the cost of the cache if need be.
+  // A new block within the limit; evicts cached blocks if necessary.
   void* take_new(size_t bytes, size_t capacity) {
     if (stats.active_bytes > memory_limit || capacity > memory_limit - stats.active_bytes) {
       throw_exhausted(bytes, "a smaller context or batch, or a higher memory limit, would fit");
@@ -250,7 +250,7 @@ size_t Memory::set_cache_limit(size_t bytes) {
 size_t Memory::set_memory_limit(size_t bytes) {
   State& state = *state_;
   const std::lock_guard lock(state.mutex);
-  // Active and cached bytes stay within the limit, so that reusing a block needs no look at it.
+  // Active and cached bytes together stay within the limit, so reusing a block needs no check.
   state.cache.shrink_to(bytes - std::min(bytes, state.stats.active_bytes));
   return std::exchange(state.memory_limit, bytes);
 }

@@ -133,7 +133,7 @@ bool Tensor::is_contiguous() const {
   if (empty()) return true;
   int64_t expected = 1;
   for (int i = rank() - 1; i >= 0; --i) {
-    if (shape_[i] == 1) continue;  // its stride is never used
+    if (shape_[i] == 1) continue;  // its stride is unused
     if (strides_[i] != expected) return false;
     expected *= shape_[i];
   }
@@ -169,7 +169,7 @@ Tensor Tensor::slice(int dimension, int64_t begin, int64_t end) const {
 
 Tensor Tensor::as_strided(Extents shape, Extents strides, int64_t offset) const {
   Tensor result(elements_, dtype_, shape, strides, device_);
-  // An empty view keeps its pointer: beside it there need not be any memory.
+  // An empty view keeps its pointer, which need not be followed by any memory.
   if (!result.empty()) {
     result.elements_ =
         static_cast<std::byte*>(elements_) + offset * static_cast<int64_t>(dtype_bytes(dtype_));

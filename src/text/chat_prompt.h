@@ -1,4 +1,4 @@
-// A conversation's prompt, as the model's chat template makes it.
+// Renders a conversation with the model's chat template.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// ClassifyJob is one classification as the engine requests it takes, and what they answer.
+// ClassifyJob turns one classification into engine requests, and their events into a result.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class ClassifyJob {
   // `model` must outlive it. Throws Error invalid naming the field at fault.
   ClassifyJob(const TextModel& model, const Prompt& prompt, const ClassifyOptions& options);
 
-  // To be submitted in this order; the events of the k-th are told apart by it.
+  // Submit them in this order; k identifies the events of the k-th.
   std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
 
   void add(size_t request_index, TokenEvent& event);
@@ -31,7 +31,7 @@ class ClassifyJob {
   Classification result() const;
   const std::vector<TokenId>& prompt() const { return prompt_; }
   int64_t prompt_tokens() const { return static_cast<int64_t>(prompt_.size()); }
-  // The request that holds the prompt, if there is one, to be released at the end.
+  // The request that holds the prompt's blocks, if any; release it at the end.
   std::optional<size_t> hold_index() const { return hold_index_; }
 
  private:

@@ -1,4 +1,4 @@
-// CompletionBuilder makes one choice's completion of the events that the engine sends.
+// CompletionBuilder builds one choice's completion from the engine's events.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// What of a request its completion needs.
+// The fields of a request that its completion needs.
 struct CompletionShape {
   bool want_logprobs = false;
   bool want_prompt_logprobs = false;
@@ -29,11 +29,11 @@ class CompletionBuilder {
   // `model` must outlive it.
   CompletionBuilder(const TextModel& model, CompletionShape shape);
 
-  // The text that may be shown now, valid until the next call; often empty.
+  // Text that can be emitted now, valid until the next call; often empty.
   std::string_view add(TokenEvent& event);
 
   bool finished() const { return finished_; }
-  // When it is finished: what went wrong, if anything did.
+  // Once finished: the error, if there was one.
   const std::optional<ErrorInfo>& error() const { return error_; }
   const Completion& completion() const { return completion_; }
   Completion take() { return std::move(completion_); }

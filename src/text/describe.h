@@ -1,4 +1,4 @@
-// Tokens and their log-probabilities as the library's results tell them.
+// Converts tokens and log-probabilities to the library's results.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// GenerationConfig is what a model's own files say about stops and sampling.
+// GenerationConfig holds the stops and sampling defaults of a model's own files.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace paceline {
 
 struct GenerationConfig {
-  std::vector<int32_t> eos_tokens;  // load_model adds those that the tokenizer knows
+  std::vector<int32_t> eos_tokens;  // load_model adds the tokenizer's
   std::optional<int32_t> bos_token;
   std::optional<int64_t> max_new_tokens;
   std::optional<float> temperature;  // 0 when do_sample is false and nothing else is said

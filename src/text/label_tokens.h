@@ -1,4 +1,4 @@
-// What a label of a classification is as tokens behind its prompt.
+// Encodes a classification label as the tokens that follow its prompt.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ constexpr size_t kMaxStopTokens = 128;
 constexpr size_t kMaxBadWords = 128;
 constexpr size_t kMaxBadWordBytes = 256;
 
-// 53 bits, so that it survives readers of JSON whose numbers are doubles.
+// 53 bits: JSON readers that store numbers as doubles keep it exact.
 uint64_t random_seed() {
   constexpr int kBitsDropped = 64 - 53;
   std::random_device device;

@@ -1,4 +1,4 @@
-// The engine's requests, made of prompts and options.
+// Builds the engine's requests from prompts and options.
 #pragma once
 
 #include <string>
@@ -12,25 +12,25 @@ namespace paceline {
 
 // Token ids of a prompt; text is encoded, ids are taken as given. Throws Error not_found for text
 // when the model has no tokenizer.
-// A text that is too long by far for the context is refused before it is read: Error invalid.
+// Throws Error invalid, before encoding, for a text that is far too long for the context.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    bool add_special_tokens);
 
-// What messages call a prompt: as asked, else by what it holds.
+// The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
 
-// The engine's request: options, else generation_config.json, else the defaults.
+// The engine's request. Unset options come from generation_config.json, else from the defaults.
 GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& options);
-// Log-probabilities of all of a prompt.
+// A request for the log-probabilities of a whole prompt.
 GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                                    const ScoreOptions& options);
-// The tokens of options.bad_words: each as it begins a text and as it stands behind a space.
+// The tokens of options.bad_words: each encoded at the beginning of a text and after a space.
 std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
                                                    const GenerateOptions& options);
 SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options);
 
-// Who may share the request's prefix: those with the same salt.
+// The scope of the request's prefix: requests with the same salt share it.
 PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options);
 
 }  // namespace paceline

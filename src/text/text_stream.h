@@ -1,4 +1,4 @@
-// TextStream turns the bytes of output tokens into well-formed text, no faster than may be shown.
+// TextStream turns the bytes of output tokens into well-formed text, up to a releasable position.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class TextStream {
   // The text of bytes [what was returned before, releasable), without a character that is still
   // incomplete.
   std::string take(int64_t releasable_bytes);
-  // The rest up to `end`; an incomplete character becomes U+FFFD. The stream is over then.
+  // The rest up to `end`, which ends the stream; an incomplete character becomes U+FFFD.
   std::string finish(int64_t end_bytes);
 
  private:

@@ -1,5 +1,4 @@
-// AddedTokens: tokens beside the model's vocabulary, recognised in a text before anything else
-// happens to it.
+// AddedTokens: tokens beside the model's vocabulary, which are recognised in a text first of all.
 #pragma once
 
 #include <string>

@@ -74,7 +74,7 @@ class BpeMerger {
   std::vector<TokenId> tokens_;
   std::vector<uint32_t> ranks_;
   std::vector<Node> nodes_;
-  RankQueue queue_;  // some of what is in it is out of date
+  RankQueue queue_;  // some items are out of date
 };
 
 }  // namespace paceline

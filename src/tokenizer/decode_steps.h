@@ -1,4 +1,4 @@
-// What decoders do: steps that change one token at a time, and steps that change the joined text.
+// The steps of decoders: some change one token at a time, others the joined text.
 #pragma once
 
 #include <memory>
@@ -57,7 +57,7 @@ std::unique_ptr<TokenStep> make_space_step();
 class TextStepStream {
  public:
   virtual ~TextStepStream() = default;
-  // Appends what is sure of the changed text.
+  // Appends the part of the changed text that is final.
   virtual void push(std::string_view text, std::string& out) = 0;
   // And the rest of it.
   virtual void finish(std::string& out) = 0;

@@ -1,4 +1,4 @@
-// MergeBorders: between which characters of a text no merge can ever reach across.
+// MergeBorders: pairs of characters that no merge can join, where a text may be cut.
 #pragma once
 
 #include <cstdint>

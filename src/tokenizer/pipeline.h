@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-// What the post-processor does to an encoded text.
+// The post-processor's changes to an encoded text.
 struct SpecialFrame {
   std::vector<TokenId> before;  // the special tokens that it puts around it
   std::vector<TokenId> behind;

@@ -25,7 +25,7 @@ class PreTokenizer {
   virtual void split(Pieces& pieces) const = 0;
 };
 
-// What becomes of the matches at which a text is cut. "a--b" at every "-":
+// The place of the matches at which a text is cut. "a--b" at every "-":
 enum class SplitBehavior {
   removed,               // a b
   isolated,              // a - - b

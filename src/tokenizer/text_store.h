@@ -23,8 +23,8 @@ class TextStore {
   TextStore& operator=(const TextStore&) = delete;
 
   bool tracked() const { return tracked_; }
-  // Whether `text`, a part of the input or of what was made here, begins with what stands for the
-  // first character of the input.
+  // Whether `text`, a part of the input or of a text made here, begins with the form of the input's
+  // first character.
   bool at_start(std::string_view text) const;
   // The part of the input that the bytes of `text` stand for, whole characters; `text` isn't empty.
   TextSpan span(std::string_view text) const;
@@ -50,7 +50,7 @@ class TextEdit {
   TextEdit(const TextEdit&) = delete;
   TextEdit& operator=(const TextEdit&) = delete;
 
-  // What hasn't been gone through.
+  // The rest of the old text.
   std::string_view rest() const { return text_.substr(offset_); }
   void keep(size_t bytes);  // copies the next ones
   void skip(size_t bytes);  // leaves them out

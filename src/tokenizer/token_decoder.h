@@ -1,4 +1,4 @@
-// TokenDecoder: how the texts of tokens become the text that they stand for.
+// TokenDecoder: joins the texts of tokens to decoded text.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct TokenDecoder {
   std::vector<std::unique_ptr<TokenStep>> before;  // byte fallback
   bool byte_fallback = false;
   std::vector<std::unique_ptr<TokenStep>> behind;
-  bool joined_is_bytes = false;  // not yet UTF-8: what is ill-formed becomes U+FFFD
+  bool joined_is_bytes = false;  // not yet UTF-8: ill-formed bytes become U+FFFD
   std::vector<std::unique_ptr<TextStep>> text;
 
   // Changes a token to the bytes it stands for inside a text; whether it is a byte of byte
@@ -46,7 +46,7 @@ class TokenJoiner {
   // Whether nothing is held back, and the place of the next token doesn't matter: if it isn't a
   // byte of byte fallback, its own bytes follow.
   bool is_plain() const { return !needs_text() && !run_is_broken_ && run_.empty(); }
-  // Appends what is sure of the joined text after one more token.
+  // Appends the part of the joined text that is final after one more token.
   void push_id(int32_t id, std::string& out);
   void push_text(std::string_view token, std::string& out);
   // And the rest of it. The next token is then the first of another text.

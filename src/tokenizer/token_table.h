@@ -1,4 +1,4 @@
-// TokenTable: what every id stands for in decoded text.
+// TokenTable: the decoded bytes of every id.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class TokenTable {
   // Whether there is a token.
   bool exists(TokenId id) const { return contains(id) && at(id).exists != 0; }
 
-  // Appends the bytes of tokens, from the first one up to one about which something else has to be
-  // decided: a byte, a special one if those are skipped, an id without a token. How many.
+  // Appends the bytes of tokens up to the first one that needs more than copying: a byte of byte
+  // fallback, a special token if those are skipped, an id without a token. Returns their number.
   size_t append_texts(std::span<const TokenId> ids, DecodeOptions options, std::string& out) const;
 
  private:
@@ -46,7 +46,7 @@ class TokenTable {
   const Entry& at(TokenId id) const { return entries_[static_cast<size_t>(id)]; }
   void set(TokenId id, std::string_view text, const TokenDecoder& decoder);
 
-  // What is copied at once; nearly all tokens are shorter, and a copy of constant size is a few
+  // Bytes copied at once: nearly all tokens are shorter, and a copy of constant size takes a few
   // instructions.
   static constexpr size_t kCopied = 16;
 

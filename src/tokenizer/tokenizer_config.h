@@ -1,4 +1,4 @@
-// TokenizerConfig: what the files beside tokenizer.json add to it.
+// TokenizerConfig: the contents of the files beside tokenizer.json.
 #pragma once
 
 #include <cstdint>

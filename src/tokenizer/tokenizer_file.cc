@@ -91,8 +91,7 @@ void check_frame(const TokenizerFile& file, FilePlace place) {
   }
 }
 
-// The text and what parsing needs beside it, which is as much again, are given back before anything
-// else is made.
+// The text and the parser's memory, which is as large, are freed before anything else is made.
 simdjson::dom::document parse(std::string json, FilePlace place) {
   simdjson::dom::document document;
   simdjson::dom::parser parser;

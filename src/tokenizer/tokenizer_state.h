@@ -1,4 +1,4 @@
-// Tokenizer::State: what a loaded tokenizer consists of.
+// Tokenizer::State: the parts of a loaded tokenizer.
 #pragma once
 
 #include <utility>

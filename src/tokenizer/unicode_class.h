@@ -1,5 +1,4 @@
-// UnicodeClassTable: which of the classes that split patterns and normalisation ask for a code
-// point has.
+// UnicodeClassTable: the classes of a code point that split patterns and normalisation need.
 #pragma once
 
 #include <array>
@@ -23,9 +22,9 @@ enum UnicodeClass : uint16_t {
   kNfcActive = 1 << 7,    // NFC may change it, reorder it or compose it with what stands before it
   kNfcBarrier = 1 << 8,   // newer than the NFC of HF tokenizers: neither reordered nor composed
   kDecomposesLater = 1 << 9,   // newer than its normalizers: not decomposed
-  kAccent = 1 << 10,           // what StripAccents removes
-  kDigit = 1 << 11,            // what Digits cuts out
-  kPunctuationMark = 1 << 12,  // what Punctuation and BertPreTokenizer cut out
+  kAccent = 1 << 10,           // removed by StripAccents
+  kDigit = 1 << 11,            // cut out by Digits
+  kPunctuationMark = 1 << 12,  // cut out by Punctuation and BertPreTokenizer
 };
 
 // Immutable; one table for the whole program.

@@ -149,8 +149,8 @@ struct Stretch {
   size_t end = 0;
 };
 
-// The first stretch at or after `from` that NFC may change: a character, whatever it is, and the
-// active ones after it. Inert characters with nothing active behind them are skipped; a barrier
+// The first stretch at or after `from` that NFC may change: any character and the active ones after
+// it. Inert characters with nothing active behind them are skipped; a barrier
 // stands before and behind.
 Stretch next_nfc_stretch(const ClassReader& reader, size_t from) {
   const size_t first = reader.end_of_run_without(from, kNfcActive);

@@ -7,8 +7,8 @@ namespace paceline {
 
 enum class UnicodeForm { nfc, nfd, nfkc, nfkd };
 
-// As HF tokenizers has them, whose tables are those of Unicode 9: what is newer is neither
-// decomposed nor composed nor reordered.
+// As in HF tokenizers, whose tables are those of Unicode 9: newer characters are neither decomposed
+// nor composed nor reordered.
 class UnicodeNormalizer final : public Normalizer {
  public:
   explicit UnicodeNormalizer(UnicodeForm form) : form_(form) {}

@@ -13,8 +13,7 @@ namespace paceline {
 
 // Ids from here on are refused: no model has 16 million tokens, and a table by id must stay small.
 inline constexpr int64_t kMaxTokenIds = int64_t{1} << 24;
-// How far the ids of a file may reach beyond the number of its tokens: one with holes is read, but
-// not a table of holes.
+// Unused ids that a file may have. A vocabulary with some holes is read, one of mostly holes isn't.
 inline constexpr int64_t kMaxHoles = 65536;
 
 class Vocabulary {

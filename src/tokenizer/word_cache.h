@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// Two words have their place at the same spot; a new one drives out the one that came before the
-// last, so its size is bounded. Whole words are compared, so it never changes a result.
+// Two-way associative: each place holds two words, and a new word replaces the older of them. Whole
+// words are compared, so the cache never changes a result.
 class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 32;  // longer words aren't kept
@@ -29,9 +29,9 @@ class WordCache {
 
   WordCache() : entries_(kNumEntries) {}
 
-  // Appends the tokens of a word that is known; whether it is.
+  // Appends the tokens of a cached word; false for another.
   bool append(const Key& key, std::vector<TokenId>& out) const;
-  // `key` isn't known.
+  // `key` isn't in the cache.
   void put(const Key& key, std::span<const TokenId> tokens);
 
  private:

@@ -1,5 +1,5 @@
 // The header of a GGUF file: every count, length and offset is checked before it is
-// used, so that whatever comes out of here can be read without a further thought.
+// used, so its results need no further checks.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ const std::byte* GgufRows::row_bytes(int64_t row) const {
   return bytes_.data() + static_cast<size_t>(order_.in_file(row)) * row_size;
 }
 
-// As many blocks at once as the largest block has elements.
+// Decodes kMaxBlockElements at a time.
 template <class Use>
 void GgufRows::for_each_part(int64_t row, const Use& use) const {
   const auto length = static_cast<size_t>(row_length_);

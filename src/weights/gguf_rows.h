@@ -35,8 +35,8 @@ class GgufRowOrder {
 
 class GgufRows : public GroupedRows {
  public:
-  // The file that `tensor` views must outlive it. The extents are [rows, row length] or more, of
-  // which all but the last count rows.
+  // The file that `tensor` views must outlive it. The extents are [rows, row length] or more; all
+  // but the last are multiplied to the number of rows.
   GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order);
 
   int64_t num_rows() const override { return num_rows_; }

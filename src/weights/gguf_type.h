@@ -1,4 +1,4 @@
-// The element types of GGUF files: what they are called and how many bytes a block of them takes.
+// The element types of GGUF files: names, and elements and bytes of a block.
 #pragma once
 
 #include <array>

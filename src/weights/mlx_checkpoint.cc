@@ -129,7 +129,7 @@ std::optional<Extents> MlxCheckpoint::shape_of(std::string_view name) const {
   return entry == nullptr ? std::nullopt : std::optional(entry->shape);
 }
 
-// Null when the name is no packed matrix's.
+// Null for a name that isn't a packed matrix.
 const MlxCheckpoint::Matrix* MlxCheckpoint::find_matrix(std::string_view name,
                                                         const Extents& shape) const {
   const auto at = matrices_.find(name);

@@ -19,7 +19,7 @@ namespace paceline {
 // tensor passes through. Not thread-safe.
 class MlxCheckpoint : public Checkpoint {
  public:
-  // What is passed must outlive it, but for `quantization`. Throws Error corrupt naming the tensor
+  // All arguments but `quantization` must outlive it. Throws Error corrupt naming the tensor
   // when a part is missing or its dtype or shape doesn't fit the others.
   MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantization, Memory& memory,
                 ThreadPool& threads);

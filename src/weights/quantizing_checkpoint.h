@@ -22,11 +22,11 @@ enum class LoadQuantization : uint8_t {
 std::optional<LoadQuantization> parse_load_quantization(std::string_view name);
 
 // In groups of 64, or of 32 where 64 doesn't divide a row; vectors, and matrices whose rows neither
-// divides, stay plain. read() gives the numbers that are left of a matrix, rounded to its dtype.
+// divides, stay plain. read() gives a matrix dequantised, rounded to its dtype.
 // Not thread-safe.
 class QuantizingCheckpoint : public Checkpoint {
  public:
-  // What is passed must outlive it.
+  // The arguments must outlive it.
   QuantizingCheckpoint(Checkpoint& source, LoadQuantization quantization, Memory& memory,
                        ThreadPool& threads)
       : source_(source), quantization_(quantization), memory_(memory), threads_(threads) {}

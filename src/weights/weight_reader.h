@@ -1,5 +1,5 @@
-// WeightReader resolves a model's canonical weight names in a checkpoint and finds tensors that
-// nobody reads.
+// WeightReader resolves a model's canonical weight names in a checkpoint and finds unused
+// tensors.
 #pragma once
 
 #include <optional>

@@ -6,21 +6,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
 
-// The message of the Error invalid that `body` must throw.
 template <class Body>
 std::string refusal(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  return error_message(ErrorCode::invalid, body);
 }
 
 std::string parse_refusal(std::string_view text) {

@@ -46,6 +46,20 @@ TEST_F(NewDirectoryTest, leaves_nothing_without_a_commit) {
   EXPECT_EQ(num_entries(), 0u);
 }
 
+TEST_F(NewDirectoryTest, a_process_that_ends_early_leaves_nothing) {
+  NewDirectory whole(parent_ / "whole");
+  whole.commit();
+  NewDirectory begun(parent_ / "begun");
+  std::ofstream(begun.filling_path() / "file") << "text";
+  const fs::path other = parent_ / "other";
+  fs::create_directory(other);
+  TemporaryDirectory temporary(other);
+  EXPECT_EQ(num_entries(), 3u);
+  remove_temporary_directories();
+  EXPECT_EQ(num_entries(), 1u);
+  EXPECT_TRUE(fs::exists(parent_ / "whole"));
+}
+
 TEST_F(NewDirectoryTest, replaces_nothing) {
   fs::create_directory(parent_ / "empty");
   expect_error(ErrorCode::invalid, {"empty: exists already"},

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/processors.h"
+#include "tests/expect_error.h"
 #include "tests/test_scale.h"
 
 #if defined(__x86_64__)
@@ -280,13 +281,7 @@ TEST(ThreadPool, ZeroThreadsMeansOnePerUsableCore) {
 
 TEST(ThreadPool, RefusesImpossibleCounts) {
   for (int count : {-1, 1 << 20}) {
-    try {
-      ThreadPool pool(count);
-      FAIL() << count;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::invalid);
-      EXPECT_NE(std::string(error.what()).find(std::to_string(count)), std::string::npos);
-    }
+    expect_error(ErrorCode::invalid, {std::to_string(count)}, [&] { ThreadPool pool(count); });
   }
 }
 

@@ -94,7 +94,7 @@ TEST(Toml, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("a = \"x\\\ny\""), HasSubstr("unknown escape"));
   EXPECT_THAT(error_of("a = \"\"\"x\"\"\"\"\"\""), HasSubstr("expected the end of the line"));
   EXPECT_THAT(error_of("a = 0x-1"), HasSubstr("expected a value, found 0x-1"));
-  EXPECT_THAT(error_of("a = \"\\uD800\""), HasSubstr("no code point"));
+  EXPECT_THAT(error_of("a = \"\\uD800\""), HasSubstr("not a code point"));
   EXPECT_THAT(error_of("a = [1, 2"), HasSubstr("t:1"));
   EXPECT_THAT(error_of("[a\nb = 1"), HasSubstr("expected ]"));
   EXPECT_THAT(error_of("a.b = 1"), HasSubstr("dotted keys"));

@@ -1,9 +1,18 @@
 #include "http/listener.h"
 
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -51,10 +60,45 @@ TEST(HttpPeer, AnIpv4AddressInIpv6IsAnIpv4Address) {
   EXPECT_TRUE(peer_v6("::ffff:127.0.0.1").is_loopback);
 }
 
-TEST(HttpListeners, ANameMayBeSeveralAddresses) {
+std::vector<std::string> addresses_of(const char* name) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  EXPECT_EQ(::getaddrinfo(name, nullptr, &hints, &found), 0);
+  std::vector<std::string> addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    sockaddr_storage address{};
+    std::memcpy(&address, entry->ai_addr, entry->ai_addrlen);
+    addresses.push_back(http_peer(address).counted_as);
+  }
+  ::freeaddrinfo(found);
+  return addresses;
+}
+
+TEST(HttpListeners, EveryAddressOfANameListensAtOnePort) {
   const HttpListeners listeners = open_http_listeners({.host = "localhost", .port = 0});
-  EXPECT_GE(listeners.sockets.size(), 1u);
-  EXPECT_NE(listeners.port, 0);
+  ASSERT_FALSE(listeners.sockets.empty());
+  const auto addresses = addresses_of("localhost");
+  for (const OwnedDescriptor& listener : listeners.sockets) {
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
+    const HttpPeer own = http_peer(bound);
+    EXPECT_TRUE(own.name.ends_with(":" + std::to_string(listeners.port))) << own.name;
+    EXPECT_THAT(addresses, testing::Contains(own.counted_as));
+    const OwnedDescriptor client(::socket(bound.ss_family, SOCK_STREAM, 0));
+    ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&bound), size), 0) << own.name;
+    const AcceptedSocket accepted = accept_http(listener.get());
+    const OwnedDescriptor server(accepted.descriptor);
+    EXPECT_GE(accepted.descriptor, 0) << own.name << ": errno " << accepted.error;
+    EXPECT_EQ(accepted.peer.counted_as, own.counted_as);
+  }
+}
+
+TEST(HttpListeners, ASecondServerAtOneAddressIsRefused) {
+  const HttpListeners first = open_http_listeners({.host = "127.0.0.1", .port = 0});
+  expect_error(ErrorCode::invalid, {"127.0.0.1:" + std::to_string(first.port), "another server"},
+               [&] { open_http_listeners({.host = "127.0.0.1", .port = first.port}); });
 }
 
 }  // namespace

@@ -218,9 +218,34 @@ TEST(KvCache, AMovedSequenceIsHeldOnce) {
   third = std::move(second);
   EXPECT_EQ(cache.pool(0).num_free(), 2);
   check(cache, {&third});
+  SequenceBlocks& itself = third;
+  third = std::move(itself);
+  EXPECT_EQ(third.length(), 5);
+  check(cache, {&third});
   { SequenceBlocks ends(std::move(third)); }
   EXPECT_EQ(cache.pool(0).num_free(), 4);
   check(cache, {});
+}
+
+TEST(KvCache, WhatASequenceWasMovedFromIsAsNew) {
+  const CacheGroup group{.num_blocks = 4};
+  KvCache cache(2, {&group, 1});
+  const std::vector<int32_t> tokens = {1, 2, 3};
+  const Hash128 hash = cache.prefixes().extend({}, std::span(tokens).first(2));
+  SequenceBlocks first(cache);
+  EXPECT_FALSE(cache.append(first, 3));
+  cache.publish(first, {&hash, 1}, tokens, 3, true);
+  ASSERT_EQ(first.num_published(), 1);
+  SequenceBlocks second(std::move(first));
+  EXPECT_EQ(second.num_published(), 1);
+  EXPECT_EQ(first.num_published(), 0);
+  EXPECT_EQ(first.length(), 0);
+  SequenceBlocks third;
+  third = std::move(second);
+  EXPECT_EQ(third.num_published(), 1);
+  EXPECT_EQ(second.num_published(), 0);
+  EXPECT_EQ(second.length(), 0);
+  check(cache, {&third});
 }
 
 TEST(KvCacheDeathTest, MisuseAborts) {
@@ -237,6 +262,11 @@ TEST(KvCacheDeathTest, MisuseAborts) {
   EXPECT_DEATH(cache.pass(sequence, 9), "the next row");
   EXPECT_DEATH((void)other.append(sequence, 1), "another cache");
   EXPECT_DEATH((void)cache.append(unbound, 1), "another cache");
+  KvCache single(1, {&group, 1});  // row 1 sees position 0, which has gone
+  SequenceBlocks passed(single);
+  EXPECT_FALSE(single.append(passed, 3));
+  single.pass(passed, 2);
+  EXPECT_DEATH(single.truncate(passed, 1), "the window has passed blocks");
   const SequenceBlocks* twice[] = {&sequence, &sequence};
   EXPECT_DEATH(cache.check_integrity(twice), "differs from the number of tables");
   EXPECT_DEATH(cache.check_integrity({}), "differs from the number of tables");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,12 @@
 namespace paceline {
 namespace {
 
-// The least that a file of an architecture says.
-GgufWriter small_file(const std::string& arch) {
+// The required keys of an architecture, but for one that may be left out.
+GgufWriter small_file(const std::string& arch, std::string_view left_out = {}) {
   GgufWriter writer;
   writer.string("general.architecture", arch);
-  const auto size = [&](const char* key, uint32_t value) {
-    writer.number(arch + "." + key, value);
+  const auto size = [&](std::string_view key, uint32_t value) {
+    if (key != left_out) writer.number(arch + "." + std::string(key), value);
   };
   size("block_count", 6);
   size("context_length", 512);
@@ -30,7 +31,9 @@ GgufWriter small_file(const std::string& arch) {
   size("feed_forward_length", 64);
   size("attention.head_count", 4);
   size("attention.head_count_kv", 2);
-  writer.number(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
+  if (left_out != "attention.layer_norm_rms_epsilon") {
+    writer.number(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
+  }
   writer.floats("token_embd.weight", {10, 32}, std::vector<float>(320));
   return writer;
 }
@@ -237,6 +240,73 @@ TEST_F(GgufConfig, factors_of_angles_are_those_of_llama_cpp) {
 
 TEST_F(GgufConfig, no_window_of_a_mistral_is_none) {
   EXPECT_EQ(windows_of(decoder(small_file("mistral"))), std::vector<int64_t>(6, 0));
+}
+
+// Sizes and lists are made by the numbers of a file, so each is bounded first.
+TEST_F(GgufConfig, any_number_is_read_or_refused) {
+  const auto integers = {"block_count",
+                         "context_length",
+                         "embedding_length",
+                         "feed_forward_length",
+                         "attention.head_count",
+                         "attention.head_count_kv",
+                         "attention.key_length",
+                         "attention.value_length",
+                         "attention.sliding_window",
+                         "attention.sliding_window_pattern",
+                         "rope.dimension_count",
+                         "rope.scaling.original_context_length",
+                         "expert_count"};
+  const auto floats = {"attention.layer_norm_rms_epsilon",
+                       "attention.scale",
+                       "attn_logit_softcapping",
+                       "final_logit_softcapping",
+                       "rope.freq_base",
+                       "rope.freq_base_swa",
+                       "rope.scaling.factor",
+                       "rope.scale_linear",
+                       "rope.scaling.attn_factor",
+                       "rope.scaling.yarn_attn_factor",
+                       "rope.scaling.yarn_ext_factor",
+                       "rope.scaling.yarn_log_multiplier",
+                       "rope.scaling.yarn_beta_fast",
+                       "rope.scaling.yarn_beta_slow"};
+  int num_read = 0, num_refused = 0;
+  const auto try_one = [&](const GgufWriter& writer) {
+    try {
+      decoder(writer);
+      ++num_read;
+    } catch (const Error& error) {
+      const ErrorCode code = error.code();
+      EXPECT_TRUE(code == ErrorCode::corrupt || code == ErrorCode::unsupported ||
+                  code == ErrorCode::invalid)
+          << error.what();
+      ++num_refused;
+    }
+  };
+  for (const std::string arch : {"llama", "qwen2", "gemma2", "gemma3"}) {
+    const auto file_without = [&](const std::string& key) {
+      GgufWriter writer = small_file(arch, key);
+      writer.string(arch + ".rope.scaling.type", "yarn");
+      if (key != "rope.scaling.factor") writer.number(arch + ".rope.scaling.factor", 4.0f);
+      return writer;
+    };
+    for (const std::string key : integers) {
+      for (const int64_t value : {int64_t{0}, int64_t{-1}, int64_t{7}, int64_t{1} << 24,
+                                  int64_t{1} << 40, INT64_MIN, INT64_MAX}) {
+        GgufWriter writer = file_without(key);
+        try_one(writer.number(arch + "." + key, value));
+      }
+    }
+    for (const std::string key : floats) {
+      for (const float value : {0.0f, -1.0f, 1e-30f, 1e30f, INFINITY, NAN}) {
+        GgufWriter writer = file_without(key);
+        try_one(writer.number(arch + "." + key, value));
+      }
+    }
+  }
+  EXPECT_GT(num_read, 100);
+  EXPECT_GT(num_refused, 100);
 }
 
 TEST_F(GgufConfig, part_of_a_head_may_be_rotated) {

@@ -112,9 +112,14 @@ TEST_F(LoadedModelTokenizer, of_another_model_is_refused_by_name) {
     fs::copy_file(model / name, directory_ / name);
   }
   const LoadOptions options{.model = directory_.string()};
-  write("tokenizer.json", changed(R"("id": 7,)", R"("id": 256,)"));  // special
+  constexpr std::string_view kAdded =
+      R"("content": "<x>", "single_word": false, "lstrip": false, "rstrip": false, )"
+      R"("normalized": false, "special": )";
+  const std::string ordinary = R"({"id": 9, )" + std::string(kAdded) + "false}";
+  const std::string special = R"({"id": 256, )" + std::string(kAdded) + "true}";
+  write("tokenizer.json", changed(ordinary, special));
   EXPECT_NO_THROW(load_model(options));
-  write("tokenizer.json", changed(R"("b": 3,)", R"("b": 256,)"));
+  write("tokenizer.json", changed(R"("b": 1,)", R"("b": 256,)"));
   expect_error(ErrorCode::corrupt,
                {"tokenizer.json: token 256 is \"b\"", "256 tokens", "another model"},
                [&] { load_model(options); });

@@ -111,16 +111,16 @@ class FieldWalk {
   bool found_problems() const { return found_problems_; }
 
   void walk(const ConfigField& field) {
-    if (field.place == FieldPlace::top) {
+    if (field.place != FieldPlace::rope) {
       walk(field, [&](const std::optional<Json>& value) {
         return changed_text_model(config_, field.name, value);
       });
-      return;
     }
+    if (field.place == FieldPlace::top) return;
     const Json plain = changed_text_model(config_, "rope_parameters", std::nullopt);
-    for (const auto& [name, rope] : ropes_) {
+    for (const auto& rope : ropes_) {
       walk(field, [&](const std::optional<Json>& value) {
-        return changed_text_model(plain, "rope_scaling", changed(rope, field.name, value));
+        return changed_text_model(plain, "rope_scaling", changed(rope.second, field.name, value));
       });
     }
   }

@@ -44,16 +44,16 @@ TEST(Families, encoders_are_refused_by_name) {
 }
 
 TEST(Families, numbers_without_a_meaning_are_refused_by_name) {
-  for (const auto& [field, value] : {std::pair{"rms_norm_eps", "-1e-6"},
-                                     {"query_pre_attn_scalar", "0"},
-                                     {"query_pre_attn_scalar", "-256"},
-                                     {"attn_logit_softcapping", "-50"},
-                                     {"final_logit_softcapping", "-30"},
-                                     {"final_logit_softcapping", "0"}}) {
+  for (const auto& change : {std::pair{"rms_norm_eps", "-1e-6"},
+                             {"query_pre_attn_scalar", "0"},
+                             {"query_pre_attn_scalar", "-256"},
+                             {"attn_logit_softcapping", "-50"},
+                             {"final_logit_softcapping", "-30"},
+                             {"final_logit_softcapping", "0"}}) {
+    const std::string field = change.first, value = change.second;
     SCOPED_TRACE(field);
-    expect_error(ErrorCode::invalid, {"config.json: ", field, "expected a number from"}, [&] {
-      read(config_with("gemma2", ", \"" + std::string(field) + "\": " + value));
-    });
+    expect_error(ErrorCode::invalid, {"config.json: ", field, "expected a number from"},
+                 [&] { read(config_with("gemma2", ", \"" + field + "\": " + value)); });
   }
 }
 

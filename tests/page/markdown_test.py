@@ -154,6 +154,13 @@ class MarkdownTest(PageCase):
     def test_growing_text_is_drawn_as_the_whole(self):
         self.assertEqual(self.run_async(GROW, 17, 1500), [])
 
+    def test_what_is_finished_stays_as_it_is(self):
+        text = self.run_async(DRAW + """
+            const node = draw(["**never closed *"]);
+            for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame);  // what append() had asked for
+            return node.textContent;""")
+        self.assertEqual(text, "**never closed *")
+
     def test_unbalanced_markup_takes_linear_time(self):
         slow = self.run_async(DRAW + """
             const slow = [];

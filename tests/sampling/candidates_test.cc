@@ -88,6 +88,14 @@ TEST(Candidates, TopPKeepsTheFewestThatReachTheExactShare) {
   }
 }
 
+TEST(Candidates, TopPOfNothingKeepsSomething) {
+  std::mt19937_64 random(13);
+  LightRow row(random, 0.1);
+  ASSERT_EQ(row.candidates().total_weight(), 0u);
+  row.candidates().keep_top_p(0.5f, 0);
+  EXPECT_GT(row.candidates().size(), 0);
+}
+
 TEST(Candidates, MinPKeepsWhatReachesTheExactShareOfTheLikeliest) {
   std::mt19937_64 random(12);
   std::uniform_real_distribution<float> uniform(0.0f, 60.0f);

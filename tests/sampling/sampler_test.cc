@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sampling/weights.h"
+#include "tests/expect_error.h"
 #include "tests/sampling/sampler_fixture.h"
 
 namespace paceline {
@@ -253,13 +254,9 @@ TEST_F(SamplerTest, TheRowIsLeftAsItIs) {
 }
 
 TEST_F(SamplerTest, AVocabularyBeyondTheExactSumsIsRefused) {
-  try {
-    sampler(static_cast<size_t>(kMaxWeights) + 1);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_STREQ(error.what(), "vocab_size: found 1048577, sampling takes at most 1048576");
-  }
+  const std::string message =
+      error_message(ErrorCode::unsupported, [&] { sampler(static_cast<size_t>(kMaxWeights) + 1); });
+  EXPECT_EQ(message, "vocab_size: found 1048577, sampling takes at most 1048576");
 }
 
 }  // namespace

@@ -9,38 +9,65 @@
 #include <string>
 
 #include "base/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
 
 constexpr int64_t kVocabSize = 100;
 
-// "" when the options are accepted.
-std::string complaint(const std::function<void(SamplingOptions&)>& change) {
+using Change = std::function<void(SamplingOptions&)>;
+
+void check_changed(const Change& change) {
   SamplingOptions options;
   change(options);
-  try {
-    check_sampling_options(options, kVocabSize);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid);
-    return error.what();
-  }
-  return "";
+  check_sampling_options(options, kVocabSize);
+}
+
+std::string complaint(const Change& change) {
+  return error_message(ErrorCode::invalid, [&] { check_changed(change); });
 }
 
 TEST(SamplingOptions, DefaultsAndBoundsAreAccepted) {
-  EXPECT_EQ(complaint([](auto&) {}), "");
-  EXPECT_EQ(complaint([](auto& o) { o.temperature = 0.0f; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.temperature = 2.0f; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.top_k = std::numeric_limits<int32_t>::max(); }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.top_p = 1e-30f; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.min_p = 1.0f; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.frequency_penalty = -2.0f; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.presence_penalty = 2.0f; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.num_top_logprobs = 20; }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.logit_bias = {{5, -INFINITY}}; }), "") << "never";
-  EXPECT_EQ(complaint([](auto& o) { o.logprob_token_ids.assign(128, 99); }), "");
-  EXPECT_EQ(complaint([](auto& o) { o.logit_bias = {{0, -100.0f}, {99, 100.0f}}; }), "");
+  EXPECT_NO_THROW(check_changed([](auto&) {}));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.temperature = 0.0f; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.temperature = 2.0f; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.top_k = std::numeric_limits<int32_t>::max(); }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.top_p = 1e-30f; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.min_p = 1.0f; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.frequency_penalty = -2.0f; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.presence_penalty = 2.0f; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.num_top_logprobs = 20; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias = {{5, -INFINITY}}; })) << "never";
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.logprob_token_ids.assign(128, 99); }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias = {{0, -100.0f}, {99, 100.0f}}; }));
+}
+
+TEST(SamplingOptions, RangesEndExactlyWhereTheirMessagesSay) {
+  struct Range {
+    float SamplingOptions::*field;
+    float lowest, highest;
+  };
+  const float up = INFINITY, least = std::numeric_limits<float>::denorm_min();
+  const float most = std::numeric_limits<float>::max();
+  const Range ranges[] = {{&SamplingOptions::temperature, 0, 2},
+                          {&SamplingOptions::top_p, least, 1},
+                          {&SamplingOptions::min_p, 0, 1},
+                          {&SamplingOptions::repetition_penalty, least, most},
+                          {&SamplingOptions::frequency_penalty, -2, 2},
+                          {&SamplingOptions::presence_penalty, -2, 2}};
+  for (const Range& range : ranges) {
+    const auto with = [&](float value) {
+      return [&range, value](SamplingOptions& o) { o.*range.field = value; };
+    };
+    EXPECT_NO_THROW(check_changed(with(range.lowest)));
+    EXPECT_NO_THROW(check_changed(with(range.highest)));
+    complaint(with(std::nextafter(range.lowest, -up)));
+    complaint(with(std::nextafter(range.highest, up)));
+    complaint(with(NAN));
+  }
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.num_top_logprobs = 0; }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias.resize(1); }));
 }
 
 TEST(SamplingOptions, MessagesNameFieldValueAndRange) {

@@ -4,7 +4,7 @@ import re
 import unittest
 from xml.etree import ElementTree
 
-from program import ROOT, ProgramTest
+from program import IS_SANITIZED, ROOT, ProgramTest
 
 # 2 layers: attention 32 x (2 x 64 + 2 x 32), MLP 3 x 32 x 64; the embedding is the head, too.
 BLOCK_WEIGHTS = 2 * (32 * 192 + 3 * 32 * 64)
@@ -50,8 +50,8 @@ class BenchTest(ProgramTest):
             for key in own[row["test"]]:
                 self.assertGreater(row[key], 0, key)
             self.assertEqual("tokens_per_second" in row, row["test"] != "memory")
-        # The sanitizers' heaps don't say how full they are.
-        self.assertGreaterEqual(report["results"][-1]["bytes_per_waiting_sequence"], 0)
+        if not IS_SANITIZED:  # their heaps don't say how full they are
+            self.assertGreater(report["results"][-1]["bytes_per_waiting_sequence"], 0)
         # 2 layers x (keys, values) x 2 heads x 16 x float32
         self.assertEqual(report["results"][-1]["kv_bytes_per_token"], 2 * 2 * 2 * 16 * 4)
 

@@ -4,11 +4,10 @@ import re
 import time
 import unittest
 
-from program import BINARY
+from program import IS_SANITIZED
 from serving import Client, Server, until
 
 IS_FULL = os.environ.get("PACELINE_TEST_SCALE") == "full"
-IS_SANITIZED = any(mark in BINARY.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 MOST_CPU_S = 2.0 if IS_SANITIZED else 0.1  # of one refused request
 ERROR_KEYS = {"message", "type", "param", "code"}
 

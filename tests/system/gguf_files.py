@@ -92,7 +92,7 @@ def interleave(content, rows, heads):
 
 
 def gguf_name(name, four_norms):
-    for prefix in ("model.language_model.", "language_model.model.", "language_model.", "model."):
+    for prefix in ("model.language_model.", "model.text_model.", "language_model.model.", "language_model.", "model."):
         if name.startswith(prefix):
             name = name[len(prefix):]
             break
@@ -169,7 +169,7 @@ def tensors_of(directory, config, quantized=False):
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     out = []
     for name, (dtype, shape, content) in sorted(read_safetensors(directory).items()):
-        if "vision_tower" in name or "multi_modal_projector" in name:  # they have a file of their own
+        if any(tower in name for tower in ("vision_tower", "vision_model", "multi_modal_projector", "connector")):
             continue
         name = gguf_name(name, four_norms)
         part = name.split(".")[-2]
@@ -244,7 +244,8 @@ def tokenizer_metadata(directory, pre="default", template=True):
 def text_config(directory):
     config = json.loads((Path(directory) / "config.json").read_text())
     nested = config.get("text_config")
-    return config if nested is None else {**config, **nested, "model_type": "gemma3_text"}
+    family = {"gemma3": "gemma3_text", "smolvlm": "llama"}.get(config["model_type"], config["model_type"])
+    return config if nested is None else {**config, **nested, "model_type": family}
 
 
 def convert(directory, path, config=None, pre=None, more=(), quantized=False):

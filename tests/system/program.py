@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("PACELINE_BINARY", ROOT / "build/release/paceline")).resolve()
+IS_SANITIZED = any(mark in BINARY.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 BUNDLED = ROOT / "models" / "paceline-10m"
 TIMEOUT = 600
 

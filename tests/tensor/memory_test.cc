@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "tensor/buffer.h"
+#include "tests/expect_error.h"
 #include "tests/test_scale.h"
 
 namespace paceline {
@@ -34,14 +35,8 @@ bool all_are(unsigned char value, const void* block, size_t bytes) {
 bool all_zero(const void* block, size_t bytes) { return all_are(0, block, bytes); }
 
 std::string exhausted_message(Memory& memory, size_t bytes) {
-  try {
-    memory.release(memory.allocate(bytes), bytes);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::exhausted);
-    return error.what();
-  }
-  ADD_FAILURE() << bytes << " bytes were allocated";
-  return {};
+  return error_message(ErrorCode::exhausted,
+                       [&] { memory.release(memory.allocate(bytes), bytes); });
 }
 
 TEST(Memory, BlocksAreAlignedZeroedAndWritable) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "paceline/tokenizer.h"
+#include "tests/expect_error.h"
 #include "tests/test_scale.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
@@ -62,7 +63,7 @@ TEST(IncrementalDetokenizer, HoldsBackOnlyAnUnfinishedCharacter) {
   EXPECT_EQ(detokenizer.push(id_of("ð")), "");
   EXPECT_EQ(detokenizer.push(id_of("a")), "\uFFFDa");
   EXPECT_EQ(detokenizer.push(id_of("ð")), "");
-  EXPECT_THROW(detokenizer.push(-1), Error);
+  expect_error(ErrorCode::invalid, {"the token id -1"}, [&] { detokenizer.push(-1); });
   EXPECT_EQ(detokenizer.finish(), "\uFFFD");
   EXPECT_EQ(detokenizer.finish(), "");
 }

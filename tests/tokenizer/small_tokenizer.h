@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "paceline/tokenizer.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 
@@ -39,12 +40,7 @@ inline std::string changed(std::string_view from, std::string_view to) {
 
 // The error with which a file is refused, as "code: message"; empty if it is taken.
 inline std::string refusal(std::string_view json) {
-  try {
-    Tokenizer::from_json(json, "t.json");
-    return "";
-  } catch (const Error& error) {
-    return std::string(error_code_name(error.code())) + ": " + error.what();
-  }
+  return error_text([&] { Tokenizer::from_json(json, "t.json"); });
 }
 
 }  // namespace paceline

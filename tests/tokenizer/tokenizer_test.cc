@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/expect_error.h"
 #include "tests/test_scale.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
@@ -50,14 +51,11 @@ TEST(Tokenizer, Ids) {
   for (const TokenId id : {-1, 10, 1 << 30}) {
     EXPECT_EQ(tokenizer.token_bytes(id), "");
     EXPECT_EQ(tokenizer.token_text(id), "");
-    try {
-      tokenizer.decode(Ids{0, id});
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::invalid);
-      EXPECT_EQ(error.what(),
-                "the token id " + std::to_string(id) + " is outside the vocabulary (0..9)");
-    }
+    EXPECT_EQ(error_message(ErrorCode::invalid,
+                            [&] {
+                              tokenizer.decode(Ids{0, id});
+                            }),
+              "the token id " + std::to_string(id) + " is outside the vocabulary (0..9)");
   }
 }
 
@@ -159,12 +157,7 @@ class TokenizerDirectory : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(path_); }
   void write(const char* name, std::string_view text) { std::ofstream(path_ / name) << text; }
   std::string load_error() {
-    try {
-      Tokenizer::load(path_);
-      return "";
-    } catch (const Error& error) {
-      return std::string(error_code_name(error.code())) + ": " + error.what();
-    }
+    return error_text([&] { Tokenizer::load(path_); });
   }
 
   const std::filesystem::path path_ =

@@ -14,6 +14,7 @@ from peers import children, environment  # noqa: E402
 from peers.bars import Bar, bar_of, judge, judge_memory  # noqa: E402
 from peers.best_setting import CHOICES, Remembered, choices_for, search, shorter, words  # noqa: E402
 from peers.comparison import agree, correlation, rate_row  # noqa: E402
+from peers.llama_bench import rate_in  # noqa: E402
 from peers.paceline_side import rates_of  # noqa: E402
 from peers.shapes import SHAPES, tensors_of, type_of  # noqa: E402
 from peers.table import Row, figure, table  # noqa: E402
@@ -33,6 +34,16 @@ else:
     answer = {{"rates": {{"prefill": rate, "decode": rate, "total": rate}},
               "peak_bytes": 200 * 2 ** 20 - 2 ** 20 * request["settings"].get("mapped", False)}}
 print(json.dumps(answer))
+"""
+# As a build of llama-bench that has no -rtr and is faster with flash attention.
+LLAMA_BENCH = """#!{python}
+import json, sys
+option = lambda name: int(sys.argv[sys.argv.index(name) + 1])
+if "-rtr" in sys.argv:
+    sys.exit("error: invalid parameter for argument: -rtr")
+rate = {rate} + 10 * ("-fa" in sys.argv)
+print("main: a line before the report")
+print(json.dumps([{{"n_prompt": option("-p"), "n_gen": option("-n"), "avg_ts": rate if option("-p") else rate + 1}}]))
 """
 PACELINE = """#!{python}
 import json, sys, time
@@ -55,12 +66,19 @@ else:
 
 
 class Bars(unittest.TestCase):
-    def test_each_has_its_ratio(self):
-        self.assertEqual(bar_of("prefill", "BF16"), Bar(1.5))
-        self.assertEqual(bar_of("prefill", "Q4_0"), Bar(1.8))
-        self.assertEqual(bar_of("decode", "Q4_K_M"), Bar(1.15, 0.80))
-        self.assertEqual(bar_of("decode", "Q8_0", 32), Bar())
-        self.assertEqual(bar_of("total", "Q8_0", 32), Bar(3.5))
+    def test_each_is_asked_of_what_it_is_for(self):
+        # A file of plain weights leaves less to gain than one of quantised ones.
+        self.assertLess(bar_of("prefill", "BF16").ratio, bar_of("prefill", "Q4_0").ratio)
+        self.assertEqual(bar_of("prefill", "Q8_0"), bar_of("prefill", "Q4_0"))
+        for wanted in ("BF16", "Q8_0", "Q4_0", "Q4_K_M"):
+            # One sequence reads every weight for every token: the bandwidth is a bar too, and only there.
+            self.assertGreater(bar_of("decode", wanted).ratio, 1)
+            self.assertLess(bar_of("decode", wanted).share, 1)
+            self.assertIsNone(bar_of("prefill", wanted).share)
+            self.assertEqual(bar_of("decode", wanted, 32), Bar())
+            # The fewer bits a weight has, the more is computed for a byte that is read.
+            self.assertLessEqual(bar_of("decode", wanted).share, bar_of("decode", "BF16").share)
+        self.assertGreater(bar_of("total", "Q8_0", 32).ratio, bar_of("prefill", "Q8_0").ratio)
         self.assertEqual(bar_of("total", "Q4_0", 8), Bar())
 
     def test_medians_count(self):
@@ -70,7 +88,7 @@ class Bars(unittest.TestCase):
         self.assertFalse(judge(Bar(1.7), [100, 300, 1], [50, 60, 1000]).passes)
 
     def test_the_bandwidth_is_enough(self):
-        bar = bar_of("decode", "BF16")
+        bar = Bar(1.15, 0.92)
         self.assertEqual(judge(bar, [114], [100], 0.919).text, "MISS")
         self.assertEqual(judge(bar, [114], [100], 0.92).text, "pass (bandwidth)")
         self.assertEqual(judge(bar, [115], [100], 0.1).text, "pass")
@@ -170,6 +188,14 @@ class Readings(unittest.TestCase):
         self.assertEqual((row.ours, row.theirs, row.roofline), (90, 89, 100))
         self.assertEqual(row.judged.text, "MISS")  # 90 %, and 1.01 times the peer
 
+    def test_reports_of_llama_bench(self):
+        report = [{"n_prompt": 512, "n_gen": 0, "avg_ts": 300.5}, {"n_prompt": 0, "n_gen": 128, "avg_ts": 20.5}]
+        self.assertEqual(rate_in("ggml: x\n" + json.dumps(report), "prefill"), 300.5)
+        self.assertEqual(rate_in(json.dumps(report), "decode"), 20.5)
+        for broken in ("", "[]", "{}", '[{"n_gen": 1}]'):
+            with self.assertRaises(children.Failed):
+                rate_in(broken, "decode")
+
     def test_correlation(self):
         self.assertAlmostEqual(correlation([1, 2, 3], [5, 7, 9]), 1)
         self.assertAlmostEqual(correlation([1, 2, 3], [9, 7, 5]), -1)
@@ -249,10 +275,11 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = [[cell.strip() for cell in line.split("|")] for line in done.stdout.splitlines() if "tiny" in line]
         rows = {cells[2].split(",")[0]: cells[3:11] for cells in lines if len(cells) > 10}
-        self.assertEqual(rows["prefill 512"], ["150", "100", "250", "60 %", "40 %", "1.50", "1.80", "MISS"])
+        bars = [str(bar_of(test, "Q8_0", sequences)) for test, sequences in (("prefill", 1), ("decode", 1), ("total", 32))]
+        self.assertEqual(rows["prefill 512"], ["150", "100", "250", "60 %", "40 %", "1.50", bars[0], "MISS"])
         self.assertEqual(rows["decode 128"],
-                         ["101", "100", "109", "93 %", "92 %", "1.01", "1.15 or 90 %", "pass (bandwidth)"])
-        self.assertEqual(rows["32 x (128 + 64) total"], ["420", "105", "-", "-", "-", "4.00", "3.50", "pass"])
+                         ["101", "100", "109", "93 %", "92 %", "1.01", bars[1], "pass (bandwidth)"])
+        self.assertEqual(rows["32 x (128 + 64) total"], ["420", "105", "-", "-", "-", "4.00", bars[2], "pass"])
         self.assertEqual(rows["32 x (128 + 64) decode"], ["160", "105", "320", "50 %", "33 %", "1.52", "-", "-"])
         self.assertEqual(rows["memory of 1 x (512 + 128)"][1], "199", "the peer's smaller peak")
         self.assertIn("paceline 9, abc; llama.cpp (llama-cpp-python 1.2), compiled here with AVX2, REPACK; ",
@@ -260,6 +287,25 @@ class WholeRun(unittest.TestCase):
         self.assertIn("flash attention off, f16 cache, one cache for all", done.stdout)
         written = json.loads((self.folder / "all.json").read_text())
         self.assertEqual([row["passes"] for row in written["rows"]][:3], [False, True, True])
+
+    def test_the_faster_of_two_peers_counts(self):
+        second = self.script("llama-bench", LLAMA_BENCH, rate=89.5)
+        done = self.run_it(-1.5, "--llama-bench", second, "--no-batches", "--json", self.folder / "all.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        written = {row["test"]: row for row in json.loads((self.folder / "all.json").read_text())["rows"]}
+        self.assertEqual(written["prefill 512, tok/s"]["llama_cpp"], 100, "the library's")
+        self.assertEqual(written["prefill 512, tok/s"]["peer"], "")
+        self.assertEqual(written["decode 128, tok/s"]["llama_cpp"], 100.5)
+        self.assertEqual(written["decode 128, tok/s"]["peer"], "llama-bench")
+        self.assertIn("pass (bandwidth), beside llama-bench", done.stdout)
+        self.assertIn(f"{second} -fa 1 reaches 99.5 tok/s, the library 100.0", done.stdout)
+
+    def test_a_second_peer_that_fails_is_told(self):
+        second = self.script("llama-bench", "#!/bin/sh\necho alas >&2; exit 3\n")
+        done = self.run_it(-1.5, "--llama-bench", second, "--no-batches")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("llama-bench measures nothing:", done.stderr)
+        self.assertIn("alas", done.stderr)
 
     def test_models_that_differ_are_not_compared(self):
         done = self.run_it(1.5)

@@ -141,7 +141,7 @@ TEST_F(MlxCheckpointTest, bits_that_the_shapes_deny_are_refused) {
 }
 
 TEST_F(MlxCheckpointTest, config_and_file_agree_on_what_is_packed) {
-  expect_corrupt(small_tensors(), {"\"a.weight\": holds packed uint32, but config.json says"},
+  expect_corrupt(small_tensors(), {"\"a.weight\": holds packed uint32, but is not quantised"},
                  kFourBits + R"(, "a": false)");
   auto tensors = small_tensors();
   tensors[0] = {"a.weight", "F32", {1, 8}, std::string(32, '\0')};

@@ -21,6 +21,7 @@ class Sides:
     runs: int
     say: object
     others_cores: list = field(default_factory=list)
+    second: object = None  # LlamaBench
 
     def note(self, others):
         self.others_cores.append(others)
@@ -79,14 +80,14 @@ def agree(sides, file):
     return found
 
 
-def rate_row(names, label, wanted, test, runs, sequences=1):
+def rate_row(names, label, wanted, test, runs, sequences=1, peer=""):
     """`runs`: ((our rate, the roofline's), their rate) of each pair of runs."""
     ours, theirs = [run[0][0] for run in runs], [run[1] for run in runs]
     limits = [run[0][1] for run in runs if run[0][1] is not None]
     share = statistics.median(run[0][0] / run[0][1] for run in runs) if limits else None
     bar = bar_of(test, wanted, sequences)
     return Row(names, label, statistics.median(ours), statistics.median(theirs),
-               statistics.median(limits) if limits else None, judge(bar, ours, theirs, share), str(bar))
+               statistics.median(limits) if limits else None, judge(bar, ours, theirs, share), str(bar), peer)
 
 
 def memory_row(sides, names, file, test, label, settings):
@@ -98,20 +99,37 @@ def memory_row(sides, names, file, test, label, settings):
     return Row(names, f"{label}, MiB", ours / MIB, theirs / MIB, None, judged, "1.00")
 
 
+def faster_peer(sides, compared, names, file, kind, runs, second_rates):
+    """Its name where that is the second one, whose rates then stand in `runs`."""
+    if not sides.second:
+        return ""
+    first = statistics.median(theirs for _, theirs in runs[kind])
+    second = statistics.median(second_rates[kind])
+    compared.settings.append(f"{names}, {kind}: {sides.second.words(file, kind)} reaches {second:,.1f} tok/s, the "
+                             f"library {first:,.1f}")
+    if second <= first:
+        return ""
+    runs[kind] = [(ours, theirs) for (ours, _), theirs in zip(runs[kind], second_rates[kind])]
+    return "llama-bench"
+
+
 def compare_single(sides, compared, names, wanted, file, prompt, output):
     tests = {"prefill": {"kind": "prefill", "prompt": prompt}, "decode": {"kind": "decode", "output": output}}
     settings = {kind: sides.best(file, wanted, test) for kind, test in tests.items()}
     compared.settings += [f"{names}, {kind}: {words(settings[kind])}" for kind in tests]
-    runs = {kind: [] for kind in tests}
+    runs, second_rates = {kind: [] for kind in tests}, {kind: [] for kind in tests}
     for i in range(sides.runs):
         sides.say(f"  run {i + 1} of {sides.runs}")
         rates, others = sides.paceline.bench(file, "prefill,decode", prompt, output)
         sides.note(others)
         for kind, test in tests.items():
             runs[kind].append((rates[kind], sides.theirs(file, test, settings[kind])["rates"][kind]))
-    compared.raw.update(runs, settings=settings)
+            if sides.second:
+                second_rates[kind].append(sides.second.measure(file, test))
+    compared.raw.update(runs, settings=settings, second=second_rates)
+    peers = {kind: faster_peer(sides, compared, names, file, kind, runs, second_rates) for kind in tests}
     labels = {"prefill": f"prefill {prompt}, tok/s", "decode": f"decode {output}, tok/s"}
-    compared.rows += [rate_row(names, labels[kind], wanted, kind, runs[kind]) for kind in tests]
+    compared.rows += [rate_row(names, labels[kind], wanted, kind, runs[kind], peer=peers[kind]) for kind in tests]
     one = {"kind": "batch", "sequences": 1, "prompt": prompt, "output": output}
     compared.rows.append(memory_row(sides, names, file, one, f"memory of 1 x ({prompt} + {output})",
                                     settings["prefill"]))

@@ -14,12 +14,14 @@ class Row:
     roofline: float | None
     judged: object
     bar: str
+    peer: str = ""  # where it isn't llama.cpp's library
 
     def cells(self):
         def share(value):
             return f"{100 * value / self.roofline:.0f} %" if self.roofline else "-"
         return (self.file, self.test, figure(self.ours), figure(self.theirs), figure(self.roofline), share(self.ours),
-                share(self.theirs), f"{self.judged.ratio:.2f}", self.bar, self.judged.text)
+                share(self.theirs), f"{self.judged.ratio:.2f}", self.bar,
+                self.judged.text + (f", beside {self.peer}" if self.peer else ""))
 
 
 def figure(value):

@@ -118,7 +118,7 @@ export class Chats {
     const chat = this.#drop(id);
     forgetChat(id);
     this.#saveAgain();
-    this.#list.offer(`Deleted “${chat.title}”.`, "Undo", () => {
+    this.#list.offer(`Deleted “${chat.title}”`, "Undo", () => {
       this.#chats.set(id, chat);
       this.#write(chat);
       this.#draw();

@@ -41,6 +41,7 @@ function showState() {
   if (isRunning && focused === send) stop.focus();
   if (!isRunning && focused === stop) send.focus();
   byId("clear").hidden = current()?.isEmpty ?? true;
+  byId("clear").dataset.mode = mode;
   setText(byId("clear"), mode === "chat" ? "New chat" : "Clear");
   byId("chat").querySelector(".empty").hidden = !chats.current.isEmpty;
   byId("completion").querySelector(".empty").hidden = !completions.isEmpty;

@@ -12,6 +12,7 @@ export class MarkdownView {
   #numDone = 0;  // blocks before it
   #shown = [];  // the blocks from there on, as they are drawn
   #asked = false;
+  #isFinished = false;
   #notBefore = 0;
 
   constructor() {
@@ -26,14 +27,15 @@ export class MarkdownView {
 
   /** Draws all of it; nothing follows. */
   finish() {
+    this.#isFinished = true;
     this.#draw(false);
-    this.#asked = true;
   }
 
   #drawSoon() {
     if (this.#asked) return;
     this.#asked = true;
     const draw = () => {
+      if (this.#isFinished) return;
       if (performance.now() < this.#notBefore) {
         requestAnimationFrame(draw);
         return;

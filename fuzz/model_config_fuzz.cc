@@ -1,0 +1,108 @@
+// Any bytes as a config.json: refused with an Error that names it, or a decoder's configuration
+// whose sizes lie in their ranges and whose ropes can be made.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "fuzz/json_mutator.h"
+#include "models/family.h"
+#include "weights/checkpoint.h"
+
+namespace {
+
+using namespace paceline;
+
+constexpr std::string_view kWords[] = {"llama",
+                                       "mistral",
+                                       "qwen2",
+                                       "qwen3",
+                                       "gemma2",
+                                       "gemma3_text",
+                                       "text_config",
+                                       "head_dim",
+                                       "sliding_window",
+                                       "layer_types",
+                                       "full_attention",
+                                       "sliding_attention",
+                                       "rope_parameters",
+                                       "rope_scaling",
+                                       "rope_type",
+                                       "linear",
+                                       "llama3",
+                                       "yarn",
+                                       "longrope",
+                                       "factor",
+                                       "rope_theta",
+                                       "short_factor",
+                                       "long_factor",
+                                       "truncate",
+                                       "mscale",
+                                       "partial_rotary_factor",
+                                       "silu",
+                                       "gelu",
+                                       "float16",
+                                       "num_hidden_layers",
+                                       "vocab_size",
+                                       "original_max_position_embeddings"};
+
+constexpr size_t kMaxBytes = size_t{64} << 20;  // of the ropes' frequencies
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check(const DecoderConfig& config) {
+  require(config.vocab_size >= 1 && config.hidden_size >= 1 && config.intermediate_size >= 1);
+  require(config.num_kv_heads >= 1 && config.num_heads % config.num_kv_heads == 0);
+  require(config.head_dim >= 2 && config.head_dim <= 4096);
+  require(config.rotary_dim >= 2 && config.rotary_dim <= config.head_dim);
+  require(config.num_layers() >= 1 && config.num_layers() <= 1024);
+  require(config.norm_eps >= 0 && std::isfinite(config.attention_scale));
+  require(config.attention_soft_cap >= 0 && config.final_soft_cap >= 0);
+  Memory memory;
+  memory.set_memory_limit(kMaxBytes);
+  for (const RopeConfig& rope : config.ropes) {
+    require(std::isfinite(rope.attention_factor) && rope.attention_factor > 0);
+    const Rope made(rope, config.rotary_dim, memory);
+  }
+  for (const LayerConfig& layer : config.layers) {
+    require(layer.window >= 0 && layer.rope_index >= 0);
+    require(layer.rope_index < static_cast<int>(config.ropes.size()));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  Memory memory;
+  const auto weights = make_dummy_checkpoint(DType::f32, 0, memory);
+  try {
+    check(read_decoder_config(parse_json(text, "input"), WeightReader(*weights), "input"));
+  } catch (const Error& error) {
+    require(error.code() == ErrorCode::unsupported || error.code() == ErrorCode::invalid);
+    require(std::string_view(error.what()).starts_with("input: "));
+  }
+  return 0;
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
+
+// Nine in ten change a value of the JSON, the others are libFuzzer's own.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
+                                          unsigned seed) {
+  if (seed % 10 != 0) {
+    const std::string mutated =
+        fuzz::JsonMutator(kWords, seed).mutated({reinterpret_cast<const char*>(bytes), size});
+    if (!mutated.empty() && mutated.size() <= max_size) {
+      std::copy(mutated.begin(), mutated.end(), bytes);
+      return mutated.size();
+    }
+  }
+  return LLVMFuzzerMutate(bytes, size, max_size);
+}

@@ -1,0 +1,144 @@
+#include "protocol/llama_response.h"
+
+#include <span>
+
+#include "base/json_writer.h"
+#include "protocol/logprobs_json.h"
+
+namespace paceline {
+namespace {
+
+constexpr int64_t kNoSlot = -1;
+
+void write_tokens(JsonWriter& writer, std::span<const int32_t> ids) {
+  writer.key("tokens").begin_array();
+  for (const int32_t id : ids) writer.integer(id);
+  writer.end_array();
+}
+
+void write_probabilities_of(JsonWriter& writer, const std::vector<ReportedToken>& tokens) {
+  writer.key("completion_probabilities");
+  write_probabilities(writer, tokens, TokenNaming::text);
+}
+
+std::string_view stop_type(const ResponseChoice& choice) {
+  if (choice.finish_reason == "length") return "limit";
+  const bool is_word =
+      choice.stop_reason && std::holds_alternative<std::string>(*choice.stop_reason);
+  return is_word ? "word" : "eos";
+}
+
+// All of a result but its text and tokens.
+void write_result(JsonWriter& writer, const ResponseChoice& choice, const LlamaPrompt& prompt,
+                  const LlamaStyle& style) {
+  const Usage usage = choice.timings ? choice.timings->tokens : Usage{};
+  const std::string_view type = stop_type(choice);
+  const bool is_full = usage.prompt_tokens + usage.completion_tokens >= style.context;
+  writer.member("id_slot", kNoSlot).member("stop", true).member("model", style.model);
+  writer.member("tokens_predicted", usage.completion_tokens);
+  writer.member("tokens_evaluated", usage.prompt_tokens);
+  writer.member("tokens_cached", usage.cached_tokens);
+  writer.key("generation_settings").raw(prompt.settings_json);
+  writer.member("prompt", prompt.text);
+  writer.member("truncated", type == "limit" && is_full).member("stop_type", type);
+  writer.key("stopping_word");
+  writer.string(type == "word" ? std::get<std::string>(*choice.stop_reason) : std::string());
+  write_seed(writer, choice);
+  if (choice.timings) write_timings(writer, *choice.timings);
+}
+
+// `content` is the choice's text, or what of it no event before has.
+void write_one(JsonWriter& writer, const ResponseChoice& choice, std::string_view content,
+               const LlamaPrompt& prompt, const LlamaStyle& style) {
+  const std::string_view text = choice.text ? std::string_view(*choice.text) : std::string_view();
+  writer.begin_object().member("index", choice.index).member("content", content);
+  write_tokens(writer, style.returns_tokens && choice.token_ids
+                           ? std::span<const int32_t>(*choice.token_ids)
+                           : std::span<const int32_t>());
+  writer.member("has_new_line", text.find('\n') != std::string::npos);
+  write_result(writer, choice, prompt, style);
+  if (style.has_probabilities && choice.logprobs) {
+    write_probabilities_of(writer, *choice.logprobs);
+  }
+  writer.end_object();
+}
+
+std::string piece_json(const ResponseChunk& chunk) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("index", chunk.index).member("content", chunk.text.value_or(""));
+  if (chunk.token_ids) write_tokens(writer, *chunk.token_ids);
+  writer.member("stop", false);
+  if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs);
+  writer.end_object();
+  return json;
+}
+
+void write_sampling(JsonWriter& writer, const SamplingOptions& sampling) {
+  writer.member("seed", sampling.seed).member("temperature", sampling.temperature);
+  writer.member("dynatemp_range", 0).member("dynatemp_exponent", 1);
+  writer.member("top_k", sampling.top_k).member("top_p", sampling.top_p);
+  writer.member("min_p", sampling.min_p).member("xtc_probability", 0).member("typical_p", 1);
+  writer.member("repeat_last_n", -1).member("repeat_penalty", sampling.repetition_penalty);
+  writer.member("presence_penalty", sampling.presence_penalty);
+  writer.member("frequency_penalty", sampling.frequency_penalty);
+  writer.member("dry_multiplier", 0).member("mirostat", 0);
+  writer.key("samplers").begin_array();
+  const bool is_mlx = sampling.order == SamplerOrder::mlx;
+  for (const char* name : {"penalties", is_mlx ? "top_p" : "temperature", "min_p", "top_k",
+                           is_mlx ? "temperature" : "top_p"}) {
+    writer.string(name);
+  }
+  writer.end_array();
+}
+
+}  // namespace
+
+std::string llama_settings_json(const GenerateRequest& request, const CompletionRequest& fields,
+                                const LlamaStyle& style) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("n_ctx", style.context).member("model", style.model);
+  writer.member("n_predict", request.max_tokens).member("max_tokens", request.max_tokens);
+  write_sampling(writer, request.sampling);
+  writer.key("stop").begin_array();
+  for (const std::string& stop : request.stop_strings) writer.string(stop);
+  writer.end_array().member("ignore_eos", request.ignore_eos);
+  writer.member("n_keep", 0).member("n_discard", 0).member("min_keep", 0);
+  writer.member("n_probs", fields.logprobs.value_or(0)).member("grammar", "");
+  writer.member("stream", fields.generation.streaming.stream);
+  writer.member("timings_per_token", false).member("post_sampling_probs", false);
+  writer.end_object();
+  return json;
+}
+
+std::string llama_response_json(const std::vector<ResponseChoice>& choices,
+                                const std::vector<LlamaPrompt>& prompts, const LlamaStyle& style) {
+  const size_t per_prompt = choices.size() / prompts.size();
+  std::string json;
+  JsonWriter writer(json);
+  if (choices.size() > 1) writer.begin_array();
+  for (size_t i = 0; i < choices.size(); ++i) {
+    write_one(writer, choices[i], choices[i].text.value_or(""), prompts[i / per_prompt], style);
+  }
+  if (choices.size() > 1) writer.end_array();
+  return json;
+}
+
+std::vector<std::string> llama_chunk_jsons(const ResponseChunk& chunk, const LlamaPrompt& prompt,
+                                           const LlamaStyle& style) {
+  std::vector<std::string> events;
+  const bool has_text = chunk.text && !chunk.text->empty();
+  const bool has_tokens = chunk.token_ids && !chunk.token_ids->empty();
+  if (has_text || has_tokens) events.push_back(piece_json(chunk));
+  if (chunk.ending == nullptr) return events;
+  ResponseChoice ending = *chunk.ending;
+  ending.index = chunk.index;
+  ending.token_ids.reset();
+  ending.logprobs.reset();
+  JsonWriter writer(events.emplace_back());
+  write_one(writer, ending, "", prompt, style);
+  return events;
+}
+
+}  // namespace paceline

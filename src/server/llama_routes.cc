@@ -1,0 +1,83 @@
+// GET /props and GET /slots: the server as llama.cpp's clients see it.
+#include "base/json_writer.h"
+#include "base/version.h"
+#include "engine/engine.h"
+#include "protocol/llama_response.h"
+#include "engine/engine_snapshot.h"
+#include "server/routes.h"
+#include "text/make_request.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kRandomSeed = 0xFFFFFFFF;  // llama.cpp's word for it
+
+// The options of a request that sets none, whose text ends when the context is full.
+void write_default_settings(JsonWriter& writer, const ServerContext& context) {
+  const int64_t max_model_len = context.model.engine.limits().max_model_len;
+  const LlamaStyle style{.model = context.options.model_names[0], .context = max_model_len};
+  GenerateRequest request;
+  request.max_tokens = -1;
+  GenerateOptions options;
+  options.seed = kRandomSeed;
+  request.sampling = make_sampling(context.model, options);
+  writer.key("default_generation_settings").begin_object();
+  writer.member("n_ctx", max_model_len).key("params");
+  writer.raw(llama_settings_json(request, {}, style)).end_object();
+}
+
+void write_special_tokens(JsonWriter& writer, const Tokenizer& tokenizer) {
+  for (const auto& [name, text] : tokenizer.special_tokens()) {
+    if (name == "bos_token" || name == "eos_token") writer.member(name, text);
+  }
+}
+
+void write_slot(JsonWriter& writer, int64_t id, int64_t context, const SequenceSnapshot* sequence) {
+  writer.begin_object().member("id", id);
+  writer.member("id_task", sequence == nullptr ? -1 : sequence->sequence);
+  writer.member("n_ctx", context).member("speculative", false);
+  writer.member("is_processing", sequence != nullptr);
+  if (sequence != nullptr) {
+    writer.key("next_token").begin_object().member("has_next_token", true);
+    writer.member("n_remain", sequence->max_tokens - sequence->output_tokens);
+    writer.member("n_decoded", sequence->output_tokens).end_object();
+  }
+  writer.end_object();
+}
+
+}  // namespace
+
+void show_props(const CallPtr& call) {
+  const ServerContext& context = call->context();
+  const TextModel& model = context.model;
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_default_settings(writer, context);
+  writer.member("total_slots", model.engine.limits().max_num_seqs);
+  writer.member("model_alias", context.options.model_names[0]).member("model_path", model.name);
+  writer.key("chat_template");
+  writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());
+  if (model.tokenizer != nullptr) write_special_tokens(writer, *model.tokenizer);
+  writer.key("modalities").begin_object().member("vision", false).member("audio", false);
+  writer.end_object().member("build_info", kGitDescribe).end_object();
+  call->respond_json(std::move(json));
+}
+
+void show_slots(const CallPtr& call) {
+  with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
+    const EngineLimits& limits = ready->context().model.engine.limits();
+    std::string json;
+    JsonWriter writer(json);
+    writer.begin_array();
+    int64_t id = 0;
+    for (const SequenceSnapshot& sequence : snapshot.sequences) {
+      if (sequence.is_running) write_slot(writer, id++, limits.max_model_len, &sequence);
+    }
+    while (id < limits.max_num_seqs) write_slot(writer, id++, limits.max_model_len, nullptr);
+    writer.end_array();
+    ready->respond_json(std::move(json));
+  });
+}
+
+}  // namespace paceline

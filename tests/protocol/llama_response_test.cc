@@ -1,0 +1,116 @@
+#include "protocol/llama_response.h"
+
+#include <gmock/gmock.h>
+
+#include "base/json.h"
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+const LlamaPrompt kOnce{.text = "<s>Once", .settings_json = R"({"n_ctx": 64})"};
+const LlamaStyle kPlain{.model = "m", .context = 64};
+
+ResponseChoice ended(std::string reason, StopReason stop_reason) {
+  ResponseChoice choice;
+  choice.text = "upon\na";
+  choice.finish_reason = std::move(reason);
+  choice.stop_reason = std::move(stop_reason);
+  choice.token_ids = {5, 6};
+  choice.seed = 9;
+  choice.timings =
+      ResponseTimings{.tokens = {.prompt_tokens = 7, .completion_tokens = 3, .cached_tokens = 4},
+                    .times = {.prompt_seconds = 0.5, .output_seconds = 1}};
+  return choice;
+}
+
+Json whole(const std::vector<ResponseChoice>& choices, const LlamaStyle& style) {
+  return parse_json(llama_response_json(choices, {kOnce}, style), "response");
+}
+
+std::string text_of(const Json& json, std::string_view name) {
+  return to_json(*json.find_value(name));
+}
+
+TEST(LlamaResponse, HasTheMembersOfLlamaCpp) {
+  LlamaStyle style = kPlain;
+  style.returns_tokens = true;
+  const Json json = whole({ended("stop", StopReason("the"))}, style);
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"index", "0"},
+                                                        {"content", R"("upon\na")"},
+                                                        {"tokens", "[5,6]"},
+                                                        {"id_slot", "-1"},
+                                                        {"stop", "true"},
+                                                        {"model", R"("m")"},
+                                                        {"tokens_predicted", "3"},
+                                                        {"tokens_evaluated", "7"},
+                                                        {"tokens_cached", "4"},
+                                                        {"generation_settings", R"({"n_ctx":64})"},
+                                                        {"prompt", R"("<s>Once")"},
+                                                        {"has_new_line", "true"},
+                                                        {"truncated", "false"},
+                                                        {"stop_type", R"("word")"},
+                                                        {"stopping_word", R"("the")"},
+                                                        {"seed", "9"}}) {
+    EXPECT_EQ(text_of(json, name), value) << name;
+  }
+  const Json& timings = *json.find_value("timings");
+  EXPECT_EQ(text_of(timings, "cache_n"), "4");
+  EXPECT_EQ(text_of(timings, "prompt_n"), "3");
+  EXPECT_EQ(timings.find_value("predicted_per_second")->as_double(""), 2);
+  EXPECT_EQ(timings.find_value("predicted_per_token_ms")->as_double(""), 500);
+}
+
+TEST(LlamaResponse, HasTokensWhenAskedForOnly) {
+  EXPECT_EQ(text_of(whole({ended("stop", {})}, kPlain), "tokens"), "[]");
+}
+
+TEST(LlamaResponse, SaysWhyItStopped) {
+  const Json eos = whole({ended("stop", {})}, kPlain);
+  EXPECT_EQ(text_of(eos, "stop_type"), R"("eos")");
+  EXPECT_EQ(text_of(eos, "stopping_word"), R"("")");
+  EXPECT_EQ(text_of(whole({ended("stop", StopReason(3))}, kPlain), "stop_type"), R"("eos")");
+  const Json limit = whole({ended("length", {})}, kPlain);
+  EXPECT_EQ(text_of(limit, "stop_type"), R"("limit")");
+  EXPECT_EQ(text_of(limit, "truncated"), "false");
+  LlamaStyle full = kPlain;
+  full.context = 10;
+  EXPECT_EQ(text_of(whole({ended("length", {})}, full), "truncated"), "true");
+}
+
+TEST(LlamaResponse, IsAnArrayForSeveralChoices) {
+  const std::string json = llama_response_json({ended("stop", {}), ended("length", {})},
+                                               {kOnce, {.text = "Twice"}}, kPlain);
+  const Json array = parse_json(json, "response");
+  ASSERT_TRUE(array.is_array());
+  EXPECT_EQ(text_of(array.as_array("")[1], "prompt"), R"("Twice")");
+}
+
+TEST(LlamaResponse, StreamsPiecesAndThenTheResult) {
+  ResponseChunk piece{.index = 1};
+  piece.text = "upon";
+  piece.token_ids = std::vector<int32_t>{5};
+  const auto events = llama_chunk_jsons(piece, kOnce, kPlain);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0], R"({"index":1,"content":"upon","tokens":[5],"stop":false})");
+
+  const ResponseChoice choice = ended("length", {});
+  piece.ending = &choice;
+  const auto last = llama_chunk_jsons(piece, kOnce, kPlain);
+  ASSERT_EQ(last.size(), 2u) << "the last piece of text, then the result without text";
+  EXPECT_EQ(last[0], events[0]);
+  const Json result = parse_json(last[1], "event");
+  EXPECT_EQ(text_of(result, "content"), R"("")");
+  EXPECT_EQ(text_of(result, "index"), "1");
+  EXPECT_EQ(text_of(result, "has_new_line"), "true") << "of the whole text";
+  EXPECT_EQ(text_of(result, "stop"), "true");
+  EXPECT_EQ(text_of(result, "tokens_predicted"), "3");
+
+  piece.text = "";
+  piece.token_ids = std::vector<int32_t>{};
+  EXPECT_EQ(llama_chunk_jsons(piece, kOnce, kPlain).size(), 1u);
+}
+
+}  // namespace
+}  // namespace paceline
