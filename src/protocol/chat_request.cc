@@ -148,6 +148,7 @@ void settle(ChatDraft& draft) {
   request.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.hides_tools) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
+  check_penalty_fields(request.sampling);
   check_logprob_fields(request.generation, request.logprobs);
   check_continuation(request.input);
 }

@@ -16,9 +16,10 @@ void write_tokens(JsonWriter& writer, std::span<const int32_t> ids) {
   writer.end_array();
 }
 
-void write_probabilities_of(JsonWriter& writer, const std::vector<ReportedToken>& tokens) {
+void write_probabilities_of(JsonWriter& writer, const std::vector<ReportedToken>& tokens,
+                            const LlamaStyle& style) {
   writer.key("completion_probabilities");
-  write_probabilities(writer, tokens, TokenNaming::text);
+  write_probabilities(writer, tokens, style.naming);
 }
 
 std::string_view stop_type(const ResponseChoice& choice) {
@@ -57,19 +58,23 @@ void write_one(JsonWriter& writer, const ResponseChoice& choice, std::string_vie
                            : std::span<const int32_t>());
   writer.member("has_new_line", text.find('\n') != std::string::npos);
   write_result(writer, choice, prompt, style);
+  if (choice.prompt_logprobs) {
+    writer.key("prompt_logprobs");
+    write_prompt_logprobs(writer, *choice.prompt_logprobs);
+  }
   if (style.has_probabilities && choice.logprobs) {
-    write_probabilities_of(writer, *choice.logprobs);
+    write_probabilities_of(writer, *choice.logprobs, style);
   }
   writer.end_object();
 }
 
-std::string piece_json(const ResponseChunk& chunk) {
+std::string piece_json(const ResponseChunk& chunk, const LlamaStyle& style) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("index", chunk.index).member("content", chunk.text.value_or(""));
   if (chunk.token_ids) write_tokens(writer, *chunk.token_ids);
   writer.member("stop", false);
-  if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs);
+  if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs, style);
   writer.end_object();
   return json;
 }
@@ -130,7 +135,7 @@ std::vector<std::string> llama_chunk_jsons(const ResponseChunk& chunk, const Lla
   std::vector<std::string> events;
   const bool has_text = chunk.text && !chunk.text->empty();
   const bool has_tokens = chunk.token_ids && !chunk.token_ids->empty();
-  if (has_text || has_tokens) events.push_back(piece_json(chunk));
+  if (has_text || has_tokens) events.push_back(piece_json(chunk, style));
   if (chunk.ending == nullptr) return events;
   ResponseChoice ending = *chunk.ending;
   ending.index = chunk.index;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "protocol/llama_request.h"
 #include "protocol/response.h"
 #include "protocol/response_chunk.h"
-#include "protocol/llama_request.h"
 
 namespace paceline {
 
@@ -25,6 +25,7 @@ struct LlamaStyle {
   int64_t context = 0;          // tokens of a prompt and its text together, at most
   bool returns_tokens = false;  // of a whole result; the events of a stream always have them
   bool has_probabilities = false;
+  TokenNaming naming = TokenNaming::text;
 };
 
 // The object "generation_settings": the options in use, and those that are switched off.

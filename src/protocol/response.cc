@@ -17,9 +17,13 @@ constexpr double kMilliseconds = 1e3;
 void write_rate(JsonWriter& writer, std::string_view name, int64_t num_tokens, double seconds) {
   writer.member(fmt::format("{}_n", name), num_tokens);
   writer.member(fmt::format("{}_ms", name), kMilliseconds * seconds);
+  writer.member(fmt::format("{}_per_token_ms", name),
+                num_tokens > 0 ? kMilliseconds * seconds / static_cast<double>(num_tokens) : 0.0);
   writer.member(fmt::format("{}_per_second", name),
                 seconds > 0 ? static_cast<double>(num_tokens) / seconds : 0.0);
 }
+
+}  // namespace
 
 void write_timings(JsonWriter& writer, const ResponseTimings& timings) {
   const Timings& times = timings.times;
@@ -34,7 +38,13 @@ void write_timings(JsonWriter& writer, const ResponseTimings& timings) {
   writer.end_object();
 }
 
-}  // namespace
+void write_seed(JsonWriter& writer, const ResponseChoice& choice) {
+  if (choice.is_seed_signed) {
+    writer.member("seed", static_cast<int64_t>(choice.seed));
+  } else {
+    writer.member("seed", choice.seed);
+  }
+}
 
 void write_head(JsonWriter& writer, const ResponseHead& head, std::string_view object) {
   writer.member("id", head.id).member("object", object);
@@ -77,11 +87,7 @@ void write_choice_end(JsonWriter& writer, const ResponseChoice& choice) {
   }
   if (choice.token_ids) write_token_ids(writer, *choice.token_ids);
   if (choice.timings) write_timings(writer, *choice.timings);
-  if (choice.is_seed_signed) {
-    writer.member("seed", static_cast<int64_t>(choice.seed));
-  } else {
-    writer.member("seed", choice.seed);
-  }
+  write_seed(writer, choice);
 }
 
 std::string choices_json(const ChoicesResponse& answer, std::string_view object,

@@ -92,8 +92,12 @@ constexpr int64_t kJsonLogprobBytes = 64;
 void write_usage(JsonWriter& writer, const ResponseUsage& usage);
 // The member "token_ids".
 void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids);
+// The member "seed".
+void write_seed(JsonWriter& writer, const ResponseChoice& choice);
+// The member "timings", with the names of llama.cpp's server, and queue_ms and ttft_ms.
+void write_timings(JsonWriter& writer, const ResponseTimings& timings);
 // The members finish_reason, stop_reason, prompt_logprobs, token_ids and timings (when there are
-// some), seed. Timings have the names of llama.cpp's server, and queue_ms and ttft_ms.
+// some), seed.
 void write_choice_end(JsonWriter& writer, const ResponseChoice& choice);
 
 // A head with a random id and the time of now.

@@ -41,12 +41,14 @@ constexpr std::string_view kShared = R"({
 "StopReason": {"type": ["integer", "string", "null"],
   "description": "The stop string or stop token id that ended the text."},
 "Timings": {"type": "object", "description": "What a choice took, when timings asked for it.",
-  "required": ["queue_ms", "ttft_ms", "cache_n", "prompt_n", "prompt_ms", "prompt_per_second",
-    "predicted_n", "predicted_ms", "predicted_per_second"], "properties": {
+  "required": ["queue_ms", "ttft_ms", "cache_n", "prompt_n", "prompt_ms", "prompt_per_token_ms",
+    "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_token_ms",
+    "predicted_per_second"], "properties": {
     "queue_ms": {"type": "number"}, "ttft_ms": {"type": "number"}, "cache_n": {"type": "integer"},
     "prompt_n": {"type": "integer"}, "prompt_ms": {"type": "number"},
-    "prompt_per_second": {"type": "number"}, "predicted_n": {"type": "integer"},
-    "predicted_ms": {"type": "number"}, "predicted_per_second": {"type": "number"}}},
+    "prompt_per_token_ms": {"type": "number"}, "prompt_per_second": {"type": "number"},
+    "predicted_n": {"type": "integer"}, "predicted_ms": {"type": "number"},
+    "predicted_per_token_ms": {"type": "number"}, "predicted_per_second": {"type": "number"}}},
 "Seed": {"type": "integer", "description": "The seed that gives this answer again."},
 "TokenIds": {"type": "array", "items": {"type": "integer", "minimum": 0},
   "description": "Of the text; with return_token_ids, or when the model has no tokenizer."},
@@ -116,6 +118,54 @@ constexpr std::string_view kTexts = R"(
   "properties": {"id": {"type": "string"}, @text, @nativelogprobs, @ending, @chunkusage}},
 )";
 
+// Of llama.cpp's routes.
+constexpr std::string_view kLlama = R"(
+"LlamaSettings": {"type": "object", "required": ["n_ctx", "model", "n_predict", "seed",
+    "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "stop", "n_probs"],
+  "description": "The options in use, and further ones of llama.cpp with their values of off."},
+"LlamaResult": {"type": "object", "required": ["index", "content", "tokens", "id_slot", "stop",
+    "model", "tokens_predicted", "tokens_evaluated", "tokens_cached", "generation_settings",
+    "prompt", "has_new_line", "truncated", "stop_type", "stopping_word", "seed", "timings"],
+  "properties": {@index, "content": {"type": "string"}, "tokens": @TokenIds,
+    "id_slot": {"const": -1, "description": "There are no slots."}, "stop": {"const": true},
+    "model": {"type": "string"},
+    "tokens_predicted": {"type": "integer", "minimum": 0},
+    "tokens_evaluated": {"type": "integer", "minimum": 0, "description": "Of the prompt."},
+    "tokens_cached": {"type": "integer", "minimum": 0, "description": "Of the prompt, from the cache."},
+    "generation_settings": @LlamaSettings,
+    "prompt": {"type": "string", "description": "With the special tokens that were added."},
+    "has_new_line": {"type": "boolean"},
+    "truncated": {"type": "boolean", "description": "The context was full."},
+    "stop_type": {"enum": ["eos", "limit", "word"]}, "stopping_word": {"type": "string"},
+    "seed": @Seed, "timings": @Timings,
+    "prompt_logprobs": @PromptLogprobs,
+    "completion_probabilities": {"type": "array", "items": @Probability}}},
+"LlamaResults": {"description": "One object; of several prompts or choices an array of them.",
+  "anyOf": [@LlamaResult, {"type": "array", "items": @LlamaResult}]},
+"LlamaChunk": {"description": "A piece of the text, or the result that ends it.",
+  "anyOf": [{"type": "object", "required": ["index", "content", "tokens", "stop"], "properties": {
+    @index, "content": {"type": "string"}, "tokens": @TokenIds, "stop": {"const": false},
+    "completion_probabilities": {"type": "array", "items": @Probability}}}, @LlamaResult]},
+"LlamaProps": {"type": "object", "required": ["default_generation_settings", "total_slots",
+    "model_alias", "model_path", "chat_template", "modalities", "build_info"], "properties": {
+    "default_generation_settings": {"type": "object", "required": ["n_ctx", "params"],
+      "properties": {"n_ctx": {"type": "integer"}, "params": @LlamaSettings}},
+    "total_slots": {"type": "integer", "description": "Requests computed at once (--max-num-seqs)."},
+    "model_alias": {"type": "string"}, "model_path": {"type": "string"},
+    "chat_template": {"type": "string", "description": "Empty when the model has none."},
+    "bos_token": {"type": "string"}, "eos_token": {"type": "string"},
+    "modalities": {"type": "object", "properties": {
+      "vision": {"const": false}, "audio": {"const": false}}},
+    "build_info": {"type": "string"}}},
+"LlamaSlots": {"type": "array", "description": "One for each request that can be computed at once.",
+  "items": {"type": "object", "required": ["id", "id_task", "n_ctx", "is_processing"],
+    "properties": {"id": {"type": "integer"}, "id_task": {"type": "integer"},
+      "n_ctx": {"type": "integer"}, "speculative": {"type": "boolean"},
+      "is_processing": {"type": "boolean"},
+      "next_token": {"type": "object", "properties": {"has_next_token": {"type": "boolean"},
+        "n_remain": {"type": "integer"}, "n_decoded": {"type": "integer"}}}}}},
+)";
+
 constexpr std::string_view kOthers = R"(
 "Classifications": {"type": "object",
   "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
@@ -143,7 +193,9 @@ constexpr std::string_view kOthers = R"(
     "count": {"type": "integer", "minimum": 0}, "max_model_len": {"type": "integer"},
     "tokens": {"type": "array", "items": {"anyOf": [{"type": "integer", "minimum": 0},
       {"type": "object", "required": ["id", "piece"], "properties": {
-        "id": {"type": "integer"}, "piece": {"type": "string"}}}]}},
+        "id": {"type": "integer"}, "piece": {"type": ["string", "array"],
+          "description": "Its text, or its bytes where they are no well-formed UTF-8.",
+          "items": {"type": "integer", "minimum": 0, "maximum": 255}}}}]}},
     "token_strs": {"type": "array", "items": {"type": "string"}}}},
 "Text": {"type": "object", "required": ["prompt", "content"], "properties": {
     "prompt": {"type": "string"}, "content": {"type": "string"}}},
@@ -196,7 +248,8 @@ void append_expanded(std::string_view text, std::string& json) {
 std::string_view response_schemas_json() {
   static const std::string all = [] {
     std::string json;
-    for (const std::string_view part : {kShared, kTexts, kOthers}) append_expanded(part, json);
+    for (const std::string_view part : {kShared, kTexts, kLlama, kOthers})
+      append_expanded(part, json);
     return json;
   }();
   return all;

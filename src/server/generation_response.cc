@@ -70,6 +70,10 @@ std::string whole_json(CompleteResponse& response, const TokenNames& names) {
   const CompletionResponse whole =
       completed_response(std::get<CompletionRequest>(response.prepared.request), parts, names,
                          std::move(response.head));
+  if (!response.prepared.llama_prompts.empty()) {
+    return llama_response_json(whole.choices, response.prepared.llama_prompts,
+                               response.prepared.llama_style);
+  }
   return response.prepared.endpoint == ApiEndpoint::generate
              ? generate_response_json(whole.head, whole.choices[0], whole.usage, response.style)
              : completion_response_json(whole);
@@ -283,6 +287,13 @@ void GenerationResponse::echo_prompt(size_t part) {
 void GenerationResponse::write_chunk(ResponseChunk chunk) {
   if (fields().streaming.continuous_usage) chunk.usage = usage_so_far();
   if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_));
+  if (is_llama()) {
+    const LlamaPrompt& prompt = prepared_.llama_prompts[static_cast<size_t>(chunk.index / n())];
+    for (const std::string& event : llama_chunk_jsons(chunk, prompt, prepared_.llama_style)) {
+      write_event(event);
+    }
+    return;
+  }
   write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
                         : completion_chunk_json(head_, chunk, style_));
 }
@@ -329,11 +340,11 @@ void GenerationResponse::finish_stream() {
   is_over_ = true;
   ++call_->context().metrics.completed;
   call_->set_usage(usage());
-  if (style_.has_usage) {
+  if (style_.has_usage && !is_llama()) {
     write_event(
         usage_chunk_json(head_, is_chat() ? kChatChunkObject : kCompletionChunkObject, usage()));
   }
-  write_event("[DONE]");
+  if (!is_llama()) write_event("[DONE]");
   send();
   call_->exchange().end();
   constexpr int kOk = 200;

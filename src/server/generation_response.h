@@ -33,6 +33,7 @@ class GenerationResponse : public PendingResponse,
   const GenerationFields& fields() const;
   bool is_chat() const { return std::holds_alternative<ChatRequest>(prepared_.request); }
   bool is_native() const { return prepared_.endpoint == ApiEndpoint::generate; }
+  bool is_llama() const { return !prepared_.llama_prompts.empty(); }
   bool is_streamed() const { return fields().streaming.stream; }
 
   void client_gone();

@@ -41,6 +41,10 @@ void handle_generation(const CallPtr& call, ApiEndpoint endpoint) {
 
 void handle_chat(const CallPtr& call) { handle_generation(call, ApiEndpoint::chat); }
 void handle_completion(const CallPtr& call) { handle_generation(call, ApiEndpoint::completions); }
+void handle_llama_completion(const CallPtr& call) {
+  handle_generation(call, ApiEndpoint::completion);
+}
+void handle_infill(const CallPtr& call) { handle_generation(call, ApiEndpoint::infill); }
 void handle_generate(const CallPtr& call) { handle_generation(call, ApiEndpoint::generate); }
 void handle_classify(const CallPtr& call) {
   handle_with<ItemResponse>(call, prepare_classification);

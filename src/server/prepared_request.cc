@@ -54,6 +54,10 @@ struct Preparing {
   }
 };
 
+bool is_llama(ApiEndpoint endpoint) {
+  return endpoint == ApiEndpoint::completion || endpoint == ApiEndpoint::infill;
+}
+
 GenerationRequest parse_request(ApiEndpoint endpoint, const Json& json, const RequestTerms& terms) {
   if (endpoint == ApiEndpoint::chat) return parse_chat_request(json, terms);
   if (endpoint == ApiEndpoint::generate) return parse_generate_request(json, terms);
@@ -122,10 +126,17 @@ void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
 
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
                                 const ReceivedRequest& received, const RequestRules& rules) {
-  PreparedRequest prepared{
-      .endpoint = endpoint,
-      .request = parse_request(endpoint, parse_request_body(received.body), rules.terms),
-      .parts = {}};
+  const Json body = parse_request_body(received.body);
+  PreparedRequest prepared;
+  prepared.endpoint = endpoint;
+  bool returns_tokens = false;
+  if (is_llama(endpoint)) {
+    LlamaRequest llama = read_llama_request(model, endpoint, body, rules);
+    returns_tokens = llama.returns_tokens;
+    prepared.request = std::move(llama.completion);
+  } else {
+    prepared.request = parse_request(endpoint, body, rules.terms);
+  }
   std::visit([&](auto& request) { apply_rules(rules, received, request.common); },
              prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
@@ -134,6 +145,7 @@ PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
   const bool is_completion = std::holds_alternative<CompletionRequest>(prepared.request);
   check_response_size(rules, prepared.prompt_logprob_bytes,
                       is_completion ? "prompt" : "prompt_logprobs");
+  if (is_llama(endpoint)) add_llama_answers(model, rules, returns_tokens, prepared);
   return prepared;
 }
 

@@ -15,6 +15,9 @@ using CallPtr = std::shared_ptr<ApiCall>;
 void handle_chat(const CallPtr& call);
 void handle_completion(const CallPtr& call);
 void handle_generate(const CallPtr& call);
+// The same in the formats of llama.cpp's server.
+void handle_llama_completion(const CallPtr& call);
+void handle_infill(const CallPtr& call);
 // Classification and scoring.
 void handle_classify(const CallPtr& call);
 void handle_score(const CallPtr& call);
@@ -31,6 +34,9 @@ void show_health(const CallPtr& call);
 void show_live(const CallPtr& call);
 void show_ready(const CallPtr& call);
 void show_requests(const CallPtr& call);
+// As llama.cpp's server describes itself.
+void show_props(const CallPtr& call);
+void show_slots(const CallPtr& call);
 void show_metrics(const CallPtr& call);
 void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);

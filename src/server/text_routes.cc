@@ -28,6 +28,17 @@ std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   return replace_invalid_utf8(tokenizer.token_bytes(id));
 }
 
+// Text where it is well-formed, else its bytes.
+void write_piece(JsonWriter& writer, std::string_view bytes) {
+  if (is_valid_utf8(bytes)) {
+    writer.string(bytes);
+    return;
+  }
+  writer.begin_array();
+  for (const char byte : bytes) writer.integer(static_cast<unsigned char>(byte));
+  writer.end_array();
+}
+
 std::string tokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TokenizeRequest request = parse_tokenize_request(body, rules.terms);
   check_model_name(request.model, rules.model_names);
@@ -43,7 +54,8 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
   writer.key("tokens").begin_array();
   for (const TokenId id : ids) {
     if (request.with_pieces) {
-      writer.begin_object().member("id", id).member("piece", token_text(tokenizer, id));
+      writer.begin_object().member("id", id).key("piece");
+      write_piece(writer, tokenizer.token_bytes(id));
       writer.end_object();
     } else {
       writer.integer(id);

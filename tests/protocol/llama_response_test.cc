@@ -20,7 +20,7 @@ ResponseChoice ended(std::string reason, StopReason stop_reason) {
   choice.seed = 9;
   choice.timings =
       ResponseTimings{.tokens = {.prompt_tokens = 7, .completion_tokens = 3, .cached_tokens = 4},
-                    .times = {.prompt_seconds = 0.5, .output_seconds = 1}};
+                      .times = {.prompt_seconds = 0.5, .output_seconds = 1}};
   return choice;
 }
 
@@ -80,8 +80,9 @@ TEST(LlamaResponse, SaysWhyItStopped) {
 }
 
 TEST(LlamaResponse, IsAnArrayForSeveralChoices) {
-  const std::string json = llama_response_json({ended("stop", {}), ended("length", {})},
-                                               {kOnce, {.text = "Twice"}}, kPlain);
+  const std::string json =
+      llama_response_json({ended("stop", {}), ended("length", {})},
+                          {kOnce, {.text = "Twice", .settings_json = "{}"}}, kPlain);
   const Json array = parse_json(json, "response");
   ASSERT_TRUE(array.is_array());
   EXPECT_EQ(text_of(array.as_array("")[1], "prompt"), R"("Twice")");
