@@ -12,7 +12,8 @@ constexpr size_t kKeptBytes = 4096;  // an idle connection keeps no more
 
 void HttpOutput::append(std::string_view bytes) {
   if (bytes.empty()) return;
-  if (blocks_.empty() || blocks_.back().size() + bytes.size() > kBlockBytes) blocks_.emplace_back();
+  const bool is_full = !empty() && blocks_.back().size() + bytes.size() > kBlockBytes;
+  if (blocks_.empty() || is_full) blocks_.emplace_back();
   blocks_.back().append(bytes);
   size_ += bytes.size();
 }

@@ -29,8 +29,8 @@ class RoutesTest(ServerCase):
         answer = self.post("/v1/classify", input=TEXT, temperature=0)
         drawn = self.post("/v1/completions", prompt=TEXT, temperature=0, max_tokens=1, return_token_ids=True)
         self.assertEqual([answer["data"][0]["token_id"]], drawn["choices"][0]["token_ids"])
-        unlabelled = self.post("/v1/classify", input="x", labels=[])
-        self.assertIsInstance(unlabelled["data"][0]["token_id"], int)
+        empty = self.client.post("/v1/classify", {"input": "x", "labels": []})
+        self.assertEqual((empty.status, empty.error["param"]), (400, "labels"))
 
     def test_more_inputs_than_the_queue_holds(self):
         server = Server("--max-num-queued-reqs", "3", "--max-num-seqs", "2")
@@ -224,7 +224,8 @@ class RoutesTest(ServerCase):
         """Sample by name and labels, the model's left out."""
         text = self.client.get("/metrics").body.decode()
         for line in text.splitlines():
-            self.assertRegex(line, r'^(# (HELP|TYPE) paceline:\w+ .+|paceline:\w+\{model_name="[^"]+"(,\w+="[^"]*")*\} \S+)$')
+            self.assertRegex(line, r'^(# (HELP|TYPE) (paceline:|process_)\w+ .+|process_\w+ \S+|'
+                                   r'paceline:\w+\{model_name="[^"]+"(,\w+="[^"]*")*\} \S+)$')
         return {re.sub(r'model_name="[^"]*",?', "", name): float(value)
                 for name, value in (line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")}
 

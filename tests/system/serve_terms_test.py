@@ -37,7 +37,7 @@ class TermsTest(unittest.TestCase):
         self.assertEqual(self.unknown_fields(), 0)
         self.start("--ignore-unknown-fields")
         expected = self.ask(prompt=PROMPT, seed=5)["choices"]
-        self.assertEqual(self.ask(prompt=PROMPT, seed=5, temprature=1, x=None)["choices"], expected)
+        self.assertEqual(self.ask(prompt=PROMPT, seed=5, temprature=1, x=5, y=None)["choices"], expected)
         self.ask(path="/v1/chat/completions", messages=[{**MESSAGES[0], "mood": "calm"}])
         self.assertEqual(self.unknown_fields(), 3)
         self.assertEqual(self.ask(400, prompt=PROMPT, grammar="x")["error"]["code"], "unsupported_parameter")

@@ -1,5 +1,6 @@
 // Serves like `paceline serve`, signals and exit codes included, without a model's weights.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/line_writer.h"
 #include "cli/interrupt.h"
 #include "engine/step_record.h"
 #include "server/serving_loop.h"
@@ -39,7 +41,8 @@ class Breaker : public StepObserver {
 int run(ServerArguments arguments) {
   Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);
-  if (arguments.logs_requests) arguments.server.log = say;
+  LineWriter log(STDERR_FILENO);
+  if (arguments.logs_requests) arguments.server.log = &log;
   ServerFrontend frontend(arguments.server.address, arguments.server.http);
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(interrupt, [&drain](int) { drain(); });
