@@ -9,7 +9,8 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
-#include "protocol/generate_answer.h"
+#include "protocol/generate_response.h"
+#include "protocol/llama_request.h"
 #include "protocol/request_body.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"
@@ -46,6 +47,8 @@ void try_every_endpoint(std::string_view text) {
     try_parse(parse_completion_request, body, *terms);
     try_parse(parse_chat_request, body, *terms);
     try_parse(parse_generate_request, body, *terms);
+    try_parse(parse_llama_request, body, *terms);
+    try_parse(parse_infill_request, body, *terms);
     try_parse(parse_classification_request, body, *terms);
     try_parse(parse_score_request, body, *terms);
     try_parse(parse_tokenize_request, body, *terms);

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/utf8.h"
-#include "server/http.h"
-#include "server/http_request_reader.h"
+#include "http/http.h"
+#include "http/request_reader.h"
 
 namespace {
 

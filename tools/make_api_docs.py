@@ -30,7 +30,8 @@ With `--api-key` every route but those marked *open* wants `Authorization: Beare
   (`paceline:unknown_fields_total`). A null counts as absent.
 - **Sampling fields without a default** take the model's own (`generation_config.json`), else what changes nothing.
 - **Streams** (`"stream": true`) are server-sent events: `data: {...}` each, `data: [DONE]` at the end, `: ping` while
-  there is nothing to tell. A stream that breaks off ends with an error object and without `[DONE]`.
+  there is nothing to tell. A stream that breaks off ends with an error object and without `[DONE]`. Streams of
+  `/completion`, `/completions` and `/infill` end with their last result, as llama.cpp's do, and have no `[DONE]`.
 - **The same request with the same seed** has the same answer, bit for bit, alone or among others, streamed or whole,
   with a cold or a warm cache. `system_fingerprint` changes with whatever may change the bits.
 - **Log-probabilities** are those of the model before sampling options change them; -9999 stands for "very unlikely".
@@ -61,9 +62,13 @@ def shown(value):
 
 def number_words(schema):
     low, high = schema.get("minimum"), schema.get("maximum")
+    if low == high and low is not None:
+        return f"{low:g} only"
+    if low is not None and low <= -1e30:
+        return "any"
     if "exclusiveMinimum" in schema:
         return f"above {schema['exclusiveMinimum']:g}, at most {high:g}"
-    if high is not None and high >= 2**63:
+    if high is not None and high >= 2**63 and low > -1e30:
         return "64 bits"
     return f"{low:g} to {high:g}" if high < 2**31 - 1 else f"{low:g} or more" if high < 1e30 else f"above {low:g}"
 
@@ -98,6 +103,8 @@ def type_words(schema):
 
 
 def plural(schema):
+    if "anyOf" in schema:
+        return " or ".join(plural(part) for part in schema["anyOf"])
     name = schema.get("type", "any")
     return {"string": "strings", "integer": "integers", "number": "numbers", "object": "objects",
             "array": "arrays"}[name] + (f" of {plural(schema['items'])}" if "items" in schema else "")
@@ -144,7 +151,7 @@ def route_lines(path, method, operation):
     yield f"{operation['summary']} Answers {' or '.join(answers)}."
     yield ""
     body = operation.get("requestBody")
-    if body:
+    if body and not operation["summary"].startswith("The same as"):
         schema = body["content"]["application/json"]["schema"]
         yield "| field | kind | type | default | meaning |"
         yield "| --- | --- | --- | --- | --- |"

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/json_fault.h"
 
 namespace paceline {
 namespace {
@@ -192,8 +193,10 @@ Json parse_json(std::string_view text, std::string_view where) {
     parsed = parser.parse(simdjson::padded_string(with_huge_integers_as_doubles(text))).get(root);
   }
   if (parsed != simdjson::SUCCESS) {
+    const auto fault = find_json_fault(text, kMaxDepth);
     throw Error(ErrorCode::invalid,
-                fmt::format("{}: not valid JSON: {}", where, simdjson::error_message(parsed)));
+                fmt::format("{}: not valid JSON: {}", where,
+                            fault ? fault->text() : simdjson::error_message(parsed)));
   }
   return convert(root, where);
 }

@@ -63,9 +63,11 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   }
   bytes_ = static_cast<const std::byte*>(address);
   size_ = file.size();
+  name_ = MappingName(bytes(), path_.string());
 }
 
 MappedFile::~MappedFile() {
+  name_ = {};
   if (bytes_ != nullptr) ::munmap(const_cast<std::byte*>(bytes_), size_);
 }
 
@@ -73,13 +75,15 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       stamp_(other.stamp_),
       bytes_(std::exchange(other.bytes_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      name_(std::move(other.name_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(stamp_, other.stamp_);
   std::swap(bytes_, other.bytes_);
   std::swap(size_, other.size_);
+  std::swap(name_, other.name_);
   return *this;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/bus_error.h"
 #include "base/file_stamp.h"
 
 namespace paceline {
@@ -35,6 +36,7 @@ class MappedFile {
   FileStamp stamp_;
   const std::byte* bytes_ = nullptr;
   size_t size_ = 0;
+  MappingName name_;
 };
 
 // The whole file as a string. Throws Error not_found, or invalid when it has more than `max_bytes`.

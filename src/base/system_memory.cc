@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -12,15 +13,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kGuess = int64_t{1} << 30;
+constexpr int64_t kKibibyte = 1024;
 
 // The number after `name` in a file of names and numbers; nullopt without one.
 std::optional<int64_t> number_of(const fs::path& file, std::string_view name) {
   std::ifstream lines(file);
-  std::string word, rest;
-  int64_t number = 0;
-  while (lines >> word >> number) {
-    if (word == name) return number;
-    std::getline(lines, rest);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    int64_t number = 0;
+    if (words >> word && word == name && words >> number) return number;
   }
   return std::nullopt;
 }
@@ -61,6 +63,26 @@ void apply_limits(const fs::path& mount, std::string path, const GroupFiles& fil
   apply_limit(mount, files, memory);
 }
 
+// Of RLIMIT_AS, which bounds mapped files and stacks too; nothing when it is "unlimited".
+std::optional<int64_t> address_space_limit(const fs::path& root) {
+  constexpr std::string_view kName = "Max address space";
+  std::ifstream limits(root / "proc/self/limits");
+  for (std::string line; std::getline(limits, line);) {
+    if (!line.starts_with(kName)) continue;
+    int64_t soft = 0;
+    if (std::istringstream(line.substr(kName.size())) >> soft) return soft;
+  }
+  return std::nullopt;
+}
+
+void apply_address_space(const fs::path& root, SystemMemory& memory) {
+  const std::optional<int64_t> limit = address_space_limit(root);
+  if (!limit) return;
+  const int64_t used = number_of(root / "proc/self/status", "VmSize:").value_or(0) * kKibibyte;
+  memory.total = std::min(memory.total, *limit);
+  memory.free = std::min(memory.free, std::max(*limit - used, int64_t{0}));
+}
+
 bool has_controller(std::string_view list, std::string_view name) {
   while (!list.empty()) {
     const size_t end = std::min(list.find(','), list.size());
@@ -74,7 +96,6 @@ bool has_controller(std::string_view list, std::string_view name) {
 
 SystemMemory system_memory(const fs::path& root) {
   const fs::path meminfo = root / "proc/meminfo";
-  constexpr int64_t kKibibyte = 1024;
   SystemMemory memory;
   memory.total = number_of(meminfo, "MemTotal:").value_or(kGuess / kKibibyte) * kKibibyte;
   memory.free = number_of(meminfo, "MemAvailable:").value_or(kGuess / kKibibyte) * kKibibyte;
@@ -90,6 +111,7 @@ SystemMemory system_memory(const fs::path& root) {
     const GroupFiles& files = is_version2 ? kVersion2 : kVersion1;
     apply_limits(root / "sys/fs/cgroup" / files.mount, line.substr(second + 1), files, memory);
   }
+  apply_address_space(root, memory);
   return memory;
 }
 

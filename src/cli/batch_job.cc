@@ -1,7 +1,7 @@
 #include "cli/batch_job.h"
 
 #include "cli/model_opening.h"
-#include "protocol/completed_answers.h"
+#include "protocol/completed_responses.h"
 #include "protocol/request_options.h"
 
 namespace paceline {
@@ -52,21 +52,21 @@ struct Answering {
   const TokenNames& names;
 
   BatchResponse operator()(const CompletionRequest& request) const {
-    const CompletionAnswer answer =
-        completed_answer(request, job.parts, names, new_head(kCompletionIdPrefix, model));
-    return {completion_answer_json(answer), answer.usage};
+    const CompletionResponse answer =
+        completed_response(request, job.parts, names, new_head(kCompletionIdPrefix, model));
+    return {completion_response_json(answer), answer.usage};
   }
 
   BatchResponse operator()(const ChatRequest& request) const {
-    const ChatAnswer answer =
-        completed_answer(request, job.parts[0], names, new_head(kChatIdPrefix, model));
-    return {chat_answer_json(answer), answer.usage};
+    const ChatResponse answer =
+        completed_response(request, job.parts[0], names, new_head(kChatIdPrefix, model));
+    return {chat_response_json(answer), answer.usage};
   }
 
   BatchResponse operator()(const ClassificationRequest& request) const {
-    const ClassificationAnswer answer =
-        completed_answer(request, job.parts, new_head(kClassificationIdPrefix, model));
-    return {classification_answer_json(answer), answer.usage};
+    const ClassificationResponse answer =
+        completed_response(request, job.parts, new_head(kClassificationIdPrefix, model));
+    return {classification_response_json(answer), answer.usage};
   }
 };
 

@@ -13,10 +13,10 @@
 #include "cli/settings.h"
 #include "llm/request_pool.h"
 #include "paceline/tokenizer.h"
-#include "protocol/answer.h"
 #include "protocol/api_error.h"
 #include "protocol/api_request.h"
-#include "protocol/completed_answers.h"
+#include "protocol/completed_responses.h"
+#include "protocol/response.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
@@ -59,7 +59,7 @@ class BatchTokenNames {
 
 struct BatchResponse {
   std::string body;
-  AnswerUsage usage;
+  ResponseUsage usage;
 };
 
 // Of a job whose parts are all done. `model` is the model's name in it.

@@ -6,9 +6,9 @@
 
 #include "base/json_writer.h"
 #include "paceline/error.h"
-#include "protocol/answer.h"
 #include "protocol/api_error.h"
 #include "protocol/request_reader.h"
+#include "protocol/response.h"
 
 namespace paceline {
 namespace {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/bus_error.h"
 #include "cli/program.h"
 
 namespace {
@@ -22,6 +23,8 @@ void occupy_standard_streams() {
 
 int main(int argc, char** argv) {
   occupy_standard_streams();
+  constexpr int kSoftwareFailure = 70;  // sysexits.h; that of a failed engine
+  paceline::exit_on_bus_error(kSoftwareFailure);
   std::signal(SIGPIPE, SIG_DFL);  // a reader that went away ends the program without a word
   return paceline::run_program({argv + 1, argv + argc});
 }

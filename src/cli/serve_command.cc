@@ -1,19 +1,23 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
 #include "engine/engine.h"
 #include "engine/trace_writer.h"
+#include "http/descriptor_limit.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
 #include "paceline/error.h"
 #include "server/cross_origin.h"
-#include "server/descriptor_limit.h"
 #include "server/host_check.h"
 #include "server/serving_loop.h"
 
@@ -57,8 +61,22 @@ void check_size(std::string_view option, size_t bytes, size_t most) {
               fmt::format("{}: {} bytes, expected {} to {}", option, bytes, kLeast, most));
 }
 
+void check_metrics_prefix(const std::string& prefix) {
+  const auto is_allowed = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  const bool starts_well =
+      !prefix.empty() && std::isdigit(static_cast<unsigned char>(prefix[0])) == 0;
+  if (starts_well && std::all_of(prefix.begin(), prefix.end(), is_allowed)) return;
+  throw Error(
+      ErrorCode::invalid,
+      fmt::format("--metrics-prefix: found \"{}\", expected letters, digits and _, e.g. vllm",
+                  prefix));
+}
+
 HttpLimits wire_limits(const Settings& settings) {
   check_size("--max-body-size", settings.max_body_bytes, 1 << 30);
+  check_size("--max-response-size", settings.max_response_bytes, size_t{1} << 40);
   check_size("--max-header-size", settings.max_header_bytes, 1 << 20);
   return {.max_connections = static_cast<size_t>(settings.max_connections),
           .max_connections_per_address = static_cast<size_t>(settings.max_connections_per_address),
@@ -70,7 +88,7 @@ HttpLimits wire_limits(const Settings& settings) {
           .keep_alive_time = milliseconds(settings.keep_alive_timeout_s)};
 }
 
-ServerOptions serving(const Settings& settings, Session& session) {
+ServerOptions serving(const Settings& settings, LineWriter& log) {
   ServerOptions options{.address = {.host = settings.host,
                                     .port = static_cast<uint16_t>(settings.port),
                                     .unix_socket = settings.unix_socket,
@@ -87,12 +105,12 @@ ServerOptions serving(const Settings& settings, Session& session) {
                         .max_requests = settings.max_requests,
                         .max_choices = static_cast<uint64_t>(settings.max_choices),
                         .ignore_unknown_fields = settings.ignore_unknown_fields,
+                        .max_response_bytes = static_cast<int64_t>(settings.max_response_bytes),
                         .max_resident_bytes = static_cast<int64_t>(settings.max_resident_bytes),
+                        .metrics_prefix = settings.metrics_prefix,
                         .log_json = settings.log_json};
   options.http = wire_limits(settings);
-  if (settings.log_requests && !settings.quiet) {
-    options.log = [&session](std::string_view line) { session.print_note(line); };
-  }
+  if (settings.log_requests && !settings.quiet) options.log = &log;
   return options;
 }
 
@@ -105,7 +123,7 @@ TextModel named(TextModel text, const std::string& name) {
 }
 
 // The message of an engine that failed, else empty.
-std::string serve_model(const Settings& settings, Session& session, ServerDoor& door,
+std::string serve_model(const Settings& settings, Session& session, ServerFrontend& frontend,
                         LoadedModel& model, ServerOptions options) {
   const TextModel text = named(text_model(model), options.model_names[0]);
   std::unique_ptr<TraceWriter> trace;
@@ -115,7 +133,7 @@ std::string serve_model(const Settings& settings, Session& session, ServerDoor& 
   }
   options.system_fingerprint = model.fingerprint;
   const std::string failure = serve_until_drained(
-      door,
+      frontend,
       {.text = text,
        .observer = trace.get(),
        .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
@@ -130,22 +148,24 @@ std::string serve_model(const Settings& settings, Session& session, ServerDoor& 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
   check_allowed_origins(settings.allowed_origins);
+  check_metrics_prefix(settings.metrics_prefix);
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that goes away must not end the server
-  const ServerOptions options = serving(settings, session);
-  ServerDoor door(options.address, options.http);
-  DrainOnSignal drain(door);
+  LineWriter log(STDERR_FILENO);
+  const ServerOptions options = serving(settings, log);
+  ServerFrontend frontend(options.address, options.http);
+  DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
   if (const auto lack = lack_of_descriptors(options.http.max_connections)) {
     session.print_note("note: " + *lack);
   }
-  session.print_note("opened " + door.url() + ", loading the model");
+  session.print_note("opened " + frontend.url() + ", loading the model");
   const auto model = load_model(loading(settings));
   print_weights_cache(model->weights_cache, settings, session);
   print_short_context(model->engine->limits().max_model_len, model->decoder->config().max_position,
                       settings, session);
-  const std::string failure = serve_model(settings, session, door, *model, options);
+  const std::string failure = serve_model(settings, session, frontend, *model, options);
   if (failure.empty()) return 0;
-  session.print_error("the engine failed: " + failure);
+  log.write("paceline: the engine failed: " + failure);
   return kEngineFailedExit;
 }
 

@@ -93,6 +93,8 @@ struct Settings {
   int64_t max_requests = 0;
   int64_t max_choices = 16;
   bool ignore_unknown_fields = false;
+  std::string metrics_prefix = "paceline";
+  size_t max_response_bytes = 64 << 20;
   size_t max_resident_bytes = 0;
   bool log_json = false;
   bool log_requests = true;

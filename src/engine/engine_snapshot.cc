@@ -36,7 +36,7 @@ SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
           .age_seconds = seconds(now - submitted)};
 }
 
-// Who holds each block: what the tables of the running sequences name.
+// The holder of each block, from the block tables of the running sequences.
 void add_holders(const Engine& engine, int group, std::vector<int64_t>& holders) {
   for (const auto& sequence : engine.running()) {
     for (const auto block : sequence->blocks.table(group)) {

@@ -32,7 +32,7 @@ struct PoolSnapshot {
   int64_t num_blocks = 0;
   int64_t block_size = 0;
   int64_t window = 0;  // 0: none
-  // Block after block: who holds it (a sequence, or one of the above), and how many in a row.
+  // Runs of consecutive blocks: their holder (a sequence, or one of the above) and their number.
   std::vector<std::pair<int64_t, int64_t>> runs;
 };
 

@@ -170,12 +170,13 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
   std::string path = config.path(scaling != nullptr ? "rope_scaling" : "rope_parameters");
   const Json* const nested = found == nullptr ? nullptr : found->find_value(kind.layer_type);
   if (nested != nullptr) found = nested;
-  const bool is_nested = nested != nullptr || (!only && scaling == nullptr);
-  if (is_nested) path += fmt::format(".{}", kind.layer_type);
+  if (nested != nullptr || (!only && scaling == nullptr)) {
+    path += fmt::format(".{}", kind.layer_type);
+  }
   if (found != nullptr) found->as_object(path);
   RopeSource source{.rope = HfConfig(found == nullptr ? kEmpty : *found, std::move(path)),
                     .config = config,
-                    .nested = is_nested,
+                    .nested = nested != nullptr || !only,
                     .max_position = max_position};
   source.theta =
       source.rope.number("rope_theta", config.number(kind.theta_key, kind.default_theta));

@@ -30,6 +30,8 @@ struct Message {
   std::optional<std::string> tool_call_id;
   std::optional<std::string> reasoning_content;
   std::optional<Json::Array> tool_calls;
+  std::optional<Json> function_call;
+  std::optional<std::string> refusal;
 };
 
 struct Part {
@@ -99,11 +101,17 @@ void read_function(const FieldValue& value, Call& call) {
   reader.finish();
 }
 
+constexpr FieldType kCallIndex = integer_type(0, kMaxTools);
+
 constexpr FieldDef<Call> kCallFields[] = {
     {.name = "id",
      .type = kAnyText,
      .help = "What the tool's message refers to.",
      .read = [](const FieldValue& v, Call& t) { t.id = v.text(); }},
+    {.name = "index",
+     .type = kCallIndex,
+     .use = FieldUse::accepted,
+     .help = "The place of the call, as streams have it."},
     {.name = "type", .type = kOnlyFunction, .help = "Only function."},
     {.name = "function",
      .type = object_type(call_function_fields),
@@ -115,16 +123,21 @@ constexpr FieldDef<Call> kCallFields[] = {
 FieldList call_fields() { return list_fields<Call>(kCallFields); }
 
 constexpr FieldType kCall = object_type(call_fields);
+constexpr FieldType kAnnotations = array_type(kAnyObject, 0, kMaxMessages);
+
+Json as_tool_call(Call call) {
+  Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
+  return Json(Json::Object{{"id", Json(call.id)},
+                           {"type", Json(std::string("function"))},
+                           {"function", Json(std::move(function))}});
+}
 
 Json read_call(const FieldValue& value) {
   Call call;
   RequestReader reader(value);
   reader.read<Call>(kCallFields, call);
   reader.finish();
-  Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
-  return Json(Json::Object{{"id", Json(call.id)},
-                           {"type", Json(std::string("function"))},
-                           {"function", Json(std::move(function))}});
+  return as_tool_call(std::move(call));
 }
 
 constexpr FieldDef<Message> kMessageFields[] = {
@@ -136,7 +149,7 @@ constexpr FieldDef<Message> kMessageFields[] = {
                 Message& t) { t.role = v.text() == "developer" ? "system" : v.text(); }},
     {.name = "content",
      .type = one_of_type(kContentKinds, "a string or an array of parts"),
-     .help = "The text; only an assistant's message with tool_calls may be without.",
+     .help = "The text; only an assistant's message with calls or a refusal may omit it.",
      .read = [](const FieldValue& v, Message& t) { t.content = read_content(v); }},
     {.name = "name",
      .type = kAnyText,
@@ -158,9 +171,29 @@ constexpr FieldDef<Message> kMessageFields[] = {
            t.tool_calls.emplace();
            for (const FieldValue& item : v.items()) t.tool_calls->push_back(read_call(item));
          }},
-    {.name = "refusal", .use = FieldUse::refused},
+    {.name = "reasoning",
+     .type = kAnyText,
+     .alias_of = "reasoning_content",
+     .help = "The same under vLLM's name.",
+     .read = [](const FieldValue& v, Message& t) { t.reasoning_content = v.text(); }},
+    {.name = "function_call",
+     .type = object_type(call_function_fields),
+     .help = "A single call without an id, from before tool_calls.",
+     .read =
+         [](const FieldValue& v, Message& t) {
+           Call call;
+           read_function(v, call);
+           t.function_call = as_tool_call(std::move(call));
+         }},
+    {.name = "refusal",
+     .type = kAnyText,
+     .help = "Why the assistant refused; stands for the content of a message without one.",
+     .read = [](const FieldValue& v, Message& t) { t.refusal = v.text(); }},
+    {.name = "annotations",
+     .type = kAnnotations,
+     .use = FieldUse::accepted,
+     .help = "Citations of web searches; templates have no place for them."},
     {.name = "audio", .use = FieldUse::refused},
-    {.name = "function_call", .use = FieldUse::refused, .help = "use tool_calls"},
 };
 
 // A member that must or must not be there, depending on the role.
@@ -188,16 +221,26 @@ ChatMessage as_template_input(Message message) {
   return {.role = {}, .content = {}, .json = std::move(json)};
 }
 
+// A refusal stands for a missing content, a function_call for missing tool_calls.
+void settle_message(Message& message) {
+  if (!message.content && message.refusal) message.content = std::move(message.refusal);
+  const bool has_calls = message.tool_calls && !message.tool_calls->empty();
+  if (has_calls || !message.function_call) return;
+  message.tool_calls.emplace();
+  message.tool_calls->push_back(std::move(*message.function_call));
+}
+
 ChatMessage read_message(const FieldValue& value) {
   Message message;
   RequestReader reader(value);
   reader.read<Message>(kMessageFields, message);
   reader.finish();
+  settle_message(message);
   const bool is_assistant = message.role == "assistant";
   const bool has_calls = message.tool_calls && !message.tool_calls->empty();
   if (!has_calls) {
     message.tool_calls.reset();
-    reader.require("content");
+    if (!message.content) reader.require("content");
   }
   if (!is_assistant) {
     check_member(has_calls, false, value, "tool_calls", "only the assistant has them");

@@ -74,7 +74,11 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .by_default = std::string_view("auto"),
      .help = "Only auto, and none, which hides the tools.",
      .read = [](const FieldValue& v, ChatDraft& t) { t.hides_tools = v.text() == "none"; }},
-    {.name = "parallel_tool_calls", .type = kOnlyTrue, .by_default = true, .help = "Only true."},
+    {.name = "parallel_tool_calls",
+     .type = kBoolean,
+     .use = FieldUse::accepted,
+     .by_default = true,
+     .help = "Calls come as text, as many as the model writes."},
     {.name = "documents",
      .type = kObjects,
      .help = "Objects that the template shows to the model.",
@@ -144,6 +148,7 @@ void settle(ChatDraft& draft) {
   request.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.hides_tools) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
+  check_penalty_fields(request.sampling);
   check_logprob_fields(request.generation, request.logprobs);
   check_continuation(request.input);
 }

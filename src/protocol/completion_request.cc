@@ -8,9 +8,6 @@ namespace {
 
 constexpr FieldType kBestOf = {
     .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
-constexpr FieldType kNoText = {
-    .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .said = "an empty string"};
-
 void read_best_of(const FieldValue& value, CompletionRequest& target) {
   target.best_of = value.small_integer();
   if (target.best_of < target.generation.n) value.refuse("n or more");
@@ -75,6 +72,7 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();
   check_stream_fields(request.generation.streaming);
+  check_penalty_fields(request.sampling);
   check_logprob_fields(request.generation, request.logprobs.has_value());
   if (request.generation.streaming.stream && request.num_candidates() > request.generation.n) {
     throw RequestError("best_of", "invalid_value",

@@ -106,6 +106,10 @@ bool is_in_range(const Json& json, const FieldType& type, uint64_t max_choices) 
 }
 
 bool is_plain_match(const Json& json, const FieldType& type) {
+  if (type.kind == FieldKind::one_of) {
+    return std::any_of(type.parts.begin(), type.parts.end(),
+                       [&](const FieldType& part) { return is_plain_match(json, part); });
+  }
   const bool is_plain = type.kind == FieldKind::integer || type.kind == FieldKind::number;
   return is_plain && is_of_kind(json, type) && is_in_range(json, type, 0);
 }

@@ -61,6 +61,8 @@ inline constexpr FieldType kOnlyFalse = {
     .kind = FieldKind::boolean, .booleans = Booleans::only_false, .is_part_of_api = true};
 inline constexpr FieldType kAnyText = {.kind = FieldKind::text};
 inline constexpr FieldType kSomeText = {.kind = FieldKind::text, .min = 1};
+inline constexpr FieldType kNoText = {
+    .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .said = "an empty string"};
 inline constexpr FieldType kAnyObject = {.kind = FieldKind::object};
 
 constexpr FieldType integer_type(int64_t min, uint64_t max) {

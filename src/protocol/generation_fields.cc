@@ -1,4 +1,6 @@
 // The fields that say how a text goes on, ends, and is reported.
+#include <limits>
+
 #include "engine/request.h"
 #include "protocol/request_fields.h"
 
@@ -152,7 +154,10 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .type = kBoolean,
      .use = FieldUse::accepted,
      .help = "Prompts are always cached; cache_salt keeps them apart."},
-    {.name = "id_slot", .use = FieldUse::refused, .help = "there are no slots"},
+    {.name = "id_slot",
+     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
+     .use = FieldUse::accepted,
+     .help = "There are no slots; cached prompts are found without one."},
     {.name = "length_penalty", .use = FieldUse::refused},
     {.name = "structured_outputs", .use = FieldUse::refused},
     {.name = "guided_json", .use = FieldUse::refused},
@@ -160,7 +165,10 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
     {.name = "guided_choice", .use = FieldUse::refused, .help = "see /v1/classify"},
     {.name = "guided_grammar", .use = FieldUse::refused},
     {.name = "json_schema", .use = FieldUse::refused},
-    {.name = "grammar", .use = FieldUse::refused},
+    {.name = "grammar",
+     .type = kNoText,
+     .by_default = std::string_view(""),
+     .help = "Only an empty string."},
 };
 
 }  // namespace

@@ -25,10 +25,8 @@ constexpr FieldType kOnlyOne = {
     .kind = FieldKind::number, .range = {.min = 1, .max = 1}, .is_part_of_api = true, .said = "1"};
 constexpr FieldType kOnlyNone = {
     .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .said = "an empty array"};
-constexpr FieldType kAnyNumber = {.kind = FieldKind::number,
-                                  .range = {.min = std::numeric_limits<double>::lowest(),
-                                            .max = std::numeric_limits<double>::max()},
-                                  .said = "a number"};
+constexpr FieldType kAnyNumber = {
+    .kind = FieldKind::number, .range = {.min = -1e30, .max = 1e30}, .said = "a number"};
 constexpr FieldType kAnyTexts = array_type(kAnyText, 0, kMaxTokenIds);
 constexpr int64_t kUntilTheContextEnds = -2;  // and -1
 constexpr FieldType kNumPredicted = integer_type(kUntilTheContextEnds, kMaxOutputTokens);
@@ -100,6 +98,11 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
      .type = kNumTopLogprobs,
      .by_default = int64_t{0},
      .help = "Report each token's log-probability and this many alternatives; 0: none.",
+     .read = read_num_probs},
+    {.name = "logprobs",
+     .type = kNumTopLogprobs,
+     .alias_of = "n_probs",
+     .help = "Another name of it.",
      .read = read_num_probs},
     {.name = "add_special_tokens",
      .type = kBoolean,
@@ -177,6 +180,12 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
     {.name = "return_progress", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
     {.name = "lora", .type = kOnlyNone, .help = "Only an empty array: there are no adapters."},
     {.name = "image_data", .type = kOnlyNone, .help = "Only an empty array."},
+    {.name = "timings",
+     .type = kBoolean,
+     .use = FieldUse::accepted,
+     .by_default = true,
+     .help = "Results always have them."},
+    {.name = "stream_options", .use = FieldUse::refused, .help = "the last event has the counts"},
     {.name = "samplers", .use = FieldUse::refused, .help = "the order is fixed; see sampler_order"},
     {.name = "response_fields", .use = FieldUse::refused, .help = "every field is returned"},
 };
@@ -248,14 +257,14 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
   CompletionRequest& completion = request.completion;
   completion.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
   RequestReader reader(body, terms);
+  reader.read<LlamaRequest>(own_fields, request);
+  reader.read<LlamaRequest>(kLlamaFields, request);
   reader.read(common_fields(), completion.common);
   reader.read(sampling_fields(), completion.sampling);
   reader.read(generation_fields(), completion.generation);
-  reader.read<LlamaRequest>(kLlamaFields, request);
-  reader.read<LlamaRequest>(own_fields, request);
   reader.finish();
-  check_stream_fields(completion.generation.streaming);
   check_penalty_fields(completion.sampling);
+  check_logprob_fields(completion.generation, completion.logprobs.has_value());
   SamplingFields& sampling = completion.sampling;
   if (sampling.seed == kRandomSeed || sampling.seed == kRandomSeed32) {
     sampling.seed.reset();
@@ -269,9 +278,14 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
 FieldList fields_with(FieldTable<LlamaRequest> own_fields) {
   FieldList list = list_fields<LlamaRequest>(own_fields);
   append_fields<LlamaRequest>(kLlamaFields, list);
-  append_fields(common_fields(), list);
-  append_fields(generation_fields(), list);
-  append_fields(sampling_fields(), list);
+  FieldList shared = list_fields(common_fields());
+  append_fields(generation_fields(), shared);
+  append_fields(sampling_fields(), shared);
+  for (const FieldInfo& field : shared) {
+    const bool is_own = std::any_of(list.begin(), list.end(),
+                                    [&](const FieldInfo& own) { return own.name == field.name; });
+    if (!is_own) list.push_back(field);
+  }
   return list;
 }
 

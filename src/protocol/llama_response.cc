@@ -16,12 +16,13 @@ void write_tokens(JsonWriter& writer, std::span<const int32_t> ids) {
   writer.end_array();
 }
 
-void write_probabilities_of(JsonWriter& writer, const std::vector<ReportedToken>& tokens) {
+void write_probabilities_of(JsonWriter& writer, const std::vector<ReportedToken>& tokens,
+                            const LlamaStyle& style) {
   writer.key("completion_probabilities");
-  write_probabilities(writer, tokens, TokenNaming::text);
+  write_probabilities(writer, tokens, style.naming);
 }
 
-std::string_view stop_type(const AnswerChoice& choice) {
+std::string_view stop_type(const ResponseChoice& choice) {
   if (choice.finish_reason == "length") return "limit";
   const bool is_word =
       choice.stop_reason && std::holds_alternative<std::string>(*choice.stop_reason);
@@ -29,7 +30,7 @@ std::string_view stop_type(const AnswerChoice& choice) {
 }
 
 // All of a result but its text and tokens.
-void write_result(JsonWriter& writer, const AnswerChoice& choice, const LlamaPrompt& prompt,
+void write_result(JsonWriter& writer, const ResponseChoice& choice, const LlamaPrompt& prompt,
                   const LlamaStyle& style) {
   const Usage usage = choice.timings ? choice.timings->tokens : Usage{};
   const std::string_view type = stop_type(choice);
@@ -48,7 +49,7 @@ void write_result(JsonWriter& writer, const AnswerChoice& choice, const LlamaPro
 }
 
 // `content` is the choice's text, or what of it no event before has.
-void write_one(JsonWriter& writer, const AnswerChoice& choice, std::string_view content,
+void write_one(JsonWriter& writer, const ResponseChoice& choice, std::string_view content,
                const LlamaPrompt& prompt, const LlamaStyle& style) {
   const std::string_view text = choice.text ? std::string_view(*choice.text) : std::string_view();
   writer.begin_object().member("index", choice.index).member("content", content);
@@ -57,19 +58,23 @@ void write_one(JsonWriter& writer, const AnswerChoice& choice, std::string_view 
                            : std::span<const int32_t>());
   writer.member("has_new_line", text.find('\n') != std::string::npos);
   write_result(writer, choice, prompt, style);
+  if (choice.prompt_logprobs) {
+    writer.key("prompt_logprobs");
+    write_prompt_logprobs(writer, *choice.prompt_logprobs);
+  }
   if (style.has_probabilities && choice.logprobs) {
-    write_probabilities_of(writer, *choice.logprobs);
+    write_probabilities_of(writer, *choice.logprobs, style);
   }
   writer.end_object();
 }
 
-std::string piece_json(const AnswerChunk& chunk) {
+std::string piece_json(const ResponseChunk& chunk, const LlamaStyle& style) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("index", chunk.index).member("content", chunk.text.value_or(""));
   if (chunk.token_ids) write_tokens(writer, *chunk.token_ids);
   writer.member("stop", false);
-  if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs);
+  if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs, style);
   writer.end_object();
   return json;
 }
@@ -112,7 +117,7 @@ std::string llama_settings_json(const GenerateRequest& request, const Completion
   return json;
 }
 
-std::string llama_response_json(const std::vector<AnswerChoice>& choices,
+std::string llama_response_json(const std::vector<ResponseChoice>& choices,
                                 const std::vector<LlamaPrompt>& prompts, const LlamaStyle& style) {
   const size_t per_prompt = choices.size() / prompts.size();
   std::string json;
@@ -125,14 +130,14 @@ std::string llama_response_json(const std::vector<AnswerChoice>& choices,
   return json;
 }
 
-std::vector<std::string> llama_chunk_jsons(const AnswerChunk& chunk, const LlamaPrompt& prompt,
+std::vector<std::string> llama_chunk_jsons(const ResponseChunk& chunk, const LlamaPrompt& prompt,
                                            const LlamaStyle& style) {
   std::vector<std::string> events;
   const bool has_text = chunk.text && !chunk.text->empty();
   const bool has_tokens = chunk.token_ids && !chunk.token_ids->empty();
-  if (has_text || has_tokens) events.push_back(piece_json(chunk));
+  if (has_text || has_tokens) events.push_back(piece_json(chunk, style));
   if (chunk.ending == nullptr) return events;
-  AnswerChoice ending = *chunk.ending;
+  ResponseChoice ending = *chunk.ending;
   ending.index = chunk.index;
   ending.token_ids.reset();
   ending.logprobs.reset();

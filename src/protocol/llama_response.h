@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/request.h"
-#include "protocol/answer.h"
-#include "protocol/answer_chunk.h"
 #include "protocol/llama_request.h"
+#include "protocol/response.h"
+#include "protocol/response_chunk.h"
 
 namespace paceline {
 
@@ -25,6 +25,7 @@ struct LlamaStyle {
   int64_t context = 0;          // tokens of a prompt and its text together, at most
   bool returns_tokens = false;  // of a whole result; the events of a stream always have them
   bool has_probabilities = false;
+  TokenNaming naming = TokenNaming::text;
 };
 
 // The object "generation_settings": the options in use, and those that are switched off.
@@ -32,11 +33,11 @@ std::string llama_settings_json(const GenerateRequest& request, const Completion
                                 const LlamaStyle& style);
 
 // One choice's result; of several, an array of them.
-std::string llama_response_json(const std::vector<AnswerChoice>& choices,
+std::string llama_response_json(const std::vector<ResponseChoice>& choices,
                                 const std::vector<LlamaPrompt>& prompts, const LlamaStyle& style);
 
 // The events of a chunk, one or two: a piece of text, and the result that ends a choice.
-std::vector<std::string> llama_chunk_jsons(const AnswerChunk& chunk, const LlamaPrompt& prompt,
+std::vector<std::string> llama_chunk_jsons(const ResponseChunk& chunk, const LlamaPrompt& prompt,
                                            const LlamaStyle& style);
 
 }  // namespace paceline

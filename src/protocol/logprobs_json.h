@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "protocol/answer.h"
+#include "protocol/response.h"
 
 namespace paceline {
 

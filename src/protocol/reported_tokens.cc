@@ -28,7 +28,7 @@ std::vector<ReportedToken> report(std::span<const Logprob> tokens, int32_t num_t
 std::vector<ReportedToken> report_output(std::span<const Logprob> tokens, int32_t num_top,
                                          const TokenNames& names, SpecialTokens specials) {
   return report(tokens, num_top, names,
-                [&](size_t, int32_t id) { return names.bytes_in_answer(id, specials); });
+                [&](size_t, int32_t id) { return names.bytes_in_response(id, specials); });
 }
 
 std::vector<ReportedToken> report_prompt(std::span<const Logprob> tokens, int32_t num_top,

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "paceline/results.h"
-#include "protocol/answer.h"
 #include "protocol/request_fields.h"
+#include "protocol/response.h"
 #include "protocol/token_names.h"
 
 namespace paceline {

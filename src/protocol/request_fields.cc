@@ -72,6 +72,16 @@ void check_logprob_fields(const GenerationFields& fields, bool has_logprobs) {
                      "logprob_token_ids: only allowed with logprobs");
 }
 
+void check_penalty_fields(const SamplingFields& sampling) {
+  if (sampling.penalised_tokens.value_or(-1) == -1) return;
+  const bool has_penalty = sampling.repetition_penalty.value_or(1) != 1 ||
+                           sampling.frequency_penalty != 0 || sampling.presence_penalty != 0;
+  if (!has_penalty) return;
+  throw RequestError("repeat_last_n", "unsupported_parameter",
+                     "repeat_last_n: only -1 is supported with a penalty, which sees the whole "
+                     "text");
+}
+
 void check_stream_fields(const StreamFields& streaming) {
   if (streaming.has_options && !streaming.stream) {
     throw RequestError("stream_options", "invalid_value",

@@ -50,6 +50,7 @@ struct SamplingFields {
   std::optional<int32_t> top_k;
   std::optional<float> min_p;
   std::optional<float> repetition_penalty;
+  std::optional<int64_t> penalised_tokens;  // llama.cpp's repeat_last_n; -1: all
   float frequency_penalty = 0;
   float presence_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
@@ -100,6 +101,7 @@ FieldTable<SamplingFields> sampling_fields();
 FieldTable<GenerationFields> generation_fields();
 
 // What the tables can't see: fields that need one another.
+void check_penalty_fields(const SamplingFields& sampling);
 void check_stream_fields(const StreamFields& streaming);
 
 }  // namespace paceline

@@ -38,6 +38,7 @@ void RequestReader::refuse_field(std::string_view name, std::string_view help) c
 
 void RequestReader::finish() const {
   for (const auto& [key, value] : object_.as_object(path_)) {
+    if (value.is_null()) continue;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string path = path_of(key);
     if (terms_.on_unknown_field == nullptr) {

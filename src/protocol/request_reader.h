@@ -28,7 +28,7 @@ struct FieldDef {
 template <class T>
 using FieldTable = std::span<const FieldDef<T>>;
 
-// A null counts as absent.
+// A member whose value is null counts as absent, whatever its name.
 class RequestReader {
  public:
   // Of a member of the request, which is an object.

@@ -118,7 +118,10 @@ constexpr FieldDef<SamplingFields> kSamplingFields[] = {
      .type = integer_type(std::numeric_limits<int64_t>::min(), kNoMaximum),
      .help = "The same seed gives the same answer; a random one is told in the answer.",
      .read = read_seed},
-    {.name = "repeat_last_n", .use = FieldUse::refused, .help = "penalties see the whole text"},
+    {.name = "repeat_last_n",
+     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
+     .help = "With a penalty only -1: penalties see the whole text.",
+     .read = [](const FieldValue& v, SamplingFields& t) { t.penalised_tokens = v.integer(); }},
 };
 
 }  // namespace

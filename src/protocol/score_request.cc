@@ -61,9 +61,9 @@ FieldList score_request_fields() {
   return list;
 }
 
-std::string score_answer_json(const ScoreRequest& request, const AnswerHead& head,
-                              const std::vector<std::vector<Logprob>>& scored,
-                              const TokenNames& names, const AnswerUsage& usage) {
+std::string score_response_json(const ScoreRequest& request, const ResponseHead& head,
+                                const std::vector<std::vector<Logprob>>& scored,
+                                const TokenNames& names, const ResponseUsage& usage) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object();

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "paceline/results.h"
-#include "protocol/answer.h"
 #include "protocol/request_fields.h"
+#include "protocol/response.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
@@ -29,8 +29,8 @@ constexpr std::string_view kScoreIdPrefix = "score-";
 // {"id", "object": "list", "created", "model", "data": [{"object": "score", "index", "token_ids",
 // "token_logprobs" (the first is null), "logprob" (their sum), "prompt_logprobs" (in vLLM's shape,
 // when alternatives were asked for)}], "usage"}
-std::string score_answer_json(const ScoreRequest& request, const AnswerHead& head,
-                              const std::vector<std::vector<Logprob>>& scored,
-                              const TokenNames& names, const AnswerUsage& usage);
+std::string score_response_json(const ScoreRequest& request, const ResponseHead& head,
+                                const std::vector<std::vector<Logprob>>& scored,
+                                const TokenNames& names, const ResponseUsage& usage);
 
 }  // namespace paceline

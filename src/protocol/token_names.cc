@@ -9,7 +9,7 @@ NamedToken TokenNames::named(int32_t id) const {
   return {.id = id, .bytes = std::string(tokenizer_->token_bytes(id))};
 }
 
-size_t TokenNames::bytes_in_answer(int32_t id, SpecialTokens specials) const {
+size_t TokenNames::bytes_in_response(int32_t id, SpecialTokens specials) const {
   if (!knows(id)) return 0;
   const bool is_hidden = specials == SpecialTokens::hidden && tokenizer_->is_special(id);
   return is_hidden ? 0 : tokenizer_->token_bytes(id).size();

@@ -9,7 +9,7 @@
 
 #include "engine/request.h"
 #include "paceline/tokenizer.h"
-#include "protocol/answer.h"
+#include "protocol/response.h"
 
 namespace paceline {
 
@@ -20,7 +20,7 @@ class TokenNames {
 
   NamedToken named(int32_t id) const;
   // The bytes that a token adds to an answer's text: none for a special one that is hidden.
-  size_t bytes_in_answer(int32_t id, SpecialTokens specials) const;
+  size_t bytes_in_response(int32_t id, SpecialTokens specials) const;
   // The text of a prompt given as ids; empty without a tokenizer. Throws Error invalid for an id
   // that the tokenizer doesn't have.
   std::string decode(std::span<const int32_t> ids) const;

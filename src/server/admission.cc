@@ -21,13 +21,13 @@ std::optional<ApiError> check_host(const ServerContext& context, const HttpReque
   const std::string* host = head.authority.empty() ? head.header("host") : &head.authority;
   if (!is_local || !context.keys.empty() || host == nullptr) return std::nullopt;
   if (is_allowed_host(*host, context.options.allowed_hosts)) return std::nullopt;
-  return ApiError{.status = 403,
-                  .message = fmt::format("Host: found \"{}\", this server is on the loopback "
-                                         "(--allowed-host gives it other names)",
-                                         *host),
-                  .type = "permission_error",
-                  .param = {},
-                  .code = "host_not_allowed"};
+  return ApiError{
+      .status = 403,
+      .message = fmt::format(
+          "Host: found \"{}\", expected a name of the loopback; --allowed-host adds others", *host),
+      .type = "permission_error",
+      .param = {},
+      .code = "host_not_allowed"};
 }
 
 std::optional<ApiError> check_key(const ServerContext& context, const HttpRequest& head,
@@ -44,17 +44,17 @@ std::optional<ApiError> check_key(const ServerContext& context, const HttpReques
                   .code = "invalid_api_key"};
 }
 
-// A page of another site can send a form or plain text without being asked, but no JSON.
+// A browser lets a page of another site send a form or plain text without a preflight, but no JSON.
 std::optional<ApiError> check_media_type(const HttpRequest& head) {
   if (const std::string* coding = head.header("content-encoding");
       coding != nullptr && *coding != "identity") {
-    return ApiError{.status = 415,
-                    .message = fmt::format("Content-Encoding: found \"{}\", bodies are taken as "
-                                           "they are",
-                                           *coding),
-                    .type = "invalid_request_error",
-                    .param = {},
-                    .code = "unsupported_media_type"};
+    return ApiError{
+        .status = 415,
+        .message = fmt::format(
+            "Content-Encoding: found \"{}\"; compressed bodies are not supported", *coding),
+        .type = "invalid_request_error",
+        .param = {},
+        .code = "unsupported_media_type"};
   }
   const std::string* type = head.header("content-type");
   std::string found = type == nullptr ? "" : type->substr(0, type->find(';'));
@@ -74,14 +74,14 @@ std::optional<ApiError> check_head(const ServerContext& context, const HttpReque
                                    const Route& route) {
   if (auto error = check_host(context, head)) return error;
   if (auto error = check_key(context, head, route)) return error;
-  if (!route.computes) return std::nullopt;
+  if (!route.has_body()) return std::nullopt;
   if (auto error = check_media_type(head)) return error;
   if (context.refusing) return unavailable("draining", "the server is shutting down");
   if (!context.memory.is_full()) return std::nullopt;
-  return unavailable("overloaded", "the memory that the server may take is full");
+  return unavailable("overloaded", "the server's memory limit is reached (--max-resident-memory)");
 }
 
-// Of a body in chunks the most that it may become.
+// The length of the body; of a chunked one its limit.
 int64_t body_bytes(const HttpRequest& head, const HttpLimits& limits) {
   const std::string* length = head.header("content-length");
   auto num_bytes = static_cast<int64_t>(limits.max_body_bytes);
@@ -91,8 +91,9 @@ int64_t body_bytes(const HttpRequest& head, const HttpLimits& limits) {
   return num_bytes;
 }
 
-// Of every path; it comes before the key is sent.
-constexpr Route kPreflight = {"OPTIONS", "*", RouteAccess::open, false, "", answer_preflight};
+// For every path; browsers send preflights without the key.
+constexpr Route kPreflight = {
+    .method = "OPTIONS", .path = "*", .access = RouteAccess::open, .handle = handle_preflight};
 
 HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError& error,
                 const std::string& allow = "") {
@@ -117,8 +118,8 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
   if (is_preflight(head, context.options.allowed_origins)) {
     if (const auto error = check_host(context, head)) return refuse(context, head, *error);
     return {.refusal = std::nullopt,
-            .held = std::make_shared<Admitted>(
-                Admitted{.route = &kPreflight, .ticket = nullptr, .bytes = nullptr})};
+            .held = std::make_shared<AdmittedRequest>(
+                AdmittedRequest{.route = &kPreflight, .permit = {}, .body_bytes = {}})};
   }
   std::string allow;
   const auto found = find_route(head.method, head.path, allow);
@@ -126,20 +127,20 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
     return refuse(context, head, *error, allow);
   const Route* route = std::get<const Route*>(found);
   if (const auto error = check_head(context, head, *route)) return refuse(context, head, *error);
-  auto admitted =
-      std::make_shared<Admitted>(Admitted{.route = route, .ticket = nullptr, .bytes = nullptr});
-  if (route->computes) {
-    admitted->ticket = context.tickets.take();
-    if (admitted->ticket == nullptr) {
-      return refuse(
-          context, head,
-          queue_full(fmt::format("{} requests are here already", context.tickets.num_taken())));
-    }
-    admitted->bytes = context.body_bytes.take(body_bytes(head, context.options.http));
-    if (admitted->bytes == nullptr) {
+  auto admitted = std::make_shared<AdmittedRequest>(
+      AdmittedRequest{.route = route, .permit = {}, .body_bytes = {}});
+  if (route->has_body()) {
+    admitted->permit = context.in_flight.acquire();
+    if (admitted->permit == nullptr) {
       return refuse(context, head,
-                    queue_full(fmt::format("{} bytes of requests are being read already",
-                                           context.body_bytes.num_taken())));
+                    queue_full(fmt::format("{} requests are in flight already",
+                                           context.in_flight.num_in_flight())));
+    }
+    admitted->body_bytes = context.body_bytes.acquire(body_bytes(head, context.options.http));
+    if (admitted->body_bytes == nullptr) {
+      return refuse(context, head,
+                    queue_full(fmt::format("{} bytes of request bodies are being read already",
+                                           context.body_bytes.num_held())));
     }
   }
   return {.refusal = std::nullopt, .held = std::move(admitted)};

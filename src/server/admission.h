@@ -1,4 +1,4 @@
-// Admission decides on a request's header alone whether its body is read.
+// Admission: decides from a request's header whether its body is read.
 #pragma once
 
 #include "server/route_table.h"
@@ -6,15 +6,16 @@
 
 namespace paceline {
 
-// What a request holds from its header to its end.
-struct Admitted {
+// The resources that a request holds while it is in flight.
+struct AdmittedRequest {
   const Route* route = nullptr;
-  std::shared_ptr<void> ticket;  // of a route that computes
-  std::shared_ptr<void> bytes;   // of its body, until that has been read
+  std::shared_ptr<void> permit;          // of a route with a body, until its response is computed
+  std::shared_ptr<void> body_bytes;      // until the body has been parsed
+  std::shared_ptr<void> response_bytes;  // of a large response, until it has been sent
 };
 
-// A preflight of an allowed origin is let in. Others in this order: route, Host, key, media type,
-// draining, a ticket, room for the body.
+// Admits preflights of allowed origins. Checks other requests in this order: route, Host, key,
+// media type, draining, memory, permit, memory for the body.
 HttpGate admit(ServerContext& context, const HttpRequest& head);
 
 }  // namespace paceline

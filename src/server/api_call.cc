@@ -39,7 +39,7 @@ std::string request_id_of(const HttpRequest& request) {
 }
 
 HttpResponse error_response(const ServerContext& context, const ApiError& error) {
-  constexpr int kUnauthorized = 401, kTooMany = 429, kUnavailable = 503;
+  constexpr int kUnauthorized = 401, kTooMany = 429, kUnsupported = 501, kUnavailable = 503;
   HttpResponse response{.status = error.status, .body = error_json(error)};
   if (error.status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (error.status == kTooMany || error.status == kUnavailable) {
@@ -47,8 +47,9 @@ HttpResponse error_response(const ServerContext& context, const ApiError& error)
     response.headers.push_back({"Retry-After", fmt::format("{:.0f}", std::ceil(wait))});
     response.headers.push_back({"retry-after-ms", fmt::format("{:.0f}", 1e3 * wait)});
   }
-  // What a second try wouldn't change.
-  if (error.code == "numerical_error") response.headers.push_back({"x-should-retry", "false"});
+  // Errors that a retry would meet again.
+  if (error.code == "numerical_error" || error.status == kUnsupported)
+    response.headers.push_back({"x-should-retry", "false"});
   if (context.refusing) response.close = true;
   return response;
 }
@@ -78,10 +79,21 @@ void ApiCall::respond(HttpResponse response) {
   add_headers(response);
   const int status = response.status;
   exchange_->respond(std::move(response));
-  log(status);
+  finish(status);
 }
 
-void ApiCall::release_body() { std::static_pointer_cast<Admitted>(held_)->bytes = nullptr; }
+AdmittedRequest& ApiCall::admitted() { return *std::static_pointer_cast<AdmittedRequest>(held_); }
+
+void ApiCall::release_body() { admitted().body_bytes = nullptr; }
+
+bool ApiCall::reserve_response(int64_t num_bytes) {
+  constexpr int64_t kSmall = 1 << 20;
+  if (num_bytes < kSmall) return true;
+  std::shared_ptr<void> bytes = context_.response_bytes.acquire(num_bytes);
+  if (bytes == nullptr) return false;
+  admitted().response_bytes = context_.memory.trim_after(std::move(bytes));
+  return true;
+}
 
 void ApiCall::respond_json(std::string body) { respond({.body = std::move(body)}); }
 
@@ -100,18 +112,19 @@ void ApiCall::begin_events() {
 
 void ApiCall::end_stream(int status, const std::string& error_code) {
   entry_.error_code = error_code;
-  log(status);
+  finish(status);
 }
 
-void ApiCall::log(int status) {
-  if (std::exchange(is_logged_, true)) return;
+void ApiCall::finish(int status) {
+  if (std::exchange(is_finished_, true)) return;
+  admitted().permit = nullptr;
   entry_.status = status;
   entry_.seconds = seconds();
   write_log(context_, entry_);
 }
 
 void write_log(const ServerContext& context, const LogEntry& entry) {
-  if (!context.options.log) return;
+  if (context.options.log == nullptr) return;
   std::string line;
   if (context.options.log_json) {
     JsonWriter writer(line);
@@ -131,7 +144,7 @@ void write_log(const ServerContext& context, const LogEntry& entry) {
     }
     if (!entry.error_code.empty()) line += " " + entry.error_code;
   }
-  context.options.log(line);
+  context.options.log->write(line);
 }
 
 }  // namespace paceline

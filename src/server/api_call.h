@@ -1,35 +1,38 @@
-// ApiCall is one request to a route on its way to its answer: its ids, its ticket, its log line.
+// ApiCall is one request to a route, until its response has been handed to its connection: its id,
+// its permit, its log line.
 #pragma once
 
 #include <chrono>
 #include <memory>
 #include <string>
 
-#include "protocol/answer.h"
+#include "http/http.h"
 #include "protocol/api_error.h"
-#include "server/http.h"
+#include "protocol/response.h"
 #include "server/server_context.h"
 
 namespace paceline {
+
+struct AdmittedRequest;
 
 // The client's x-request-id when it is one (up to 128 letters, digits, "-", "_", "." and ":"), else
 // a new one.
 std::string request_id_of(const HttpRequest& request);
 
-// An error as an answer of the API, with what its status asks for: Retry-After, WWW-Authenticate.
+// An error as a response, with the headers of its status: Retry-After, WWW-Authenticate.
 HttpResponse error_response(const ServerContext& context, const ApiError& error);
 
-// What the log says of a client that went, as nginx has it.
+// The log's status of a request whose client has disconnected, as in nginx.
 constexpr int kClientClosedRequest = 499;
 
-// What a request's line in the log says.
+// One request's line in the log.
 struct LogEntry {
   std::string request_id;
   std::string route;  // "GET /health"
   std::string peer;
   int status = 0;
   double seconds = 0;
-  AnswerUsage usage;
+  ResponseUsage usage;
   std::string error_code;
 };
 void write_log(const ServerContext& context, const LogEntry& entry);
@@ -44,25 +47,29 @@ class ApiCall {
   HttpExchange& exchange() { return *exchange_; }
   bool is_open() const { return exchange_->is_open(); }
 
-  // Each ends it and writes its line to the log.
+  // Each ends it, releases its permit and writes its line to the log.
   void respond(HttpResponse response);
   void respond_json(std::string body);
   void fail(const ApiError& error);
-  // Of an answer in pieces that has ended, or whose client has gone: 499.
+  // Ends a streamed response; 499 when the client has disconnected.
   void end_stream(int status, const std::string& error_code = "");
 
-  // The head of an answer in pieces.
+  // Sends the head of a streamed response.
   void begin_events();
 
-  // Its body has become something else: there is room for others.
+  // Its body has been parsed and freed.
   void release_body();
+  // Reserves memory for a large response until it has been sent; false when there is none.
+  bool reserve_response(int64_t num_bytes);
 
   // For the log line.
-  void set_usage(const AnswerUsage& usage) { entry_.usage = usage; }
+  void set_usage(const ResponseUsage& usage) { entry_.usage = usage; }
 
  private:
   void add_headers(HttpResponse& response) const;
-  void log(int status);
+  AdmittedRequest& admitted();
+  // Its response is computed: releases the permit and writes the log line.
+  void finish(int status);
   double seconds() const;
 
   ServerContext& context_;
@@ -70,7 +77,7 @@ class ApiCall {
   std::shared_ptr<void> held_;
   LogEntry entry_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  bool is_logged_ = false;
+  bool is_finished_ = false;
 };
 
 }  // namespace paceline

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// Of the header's value, nothing when it has another scheme.
+// The key in the header's value; nothing with another scheme.
 std::optional<std::string_view> bearer_key(const std::string* authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (authorization == nullptr || authorization->size() < kScheme.size()) return std::nullopt;

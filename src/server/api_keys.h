@@ -1,4 +1,4 @@
-// ApiKeys knows which keys a request may bring, as digests only.
+// ApiKeys holds the digests of the accepted API keys.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@ class ApiKeys {
   explicit ApiKeys(std::span<const std::string> keys);
 
   bool empty() const { return digests_.empty(); }
-  // Takes as long for a wrong key as for a right one.
+  // In constant time.
   bool contains(std::string_view key) const;
   // The value of an Authorization header: "Bearer KEY".
   bool allows(const std::string* authorization) const;
-  // Who asks, of several keys' owners; "" when there is only one key, or none.
+  // Identifies the key's owner; "" with a single key or none.
   std::string tenant_of(const std::string* authorization) const;
 
  private:

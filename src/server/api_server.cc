@@ -4,8 +4,8 @@
 
 #include "server/admission.h"
 #include "server/server_context.h"
-#include "server/server_door.h"
 #include "server/server_errors.h"
+#include "server/server_frontend.h"
 #include "server/time_limits.h"
 #include "server/worker_call.h"
 
@@ -13,9 +13,10 @@ namespace paceline {
 namespace {
 
 constexpr size_t kNumWorkers = 2;
+constexpr int64_t kLargeResponses = 4;  // of the largest size at once
 constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::milliseconds kDrainLook{20};
-constexpr std::chrono::milliseconds kLastWords{500};  // for errors to reach those who get them
+constexpr std::chrono::milliseconds kLastErrorTime{500};  // to send the last errors
 
 int64_t most_requests(const TextModel& model, const ServerOptions& options) {
   if (options.max_requests > 0) return options.max_requests;
@@ -26,36 +27,38 @@ int64_t most_requests(const TextModel& model, const ServerOptions& options) {
 }  // namespace
 
 struct ApiServer::State {
-  State(ServerDoor& the_door, const TextModel& model, StepHistory& steps,
+  State(ServerFrontend& the_frontend, const TextModel& model, StepHistory& steps,
         const ServerOptions& asked)
-      : options(asked), door(the_door), http(door.http()) {
+      : options(asked), frontend(the_frontend), http(frontend.http()) {
     const int64_t limit = most_requests(model, options);
-    context = std::unique_ptr<ServerContext>(
-        new ServerContext{.model = model,
-                          .options = options,
-                          .http = http,
-                          .names = TokenNames(model.tokenizer),
-                          .keys = ApiKeys(options.api_keys),
-                          .link = EngineLink(model.engine, http),
-                          .tickets = Tickets(limit),
-                          .rules = {.model_names = options.model_names,
-                                    .terms = {.max_choices = options.max_choices}},
-                          .body_bytes = BodyBytes(options.max_body_bytes_held),
-                          .memory = MemoryWatch(options.max_resident_bytes),
-                          .metrics = {},
-                          .steps = steps,
-                          .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
+    context = std::unique_ptr<ServerContext>(new ServerContext{
+        .model = model,
+        .options = options,
+        .http = http,
+        .names = TokenNames(model.tokenizer),
+        .keys = ApiKeys(options.api_keys),
+        .link = EngineLink(model.engine, http),
+        .in_flight = InFlightLimit(limit),
+        .rules = {.model_names = options.model_names,
+                  .terms = {.max_choices = options.max_choices},
+                  .max_response_bytes = options.max_response_bytes},
+        .body_bytes = BytesLimit(options.max_body_bytes_held),
+        .response_bytes = BytesLimit(kLargeResponses * options.max_response_bytes),
+        .memory = MemoryWatch(options.max_resident_bytes),
+        .metrics = {},
+        .steps = steps,
+        .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
     if (options.ignore_unknown_fields) {
       context->rules.terms.on_unknown_field =
           [count = &context->num_unknown_fields](const std::string&) { ++*count; };
     }
   }
 
-  DoorKeeper keeper() {
+  FrontendHandlers handlers() {
     return {.gate = [this](const HttpRequest& head) { return admit(*context, head); },
             .handle =
                 [this](std::shared_ptr<HttpExchange> exchange, std::shared_ptr<void> held) {
-                  const Route* route = std::static_pointer_cast<Admitted>(held)->route;
+                  const Route* route = std::static_pointer_cast<AdmittedRequest>(held)->route;
                   const auto call =
                       std::make_shared<ApiCall>(*context, std::move(exchange), std::move(held));
                   guarded(*call, [&] { route->handle(call); });
@@ -64,26 +67,26 @@ struct ApiServer::State {
   }
 
   void tick() {
-    for (const auto& answer : context->link.answers()) answer->tick();
+    for (const auto& response : context->link.responses()) response->tick();
     enforce_time_limits(*context);
     context->memory.look();
-    tell_manager();
+    notify_manager();
     http.after(kTick, [this] { tick(); });
   }
 
-  // Whoever watches hears nothing of an engine that hangs.
-  void tell_manager() {
-    if (context->is_engine_well()) context->manager.tell("WATCHDOG=1");
+  // No watchdog ping while the engine hangs.
+  void notify_manager() {
+    if (context->is_engine_well()) context->manager.notify("WATCHDOG=1");
   }
 
   void fail_all(const ApiError& error) {
-    for (const auto& answer : context->link.answers()) answer->fail(error);
+    for (const auto& response : context->link.responses()) response->fail(error);
   }
 
   void begin_drain() {
     if (std::exchange(is_draining, true)) return;
     context->draining = true;
-    context->manager.tell("STOPPING=1");
+    context->manager.notify("STOPPING=1");
     http.after(options.drain_delay, [this] {
       context->refusing = true;
       http.close_listeners();
@@ -93,17 +96,18 @@ struct ApiServer::State {
   }
 
   void look_drained() {
-    const bool is_empty = context->tickets.num_taken() == 0 && http.counters().connections == 0;
+    const bool is_empty =
+        context->in_flight.num_in_flight() == 0 && http.counters().connections == 0;
     if (is_empty) return http.stop();
     if (std::chrono::steady_clock::now() < drain_until) {
       return http.after(kDrainLook, [this] { look_drained(); });
     }
     fail_all(unavailable("draining", "the server is shutting down and can't wait any longer"));
-    http.after(kLastWords, [this] { http.stop(); });
+    http.after(kLastErrorTime, [this] { http.stop(); });
   }
 
   ServerOptions options;
-  ServerDoor& door;
+  ServerFrontend& frontend;
   HttpServer& http;
   std::unique_ptr<ServerContext> context;
   bool is_draining = false;
@@ -111,24 +115,24 @@ struct ApiServer::State {
   std::string failure;
 };
 
-ApiServer::ApiServer(ServerDoor& door, const TextModel& model, StepHistory& steps,
+ApiServer::ApiServer(ServerFrontend& frontend, const TextModel& model, StepHistory& steps,
                      const ServerOptions& options)
-    : state_(std::make_unique<State>(door, model, steps, options)) {}
+    : state_(std::make_unique<State>(frontend, model, steps, options)) {}
 
-ApiServer::~ApiServer() { state_->door.close(); }
+ApiServer::~ApiServer() { state_->frontend.close(); }
 
 bool ApiServer::open(const EngineThread& engine_thread) {
-  if (!state_->door.open(state_->keeper())) return false;
+  if (!state_->frontend.open(state_->handlers())) return false;
   state_->http.post([state = state_.get(), &engine_thread] {
     state->context->engine_thread = &engine_thread;
-    state->context->manager.tell("READY=1");
+    state->context->manager.notify("READY=1");
     state->tick();
   });
   return true;
 }
 
 std::string ApiServer::wait() {
-  state_->door.wait();
+  state_->frontend.wait();
   state_->context->engine_thread = nullptr;
   return state_->failure;
 }
@@ -142,7 +146,7 @@ void ApiServer::engine_failed(const std::string& message) {
                      .type = "server_error",
                      .param = {},
                      .code = "internal_error"});
-    state->http.after(kLastWords, [state] { state->http.stop(); });
+    state->http.after(kLastErrorTime, [state] { state->http.stop(); });
   });
 }
 

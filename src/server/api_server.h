@@ -11,23 +11,23 @@
 namespace paceline {
 
 class EngineThread;
-class ServerDoor;
+class ServerFrontend;
 
-// Order of life: door, model, history, server, engine's thread; the thread is the first to go.
+// Construct in this order: frontend, model, history, server, engine's thread; destroy in reverse.
 class ApiServer {
  public:
   // `steps` observes the engine.
-  ApiServer(ServerDoor& door, const TextModel& model, StepHistory& steps,
+  ApiServer(ServerFrontend& frontend, const TextModel& model, StepHistory& steps,
             const ServerOptions& options);
-  // Closes the door.
+  // Closes the frontend.
   ~ApiServer();
 
-  // From here on it answers what comes to the door; false when that was closed before.
+  // Starts to serve the frontend's requests; false when the frontend is already closed.
   bool open(const EngineThread& engine_thread);
-  // Until a drain or a failure has ended it; what a failure said, else nothing.
+  // Blocks until a drain or a failure has ended it. Returns the failure's message, else "".
   std::string wait();
 
-  // Any thread. The engine is at its end: everybody gets an error, then wait() returns.
+  // Any thread. Fails every open request, then ends the server.
   void engine_failed(const std::string& message);
 
  private:

@@ -5,21 +5,21 @@
 #include <span>
 #include <string>
 
-#include "server/http.h"
+#include "http/http.h"
 
 namespace paceline {
 
-// Throws Error invalid naming --allowed-origin for what is no origin, "https://host:port".
+// Throws Error invalid naming --allowed-origin unless each is an origin, "https://host:port".
 void check_allowed_origins(std::span<const std::string> origins);
 
-// Whether it is a browser's question if a page of an allowed origin may send a request.
+// Whether it is a browser's preflight for a page of an allowed origin.
 bool is_preflight(const HttpRequest& head, std::span<const std::string> allowed);
 
-// What tells the browser that the page may read the answer, if it may.
+// Adds the headers that let a page of an allowed origin read the response.
 void add_origin_headers(const HttpRequest& head, std::span<const std::string> allowed,
                         HttpResponse& response);
 
-// The answer to a preflight, without the headers above.
+// The response to a preflight, without the headers above.
 HttpResponse preflight_response();
 
 }  // namespace paceline

@@ -7,13 +7,13 @@
 namespace paceline {
 namespace {
 
-// What goes wrong with one answer, want of memory as a rule, is that answer's end alone.
+// An exception (out of memory, as a rule) fails one response and no other.
 template <class Work>
-void protect(OpenAnswer& answer, const Work& work) {
+void protect(PendingResponse& response, const Work& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    answer.fail(api_error(ErrorCode::internal, error.what()));
+    response.fail(api_error(ErrorCode::internal, error.what()));
   }
 }
 
@@ -24,12 +24,12 @@ EngineLink::EngineLink(Engine& engine, HttpServer& http)
         if (!is_awake_.exchange(true)) http_.post([this] { dispatch(); });
       })) {}
 
-std::optional<RequestId> EngineLink::submit(const std::shared_ptr<OpenAnswer>& answer,
-                                            AnswerPart which, GenerateRequest request) {
+std::optional<RequestId> EngineLink::submit(const std::shared_ptr<PendingResponse>& response,
+                                            ResponsePart which, GenerateRequest request) {
   const int64_t tag = next_tag_++;
   const int32_t num_choices = request.n;
   const auto id = engine_.submit(std::move(request), channel_, tag);
-  if (id) targets_.emplace(tag, Target{answer, which, num_choices});
+  if (id) targets_.emplace(tag, Target{response, which, num_choices});
   return id;
 }
 
@@ -38,23 +38,23 @@ const EngineLink::Target* EngineLink::find(int64_t tag) const {
   return found == targets_.end() ? nullptr : &found->second;
 }
 
-std::vector<std::shared_ptr<OpenAnswer>> EngineLink::answers() const {
-  std::unordered_set<const OpenAnswer*> seen;
-  std::vector<std::shared_ptr<OpenAnswer>> all;
-  for (const auto& [key, answer] : kept_) {
+std::vector<std::shared_ptr<PendingResponse>> EngineLink::responses() const {
+  std::unordered_set<const PendingResponse*> seen;
+  std::vector<std::shared_ptr<PendingResponse>> all;
+  for (const auto& [key, response] : kept_) {
     seen.insert(key);
-    all.push_back(answer);
+    all.push_back(response);
   }
   for (const auto& [tag, target] : targets_) {
-    if (seen.insert(target.answer.get()).second) all.push_back(target.answer);
+    if (seen.insert(target.response.get()).second) all.push_back(target.response);
   }
   return all;
 }
 
-std::vector<int64_t> EngineLink::tags_of(const OpenAnswer& answer) const {
+std::vector<int64_t> EngineLink::tags_of(const PendingResponse& response) const {
   std::vector<int64_t> tags;
   for (const auto& [tag, target] : targets_) {
-    if (target.answer.get() == &answer) tags.push_back(tag);
+    if (target.response.get() == &response) tags.push_back(tag);
   }
   return tags;
 }
@@ -63,19 +63,19 @@ void EngineLink::dispatch() {
   is_awake_.store(false);
   woken_at_ = std::chrono::steady_clock::now();
   channel_->poll(events_);
-  std::unordered_set<OpenAnswer*> seen;
-  std::vector<std::shared_ptr<OpenAnswer>> touched;
+  std::unordered_set<PendingResponse*> seen;
+  std::vector<std::shared_ptr<PendingResponse>> touched;
   for (TokenEvent& event : events_) {
     const auto found = targets_.find(event.tag);
     if (found == targets_.end()) continue;
     Target& target = found->second;
-    if (seen.insert(target.answer.get()).second) touched.push_back(target.answer);
+    if (seen.insert(target.response.get()).second) touched.push_back(target.response);
     const bool is_last = event.ending != nullptr && --target.num_open == 0;
-    target.answer->has_events = true;
-    protect(*target.answer, [&] { target.answer->take(target.which, event); });
+    target.response->has_events = true;
+    protect(*target.response, [&] { target.response->take(target.which, event); });
     if (is_last) targets_.erase(event.tag);
   }
-  for (const auto& answer : touched) protect(*answer, [&] { answer->flush(); });
+  for (const auto& response : touched) protect(*response, [&] { response->flush(); });
 }
 
 }  // namespace paceline

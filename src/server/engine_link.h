@@ -1,4 +1,4 @@
-// EngineLink submits requests to the engine and brings its events to the answers they belong to.
+// EngineLink submits requests to the engine and dispatches its events to the pending responses.
 #pragma once
 
 #include <atomic>
@@ -12,36 +12,36 @@
 
 #include "engine/channel.h"
 #include "engine/engine.h"
+#include "http/http.h"
 #include "protocol/api_error.h"
-#include "server/http.h"
 
 namespace paceline {
 
-// Which of an answer's engine requests an event is of.
-struct AnswerPart {
+// Identifies one of a response's engine requests.
+struct ResponsePart {
   size_t part = 0;   // of the API's request: a prompt
   size_t index = 0;  // of the engine's requests for that prompt
 };
 
-// What the engine works on for a client. All on the I/O thread.
-class OpenAnswer {
+// A response that waits for events of the engine. All on the I/O thread.
+class PendingResponse {
  public:
-  virtual ~OpenAnswer() = default;
+  virtual ~PendingResponse() = default;
 
-  // The id that the client knows it by.
+  // The response's id.
   virtual const std::string& id() const = 0;
-  // Of the choices before this part's first.
+  // The index of this part's first choice.
   virtual int64_t first_choice(size_t part) const = 0;
-  virtual void take(AnswerPart which, TokenEvent& event) = 0;
-  // Behind all events of a wake-up: what is to be written is written at once.
+  virtual void take(ResponsePart which, TokenEvent& event) = 0;
+  // Called after the last event of a wake-up, to write once.
   virtual void flush() = 0;
-  // Now and then: a stream that is silent says so.
+  // Called several times a second; an idle stream sends a ping.
   virtual void tick() = 0;
-  // Ends it with an error; what the engine still sends is not minded.
+  // Ends it with an error and ignores later events.
   virtual void fail(const ApiError& error) = 0;
 
   std::chrono::duration<double> age() const { return std::chrono::steady_clock::now() - since_; }
-  bool has_events = false;  // the engine has told something of it
+  bool has_events = false;  // the engine has sent some
 
  private:
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
@@ -50,30 +50,32 @@ class OpenAnswer {
 // I/O thread. One wake-up brings the events of all requests of a step.
 class EngineLink {
  public:
-  // Both must outlive the engine's use of this, which ends with its thread.
+  // Both must outlive the engine's thread.
   EngineLink(Engine& engine, HttpServer& http);
 
   // Nothing when the engine's queue is full.
-  std::optional<RequestId> submit(const std::shared_ptr<OpenAnswer>& answer, AnswerPart which,
-                                  GenerateRequest request);
+  std::optional<RequestId> submit(const std::shared_ptr<PendingResponse>& response,
+                                  ResponsePart which, GenerateRequest request);
   void cancel(RequestId id) { engine_.cancel(id); }
   void release(RequestId id) { engine_.release(id); }
 
   struct Target {
-    std::shared_ptr<OpenAnswer> answer;
-    AnswerPart which;
+    std::shared_ptr<PendingResponse> response;
+    ResponsePart which;
     int32_t num_open = 0;  // choices that haven't ended
   };
-  // Of a request's tag; nullptr when it has ended.
+  // The target of a request's tag; nullptr when the request has ended.
   const Target* find(int64_t tag) const;
-  // Every open answer once.
-  std::vector<std::shared_ptr<OpenAnswer>> answers() const;
-  // It counts as open until it is let go, though none of its requests is with the engine.
-  void keep(const std::shared_ptr<OpenAnswer>& answer) { kept_.emplace(answer.get(), answer); }
-  void let_go(const OpenAnswer& answer) { kept_.erase(&answer); }
-  // Of its requests that haven't ended.
-  std::vector<int64_t> tags_of(const OpenAnswer& answer) const;
-  // When the events came that answers are being told of.
+  // Every pending response once.
+  std::vector<std::shared_ptr<PendingResponse>> responses() const;
+  // Keeps a response pending while none of its requests is submitted.
+  void keep(const std::shared_ptr<PendingResponse>& response) {
+    kept_.emplace(response.get(), response);
+  }
+  void let_go(const PendingResponse& response) { kept_.erase(&response); }
+  // The tags of its requests that have not ended.
+  std::vector<int64_t> tags_of(const PendingResponse& response) const;
+  // When the events arrived that are being dispatched.
   std::chrono::steady_clock::time_point woken_at() const { return woken_at_; }
   int64_t num_running() const { return engine_.num_running(); }
   int64_t num_waiting() const { return engine_.num_waiting(); }
@@ -84,12 +86,12 @@ class EngineLink {
 
   Engine& engine_;
   HttpServer& http_;
-  std::atomic<bool> is_awake_ = false;  // a dispatch is on its way
+  std::atomic<bool> is_awake_ = false;  // a dispatch is scheduled
   std::shared_ptr<Channel> channel_;
   std::chrono::steady_clock::time_point woken_at_;
   int64_t next_tag_ = 1;
   std::unordered_map<int64_t, Target> targets_;  // by tag
-  std::unordered_map<const OpenAnswer*, std::shared_ptr<OpenAnswer>> kept_;
+  std::unordered_map<const PendingResponse*, std::shared_ptr<PendingResponse>> kept_;
   std::vector<TokenEvent> events_;
 };
 

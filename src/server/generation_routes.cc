@@ -1,7 +1,7 @@
 #include <utility>
 
-#include "server/generation_answer.h"
-#include "server/item_answer.h"
+#include "server/generation_response.h"
+#include "server/item_response.h"
 #include "server/routes.h"
 #include "server/worker_call.h"
 
@@ -15,36 +15,40 @@ std::shared_ptr<ReceivedRequest> received(const CallPtr& call) {
                       .tenant = call->context().keys.tenant_of(request.header("authorization"))});
 }
 
-// What `prepare` makes of the request on a worker starts an Answer.
-template <class Answer, class Prepare>
-void answer_with(const CallPtr& call, Prepare prepare) {
+// Prepares the request on a worker, then starts a Response.
+template <class Response, class Prepare>
+void handle_with(const CallPtr& call, Prepare prepare) {
   const TextModel& model = call->context().model;
   const RequestRules& rules = call->context().rules;
   on_worker(call, [&model, &rules, prepare, request = received(call)]() -> Continuation {
     const auto prepared = std::make_shared<decltype(prepare(model, *request, rules))>(
         prepare(model, *request, rules));
     return [prepared](const CallPtr& ready) {
-      std::make_shared<Answer>(ready, std::move(*prepared))->start();
+      std::make_shared<Response>(ready, std::move(*prepared))->start();
     };
   });
 }
 
-void answer_generation(const CallPtr& call, ApiEndpoint endpoint) {
-  answer_with<GenerationAnswer>(call,
-                                [endpoint](const TextModel& model, const ReceivedRequest& request,
-                                           const RequestRules& rules) {
-                                  return prepare_request(model, endpoint, request, rules);
-                                });
+void handle_generation(const CallPtr& call, ApiEndpoint endpoint) {
+  handle_with<GenerationResponse>(call,
+                                  [endpoint](const TextModel& model, const ReceivedRequest& request,
+                                             const RequestRules& rules) {
+                                    return prepare_request(model, endpoint, request, rules);
+                                  });
 }
 
 }  // namespace
 
-void answer_chat(const CallPtr& call) { answer_generation(call, ApiEndpoint::chat); }
-void answer_completion(const CallPtr& call) { answer_generation(call, ApiEndpoint::completions); }
-void answer_native(const CallPtr& call) { answer_generation(call, ApiEndpoint::generate); }
-void answer_classification(const CallPtr& call) {
-  answer_with<ItemAnswer>(call, prepare_classification);
+void handle_chat(const CallPtr& call) { handle_generation(call, ApiEndpoint::chat); }
+void handle_completion(const CallPtr& call) { handle_generation(call, ApiEndpoint::completions); }
+void handle_llama_completion(const CallPtr& call) {
+  handle_generation(call, ApiEndpoint::completion);
 }
-void answer_score(const CallPtr& call) { answer_with<ItemAnswer>(call, prepare_score); }
+void handle_infill(const CallPtr& call) { handle_generation(call, ApiEndpoint::infill); }
+void handle_generate(const CallPtr& call) { handle_generation(call, ApiEndpoint::generate); }
+void handle_classify(const CallPtr& call) {
+  handle_with<ItemResponse>(call, prepare_classification);
+}
+void handle_score(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_score); }
 
 }  // namespace paceline

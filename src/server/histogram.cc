@@ -42,4 +42,28 @@ std::span<const double> short_latency_bounds() {
   return kBounds;
 }
 
+std::span<const double> token_time_bounds() {
+  static constexpr double kBounds[] = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2,  0.3,  0.4, 0.5,
+                                       0.75, 1.0,   2.5,  5.0,   7.5, 10.0, 20.0, 40.0, 80.0};
+  return kBounds;
+}
+
+std::span<const double> token_count_bounds() {
+  static constexpr double kBounds[] = {1,     2,      5,      10,     20,     50,    100,
+                                       200,   500,    1000,   2000,   5000,   10000, 20000,
+                                       50000, 100000, 200000, 500000, 1000000};
+  return kBounds;
+}
+
+std::span<const double> step_tokens_bounds() {
+  static constexpr double kBounds[] = {1,   8,    16,   32,   64,   128,  256,
+                                       512, 1024, 2048, 4096, 8192, 16384};
+  return kBounds;
+}
+
+std::span<const double> num_choices_bounds() {
+  static constexpr double kBounds[] = {1, 2, 5, 10, 20};
+  return kBounds;
+}
+
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Histogram counts observations below fixed bounds, as Prometheus wants them.
+// Histogram counts observations below fixed bounds, as Prometheus defines histograms.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,7 @@ class Histogram {
   }  // one more than bounds, not summed up
   int64_t count() const { return count_; }
   double sum() const { return sum_; }
-  // About the value that such a share of the observations stays below, interpolated in its bucket;
-  // nothing without observations.
+  // Interpolated within its bucket; nothing without observations.
   std::optional<double> quantile(double share) const;
 
  private:
@@ -32,8 +31,13 @@ class Histogram {
   double sum_ = 0;
 };
 
-// Seconds: those of vLLM's histograms of whole requests, and of single tokens.
+// Seconds, of whole requests and of the gaps between tokens.
 std::span<const double> latency_bounds();
 std::span<const double> short_latency_bounds();
+// Seconds per output token, tokens of a request, tokens of a step, and n, as vLLM has them.
+std::span<const double> token_time_bounds();
+std::span<const double> token_count_bounds();
+std::span<const double> step_tokens_bounds();
+std::span<const double> num_choices_bounds();
 
 }  // namespace paceline

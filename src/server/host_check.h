@@ -1,4 +1,4 @@
-// Whether a request names this server: what keeps other sites' pages from a server on loopback.
+// Checks the Host header, which keeps other sites' pages from using a server on loopback.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// "127.0.0.1", "::1", "localhost" and their kind.
+// "127.0.0.1", "::1", "localhost" and the like.
 bool is_loopback_name(std::string_view host);
 
 // Whether a Host header ("localhost:8080", "[::1]:8080") names the loopback, or one of `allowed`.

@@ -2,8 +2,8 @@
 #include "base/json_writer.h"
 #include "base/version.h"
 #include "engine/engine.h"
+#include "engine/engine_snapshot.h"
 #include "protocol/llama_response.h"
-#include "server/engine_snapshot.h"
 #include "server/routes.h"
 #include "text/make_request.h"
 

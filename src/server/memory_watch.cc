@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/system_memory.h"
 
@@ -18,7 +19,7 @@ constexpr std::chrono::seconds kTrimTime{10};
 constexpr double kTrimShare = 0.95;
 constexpr double kFullShare = 0.98;
 
-// "RssAnon:   1234 kB"; 0 when it isn't said.
+// "RssAnon:   1234 kB"; 0 when it is missing.
 int64_t status_bytes(const std::string& name) {
   constexpr int64_t kKibibyte = 1024;
   std::ifstream status("/proc/self/status");
@@ -35,6 +36,14 @@ int64_t status_bytes(const std::string& name) {
 
 MemoryWatch::MemoryWatch(int64_t limit) : limit_(limit > 0 ? limit : system_memory().total) {}
 
+std::shared_ptr<void> MemoryWatch::trim_after(std::shared_ptr<void> holder) {
+  void* const held = holder.get();
+  return {held, [holder = std::move(holder), trims = trims_](void*) mutable {
+            holder = nullptr;
+            *trims = true;
+          }};
+}
+
 void MemoryWatch::look() {
   const auto now = Clock::now();
   if (now - looked_at_ < kLookTime) return;
@@ -47,7 +56,8 @@ void MemoryWatch::see(int64_t used) {
   const double share = static_cast<double>(used) / static_cast<double>(limit_);
   is_full_ = share >= kFullShare || (is_full_ && share >= kTrimShare);
   const auto now = Clock::now();
-  if (share < kTrimShare || now - trimmed_at_ < kTrimTime) return;
+  const bool is_due = share >= kTrimShare && now - trimmed_at_ >= kTrimTime;
+  if (!is_due && !std::exchange(*trims_, false)) return;
   trimmed_at_ = now;
   ::malloc_trim(0);
 }

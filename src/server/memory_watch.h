@@ -1,25 +1,29 @@
-// MemoryWatch sees how near the process is to the memory it may take.
+// MemoryWatch compares the memory of the process with its limit.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 namespace paceline {
 
 // One thread.
 class MemoryWatch {
  public:
-  // In bytes; 0: what the cgroup allows, else what the machine has.
+  // In bytes; 0: the limit of the control group, else the machine's memory.
   explicit MemoryWatch(int64_t limit);
 
-  // Looks again, at most once a second. From 95 % of the limit on, freed memory goes back to the
-  // system; at 98 % it is full, and stays so until it is under 95 %.
+  // Measures at most once a second. From 95 % of the limit on it returns freed memory to the
+  // system; it is full from 98 % on, until the use falls below 95 %.
   void look();
-  // With what is in use as an argument, for tests.
+  // Wraps the holder of large memory: after it is released, the next look() returns freed memory.
+  // May outlive this.
+  std::shared_ptr<void> trim_after(std::shared_ptr<void> holder);
+  // As look(), with a given use; for tests.
   void see(int64_t used);
 
   bool is_full() const { return is_full_; }
-  // Resident pages that belong to no file: mapped weights can be dropped and read again.
+  // Resident anonymous pages; mapped weights can be evicted and read again.
   int64_t used() const { return used_; }
   int64_t limit() const { return limit_; }
 
@@ -27,6 +31,7 @@ class MemoryWatch {
   int64_t limit_;
   int64_t used_ = 0;
   bool is_full_ = false;
+  std::shared_ptr<bool> trims_ = std::make_shared<bool>(false);
   std::chrono::steady_clock::time_point looked_at_;
   std::chrono::steady_clock::time_point trimmed_at_;
 };

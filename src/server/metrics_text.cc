@@ -1,12 +1,16 @@
-// GET /metrics: Prometheus text, with vLLM's names under paceline:.
+// GET /metrics: Prometheus text. Names that vLLM has are spelled as there, under --metrics-prefix.
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "engine/engine_snapshot.h"
 #include "engine/engine_thread.h"
 #include "engine/queue_limit.h"
+#include "server/process_stats.h"
 #include "server/routes.h"
 
 namespace paceline {
@@ -14,7 +18,8 @@ namespace {
 
 class MetricsWriter {
  public:
-  explicit MetricsWriter(std::string model) : label_("model_name=" + json_quote(model)) {}
+  MetricsWriter(const std::string& prefix, const std::string& model)
+      : prefix_(prefix + ":"), label_("model_name=" + json_quote(model)) {}
 
   template <class T>
   void gauge(std::string_view name, std::string_view help, T value) {
@@ -25,7 +30,7 @@ class MetricsWriter {
     begin(name, "counter", help);
     sample(name, "", value);
   }
-  // One sample for each of `counts`, told apart by `label`.
+  // One sample for each of `counts`, with its key as the value of `label`.
   void counters(std::string_view name, std::string_view help, std::string_view label,
                 const std::map<std::string, int64_t>& counts) {
     begin(name, "counter", help);
@@ -45,117 +50,212 @@ class MetricsWriter {
     sample(fmt::format("{}_sum", name), "", histogram.sum());
     sample(fmt::format("{}_count", name), "", histogram.count());
   }
+  // A gauge of 1 whose labels say how something is configured.
+  void info(std::string_view name, std::string_view help,
+            std::initializer_list<std::pair<std::string_view, std::string>> labels) {
+    begin(name, "gauge", help);
+    std::string text;
+    for (const auto& [label, value] : labels) {
+      text += fmt::format(",{}={}", label, json_quote(value));
+    }
+    sample(name, text, 1);
+  }
+  // Of Prometheus' process_*: no prefix, no labels.
+  template <class T>
+  void process(std::string_view name, std::string_view type, std::string_view help, T value) {
+    fmt::format_to(std::back_inserter(text_), "# HELP process_{} {}\n# TYPE process_{} {}\n", name,
+                   help, name, type);
+    fmt::format_to(std::back_inserter(text_), "process_{} {}\n", name, value);
+  }
   std::string take() { return std::move(text_); }
 
  private:
   void begin(std::string_view name, std::string_view type, std::string_view help) {
-    fmt::format_to(std::back_inserter(text_), "# HELP paceline:{} {}\n# TYPE paceline:{} {}\n",
-                   name, help, name, type);
+    fmt::format_to(std::back_inserter(text_), "# HELP {}{} {}\n# TYPE {}{} {}\n", prefix_, name,
+                   help, prefix_, name, type);
   }
   template <class T>
   void sample(std::string_view name, std::string_view labels, T value) {
-    fmt::format_to(std::back_inserter(text_), "paceline:{}{{{}{}}} {}\n", name, label_, labels,
+    fmt::format_to(std::back_inserter(text_), "{}{}{{{}{}}} {}\n", prefix_, name, label_, labels,
                    value);
   }
 
+  std::string prefix_;
   std::string label_;
   std::string text_;
 };
-
-void write_engine(MetricsWriter& out, const ServerContext& context,
-                  const EngineSnapshot& snapshot) {
-  int64_t num_running = 0, num_blocks = 0, num_held = 0;
-  for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
-  for (const PoolSnapshot& pool : snapshot.pools) {
-    num_blocks += pool.num_blocks;
-    for (const auto& [holder, count] : pool.runs) {
-      const bool is_held = holder != PoolSnapshot::kFree && holder != PoolSnapshot::kCached;
-      num_held += is_held ? count : 0;
-    }
-  }
-  const EngineLimits& limits = context.model.engine.limits();
-  const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
-  out.gauge("num_requests_running", "Sequences that are computed.", num_running);
-  out.gauge("num_requests_waiting", "Sequences that wait.", num_sequences - num_running);
-  out.gauge(
-      "kv_cache_usage_perc", "Share of the cache's blocks that sequences hold, 0 to 1.",
-      num_blocks == 0 ? 0.0 : static_cast<double>(num_held) / static_cast<double>(num_blocks));
-  out.gauge("num_requests_running_limit", "The most sequences computed at once.",
-            limits.max_num_seqs);
-  out.gauge("num_requests_waiting_limit", "The most requests that wait.", limits.max_queued);
-  out.counter("num_preemptions_total", "Sequences that gave up their blocks and resumed.",
-              snapshot.preemptions);
-  out.gauge("engine_step_age_seconds", "Since the last step ended; 0 without work.",
-            context.step_age());
-  out.counter("engine_steps_total", "Steps of the engine.", snapshot.num_steps);
-}
-
-void write_requests(MetricsWriter& out, const ServerMetrics& metrics) {
-  out.counter("prompt_tokens_total", "Tokens of prompts.", metrics.prompt_tokens);
-  out.counter("generation_tokens_total", "Tokens drawn.", metrics.generation_tokens);
-  out.counter("prefix_cache_queries_total", "Tokens looked for in the prefix cache.",
-              metrics.prompt_tokens);
-  out.counter("prefix_cache_hits_total", "Tokens found there.", metrics.cached_tokens);
-  out.counter("requests_accepted_total", "Requests that the engine got.", metrics.accepted);
-  out.counter("requests_completed_total", "Requests answered whole.", metrics.completed);
-  out.counter("requests_cancelled_total", "Requests whose clients went.", metrics.cancelled);
-  out.counter("requests_failed_total", "Requests that ended in an error.", metrics.failed);
-  out.counter("slow_reader_total", "Streams cut off because nobody read.", metrics.slow_readers);
-  out.counters("request_success_total", "Choices that ended.", "finished_reason", metrics.finished);
-  out.counters("rejected_total", "Answers that are errors.", "reason", metrics.errors);
-  out.counters("cancelled_total", "Choices that were cancelled.", "phase", metrics.cancelled_in);
-  out.histogram("time_to_first_token_seconds", "From submission to the first token.",
-                metrics.time_to_first_token);
-  out.histogram("inter_token_latency_seconds", "Between a choice's tokens.",
-                metrics.inter_token_latency);
-  out.histogram("e2e_request_latency_seconds", "From submission to the end of a choice.",
-                metrics.e2e_latency);
-  out.histogram("request_queue_time_seconds", "Waiting.", metrics.queue_time);
-  out.histogram("request_prefill_time_seconds", "Computing the prompt.", metrics.prefill_time);
-  out.histogram("request_decode_time_seconds", "From the first token to the last.",
-                metrics.decode_time);
-}
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-void write_server(MetricsWriter& out, const ServerContext& context) {
-  const HttpCounters counters = context.http.counters();
-  out.gauge("requests_open", "Tickets that are taken.", context.tickets.num_taken());
-  out.gauge("requests_open_limit", "Tickets that there are.", context.tickets.limit());
-  out.gauge("body_bytes", "Bytes of requests that are being read.", context.body_bytes.num_taken());
-  out.gauge("body_bytes_limit", "The most there may be.", context.body_bytes.limit());
-  out.gauge("memory_bytes", "Resident memory, mapped files aside.", context.memory.used());
-  out.gauge("memory_bytes_limit", "At 98 % of it requests are refused.", context.memory.limit());
-  out.gauge("queue_tokens", "Tokens of the prompts that wait.",
+struct BlockCounts {
+  int64_t num_blocks = 0;
+  int64_t num_held = 0;  // by sequences
+};
+
+BlockCounts count_blocks(const EngineSnapshot& snapshot) {
+  BlockCounts counts;
+  for (const PoolSnapshot& pool : snapshot.pools) {
+    counts.num_blocks += pool.num_blocks;
+    for (const auto& [holder, count] : pool.runs) {
+      const bool is_held = holder != PoolSnapshot::kFree && holder != PoolSnapshot::kCached;
+      counts.num_held += is_held ? count : 0;
+    }
+  }
+  return counts;
+}
+
+void write_engine(MetricsWriter& out, const ServerContext& context,
+                  const EngineSnapshot& snapshot) {
+  int64_t num_running = 0;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
+  const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
+  const auto [num_blocks, num_held] = count_blocks(snapshot);
+  const EngineLimits& limits = context.model.engine.limits();
+  out.gauge("num_requests_running", "Sequences in the running batch.", num_running);
+  out.gauge("num_requests_running_limit", "Limit of running sequences (--max-num-seqs).",
+            limits.max_num_seqs);
+  out.gauge("num_requests_waiting", "Sequences waiting to run.", num_sequences - num_running);
+  out.gauge("num_requests_waiting_limit", "Limit of waiting requests (--max-num-queued-reqs).",
+            limits.max_queued);
+  out.gauge("queue_tokens", "Prompt tokens of waiting requests.",
             context.model.engine.queue().num_tokens());
-  out.gauge("queue_tokens_limit", "The most there may be.",
+  out.gauge("queue_tokens_limit", "Limit of waiting prompt tokens (--max-num-queued-tokens).",
             context.model.engine.queue().max_tokens());
-  out.gauge("connections_open", "Connections.", counters.connections);
-  out.gauge("connections_open_limit", "The most connections.",
-            context.options.http.max_connections);
-  const HttpLimits& limits = context.options.http;
-  out.gauge("connections_per_address_limit", "The most of one address, but the loopback.",
-            limits.max_connections_per_address);
-  out.gauge("request_body_bytes_limit", "The most that a request's body may have.",
-            limits.max_body_bytes);
-  out.gauge("request_header_bytes_limit", "The most that a request's header may have.",
-            limits.max_header_bytes);
-  out.gauge("header_seconds_limit", "The most that a header may take.",
-            seconds(limits.header_time));
-  out.gauge("body_seconds_limit", "The most that a body may take.", seconds(limits.body_time));
-  out.gauge("keep_alive_seconds_limit", "The most between two requests of a connection.",
-            seconds(limits.keep_alive_time));
-  out.gauge("write_stall_seconds_limit", "The most that a client may take nothing.",
-            seconds(limits.write_stall));
-  out.counter("connections_total", "Connections so far.", counters.accepted);
-  out.counter("http_requests_total", "Requests that were handed on or refused.", counters.requests);
-  out.counter("http_malformed_total", "Requests that were none.", counters.malformed);
-  out.counter("unknown_fields_total", "Fields that were left alone (--ignore-unknown-fields).",
+  out.gauge(
+      "kv_cache_usage_perc", "K/V-cache usage by sequences. 1 means 100 percent usage.",
+      num_blocks == 0 ? 0.0 : static_cast<double>(num_held) / static_cast<double>(num_blocks));
+  if (!snapshot.pools.empty()) {
+    out.info("cache_config_info", "Configuration of the K/V cache.",
+             {{"block_size", std::to_string(snapshot.pools[0].block_size)},
+              {"num_gpu_blocks", std::to_string(num_blocks)},
+              {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
+  }
+  out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.preemptions);
+  out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
+  out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
+            context.step_age());
+  out.histogram("iteration_tokens_total", "Tokens computed per engine step.",
+                context.steps.tokens_per_step());
+}
+
+void write_requests(MetricsWriter& out, const ServerMetrics& metrics) {
+  out.counter("prompt_tokens_total", "Prompt tokens processed.", metrics.prompt_tokens);
+  out.counter("generation_tokens_total", "Tokens generated.", metrics.generation_tokens);
+  out.counter("prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
+              metrics.prompt_tokens);
+  out.counter("prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
+              metrics.cached_tokens);
+  out.counter("requests_accepted_total", "Requests submitted to the engine.", metrics.accepted);
+  out.counter("requests_completed_total", "Requests completed.", metrics.completed);
+  out.counter("requests_cancelled_total", "Requests cancelled because the client disconnected.",
+              metrics.cancelled);
+  out.counter("requests_failed_total", "Requests failed.", metrics.failed);
+  out.counter("slow_reader_total", "Streams closed because the client read too slowly.",
+              metrics.slow_readers);
+  out.counters("request_success_total", "Finished choices by finish reason.", "finished_reason",
+               metrics.finished);
+  out.counters("rejected_total", "Error responses by code.", "reason", metrics.errors);
+  out.counters("cancelled_total", "Cancelled choices by phase.", "phase", metrics.cancelled_in);
+}
+
+void write_request_histograms(MetricsWriter& out, const ServerMetrics& metrics) {
+  out.histogram("time_to_first_token_seconds", "Time from submission to the first token.",
+                metrics.time_to_first_token);
+  out.histogram("inter_token_latency_seconds", "Time between two tokens of a choice.",
+                metrics.inter_token_latency);
+  out.histogram("time_per_output_token_seconds",
+                "Time between two tokens of a choice, under vLLM's older name.",
+                metrics.time_per_output_token);
+  out.histogram("request_time_per_output_token_seconds",
+                "Mean time between the tokens of a choice.", metrics.request_time_per_output_token);
+  out.histogram("e2e_request_latency_seconds", "Time from submission to the last token.",
+                metrics.e2e_latency);
+  out.histogram("request_queue_time_seconds", "Time in the queue.", metrics.queue_time);
+  out.histogram("request_prefill_time_seconds", "Time to compute the prompt.",
+                metrics.prefill_time);
+  out.histogram("request_decode_time_seconds", "Time from the first token to the last.",
+                metrics.decode_time);
+  out.histogram("request_inference_time_seconds", "Time running: prefill and decode.",
+                metrics.inference_time);
+  out.histogram("request_prompt_tokens", "Prompt tokens per request.",
+                metrics.request_prompt_tokens);
+  out.histogram("request_generation_tokens", "Tokens generated per choice.",
+                metrics.request_generation_tokens);
+  out.histogram("request_params_n", "The parameter n of requests.", metrics.params_n);
+  out.histogram("request_params_max_tokens", "The parameter max_tokens of requests.",
+                metrics.params_max_tokens);
+}
+
+void write_server(MetricsWriter& out, const ServerContext& context) {
+  out.gauge("requests_open", "In-flight requests.", context.in_flight.num_in_flight());
+  out.gauge("requests_open_limit", "Limit of in-flight requests (--max-requests).",
+            context.in_flight.limit());
+  out.gauge("body_bytes", "Memory held by request bodies.", context.body_bytes.num_held());
+  out.gauge("body_bytes_limit", "Limit of memory held by request bodies.",
+            context.body_bytes.limit());
+  out.gauge("response_bytes", "Memory reserved for large responses.",
+            context.response_bytes.num_held());
+  out.gauge("response_bytes_limit", "Limit of memory reserved for large responses.",
+            context.response_bytes.limit());
+  out.gauge("memory_bytes", "Resident memory without mapped files.", context.memory.used());
+  out.gauge("memory_bytes_limit",
+            "Limit of resident memory (--max-resident-memory); from 98 % on requests get 503.",
+            context.memory.limit());
+  out.counter("unknown_fields_total", "Unknown request fields ignored (--ignore-unknown-fields).",
               context.num_unknown_fields);
+  const LineWriter* log = context.options.log;
+  out.counter("log_lines_dropped_total", "Log lines dropped because nothing read the log.",
+              log == nullptr ? 0 : log->num_dropped());
+}
+
+void write_http(MetricsWriter& out, const HttpCounters& counters, const HttpLimits& limits) {
+  out.gauge("connections_open", "Open connections.", counters.connections);
+  out.gauge("connections_open_limit", "Limit of open connections (--max-connections).",
+            limits.max_connections);
+  out.gauge("connections_per_address_limit",
+            "Limit of open connections of one address, loopback excepted.",
+            limits.max_connections_per_address);
+  out.gauge("unsent_bytes", "Response bytes that clients have not taken yet.",
+            counters.unsent_bytes);
+  out.gauge("unsent_bytes_limit", "Limit of response bytes not taken yet.",
+            limits.max_unsent_bytes);
+  out.gauge("request_body_bytes_limit", "Limit of one request body (--max-body-size).",
+            limits.max_body_bytes);
+  out.gauge("request_header_bytes_limit", "Limit of one request header (--max-header-size).",
+            limits.max_header_bytes);
+  out.gauge("header_seconds_limit", "Time allowed to send a header.", seconds(limits.header_time));
+  out.gauge("body_seconds_limit", "Time allowed to send a body.", seconds(limits.body_time));
+  out.gauge("keep_alive_seconds_limit", "Time a connection may be idle between requests.",
+            seconds(limits.keep_alive_time));
+  out.gauge("write_stall_seconds_limit", "Time a client may take none of its response.",
+            seconds(limits.write_stall));
+  out.gauge("min_send_rate_limit", "Minimum rate at which a client takes its response, bytes/s.",
+            limits.min_send_rate);
+  out.counter("connections_total", "Connections accepted.", counters.accepted);
+  out.counter("http_requests_total", "Well-formed HTTP requests.", counters.requests);
+  out.counter("http_malformed_total", "Malformed requests.", counters.malformed);
   out.counter("http_stalled_total", "Connections closed because the client took nothing.",
               counters.stalled);
+  out.counter("http_slow_total",
+              "Connections closed because the client was below the minimum rate.", counters.slow);
+  out.counter("http_shed_total", "Connections closed because of the limit of unsent bytes.",
+              counters.shed);
+}
+
+void write_process(MetricsWriter& out) {
+  const ProcessStats stats = process_stats();
+  out.process("cpu_seconds_total", "counter", "User and system CPU time spent in seconds.",
+              stats.cpu_seconds);
+  out.process("resident_memory_bytes", "gauge", "Resident memory size in bytes.",
+              stats.resident_bytes);
+  out.process("virtual_memory_bytes", "gauge", "Virtual memory size in bytes.",
+              stats.virtual_bytes);
+  out.process("open_fds", "gauge", "Open file descriptors.", stats.open_descriptors);
+  out.process("max_fds", "gauge", "Limit of open file descriptors.", stats.max_descriptors);
+  out.process("start_time_seconds", "gauge", "Start time of the process since 1970 in seconds.",
+              stats.start_time);
 }
 
 }  // namespace
@@ -163,10 +263,13 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
 void show_metrics(const CallPtr& call) {
   with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
     const ServerContext& context = ready->context();
-    MetricsWriter out(context.options.model_names[0]);
+    MetricsWriter out(context.options.metrics_prefix, context.options.model_names[0]);
     write_engine(out, context, snapshot);
     write_requests(out, context.metrics);
+    write_request_histograms(out, context.metrics);
     write_server(out, context);
+    write_http(out, context.http.counters(), context.options.http);
+    write_process(out);
     ready->respond(
         {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = out.take()});
   });

@@ -1,54 +1,15 @@
-// GET /openapi.json: the routes, the fields of their requests from the tables that read them, and
-// what they answer.
-#include <algorithm>
-#include <iterator>
+// GET /openapi.json: the route table, with the fields of requests from the tables that parse them.
 #include <string>
 
 #include "base/json_writer.h"
 #include "base/version.h"
-#include "protocol/answer_schemas.h"
-#include "protocol/chat_request.h"
-#include "protocol/classification_request.h"
-#include "protocol/completion_request.h"
 #include "protocol/field_schema.h"
-#include "protocol/generate_answer.h"
-#include "protocol/score_request.h"
-#include "protocol/text_requests.h"
+#include "protocol/response_schemas.h"
 #include "server/route_table.h"
 #include "server/routes.h"
 
 namespace paceline {
 namespace {
-
-// What a route takes and answers, by the names of answer_schemas_json().
-struct RouteBodies {
-  std::string_view path;
-  FieldList (*fields)() = nullptr;
-  std::string_view answer = {};      // of JSON
-  std::string_view chunk = {};       // of each event of a streamed answer
-  std::string_view media_type = {};  // of an answer that isn't JSON
-};
-
-constexpr RouteBodies kBodies[] = {
-    {"/v1/chat/completions", chat_request_fields, "ChatCompletion", "ChatCompletionChunk"},
-    {"/v1/completions", completion_request_fields, "Completion", "CompletionChunk"},
-    {"/generate", generate_request_fields, "Generated", "GeneratedChunk"},
-    {"/v1/classify", classification_request_fields, "Classifications"},
-    {"/v1/score", score_request_fields, "Scores"},
-    {"/tokenize", tokenize_request_fields, "Tokens"},
-    {"/detokenize", detokenize_request_fields, "Text"},
-    {"/apply-template", template_request_fields, "Prompt"},
-    {"/v1/models", nullptr, "Models"},
-    {"/v1/models/*", nullptr, "Model"},
-    {"/v1/requests", nullptr, "Requests"},
-    {"/version", nullptr, "Version"},
-    {"/health", nullptr, "Status"},
-    {"/live", nullptr, "Status"},
-    {"/ready", nullptr, "Status"},
-    {.path = "/metrics", .media_type = "text/plain"},
-    {.path = "/", .media_type = "text/html"},
-    {.path = "/page/*", .media_type = "*/*"},
-};
 
 enum class ErrorReach : uint8_t { every_route, with_key, with_body, with_body_or_name };
 
@@ -60,40 +21,38 @@ struct ErrorDoc {
 
 constexpr ErrorDoc kErrors[] = {
     {"400", ErrorReach::every_route,
-     "A field is wrong (invalid_value, context_length_exceeded), unknown (unknown_parameter), not "
-     "offered (unsupported_parameter) or missing (missing_required_parameter); the body is no JSON "
-     "(invalid_value); or it is no HTTP (malformed_request)."},
-    {"401", ErrorReach::with_key, "No API key, or a wrong one (invalid_api_key)."},
+     "A field has a wrong value (invalid_value, context_length_exceeded), is unknown "
+     "(unknown_parameter), unsupported (unsupported_parameter) or missing "
+     "(missing_required_parameter); the body is not JSON (invalid_value); or the request is not "
+     "valid HTTP (malformed_request)."},
+    {"401", ErrorReach::with_key, "The API key is missing or wrong (invalid_api_key)."},
     {"403", ErrorReach::every_route,
-     "The Host header has another name than this machine's (host_not_allowed)."},
+     "The Host header does not name this machine (host_not_allowed)."},
     {"404", ErrorReach::with_body_or_name,
-     "No such model (model_not_found) or file (unknown_url)."},
+     "No such model (model_not_found), route or file (unknown_url)."},
     {"405", ErrorReach::every_route,
-     "The route has another method, named by Allow (method_not_allowed)."},
-    {"408", ErrorReach::every_route, "The request came too slowly (request_timeout)."},
+     "The route has another method, listed in Allow (method_not_allowed)."},
+    {"408", ErrorReach::every_route, "The request arrived too slowly (request_timeout)."},
     {"413", ErrorReach::every_route,
-     "The body is longer than --max-body-size, 8 MiB unless told (body_too_large)."},
+     "The body is longer than --max-body-size, 8 MiB by default (body_too_large)."},
     {"414", ErrorReach::every_route, "The URL is longer than 8 KiB (uri_too_long)."},
     {"415", ErrorReach::with_body,
      "The Content-Type is not application/json (unsupported_media_type)."},
-    {"429", ErrorReach::with_body, "No room (queue_full); Retry-After says when to try again."},
+    {"429", ErrorReach::with_body,
+     "The server is full (queue_full); Retry-After says when to try again."},
     {"431", ErrorReach::every_route,
-     "The header is longer than --max-header-size, 16 KiB unless told, one line of it than half of "
-     "that, or it has more than 100 lines (headers_too_large)."},
-    {"500", ErrorReach::every_route, "A fault of the server (internal_error, numerical_error)."},
-    {"501", ErrorReach::with_body, "The model can't do this (feature_disabled)."},
+     "The header is longer than --max-header-size, 16 KiB by default, one line of it is longer "
+     "than "
+     "half of that, or it has more than 100 lines (headers_too_large)."},
+    {"500", ErrorReach::every_route, "The server failed (internal_error, numerical_error)."},
+    {"501", ErrorReach::with_body,
+     "The model lacks what the request needs, such as a chat template (feature_disabled)."},
     {"503", ErrorReach::every_route,
-     "Not now (loading, draining, queue_timeout, engine_unhealthy, too_many_connections); "
-     "Retry-After says when to try again."},
+     "Temporarily unavailable (loading, draining, queue_timeout, engine_unhealthy, overloaded, "
+     "too_many_connections); Retry-After says when to try again."},
     {"504", ErrorReach::with_body,
      "The request took longer than --request-timeout (request_timeout)."},
 };
-
-const RouteBodies* bodies_of(const Route& route) {
-  const auto* found = std::find_if(std::begin(kBodies), std::end(kBodies),
-                                   [&](const auto& one) { return one.path == route.path; });
-  return found == std::end(kBodies) ? nullptr : found;
-}
 
 bool reaches(const ErrorDoc& error, const Route& route) {
   switch (error.reach) {
@@ -102,9 +61,9 @@ bool reaches(const ErrorDoc& error, const Route& route) {
     case ErrorReach::with_key:
       return route.access == RouteAccess::key;
     case ErrorReach::with_body:
-      return route.computes;
+      return route.has_body();
     case ErrorReach::with_body_or_name:
-      return route.computes || route.path.ends_with('*');
+      return route.has_body() || route.path.ends_with('*');
   }
   return false;
 }
@@ -124,23 +83,17 @@ void write_media(JsonWriter& writer, std::string_view type, std::string_view sch
   writer.end_object();
 }
 
-void write_ok(JsonWriter& writer, const RouteBodies* bodies) {
-  writer.key("200").begin_object().member("description", "The answer.");
+void write_ok(JsonWriter& writer, const Route& route) {
+  writer.key("200").begin_object().member("description", "Success.");
   writer.key("content").begin_object();
-  if (bodies == nullptr) {
-    write_media(writer, "application/json", "");
-  } else if (!bodies->media_type.empty()) {
-    write_media(writer, bodies->media_type, "");
-  } else {
-    write_media(writer, "application/json", bodies->answer);
-    if (!bodies->chunk.empty()) write_media(writer, "text/event-stream", bodies->chunk);
-  }
+  write_media(writer, route.media_type, route.response);
+  if (!route.chunk.empty()) write_media(writer, "text/event-stream", route.chunk);
   writer.end_object().end_object();
 }
 
-void write_answers(JsonWriter& writer, const Route& route, const RouteBodies* bodies) {
+void write_responses(JsonWriter& writer, const Route& route) {
   writer.key("responses").begin_object();
-  write_ok(writer, bodies);
+  write_ok(writer, route);
   for (const ErrorDoc& error : kErrors) {
     if (!reaches(error, route)) continue;
     writer.key(error.status);
@@ -164,18 +117,17 @@ std::string openapi_path(std::string_view path) {
 }
 
 void write_route(JsonWriter& writer, const Route& route, const RequestTerms& terms) {
-  const RouteBodies* bodies = bodies_of(route);
   writer.key(openapi_path(route.path)).begin_object();
   writer.key(route.method == "GET" ? "get" : "post").begin_object();
-  writer.member("summary", route.help);
+  writer.member("summary", route.summary);
   if (route.access == RouteAccess::open) writer.key("security").begin_array().end_array();
   if (route.path.ends_with('*')) {
     writer.key("parameters").begin_array().begin_object().member("name", "name");
     writer.member("in", "path").member("required", true).key("schema").begin_object();
     writer.member("type", "string").end_object().end_object().end_array();
   }
-  if (bodies != nullptr && bodies->fields != nullptr) write_body(writer, bodies->fields(), terms);
-  write_answers(writer, route, bodies);
+  if (route.has_body()) write_body(writer, route.body(), terms);
+  write_responses(writer, route);
   writer.end_object().end_object();
 }
 
@@ -195,7 +147,7 @@ void write_components(JsonWriter& writer) {
   writer.key("securitySchemes").begin_object().key("key").begin_object();
   writer.member("type", "http").member("scheme", "bearer").end_object().end_object();
   write_errors(writer);
-  writer.key("schemas").raw(answer_schemas_json()).end_object();
+  writer.key("schemas").raw(response_schemas_json()).end_object();
 }
 
 }  // namespace

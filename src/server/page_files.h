@@ -1,10 +1,10 @@
-// The page's files, as the binary carries them.
+// The web page's files, embedded in the binary.
 #pragma once
 
 #include <span>
 #include <string_view>
 
-#include "server/http.h"
+#include "http/http.h"
 
 namespace paceline {
 

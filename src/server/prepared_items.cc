@@ -3,11 +3,21 @@
 #include "engine/engine.h"
 #include "protocol/request_body.h"
 #include "protocol/request_options.h"
-#include "server/item_answer.h"
+#include "protocol/response.h"
+#include "server/item_response.h"
 #include "server/prepared_request.h"
 #include "text/make_request.h"
 
 namespace paceline {
+namespace {
+
+int64_t response_bytes(const ClassificationRequest& request, int64_t vocab_size) {
+  const int64_t num_logits = request.with_logits ? vocab_size : 0;
+  return std::ssize(request.input.prompts) * kJsonNumberBytes *
+         (num_logits + std::ssize(request.labels));
+}
+
+}  // namespace
 
 PreparedItems prepare_classification(const TextModel& model, const ReceivedRequest& received,
                                      const RequestRules& rules) {
@@ -15,6 +25,9 @@ PreparedItems prepare_classification(const TextModel& model, const ReceivedReque
       parse_classification_request(parse_request_body(received.body), rules.terms);
   apply_rules(rules, received, request.common);
   PreparedItems prepared{.request = {}, .items = {}};
+  prepared.response_bytes = response_bytes(request, model.engine.vocab_size());
+  check_response_size(rules, prepared.response_bytes,
+                      request.with_logits ? "with_logits" : "labels");
   prepared.items.reserve(request.input.prompts.size());
   for (size_t i = 0; i < request.input.prompts.size(); ++i) {
     PreparedItem& item = prepared.items.emplace_back();
@@ -49,6 +62,8 @@ PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& recei
     model.engine.check(one);
     PreparedItem& item = prepared.items.emplace_back();
     item.prompt_tokens = static_cast<int64_t>(one.prompt.size());
+    prepared.response_bytes += item.prompt_tokens * (1 + request.top_logprobs) * kJsonLogprobBytes;
+    check_response_size(rules, prepared.response_bytes, "input");
     item.requests.push_back(std::move(one));
   }
   prepared.request = std::move(request);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "protocol/completed_responses.h"
 #include "server/prepared_request.h"
 #include "text/infill_prompt.h"
 
@@ -63,6 +64,12 @@ void set_infill_prompt(const TextModel& model, LlamaRequest& request) {
   stops.insert(stops.end(), tokens->ends.begin(), tokens->ends.end());
 }
 
+// A model may have more ids than its tokenizer has tokens; those stand for no text.
+std::string decode_known(const Tokenizer& tokenizer, std::vector<TokenId> ids) {
+  std::erase_if(ids, [&](TokenId id) { return id >= tokenizer.vocab_size(); });
+  return tokenizer.decode(ids);
+}
+
 }  // namespace
 
 LlamaRequest read_llama_request(const TextModel& model, ApiEndpoint endpoint, const Json& body,
@@ -87,10 +94,13 @@ void add_llama_answers(const TextModel& model, const RequestRules& rules, bool r
   prepared.llama_style = {.model = rules.model_names[0],
                           .context = model.engine.limits().max_model_len,
                           .returns_tokens = returns_tokens,
-                          .has_probabilities = request.as_probabilities};
+                          .has_probabilities = request.as_probabilities,
+                          .naming = naming_of(request.generation)};
   for (const PreparedPart& part : prepared.parts) {
     LlamaPrompt& prompt = prepared.llama_prompts.emplace_back();
-    if (model.tokenizer != nullptr) prompt.text = model.tokenizer->decode(part.request.prompt);
+    if (model.tokenizer != nullptr) {
+      prompt.text = decode_known(*model.tokenizer, part.request.prompt);
+    }
     prompt.settings_json = llama_settings_json(part.request, request, prepared.llama_style);
   }
 }

@@ -8,9 +8,10 @@
 #include "engine/engine.h"
 #include "engine/queue_limit.h"
 #include "protocol/api_error.h"
-#include "protocol/generate_answer.h"
+#include "protocol/generate_response.h"
 #include "protocol/request_body.h"
 #include "protocol/request_options.h"
+#include "protocol/response.h"
 #include "text/chat_prompt.h"
 #include "text/make_request.h"
 
@@ -53,6 +54,10 @@ struct Preparing {
   }
 };
 
+bool is_llama(ApiEndpoint endpoint) {
+  return endpoint == ApiEndpoint::completion || endpoint == ApiEndpoint::infill;
+}
+
 GenerationRequest parse_request(ApiEndpoint endpoint, const Json& json, const RequestTerms& terms) {
   if (endpoint == ApiEndpoint::chat) return parse_chat_request(json, terms);
   if (endpoint == ApiEndpoint::generate) return parse_generate_request(json, terms);
@@ -74,7 +79,29 @@ void apply_rules(const RequestRules& rules, const ReceivedRequest& request, Comm
   common.cache_salt.insert(0, request.tenant);
 }
 
+void check_response_size(const RequestRules& rules, int64_t num_bytes, std::string_view param) {
+  if (num_bytes <= rules.max_response_bytes) return;
+  constexpr double kMebibyte = 1 << 20;
+  throw RequestError(
+      std::string(param), "invalid_value",
+      fmt::format("{}: the response would hold about {:.1f} MiB, the limit is {:.1f} "
+                  "(--max-response-size); send fewer inputs at once",
+                  param, static_cast<double>(num_bytes) / kMebibyte,
+                  static_cast<double>(rules.max_response_bytes) / kMebibyte));
+}
+
 namespace {
+
+int64_t prompt_logprob_bytes(const std::vector<PreparedPart>& parts) {
+  int64_t num_bytes = 0;
+  for (const PreparedPart& part : parts) {
+    if (!part.request.score_from) continue;
+    const int64_t per_token = 1 + part.request.sampling.num_top_logprobs;
+    num_bytes +=
+        std::ssize(part.request.prompt) * per_token * kJsonLogprobBytes * std::ssize(part.choices);
+  }
+  return num_bytes;
+}
 
 // Together they would never find room, however long the client tries.
 void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
@@ -89,24 +116,36 @@ void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
   if (!are_too_many && !are_too_long) return;
   throw RequestError(
       "prompt", "invalid_value",
-      fmt::format("prompt: {} choices of {} tokens of prompts together, {} of {} may wait; send "
-                  "fewer at once",
-                  num_sequences, num_tokens, engine.limits().max_queued,
-                  engine.queue().max_tokens()));
+      fmt::format(
+          "prompt: {} choices with {} prompt tokens together, the queue takes {} with {}; send "
+          "fewer at once",
+          num_sequences, num_tokens, engine.limits().max_queued, engine.queue().max_tokens()));
 }
 
 }  // namespace
 
 PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
                                 const ReceivedRequest& received, const RequestRules& rules) {
-  PreparedRequest prepared{
-      .endpoint = endpoint,
-      .request = parse_request(endpoint, parse_request_body(received.body), rules.terms),
-      .parts = {}};
+  const Json body = parse_request_body(received.body);
+  PreparedRequest prepared;
+  prepared.endpoint = endpoint;
+  bool returns_tokens = false;
+  if (is_llama(endpoint)) {
+    LlamaRequest llama = read_llama_request(model, endpoint, body, rules);
+    returns_tokens = llama.returns_tokens;
+    prepared.request = std::move(llama.completion);
+  } else {
+    prepared.request = parse_request(endpoint, body, rules.terms);
+  }
   std::visit([&](auto& request) { apply_rules(rules, received, request.common); },
              prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
   check_queue(model.engine, prepared.parts);
+  prepared.prompt_logprob_bytes = prompt_logprob_bytes(prepared.parts);
+  const bool is_completion = std::holds_alternative<CompletionRequest>(prepared.request);
+  check_response_size(rules, prepared.prompt_logprob_bytes,
+                      is_completion ? "prompt" : "prompt_logprobs");
+  if (is_llama(endpoint)) add_llama_answers(model, rules, returns_tokens, prepared);
   return prepared;
 }
 

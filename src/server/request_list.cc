@@ -40,8 +40,8 @@ void write_sequence(JsonWriter& writer, const ServerContext& context,
                     const SequenceSnapshot& sequence) {
   const EngineLink::Target* target = context.link.find(sequence.tag);
   writer.begin_object().member("sequence", sequence.sequence);
-  writer.member("id", target == nullptr ? std::string() : target->answer->id());
-  const int64_t first = target == nullptr ? 0 : target->answer->first_choice(target->which.part);
+  writer.member("id", target == nullptr ? std::string() : target->response->id());
+  const int64_t first = target == nullptr ? 0 : target->response->first_choice(target->which.part);
   writer.member("choice", first + sequence.choice);
   writer.member("state", sequence.is_running ? "running" : "waiting");
   writer.member("prompt_tokens", sequence.prompt_tokens);

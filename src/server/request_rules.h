@@ -1,7 +1,9 @@
-// RequestRules are what this server's requests are held to, and ReceivedRequest is one of them.
+// RequestRules are the limits of a server's requests; ReceivedRequest is one that has arrived.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/request_fields.h"
@@ -10,17 +12,21 @@
 namespace paceline {
 
 struct RequestRules {
-  std::vector<std::string> model_names;  // what they may call the model
+  std::vector<std::string> model_names;  // accepted names of the model
   RequestTerms terms;
+  int64_t max_response_bytes = 0;
 };
 
 struct ReceivedRequest {
   std::string body;
-  std::string tenant;  // who shares no cached prefixes with others; "": everybody shares
+  std::string tenant;  // shares cached prefixes with nobody else; "": with everybody
 };
 
-// The model is one that the rules name, or left open, else it throws RequestError; the tenant
-// becomes part of the cache's salt.
+// Throws RequestError naming `param` when a response of about `num_bytes` exceeds the limit.
+void check_response_size(const RequestRules& rules, int64_t num_bytes, std::string_view param);
+
+// Throws RequestError unless the model is absent or one of the rules' names. Adds the tenant to the
+// cache's salt.
 void apply_rules(const RequestRules& rules, const ReceivedRequest& request, CommonFields& common);
 
 }  // namespace paceline

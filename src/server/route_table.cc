@@ -3,44 +3,181 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "protocol/chat_request.h"
+#include "protocol/classification_request.h"
+#include "protocol/completion_request.h"
+#include "protocol/generate_response.h"
+#include "protocol/llama_request.h"
+#include "protocol/score_request.h"
+#include "protocol/text_requests.h"
 #include "server/routes.h"
 
 namespace paceline {
 namespace {
 
 constexpr Route kRoutes[] = {
-    {"POST", "/v1/chat/completions", RouteAccess::key, true, "Answer a conversation.", answer_chat},
-    {"POST", "/v1/completions", RouteAccess::key, true, "Continue a text.", answer_completion},
-    {"POST", "/generate", RouteAccess::key, true, "Continue a text, Paceline's own shape.",
-     answer_native},
-    {"POST", "/v1/classify", RouteAccess::key, true, "Draw a token or choose a label.",
-     answer_classification},
-    {"POST", "/v1/score", RouteAccess::key, true, "Tell how likely each token is.", answer_score},
-    {"POST", "/tokenize", RouteAccess::key, true, "Turn text into tokens.", tokenize_text},
-    {"POST", "/detokenize", RouteAccess::key, true, "Turn tokens into text.", detokenize_ids},
-    {"POST", "/apply-template", RouteAccess::key, true, "Make a chat's prompt.", apply_template},
-    {"GET", "/v1/models", RouteAccess::key, false, "List the model.", list_models},
-    {"GET", "/v1/models/*", RouteAccess::key, false, "Tell of the model.", show_model},
-    {"GET", "/v1/requests", RouteAccess::key, false, "Show what the engine does.", show_requests},
-    {"GET", "/metrics", RouteAccess::key, false, "Figures for Prometheus.", show_metrics},
-    {"GET", "/openapi.json", RouteAccess::key, false, "This API, as OpenAPI.", show_openapi},
-    {"GET", "/version", RouteAccess::key, false, "Tell the version.", show_version},
-    {"GET", "/health", RouteAccess::open, false, "200 while the engine steps.", show_health},
-    {"GET", "/live", RouteAccess::open, false, "200 while the process runs.", show_live},
-    {"GET", "/ready", RouteAccess::open, false, "200 while requests are taken.", show_ready},
-    {"GET", "/", RouteAccess::open, false, "The page.", show_page},
-    {"GET", "/page/*", RouteAccess::open, false, "The page's files.", show_page},
-};
-
-// Of OpenAI's API; none of it is offered.
-constexpr std::string_view kOpenAiRoutes[] = {
-    "/v1/assistants",   "/v1/audio",         "/v1/batches",       "/v1/chat",
-    "/v1/containers",   "/v1/conversations", "/v1/embeddings",    "/v1/evals",
-    "/v1/files",        "/v1/fine_tuning",   "/v1/images",        "/v1/moderations",
-    "/v1/organization", "/v1/projects",      "/v1/realtime",      "/v1/responses",
-    "/v1/threads",      "/v1/uploads",       "/v1/vector_stores", "/v1/videos",
+    {.method = "POST",
+     .path = "/v1/chat/completions",
+     .summary = "Generate the next message of a conversation.",
+     .body = chat_request_fields,
+     .response = "ChatCompletion",
+     .chunk = "ChatCompletionChunk",
+     .handle = handle_chat},
+    {.method = "POST",
+     .path = "/v1/completions",
+     .summary = "Continue a text.",
+     .body = completion_request_fields,
+     .response = "Completion",
+     .chunk = "CompletionChunk",
+     .handle = handle_completion},
+    {.method = "POST",
+     .path = "/generate",
+     .summary = "Continue a text, in Paceline's own format.",
+     .body = generate_request_fields,
+     .response = "Generated",
+     .chunk = "GeneratedChunk",
+     .handle = handle_generate},
+    {.method = "POST",
+     .path = "/completion",
+     .summary = "Continue a text, as llama.cpp's server does.",
+     .body = llama_request_fields,
+     .response = "LlamaResults",
+     .chunk = "LlamaChunk",
+     .handle = handle_llama_completion},
+    {.method = "POST",
+     .path = "/completions",
+     .summary = "The same as /completion.",
+     .body = llama_request_fields,
+     .response = "LlamaResults",
+     .chunk = "LlamaChunk",
+     .handle = handle_llama_completion},
+    {.method = "POST",
+     .path = "/infill",
+     .summary = "Fill the gap between a prefix and a suffix, as llama.cpp's server does.",
+     .body = infill_request_fields,
+     .response = "LlamaResults",
+     .chunk = "LlamaChunk",
+     .handle = handle_infill},
+    {.method = "POST",
+     .path = "/chat/completions",
+     .summary = "The same as /v1/chat/completions.",
+     .body = chat_request_fields,
+     .response = "ChatCompletion",
+     .chunk = "ChatCompletionChunk",
+     .handle = handle_chat},
+    {.method = "POST",
+     .path = "/v1/classify",
+     .summary = "Choose a label, or draw one token.",
+     .body = classification_request_fields,
+     .response = "Classifications",
+     .handle = handle_classify},
+    {.method = "POST",
+     .path = "/v1/score",
+     .summary = "Compute the log-probability of each token of a text.",
+     .body = score_request_fields,
+     .response = "Scores",
+     .handle = handle_score},
+    {.method = "POST",
+     .path = "/tokenize",
+     .summary = "Convert text to tokens.",
+     .body = tokenize_request_fields,
+     .response = "Tokens",
+     .handle = handle_tokenize},
+    {.method = "POST",
+     .path = "/detokenize",
+     .summary = "Convert tokens to text.",
+     .body = detokenize_request_fields,
+     .response = "Text",
+     .handle = handle_detokenize},
+    {.method = "POST",
+     .path = "/apply-template",
+     .summary = "Render a conversation with the chat template.",
+     .body = template_request_fields,
+     .response = "Prompt",
+     .handle = handle_apply_template},
+    {.method = "GET",
+     .path = "/v1/models",
+     .summary = "List the models.",
+     .response = "Models",
+     .handle = list_models},
+    {.method = "GET",
+     .path = "/v1/models/*",
+     .summary = "Retrieve model metadata.",
+     .response = "Model",
+     .handle = show_model},
+    {.method = "GET",
+     .path = "/models",
+     .summary = "The same as /v1/models.",
+     .response = "Models",
+     .handle = list_models},
+    {.method = "GET",
+     .path = "/props",
+     .summary = "Describe the server, as llama.cpp's server does.",
+     .response = "LlamaProps",
+     .handle = show_props},
+    {.method = "GET",
+     .path = "/slots",
+     .summary = "List what is computed at once, as llama.cpp's server does.",
+     .response = "LlamaSlots",
+     .handle = show_slots},
+    {.method = "GET",
+     .path = "/v1/requests",
+     .summary = "Show running and waiting requests, recent steps and the K/V cache's blocks.",
+     .response = "Requests",
+     .handle = show_requests},
+    {.method = "GET",
+     .path = "/metrics",
+     .summary = "Metrics in Prometheus' text format.",
+     .media_type = "text/plain",
+     .handle = show_metrics},
+    {.method = "GET",
+     .path = "/openapi.json",
+     .summary = "The OpenAPI description of this API.",
+     .handle = show_openapi},
+    {.method = "GET",
+     .path = "/version",
+     .summary = "Show the version.",
+     .response = "Version",
+     .handle = show_version},
+    {.method = "GET",
+     .path = "/health",
+     .summary = "200 while the engine makes progress.",
+     .access = RouteAccess::open,
+     .response = "Status",
+     .handle = show_health},
+    {.method = "GET",
+     .path = "/v1/health",
+     .summary = "The same as /health.",
+     .access = RouteAccess::open,
+     .response = "Status",
+     .handle = show_health},
+    {.method = "GET",
+     .path = "/live",
+     .summary = "200 while the process runs.",
+     .access = RouteAccess::open,
+     .response = "Status",
+     .handle = show_live},
+    {.method = "GET",
+     .path = "/ready",
+     .summary = "200 while the server accepts requests.",
+     .access = RouteAccess::open,
+     .response = "Status",
+     .handle = show_ready},
+    {.method = "GET",
+     .path = "/",
+     .summary = "The web page.",
+     .access = RouteAccess::open,
+     .media_type = "text/html",
+     .handle = show_page},
+    {.method = "GET",
+     .path = "/page/*",
+     .summary = "The web page's files.",
+     .access = RouteAccess::open,
+     .media_type = "*/*",
+     .handle = show_page},
 };
 
 bool matches(const Route& route, std::string_view path) {
@@ -49,13 +186,7 @@ bool matches(const Route& route, std::string_view path) {
   return path.size() > prefix.size() && path.starts_with(prefix);
 }
 
-bool is_openai_path(std::string_view path) {
-  return std::any_of(std::begin(kOpenAiRoutes), std::end(kOpenAiRoutes), [&](const auto known) {
-    return path.starts_with(known) && (path.size() == known.size() || path[known.size()] == '/');
-  });
-}
-
-std::string offered() {
+std::string all_routes() {
   std::vector<std::string> all;
   for (const Route& route : kRoutes) all.push_back(fmt::format("{} {}", route.method, route.path));
   return fmt::format("{}", fmt::join(all, ", "));
@@ -75,21 +206,15 @@ std::variant<const Route*, ApiError> find_route(std::string_view method, std::st
   }
   if (!allow.empty()) {
     return ApiError{.status = 405,
-                    .message = fmt::format("{} {}: the method is {}", method, path, allow),
+                    .message = fmt::format("{} {}: the method must be {}", method, path, allow),
                     .type = "invalid_request_error",
                     .param = {},
                     .code = "method_not_allowed"};
   }
-  if (is_openai_path(path)) {
-    return ApiError{
-        .status = 501,
-        .message = fmt::format("{} is not offered by this server, which has {}", path, offered()),
-        .type = "not_supported_error",
-        .param = {},
-        .code = "feature_disabled"};
-  }
+  // Routes of OpenAI's API get no 501: its clients retry every status from 500 on.
   return ApiError{.status = 404,
-                  .message = fmt::format("{} {}: no such route", method, path),
+                  .message = fmt::format("{} {}: no such route; this server has {}", method, path,
+                                         all_routes()),
                   .type = "invalid_request_error",
                   .param = {},
                   .code = "unknown_url"};

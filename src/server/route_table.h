@@ -1,15 +1,16 @@
-// The routes of the server: method, path, who may use them, and what answers.
+// The table of the server's routes. Everything about a route stands in its row: admission, the
+// OpenAPI description and docs/api.md are derived from it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "protocol/api_error.h"
+#include "protocol/field_info.h"
 #include "server/api_call.h"
 
 namespace paceline {
@@ -21,16 +22,23 @@ enum class RouteAccess : uint8_t {
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // with "*" at its end: any that begins so
+  std::string_view path;     // a "*" at its end stands for any suffix that is not empty
+  std::string_view summary;  // one sentence, for OpenAPI
   RouteAccess access = RouteAccess::key;
-  bool computes = false;  // has a body and takes a ticket
-  std::string_view help;  // one sentence
-  void (*handle)(const std::shared_ptr<ApiCall>& call);
+  // The fields of the request's JSON body. A route with a body needs a permit (InFlightLimit).
+  FieldList (*body)() = nullptr;
+  // Schemas of the JSON response, and of each event of a streamed one (response_schemas_json()).
+  std::string_view response = {};
+  std::string_view chunk = {};
+  std::string_view media_type = "application/json";  // of the response
+  void (*handle)(const std::shared_ptr<ApiCall>& call) = nullptr;
+
+  bool has_body() const { return body != nullptr; }
 };
 
 std::span<const Route> route_table();
 
-// The route of a request or the error that answers it: 404, 405, 501. `allow` is set with 405.
+// The route of a request, or the error that answers it: 404 or 405. `allow` is set with 405.
 std::variant<const Route*, ApiError> find_route(std::string_view method, std::string_view path,
                                                 std::string& allow);
 

@@ -1,4 +1,4 @@
-// What the routes do; each is called on the I/O thread with a request that was let in.
+// The routes' handlers, called on the I/O thread with an admitted request.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,20 @@ struct EngineSnapshot;
 
 using CallPtr = std::shared_ptr<ApiCall>;
 
-// Text out of the model.
-void answer_chat(const CallPtr& call);
-void answer_completion(const CallPtr& call);
-void answer_native(const CallPtr& call);
-// Items in, numbers out.
-void answer_classification(const CallPtr& call);
-void answer_score(const CallPtr& call);
-// Text and tokens.
-void tokenize_text(const CallPtr& call);
-void detokenize_ids(const CallPtr& call);
-void apply_template(const CallPtr& call);
+// Text generation.
+void handle_chat(const CallPtr& call);
+void handle_completion(const CallPtr& call);
+void handle_generate(const CallPtr& call);
+// The same in the formats of llama.cpp's server.
+void handle_llama_completion(const CallPtr& call);
+void handle_infill(const CallPtr& call);
+// Classification and scoring.
+void handle_classify(const CallPtr& call);
+void handle_score(const CallPtr& call);
+// Tokenizer and chat template.
+void handle_tokenize(const CallPtr& call);
+void handle_detokenize(const CallPtr& call);
+void handle_apply_template(const CallPtr& call);
 
 // About the server.
 void list_models(const CallPtr& call);
@@ -31,13 +34,16 @@ void show_health(const CallPtr& call);
 void show_live(const CallPtr& call);
 void show_ready(const CallPtr& call);
 void show_requests(const CallPtr& call);
+// As llama.cpp's server describes itself.
+void show_props(const CallPtr& call);
+void show_slots(const CallPtr& call);
 void show_metrics(const CallPtr& call);
 void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);
-void answer_preflight(const CallPtr& call);
+void handle_preflight(const CallPtr& call);
 
-// Calls `answer` with what the engine holds after its current step, or, if that one takes longer
-// than half a second, with what it held when somebody last looked.
+// Calls `answer` with a snapshot of the engine after its current step, or with the last one if that
+// step takes longer than half a second.
 void with_snapshot(const CallPtr& call,
                    void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot));
 

@@ -1,4 +1,4 @@
-// Errors that are the server's own state, not the request's fault.
+// Errors caused by the server's state, not by the request.
 #pragma once
 
 #include <string>
@@ -8,13 +8,17 @@
 
 namespace paceline {
 
-// 429: there is no room here now; `why` is the beginning of the message.
+// 429: the server is full; `why` begins the message.
 inline ApiError queue_full(const std::string& why = "the queue is full") {
   return {.status = 429,
           .message = why + "; try again later",
           .type = "rate_limit_error",
           .param = {},
           .code = "queue_full"};
+}
+
+inline ApiError no_response_memory() {
+  return queue_full("the memory for large responses is in use");
 }
 
 // 503: a load balancer should try another server.
@@ -26,7 +30,7 @@ inline ApiError unavailable(std::string_view code, std::string message) {
           .code = std::string(code)};
 }
 
-// What an answer gets that the engine cancelled though its client is there.
+// For a request that the engine has cancelled although its client is connected.
 inline ApiError ended_by_server() { return unavailable("draining", "the server is shutting down"); }
 
 }  // namespace paceline

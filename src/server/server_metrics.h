@@ -1,4 +1,4 @@
-// ServerMetrics counts what the server does, as /metrics tells it.
+// ServerMetrics holds the counters and histograms of /metrics.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class EngineLink;
 
 // One thread.
 struct ServerMetrics {
-  int64_t accepted = 0;  // requests that the engine got
+  int64_t accepted = 0;  // requests submitted to the engine
   int64_t completed = 0;
   int64_t cancelled = 0;  // by their clients
   int64_t failed = 0;
@@ -26,11 +26,11 @@ struct ServerMetrics {
   int64_t cached_tokens = 0;
   int64_t generation_tokens = 0;
   int64_t preemptions = 0;
-  // What can be foreseen is there from the start: rates need a first sample.
+  // Known labels start at 0: a rate needs a first sample.
   // Choices, by their finish reason.
   std::map<std::string, int64_t> finished{
       {"stop", 0}, {"length", 0}, {"cancelled", 0}, {"error", 0}};
-  // Answers, by the error's code.
+  // Error responses, by code.
   std::map<std::string, int64_t> errors{
       {"queue_full", 0},      {"queue_timeout", 0},  {"request_timeout", 0}, {"invalid_value", 0},
       {"numerical_error", 0}, {"internal_error", 0}, {"draining", 0},        {"overloaded", 0}};
@@ -43,11 +43,20 @@ struct ServerMetrics {
   Histogram queue_time{latency_bounds()};
   Histogram prefill_time{latency_bounds()};
   Histogram decode_time{latency_bounds()};
+  Histogram inference_time{latency_bounds()};
+  Histogram time_per_output_token{token_time_bounds()};  // every gap, under vLLM's older name
+  Histogram request_time_per_output_token{token_time_bounds()};  // the mean of each choice
+  Histogram request_prompt_tokens{token_count_bounds()};
+  Histogram request_generation_tokens{token_count_bounds()};
+  Histogram params_n{num_choices_bounds()};
+  Histogram params_max_tokens{token_count_bounds()};
 
   void count_error(const ApiError& error);
-  // One choice that ended, and the first of its prompt.
+  // The time between two tokens of a choice.
+  void count_token_gap(double seconds);
+  // A choice that ended; `is_first` of its prompt.
   void count_choice(const Ending& ending, bool is_first);
-  // What a client that finds no room is asked to wait, from 1 to 60.
+  // For Retry-After, from 1 to 60.
   double seconds_until_room(const EngineLink& link) const;
 };
 

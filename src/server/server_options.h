@@ -1,14 +1,13 @@
-// What a server is started with.
+// The options of a server.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "server/http.h"
+#include "base/line_writer.h"
+#include "http/http.h"
 
 namespace paceline {
 
@@ -20,21 +19,22 @@ struct ServerOptions {
   std::vector<std::string> api_keys;         // none: no key is asked for
   std::vector<std::string> allowed_hosts;    // beside the loopback's names
   std::vector<std::string> allowed_origins;  // of pages that may use it from a browser
-  std::string system_fingerprint;            // of answers; empty: not told
-  std::chrono::milliseconds queue_timeout{30'000};     // without being begun
+  std::string system_fingerprint;            // of responses; empty: left out
+  std::chrono::milliseconds queue_timeout{30'000};     // before its computation begins
   std::chrono::milliseconds request_timeout{600'000};  // in all
   std::chrono::milliseconds drain_timeout{30'000};
-  std::chrono::milliseconds drain_delay{0};     // so long requests are still taken
-  std::chrono::milliseconds ping_time{15'000};  // a stream that has said nothing gets a comment
-  size_t soft_buffer_bytes = 256 << 10;    // of a stream's unread bytes: pieces are put together
-  size_t hard_buffer_bytes = 1 << 20;      // the stream is cut off
-  int64_t max_requests = 0;                // at once; 0: as many as the engine runs and lets wait
+  std::chrono::milliseconds drain_delay{0};     // requests are still admitted for this long
+  std::chrono::milliseconds ping_time{15'000};  // an idle stream sends a comment this often
+  size_t soft_buffer_bytes = 256 << 10;    // of unread bytes: further chunks of a stream are merged
+  size_t hard_buffer_bytes = 1 << 20;      // of unread bytes: the stream is closed
+  int64_t max_requests = 0;                // in flight; 0: as many as the engine runs and queues
   uint64_t max_choices = 16;               // the greatest n
-  bool ignore_unknown_fields = false;      // of requests: they are counted instead of refused
-  int64_t max_body_bytes_held = 64 << 20;  // of all requests that are being read
-  int64_t max_resident_bytes = 0;  // near it requests are refused; 0: the cgroup's or the machine's
-  // One line per request; called on the I/O thread.
-  std::function<void(std::string_view line)> log;
+  bool ignore_unknown_fields = false;      // count unknown fields instead of refusing them
+  int64_t max_body_bytes_held = 64 << 20;  // of all requests together
+  int64_t max_response_bytes = 64 << 20;   // estimated, of one that is built whole
+  int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's
+  std::string metrics_prefix = "paceline";
+  LineWriter* log = nullptr;  // gets one line per request
   bool log_json = false;
 };
 

@@ -27,7 +27,7 @@ void write_model(JsonWriter& writer, const ServerContext& context, std::string_v
   writer.end_object();
 }
 
-void answer_status(const CallPtr& call, std::string_view status) {
+void respond_status(const CallPtr& call, std::string_view status) {
   std::string json;
   JsonWriter(json).begin_object().member("status", status).end_object();
   call->respond_json(std::move(json));
@@ -79,11 +79,11 @@ void show_version(const CallPtr& call) {
   call->respond_json(std::move(json));
 }
 
-void show_live(const CallPtr& call) { answer_status(call, "ok"); }
+void show_live(const CallPtr& call) { respond_status(call, "ok"); }
 
 void show_health(const CallPtr& call) {
   const ServerContext& context = call->context();
-  if (context.is_engine_well()) return answer_status(call, "ok");
+  if (context.is_engine_well()) return respond_status(call, "ok");
   call->fail(engine_hangs(context));
 }
 
@@ -93,11 +93,12 @@ void show_ready(const CallPtr& call) {
   if (context.draining) return call->fail(unavailable("draining", "the server is shutting down"));
   if (!context.is_engine_well()) return call->fail(engine_hangs(context));
   if (context.memory.is_full()) {
-    return call->fail(unavailable("overloaded", "the memory that the server may take is full"));
+    return call->fail(
+        unavailable("overloaded", "the server's memory limit is reached (--max-resident-memory)"));
   }
-  const double full = context.tickets.full_for().count();
-  if (full < kLongestFull) return answer_status(call, "ok");
-  call->fail(unavailable("overloaded", fmt::format("all has been full for {:.0f} s", full)));
+  const double full = context.in_flight.full_for().count();
+  if (full < kLongestFull) return respond_status(call, "ok");
+  call->fail(unavailable("overloaded", fmt::format("the server has been full for {:.0f} s", full)));
 }
 
 void show_page(const CallPtr& call) {
@@ -111,6 +112,6 @@ void show_page(const CallPtr& call) {
               .code = "unknown_url"});
 }
 
-void answer_preflight(const CallPtr& call) { call->respond(preflight_response()); }
+void handle_preflight(const CallPtr& call) { call->respond(preflight_response()); }
 
 }  // namespace paceline

@@ -27,7 +27,7 @@ ServiceManager::~ServiceManager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-void ServiceManager::tell(std::string_view state) const {
+void ServiceManager::notify(std::string_view state) const {
   if (socket_ < 0) return;
   ::sendto(socket_, state.data(), state.size(), MSG_NOSIGNAL,
            reinterpret_cast<const sockaddr*>(address_.data()),

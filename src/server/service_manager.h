@@ -1,4 +1,4 @@
-// ServiceManager is who started the process and wants to know how it is: systemd.
+// ServiceManager notifies the service manager that started the process: systemd.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace paceline {
 
 // Speaks the protocol of sd_notify(3): a datagram to the socket that NOTIFY_SOCKET names, a path
-// or, with a leading "@", an abstract name. Without NOTIFY_SOCKET it says nothing.
+// or, with a leading "@", an abstract name. Without NOTIFY_SOCKET it sends nothing.
 class ServiceManager {
  public:
   ServiceManager();
@@ -15,8 +15,8 @@ class ServiceManager {
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  // "READY=1"; what can't be sent at once is dropped.
-  void tell(std::string_view state) const;
+  // "READY=1"; dropped if it can't be sent at once.
+  void notify(std::string_view state) const;
 
  private:
   std::string address_;  // a sockaddr_un's bytes

@@ -9,22 +9,22 @@ namespace paceline {
 
 void DrainOnSignal::operator()() {
   if (num_signals_.fetch_add(1) > 0) _exit(kSecondSignalExit);
-  door_.drain();
+  frontend_.drain();
 }
 
-std::string serve_until_drained(ServerDoor& door, const ServedModel& model,
+std::string serve_until_drained(ServerFrontend& frontend, const ServedModel& model,
                                 const ServerOptions& options,
                                 const std::function<void(std::string_view)>& say) {
   Engine& engine = model.text.engine;
   StepHistory steps(model.observer);
   engine.set_observer(&steps);
-  ApiServer server(door, model.text, steps, options);
+  ApiServer server(frontend, model.text, steps, options);
   std::string failure;
   {
     const EngineThread thread(engine, model.window, [&server](const std::string& message) {
       server.engine_failed(message);
     });
-    if (server.open(thread)) say("listening on " + door.url());
+    if (server.open(thread)) say("listening on " + frontend.url());
     failure = server.wait();
   }
   engine.set_observer(nullptr);

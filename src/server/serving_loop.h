@@ -1,5 +1,5 @@
-// Serving a model from the open door to the last answer, as `paceline serve` and the server of the
-// traffic tests do it alike: the order of life, what signals do, and the exit codes.
+// The main loop of `paceline serve` and of the traffic tests' server: construction order, signals
+// and exit codes.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "engine/engine_thread.h"
-#include "server/server_door.h"
+#include "server/server_frontend.h"
 #include "server/server_options.h"
 #include "text/text_model.h"
 
@@ -17,28 +17,28 @@ namespace paceline {
 constexpr int kEngineFailedExit = 70;
 constexpr int kSecondSignalExit = 130;
 
-// What a signal asks for: the first one drains, the second ends the process at once.
+// The signal handler: the first signal drains, the second ends the process at once.
 class DrainOnSignal {
  public:
-  explicit DrainOnSignal(ServerDoor& door) : door_(door) {}
+  explicit DrainOnSignal(ServerFrontend& frontend) : frontend_(frontend) {}
 
   // Any thread.
   void operator()();
 
  private:
-  ServerDoor& door_;
+  ServerFrontend& frontend_;
   std::atomic<int> num_signals_ = 0;
 };
 
 struct ServedModel {
   const TextModel& text;
-  StepObserver* observer = nullptr;  // is told the engine's steps too
+  StepObserver* observer = nullptr;  // also observes the engine's steps
   AdmissionWindow window = {};
 };
 
-// Runs the model's engine until the door has been drained or the engine fails; what the failure
-// said, else nothing. `say` gets a line when everything is open.
-std::string serve_until_drained(ServerDoor& door, const ServedModel& model,
+// Runs the model's engine until the frontend has been drained or the engine fails. Returns the
+// failure's message, else "". Calls `say` once the server is listening.
+std::string serve_until_drained(ServerFrontend& frontend, const ServedModel& model,
                                 const ServerOptions& options,
                                 const std::function<void(std::string_view)>& say);
 

@@ -28,6 +28,7 @@ void StepHistory::on_step(const StepRecord& record) {
     step.seconds = record.total_seconds;
     step.slices.clear();
     for (const auto& slice : record.slices) step.slices.emplace_back(slice.id, slice.count);
+    tokens_per_step_.observe(static_cast<double>(record.num_rows));
     const auto num_tokens = static_cast<int64_t>(record.tokens.size());
     if (drawn_.size() < kNumDrawn) drawn_.emplace_back();
     drawn_[num_drawn_++ % kNumDrawn] = {.at = EngineClock::now(), .num_tokens = num_tokens};
@@ -55,6 +56,11 @@ double StepHistory::tokens_per_second() const {
     }
   }
   return static_cast<double>(num_tokens) / kRateSeconds;
+}
+
+Histogram StepHistory::tokens_per_step() const {
+  const std::lock_guard lock(mutex_);
+  return tokens_per_step_;
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// StepHistory remembers the engine's last steps, for those who watch it at work.
+// StepHistory keeps the engine's last steps for /v1/requests, and counts them for /metrics.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "engine/step_record.h"
+#include "server/histogram.h"
 
 namespace paceline {
 
 // Written on the engine's thread, read from any.
 class StepHistory : public StepObserver {
  public:
-  // `next`, if there is one, is told all of it too.
+  // Passes every call on to `next`, if there is one.
   explicit StepHistory(StepObserver* next = nullptr) : next_(next) {}
 
   struct Step {
@@ -23,8 +24,10 @@ class StepHistory : public StepObserver {
   };
   // At most the last 64, the oldest first.
   std::vector<Step> last_steps() const;
-  // Tokens drawn per second over the last seconds.
+  // Tokens generated per second over the last seconds.
   double tokens_per_second() const;
+  // Tokens computed per step.
+  Histogram tokens_per_step() const;
 
   void on_submitted(const Sequence& sequence, int64_t step) override;
   void on_cancelled(RequestId id, int64_t step) override;
@@ -42,6 +45,7 @@ class StepHistory : public StepObserver {
   size_t num_steps_ = 0;
   std::vector<Drawn> drawn_;  // likewise, a second of steps may be a thousand
   size_t num_drawn_ = 0;
+  Histogram tokens_per_step_{step_tokens_bounds()};
 };
 
 }  // namespace paceline

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "protocol/completed_answers.h"
+#include "protocol/completed_responses.h"
 #include "protocol/reported_tokens.h"
 
 namespace paceline {
@@ -16,7 +16,7 @@ void StreamedChoice::echo(std::string text, std::vector<ReportedToken> tokens) {
 }
 
 bool StreamedChoice::take(const Completion& completion, bool is_finished, const StreamTerms& terms,
-                          AnswerChunk& chunk, AnswerChoice& ending) {
+                          ResponseChunk& chunk, ResponseChoice& ending) {
   const size_t num_new = completion.token_ids.size() - num_told_;
   const bool has_begun = num_told_ > 0;
   if (has_begun && !is_finished && num_new < static_cast<size_t>(terms.fields.streaming.interval)) {
@@ -31,7 +31,7 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
     num_ids_ = completion.token_ids.size();
   }
   if (is_finished) {
-    ending = answer_choice(completion, terms.sampling, terms.fields, terms.names);
+    ending = response_choice(completion, terms.sampling, terms.fields, terms.names);
     if (terms.fields.prompt_logprobs && completion.prompt_logprobs.empty()) {
       ending.prompt_logprobs =
           report_prompt(terms.prompt_logprobs, *terms.fields.prompt_logprobs, terms.names);
@@ -49,14 +49,14 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
 }
 
 void StreamedChoice::take_tokens(const Completion& completion, bool is_finished,
-                                 const StreamTerms& terms, AnswerChunk& chunk) {
+                                 const StreamTerms& terms, ResponseChunk& chunk) {
   text_ += piece_;
   const std::span<const Logprob> all(completion.logprobs);
   size_t end = num_named_;
   size_t bytes = named_bytes_;
   for (const ReportedToken& token : echoed_) bytes += token.text_bytes;
   while (end < all.size()) {
-    bytes += terms.names.bytes_in_answer(all[end].id, terms.fields.specials());
+    bytes += terms.names.bytes_in_response(all[end].id, terms.fields.specials());
     if (bytes > text_.size() && !is_finished) break;
     ++end;
   }

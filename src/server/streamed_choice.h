@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "paceline/results.h"
-#include "protocol/answer_chunk.h"
 #include "protocol/request_fields.h"
+#include "protocol/response_chunk.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
@@ -39,17 +39,17 @@ class StreamedChoice {
   void tell(const Completion& completion, bool is_finished, const StreamTerms& terms,
             const Write& write) {
     if (has_ended_) return;
-    AnswerChunk chunk{.index = index_};
-    AnswerChoice ending;
+    ResponseChunk chunk{.index = index_};
+    ResponseChoice ending;
     if (!take(completion, is_finished, terms, chunk, ending)) return;
     write(chunk);
   }
 
  private:
   bool take(const Completion& completion, bool is_finished, const StreamTerms& terms,
-            AnswerChunk& chunk, AnswerChoice& ending);
+            ResponseChunk& chunk, ResponseChoice& ending);
   void take_tokens(const Completion& completion, bool is_finished, const StreamTerms& terms,
-                   AnswerChunk& chunk);
+                   ResponseChunk& chunk);
   void count_named(const std::vector<ReportedToken>& tokens);
 
   int64_t index_;

@@ -28,6 +28,17 @@ std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   return replace_invalid_utf8(tokenizer.token_bytes(id));
 }
 
+// Text where it is well-formed, else its bytes.
+void write_piece(JsonWriter& writer, std::string_view bytes) {
+  if (is_valid_utf8(bytes)) {
+    writer.string(bytes);
+    return;
+  }
+  writer.begin_array();
+  for (const char byte : bytes) writer.integer(static_cast<unsigned char>(byte));
+  writer.end_array();
+}
+
 std::string tokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TokenizeRequest request = parse_tokenize_request(body, rules.terms);
   check_model_name(request.model, rules.model_names);
@@ -43,7 +54,8 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
   writer.key("tokens").begin_array();
   for (const TokenId id : ids) {
     if (request.with_pieces) {
-      writer.begin_object().member("id", id).member("piece", token_text(tokenizer, id));
+      writer.begin_object().member("id", id).key("piece");
+      write_piece(writer, tokenizer.token_bytes(id));
       writer.end_object();
     } else {
       writer.integer(id);
@@ -79,7 +91,7 @@ std::string templated(const TextModel& model, const Json& body, const RequestRul
   return json;
 }
 
-void answer_text(const CallPtr& call, TextJob job) {
+void handle_text(const CallPtr& call, TextJob job) {
   const TextModel& model = call->context().model;
   const RequestRules& rules = call->context().rules;
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
@@ -91,8 +103,8 @@ void answer_text(const CallPtr& call, TextJob job) {
 
 }  // namespace
 
-void tokenize_text(const CallPtr& call) { answer_text(call, tokenized); }
-void detokenize_ids(const CallPtr& call) { answer_text(call, detokenized); }
-void apply_template(const CallPtr& call) { answer_text(call, templated); }
+void handle_tokenize(const CallPtr& call) { handle_text(call, tokenized); }
+void handle_detokenize(const CallPtr& call) { handle_text(call, detokenized); }
+void handle_apply_template(const CallPtr& call) { handle_text(call, templated); }
 
 }  // namespace paceline

@@ -18,19 +18,19 @@ ApiError took_too_long() {
           .code = "request_timeout"};
 }
 
-bool has_waited(const ServerContext& context, const OpenAnswer& answer) {
-  return !answer.has_events && answer.age() > context.options.queue_timeout;
+bool has_waited(const ServerContext& context, const PendingResponse& response) {
+  return !response.has_events && response.age() > context.options.queue_timeout;
 }
 
 // `waiting` are the tags of sequences that nothing has been computed of.
 void fail_waiting(ServerContext& context, const std::unordered_set<int64_t>& waiting) {
-  for (const auto& answer : context.link.answers()) {
-    if (!has_waited(context, *answer)) continue;
-    const std::vector<int64_t> tags = context.link.tags_of(*answer);
+  for (const auto& response : context.link.responses()) {
+    if (!has_waited(context, *response)) continue;
+    const std::vector<int64_t> tags = context.link.tags_of(*response);
     const bool none_began =
         std::all_of(tags.begin(), tags.end(), [&](int64_t tag) { return waiting.contains(tag); });
     if (!none_began) continue;
-    answer->fail(unavailable("queue_timeout", "the request waited too long for its turn"));
+    response->fail(unavailable("queue_timeout", "the request waited too long for its turn"));
   }
 }
 
@@ -38,11 +38,11 @@ void fail_waiting(ServerContext& context, const std::unordered_set<int64_t>& wai
 
 void enforce_time_limits(ServerContext& context) {
   bool somebody_waits = false;
-  for (const auto& answer : context.link.answers()) {
-    if (answer->age() > context.options.request_timeout) {
-      answer->fail(took_too_long());
+  for (const auto& response : context.link.responses()) {
+    if (response->age() > context.options.request_timeout) {
+      response->fail(took_too_long());
     } else {
-      somebody_waits = somebody_waits || has_waited(context, *answer);
+      somebody_waits = somebody_waits || has_waited(context, *response);
     }
   }
   if (!somebody_waits) return;

@@ -1,12 +1,12 @@
-// Time limits of requests: how long one may wait for its turn, and how long it may take in all.
+// Time limits of requests: in the queue, and in total.
 #pragma once
 
 #include "server/server_context.h"
 
 namespace paceline {
 
-// I/O thread, now and then. Ends with an error what has been here too long, 504, and what has
-// waited too long without any of it being computed, 503: another server may have room.
+// I/O thread. Fails requests that exceed --request-timeout with 504, and requests that exceed
+// --queue-timeout before their computation begins with 503: another server may have room.
 void enforce_time_limits(ServerContext& context);
 
 }  // namespace paceline

@@ -68,7 +68,7 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
           call->end_stream(kClientClosedRequest, "client_gone");
         });
       });
-  if (!is_taken) call->fail(queue_full("too many requests are being read"));
+  if (!is_taken) call->fail(queue_full("too many requests are being parsed"));
 }
 
 void respond_from_worker(const std::shared_ptr<ApiCall>& call,

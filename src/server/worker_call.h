@@ -1,4 +1,4 @@
-// How a route's slow part leaves the I/O thread and comes back.
+// Runs the slow part of a handler on a worker thread.
 #pragma once
 
 #include <functional>
@@ -9,22 +9,22 @@
 
 namespace paceline {
 
-// What is left to do on the I/O thread.
+// Runs on the I/O thread after a worker's job.
 using Continuation = std::function<void(const std::shared_ptr<ApiCall>& call)>;
 
-// Runs `job` on a worker and what it returns on the I/O thread, unless the client has gone by then:
-// `gone`, if there is one, is called in its place, and the log says so.
-// What either throws becomes the answer, and 429 does when the workers are behind. `job` must not
-// hold the call, which belongs to the I/O thread.
+// Runs `job` on a worker, then the continuation that it returns on the I/O thread. If the client
+// has disconnected by then, calls `gone` instead, if there is one, and logs that. An exception of
+// either becomes the response; 429 when the workers' queue is full. `job` must not hold the call,
+// which belongs to the I/O thread.
 void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
                std::function<void()> gone = nullptr);
 
-// Answers an accepted request with what `make_json` returns on a worker, and counts it as
-// completed, failed or, when the client has gone, cancelled.
+// Responds to an accepted request with the JSON that `make_json` returns on a worker, and counts
+// the request as completed, failed or (client disconnected) cancelled.
 void respond_from_worker(const std::shared_ptr<ApiCall>& call,
                          std::function<std::string()> make_json);
 
-// Calls `work`; what it throws becomes the answer.
+// Calls `work`; an exception becomes the response.
 void guarded(ApiCall& call, const std::function<void()>& work);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// WorkerPool runs what takes too long for the I/O thread: parsing, templates, tokenising.
+// WorkerPool runs slow jobs off the I/O thread: parsing, templates, tokenising, large responses.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@ class WorkerPool {
  public:
   // At most `max_queued` jobs wait for one of the threads.
   WorkerPool(size_t num_threads, size_t max_queued);
-  // Waits for the jobs that run; those that wait are dropped.
+  // Waits for running jobs and drops queued ones.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

@@ -72,6 +72,17 @@ TEST_F(SystemMemoryTest, VersionOneHasItsOwnNames) {
   EXPECT_EQ(read(), (SystemMemory{2 * kGibibyte, kGibibyte}));
 }
 
+TEST_F(SystemMemoryTest, ALimitOnTheAddressSpaceCountsWhatIsMapped) {
+  write("proc/self/status", "Name:\tpaceline\nVmPeak:\t 4194304 kB\nVmSize:\t 2097152 kB\n");
+  write("proc/self/limits",
+        "Limit                     Soft Limit           Hard Limit           Units\n"
+        "Max cpu time              unlimited            unlimited            seconds\n"
+        "Max address space         3221225472           unlimited            bytes\n");
+  EXPECT_EQ(read(), (SystemMemory{3 * kGibibyte, kGibibyte}));
+  write("proc/self/limits", "Max address space         unlimited            unlimited  bytes\n");
+  EXPECT_EQ(read(), (SystemMemory{8 * kGibibyte, 6 * kGibibyte}));
+}
+
 TEST_F(SystemMemoryTest, UseBeyondTheLimitLeavesNothing) {
   write("proc/self/cgroup", "0::/box\n");
   write("sys/fs/cgroup/box/memory.max", "1073741824\n");

@@ -78,6 +78,29 @@ class AnswersTest(ContractCase):
                 self.assertEqual(sum((piece["token_ids"] for piece in pieces), []), whole["token_ids"])
                 self.assertEqual(pieces[-1]["finish_reason"], whole["finish_reason"])
 
+    def test_llamas_route(self):
+        for fields in [{}, {"n_probs": 3}, {"stop": ["e"]}, {"ignore_eos": True, "n_cmpl": 2}, {"temperature": 0},
+                       {"prompt": [PROMPT, [7, 8, "The sea"]]}, {"n_predict": 0}, {"repeat_penalty": 1.2},
+                       {"prompt_logprobs": 1}, {"n_probs": 2, "return_tokens_as_token_ids": True}]:
+            body = {"prompt": PROMPT, "seed": 3, "n_predict": 9, "return_tokens": True, **fields}
+            with self.subTest(**body):
+                whole = self.client.post("/completion", body).json
+                events, done = self.client.stream("/completion", body)
+                self.assertFalse(done)
+                for result in whole if isinstance(whole, list) else [whole]:
+                    self.check("llama_result", result)
+                    *pieces, last = [event for event in events if event["index"] == result["index"]]
+                    self.check("llama_result", last)
+                    for piece in pieces:
+                        self.check("llama_piece", piece)
+                    for name in ["tokens", "completion_probabilities"]:
+                        told = sum((piece.get(name, []) for piece in pieces), [])
+                        self.assertEqual(told, result.get(name, []))
+                    self.assertEqual("".join(piece["content"] for piece in pieces), result["content"])
+                    self.assertEqual(last.get("prompt_logprobs"), result.get("prompt_logprobs"))
+                    for name in ["tokens_predicted", "stop_type", "stopping_word", "has_new_line", "seed", "prompt"]:
+                        self.assertEqual(last[name], result[name], name)
+
     def test_the_other_routes(self):
         for fields in [{}, {"labels": [" night", " day"]}, {"labels": [" night", " day"], "with_token_id": True},
                        {"with_logits": True}, {"input": [[5, 6], [7]], "seed": 4}]:
@@ -101,7 +124,7 @@ class AnswersTest(ContractCase):
                 ("POST", "/v1/completions", {"prompt": "x", "n": 0}, 400), ("POST", "/v1/completions", "[", 400),
                 ("POST", "/v1/chat/completions", {"messages": []}, 400), ("GET", "/nothing", None, 404),
                 ("POST", "/v1/completions", {"prompt": "x", "model": "none"}, 404),
-                ("PUT", "/v1/completions", {}, 405), ("POST", "/v1/embeddings", {"input": "x"}, 501),
+                ("PUT", "/v1/completions", {}, 405), ("POST", "/v1/embeddings", {"input": "x"}, 404),
                 ("POST", "/v1/completions", b"{" + b" " * (9 << 20), 413)]:
             with self.subTest(path=path, status=status):
                 answer = self.client.ask(method, path, body)

@@ -145,9 +145,18 @@ class OpenAiClientTest(ContractCase):
         with self.assertRaises(openai.AuthenticationError) as raised:
             wrong.models.list()
         self.assertEqual(raised.exception.code, "invalid_api_key")
-        with self.assertRaises(openai.InternalServerError) as raised:  # 501
+        with self.assertRaises(openai.NotFoundError) as raised:  # a status from 500 on would be retried
             self.openai.embeddings.create(model=self.model, input="x")
-        self.assertEqual((raised.exception.status_code, raised.exception.code), (501, "feature_disabled"))
+        self.assertEqual(raised.exception.code, "unknown_url")
+        self.assertIn("POST /v1/completions", raised.exception.message)
+
+    def test_a_message_goes_back_as_the_client_dumps_it(self):
+        messages = [{"role": "user", "content": PROMPT}]
+        for _ in range(2):
+            answer = self.openai.chat.completions.create(model=self.model, messages=messages, max_tokens=4, seed=1)
+            messages.append(answer.choices[0].message.model_dump())
+            messages.append({"role": "user", "content": "More."})
+        self.assertIn("annotations", messages[1])
 
 
 class SmallServerTest(ContractCase):

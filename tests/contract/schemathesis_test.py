@@ -13,6 +13,7 @@ from serving import parse_events
 NUM_CASES = 20000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 600
 MOST_TOKENS = 16  # of an answer, so that the time goes into requests
 SEED = 5
+LLAMA = {"/completion", "/completions", "/infill"}  # their streams have no [DONE]
 
 logging.disable(logging.WARNING)
 
@@ -37,11 +38,12 @@ class SchemathesisTest(ContractCase):
                              verbosity=hypothesis.Verbosity.quiet)
         @hypothesis.given(case=strategy)
         def send(case):
-            shorten(case.body)
+            shorten(case.body, operation.path)
             response = case.call(base_url=self.server.url, timeout=60)
             self.num_cases += 1
             self.statuses.add(response.status_code)
-            self.assertLess(response.status_code, 500, (case.body, response.text))
+            if operation.path != "/infill" or response.status_code != 501:  # the model can't fill in
+                self.assertLess(response.status_code, 500, (case.body, response.text))
             self.assertIn(str(response.status_code), operation.definition.raw["responses"])
             if response.status_code >= 400:
                 self.check("error", response.json())
@@ -57,12 +59,12 @@ class SchemathesisTest(ContractCase):
         if media == "application/json":
             operation.validate_response(response)
         elif media == "text/event-stream":
-            self.check_events(described[media]["schema"], response.text)
+            self.check_events(described[media]["schema"], response.text, operation.path not in LLAMA)
 
-    def check_events(self, schema, text):
+    def check_events(self, schema, text, has_end):
         validator = jsonschema.Draft202012Validator({**schema, "components": self.api["components"]})
         events, done = parse_events(text)
-        self.assertTrue(done, text[-300:])
+        self.assertEqual(done, has_end, text[-300:])
         for event in events:
             validator.validate(event)
 
@@ -81,9 +83,11 @@ class SchemathesisTest(ContractCase):
         self.assertTrue({200, 400} <= self.statuses, self.statuses)
 
 
-def shorten(body):
+def shorten(body, path):
     if isinstance(body, dict):
-        for name in ["max_tokens", "max_completion_tokens"]:
+        if path in LLAMA and body.get("n_predict", -1) in (None, -1, -2):
+            body["n_predict"] = MOST_TOKENS
+        for name in ["max_tokens", "max_completion_tokens", "n_predict"]:
             if isinstance(body.get(name), int) and body[name] > MOST_TOKENS:
                 body[name] = MOST_TOKENS
 

@@ -72,6 +72,19 @@ TEST(RopeConfigs, APartOfAHeadRotatesWhereverTheFieldStands) {
   }
 }
 
+TEST(RopeConfigs, TheTopLevelsOriginalContextIsThatOfOneRopeForAllLayers) {
+  const std::string fields = R"({"original_max_position_embeddings": 512, "rope_scaling": {
+      "type": "yarn", "factor": 4, "original_max_position_embeddings": 64}})";
+  const Json json = parse_json(fields, "test");
+  EXPECT_EQ(decoder_of(fields).ropes[0].original_max_position, 512.0);
+  DecoderConfig decoder;
+  decoder.head_dim = 16;
+  decoder.max_position = 2048;
+  read_ropes(HfConfig(json, "config.json"),
+             {{}, {.layer_type = "sliding_attention", .scaled = false}}, decoder);
+  EXPECT_EQ(decoder.ropes[0].original_max_position, 64.0);
+}
+
 TEST(RopeConfigs, TwoKindsOfLayersNeedAnObjectEach) {
   const auto read = [](const std::string& fields) {
     const Json json = parse_json(fields, "test");

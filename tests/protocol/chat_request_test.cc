@@ -67,6 +67,37 @@ TEST(ChatRequest, CallsAndTheirAnswersAreAsTemplatesExpect) {
             "x");
 }
 
+// openai's message.model_dump() has every field of its class, most of them null.
+TEST(ChatRequest, MessagesOfClientsComeBack) {
+  const char* dumped = R"({"content": "x", "refusal": null, "role": "assistant",
+      "annotations": null, "audio": null, "function_call": null, "tool_calls": null,
+      "reasoning_content": null, "reasoning": null, "some_later_field": null})";
+  EXPECT_EQ(message(dumped).content, "x");
+  EXPECT_EQ(message(R"({"role": "assistant", "content": "x", "annotations": [],
+                        "refusal": "y"})")
+                .content,
+            "x");
+  EXPECT_EQ(message(R"({"role": "assistant", "content": null, "refusal": "no"})").content, "no");
+  EXPECT_EQ(message(R"({"role": "assistant", "content": "x", "reasoning": "hm"})").json,
+            R"({"role":"assistant","content":"x","reasoning_content":"hm"})");
+  EXPECT_EQ(message(R"({"role": "assistant", "content": null,
+                        "function_call": {"name": "f", "arguments": "{\"a\": 1}"}})")
+                .json,
+            R"({"role":"assistant","content":"","tool_calls":[{"id":"","type":"function",)"
+            R"("function":{"name":"f","arguments":{"a":1}}}]})");
+  EXPECT_NO_THROW(message(R"({"role": "assistant", "content": null, "tool_calls": [{"index": 0,
+      "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]})"));
+}
+
+TEST(ChatRequest, ANullIsAbsentWhateverItsName) {
+  EXPECT_NO_THROW(chat(chat_body(R"("some_later_field": null, "audio": null)")));
+}
+
+TEST(ChatRequest, ParallelToolCallsMayBeEither) {
+  EXPECT_NO_THROW(chat(chat_body(R"("parallel_tool_calls": false)")));
+  EXPECT_NO_THROW(chat(chat_body(R"("parallel_tool_calls": true)")));
+}
+
 TEST(ChatRequest, AWrongMessageIsNamed) {
   const struct {
     const char* message;
@@ -104,8 +135,11 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
        "messages[1].tool_calls[0].function.arguments", "expected the JSON of an object"},
       {R"({"role": "assistant", "content": "x", "audio": {"id": "y"}})", "messages[1].audio",
        "not supported"},
-      {R"({"role": "assistant", "content": "x", "function_call": {}})", "messages[1].function_call",
-       "use tool_calls"},
+      {R"({"role": "assistant", "content": "x", "function_call": {}})",
+       "messages[1].function_call.name", "missing"},
+      {R"({"role": "assistant", "refusal": 5})", "messages[1].refusal", "expected a string"},
+      {R"({"role": "assistant", "content": "x", "annotations": 5})", "messages[1].annotations",
+       "expected an array"},
   };
   for (const auto& [text, param, part] : kCases) {
     const ApiError error = refusal(chat, message_body(text));
@@ -162,7 +196,7 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
       {R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice",
        "unsupported_parameter"},
       {R"("tool_choice": "sometimes")", "tool_choice", "unsupported_parameter"},
-      {R"("parallel_tool_calls": false)", "parallel_tool_calls", "unsupported_parameter"},
+      {R"("parallel_tool_calls": 5)", "parallel_tool_calls", "invalid_value"},
   };
   for (const auto& [members, param, code] : kCases) {
     const ApiError error = refusal(chat, chat_body(members));

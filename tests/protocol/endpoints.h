@@ -5,7 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/generate_answer.h"
+#include "protocol/generate_response.h"
+#include "protocol/llama_request.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"
 #include "tests/protocol/requests.h"
@@ -29,6 +30,10 @@ inline std::vector<Endpoint> endpoints() {
        [](const std::string& body) { parse_chat_request(body_json(body)); }},
       {"generate", generate_request_fields(), R"("prompt": "x")",
        [](const std::string& body) { parse_generate_request(body_json(body)); }},
+      {"completion", llama_request_fields(), R"("prompt": "x")",
+       [](const std::string& body) { parse_llama_request(body_json(body)); }},
+      {"infill", infill_request_fields(), R"("input_prefix": "x")",
+       [](const std::string& body) { parse_infill_request(body_json(body)); }},
       {"classify", classification_request_fields(), R"("input": "x")",
        [](const std::string& body) { parse_classification_request(body_json(body)); }},
       {"score", score_request_fields(), R"("input": "x")",

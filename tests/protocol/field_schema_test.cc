@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "protocol/answer_schemas.h"
+#include "protocol/response_schemas.h"
 #include "tests/protocol/endpoints.h"
 
 namespace paceline {
@@ -32,7 +32,7 @@ TEST(FieldSchema, SaysWhatTheTableSays) {
   EXPECT_THAT(property(schema, "repeat_penalty"),
               testing::HasSubstr(R"("x-alias-of":"repetition_penalty")"));
   EXPECT_THAT(property(schema, "user"), testing::HasSubstr(R"("x-use":"ignored")"));
-  EXPECT_THAT(property(schema, "grammar"),
+  EXPECT_THAT(property(schema, "json_schema"),
               testing::HasSubstr(R"({"type":"null","x-use":"refused"})"));
   EXPECT_THAT(property(schema, "stream_options"), testing::HasSubstr("include_usage"));
 }
@@ -61,8 +61,8 @@ void check_references(const Json& json, const Json& components) {
   }
 }
 
-TEST(AnswerSchemas, ReferToOneAnother) {
-  const Json components = parse_json(answer_schemas_json(), "schemas");
+TEST(ResponseSchemas, ReferToOneAnother) {
+  const Json components = parse_json(response_schemas_json(), "schemas");
   EXPECT_GT(components.as_object("").size(), 20u);
   check_references(components, components);
 }

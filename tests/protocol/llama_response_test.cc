@@ -11,20 +11,20 @@ namespace {
 const LlamaPrompt kOnce{.text = "<s>Once", .settings_json = R"({"n_ctx": 64})"};
 const LlamaStyle kPlain{.model = "m", .context = 64};
 
-AnswerChoice ended(std::string reason, StopReason stop_reason) {
-  AnswerChoice choice;
+ResponseChoice ended(std::string reason, StopReason stop_reason) {
+  ResponseChoice choice;
   choice.text = "upon\na";
   choice.finish_reason = std::move(reason);
   choice.stop_reason = std::move(stop_reason);
   choice.token_ids = {5, 6};
   choice.seed = 9;
   choice.timings =
-      AnswerTimings{.tokens = {.prompt_tokens = 7, .completion_tokens = 3, .cached_tokens = 4},
-                    .times = {.prompt_seconds = 0.5, .output_seconds = 1}};
+      ResponseTimings{.tokens = {.prompt_tokens = 7, .completion_tokens = 3, .cached_tokens = 4},
+                      .times = {.prompt_seconds = 0.5, .output_seconds = 1}};
   return choice;
 }
 
-Json whole(const std::vector<AnswerChoice>& choices, const LlamaStyle& style) {
+Json whole(const std::vector<ResponseChoice>& choices, const LlamaStyle& style) {
   return parse_json(llama_response_json(choices, {kOnce}, style), "response");
 }
 
@@ -80,22 +80,23 @@ TEST(LlamaResponse, SaysWhyItStopped) {
 }
 
 TEST(LlamaResponse, IsAnArrayForSeveralChoices) {
-  const std::string json = llama_response_json({ended("stop", {}), ended("length", {})},
-                                               {kOnce, {.text = "Twice"}}, kPlain);
+  const std::string json =
+      llama_response_json({ended("stop", {}), ended("length", {})},
+                          {kOnce, {.text = "Twice", .settings_json = "{}"}}, kPlain);
   const Json array = parse_json(json, "response");
   ASSERT_TRUE(array.is_array());
   EXPECT_EQ(text_of(array.as_array("")[1], "prompt"), R"("Twice")");
 }
 
 TEST(LlamaResponse, StreamsPiecesAndThenTheResult) {
-  AnswerChunk piece{.index = 1};
+  ResponseChunk piece{.index = 1};
   piece.text = "upon";
   piece.token_ids = std::vector<int32_t>{5};
   const auto events = llama_chunk_jsons(piece, kOnce, kPlain);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0], R"({"index":1,"content":"upon","tokens":[5],"stop":false})");
 
-  const AnswerChoice choice = ended("length", {});
+  const ResponseChoice choice = ended("length", {});
   piece.ending = &choice;
   const auto last = llama_chunk_jsons(piece, kOnce, kPlain);
   ASSERT_EQ(last.size(), 2u) << "the last piece of text, then the result without text";

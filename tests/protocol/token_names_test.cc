@@ -15,14 +15,14 @@ TEST(TokenNames, SayWhatTokensStandFor) {
   const TokenNames names(&tokenizer);
   const int32_t sea = tokenizer.encode(" sea").at(0);
   EXPECT_EQ(names.named(sea).bytes, " sea");
-  EXPECT_EQ(names.bytes_in_answer(sea, SpecialTokens::hidden), 4u);
+  EXPECT_EQ(names.bytes_in_response(sea, SpecialTokens::hidden), 4u);
   const auto special = static_cast<int32_t>(*tokenizer.token_id("<|im_end|>"));
   EXPECT_EQ(names.named(special).bytes, "<|im_end|>");
-  EXPECT_EQ(names.bytes_in_answer(special, SpecialTokens::hidden), 0u);
-  EXPECT_EQ(names.bytes_in_answer(special, SpecialTokens::shown), 10u);
+  EXPECT_EQ(names.bytes_in_response(special, SpecialTokens::hidden), 0u);
+  EXPECT_EQ(names.bytes_in_response(special, SpecialTokens::shown), 10u);
   const auto beyond = static_cast<int32_t>(tokenizer.vocab_size());
   EXPECT_EQ(names.named(beyond).bytes, std::nullopt);
-  EXPECT_EQ(names.bytes_in_answer(beyond, SpecialTokens::hidden), 0u);
+  EXPECT_EQ(names.bytes_in_response(beyond, SpecialTokens::hidden), 0u);
 }
 
 TEST(TokenNames, TheTokensOfAPromptShareItsBytes) {
@@ -41,7 +41,7 @@ TEST(TokenNames, WithoutATokenizerThereAreIdsOnly) {
   const TokenNames names(nullptr);
   EXPECT_EQ(names.named(5).id, 5);
   EXPECT_EQ(names.named(5).bytes, std::nullopt);
-  EXPECT_EQ(names.bytes_in_answer(5, SpecialTokens::hidden), 0u);
+  EXPECT_EQ(names.bytes_in_response(5, SpecialTokens::hidden), 0u);
   EXPECT_TRUE(names.bytes_in_prompt("x", true).empty());
 }
 

@@ -1,4 +1,4 @@
-// What admission is made of: tickets, keys, hosts, routes.
+// What admission is made of: in_flight, keys, hosts, routes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,80 +6,80 @@
 
 #include "server/api_keys.h"
 #include "server/host_check.h"
+#include "server/in_flight_limit.h"
 #include "server/route_table.h"
-#include "server/tickets.h"
 
 namespace paceline {
 namespace {
 
 using testing::HasSubstr;
 
-TEST(Tickets, ComeBackWhenTheLastHolderLetsGo) {
-  Tickets tickets(2);
-  auto first = tickets.take();
+TEST(InFlightLimit, ComeBackWhenTheLastHolderLetsGo) {
+  InFlightLimit in_flight(2);
+  auto first = in_flight.acquire();
   auto copy = first;
-  EXPECT_EQ(tickets.num_taken(), 1);
+  EXPECT_EQ(in_flight.num_in_flight(), 1);
   first.reset();
-  EXPECT_EQ(tickets.num_taken(), 1);
+  EXPECT_EQ(in_flight.num_in_flight(), 1);
   copy.reset();
-  EXPECT_EQ(tickets.num_taken(), 0);
+  EXPECT_EQ(in_flight.num_in_flight(), 0);
 }
 
-TEST(Tickets, AreRefusedUntilAFifthIsBack) {
-  Tickets tickets(10);
+TEST(InFlightLimit, AreRefusedUntilAFifthIsBack) {
+  InFlightLimit in_flight(10);
   std::vector<std::shared_ptr<void>> held;
-  for (int i = 0; i < 10; ++i) held.push_back(tickets.take());
-  EXPECT_EQ(tickets.take(), nullptr);
+  for (int i = 0; i < 10; ++i) held.push_back(in_flight.acquire());
+  EXPECT_EQ(in_flight.acquire(), nullptr);
   held.pop_back();
-  EXPECT_EQ(tickets.take(), nullptr) << "nine are still taken";
+  EXPECT_EQ(in_flight.acquire(), nullptr) << "nine are still taken";
   held.pop_back();
-  held.push_back(tickets.take());
+  held.push_back(in_flight.acquire());
   EXPECT_NE(held.back(), nullptr);
-  held.push_back(tickets.take());
+  held.push_back(in_flight.acquire());
   EXPECT_NE(held.back(), nullptr);
-  EXPECT_EQ(tickets.take(), nullptr);
+  EXPECT_EQ(in_flight.acquire(), nullptr);
 }
 
-TEST(Tickets, KnowForHowLongThereHasBeenNoRoom) {
-  Tickets tickets(2);
-  auto one = tickets.take(), two = tickets.take();
-  EXPECT_EQ(tickets.full_for().count(), 0) << "nobody has been refused";
-  EXPECT_EQ(tickets.take(), nullptr);
-  const auto since = tickets.full_for();
+TEST(InFlightLimit, KnowForHowLongThereHasBeenNoRoom) {
+  InFlightLimit in_flight(2);
+  auto one = in_flight.acquire(), two = in_flight.acquire();
+  EXPECT_EQ(in_flight.full_for().count(), 0) << "nobody has been refused";
+  EXPECT_EQ(in_flight.acquire(), nullptr);
+  const auto since = in_flight.full_for();
   EXPECT_GT(since.count(), 0);
-  EXPECT_EQ(tickets.take(), nullptr);
-  EXPECT_GT(tickets.full_for(), since);
+  EXPECT_EQ(in_flight.acquire(), nullptr);
+  EXPECT_GT(in_flight.full_for(), since);
   one.reset();
-  EXPECT_EQ(tickets.full_for().count(), 0);
+  EXPECT_EQ(in_flight.full_for().count(), 0);
 }
 
-TEST(Tickets, ASingleOneCanBeTakenAgain) {
-  Tickets tickets(1);
+TEST(InFlightLimit, ASingleOneCanBeTakenAgain) {
+  InFlightLimit in_flight(1);
   for (int i = 0; i < 3; ++i) {
-    const auto ticket = tickets.take();
-    EXPECT_NE(ticket, nullptr);
-    EXPECT_EQ(tickets.take(), nullptr);
+    const auto permit = in_flight.acquire();
+    EXPECT_NE(permit, nullptr);
+    EXPECT_EQ(in_flight.acquire(), nullptr);
   }
 }
 
-TEST(Tickets, MayBeOutlived) {
-  auto tickets = std::make_unique<Tickets>(1);
-  auto ticket = tickets->take();
-  tickets.reset();
-  ticket.reset();
+TEST(InFlightLimit, MayBeOutlived) {
+  auto in_flight = std::make_unique<InFlightLimit>(1);
+  auto permit = in_flight->acquire();
+  in_flight.reset();
+  permit.reset();
 }
 
-TEST(BodyBytes, BoundAllBodiesTogetherButNoneAlone) {
-  BodyBytes bytes(100);
-  auto first = bytes.take(60);
-  EXPECT_EQ(bytes.take(41), nullptr);
-  auto second = bytes.take(40);
-  EXPECT_EQ(bytes.num_taken(), 100);
+TEST(BytesLimit, BoundsAllHoldersTogetherButNoneAlone) {
+  BytesLimit bytes(100);
+  auto first = bytes.acquire(60);
+  EXPECT_EQ(bytes.acquire(41), nullptr);
+  auto second = bytes.acquire(40);
+  EXPECT_EQ(bytes.num_held(), 100);
   first.reset();
   second.reset();
-  EXPECT_EQ(bytes.num_taken(), 0);
-  EXPECT_NE(bytes.take(1000), nullptr);
-  EXPECT_EQ(bytes.num_taken(), 0);
+  EXPECT_EQ(bytes.num_held(), 0);
+  EXPECT_NE(bytes.acquire(1000), nullptr);
+  EXPECT_EQ(bytes.num_held(), 0);
 }
 
 TEST(ApiKeys, AreComparedWhole) {
@@ -110,6 +110,7 @@ TEST(HostCheck, NamesOfTheLoopback) {
 }
 
 struct Found {
+  std::string message;
   const Route* route = nullptr;
   int status = 200;
   std::string allow;
@@ -120,6 +121,7 @@ Found find(std::string_view method, std::string_view path) {
   const auto result = find_route(method, path, found.allow);
   if (const auto* error = std::get_if<ApiError>(&result)) {
     found.status = error->status;
+    found.message = error->message;
   } else {
     found.route = std::get<const Route*>(result);
   }
@@ -134,15 +136,16 @@ TEST(RouteTable, EveryRouteIsFound) {
     const std::string asked = path.ends_with('*') ? path.substr(0, path.size() - 1) + "x/y" : path;
     EXPECT_EQ(find(route.method, asked).route, &route) << path;
     EXPECT_EQ(find("PATCH", asked).status, 405) << path;
-    EXPECT_EQ(route.computes, route.method == "POST") << path;
-    EXPECT_TRUE(route.help.ends_with('.')) << path;
+    EXPECT_EQ(route.has_body(), route.method == "POST") << path;
+    EXPECT_TRUE(route.summary.ends_with('.')) << path;
   }
 }
 
 TEST(RouteTable, WhatNeedsNoKeyIsHealthAndThePage) {
   for (const Route& route : route_table()) {
     const bool is_open = route.access == RouteAccess::open;
-    const std::set<std::string_view> open = {"/health", "/live", "/ready", "/", "/page/*"};
+    const std::set<std::string_view> open = {"/health", "/v1/health", "/live",
+                                             "/ready",  "/",          "/page/*"};
     EXPECT_EQ(is_open, open.contains(route.path)) << route.path;
   }
 }
@@ -152,9 +155,12 @@ TEST(RouteTable, WhatIsNotThere) {
   EXPECT_EQ(find("GET", "/v1/models/").status, 404);
   EXPECT_EQ(find("GET", "/page/").status, 404);
   EXPECT_EQ(find("GET", "/v1/completionsx").status, 404);
-  EXPECT_EQ(find("POST", "/v1/embeddings").status, 501);
-  EXPECT_EQ(find("POST", "/v1/responses/abc").status, 501);
-  EXPECT_EQ(find("POST", "/v1/responsesabc").status, 404);
+  // 404, not 501: OpenAI's clients retry what is 500 or above.
+  for (const char* path : {"/v1/embeddings", "/v1/responses/abc", "/v1/rerank", "/v1/messages",
+                           "/api/chat", "/api/generate", "/nothing"}) {
+    EXPECT_EQ(find("POST", path).status, 404) << path;
+    EXPECT_THAT(find("POST", path).message, testing::HasSubstr("POST /v1/chat/completions"));
+  }
   EXPECT_EQ(find("DELETE", "/v1/models").allow, "GET, HEAD");
 }
 

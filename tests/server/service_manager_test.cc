@@ -43,8 +43,8 @@ class ServiceManagerTest : public testing::Test {
 TEST_F(ServiceManagerTest, IsToldWhenThereIsOne) {
   ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
   const ServiceManager manager;
-  manager.tell("READY=1");
-  manager.tell("WATCHDOG=1");
+  manager.notify("READY=1");
+  manager.notify("WATCHDOG=1");
   EXPECT_EQ(heard(), "READY=1");
   EXPECT_EQ(heard(), "WATCHDOG=1");
 }
@@ -52,17 +52,17 @@ TEST_F(ServiceManagerTest, IsToldWhenThereIsOne) {
 TEST_F(ServiceManagerTest, NobodyIsToldWithoutOne) {
   for (const char* const name : {"", "@", "relative", "/no/such/socket"}) {
     ::setenv("NOTIFY_SOCKET", name, 1);
-    ServiceManager().tell("READY=1");
+    ServiceManager().notify("READY=1");
   }
   ::unsetenv("NOTIFY_SOCKET");
-  ServiceManager().tell("READY=1");
+  ServiceManager().notify("READY=1");
   EXPECT_EQ(heard(), "");
 }
 
 TEST_F(ServiceManagerTest, NobodyWaitsForAManagerThatDoesNotRead) {
   ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
   const ServiceManager manager;
-  for (int i = 0; i < 5000; ++i) manager.tell("WATCHDOG=1");
+  for (int i = 0; i < 5000; ++i) manager.notify("WATCHDOG=1");
   EXPECT_EQ(heard(), "WATCHDOG=1");
 }
 

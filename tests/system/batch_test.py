@@ -419,7 +419,7 @@ class BatchTest(ProgramTest):
             child = self.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             _, errors = child.communicate(timeout=program.TIMEOUT)
             self.assertEqual(child.returncode, 1)
-            self.assertIn(b"results.jsonl: File too large; what is in it stays valid", errors)
+            self.assertIn(b"results.jsonl: File too large; the results so far are valid", errors)
             text = self.output.read_bytes()
             self.assertTrue(text == b"" or text.endswith(b"\n"))
             self.assertLessEqual(len(text), limit)

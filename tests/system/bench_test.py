@@ -84,13 +84,13 @@ class BenchTest(ProgramTest):
         done = self.succeed("bench", *self.tiny, *options)
         self.assertEqual(done.stdout.split("\n")[1:-1], ["  prefill 64", "  prefill 127", "  decode 40 behind 1",
                                                          "  decode 40 behind 87"])
-        self.assertIn("prefill 500 is measured as prefill 127: the context is 128 tokens", done.stderr)
+        self.assertIn("prefill 500 is measured as prefill 127: the context holds 128 tokens", done.stderr)
         done = self.succeed("bench", *self.tiny, "-c", "32", *options)
-        self.assertIn("prefill 64 is measured as prefill 31: the context is 32 tokens", done.stderr)
+        self.assertIn("prefill 64 is measured as prefill 31: the context holds 32 tokens", done.stderr)
         report = self.bench("--tests", "prefill", "--prompt-tokens", "500")
         self.assertEqual(report["results"][0]["tokens"], 127)
         self.assertEqual(report["variants"][0]["notes"],
-                         ["prefill 500 is measured as prefill 127: the context is 128 tokens"])
+                         ["prefill 500 is measured as prefill 127: the context holds 128 tokens"])
 
     def test_the_table_is_for_people(self):
         text = self.succeed("bench", *self.tiny, "--tests", "prefill,decode,memory", "--prompt-tokens", "64", "--output-tokens",

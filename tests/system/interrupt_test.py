@@ -47,13 +47,13 @@ class InterruptTest(ProgramTest):
 
     def test_bench_prints_the_runs_that_were_made(self):
         reader, writer = pty.openpty()  # progress is shown on a terminal
-        child = subprocess.Popen([BINARY, "bench", "-m", BUNDLED, "--tests", "prefill,decode", "--prompt-tokens", "16",
-                                  "--contexts", "1,2,3,4,5,6,7,8", "--output-tokens", "900", "--repetitions", "1000",
-                                  "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writer,
-                                 env=program.environment(), text=True)
+        contexts = ",".join(map(str, range(1, 200)))
+        child = subprocess.Popen([BINARY, "bench", "-m", BUNDLED, "--tests", "decode", "--contexts", contexts,
+                                  "--output-tokens", "500", "--repetitions", "1", "--json"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=writer, env=program.environment(), text=True)
         os.close(writer)
         shown = b""
-        while b"decode" not in shown:
+        while b"decode 500 behind 3" not in shown:
             shown += os.read(reader, 4096)
         child.send_signal(signal.SIGINT)
         output = child.stdout.read()
@@ -66,7 +66,9 @@ class InterruptTest(ProgramTest):
         os.close(reader)
         self.assertEqual(child.wait(program.TIMEOUT), 130)
         self.assertIn(b"paceline: interrupted; the rest was not measured", shown)
-        self.assertEqual([row["test"] for model in json.loads(output)["models"] for row in model["results"]][:1], ["prefill"])
+        measured = json.loads(output)["results"]
+        self.assertGreaterEqual(len(measured), 2)
+        self.assertLess(len(measured), 199)
 
     def test_generate_says_so_once(self):
         command = [BINARY, "generate", "-m", BUNDLED, "-q", "-p", "The", "--ignore-eos", "--max-kv-size", "64", "-n", "1000000"]

@@ -49,7 +49,7 @@ class LimitsTest(ProgramTest):
                 self.assertLess(time.monotonic() - before, 1)
                 self.assertEqual(blocks_held(live(client)), 0)
 
-    def test_more_requests_than_there_are_tickets(self):
+    def test_more_requests_than_may_be_in_flight(self):
         server = self.start("--max-requests", "2")
         client = Client(server.port)
         held = [self.open_stream(client) for _ in range(2)]

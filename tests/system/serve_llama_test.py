@@ -108,7 +108,7 @@ class LlamaRoutesTest(ServerCase):
         self.assertEqual((answer.status, answer.error["code"]), (501, "feature_disabled"))
         self.assertIn("fill-in-the-middle", answer.error["message"])
         for path in ["/embedding", "/embeddings", "/rerank", "/v1/rerank", "/lora-adapters"]:
-            self.assertEqual(self.client.post(path, {}).status, 501, path)
+            self.assertEqual(self.client.post(path, {}).status, 404, path)
 
     def test_the_server_describes_itself(self):
         props = self.client.get("/props").json

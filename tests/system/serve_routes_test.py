@@ -189,6 +189,7 @@ class RoutesTest(ServerCase):
                            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "text"}]})]:
             answer = client.post(path, body)
             self.assertEqual((answer.status, answer.error["code"]), (501, "feature_disabled"), answer.body)
+            self.assertEqual(answer.headers["x-should-retry"], "false")
             self.assertNotIn(str(ROOT), answer.body.decode())
         self.assertEqual(client.post("/v1/completions", {"prompt": [1, 2], "max_tokens": 1}).status, 200)
 

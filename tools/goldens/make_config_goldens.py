@@ -160,6 +160,9 @@ CASES: dict[str, Config] = {
     "gemma3_theta_in_rope_scaling": text(
         "gemma3_text", rope_theta=2000.0,
         rope_scaling={"rope_type": "linear", "factor": 8.0, "rope_theta": 700.0}, **EIGHT_LAYERS),
+    "gemma3_original_at_the_top": text(
+        "gemma3_text", max_position_embeddings=1024, original_max_position_embeddings=512,
+        rope_scaling=YARN, **EIGHT_LAYERS),
     "mistral3_untied": mistral3({"tie_word_embeddings": False}, {"tie_word_embeddings": False}),
     "mistral3_outer_tied": mistral3({"tie_word_embeddings": True}, {"tie_word_embeddings": False}),
     "mistral3_inner_tied": mistral3({"tie_word_embeddings": False}, {"tie_word_embeddings": True}),

@@ -40,14 +40,14 @@ int run(ServerArguments arguments) {
   Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.logs_requests) arguments.server.log = say;
-  ServerDoor door(arguments.server.address, arguments.server.http);
-  DrainOnSignal drain(door);
+  ServerFrontend frontend(arguments.server.address, arguments.server.http);
+  DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(interrupt, [&drain](int) { drain(); });
   PacedModel model(arguments.model);
   const TextModel text = model.text_model();
   Breaker breaker(arguments.fail_after);
   const std::string failure =
-      serve_until_drained(door, {.text = text, .observer = &breaker}, arguments.server, say);
+      serve_until_drained(frontend, {.text = text, .observer = &breaker}, arguments.server, say);
   if (failure.empty()) return 0;
   say("the engine has failed: " + failure);
   return kEngineFailedExit;

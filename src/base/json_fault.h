@@ -1,0 +1,24 @@
+// Where and why a text is not JSON, in words for whoever wrote it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+struct JsonFault {
+  size_t line = 1;
+  size_t column = 1;  // in characters
+  std::string reason;
+
+  // "line 3, column 7: REASON"
+  std::string text() const;
+};
+
+// The first fault of a text that a JSON parser has refused; nothing when there is none. Slower than
+// a parser, and only for messages.
+std::optional<JsonFault> find_json_fault(std::string_view text, size_t max_depth);
+
+}  // namespace paceline

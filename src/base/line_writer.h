@@ -1,0 +1,49 @@
+// LineWriter writes lines to a descriptor from a thread of its own, so that a reader who stops
+// reading never blocks those who log.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace paceline {
+
+class LineWriter {
+ public:
+  static constexpr size_t kMaxWaiting = 1 << 20;
+
+  // Lines of up to `max_waiting` bytes together wait for the reader; further ones are dropped. The
+  // descriptor stays the caller's.
+  explicit LineWriter(int descriptor, size_t max_waiting = kMaxWaiting);
+  // Gives the reader another second.
+  ~LineWriter();
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
+
+  // Any thread; never blocks. The line comes without its line feed. Where lines were dropped, a
+  // line with their number follows as soon as there is room.
+  void write(std::string_view line);
+
+  // So far.
+  int64_t num_dropped() const;
+
+ private:
+  void run();
+  bool send(std::string_view text);
+
+  const int descriptor_;
+  const size_t max_waiting_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string waiting_;
+  int64_t num_dropped_ = 0;
+  int64_t num_unreported_ = 0;  // dropped since the last line that says so
+  bool is_stopping_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace paceline

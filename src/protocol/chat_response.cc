@@ -1,0 +1,18 @@
+#include "protocol/chat_response.h"
+
+#include "protocol/logprobs_json.h"
+
+namespace paceline {
+
+std::string chat_response_json(const ChatResponse& answer) {
+  return choices_json(
+      answer, "chat.completion",
+      [](JsonWriter& writer, const ResponseChoice& choice, TokenNaming naming) {
+        writer.key("message").begin_object().member("role", "assistant").key("content");
+        choice.text ? writer.string(*choice.text) : writer.null();
+        writer.key("refusal").null().end_object();
+        write_chat_choice_logprobs(writer, choice.logprobs, naming);
+      });
+}
+
+}  // namespace paceline

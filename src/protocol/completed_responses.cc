@@ -1,0 +1,157 @@
+#include "protocol/completed_responses.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "protocol/reported_tokens.h"
+
+namespace paceline {
+namespace {
+
+// The prompt's text and tokens in front of the answer's.
+void add_echo(const CompletionRequest& request, const PromptText& prompt,
+              const Completion& completion, const TokenNames& names, ResponseChoice& choice) {
+  if (choice.text) choice.text->insert(0, echoed_text(prompt, names));
+  if (!choice.logprobs) return;
+  auto tokens = report_echo(completion.prompt_logprobs, *request.logprobs, prompt,
+                            request.add_special_tokens, names);
+  choice.logprobs->insert(choice.logprobs->begin(), std::make_move_iterator(tokens.begin()),
+                          std::make_move_iterator(tokens.end()));
+}
+
+double mean_logprob(const Completion& completion) {
+  return completion.logprob /
+         static_cast<double>(std::max<int64_t>(completion.usage.completion_tokens, 1));
+}
+
+std::vector<const Completion*> best_choices(const CompletionRequest& request,
+                                            std::span<const Completion> candidates) {
+  std::vector<const Completion*> best;
+  for (const Completion& candidate : candidates) best.push_back(&candidate);
+  const auto n = static_cast<size_t>(request.generation.n);
+  if (best.size() <= n) return best;
+  std::stable_sort(best.begin(), best.end(), [](const Completion* a, const Completion* b) {
+    return mean_logprob(*a) > mean_logprob(*b);
+  });
+  best.resize(n);
+  return best;
+}
+
+bool has_token_ids(const PromptList& list) {
+  return std::any_of(list.prompts.begin(), list.prompts.end(), [](const PromptText& prompt) {
+    return std::holds_alternative<std::vector<int32_t>>(prompt);
+  });
+}
+
+}  // namespace
+
+ResponseChoice response_choice(const Completion& completion, const SamplingFields& sampling,
+                               const GenerationFields& fields, const TokenNames& names) {
+  ResponseChoice choice{.text = completion.text,
+                        .finish_reason = completion.finish_reason,
+                        .stop_reason = completion.stop_reason,
+                        .logprobs = {},
+                        .prompt_logprobs = {},
+                        .token_ids = {},
+                        .timings = {},
+                        .seed = completion.seed,
+                        .is_seed_signed = sampling.has_negative_seed};
+  if (fields.prompt_logprobs) {
+    choice.prompt_logprobs =
+        report_prompt(completion.prompt_logprobs, *fields.prompt_logprobs, names);
+  }
+  if (fields.timings) {
+    choice.timings = ResponseTimings{.tokens = completion.usage, .times = completion.timings};
+  }
+  if (fields.return_token_ids || !completion.text) choice.token_ids = completion.token_ids;
+  return choice;
+}
+
+void add_usage(std::span<const Completion> choices, ResponseUsage& usage) {
+  const Usage& of_first = choices.front().usage;
+  usage.prompt_tokens += of_first.prompt_tokens;
+  usage.cached_tokens = usage.cached_tokens.value_or(0) + of_first.cached_tokens;
+  for (const Completion& completion : choices) {
+    usage.completion_tokens += completion.usage.completion_tokens;
+  }
+}
+
+std::string echoed_text(const PromptText& prompt, const TokenNames& names) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return names.decode(std::get<std::vector<int32_t>>(prompt));
+}
+
+TokenNaming naming_of(const GenerationFields& fields) {
+  return fields.return_tokens_as_token_ids ? TokenNaming::id : TokenNaming::text;
+}
+
+bool names_tokens(const ApiRequest& request) {
+  if (const auto* completion = std::get_if<CompletionRequest>(&request)) {
+    return completion->logprobs || completion->generation.prompt_logprobs ||
+           (completion->echo && has_token_ids(completion->prompt));
+  }
+  const auto* chat = std::get_if<ChatRequest>(&request);
+  return chat != nullptr && (chat->logprobs || chat->generation.prompt_logprobs);
+}
+
+CompletionResponse completed_response(const CompletionRequest& request,
+                                      std::span<const CompletedPart> parts, const TokenNames& names,
+                                      ResponseHead head) {
+  CompletionResponse answer{
+      .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
+  for (size_t part = 0; part < parts.size(); ++part) {
+    for (const Completion* completion : best_choices(request, parts[part].choices)) {
+      ResponseChoice choice =
+          response_choice(*completion, request.sampling, request.generation, names);
+      choice.index = static_cast<int64_t>(answer.choices.size());
+      if (const auto num_alternatives = request.num_alternatives()) {
+        choice.logprobs = report_output(completion->logprobs, *num_alternatives, names,
+                                        request.generation.specials());
+      }
+      if (request.echo) {
+        add_echo(request, request.prompt.prompts[part], *completion, names, choice);
+      }
+      answer.choices.push_back(std::move(choice));
+    }
+    add_usage(parts[part].choices, answer.usage);
+  }
+  return answer;
+}
+
+ChatResponse completed_response(const ChatRequest& request, const CompletedPart& part,
+                                const TokenNames& names, ResponseHead head) {
+  ChatResponse answer{
+      .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
+  for (const Completion& completion : part.choices) {
+    ResponseChoice choice =
+        response_choice(completion, request.sampling, request.generation, names);
+    choice.index = static_cast<int64_t>(answer.choices.size());
+    if (const auto num_alternatives = request.num_alternatives()) {
+      choice.logprobs = report_output(completion.logprobs, *num_alternatives, names,
+                                      request.generation.specials());
+    }
+    answer.choices.push_back(std::move(choice));
+  }
+  add_usage(part.choices, answer.usage);
+  return answer;
+}
+
+ClassificationResponse completed_response(const ClassificationRequest& request,
+                                          std::span<const CompletedPart> parts, ResponseHead head) {
+  ClassificationResponse answer{.head = std::move(head), .inputs = {}, .usage = {}};
+  for (const CompletedPart& part : parts) {
+    const Classification& result = part.classification;
+    ClassifiedInput input{
+        .token = {}, .label = result.label, .scores = result.scores, .logits = {}};
+    if (result.token_id) {
+      input.token = NamedToken{.id = *result.token_id, .bytes = {}};
+      if (!result.token.empty()) input.token->bytes = result.token;
+    }
+    if (request.with_logits) input.logits = result.logits;
+    answer.inputs.push_back(std::move(input));
+    answer.usage.prompt_tokens += part.prompt_tokens;
+  }
+  return answer;
+}
+
+}  // namespace paceline

@@ -1,0 +1,50 @@
+// The answers to requests of the API, made of the library's results.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "paceline/results.h"
+#include "protocol/api_request.h"
+#include "protocol/chat_response.h"
+#include "protocol/classification_response.h"
+#include "protocol/completion_response.h"
+#include "protocol/token_names.h"
+
+namespace paceline {
+
+// What one prompt of a request led to.
+struct CompletedPart {
+  std::vector<Completion> choices;  // n of them, or best_of, never none; or
+  Classification classification;
+  int64_t prompt_tokens = 0;  // of a classification
+};
+
+// A choice without its index and the log-probabilities of its text.
+ResponseChoice response_choice(const Completion& completion, const SamplingFields& sampling,
+                               const GenerationFields& fields, const TokenNames& names);
+// What `choices`, of one prompt, add to an answer's usage: the prompt counts once.
+void add_usage(std::span<const Completion> choices, ResponseUsage& usage);
+
+// The prompt as an answer with `echo` begins with it.
+std::string echoed_text(const PromptText& prompt, const TokenNames& names);
+
+// How the answers to a request write tokens.
+TokenNaming naming_of(const GenerationFields& fields);
+
+// Whether the answer tells what tokens stand for; TokenNames of no tokenizer do for others.
+bool names_tokens(const ApiRequest& request);
+
+// `parts` are as many as the request has prompts, in their order. Of more candidates than n the
+// likeliest by the mean log-probability of a token are told, the best one first.
+CompletionResponse completed_response(const CompletionRequest& request,
+                                      std::span<const CompletedPart> parts, const TokenNames& names,
+                                      ResponseHead head);
+ChatResponse completed_response(const ChatRequest& request, const CompletedPart& part,
+                                const TokenNames& names, ResponseHead head);
+ClassificationResponse completed_response(const ClassificationRequest& request,
+                                          std::span<const CompletedPart> parts, ResponseHead head);
+
+}  // namespace paceline

@@ -1,0 +1,17 @@
+// CompletionResponse is what POST /v1/completions answers.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "protocol/response.h"
+
+namespace paceline {
+
+constexpr std::string_view kCompletionIdPrefix = "cmpl-";
+
+using CompletionResponse = ChoicesResponse;
+
+std::string completion_response_json(const CompletionResponse& answer);
+
+}  // namespace paceline

@@ -1,0 +1,131 @@
+#include "protocol/response.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "base/random.h"
+#include "protocol/logprobs_json.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kMilliseconds = 1e3;
+
+void write_rate(JsonWriter& writer, std::string_view name, int64_t num_tokens, double seconds) {
+  writer.member(fmt::format("{}_n", name), num_tokens);
+  writer.member(fmt::format("{}_ms", name), kMilliseconds * seconds);
+  writer.member(fmt::format("{}_per_token_ms", name),
+                num_tokens > 0 ? kMilliseconds * seconds / static_cast<double>(num_tokens) : 0.0);
+  writer.member(fmt::format("{}_per_second", name),
+                seconds > 0 ? static_cast<double>(num_tokens) / seconds : 0.0);
+}
+
+}  // namespace
+
+void write_timings(JsonWriter& writer, const ResponseTimings& timings) {
+  const Timings& times = timings.times;
+  const Usage& tokens = timings.tokens;
+  writer.key("timings").begin_object().member("queue_ms", kMilliseconds * times.queue_seconds);
+  writer.member("ttft_ms", kMilliseconds * times.time_to_first_token_seconds);
+  writer.member("cache_n", tokens.cached_tokens);
+  write_rate(writer, "prompt", tokens.prompt_tokens - tokens.cached_tokens, times.prompt_seconds);
+  // The first token comes with the prompt.
+  write_rate(writer, "predicted", std::max<int64_t>(tokens.completion_tokens - 1, 0),
+             times.output_seconds);
+  writer.end_object();
+}
+
+void write_seed(JsonWriter& writer, const ResponseChoice& choice) {
+  if (choice.is_seed_signed) {
+    writer.member("seed", static_cast<int64_t>(choice.seed));
+  } else {
+    writer.member("seed", choice.seed);
+  }
+}
+
+void write_head(JsonWriter& writer, const ResponseHead& head, std::string_view object) {
+  writer.member("id", head.id).member("object", object);
+  writer.member("created", head.created).member("model", head.model);
+  if (!head.system_fingerprint.empty()) {
+    writer.member("system_fingerprint", head.system_fingerprint);
+  }
+}
+
+void write_usage(JsonWriter& writer, const ResponseUsage& usage) {
+  writer.key("usage").begin_object();
+  writer.member("prompt_tokens", usage.prompt_tokens);
+  writer.member("completion_tokens", usage.completion_tokens);
+  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  if (usage.cached_tokens) {
+    writer.key("prompt_tokens_details").begin_object();
+    writer.member("cached_tokens", *usage.cached_tokens).end_object();
+  }
+  writer.end_object();
+}
+
+void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids) {
+  writer.key("token_ids").begin_array();
+  for (const int32_t id : ids) writer.integer(id);
+  writer.end_array();
+}
+
+void write_choice_end(JsonWriter& writer, const ResponseChoice& choice) {
+  writer.member("finish_reason", choice.finish_reason).key("stop_reason");
+  if (!choice.stop_reason) {
+    writer.null();
+  } else if (const auto* id = std::get_if<int32_t>(&*choice.stop_reason)) {
+    writer.integer(*id);
+  } else {
+    writer.string(std::get<std::string>(*choice.stop_reason));
+  }
+  if (choice.prompt_logprobs) {
+    writer.key("prompt_logprobs");
+    write_prompt_logprobs(writer, *choice.prompt_logprobs);
+  }
+  if (choice.token_ids) write_token_ids(writer, *choice.token_ids);
+  if (choice.timings) write_timings(writer, *choice.timings);
+  write_seed(writer, choice);
+}
+
+std::string choices_json(const ChoicesResponse& answer, std::string_view object,
+                         void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
+                                            TokenNaming naming)) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, answer.head, object);
+  writer.key("choices").begin_array();
+  for (const ResponseChoice& choice : answer.choices) {
+    writer.begin_object().member("index", choice.index);
+    write_body(writer, choice, answer.naming);
+    write_choice_end(writer, choice);
+    writer.end_object();
+  }
+  writer.end_array();
+  write_usage(writer, answer.usage);
+  writer.end_object();
+  return json;
+}
+
+ResponseHead new_head(std::string_view id_prefix, std::string model) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {.id = random_id(id_prefix),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .model = std::move(model),
+          .system_fingerprint = {}};
+}
+
+std::string random_id(std::string_view prefix) {
+  static thread_local const uint64_t key = [] {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }();
+  static thread_local uint64_t counter = 0;
+  const auto words = philox4x32(key, counter++);
+  return fmt::format("{}{:08x}{:08x}{:08x}", prefix, words[0], words[1], words[2]);
+}
+
+}  // namespace paceline

@@ -1,0 +1,109 @@
+// What the answers of every endpoint are made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "paceline/results.h"
+
+namespace paceline {
+
+struct ResponseHead {
+  std::string id;
+  int64_t created = 0;  // seconds since 1970
+  std::string model;
+  std::string system_fingerprint;  // empty: not told
+};
+
+struct ResponseUsage {
+  int64_t prompt_tokens = 0;             // of each prompt once, whatever n is
+  int64_t completion_tokens = 0;         // of all choices
+  std::optional<int64_t> cached_tokens;  // of the prompts, taken from the cache; nothing: not known
+};
+
+struct NamedToken {
+  int32_t id = 0;
+  std::optional<std::string> bytes;  // what it stands for inside a text; nothing: not known
+};
+
+struct RankedToken {
+  NamedToken token;
+  float logprob = 0;
+};
+
+// A token of a prompt or an answer with its log-probability.
+struct ReportedToken {
+  NamedToken token;
+  std::optional<float> logprob;  // nothing for the first token of a prompt
+  std::vector<RankedToken> top;  // the likeliest first
+  size_t text_bytes = 0;         // so much of the choice's text is this token's
+};
+
+// What a choice took: tokens and seconds.
+struct ResponseTimings {
+  Usage tokens;
+  Timings times;
+};
+
+using StopReason = std::optional<std::variant<int32_t, std::string>>;
+
+// What the choices of completions and chats have in common.
+struct ResponseChoice {
+  int64_t index = 0;
+  std::optional<std::string> text;  // well-formed UTF-8; nothing without a tokenizer
+  std::string finish_reason;
+  StopReason stop_reason;
+  std::optional<std::vector<ReportedToken>> logprobs;
+  std::optional<std::vector<ReportedToken>> prompt_logprobs;
+  std::optional<std::vector<int32_t>> token_ids;
+  std::optional<ResponseTimings> timings;
+  uint64_t seed = 0;            // the one used
+  bool is_seed_signed = false;  // as it was asked for
+};
+
+// How tokens are written where log-probabilities name them.
+enum class TokenNaming : uint8_t { text, id };
+
+// What completions and chats answer.
+struct ChoicesResponse {
+  ResponseHead head;
+  std::vector<ResponseChoice> choices;  // by prompt, then by k: index = prompt * n + k
+  ResponseUsage usage;
+  TokenNaming naming = TokenNaming::text;
+};
+
+// JSON; `write_body` writes what comes between a choice's index and its end.
+std::string choices_json(const ChoicesResponse& answer, std::string_view object,
+                         void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
+                                            TokenNaming naming));
+
+void write_head(JsonWriter& writer, const ResponseHead& head, std::string_view object);
+// Estimates of JSON text: a number with its comma, and a token with its log-probability.
+constexpr int64_t kJsonNumberBytes = 12;
+constexpr int64_t kJsonLogprobBytes = 64;
+
+// The member "usage".
+void write_usage(JsonWriter& writer, const ResponseUsage& usage);
+// The member "token_ids".
+void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids);
+// The member "seed".
+void write_seed(JsonWriter& writer, const ResponseChoice& choice);
+// The member "timings", with the names of llama.cpp's server, and queue_ms and ttft_ms.
+void write_timings(JsonWriter& writer, const ResponseTimings& timings);
+// The members finish_reason, stop_reason, prompt_logprobs, token_ids and timings (when there are
+// some), seed.
+void write_choice_end(JsonWriter& writer, const ResponseChoice& choice);
+
+// A head with a random id and the time of now.
+ResponseHead new_head(std::string_view id_prefix, std::string model);
+
+// "cmpl-" and 24 random hexadecimal digits, for the prefix "cmpl-".
+std::string random_id(std::string_view prefix);
+
+}  // namespace paceline

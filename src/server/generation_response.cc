@@ -1,0 +1,370 @@
+#include "server/generation_response.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "protocol/completed_responses.h"
+#include "protocol/generate_response.h"
+#include "protocol/reported_tokens.h"
+#include "server/server_errors.h"
+#include "server/worker_call.h"
+
+namespace paceline {
+namespace {
+
+std::optional<int32_t> num_alternatives_of(const GenerationRequest& request) {
+  return std::visit([](const auto& one) { return one.num_alternatives(); }, request);
+}
+
+bool tells_probabilities(const GenerationRequest& request) {
+  const auto* completion = std::get_if<CompletionRequest>(&request);
+  return completion != nullptr && completion->as_probabilities;
+}
+
+std::string_view id_prefix(ApiEndpoint endpoint) {
+  if (endpoint == ApiEndpoint::generate) return kGenerateIdPrefix;
+  return endpoint == ApiEndpoint::chat ? kChatIdPrefix : kCompletionIdPrefix;
+}
+
+size_t json_bytes(const TokenEvent& event) {
+  size_t num_tokens = event.top_logprobs.size();
+  if (event.prompt) {
+    for (const ScoredToken& token : event.prompt->scored) {
+      num_tokens += 1 + token.top_logprobs.size();
+    }
+  }
+  return static_cast<size_t>(kJsonLogprobBytes) * num_tokens;
+}
+
+// A response on its way to the worker that formats it.
+struct CompleteResponse {
+  PreparedRequest prepared;
+  ResponseHead head;
+  ChunkStyle style;
+};
+
+ApiError too_much_to_stream(size_t num_bytes, size_t most_bytes) {
+  return {.status = 400,
+          .message =
+              fmt::format("stream: the prompt's log-probabilities take about {} MiB, the limit of "
+                          "a stream is {}; send the request without stream",
+                          num_bytes >> 20, most_bytes >> 20),
+          .type = "invalid_request_error",
+          .param = "stream",
+          .code = "invalid_value"};
+}
+
+std::string whole_json(CompleteResponse& response, const TokenNames& names) {
+  std::vector<CompletedPart> parts;
+  for (PreparedPart& part : response.prepared.parts) {
+    CompletedPart& completed = parts.emplace_back();
+    for (CompletionBuilder& choice : part.choices) {
+      completed.choices.push_back(choice.take());
+      completed.choices.back().prompt_logprobs = completed.choices.front().prompt_logprobs;
+    }
+  }
+  if (const auto* chat = std::get_if<ChatRequest>(&response.prepared.request)) {
+    return chat_response_json(completed_response(*chat, parts[0], names, std::move(response.head)));
+  }
+  const CompletionResponse whole =
+      completed_response(std::get<CompletionRequest>(response.prepared.request), parts, names,
+                         std::move(response.head));
+  if (!response.prepared.llama_prompts.empty()) {
+    return llama_response_json(whole.choices, response.prepared.llama_prompts,
+                               response.prepared.llama_style);
+  }
+  return response.prepared.endpoint == ApiEndpoint::generate
+             ? generate_response_json(whole.head, whole.choices[0], whole.usage, response.style)
+             : completion_response_json(whole);
+}
+
+}  // namespace
+
+GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRequest prepared)
+    : call_(std::move(call)),
+      prepared_(std::move(prepared)),
+      n_(std::ssize(prepared_.parts.front().choices)) {
+  const ServerOptions& options = call_->context().options;
+  head_ = new_head(id_prefix(prepared_.endpoint), options.model_names[0]);
+  head_.system_fingerprint = options.system_fingerprint;
+  style_ = {.naming = naming_of(fields()),
+            .has_usage = fields().streaming.include_usage,
+            .as_probabilities = tells_probabilities(prepared_.request)};
+  num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
+  for (const PreparedPart& part : prepared_.parts) {
+    prompt_tokens_ += std::ssize(part.request.prompt);
+  }
+  echoed_.assign(prepared_.parts.size(), false);
+  token_at_.resize(num_unfinished_);
+}
+
+const GenerationFields& GenerationResponse::fields() const {
+  if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) return chat->generation;
+  return std::get<CompletionRequest>(prepared_.request).generation;
+}
+
+void GenerationResponse::start() {
+  if (is_streamed()) {
+    // A prompt's log-probabilities are one event, formatted on the I/O thread; they raise the
+    // limit of unread bytes.
+    constexpr size_t kMostBytes = 16 << 20;
+    const auto num_bytes = static_cast<size_t>(prepared_.prompt_logprob_bytes);
+    if (num_bytes > kMostBytes) return fail(too_much_to_stream(num_bytes, kMostBytes));
+    piece_bytes_ = 2 * num_bytes;
+  }
+  if (!call_->reserve_response(prepared_.prompt_logprob_bytes)) return fail(no_response_memory());
+  EngineLink& link = call_->context().link;
+  for (size_t part = 0; part < prepared_.parts.size(); ++part) {
+    const auto max_tokens = static_cast<double>(prepared_.parts[part].request.max_tokens);
+    const auto id = link.submit(shared_from_this(), {.part = part, .index = 0},
+                                std::move(prepared_.parts[part].request));
+    if (!id) return fail(queue_full());
+    ids_.push_back(*id);
+    call_->context().metrics.params_max_tokens.observe(max_tokens);
+  }
+  is_accepted_ = true;
+  ServerMetrics& metrics = call_->context().metrics;
+  ++metrics.accepted;
+  metrics.params_n.observe(static_cast<double>(n()));
+  call_->exchange().on_close([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->client_gone();
+  });
+  if (is_streamed()) begin_stream();
+}
+
+void GenerationResponse::client_gone() {
+  if (is_over_) return call_->end_stream(kClientClosedRequest, "client_gone");
+  is_over_ = true;
+  ++call_->context().metrics.cancelled;
+  cancel_parts();
+  call_->end_stream(kClientClosedRequest, "client_gone");
+}
+
+void GenerationResponse::cancel_parts() {
+  for (const RequestId id : ids_) call_->context().link.cancel(id);
+}
+
+void GenerationResponse::fail(const ApiError& error) {
+  if (is_over_) return;
+  is_over_ = true;
+  cancel_parts();
+  ServerContext& context = call_->context();
+  if (is_accepted_) ++context.metrics.failed;
+  if (choices_.empty()) return call_->fail(error);
+  // A stream that breaks off ends with an error event and without [DONE].
+  context.metrics.count_error(error);
+  write_event(error_json(error));
+  send();
+  call_->exchange().end();
+  call_->end_stream(error.status, error.code.value_or(error.type));
+}
+
+void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
+  PreparedPart& part = prepared_.parts[which.part];
+  const auto k = static_cast<size_t>(event.choice);
+  CompletionBuilder& choice = part.choices[k];
+  const bool has_prompt = event.prompt != nullptr;
+  pending_bytes_ += json_bytes(event);
+  const std::string_view text = choice.add(event);
+  pending_bytes_ += text.size();
+  if (event.token) count_token(static_cast<size_t>(first_choice(which.part)) + k);
+  if (event.ending) {
+    call_->context().metrics.count_choice(*event.ending, k == 0);
+    --num_unfinished_;
+    const bool is_cancelled = event.ending->finish.reason == FinishReason::cancelled;
+    if (choice.error() && !error_)
+      error_ = api_error(choice.error()->code, choice.error()->message);
+    if (is_cancelled && !is_over_ && !error_) error_ = ended_by_server();
+  }
+  if (is_over_ || choices_.empty()) return;
+  if (has_prompt && !echoed_[which.part]) echo_prompt(which.part);
+  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text);
+}
+
+void GenerationResponse::count_token(size_t choice) {
+  ServerMetrics& metrics = call_->context().metrics;
+  ++metrics.generation_tokens;
+  const auto now = call_->context().link.woken_at();
+  auto& last = token_at_[choice];
+  if (last.time_since_epoch().count() > 0) {
+    metrics.count_token_gap(std::chrono::duration<double>(now - last).count());
+  }
+  last = now;
+}
+
+void GenerationResponse::flush() {
+  if (is_over_) return;
+  if (error_) return fail(*error_);
+  if (choices_.empty()) {
+    if (num_unfinished_ == 0) respond_whole();
+    return;
+  }
+  HttpExchange& exchange = call_->exchange();
+  const ServerOptions& options = call_->context().options;
+  if (exchange.buffered_bytes() + pending_bytes_ > options.hard_buffer_bytes + piece_bytes_) {
+    return cut_off();
+  }
+  const bool is_done = num_unfinished_ == 0;
+  if (exchange.buffered_bytes() > options.soft_buffer_bytes && !is_done) return;
+  tell_choices();
+  if (is_done) return finish_stream();
+  send();
+}
+
+void GenerationResponse::cut_off() {
+  is_over_ = true;
+  ++call_->context().metrics.slow_readers;
+  ++call_->context().metrics.cancelled;
+  cancel_parts();
+  call_->exchange().abort();
+  call_->end_stream(kClientClosedRequest, "slow_reader");
+}
+
+void GenerationResponse::tell_choices() {
+  const auto& sampling = std::visit(
+      [](const auto& one) -> const SamplingFields& { return one.sampling; }, prepared_.request);
+  StreamTerms terms{.sampling = sampling,
+                    .fields = fields(),
+                    .names = call_->context().names,
+                    .num_top_logprobs = num_alternatives_of(prepared_.request),
+                    .prompt_logprobs = {}};
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const auto per_part = static_cast<size_t>(n());
+    const PreparedPart& part = prepared_.parts[i / per_part];
+    const CompletionBuilder& builder = part.choices[i % per_part];
+    terms.prompt_logprobs = part.choices[0].completion().prompt_logprobs;
+    choices_[i].tell(builder.completion(), builder.finished(), terms,
+                     [this](ResponseChunk& chunk) { write_chunk(std::move(chunk)); });
+  }
+  pending_bytes_ = 0;
+}
+
+void GenerationResponse::tick() {
+  if (is_over_ || choices_.empty()) return;
+  const auto silent = std::chrono::steady_clock::now() - last_written_;
+  if (silent < call_->context().options.ping_time) return;
+  if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read
+  output_ += ": ping\n\n";
+  send();
+}
+
+void GenerationResponse::begin_stream() {
+  const size_t num_choices = num_unfinished_;
+  choices_.reserve(num_choices);
+  for (size_t i = 0; i < num_choices; ++i) choices_.emplace_back(static_cast<int64_t>(i));
+  call_->begin_events();
+  if (is_chat()) {
+    for (size_t i = 0; i < num_choices; ++i) {
+      write_chunk({.index = static_cast<int64_t>(i), .has_role = true, .text = ""});
+    }
+  } else if (const auto& request = std::get<CompletionRequest>(prepared_.request);
+             request.echo && !request.logprobs) {
+    for (size_t part = 0; part < prepared_.parts.size(); ++part) echo_prompt(part);
+  }
+  send();
+}
+
+void GenerationResponse::echo_prompt(size_t part) {
+  echoed_[part] = true;
+  const auto* request = std::get_if<CompletionRequest>(&prepared_.request);
+  if (request == nullptr || !request->echo) return;
+  const TokenNames& names = call_->context().names;
+  const PromptText& prompt = request->prompt.prompts[part];
+  const Completion& first = prepared_.parts[part].choices[0].completion();
+  std::string text;
+  if (first.text) text = echoed_text(prompt, names);
+  for (int64_t k = 0; k < n(); ++k) {
+    std::vector<ReportedToken> tokens;
+    if (request->logprobs) {
+      tokens = report_echo(first.prompt_logprobs, *request->logprobs, prompt,
+                           request->add_special_tokens, names);
+    }
+    choices_[static_cast<size_t>(first_choice(part) + k)].echo(text, std::move(tokens));
+  }
+}
+
+void GenerationResponse::write_chunk(ResponseChunk chunk) {
+  if (fields().streaming.continuous_usage) chunk.usage = usage_so_far();
+  if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_));
+  if (is_llama()) {
+    const LlamaPrompt& prompt = prepared_.llama_prompts[static_cast<size_t>(chunk.index / n())];
+    for (const std::string& event : llama_chunk_jsons(chunk, prompt, prepared_.llama_style)) {
+      write_event(event);
+    }
+    return;
+  }
+  write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
+                        : completion_chunk_json(head_, chunk, style_));
+}
+
+void GenerationResponse::write_event(std::string_view json) {
+  output_ += "data: ";
+  output_ += json;
+  output_ += "\n\n";
+}
+
+void GenerationResponse::send() {
+  if (output_.empty()) return;
+  call_->exchange().write(output_);
+  output_.clear();
+  last_written_ = std::chrono::steady_clock::now();
+}
+
+ResponseUsage GenerationResponse::usage() {
+  ResponseUsage usage;
+  for (PreparedPart& part : prepared_.parts) {
+    std::vector<Completion> counted;
+    for (const CompletionBuilder& choice : part.choices) {
+      counted.emplace_back().usage = choice.completion().usage;
+    }
+    add_usage(counted, usage);
+  }
+  return usage;
+}
+
+ResponseUsage GenerationResponse::usage_so_far() {
+  if (num_unfinished_ == 0) return usage();
+  ResponseUsage usage{.prompt_tokens = prompt_tokens_, .cached_tokens = {}};
+  for (const PreparedPart& part : prepared_.parts) {
+    for (const CompletionBuilder& choice : part.choices) {
+      const Completion& one = choice.completion();
+      usage.completion_tokens +=
+          choice.finished() ? one.usage.completion_tokens : std::ssize(one.token_ids);
+    }
+  }
+  return usage;
+}
+
+void GenerationResponse::finish_stream() {
+  is_over_ = true;
+  ++call_->context().metrics.completed;
+  call_->set_usage(usage());
+  if (style_.has_usage && !is_llama()) {
+    write_event(
+        usage_chunk_json(head_, is_chat() ? kChatChunkObject : kCompletionChunkObject, usage()));
+  }
+  if (!is_llama()) write_event("[DONE]");
+  send();
+  call_->exchange().end();
+  constexpr int kOk = 200;
+  call_->end_stream(kOk);
+}
+
+void GenerationResponse::respond_whole() {
+  constexpr size_t kQuick = 64 << 10;
+  is_over_ = true;
+  ServerContext& context = call_->context();
+  call_->set_usage(usage());
+  const auto whole = std::make_shared<CompleteResponse>(CompleteResponse{
+      .prepared = std::move(prepared_), .head = std::move(head_), .style = style_});
+  if (pending_bytes_ < kQuick) {
+    call_->respond_json(whole_json(*whole, context.names));
+    ++context.metrics.completed;
+    return;
+  }
+  // On a worker: the I/O thread serves others meanwhile.
+  respond_from_worker(call_, [whole, &names = context.names] { return whole_json(*whole, names); });
+}
+
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// GenerationResponse is a pending completion or chat, streamed or sent whole at its end.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api_call.h"
+#include "server/prepared_request.h"
+#include "server/streamed_choice.h"
+
+namespace paceline {
+
+class GenerationResponse : public PendingResponse,
+                           public std::enable_shared_from_this<GenerationResponse> {
+ public:
+  GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRequest prepared);
+
+  // Submits all parts to the engine; fails when the queue has no room for all of them.
+  void start();
+
+  const std::string& id() const override { return head_.id; }
+  int64_t first_choice(size_t part) const override { return static_cast<int64_t>(part) * n(); }
+  void take(ResponsePart which, TokenEvent& event) override;
+  void flush() override;
+  void tick() override;
+  void fail(const ApiError& error) override;
+
+ private:
+  int64_t n() const { return n_; }
+  const GenerationFields& fields() const;
+  bool is_chat() const { return std::holds_alternative<ChatRequest>(prepared_.request); }
+  bool is_native() const { return prepared_.endpoint == ApiEndpoint::generate; }
+  bool is_llama() const { return !prepared_.llama_prompts.empty(); }
+  bool is_streamed() const { return fields().streaming.stream; }
+
+  void client_gone();
+  void cancel_parts();
+  void cut_off();
+  void count_token(size_t choice);
+  void tell_choices();
+  void begin_stream();
+  void echo_prompt(size_t part);
+  void write_chunk(ResponseChunk chunk);
+  void write_event(std::string_view json);
+  void send();
+  void finish_stream();
+  void respond_whole();
+  ResponseUsage usage();
+  ResponseUsage usage_so_far();
+
+  std::shared_ptr<ApiCall> call_;
+  PreparedRequest prepared_;
+  int64_t n_;  // choices of a part; with best_of more than are returned
+  int64_t prompt_tokens_ = 0;
+  ResponseHead head_;
+  ChunkStyle style_;
+  std::vector<RequestId> ids_;
+  size_t num_unfinished_;
+  bool is_accepted_ = false;  // all parts are submitted
+  bool is_over_ = false;      // responded, failed, or the client has disconnected
+  std::optional<ApiError> error_;
+  std::vector<std::chrono::steady_clock::time_point> token_at_;  // per choice, the last one
+  size_t pending_bytes_ = 0;  // estimate of what has not been written yet
+
+  // Only used by streams.
+  std::vector<StreamedChoice> choices_;
+  std::vector<bool> echoed_;  // per part
+  std::string output_;        // events that haven't been written
+  size_t piece_bytes_ = 0;    // upper estimate of the prompt's log-probabilities
+  std::chrono::steady_clock::time_point last_written_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,35 @@
+#include "server/in_flight_limit.h"
+
+namespace paceline {
+
+bool InFlightLimit::has_room_again() const {
+  constexpr int64_t kLow = 4, kParts = 5;
+  return *num_in_flight_ < limit_ && *num_in_flight_ * kParts <= limit_ * kLow;
+}
+
+std::chrono::duration<double> InFlightLimit::full_for() const {
+  if (!is_shedding_ || has_room_again()) return std::chrono::duration<double>(0);
+  return std::chrono::steady_clock::now() - full_since_;
+}
+
+std::shared_ptr<void> InFlightLimit::acquire() {
+  if (*num_in_flight_ >= limit_) {
+    if (full_for().count() == 0) full_since_ = std::chrono::steady_clock::now();
+    is_shedding_ = true;
+  } else if (has_room_again()) {
+    is_shedding_ = false;
+  }
+  if (is_shedding_) return nullptr;
+  ++*num_in_flight_;
+  // The deleter owns the counter, so the permit may outlive this.
+  return std::shared_ptr<void>(num_in_flight_.get(), [count = num_in_flight_](void*) { --*count; });
+}
+
+std::shared_ptr<void> BytesLimit::acquire(int64_t num_bytes) {
+  if (*num_held_ > 0 && *num_held_ + num_bytes > limit_) return nullptr;
+  *num_held_ += num_bytes;
+  return std::shared_ptr<void>(num_held_.get(),
+                               [count = num_held_, num_bytes](void*) { *count -= num_bytes; });
+}
+
+}  // namespace paceline

@@ -1,0 +1,154 @@
+#include "server/item_response.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "protocol/completed_responses.h"
+#include "server/server_errors.h"
+#include "server/worker_call.h"
+#include "text/describe.h"
+
+namespace paceline {
+namespace {
+
+// A response on its way to the worker that formats it.
+struct WholeItems {
+  PreparedItems prepared;
+  ResponseHead head;
+  ResponseUsage usage;
+};
+
+std::string whole_json(WholeItems& response, const TokenNames& names) {
+  if (const auto* score = std::get_if<ScoreRequest>(&response.prepared.request)) {
+    std::vector<std::vector<Logprob>> scored;
+    for (PreparedItem& item : response.prepared.items) scored.push_back(std::move(item.scored));
+    return score_response_json(*score, response.head, scored, names, response.usage);
+  }
+  std::vector<CompletedPart> parts;
+  for (const PreparedItem& item : response.prepared.items) {
+    parts.push_back(
+        {.choices = {}, .classification = item.job->result(), .prompt_tokens = item.prompt_tokens});
+  }
+  return classification_response_json(completed_response(
+      std::get<ClassificationRequest>(response.prepared.request), parts, response.head));
+}
+
+}  // namespace
+
+ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared)
+    : call_(std::move(call)), prepared_(std::move(prepared)) {
+  const bool is_score = std::holds_alternative<ScoreRequest>(prepared_.request);
+  const ServerOptions& options = call_->context().options;
+  head_ = new_head(is_score ? kScoreIdPrefix : kClassificationIdPrefix, options.model_names[0]);
+  head_.system_fingerprint = options.system_fingerprint;
+}
+
+void ItemResponse::start() {
+  if (!call_->reserve_response(prepared_.response_bytes)) return fail(no_response_memory());
+  submit_more();
+  if (ids_.empty()) return fail(queue_full());
+  is_accepted_ = true;
+  call_->context().link.keep(shared_from_this());
+  ++call_->context().metrics.accepted;
+  call_->exchange().on_close([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->client_gone();
+  });
+}
+
+void ItemResponse::submit_more() {
+  if (is_over_) return;
+  // A request of many items leaves room in the queue for others.
+  const EngineLimits& limits = call_->context().model.engine.limits();
+  const auto most = static_cast<size_t>(
+      std::max<int64_t>(std::min(limits.max_num_seqs, limits.max_queued / 4), 1));
+  while (next_.part < prepared_.items.size() && num_in_flight_ < most && submit_next()) {
+  }
+}
+
+bool ItemResponse::submit_next() {
+  PreparedItem& item = prepared_.items[next_.part];
+  // Copied: it is submitted again later when the queue is full.
+  const auto id =
+      call_->context().link.submit(shared_from_this(), next_, item.requests[next_.index]);
+  if (!id) return false;
+  item.requests[next_.index] = {};
+  ids_.push_back(*id);
+  ++num_in_flight_;
+  if (++next_.index == item.requests.size()) next_ = {.part = next_.part + 1, .index = 0};
+  return true;
+}
+
+void ItemResponse::take(ResponsePart which, TokenEvent& event) {
+  PreparedItem& item = prepared_.items[which.part];
+  if (item.job) {
+    item.job->add(which.index, event);
+  } else if (event.prompt) {
+    item.scored = describe(call_->context().model, event.prompt->scored);
+  }
+  if (event.token) ++call_->context().metrics.generation_tokens;
+  if (!event.ending) return;
+  --num_in_flight_;
+  const Ending& ending = *event.ending;
+  call_->context().metrics.count_choice(ending, which.index == 0);
+  if (which.index == 0) item.cached_tokens = ending.stats.cached_tokens;
+  if (error_) return;
+  if (ending.error) {
+    error_ = api_error(*ending.error, ending.message);
+  } else if (ending.finish.reason == FinishReason::cancelled && !is_over_) {
+    error_ = ended_by_server();
+  }
+}
+
+void ItemResponse::flush() {
+  if (is_over_) return;
+  if (error_) return fail(*error_);
+  submit_more();
+  if (num_in_flight_ == 0 && next_.part == prepared_.items.size()) respond();
+}
+
+void ItemResponse::fail(const ApiError& error) {
+  if (std::exchange(is_over_, true)) return;
+  end_parts();
+  if (is_accepted_) ++call_->context().metrics.failed;
+  call_->fail(error);
+}
+
+void ItemResponse::client_gone() {
+  if (!std::exchange(is_over_, true)) {
+    end_parts();
+    ++call_->context().metrics.cancelled;
+  }
+  call_->end_stream(kClientClosedRequest, "client_gone");
+}
+
+// Cancelling an ended request and releasing one that holds nothing have no effect.
+void ItemResponse::end_parts() {
+  call_->context().link.let_go(*this);
+  for (const RequestId id : ids_) {
+    call_->context().link.cancel(id);
+    call_->context().link.release(id);
+  }
+}
+
+ResponseUsage ItemResponse::usage() const {
+  ResponseUsage usage{.cached_tokens = 0};
+  for (const PreparedItem& item : prepared_.items) {
+    usage.prompt_tokens += item.prompt_tokens;
+    *usage.cached_tokens += item.cached_tokens;
+  }
+  return usage;
+}
+
+// On a worker: rows of logits and scored texts may be long.
+void ItemResponse::respond() {
+  is_over_ = true;
+  end_parts();
+  const ResponseUsage used = usage();
+  call_->set_usage(used);
+  const auto whole = std::make_shared<WholeItems>(
+      WholeItems{.prepared = std::move(prepared_), .head = head_, .usage = used});
+  respond_from_worker(
+      call_, [whole, &names = call_->context().names] { return whole_json(*whole, names); });
+}
+
+}  // namespace paceline

@@ -1,0 +1,73 @@
+// ItemResponse is a pending classification or score of several inputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "protocol/classification_request.h"
+#include "protocol/score_request.h"
+#include "server/api_call.h"
+#include "server/request_rules.h"
+#include "text/classify_job.h"
+
+namespace paceline {
+
+// One input.
+struct PreparedItem {
+  std::vector<GenerateRequest> requests;  // several with labels of several tokens
+  std::optional<ClassifyJob> job;         // of a classification
+  std::vector<Logprob> scored;            // of a score
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+};
+
+struct PreparedItems {
+  std::variant<ClassificationRequest, ScoreRequest> request;
+  std::vector<PreparedItem> items;
+  int64_t response_bytes = 0;  // about
+};
+
+// Any thread. Each throws RequestError or Error naming the field at fault.
+PreparedItems prepare_classification(const TextModel& model, const ReceivedRequest& received,
+                                     const RequestRules& rules);
+PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
+                            const RequestRules& rules);
+
+class ItemResponse : public PendingResponse, public std::enable_shared_from_this<ItemResponse> {
+ public:
+  ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared);
+
+  // Submits as many requests as the queue has room for, the others later; fails when it has none.
+  void start();
+
+  const std::string& id() const override { return head_.id; }
+  int64_t first_choice(size_t part) const override { return static_cast<int64_t>(part); }
+  void take(ResponsePart which, TokenEvent& event) override;
+  void flush() override;
+  void tick() override { flush(); }
+  void fail(const ApiError& error) override;
+
+ private:
+  void submit_more();
+  bool submit_next();
+  void end_parts();
+  void client_gone();
+  void respond();
+  ResponseUsage usage() const;
+
+  std::shared_ptr<ApiCall> call_;
+  PreparedItems prepared_;
+  ResponseHead head_;
+  std::vector<RequestId> ids_;
+  ResponsePart next_;  // the first one that is not submitted
+  size_t num_in_flight_ = 0;
+  bool is_accepted_ = false;
+  bool is_over_ = false;
+  std::optional<ApiError> error_;
+};
+
+}  // namespace paceline
