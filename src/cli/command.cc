@@ -21,11 +21,9 @@ constexpr CommandDef kCommands[] = {
          "The text is continued as it stands: no chat template is applied. On a terminal the "
          "prompt is shown before its continuation. Ctrl-C stops the output and keeps "
          "what came; the exit code is then 130.\n\n"
-         "Lines of --jsonl have prompt or prompt_ids, and any of max_tokens, temperature, top_p, "
-         "top_k, min_p, repetition_penalty, frequency_penalty, presence_penalty, logit_bias (an "
-         "object {\"ID\": X}), allowed_token_ids, bad_words, seed, stop, stop_token_ids, "
-         "ignore_eos "
-         "and logprobs, which win over the options. Answers have text, token_ids, finish_reason "
+         "Lines of --jsonl have prompt or prompt_ids, and any of seed, logprobs and the options "
+         "under Sampling and Stopping by their names with underscores (max_tokens), which win over "
+         "the flags. Answers have text, token_ids, finish_reason "
          "(stop, length or cancelled), "
          "stop_reason, logprobs, usage and seed.",
      .run = run_generate},

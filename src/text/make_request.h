@@ -19,6 +19,9 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
 // What messages call a prompt: as asked, else by what it holds.
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
 
+// The options, checked; unset ones are what the model's own files say. Throws Error invalid.
+GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options);
+
 // The engine's request: options, else generation_config.json, else the defaults.
 GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& options);
@@ -28,7 +31,6 @@ GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
 // The tokens of options.bad_words: each as it begins a text and as it stands behind a space.
 std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
                                                    const GenerateOptions& options);
-SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options);
 
 // Who may share the request's prefix: those with the same salt.
 PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options);

@@ -140,11 +140,11 @@ TEST_F(GenerationConfigFile, eos_may_be_an_id_or_a_list_and_falls_back_to_the_co
   const GenerationConfig config = read_generation_config(directory_, 100);
   EXPECT_EQ(config.eos_tokens, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(config.bos_token, 3);
-  EXPECT_EQ(config.temperature, 0.6f);
-  EXPECT_EQ(config.top_k, 20);
-  EXPECT_EQ(config.top_p, 0.95f);
-  EXPECT_EQ(config.repetition_penalty, 1.1f);
-  EXPECT_EQ(config.max_new_tokens, 77);
+  EXPECT_EQ(config.defaults.temperature, 0.6f);
+  EXPECT_EQ(config.defaults.top_k, 20);
+  EXPECT_EQ(config.defaults.top_p, 0.95f);
+  EXPECT_EQ(config.defaults.repetition_penalty, 1.1f);
+  EXPECT_EQ(config.defaults.max_tokens, 77);
 }
 
 TEST_F(GenerationConfigFile, a_text_config_is_looked_into) {
@@ -154,7 +154,7 @@ TEST_F(GenerationConfigFile, a_text_config_is_looked_into) {
 
 TEST_F(GenerationConfigFile, do_sample_false_is_greedy) {
   write("generation_config.json", R"({"do_sample": false, "temperature": 0.7})");
-  EXPECT_EQ(read_generation_config(directory_, 100).temperature, 0.0f);
+  EXPECT_EQ(read_generation_config(directory_, 100).defaults.temperature, 0.0f);
 }
 
 TEST_F(GenerationConfigFile, errors_name_file_and_field) {
