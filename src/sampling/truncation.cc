@@ -16,6 +16,12 @@ float top_p_cutoff(const Weigher& weigher, float top_p, uint64_t total, int64_t 
   return weigher.cutoff(dropped / static_cast<double>(width) / static_cast<double>(kWeightOne));
 }
 
+void keep_min_p(Candidates& candidates, float min_p) {
+  const uint64_t least = share_of(min_p, kWeightOne);
+  const auto weights = candidates.weights();
+  candidates.keep_if([&](int64_t i) { return weights[static_cast<size_t>(i)] >= least; });
+}
+
 }  // namespace
 
 bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_t> block_sums,
@@ -41,7 +47,7 @@ bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_
   candidates.collect(row, threshold);
   candidates.weigh(weigher);
   if (top_p_of_row) candidates.keep_top_p(options.top_p, row_weight);
-  if (has_min_p) candidates.keep_min_p(options.min_p);
+  if (has_min_p) keep_min_p(candidates, options.min_p);
   if (has_top_k) candidates.keep_top_k(options.top_k);
   if (has_top_p && !top_p_of_row) candidates.keep_top_p(options.top_p, candidates.total_weight());
   return true;
