@@ -120,6 +120,15 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .range = sampling_range("min_p"),
      .file_keys = {"min_p", "general.sampling.min_p"},
      .member = &GenerateOptions::min_p},
+    {.name = "typical_p",
+     .placeholder = "P",
+     .help =
+         "Draw from the tokens closest to the expected information content that together have this "
+         "probability.",
+     .default_words = "1 (off)",
+     .range = sampling_range("typical_p"),
+     .file_keys = {.generation_config = "typical_p"},
+     .member = &GenerateOptions::typical_p},
     {.name = "repetition_penalty",
      .other_name = "repeat_penalty",
      .placeholder = "R",
@@ -149,8 +158,8 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .member = &GenerateOptions::logit_bias},
     {.name = "sampler_order",
      .placeholder = "ORDER",
-     .help = "Order of the filters: default (temperature, min-p, top-k, top-p) or mlx (top-p, "
-             "min-p, top-k, temperature).",
+     .help = "Order of the filters: default (temperature, min-p, top-k, top-p, typical-p) or mlx "
+             "(top-p, min-p, top-k, typical-p, temperature).",
      .default_words = "default",
      .choices = "default mlx",
      .member = &GenerateOptions::mlx_sampler_order},
