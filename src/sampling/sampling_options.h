@@ -18,8 +18,8 @@ class TokenMask;
 
 // Both begin with penalties, logit bias and mask, and end with the draw.
 enum class SamplerOrder : uint8_t {
-  standard,  // temperature, min-p, top-k, top-p, typical-p
-  mlx,       // top-p, min-p, top-k, typical-p, temperature
+  standard,  // temperature, top-n-sigma, min-p, top-k, top-p, typical-p
+  mlx,       // top-n-sigma, top-p, min-p, top-k, typical-p, temperature
 };
 
 struct SamplingOptions {
@@ -28,6 +28,7 @@ struct SamplingOptions {
   float top_p = 1.0f;               // 1: off
   float min_p = 0.0f;               // 0: off
   float typical_p = 1.0f;           // 1: off
+  float top_n_sigma = 0.0f;         // 0 and below: off
   float repetition_penalty = 1.0f;  // 1: off; each token of prompt and output once
   float frequency_penalty = 0.0f;   // output only, times the count
   float presence_penalty = 0.0f;    // output only, once
@@ -54,6 +55,7 @@ inline constexpr SamplingNumber kSamplingNumbers[] = {
     {"top_k", &SamplingOptions::top_k, {-1, std::numeric_limits<int32_t>::max()}},
     {"min_p", &SamplingOptions::min_p, {0, 1}},
     {"typical_p", &SamplingOptions::typical_p, {0, 1, true}},
+    {"top_n_sigma", &SamplingOptions::top_n_sigma, {-1, 100}},
     // Beyond these the logits would leave the range of floats.
     {"repetition_penalty", &SamplingOptions::repetition_penalty, {0.01, 100}},
     {"frequency_penalty", &SamplingOptions::frequency_penalty, {-2, 2}},

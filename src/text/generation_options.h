@@ -129,6 +129,13 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .range = sampling_range("typical_p"),
      .file_keys = {.generation_config = "typical_p"},
      .member = &GenerateOptions::typical_p},
+    {.name = "top_n_sigma",
+     .placeholder = "N",
+     .help =
+         "Drop tokens whose logit is more than this many standard deviations below the largest.",
+     .default_words = "0 (off)",
+     .range = sampling_range("top_n_sigma"),
+     .member = &GenerateOptions::top_n_sigma},
     {.name = "repetition_penalty",
      .other_name = "repeat_penalty",
      .placeholder = "R",
@@ -158,8 +165,8 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .member = &GenerateOptions::logit_bias},
     {.name = "sampler_order",
      .placeholder = "ORDER",
-     .help = "Order of the filters: default (temperature, min-p, top-k, top-p, typical-p) or mlx "
-             "(top-p, min-p, top-k, typical-p, temperature).",
+     .help = "Order of the filters: default (temperature, top-n-sigma, min-p, top-k, top-p, "
+             "typical-p) or mlx (top-n-sigma, top-p, min-p, top-k, typical-p, temperature).",
      .default_words = "default",
      .choices = "default mlx",
      .member = &GenerateOptions::mlx_sampler_order},
