@@ -28,7 +28,7 @@ With `--api-key` every route but those marked *open* wants `Authorization: Beare
   can't change the answer; their values are checked), or *refused* with 400 `unsupported_parameter` and their name in
   `param`. Unknown ones are refused with a suggestion; `--ignore-unknown-fields` counts them instead
   (`paceline:unknown_fields_total`). A null counts as absent.
-- **Sampling fields without a default** take the model's own (`generation_config.json`), else what changes nothing.
+- **"The model's"** is what its `generation_config.json`, or the metadata of its GGUF file, says.
 - **Streams** (`"stream": true`) are server-sent events: `data: {...}` each, `data: [DONE]` at the end, `: ping` while
   there is nothing to tell. A stream that breaks off ends with an error object and without `[DONE]`. Streams of
   `/completion`, `/completions` and `/infill` end with their last result, as llama.cpp's do, and have no `[DONE]`.
@@ -133,7 +133,8 @@ def field_rows(schema, path=""):
             continue
         if "x-alias-of" in field:
             text = f"Another name of `{field['x-alias-of']}`. {text}"
-        default = shown(field["default"]) if "default" in field else "required" if name in required else ""
+        unset = "required" if name in required else field.get("x-when-unset", "")
+        default = shown(field["default"]) if "default" in field else unset
         types = type_words(field).replace("|", "\\|")
         yield f"| `{path}{name}` | {use} | {types} | {default} | {text.replace('|', chr(92) + '|')} |"
         inner_path, inner = members_of(field)

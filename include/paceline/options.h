@@ -74,6 +74,8 @@ struct GenerateOptions {
   std::optional<float> top_p;               // 1
   std::optional<int32_t> top_k;             // 0, off
   std::optional<float> min_p;               // 0, off
+  std::optional<float> typical_p;           // 1, off
+  std::optional<float> top_n_sigma;         // 0, off
   std::optional<float> repetition_penalty;  // 1
   float frequency_penalty = 0;
   float presence_penalty = 0;

@@ -30,7 +30,7 @@ struct Submission {
     // Encoded here, because a classification doesn't say how many tokens its prompt had.
     Prompt prompt = request.input.prompts[index];
     if (const auto* text = std::get_if<std::string>(&prompt)) {
-      prompt = llm.tokenize(*text, request.add_special_tokens);
+      prompt = llm.tokenize(*text, request.options.add_special_tokens);
     }
     job.parts[index].prompt_tokens =
         static_cast<int64_t>(std::get<std::vector<int32_t>>(prompt).size());

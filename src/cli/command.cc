@@ -23,11 +23,10 @@ constexpr CommandDef kCommands[] = {
               "Ctrl-C keeps what was written so far and exits with code 130.",
      .details =
          "On a terminal the prompt is shown before its continuation.\n\n"
-         "Lines of --jsonl have prompt or prompt_ids, and any of max_tokens, temperature, top_p, "
-         "top_k, min_p, repetition_penalty, frequency_penalty, presence_penalty, logit_bias (an "
-         "object {\"ID\": X}), allowed_token_ids, bad_words, seed, stop, stop_token_ids, "
-         "ignore_eos and logprobs, which override the options. Answers have text, token_ids, "
-         "finish_reason (stop, length or cancelled), stop_reason, logprobs, usage and seed.",
+         "Lines of --jsonl have prompt or prompt_ids, and any of seed, logprobs and the options under "
+         "Sampling and Stopping by their names with underscores (max_tokens), which override the "
+         "flags. Answers have text, token_ids, finish_reason (stop, length or cancelled), "
+         "stop_reason, logprobs, usage and seed.",
      .run = run_generate},
     {.id = CommandId::chat,
      .name = "chat",

@@ -1,4 +1,9 @@
-// Options that say how the next token is chosen and when to stop.
+// Options that say how the next token is chosen and when to stop: made of kGenerationOptions.
+#include "text/generation_options.h"
+
+#include <algorithm>
+#include <deque>
+
 #include "cli/option_groups.h"
 
 namespace paceline {
@@ -6,162 +11,100 @@ namespace {
 
 using enum CommandId;
 
-constexpr CommandSet kDrawing = set_of({generate, chat, classify});
+OptionKind kind_of_option(const GenerationOption& option) {
+  switch (kind_of(option)) {
+    case GenerationKind::flag:
+      return option.placeholder.empty() ? OptionKind::flag : OptionKind::boolean;
+    case GenerationKind::choice:
+      return OptionKind::choice;
+    case GenerationKind::integer:
+      return OptionKind::integer;
+    case GenerationKind::seed:
+      return OptionKind::seed;
+    case GenerationKind::number:
+      return OptionKind::number;
+    case GenerationKind::texts:
+      return OptionKind::texts;
+    case GenerationKind::token_ids:
+      return OptionKind::token_ids;
+    case GenerationKind::logit_bias:
+      return OptionKind::logit_bias;
+  }
+  return OptionKind::flag;
+}
 
-constexpr OptionDef kGenerationOptions[] = {
-    // How the next token is chosen.
-    {.name = "temperature",
-     .aliases = "--temp",
-     .placeholder = "T",
-     .kind = OptionKind::number,
-     .limits = {0, 2},
-     .default_text = "the model's, else 1",
-     .help = "Randomness of the draw; 0 always takes the likeliest token.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.temperature = as_real(v); }},
-    {.name = "top-p",
-     .placeholder = "P",
-     .kind = OptionKind::number,
-     .limits = {0, 1, true},
-     .default_text = "the model's, else 1 (off)",
-     .help = "Draw from the likeliest tokens that together have probability P.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.top_p = as_real(v); }},
-    {.name = "top-k",
-     .placeholder = "K",
-     .kind = OptionKind::integer,
-     .limits = {0, kMaxTokens},
-     .default_text = "the model's, else 0 (off)",
-     .help = "Draw from the K likeliest tokens.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s,
-                 const OptionValue& v) { s.generate.top_k = static_cast<int32_t>(as_integer(v)); }},
-    {.name = "min-p",
-     .placeholder = "P",
-     .kind = OptionKind::number,
-     .limits = {0, 1},
-     .default_text = "the model's, else 0 (off)",
-     .help = "Drop tokens less likely than P times the likeliest.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.min_p = as_real(v); }},
-    {.name = "repetition-penalty",
-     .aliases = "--repeat-penalty",
-     .placeholder = "R",
-     .kind = OptionKind::number,
-     .limits = {.min = 0, .above_min = true},
-     .default_text = "the model's, else 1 (off)",
-     .help = "Make every token of prompt and output less likely (above 1) or more (below).",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s,
-                 const OptionValue& v) { s.generate.repetition_penalty = as_real(v); }},
-    {.name = "frequency-penalty",
-     .placeholder = "X",
-     .kind = OptionKind::number,
-     .limits = {-2, 2},
-     .default_text = "0",
-     .help = "Subtract X from a token's logit for each time it is in the output.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.frequency_penalty = as_real(v); }},
-    {.name = "presence-penalty",
-     .placeholder = "X",
-     .kind = OptionKind::number,
-     .limits = {-2, 2},
-     .default_text = "0",
-     .help = "Subtract X from a token's logit when it is in the output at all.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.presence_penalty = as_real(v); }},
-    {.name = "logit-bias",
-     .placeholder = "ID=X",
-     .kind = OptionKind::logit_bias,
-     .help = "Add X to the logit of token ID; repeat it for several.",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.generate.logit_bias = std::get<std::vector<std::pair<int32_t, float>>>(v);
-         }},
-    {.name = "allowed-token-ids",
-     .placeholder = "IDS",
-     .kind = OptionKind::token_ids,
-     .help = "Draw no tokens but these, an end of sequence included; separated by commas.",
-     .group = OptionGroup::sampling,
-     .commands = kWriting,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.generate.allowed_token_ids = std::get<std::vector<int32_t>>(v);
-         }},
-    {.name = "bad-words",
-     .placeholder = "TEXT",
-     .kind = OptionKind::texts,
-     .help =
-         "Draw no token that completes TEXT as it is encoded, alone or behind a space; repeat it.",
-     .group = OptionGroup::sampling,
-     .commands = kWriting,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.generate.bad_words = std::get<std::vector<std::string>>(v);
-         }},
-    {.name = "sampler-order",
-     .placeholder = "ORDER",
-     .kind = OptionKind::choice,
-     .choices = "default mlx",
-     .default_text = "default",
-     .help =
-         "Order of the filters: default (temperature, min-p, top-k, top-p) or mlx (top-p, min-p, "
-         "top-k, temperature).",
-     .group = OptionGroup::sampling,
-     .commands = kDrawing,
-     .apply = [](Settings& s,
-                 const OptionValue& v) { s.generate.mlx_sampler_order = as_text(v) == "mlx"; }},
+OptionGroup group_of(const GenerationOption& option) {
+  switch (option.group) {
+    case GenerationGroup::sampling:
+    case GenerationGroup::restriction:
+      return OptionGroup::sampling;
+    case GenerationGroup::stopping:
+      return OptionGroup::stopping;
+    case GenerationGroup::prompt:
+      return OptionGroup::input;
+    case GenerationGroup::output:
+      return OptionGroup::output;
+  }
+  return OptionGroup::general;
+}
 
-    // When to stop.
-    {.name = "max-tokens",
-     .aliases = "-n --n-predict",
-     .placeholder = "N",
-     .kind = OptionKind::integer,
-     .limits = {0, kMaxTokens},
-     .default_text = "the model's, else 256; chat: to the end of the context",
-     .help = "Stop after N tokens.",
-     .group = OptionGroup::stopping,
-     .commands = kWriting,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.max_tokens = as_integer(v); }},
-    {.name = "stop",
-     .aliases = "-r --reverse-prompt",
-     .placeholder = "TEXT",
-     .kind = OptionKind::texts,
-     .help = "Stop before TEXT would appear; repeat it for up to 4.",
-     .group = OptionGroup::stopping,
-     .commands = kWriting,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.generate.stop = std::get<std::vector<std::string>>(v);
-         }},
-    {.name = "stop-token-ids",
-     .placeholder = "IDS",
-     .kind = OptionKind::token_ids,
-     .help = "Stop at any of these token ids, separated by commas.",
-     .group = OptionGroup::stopping,
-     .commands = kWriting,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.generate.stop_token_ids = std::get<std::vector<int32_t>>(v);
-         }},
-    {.name = "ignore-eos",
-     .help = "Go on past the model's end-of-sequence tokens.",
-     .group = OptionGroup::stopping,
-     .commands = kWriting,
-     .apply = [](Settings& s, const OptionValue& v) { s.generate.ignore_eos = as_flag(v); }},
+std::string with_dashes(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+std::string flags_of(const GenerationOption& option) {
+  std::string flags(option.flags);
+  if (option.other_name.empty()) return flags;
+  if (!flags.empty()) flags += ' ';
+  return flags + "--" + with_dashes(option.other_name);
+}
+
+// How several values are given.
+std::string help_of(const GenerationOption& option) {
+  const OptionKind kind = kind_of_option(option);
+  if (!is_repeatable(kind)) return std::string(option.help);
+  const std::string_view sentence = option.help.substr(0, option.help.size() - 1);
+  const bool is_list = kind == OptionKind::token_ids;
+  return std::string(sentence) + (is_list ? "; separated by commas." : "; repeat it for several.");
+}
+
+// Names and words that the definitions view live here.
+struct Definitions {
+  std::deque<std::string> texts;
+  std::vector<OptionDef> all;
+
+  std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
+
+  void add(const GenerationOption& option) {
+    const bool is_drawing = option.group == GenerationGroup::sampling;
+    all.push_back({.name = keep(with_dashes(option.name)),
+                   .aliases = keep(flags_of(option)),
+                   .placeholder = option.placeholder,
+                   .kind = kind_of_option(option),
+                   .limits = option.range,
+                   .choices = option.choices,
+                   .default_text = keep(unset_words(option)),
+                   .bare_value = option.bare_value,
+                   .help = keep(help_of(option)),
+                   .group = group_of(option),
+                   .commands = is_drawing ? kWriting | set_of({classify}) : kWriting,
+                   .generation = &option});
+  }
 };
 
 }  // namespace
 
-std::span<const OptionDef> generation_options() { return kGenerationOptions; }
+std::span<const OptionDef> generation_options() {
+  static const Definitions definitions = [] {
+    Definitions made;
+    for (const GenerationOption& option : kGenerationOptions) {
+      if (option.own_reader != OwnReader::command_line) made.add(option);
+    }
+    return made;
+  }();
+  return definitions.all;
+}
 
 }  // namespace paceline

@@ -138,19 +138,6 @@ constexpr OptionDef kInputOptions[] = {
      .group = OptionGroup::output,
      .commands = set_of({classify}),
      .apply = [](Settings& s, const OptionValue& v) { s.with_logits = as_flag(v); }},
-    {.name = "logprobs",
-     .placeholder = "N",
-     .kind = OptionKind::integer,
-     .limits = {0, 20},
-     .default_text = "off",
-     .bare_value = "0",
-     .help = "Report each token's log-probability and N alternatives (with --jsonl).",
-     .group = OptionGroup::output,
-     .commands = kWriting,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           s.generate.logprobs = static_cast<int32_t>(as_integer(v));
-         }},
     {.name = "json",
      .help = "Print the result as one JSON object.",
      .group = OptionGroup::output,

@@ -28,7 +28,7 @@ void apply_option_fields(const Json& line, FieldNames options, Settings& setting
     if (value == nullptr) continue;
     const OptionDef* option = find_option(name);
     PL_CHECK(option != nullptr, "a line's field is no option");
-    option->apply(settings, read_option_value(*option, *value, name));
+    apply_option(*option, read_option_value(*option, *value, name), settings);
   }
 }
 

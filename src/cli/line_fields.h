@@ -1,33 +1,24 @@
 // The fields of one line of JSON input.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
 #include "base/json.h"
 #include "cli/settings.h"
+#include "text/generation_options.h"
 
 namespace paceline {
 
 using FieldNames = std::span<const std::string_view>;
 
-// The fields of `generate` that are options too.
-inline constexpr std::string_view kGenerateFields[] = {"max_tokens",
-                                                       "temperature",
-                                                       "top_p",
-                                                       "top_k",
-                                                       "min_p",
-                                                       "repetition_penalty",
-                                                       "frequency_penalty",
-                                                       "presence_penalty",
-                                                       "logit_bias",
-                                                       "seed",
-                                                       "stop",
-                                                       "stop_token_ids",
-                                                       "ignore_eos",
-                                                       "logprobs",
-                                                       "bad_words",
-                                                       "allowed_token_ids"};
+// The fields of `generate` and `chat` that are options too.
+inline constexpr auto kGenerateFields = [] {
+  std::array<std::string_view, kNumGenerationOptions> names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kGenerationOptions[i].name;
+  return names;
+}();
 
 // Error invalid with a suggestion for a key that is in neither list.
 void check_line_keys(const Json& line, FieldNames own, FieldNames options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/words.h"
+#include "text/generation_options.h"
 
 namespace paceline {
 namespace {
@@ -20,6 +21,17 @@ bool is_named(const OptionDef& option, std::string_view field) {
 }
 
 }  // namespace
+
+void apply_option(const OptionDef& option, const OptionValue& value, Settings& settings) {
+  if (option.generation == nullptr) return option.apply(settings, value);
+  std::visit(
+      [&](const auto& typed) {
+        if constexpr (std::is_constructible_v<GenerationValue, decltype(typed)>) {
+          set_option(settings.generate, *option.generation, typed);
+        }
+      },
+      value);
+}
 
 const OptionDef* find_option(std::string_view name) {
   const std::string wanted = with_underscores(name);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,9 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "base/number_range.h"
 #include "cli/settings.h"
 
 namespace paceline {
+
+struct GenerationOption;
 
 enum class CommandId : uint8_t {
   generate,
@@ -62,7 +64,8 @@ enum class OptionGroup : uint8_t {
 };
 
 enum class OptionKind : uint8_t {
-  flag,            // bool
+  flag,            // bool, true when it is there
+  boolean,         // bool, written true or false
   text,            // std::string
   texts,           // std::vector<std::string>; repeatable
   choice,          // std::string, one of `choices`
@@ -81,28 +84,27 @@ using OptionValue = std::variant<bool, std::string, std::vector<std::string>, in
                                  double, std::vector<int32_t>, std::vector<std::vector<int32_t>>,
                                  std::vector<std::pair<int32_t, float>>, std::vector<int64_t>>;
 
-struct ValueLimits {
-  double min = std::numeric_limits<double>::lowest();
-  double max = std::numeric_limits<double>::max();
-  bool above_min = false;  // the minimum itself is not allowed
-};
-
 struct OptionDef {
   std::string_view name;              // "max-tokens": --max-tokens, PACELINE_MAX_TOKENS, max_tokens
   std::string_view aliases = "";      // further flags, separated by blanks: "-n --n-predict"
   std::string_view placeholder = "";  // what the value is called in the help
   OptionKind kind = OptionKind::flag;
-  ValueLimits limits = {};
+  NumberRange limits = {};
   std::string_view choices = "";       // separated by blanks
   std::string_view default_text = "";  // as the help says it
   std::string_view bare_value = "";    // not empty: the flag may stand alone and then means this
   std::string_view help;               // one sentence
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
-  CommandSet bare_in = 0;                                       // may stand there without its flag
-  bool flag_only = false;                                       // no variable, no config key
-  void (*apply)(Settings& settings, const OptionValue& value);  // the value is of the kind's type
+  CommandSet bare_in = 0;                        // may stand there without its flag
+  bool flag_only = false;                        // no variable, no config key
+  const GenerationOption* generation = nullptr;  // sets settings.generate as the table says, or
+  // does this; the value is of the kind's type.
+  void (*apply)(Settings& settings, const OptionValue& value) = nullptr;
 };
+
+// Throws Error invalid for lists and texts that are longer than the option may be.
+void apply_option(const OptionDef& option, const OptionValue& value, Settings& settings);
 
 std::span<const OptionDef> option_table();
 

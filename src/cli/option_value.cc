@@ -35,32 +35,16 @@ std::optional<T> parse_whole(std::string_view text) {
 }
 
 std::string range_text(const OptionDef& option) {
-  const ValueLimits& limits = option.limits;
   const bool is_list = option.kind == OptionKind::integers;
   const bool is_integer = option.kind == OptionKind::integer;
   const std::string_view noun = is_list ? "integers" : (is_integer ? "an integer" : "a number");
-  const bool has_min = limits.min > ValueLimits{}.min;
-  const bool has_max = limits.max < ValueLimits{}.max;
-  if (!has_min && !has_max) return std::string(noun);
-  if (!has_max)
-    return fmt::format("{} {} {}", noun, limits.above_min ? "above" : "from", limits.min) +
-           (limits.above_min ? "" : " on");
-  if (limits.above_min)
-    return fmt::format("{} above {} and at most {}", noun, limits.min, limits.max);
-  return fmt::format("{} from {} to {}{}", noun, limits.min, limits.max,
-                     is_list ? ", separated by commas" : "");
+  return range_words(noun, option.limits) + (is_list ? ", separated by commas" : "");
 }
 
-// NaN and infinities are in no range.
 template <class T>
 T checked(const OptionDef& option, std::optional<T> value, std::string_view found,
           std::string_view where) {
-  if (value) {
-    const auto number = static_cast<double>(*value);
-    const ValueLimits& limits = option.limits;
-    const bool above = limits.above_min ? number > limits.min : number >= limits.min;
-    if (std::isfinite(number) && above && number <= limits.max) return *value;
-  }
+  if (value && option.limits.contains(static_cast<double>(*value))) return *value;
   refuse(where, found, range_text(option));
 }
 
@@ -244,6 +228,7 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
   const std::string_view last = texts.back();
   switch (option.kind) {
     case OptionKind::flag:
+    case OptionKind::boolean:
       return parse_flag(last, where);
     case OptionKind::text:
       return std::string(last);
@@ -295,6 +280,7 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
 OptionValue read_option_value(const OptionDef& option, const Json& value, std::string_view where) {
   switch (option.kind) {
     case OptionKind::flag:
+    case OptionKind::boolean:
       return value.as_bool(where);
     case OptionKind::text:
       return value.as_string(where);

@@ -17,7 +17,7 @@ const std::string* find_config(const std::vector<GivenOption>& given) {
 }
 
 void apply_all(const std::vector<GivenOption>& given, Settings& settings) {
-  for (const GivenOption& one : given) one.option->apply(settings, one.value);
+  for (const GivenOption& one : given) apply_option(*one.option, one.value, settings);
 }
 
 }  // namespace

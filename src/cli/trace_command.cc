@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,34 +39,17 @@ class DrawnTokens : public StepObserver {
 };
 
 GenerateRequest request_of(const TraceRequest& recorded, size_t num_drawn) {
-  GenerateRequest request{
-      .prompt = recorded.prompt_ids,
-      .max_tokens = static_cast<int64_t>(num_drawn),
-      .allowed_token_ids = recorded.allowed_token_ids,
-      .banned_sequences = recorded.banned,
-      .eos_tokens = recorded.eos_token_ids,
-      .stop_token_ids = recorded.stop_token_ids,
-      .stop_strings = recorded.stop,
-      .min_tokens = std::min(recorded.min_tokens, static_cast<int64_t>(num_drawn)),
-      .ignore_eos = recorded.ignore_eos,
-      .specials = recorded.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown};
-  SamplingOptions& sampling = request.sampling;
-  sampling.temperature = static_cast<float>(recorded.temperature);
-  sampling.top_p = static_cast<float>(recorded.top_p);
-  sampling.top_k = static_cast<int32_t>(recorded.top_k);
-  sampling.min_p = static_cast<float>(recorded.min_p);
-  sampling.repetition_penalty = static_cast<float>(recorded.repetition_penalty);
-  sampling.frequency_penalty = static_cast<float>(recorded.frequency_penalty);
-  sampling.presence_penalty = static_cast<float>(recorded.presence_penalty);
-  for (const auto& [id, bias] : recorded.logit_bias) {
-    sampling.logit_bias.emplace_back(id, static_cast<float>(bias));
-  }
-  for (const TokenId id : recorded.never) {
-    sampling.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
-  }
-  if (recorded.mlx_sampler_order) sampling.order = SamplerOrder::mlx;
-  sampling.seed = recorded.seed;
-  return request;
+  return {.prompt = recorded.prompt_ids,
+          .max_tokens = static_cast<int64_t>(num_drawn),
+          .sampling = recorded.sampling,
+          .allowed_token_ids = recorded.allowed_token_ids,
+          .banned_sequences = recorded.banned,
+          .eos_tokens = recorded.eos_token_ids,
+          .stop_token_ids = recorded.stop_token_ids,
+          .stop_strings = recorded.stop,
+          .min_tokens = std::min(recorded.min_tokens, static_cast<int64_t>(num_drawn)),
+          .ignore_eos = recorded.ignore_eos,
+          .specials = recorded.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown};
 }
 
 std::string difference(int64_t id, const std::vector<TokenId>& found,

@@ -50,7 +50,7 @@ class TraceFields {
   TraceFields(const Json& line, std::string where);
 
   // Whether the line has it.
-  bool has(std::string_view name) const { return line_.find_value(name) != nullptr; }
+  bool has(std::string_view name) const { return line_.find(name) != nullptr; }
 
   int64_t integer(std::string_view name, IntegerRange range);
   uint64_t seed(std::string_view name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <unordered_set>
 
 #include "base/json.h"
@@ -25,16 +26,44 @@ TraceStart read_start(TraceFields& fields) {
   return start;
 }
 
+// Traces of older versions lack the numbers that came later.
+void read_numbers(TraceFields& fields, SamplingOptions& sampling) {
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    if (!fields.has(number.name)) continue;
+    if (const auto* whole = std::get_if<int32_t SamplingOptions::*>(&number.member)) {
+      const IntegerRange range = {.min = static_cast<int64_t>(number.range.min),
+                                  .max = static_cast<int64_t>(number.range.max)};
+      sampling.*(*whole) = static_cast<int32_t>(fields.integer(number.name, range));
+    } else {
+      sampling.*std::get<float SamplingOptions::*>(number.member) =
+          static_cast<float>(fields.number(number.name));
+    }
+  }
+}
+
+void read_sampling(TraceFields& fields, SamplingOptions& sampling) {
+  read_numbers(fields, sampling);
+  fields.tuples("logit_bias", 2, [&](TraceTuple& bias) {
+    const int32_t id = bias.token_id();
+    sampling.logit_bias.emplace_back(id, static_cast<float>(bias.number()));
+  });
+  if (fields.has("never")) {
+    for (const int32_t id : fields.token_ids("never")) {
+      sampling.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
+    }
+  }
+  if (fields.has("sampler_order") && fields.text("sampler_order") == "mlx") {
+    sampling.order = SamplerOrder::mlx;
+  }
+  sampling.seed = fields.seed("seed");
+}
+
 // What a request has that most haven't.
 void read_restrictions(TraceFields& fields, TraceRequest& request) {
-  if (fields.has("never")) request.never = fields.token_ids("never");
   if (fields.has("allowed_token_ids")) {
     request.allowed_token_ids = fields.token_ids("allowed_token_ids");
   }
   if (fields.has("banned")) request.banned = fields.token_id_lists("banned");
-  if (fields.has("sampler_order")) {
-    request.mlx_sampler_order = fields.text("sampler_order") == "mlx";
-  }
   if (fields.has("min_tokens")) request.min_tokens = fields.integer("min_tokens", kCount);
   if (fields.has("skip_special_tokens")) {
     request.skip_special_tokens = fields.boolean("skip_special_tokens");
@@ -48,18 +77,7 @@ TraceRequest read_request(TraceFields& fields) {
   request.prompt_ids = fields.token_ids("prompt_ids");
   request.prompt_tokens = fields.integer("prompt_tokens", kCount);
   request.max_tokens = fields.integer("max_tokens", kNotNegative);
-  request.temperature = fields.number("temperature");
-  request.top_p = fields.number("top_p");
-  request.top_k = fields.integer("top_k", kCount);
-  request.min_p = fields.number("min_p");
-  request.repetition_penalty = fields.number("repetition_penalty");
-  request.frequency_penalty = fields.number("frequency_penalty");
-  request.presence_penalty = fields.number("presence_penalty");
-  fields.tuples("logit_bias", 2, [&](TraceTuple& bias) {
-    const int32_t id = bias.token_id();
-    request.logit_bias.emplace_back(id, bias.number());
-  });
-  request.seed = fields.seed("seed");
+  read_sampling(fields, request.sampling);
   request.stop_token_ids = fields.token_ids("stop_token_ids");
   request.stop = fields.texts("stop");
   request.eos_token_ids = fields.token_ids("eos_token_ids");

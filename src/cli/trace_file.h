@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sampling/sampling_options.h"
+
 namespace paceline {
 
 // A cache group's pool.
@@ -30,19 +32,9 @@ struct TraceRequest {
   std::vector<int32_t> prompt_ids;
   int64_t prompt_tokens = 0;
   int64_t max_tokens = 0;
-  double temperature = 1;
-  double top_p = 1;
-  int64_t top_k = 0;
-  double min_p = 0;
-  double repetition_penalty = 1;
-  double frequency_penalty = 0;
-  double presence_penalty = 0;
-  std::vector<std::pair<int32_t, double>> logit_bias;
-  std::vector<int32_t> never;              // token ids
+  SamplingOptions sampling;                // but for the mask, which the next two make
   std::vector<int32_t> allowed_token_ids;  // none: all
   std::vector<std::vector<int32_t>> banned;
-  bool mlx_sampler_order = false;
-  uint64_t seed = 0;
   std::vector<int32_t> stop_token_ids;
   std::vector<std::string> stop;
   std::vector<int32_t> eos_token_ids;

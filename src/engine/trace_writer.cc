@@ -46,11 +46,9 @@ void write_mask(JsonWriter& writer, const TokenMask& mask) {
 }
 
 void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t choice) {
-  writer.member("temperature", sampling.temperature).member("top_p", sampling.top_p);
-  writer.member("top_k", sampling.top_k).member("min_p", sampling.min_p);
-  writer.member("repetition_penalty", sampling.repetition_penalty);
-  writer.member("frequency_penalty", sampling.frequency_penalty);
-  writer.member("presence_penalty", sampling.presence_penalty);
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    std::visit([&](auto member) { writer.member(number.name, sampling.*member); }, number.member);
+  }
   writer.key("logit_bias").begin_array();
   std::vector<int32_t> never;
   for (const auto& [id, bias] : sampling.logit_bias) {

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/error.h"
 #include "base/json.h"
+#include "text/generation_options.h"
 
 namespace paceline {
 namespace {
@@ -19,16 +18,6 @@ struct ConfigFile {
   }
 
   std::string path(std::string_view key) const { return fmt::format("{}: {}", where, key); }
-
-  std::optional<float> number(std::string_view key) const {
-    const Json* field = json.find_value(key);
-    if (field == nullptr) return std::nullopt;
-    const double value = field->as_double(path(key));
-    if (!std::isfinite(value)) {
-      throw Error(ErrorCode::invalid, fmt::format("{}: not a finite number", path(key)));
-    }
-    return static_cast<float>(value);
-  }
 
   std::string where;
   Json json;
@@ -58,6 +47,24 @@ std::vector<int32_t> token_ids(const ConfigFile& file, std::string_view key, int
   return ids;
 }
 
+GenerateOptions defaults_of(const ConfigFile& file) {
+  GenerateOptions defaults;
+  for (const GenerationOption& option : kGenerationOptions) {
+    const std::string_view key = option.file_keys.generation_config;
+    const Json* field = key.empty() ? nullptr : file.json.find_value(key);
+    if (field == nullptr) continue;
+    const bool is_whole = kind_of(option) == GenerationKind::integer;
+    const GenerationValue value = is_whole ? GenerationValue(field->as_int(file.path(key)))
+                                           : GenerationValue(field->as_double(file.path(key)));
+    try {
+      set_option(defaults, option, value);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", file.where, error.what()));
+    }
+  }
+  return defaults;
+}
+
 // The text model's own object comes first in a multi-modal config.
 const Json* text_config(const ConfigFile& file) { return file.json.find_value("text_config"); }
 
@@ -80,18 +87,9 @@ GenerationConfig read_generation_config(const ModelFiles& files, int64_t vocab_s
   }
   if (!bos.empty()) config.bos_token = bos[0];
 
-  if (const Json* field = file.json.find_value("max_new_tokens")) {
-    config.max_new_tokens = field->as_int(file.path("max_new_tokens"));
-  }
-  config.temperature = file.number("temperature");
-  config.top_p = file.number("top_p");
-  config.min_p = file.number("min_p");
-  config.repetition_penalty = file.number("repetition_penalty");
-  if (const Json* field = file.json.find_value("top_k")) {
-    config.top_k = static_cast<int32_t>(field->as_int(file.path("top_k")));
-  }
+  config.defaults = defaults_of(file);
   if (const Json* field = file.json.find_value("do_sample")) {
-    if (!field->as_bool(file.path("do_sample"))) config.temperature = 0.0f;
+    if (!field->as_bool(file.path("do_sample"))) config.defaults.temperature = 0.0f;
   }
   return config;
 }

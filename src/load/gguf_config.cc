@@ -10,6 +10,7 @@
 #include "load/gguf_layers.h"
 #include "load/gguf_tokens.h"
 #include "models/hf_config.h"
+#include "text/generation_options.h"
 
 namespace paceline {
 namespace {
@@ -211,15 +212,14 @@ Json gguf_generation_config(const GgufMetadata& metadata) {
   }
   if (!ends.empty()) config.emplace_back("eos_token_id", std::move(ends));
   if (const auto bos = gguf_token_id(metadata, "bos")) config.emplace_back("bos_token_id", *bos);
-  for (const auto& [theirs, ours] : {std::pair{"general.sampling.temp", "temperature"},
-                                     {"general.sampling.top_p", "top_p"},
-                                     {"general.sampling.min_p", "min_p"},
-                                     {"general.sampling.penalty_repeat", "repetition_penalty"}}) {
-    const auto value = metadata.number(theirs);
-    if (value && std::isfinite(*value)) config.emplace_back(ours, shortest_decimal(*value));
-  }
-  if (const auto top_k = metadata.integer("general.sampling.top_k")) {
-    config.emplace_back("top_k", *top_k);
+  for (const GenerationOption& option : kGenerationOptions) {
+    const auto& [ours, theirs] = option.file_keys;
+    if (theirs.empty()) continue;
+    if (kind_of(option) == GenerationKind::integer) {
+      if (const auto value = metadata.integer(theirs)) config.emplace_back(ours, *value);
+    } else if (const auto value = metadata.number(theirs); value && std::isfinite(*value)) {
+      config.emplace_back(ours, shortest_decimal(*value));
+    }
   }
   return Json(std::move(config));
 }

@@ -45,7 +45,7 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "max_completion_tokens",
      .type = kOutputTokens,
      .by_default = kDefaultChatTokens,
-     .help = "Stop after so many tokens, or when the context is full.",
+     .help = generation_option("max_tokens").help,
      .read = [](const FieldValue& v, ChatDraft& t) { t.max_completion_tokens = v.integer(); }},
     {.name = "max_tokens",
      .type = kOutputTokens,
@@ -135,8 +135,8 @@ void settle(ChatDraft& draft) {
     throw RequestError("max_tokens", "invalid_value",
                        "max_tokens: differs from max_completion_tokens, give one of them");
   }
-  if (draft.max_tokens) request.max_tokens = *draft.max_tokens;
-  if (draft.max_completion_tokens) request.max_tokens = *draft.max_completion_tokens;
+  if (draft.max_tokens) request.options.max_tokens = draft.max_tokens;
+  if (draft.max_completion_tokens) request.options.max_tokens = draft.max_completion_tokens;
   if (draft.num_probabilities > 0 && !draft.top_logprobs) {
     request.logprobs = true;
     draft.top_logprobs = draft.num_probabilities;
@@ -148,8 +148,8 @@ void settle(ChatDraft& draft) {
   request.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.hides_tools) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
-  check_penalty_fields(request.sampling);
-  check_logprob_fields(request.generation, request.logprobs);
+  check_penalty_fields(request.generation, request.options);
+  check_logprob_fields(request.options, request.logprobs);
   check_continuation(request.input);
 }
 
@@ -159,10 +159,12 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   ChatDraft draft;
   RequestReader reader(body, terms);
   reader.read(common_fields(), draft.request.common);
-  reader.read(sampling_fields(), draft.request.sampling);
+  reader.read(sampling_fields(), draft.request.options);
+  reader.read(text_fields(), draft.request.options);
   reader.read(generation_fields(), draft.request.generation);
   reader.read<ChatDraft>(kChatFields, draft);
   reader.finish();
+  draft.request.generation.has_negative_seed = has_negative_seed(body);
   settle(draft);
   return std::move(draft.request);
 }
@@ -172,6 +174,7 @@ FieldList chat_request_fields() {
   append_fields(common_fields(), list);
   append_fields<ChatDraft>(kChatFields, list);
   append_fields(generation_fields(), list);
+  append_fields(text_fields(), list);
   append_fields(sampling_fields(), list);
   return list;
 }

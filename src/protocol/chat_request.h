@@ -11,19 +11,19 @@ namespace paceline {
 
 struct ChatRequest {
   CommonFields common;
-  SamplingFields sampling;
+  GenerateOptions options = {.max_tokens = kDefaultChatTokens};
   GenerationFields generation;
 
   // What the template is given: messages in the form that templates expect (content in parts as one
   // text, a call's arguments as an object), tools, documents and further variables.
   ChatInput input;
-  int64_t max_tokens = kDefaultChatTokens;
   bool logprobs = false;
   int32_t top_logprobs = 0;  // alternatives beside each token, 0 to 20
 
   // Alternatives told beside each token; nothing: no log-probabilities are told.
   std::optional<int32_t> num_alternatives() const {
-    return generation.num_alternatives(logprobs ? std::optional(top_logprobs) : std::nullopt);
+    return paceline::num_alternatives(options,
+                                      logprobs ? std::optional(top_logprobs) : std::nullopt);
   }
 };
 

@@ -33,7 +33,7 @@ constexpr FieldDef<ClassificationRequest> kClassificationFields[] = {
      .by_default = true,
      .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
      .read = [](const FieldValue& v,
-                ClassificationRequest& t) { t.add_special_tokens = v.boolean(); }},
+                ClassificationRequest& t) { t.options.add_special_tokens = v.boolean(); }},
 };
 
 }  // namespace
@@ -42,7 +42,7 @@ ClassificationRequest parse_classification_request(const Json& body, const Reque
   ClassificationRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
-  reader.read(sampling_fields(), request.sampling);
+  reader.read(sampling_fields(), request.options);
   reader.read<ClassificationRequest>(kClassificationFields, request);
   reader.finish();
   return request;

@@ -11,13 +11,12 @@ namespace paceline {
 
 struct ClassificationRequest {
   CommonFields common;
-  SamplingFields sampling;
+  GenerateOptions options;
 
   PromptList input;
   std::vector<std::string> labels;  // encoded as written; none: a token is drawn
   bool with_token_id = false;       // with labels: draw a token too
   bool with_logits = false;         // of the whole vocabulary
-  bool add_special_tokens = true;   // to a text
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.

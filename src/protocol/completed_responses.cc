@@ -14,7 +14,7 @@ void add_echo(const CompletionRequest& request, const PromptText& prompt,
   if (choice.text) choice.text->insert(0, echoed_text(prompt, names));
   if (!choice.logprobs) return;
   auto tokens = report_echo(completion.prompt_logprobs, *request.logprobs, prompt,
-                            request.add_special_tokens, names);
+                            request.options.add_special_tokens, names);
   choice.logprobs->insert(choice.logprobs->begin(), std::make_move_iterator(tokens.begin()),
                           std::make_move_iterator(tokens.end()));
 }
@@ -45,8 +45,8 @@ bool has_token_ids(const PromptList& list) {
 
 }  // namespace
 
-ResponseChoice response_choice(const Completion& completion, const SamplingFields& sampling,
-                               const GenerationFields& fields, const TokenNames& names) {
+ResponseChoice response_choice(const Completion& completion, const GenerationFields& fields,
+                               const TokenNames& names) {
   ResponseChoice choice{.text = completion.text,
                         .finish_reason = completion.finish_reason,
                         .stop_reason = completion.stop_reason,
@@ -55,7 +55,7 @@ ResponseChoice response_choice(const Completion& completion, const SamplingField
                         .token_ids = {},
                         .timings = {},
                         .seed = completion.seed,
-                        .is_seed_signed = sampling.has_negative_seed};
+                        .is_seed_signed = fields.has_negative_seed};
   if (fields.prompt_logprobs) {
     choice.prompt_logprobs =
         report_prompt(completion.prompt_logprobs, *fields.prompt_logprobs, names);
@@ -102,11 +102,11 @@ CompletionResponse completed_response(const CompletionRequest& request,
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const Completion* completion : best_choices(request, parts[part].choices)) {
       ResponseChoice choice =
-          response_choice(*completion, request.sampling, request.generation, names);
+          response_choice(*completion, request.generation, names);
       choice.index = static_cast<int64_t>(answer.choices.size());
       if (const auto num_alternatives = request.num_alternatives()) {
         choice.logprobs = report_output(completion->logprobs, *num_alternatives, names,
-                                        request.generation.specials());
+                                        specials_of(request.options));
       }
       if (request.echo) {
         add_echo(request, request.prompt.prompts[part], *completion, names, choice);
@@ -124,11 +124,11 @@ ChatResponse completed_response(const ChatRequest& request, const CompletedPart&
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (const Completion& completion : part.choices) {
     ResponseChoice choice =
-        response_choice(completion, request.sampling, request.generation, names);
+        response_choice(completion, request.generation, names);
     choice.index = static_cast<int64_t>(answer.choices.size());
     if (const auto num_alternatives = request.num_alternatives()) {
       choice.logprobs = report_output(completion.logprobs, *num_alternatives, names,
-                                      request.generation.specials());
+                                      specials_of(request.options));
     }
     answer.choices.push_back(std::move(choice));
   }

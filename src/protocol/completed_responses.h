@@ -23,8 +23,8 @@ struct CompletedPart {
 };
 
 // A choice without its index and the log-probabilities of its text.
-ResponseChoice response_choice(const Completion& completion, const SamplingFields& sampling,
-                               const GenerationFields& fields, const TokenNames& names);
+ResponseChoice response_choice(const Completion& completion, const GenerationFields& fields,
+                               const TokenNames& names);
 // What `choices`, of one prompt, add to an answer's usage: the prompt counts once.
 void add_usage(std::span<const Completion> choices, ResponseUsage& usage);
 

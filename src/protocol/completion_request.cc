@@ -30,11 +30,11 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
     {.name = "max_tokens",
      .type = kOutputTokens,
      .by_default = kDefaultCompletionTokens,
-     .help = "Stop after so many tokens.",
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.max_tokens = v.integer(); }},
+     .help = generation_option("max_tokens").help,
+     .read = [](const FieldValue& v, CompletionRequest& t) { t.options.max_tokens = v.integer(); }},
     {.name = "logprobs",
      .type = kNumTopLogprobs,
-     .help = "Report each token's log-probability and so many alternatives.",
+     .help = generation_option("logprobs").help,
      .read = [](const FieldValue& v, CompletionRequest& t) { t.logprobs = v.small_integer(); }},
     {.name = "echo",
      .type = kBoolean,
@@ -45,7 +45,8 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
      .type = kBoolean,
      .by_default = true,
      .help = "Encode a text prompt with the special tokens (BOS) that the tokenizer adds.",
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.add_special_tokens = v.boolean(); }},
+     .read = [](const FieldValue& v,
+                CompletionRequest& t) { t.options.add_special_tokens = v.boolean(); }},
     {.name = "best_of",
      .type = kBestOf,
      .help = "Draw so many and tell the n with the highest mean log-probability; not with stream.",
@@ -67,18 +68,20 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   CompletionRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
-  reader.read(sampling_fields(), request.sampling);
+  reader.read(sampling_fields(), request.options);
+  reader.read(text_fields(), request.options);
   reader.read(generation_fields(), request.generation);
   reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();
+  request.generation.has_negative_seed = has_negative_seed(body);
   check_stream_fields(request.generation.streaming);
-  check_penalty_fields(request.sampling);
-  check_logprob_fields(request.generation, request.logprobs.has_value());
+  check_penalty_fields(request.generation, request.options);
+  check_logprob_fields(request.options, request.logprobs.has_value());
   if (request.generation.streaming.stream && request.num_candidates() > request.generation.n) {
     throw RequestError("best_of", "invalid_value",
                        "best_of: more than n isn't possible with stream");
   }
-  if (request.echo && request.generation.truncate_prompt_tokens) {
+  if (request.echo && request.options.truncate_prompt_tokens) {
     throw RequestError("truncate_prompt_tokens", "invalid_value",
                        "truncate_prompt_tokens: not allowed with echo");
   }
@@ -90,6 +93,7 @@ FieldList completion_request_fields() {
   append_fields(common_fields(), list);
   append_fields<CompletionRequest>(kCompletionFields, list);
   append_fields(generation_fields(), list);
+  append_fields(text_fields(), list);
   append_fields(sampling_fields(), list);
   return list;
 }

@@ -10,19 +10,19 @@ namespace paceline {
 
 struct CompletionRequest {
   CommonFields common;
-  SamplingFields sampling;
+  GenerateOptions options = {.max_tokens = kDefaultCompletionTokens};
   GenerationFields generation;
 
   PromptList prompt;
-  int64_t max_tokens = kDefaultCompletionTokens;
   std::optional<int32_t> logprobs;  // alternatives beside each token, 0 to 20
   bool echo = false;                // the prompt stands before the text, in log-probabilities too
-  bool add_special_tokens = true;   // to a text prompt
   int32_t best_of = 0;              // candidates, of which the likeliest n are told; 0: n
   bool as_probabilities = false;    // /generate tells log-probabilities as llama.cpp's server does
 
   // Alternatives told beside each token; nothing: no log-probabilities are told.
-  std::optional<int32_t> num_alternatives() const { return generation.num_alternatives(logprobs); }
+  std::optional<int32_t> num_alternatives() const {
+    return paceline::num_alternatives(options, logprobs);
+  }
   int32_t num_candidates() const { return best_of > generation.n ? best_of : generation.n; }
 };
 

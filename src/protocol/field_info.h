@@ -25,7 +25,8 @@ struct FieldInfo {
   FieldUse use = FieldUse::implemented;
   bool is_required = false;
   FieldDefault by_default = {};
-  std::string_view alias_of = {};  // the field that it is another name of
+  std::string_view when_unset = {};  // what absent means, in words, where it is no one value
+  std::string_view alias_of = {};    // the field that it is another name of
   std::string_view help = {};  // one sentence; of a refused field what to do instead, or nothing
 };
 

@@ -14,15 +14,6 @@ uint64_t max_of(const FieldType& type, uint64_t max_choices) {
   return type.counts_choices ? std::min(type.max, max_choices) : type.max;
 }
 
-bool is_within(double value, NumberRange range) {
-  return (range.above_min ? value > range.min : value >= range.min) && value <= range.max;
-}
-
-std::string number_words(NumberRange range) {
-  return range.above_min ? fmt::format("a number above {} and at most {}", range.min, range.max)
-                         : fmt::format("a number from {} to {}", range.min, range.max);
-}
-
 std::string text_words(const FieldType& type) {
   if (type.words.empty()) return "a string";
   std::string all;
@@ -31,6 +22,15 @@ std::string text_words(const FieldType& type) {
     all += json_quote(word);
   }
   return type.words.size() > 2 ? "one of " + all : all;
+}
+
+std::string parts_words(const FieldType& type) {
+  std::string all;
+  for (const FieldType& part : type.parts) {
+    if (!all.empty()) all += " or ";
+    all += expected_words(part, 0);
+  }
+  return all;
 }
 
 std::string_view boolean_words(Booleans booleans) {
@@ -96,7 +96,7 @@ bool is_in_range(const Json& json, const FieldType& type, uint64_t max_choices) 
     case FieldKind::integer:
       return whole_number(json)->is_within(type.min, max_of(type, max_choices));
     case FieldKind::number:
-      return is_within(json.as_double(""), type.range);
+      return type.range.contains(json.as_double(""));
     case FieldKind::text:
       return type.words.empty() || std::find(type.words.begin(), type.words.end(),
                                              json.as_string("")) != type.words.end();
@@ -135,7 +135,7 @@ std::string expected_words(const FieldType& type, uint64_t max_choices) {
       return fmt::format("an integer from {} to {}", type.min, max);
     }
     case FieldKind::number:
-      return number_words(type.range);
+      return range_words("a number", type.range);
     case FieldKind::text:
       return text_words(type);
     case FieldKind::array:
@@ -143,9 +143,12 @@ std::string expected_words(const FieldType& type, uint64_t max_choices) {
       return "an array";
     case FieldKind::object:
       return "an object";
-    default:
-      return "another value";
+    case FieldKind::one_of:
+      return parts_words(type);
+    case FieldKind::any:
+      break;
   }
+  return "another value";
 }
 
 }  // namespace paceline

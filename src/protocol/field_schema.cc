@@ -39,6 +39,7 @@ class SchemaWriter {
     }
     if (!field.help.empty()) writer_.member("description", field.help);
     write_default(field.by_default);
+    if (!field.when_unset.empty()) writer_.member("x-when-unset", field.when_unset);
     if (!field.alias_of.empty()) writer_.member("x-alias-of", field.alias_of);
     writer_.member("x-use", use_name(field)).end_object();
   }

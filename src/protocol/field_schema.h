@@ -8,9 +8,9 @@
 namespace paceline {
 
 // {"type": "object", "properties": {...}, "required": [...], "additionalProperties": false}
-// A property has "description", "default", and "x-use" (implemented, partly, ignored, refused),
-// "x-alias-of" and "x-max-bytes" where they apply; those that are not required take a null, which
-// counts as absent.
+// A property has "description", "default", "x-when-unset" (the default in words), and "x-use"
+// (implemented, partly, ignored, refused), "x-alias-of" and "x-max-bytes" where they apply; those
+// that are not required take a null, which counts as absent.
 void write_fields_schema(JsonWriter& writer, const FieldList& fields, const RequestTerms& terms);
 
 }  // namespace paceline

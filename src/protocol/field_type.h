@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/number_range.h"
+
 namespace paceline {
 
 struct FieldInfo;
@@ -22,12 +24,6 @@ enum class FieldKind : uint8_t {
   tuple,   // an array of just `parts`
   object,  // of `members`, or of any whose values are `item`
   one_of,  // `parts`
-};
-
-struct NumberRange {
-  double min = 0;
-  double max = 0;
-  bool above_min = false;  // the minimum itself is not allowed
 };
 
 // Of a boolean: the values that are taken.
@@ -67,6 +63,10 @@ inline constexpr FieldType kAnyObject = {.kind = FieldKind::object};
 
 constexpr FieldType integer_type(int64_t min, uint64_t max) {
   return {.kind = FieldKind::integer, .min = min, .max = max};
+}
+// Of an option or another integer whose range stands with it.
+constexpr FieldType integer_type(const NumberRange& range) {
+  return integer_type(static_cast<int64_t>(range.min), static_cast<uint64_t>(range.max));
 }
 constexpr FieldType number_type(NumberRange range) {
   return {.kind = FieldKind::number, .range = range};

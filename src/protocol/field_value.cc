@@ -100,7 +100,8 @@ void FieldValue::check_one_of(const FieldType& type) const {
   }
   if (json_->is_array() && only_array != nullptr) return check(*only_array);
   if (json_->is_array() && !items.empty()) item(0).refuse(items);
-  type.is_part_of_api ? refuse_unsupported(type.said) : refuse(type.said);
+  const std::string expected = expected_words(type, terms_->max_choices);
+  type.is_part_of_api ? refuse_unsupported(expected) : refuse(expected);
 }
 
 bool FieldValue::boolean() const { return json_->as_bool(path_); }

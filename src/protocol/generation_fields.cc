@@ -1,4 +1,4 @@
-// The fields that say how a text goes on, ends, and is reported.
+// The fields that say how often a text goes on and how it is reported.
 #include <limits>
 
 #include "engine/request.h"
@@ -33,21 +33,8 @@ void read_stream_options(const FieldValue& value, GenerationFields& target) {
   target.streaming.has_options = true;
 }
 
-constexpr FieldType kStop = text_type(1, kMaxStopBytes);
-constexpr FieldType kStopKinds[] = {kStop, array_type(kStop, 0, kMaxStops)};
-constexpr FieldType kBadWord = text_type(1, kMaxBadWordBytes);
 constexpr FieldType kChoices = {
     .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
-
-std::vector<std::string> texts_of(const FieldValue& value) {
-  std::vector<std::string> texts;
-  for (const FieldValue& item : value.items()) texts.push_back(item.text());
-  return texts;
-}
-
-void read_stops(const FieldValue& value, GenerationFields& target) {
-  target.stop = value.json().is_string() ? std::vector<std::string>{value.text()} : texts_of(value);
-}
 
 void read_return_tokens(const FieldValue& value, GenerationFields& target) {
   target.return_token_ids = target.return_token_ids || value.boolean();
@@ -59,19 +46,6 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .by_default = int64_t{1},
      .help = "Answers to each prompt; the k-th has the seed plus k.",
      .read = [](const FieldValue& v, GenerationFields& t) { t.n = v.small_integer(); }},
-    {.name = "stop",
-     .type = one_of_type(kStopKinds, "a string or an array of strings"),
-     .help = "Up to 4 strings of at most 256 bytes before which the text ends.",
-     .read = read_stops},
-    {.name = "stop_token_ids",
-     .type = array_type(kTokenId, 0, kMaxStopTokenIds),
-     .help = "Token ids at which the text ends.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.stop_token_ids = v.token_ids(); }},
-    {.name = "ignore_eos",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Go on past the end-of-sequence tokens.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.ignore_eos = v.boolean(); }},
     {.name = "prompt_logprobs",
      .type = kNumTopLogprobs,
      .help = "Report the prompt's tokens with so many alternatives.",
@@ -108,42 +82,10 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .type = object_type(stream_options),
      .help = "What a streamed answer has besides; only allowed with stream.",
      .read = read_stream_options},
-    {.name = "min_tokens",
-     .type = kOutputTokens,
-     .by_default = int64_t{0},
-     .help = "Neither the end of sequence nor stop_token_ids are drawn before so many tokens.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.min_tokens = v.integer(); }},
-    {.name = "include_stop_str_in_output",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "The text ends behind the stop string instead of before it.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.includes_stop = v.boolean(); }},
-    {.name = "truncate_prompt_tokens",
-     .type = integer_type(1, kMaxTokenIds),
-     .help = "Take only so many tokens of the prompt, its last ones; not with echo.",
-     .read = [](const FieldValue& v,
-                GenerationFields& t) { t.truncate_prompt_tokens = v.integer(); }},
-    {.name = "skip_special_tokens",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "false: special tokens are in the text as they are spelled.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.skip_special_tokens = v.boolean(); }},
     {.name = "spaces_between_special_tokens",
      .type = kOnlyTrue,
      .by_default = true,
      .help = "Only true."},
-    {.name = "bad_words",
-     .type = array_type(kBadWord, 0, kMaxBadWords),
-     .help = "No token is drawn that completes the tokens of one of them, alone or behind a space.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.bad_words = texts_of(v); }},
-    {.name = "allowed_token_ids",
-     .type = array_type(kTokenId, 1, kMaxTokenIds),
-     .help = "Only these tokens are drawn; an end of sequence only if it is one of them.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.allowed_token_ids = v.token_ids(); }},
-    {.name = "logprob_token_ids",
-     .type = array_type(kTokenId, 0, kMaxLogprobTokenIds),
-     .help = "With logprobs: these are told beside each token instead of the likeliest.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.logprob_token_ids = v.token_ids(); }},
     {.name = "stream_interval",
      .type = integer_type(1, kMaxOutputTokens),
      .by_default = int64_t{1},
@@ -158,6 +100,10 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
      .use = FieldUse::accepted,
      .help = "There are no slots; cached prompts are found without one."},
+    {.name = "repeat_last_n",
+     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
+     .help = "With a penalty only -1: penalties see the whole text.",
+     .read = [](const FieldValue& v, GenerationFields& t) { t.penalised_tokens = v.integer(); }},
     {.name = "length_penalty", .use = FieldUse::refused},
     {.name = "structured_outputs", .use = FieldUse::refused},
     {.name = "guided_json", .use = FieldUse::refused},

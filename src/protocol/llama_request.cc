@@ -138,8 +138,12 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
      .type = kAnyNumber,
      .use = FieldUse::accepted,
      .help = "A silent stream sends a comment every 15 s."},
-    {.name = "typical_p", .type = kOnlyOne, .by_default = 1.0, .help = "Only 1 (off)."},
-    {.name = "typ_p", .type = kOnlyOne, .alias_of = "typical_p", .help = "Only 1 (off)."},
+    {.name = "typ_p",
+     .type = number_type(0, 1, true),
+     .alias_of = "typical_p",
+     .help = "llama.cpp's older name of it.",
+     .read = [](const FieldValue& v,
+                LlamaRequest& t) { t.completion.options.typical_p = v.number(); }},
     {.name = "tfs_z", .type = kOnlyOne, .by_default = 1.0, .help = "Only 1 (off)."},
     {.name = "dynatemp_range", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0 (off)."},
     {.name = "dynatemp_exponent",
@@ -260,15 +264,17 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
   reader.read<LlamaRequest>(own_fields, request);
   reader.read<LlamaRequest>(kLlamaFields, request);
   reader.read(common_fields(), completion.common);
-  reader.read(sampling_fields(), completion.sampling);
+  reader.read(sampling_fields(), completion.options);
+  reader.read(text_fields(), completion.options);
   reader.read(generation_fields(), completion.generation);
   reader.finish();
-  check_penalty_fields(completion.sampling);
-  check_logprob_fields(completion.generation, completion.logprobs.has_value());
-  SamplingFields& sampling = completion.sampling;
-  if (sampling.seed == kRandomSeed || sampling.seed == kRandomSeed32) {
-    sampling.seed.reset();
-    sampling.has_negative_seed = false;
+  completion.generation.has_negative_seed = has_negative_seed(body);
+  check_penalty_fields(completion.generation, completion.options);
+  check_logprob_fields(completion.options, completion.logprobs.has_value());
+  std::optional<uint64_t>& seed = completion.options.seed;
+  if (seed == kRandomSeed || seed == kRandomSeed32) {
+    seed.reset();
+    completion.generation.has_negative_seed = false;
   }
   request.returns_tokens = std::exchange(completion.generation.return_token_ids, true);
   completion.generation.timings = true;
@@ -279,6 +285,7 @@ FieldList fields_with(FieldTable<LlamaRequest> own_fields) {
   FieldList list = list_fields<LlamaRequest>(own_fields);
   append_fields<LlamaRequest>(kLlamaFields, list);
   FieldList shared = list_fields(common_fields());
+  append_fields(text_fields(), shared);
   append_fields(generation_fields(), shared);
   append_fields(sampling_fields(), shared);
   for (const FieldInfo& field : shared) {

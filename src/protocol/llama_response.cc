@@ -83,7 +83,8 @@ void write_sampling(JsonWriter& writer, const SamplingOptions& sampling) {
   writer.member("seed", sampling.seed).member("temperature", sampling.temperature);
   writer.member("dynatemp_range", 0).member("dynatemp_exponent", 1);
   writer.member("top_k", sampling.top_k).member("top_p", sampling.top_p);
-  writer.member("min_p", sampling.min_p).member("xtc_probability", 0).member("typical_p", 1);
+  writer.member("min_p", sampling.min_p).member("xtc_probability", 0);
+  writer.member("typical_p", sampling.typical_p).member("top_n_sigma", sampling.top_n_sigma);
   writer.member("repeat_last_n", -1).member("repeat_penalty", sampling.repetition_penalty);
   writer.member("presence_penalty", sampling.presence_penalty);
   writer.member("frequency_penalty", sampling.frequency_penalty);

@@ -1,6 +1,7 @@
 #include "protocol/request_fields.h"
 
 #include "protocol/api_error.h"
+#include "protocol/field_match.h"
 
 namespace paceline {
 namespace {
@@ -61,21 +62,32 @@ constexpr FieldDef<CommonFields> kCommonFields[] = {
 
 FieldTable<CommonFields> common_fields() { return kCommonFields; }
 
-std::optional<int32_t> GenerationFields::num_alternatives(std::optional<int32_t> num_top) const {
-  if (!num_top || logprob_token_ids.empty()) return num_top;
-  return static_cast<int32_t>(logprob_token_ids.size());
+std::optional<int32_t> num_alternatives(const GenerateOptions& options,
+                                        std::optional<int32_t> num_top) {
+  if (!num_top || options.logprob_token_ids.empty()) return num_top;
+  return static_cast<int32_t>(options.logprob_token_ids.size());
 }
 
-void check_logprob_fields(const GenerationFields& fields, bool has_logprobs) {
-  if (fields.logprob_token_ids.empty() || has_logprobs) return;
+SpecialTokens specials_of(const GenerateOptions& options) {
+  return options.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown;
+}
+
+bool has_negative_seed(const Json& body) {
+  const Json* seed = body.find_value("seed");
+  const auto value = seed == nullptr ? std::nullopt : whole_number(*seed);
+  return value && value->is_negative;
+}
+
+void check_logprob_fields(const GenerateOptions& options, bool has_logprobs) {
+  if (options.logprob_token_ids.empty() || has_logprobs) return;
   throw RequestError("logprob_token_ids", "invalid_value",
                      "logprob_token_ids: only allowed with logprobs");
 }
 
-void check_penalty_fields(const SamplingFields& sampling) {
-  if (sampling.penalised_tokens.value_or(-1) == -1) return;
-  const bool has_penalty = sampling.repetition_penalty.value_or(1) != 1 ||
-                           sampling.frequency_penalty != 0 || sampling.presence_penalty != 0;
+void check_penalty_fields(const GenerationFields& fields, const GenerateOptions& options) {
+  if (fields.penalised_tokens.value_or(-1) == -1) return;
+  const bool has_penalty = options.repetition_penalty.value_or(1) != 1 ||
+                           options.frequency_penalty != 0 || options.presence_penalty != 0;
   if (!has_penalty) return;
   throw RequestError("repeat_last_n", "unsupported_parameter",
                      "repeat_last_n: only -1 is supported with a penalty, which sees the whole "

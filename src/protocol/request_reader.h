@@ -20,6 +20,7 @@ struct FieldDef {
   FieldUse use = FieldUse::implemented;
   bool is_required = false;
   FieldDefault by_default = {};
+  std::string_view when_unset = {};
   std::string_view alias_of = {};
   std::string_view help = {};
   void (*read)(const FieldValue& value, T& target) = nullptr;  // none: it is enough to check it
@@ -77,6 +78,7 @@ void append_fields(FieldTable<T> fields, FieldList& list) {
                     .use = field.use,
                     .is_required = field.is_required,
                     .by_default = field.by_default,
+                    .when_unset = field.when_unset,
                     .alias_of = field.alias_of,
                     .help = field.help});
   }

@@ -1,7 +1,6 @@
 #include "sampling/candidates.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -10,12 +9,6 @@ namespace paceline {
 namespace {
 
 constexpr int64_t kBlockSize = BlockedRow::kBlockSize;
-
-// fraction * whole, rounded up; fraction in [0, 1], whole below 2^63.
-uint64_t share_of(float fraction, uint64_t whole) {
-  const double share = std::ceil(double{fraction} * static_cast<double>(whole));
-  return std::clamp<uint64_t>(static_cast<uint64_t>(share), 1, std::max<uint64_t>(1, whole));
-}
 
 }  // namespace
 
@@ -53,24 +46,6 @@ void Candidates::weigh(const Weigher& weigher) {
 
 uint64_t Candidates::total_weight() const {
   return std::accumulate(weights_, weights_ + size_, uint64_t{0});
-}
-
-template <class Keep>
-void Candidates::keep_if(Keep&& keep) {
-  int64_t size = 0;
-  for (int64_t i = 0; i < size_; ++i) {
-    const bool kept = keep(i);
-    ids_[size] = ids_[i];
-    logits_[size] = logits_[i];
-    weights_[size] = weights_[i];
-    size += kept ? 1 : 0;
-  }
-  size_ = size;
-}
-
-void Candidates::keep_min_p(float min_p) {
-  const uint64_t least = share_of(min_p, kWeightOne);
-  keep_if([&](int64_t i) { return weights_[i] >= least; });
 }
 
 std::span<RankedWeight> Candidates::entries(RankBy by) {

@@ -26,8 +26,19 @@ class Candidates {
   void weigh(const Weigher& weigher);
   uint64_t total_weight() const;
 
-  // Keeps those at least min_p > 0 times as likely as the likeliest of the row.
-  void keep_min_p(float min_p);
+  // Keeps those for which `keep` of their index is true.
+  template <class Keep>
+  void keep_if(Keep&& keep) {
+    int64_t size = 0;
+    for (int64_t i = 0; i < size_; ++i) {
+      const bool kept = keep(i);
+      ids_[size] = ids_[i];
+      logits_[size] = logits_[i];
+      weights_[size] = weights_[i];
+      size += kept ? 1 : 0;
+    }
+    size_ = size;
+  }
   // Keeps the first `count` > 0 by (probability down, id up).
   void keep_top_k(int64_t count);
   // Keeps the smallest prefix by (probability down, id up) with weight top_p * total, at least one.
@@ -35,13 +46,12 @@ class Candidates {
   // The same as keep_top_k; returns the kept ones in that order. Valid until the next call.
   std::span<const RankedWeight> ranked(int64_t count);
 
- private:
-  // Entries with weight 1 for every candidate, or with the candidates' own.
+  // An entry for each, by ascending id, with its rank_key() and weight 1 or its own; scratch.
   enum class RankBy : uint8_t { count, weight };
   std::span<RankedWeight> entries(RankBy by);
+
+ private:
   void keep_from(uint64_t last_key);
-  template <class Keep>
-  void keep_if(Keep&& keep);
 
   Buffer buffer_;
   int64_t capacity_;  // a whole number of BlockedRow's blocks

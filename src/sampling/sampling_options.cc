@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -15,17 +16,14 @@ namespace paceline {
 
 namespace {
 
-constexpr size_t kMaxBiasEntries = 1024;
-constexpr size_t kMaxLogprobIds = 128;
 constexpr float kForbiddingBias = -std::numeric_limits<float>::infinity();
-constexpr int32_t kMaxTopLogprobs = 20;
 
-// NaN is in no range.
 template <class T>
-void check_range(std::string_view field, T value, bool in_range, std::string_view expected) {
-  if (!in_range)
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: found {}, expected {}", field, value, expected));
+void check_number(std::string_view field, T value, const NumberRange& range) {
+  if (range.contains(static_cast<double>(value))) return;
+  const auto noun = std::is_integral_v<T> ? "an integer" : "a number";
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: found {}, expected {}", field, value, range_words(noun, range)));
 }
 
 void check_logit_bias(std::span<const std::pair<int32_t, float>> entries, int64_t vocab_size) {
@@ -57,38 +55,29 @@ void check_logit_bias(std::span<const std::pair<int32_t, float>> entries, int64_
 }
 
 void check_logprob_ids(std::span<const int32_t> ids, int64_t vocab_size) {
-  if (ids.size() > kMaxLogprobIds) {
+  if (ids.size() > kMaxLogprobTokenIds) {
     throw Error(ErrorCode::invalid,
                 fmt::format("logprob_token_ids: found {} ids, expected at most {}", ids.size(),
-                            kMaxLogprobIds));
+                            kMaxLogprobTokenIds));
   }
   for (const int32_t id : ids) {
-    check_range("logprob_token_ids", id, id >= 0 && id < vocab_size,
-                fmt::format("a token id in [0, {})", vocab_size));
+    if (id >= 0 && id < vocab_size) continue;
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("logprob_token_ids: found {}, expected a token id in [0, {})", id, vocab_size));
   }
 }
 
 }  // namespace
 
 void check_sampling_options(const SamplingOptions& options, int64_t vocab_size) {
-  const auto& o = options;
-  check_range("temperature", o.temperature, o.temperature >= 0 && o.temperature <= 2,
-              "a number in [0, 2]");
-  check_range("top_k", o.top_k, o.top_k >= 0, "a whole number from 0 (off) on");
-  check_range("top_p", o.top_p, o.top_p > 0 && o.top_p <= 1, "a number in (0, 1]");
-  check_range("min_p", o.min_p, o.min_p >= 0 && o.min_p <= 1, "a number in [0, 1]");
-  check_range("repetition_penalty", o.repetition_penalty,
-              o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty),
-              "a finite number above 0");
-  check_range("frequency_penalty", o.frequency_penalty,
-              o.frequency_penalty >= -2 && o.frequency_penalty <= 2, "a number in [-2, 2]");
-  check_range("presence_penalty", o.presence_penalty,
-              o.presence_penalty >= -2 && o.presence_penalty <= 2, "a number in [-2, 2]");
-  check_range("num_top_logprobs", o.num_top_logprobs,
-              o.num_top_logprobs >= 0 && o.num_top_logprobs <= kMaxTopLogprobs,
-              "a whole number from 0 to 20");
-  check_logit_bias(o.logit_bias, vocab_size);
-  check_logprob_ids(o.logprob_token_ids, vocab_size);
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    std::visit([&](auto member) { check_number(number.name, options.*member, number.range); },
+               number.member);
+  }
+  check_number("num_top_logprobs", options.num_top_logprobs, {0, kMaxTopLogprobs});
+  check_logit_bias(options.logit_bias, vocab_size);
+  check_logprob_ids(options.logprob_token_ids, vocab_size);
 }
 
 }  // namespace paceline

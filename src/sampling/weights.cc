@@ -54,6 +54,11 @@ template <class Sink>
 
 }  // namespace
 
+uint64_t share_of(float fraction, uint64_t whole) {
+  const double share = std::ceil(double{fraction} * static_cast<double>(whole));
+  return std::clamp<uint64_t>(static_cast<uint64_t>(share), 1, std::max<uint64_t>(1, whole));
+}
+
 Weigher::Weigher(float max, float temperature)
     : max_(max),
       temperature_(temperature),

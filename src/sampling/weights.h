@@ -15,6 +15,9 @@ constexpr uint64_t kWeightOne = uint64_t{1} << kWeightBits;
 // Sums of this many weights stay below 2^63.
 constexpr int64_t kMaxWeights = int64_t{1} << 20;
 
+// fraction * whole, rounded up, at least 1; fraction in [0, 1], whole below 2^63.
+uint64_t share_of(float fraction, uint64_t whole);
+
 // Weights depend on logit, max and temperature alone, with the same bits on every instruction set.
 class Weigher {
  public:

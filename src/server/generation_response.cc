@@ -222,9 +222,9 @@ void GenerationResponse::cut_off() {
 }
 
 void GenerationResponse::tell_choices() {
-  const auto& sampling = std::visit(
-      [](const auto& one) -> const SamplingFields& { return one.sampling; }, prepared_.request);
-  StreamTerms terms{.sampling = sampling,
+  const auto& options = std::visit(
+      [](const auto& one) -> const GenerateOptions& { return one.options; }, prepared_.request);
+  StreamTerms terms{.options = options,
                     .fields = fields(),
                     .names = call_->context().names,
                     .num_top_logprobs = num_alternatives_of(prepared_.request),
@@ -278,7 +278,7 @@ void GenerationResponse::echo_prompt(size_t part) {
     std::vector<ReportedToken> tokens;
     if (request->logprobs) {
       tokens = report_echo(first.prompt_logprobs, *request->logprobs, prompt,
-                           request->add_special_tokens, names);
+                           request->options.add_special_tokens, names);
     }
     choices_[static_cast<size_t>(first_choice(part) + k)].echo(text, std::move(tokens));
   }

@@ -5,6 +5,7 @@
 #include "engine/engine_snapshot.h"
 #include "protocol/llama_response.h"
 #include "server/routes.h"
+#include "text/generation_options.h"
 #include "text/make_request.h"
 
 namespace paceline {
@@ -20,7 +21,7 @@ void write_default_settings(JsonWriter& writer, const ServerContext& context) {
   request.max_tokens = -1;
   GenerateOptions options;
   options.seed = kRandomSeed;
-  request.sampling = make_sampling(context.model, options);
+  request.sampling = sampling_options(complete_options(context.model, options));
   writer.key("default_generation_settings").begin_object();
   writer.member("n_ctx", max_model_len).key("params");
   writer.raw(llama_settings_json(request, {}, style)).end_object();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "server/page_options.h"
+
 #define PAGE_FILE(number, name, source)                                                        \
   asm(".pushsection .rodata\n"                                                                 \
       ".global paceline_page_begin_" #number "\n.global paceline_page_end_" #number            \
@@ -29,6 +31,12 @@ PageFile page_file(std::string_view path, const char* begin, const char* end) {
           .content = std::string_view(begin, static_cast<size_t>(end - begin))};
 }
 
+PageFile options_file() {
+  static const std::string content = page_options_module();
+  constexpr std::string_view kPath = "/page/options.js";
+  return {.path = kPath, .content_type = content_type_of(kPath), .content = content};
+}
+
 }  // namespace
 
 std::span<const PageFile> page_files() {
@@ -37,6 +45,7 @@ std::span<const PageFile> page_files() {
   page_file(name, paceline_page_begin_##number, paceline_page_end_##number),
 #include "page_files.inc"
 #undef PAGE_FILE
+      options_file(),
   };
   return files;
 }

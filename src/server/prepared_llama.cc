@@ -59,8 +59,8 @@ void set_infill_prompt(const TextModel& model, LlamaRequest& request) {
   }
   CompletionRequest& completion = request.completion;
   completion.prompt.prompts = {encode_infill(tokenizer, *tokens, prompt)};
-  if (completion.generation.ignore_eos) return;
-  auto& stops = completion.generation.stop_token_ids;
+  if (completion.options.ignore_eos) return;
+  auto& stops = completion.options.stop_token_ids;
   stops.insert(stops.end(), tokens->ends.begin(), tokens->ends.end());
 }
 

@@ -31,7 +31,7 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
     num_ids_ = completion.token_ids.size();
   }
   if (is_finished) {
-    ending = response_choice(completion, terms.sampling, terms.fields, terms.names);
+    ending = response_choice(completion, terms.fields, terms.names);
     if (terms.fields.prompt_logprobs && completion.prompt_logprobs.empty()) {
       ending.prompt_logprobs =
           report_prompt(terms.prompt_logprobs, *terms.fields.prompt_logprobs, terms.names);
@@ -56,13 +56,13 @@ void StreamedChoice::take_tokens(const Completion& completion, bool is_finished,
   size_t bytes = named_bytes_;
   for (const ReportedToken& token : echoed_) bytes += token.text_bytes;
   while (end < all.size()) {
-    bytes += terms.names.bytes_in_response(all[end].id, terms.fields.specials());
+    bytes += terms.names.bytes_in_response(all[end].id, specials_of(terms.options));
     if (bytes > text_.size() && !is_finished) break;
     ++end;
   }
   std::vector<ReportedToken> tokens = std::exchange(echoed_, {});
   auto drawn = report_output(all.subspan(num_named_, end - num_named_), *terms.num_top_logprobs,
-                             terms.names, terms.fields.specials());
+                             terms.names, specials_of(terms.options));
   num_named_ = end;
   std::move(drawn.begin(), drawn.end(), std::back_inserter(tokens));
   chunk.text_offset = named_characters_;

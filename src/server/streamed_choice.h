@@ -17,7 +17,7 @@ namespace paceline {
 
 // What a stream's choices have in common; all of it outlives them.
 struct StreamTerms {
-  const SamplingFields& sampling;
+  const GenerateOptions& options;
   const GenerationFields& fields;
   const TokenNames& names;
   std::optional<int32_t> num_top_logprobs;  // log-probabilities are told, with so many alternatives

@@ -37,7 +37,7 @@ std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
                                  GenerateOptions& options) {
   std::vector<TokenId> ids = encode_prompt(model, render_chat(model, input), false);
   if (options.prompt_name.empty()) options.prompt_name = "messages";
-  if (!options.max_tokens && !model.generation.max_new_tokens) {
+  if (!options.max_tokens && !model.generation.defaults.max_tokens) {
     options.max_tokens = room_behind(model, ids.size());
   }
   return ids;

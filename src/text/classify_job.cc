@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "text/describe.h"
+#include "text/generation_options.h"
 #include "text/label_tokens.h"
 #include "text/make_request.h"
 
@@ -64,7 +65,7 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
                          const ClassifyOptions& options)
     : model_(model),
       options_(options),
-      sampling_(make_sampling(model, options.sampling)),
+      sampling_(sampling_options(complete_options(model, options.sampling))),
       prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
   prompt_ = encode_prompt(model, prompt, options.sampling.add_special_tokens);
   const auto labels = encode_labels(model, prompt, options.labels);

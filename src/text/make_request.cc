@@ -3,63 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "text/generation_options.h"
 
 namespace paceline {
 namespace {
-
-constexpr int64_t kDefaultMaxTokens = 256;
-constexpr size_t kMaxStops = 4;
-constexpr size_t kMaxStopBytes = 256;
-constexpr size_t kMaxStopTokens = 128;
-constexpr size_t kMaxBadWords = 128;
-constexpr size_t kMaxBadWordBytes = 256;
-
-// 53 bits: JSON readers that store numbers as doubles keep it exact.
-uint64_t random_seed() {
-  constexpr int kBitsDropped = 64 - 53;
-  std::random_device device;
-  return ((uint64_t{device()} << 32) | device()) >> kBitsDropped;
-}
-
-void check_stops(const GenerateOptions& options, bool has_tokenizer) {
-  if (options.stop.size() > kMaxStops) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("stop: {} strings, at most {}", options.stop.size(), kMaxStops));
-  }
-  for (size_t i = 0; i < options.stop.size(); ++i) {
-    if (options.stop[i].size() > kMaxStopBytes) {
-      throw Error(ErrorCode::invalid, fmt::format("stop[{}]: {} bytes, at most {}", i,
-                                                  options.stop[i].size(), kMaxStopBytes));
-    }
-  }
-  if (!options.stop.empty() && !has_tokenizer) {
-    throw Error(ErrorCode::invalid, "stop: strings need a tokenizer, and the model has none");
-  }
-  if (options.stop_token_ids.size() > kMaxStopTokens) {
-    throw Error(ErrorCode::invalid, fmt::format("stop_token_ids: {} ids, at most {}",
-                                                options.stop_token_ids.size(), kMaxStopTokens));
-  }
-}
-
-void check_bad_words(const GenerateOptions& options, bool has_tokenizer) {
-  if (options.bad_words.size() > kMaxBadWords) {
-    throw Error(ErrorCode::invalid, fmt::format("bad_words: {} strings, at most {}",
-                                                options.bad_words.size(), kMaxBadWords));
-  }
-  for (size_t i = 0; i < options.bad_words.size(); ++i) {
-    const size_t size = options.bad_words[i].size();
-    if (size > 0 && size <= kMaxBadWordBytes) continue;
-    throw Error(ErrorCode::invalid, fmt::format("bad_words[{}]: {} bytes, expected 1 to {}", i,
-                                                size, kMaxBadWordBytes));
-  }
-  if (!options.bad_words.empty() && !has_tokenizer) {
-    throw Error(ErrorCode::invalid, "bad_words: they need a tokenizer, and the model has none");
-  }
-}
 
 // Normalisation may make a text shorter: NFC to a third, when it composes Hangul.
 void check_length(const TextModel& model, std::string_view text) {
@@ -96,7 +46,6 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked) {
 // can't be drawn anyway.
 std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
                                                    const GenerateOptions& options) {
-  check_bad_words(options, model.tokenizer != nullptr);
   std::vector<std::vector<TokenId>> sequences;
   for (const std::string& word : options.bad_words) {
     const std::string bare = word.substr(std::min(word.find_first_not_of(' '), word.size()));
@@ -109,37 +58,24 @@ std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
   return sequences;
 }
 
-SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options) {
-  const GenerationConfig& defaults = model.generation;
-  SamplingOptions sampling;
-  sampling.temperature = options.temperature.value_or(defaults.temperature.value_or(1.0f));
-  sampling.top_p = options.top_p.value_or(defaults.top_p.value_or(1.0f));
-  sampling.top_k = options.top_k.value_or(defaults.top_k.value_or(0));
-  sampling.min_p = options.min_p.value_or(defaults.min_p.value_or(0.0f));
-  sampling.repetition_penalty =
-      options.repetition_penalty.value_or(defaults.repetition_penalty.value_or(1.0f));
-  sampling.frequency_penalty = options.frequency_penalty;
-  sampling.presence_penalty = options.presence_penalty;
-  sampling.logit_bias = options.logit_bias;
-  sampling.order = options.mlx_sampler_order ? SamplerOrder::mlx : SamplerOrder::standard;
-  sampling.seed = options.seed ? *options.seed : random_seed();
-  sampling.num_top_logprobs = options.logprobs.value_or(0);
-  sampling.logprob_token_ids = options.logprob_token_ids;
-  return sampling;
+GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options) {
+  check_generation_options(options, model.tokenizer != nullptr);
+  GenerateOptions complete = options;
+  take_defaults(complete, model.generation.defaults);
+  return complete;
 }
 
 GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
-                             const GenerateOptions& options) {
-  check_stops(options, model.tokenizer != nullptr);
+                             const GenerateOptions& asked) {
+  const GenerateOptions options = complete_options(model, asked);
   std::vector<TokenId> ids = encode_prompt(model, prompt, options.add_special_tokens);
   const int64_t surplus =
       std::ssize(ids) - options.truncate_prompt_tokens.value_or(std::ssize(ids));
   if (surplus > 0) ids.erase(ids.begin(), ids.begin() + surplus);
   return {.prompt = std::move(ids),
           .prompt_name = prompt_name(prompt, options.prompt_name),
-          .max_tokens = options.max_tokens.value_or(
-              model.generation.max_new_tokens.value_or(kDefaultMaxTokens)),
-          .sampling = make_sampling(model, options),
+          .max_tokens = options.max_tokens.value_or(kDefaultMaxTokens),
+          .sampling = sampling_options(options),
           .allowed_token_ids = options.allowed_token_ids,
           .banned_sequences = encode_bad_words(model, options),
           .eos_tokens = model.generation.eos_tokens,

@@ -19,6 +19,9 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
 // The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
 
+// The options, checked; unset ones take the values of the model's own files. Throws Error invalid.
+GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options);
+
 // The engine's request. Unset options come from generation_config.json, else from the defaults.
 GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& options);
@@ -28,7 +31,6 @@ GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
 // The tokens of options.bad_words: each encoded at the beginning of a text and after a space.
 std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
                                                    const GenerateOptions& options);
-SamplingOptions make_sampling(const TextModel& model, const GenerateOptions& options);
 
 // The scope of the request's prefix: requests with the same salt share it.
 PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options);

@@ -21,6 +21,7 @@ using testing::HasSubstr;
 std::string sample_text(const OptionDef& option) {
   switch (option.kind) {
     case OptionKind::flag:
+    case OptionKind::boolean:
       return "true";
     case OptionKind::choice:
       return std::string(split_words(option.choices).front());
@@ -42,7 +43,7 @@ TEST(OptionTable, EveryOptionCanBeSet) {
   for (const OptionDef& option : option_table()) {
     const std::vector<std::string> texts = {sample_text(option)};
     Settings settings;
-    EXPECT_NO_THROW(option.apply(settings, parse_option_value(option, texts, option.name)))
+    EXPECT_NO_THROW(apply_option(option, parse_option_value(option, texts, option.name), settings))
         << option.name;
   }
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/llm/stored_formats.h"
+#include "text/generation_options.h"
 
 namespace paceline::testing {
 namespace {
@@ -125,6 +126,11 @@ void draw_sampling(Dice& dice, GenerateOptions& options) {
   if (dice.one_in(3)) options.repetition_penalty = dice.one_of({0.8f, 1.3f});
   if (dice.one_in(4)) options.frequency_penalty = dice.one_of({-0.5f, 0.4f});
   if (dice.one_in(4)) options.presence_penalty = 0.6f;
+  for (const GenerationOption& option : kGenerationOptions) {
+    const bool is_open = kind_of(option) == GenerationKind::number && !is_set(options, option);
+    const double middle = (option.range.min + std::min(option.range.max, 2.0)) / 2;
+    if (is_open && dice.one_in(8)) set_option(options, option, middle);
+  }
   if (dice.one_in(4)) {
     for (int64_t i = 0; i < 3; ++i) {
       options.logit_bias.emplace_back(static_cast<int32_t>(dice.below(80) + 80 * i),
@@ -210,13 +216,13 @@ std::string RandomRequest::text() const {
   if (o.max_tokens) add("max_tokens", *o.max_tokens);
   if (n > 1) add("n", n);
   add("seed", *o.seed);
-  add("temperature", *o.temperature);
-  if (o.top_p) add("top_p", *o.top_p);
   if (o.top_k) add("top_k", *o.top_k);
-  if (o.min_p) add("min_p", *o.min_p);
-  if (o.repetition_penalty) add("repetition_penalty", *o.repetition_penalty);
-  if (o.frequency_penalty != 0) add("frequency_penalty", o.frequency_penalty);
-  if (o.presence_penalty != 0) add("presence_penalty", o.presence_penalty);
+  for (const GenerationOption& option : kGenerationOptions) {
+    if (kind_of(option) != GenerationKind::number || !is_set(o, option)) continue;
+    const auto* open = std::get_if<std::optional<float> GenerateOptions::*>(&option.member);
+    add(option.name,
+        open != nullptr ? *(o.*(*open)) : o.*std::get<float GenerateOptions::*>(option.member));
+  }
   for (const auto& [id, bias] : o.logit_bias) add("logit_bias", fmt::format("{}={}", id, bias));
   if (o.mlx_sampler_order) text += ", mlx_sampler_order";
   if (!o.allowed_token_ids.empty())

@@ -187,11 +187,11 @@ TEST_F(GenerationConfigFile, EosMayBeAnIdOrAListAndFallsBackToTheConfig) {
   const GenerationConfig config = read_generation_config(directory_, 100);
   EXPECT_EQ(config.eos_tokens, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(config.bos_token, 3);
-  EXPECT_EQ(config.temperature, 0.6f);
-  EXPECT_EQ(config.top_k, 20);
-  EXPECT_EQ(config.top_p, 0.95f);
-  EXPECT_EQ(config.repetition_penalty, 1.1f);
-  EXPECT_EQ(config.max_new_tokens, 77);
+  EXPECT_EQ(config.defaults.temperature, 0.6f);
+  EXPECT_EQ(config.defaults.top_k, 20);
+  EXPECT_EQ(config.defaults.top_p, 0.95f);
+  EXPECT_EQ(config.defaults.repetition_penalty, 1.1f);
+  EXPECT_EQ(config.defaults.max_tokens, 77);
 }
 
 TEST_F(GenerationConfigFile, ATextConfigIsLookedInto) {
@@ -201,7 +201,7 @@ TEST_F(GenerationConfigFile, ATextConfigIsLookedInto) {
 
 TEST_F(GenerationConfigFile, DoSampleFalseIsGreedy) {
   write("generation_config.json", R"({"do_sample": false, "temperature": 0.7})");
-  EXPECT_EQ(read_generation_config(directory_, 100).temperature, 0.0f);
+  EXPECT_EQ(read_generation_config(directory_, 100).defaults.temperature, 0.0f);
 }
 
 TEST_F(GenerationConfigFile, ErrorsNameFileAndField) {

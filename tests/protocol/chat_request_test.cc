@@ -21,7 +21,7 @@ TEST(ChatRequest, DefaultsAndMessages) {
   EXPECT_EQ(request.input.messages[1].role, "user");
   EXPECT_TRUE(request.input.messages[1].json.empty());
   EXPECT_TRUE(request.input.add_generation_prompt);
-  EXPECT_EQ(request.max_tokens, 4096);
+  EXPECT_EQ(request.options.max_tokens, 4096);
   EXPECT_FALSE(request.logprobs);
 }
 
@@ -31,15 +31,15 @@ TEST(ChatRequest, ReadsItsFields) {
       "chat_template_kwargs": {"enable_thinking": false}, "documents": [{"title": "t"}],
       "add_generation_prompt": false, "n": 2, "temperature": 0, "response_format": {"type": "text"},
       "verbosity": "low", "parallel_tool_calls": true, "modalities": ["text"], "seed": 1)"));
-  EXPECT_EQ(request.max_tokens, 9);
+  EXPECT_EQ(request.options.max_tokens, 9);
   EXPECT_TRUE(request.logprobs);
   EXPECT_EQ(request.top_logprobs, 20);
   EXPECT_EQ(request.input.kwargs_json, R"({"enable_thinking":false})");
   EXPECT_EQ(request.input.documents_json, R"([{"title":"t"}])");
   EXPECT_FALSE(request.input.add_generation_prompt);
   EXPECT_EQ(request.generation.n, 2);
-  EXPECT_EQ(request.sampling.temperature, 0.0f);
-  EXPECT_EQ(chat(chat_body(R"("max_tokens": 3)")).max_tokens, 3);
+  EXPECT_EQ(request.options.temperature, 0.0f);
+  EXPECT_EQ(chat(chat_body(R"("max_tokens": 3)")).options.max_tokens, 3);
 }
 
 TEST(ChatRequest, PartsOfTextAreOneContent) {

@@ -22,9 +22,9 @@ TEST(ClassificationRequest, ReadsItsFields) {
   EXPECT_THAT(request.labels, ElementsAre(" good", " bad"));
   EXPECT_TRUE(request.with_logits);
   EXPECT_TRUE(request.with_token_id);
-  EXPECT_FALSE(request.add_special_tokens);
-  EXPECT_EQ(request.sampling.temperature, 0.0f);
-  EXPECT_EQ(request.sampling.seed, 3u);
+  EXPECT_FALSE(request.options.add_special_tokens);
+  EXPECT_EQ(request.options.temperature, 0.0f);
+  EXPECT_EQ(request.options.seed, 3u);
   EXPECT_EQ(request.common.model, "m");
 }
 

@@ -16,14 +16,14 @@ using Ids = std::vector<int32_t>;
 TEST(CompletionRequest, DefaultsAreThoseOfTheApi) {
   const CompletionRequest request = completion(R"({"prompt": "Once"})");
   EXPECT_EQ(std::get<std::string>(request.prompt.prompts.at(0)), "Once");
-  EXPECT_EQ(request.max_tokens, 16);
+  EXPECT_EQ(request.options.max_tokens, 16);
   EXPECT_EQ(request.generation.n, 1);
   EXPECT_FALSE(request.common.model);
-  EXPECT_FALSE(request.sampling.temperature);  // the model's own
-  EXPECT_FALSE(request.sampling.seed);
+  EXPECT_FALSE(request.options.temperature);  // the model's own
+  EXPECT_FALSE(request.options.seed);
   EXPECT_FALSE(request.logprobs);
   EXPECT_FALSE(request.echo);
-  EXPECT_TRUE(request.add_special_tokens);
+  EXPECT_TRUE(request.options.add_special_tokens);
   EXPECT_FALSE(request.generation.streaming.stream);
 }
 
@@ -41,14 +41,14 @@ TEST(CompletionRequest, ReadsEveryField) {
   EXPECT_EQ(request.common.priority, -3);
   EXPECT_EQ(request.common.cache_salt, "s");
   EXPECT_EQ(std::get<Ids>(request.prompt.prompts.at(0)), (Ids{1, 2}));
-  EXPECT_EQ(request.max_tokens, 0);
+  EXPECT_EQ(request.options.max_tokens, 0);
   EXPECT_EQ(request.logprobs, 5);
   EXPECT_TRUE(request.echo);
-  EXPECT_FALSE(request.add_special_tokens);
-  const SamplingFields& sampling = request.sampling;
+  EXPECT_FALSE(request.options.add_special_tokens);
+  const GenerateOptions& sampling = request.options;
   EXPECT_EQ(sampling.temperature, 0.5f);
   EXPECT_EQ(sampling.top_p, 1.0f);
-  EXPECT_EQ(sampling.top_k, 0);
+  EXPECT_EQ(sampling.top_k, -1);
   EXPECT_EQ(sampling.min_p, 0.1f);
   EXPECT_EQ(sampling.repetition_penalty, 1.5f);
   EXPECT_EQ(sampling.frequency_penalty, -2.0f);
@@ -58,9 +58,9 @@ TEST(CompletionRequest, ReadsEveryField) {
   EXPECT_EQ(sampling.seed, 7u);
   const GenerationFields& generation = request.generation;
   EXPECT_EQ(generation.n, 3);
-  EXPECT_THAT(generation.stop, ElementsAre("a", "b"));
-  EXPECT_THAT(generation.stop_token_ids, ElementsAre(9));
-  EXPECT_TRUE(generation.ignore_eos);
+  EXPECT_THAT(request.options.stop, ElementsAre("a", "b"));
+  EXPECT_THAT(request.options.stop_token_ids, ElementsAre(9));
+  EXPECT_TRUE(request.options.ignore_eos);
   EXPECT_EQ(generation.prompt_logprobs, 2);
   EXPECT_TRUE(generation.return_token_ids);
   EXPECT_TRUE(generation.return_tokens_as_token_ids);
@@ -83,31 +83,30 @@ TEST(CompletionRequest, PromptsComeInFourShapes) {
 }
 
 TEST(CompletionRequest, OtherSpellingsAndShapes) {
-  EXPECT_EQ(completion(completion_body(R"("repeat_penalty": 2)")).sampling.repetition_penalty,
-            2.0f);
-  EXPECT_THAT(completion(completion_body(R"("logit_bias": [[4, 1], [5, -1]])")).sampling.logit_bias,
+  EXPECT_EQ(completion(completion_body(R"("repeat_penalty": 2)")).options.repetition_penalty, 2.0f);
+  EXPECT_THAT(completion(completion_body(R"("logit_bias": [[4, 1], [5, -1]])")).options.logit_bias,
               ElementsAre(Pair(4, 1.0f), Pair(5, -1.0f)));
-  EXPECT_TRUE(completion(completion_body(R"("logit_bias": false)")).sampling.logit_bias.empty());
-  EXPECT_THAT(completion(completion_body(R"("stop": "x")")).generation.stop, ElementsAre("x"));
-  EXPECT_EQ(completion(completion_body(R"("max_tokens": 4.0)")).max_tokens, 4);
+  EXPECT_TRUE(completion(completion_body(R"("logit_bias": false)")).options.logit_bias.empty());
+  EXPECT_THAT(completion(completion_body(R"("stop": "x")")).options.stop, ElementsAre("x"));
+  EXPECT_EQ(completion(completion_body(R"("max_tokens": 4.0)")).options.max_tokens, 4);
 }
 
 TEST(CompletionRequest, TokensCanBeForbidden) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   EXPECT_THAT(
-      completion(completion_body(R"("logit_bias": [[4, 1], [5, false]])")).sampling.logit_bias,
+      completion(completion_body(R"("logit_bias": [[4, 1], [5, false]])")).options.logit_bias,
       ElementsAre(Pair(4, 1.0f), Pair(5, kNever)));
-  EXPECT_THAT(completion(completion_body(R"("logit_bias": {"6": false})")).sampling.logit_bias,
+  EXPECT_THAT(completion(completion_body(R"("logit_bias": {"6": false})")).options.logit_bias,
               ElementsAre(Pair(6, kNever)));
   EXPECT_EQ(refusal(completion, completion_body(R"("logit_bias": [[4, true]])")).param,
             "logit_bias[0][1]");
-  const GenerationFields fields = completion(completion_body(R"("bad_words": ["x", " y"],
-      "allowed_token_ids": [9, 3], "skip_special_tokens": false, "return_tokens": true)"))
-                                      .generation;
-  EXPECT_THAT(fields.bad_words, ElementsAre("x", " y"));
-  EXPECT_THAT(fields.allowed_token_ids, ElementsAre(9, 3));
-  EXPECT_EQ(fields.specials(), SpecialTokens::shown);
-  EXPECT_TRUE(fields.return_token_ids);
+  const CompletionRequest request =
+      completion(completion_body(R"("bad_words": ["x", " y"], "allowed_token_ids": [9, 3],
+                                    "skip_special_tokens": false, "return_tokens": true)"));
+  EXPECT_THAT(request.options.bad_words, ElementsAre("x", " y"));
+  EXPECT_THAT(request.options.allowed_token_ids, ElementsAre(9, 3));
+  EXPECT_EQ(specials_of(request.options), SpecialTokens::shown);
+  EXPECT_TRUE(request.generation.return_token_ids);
 }
 
 TEST(CompletionRequest, CandidatesAndAlternatives) {
@@ -138,14 +137,14 @@ TEST(CompletionRequest, AMessageShowsWholeCharacters) {
 
 TEST(CompletionRequest, SeedsHave64Bits) {
   const auto seed = [](std::string_view text) {
-    return completion(completion_body("\"seed\": " + std::string(text))).sampling.seed;
+    return completion(completion_body("\"seed\": " + std::string(text))).options.seed;
   };
   EXPECT_EQ(seed("18446744073709551615"), std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(seed("-1"), std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(seed("-9223372036854775808"), uint64_t{1} << 63);
-  EXPECT_TRUE(completion(completion_body(R"("seed": -1)")).sampling.has_negative_seed);
+  EXPECT_TRUE(completion(completion_body(R"("seed": -1)")).generation.has_negative_seed);
   EXPECT_FALSE(
-      completion(completion_body(R"("seed": 18446744073709551615)")).sampling.has_negative_seed);
+      completion(completion_body(R"("seed": 18446744073709551615)")).generation.has_negative_seed);
 }
 
 TEST(CompletionRequest, AWrongFieldIsNamed) {
@@ -231,13 +230,12 @@ TEST(CompletionRequest, WrongPromptsAreNamed) {
 }
 
 TEST(CompletionRequest, LimitsOfStops) {
-  const std::string longest(kMaxStopBytes, 'x');
-  EXPECT_EQ(completion(completion_body("\"stop\": \"" + longest + "\"")).generation.stop[0],
-            longest);
+  const std::string longest(generation_option("stop").list.max_bytes, 'x');
+  EXPECT_EQ(completion(completion_body("\"stop\": \"" + longest + "\"")).options.stop[0], longest);
   EXPECT_EQ(refusal(completion, completion_body("\"stop\": \"" + longest + "x\"")).message,
             "stop: 257 bytes, expected at most 256");
   std::string ids = "[0";
-  for (size_t i = 1; i < kMaxStopTokenIds; ++i) ids += ", 0";
+  for (size_t i = 1; i < generation_option("stop_token_ids").list.max_items; ++i) ids += ", 0";
   EXPECT_NO_THROW(completion(completion_body("\"stop_token_ids\": " + ids + "]")));
   EXPECT_EQ(refusal(completion, completion_body("\"stop_token_ids\": " + ids + ", 0]")).param,
             "stop_token_ids");

@@ -1,4 +1,5 @@
 // How often tokens are drawn, and what a draw may depend on.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -110,6 +111,12 @@ TEST_F(DrawTest, TheSameSeedAndPositionGiveTheSameTokenWhateverCameBefore) {
   variants[3].temperature = 0.6f;
   variants[3].order = SamplerOrder::mlx;
   variants[3].min_p = 0.1f;
+  for (const SamplingNumber& number : kSamplingNumbers) {
+    const auto* member = std::get_if<float SamplingOptions::*>(&number.member);
+    if (member == nullptr) continue;
+    variants.emplace_back().*(*member) =
+        static_cast<float>((number.range.min + std::min(number.range.max, 2.0)) / 2);
+  }
   Sampler busy = sampler(500);
   for (SamplingOptions options : variants) {
     options.seed = 99;

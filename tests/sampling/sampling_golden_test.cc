@@ -1,6 +1,8 @@
 // What is left to draw from, and how likely, against the logits processors of Hugging Face
-// transformers.
+// transformers and against numpy.
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -12,12 +14,21 @@
 namespace paceline {
 namespace {
 
-class SamplingGoldenTest : public SamplerFixture {};
-
-Json read_chains() {
-  std::ifstream file(PACELINE_SOURCE_DIR "/tests/goldens/sampling/chains.json");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse_json(text, "chains.json");
+// Every file of the directory, by name.
+std::vector<Json> read_goldens() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(PACELINE_SOURCE_DIR "/tests/goldens/sampling")) {
+    paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<Json> goldens;
+  for (const auto& path : paths) {
+    std::ifstream file(path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    goldens.push_back(parse_json(text, path.filename().string()));
+  }
+  return goldens;
 }
 
 const Json::Array& array(const Json& object, const char* key) {
@@ -30,16 +41,13 @@ const Json::Array& array(const Json& object, const char* key) {
 SamplingOptions options_of(const Json& json) {
   SamplingOptions options;
   for (const auto& [key, value] : json.as_object("options")) {
-    if (key == "temperature") {
-      options.temperature = static_cast<float>(value.as_double(key));
-    } else if (key == "top_k") {
-      options.top_k = static_cast<int32_t>(value.as_int(key));
-    } else if (key == "top_p") {
-      options.top_p = static_cast<float>(value.as_double(key));
-    } else if (key == "min_p") {
-      options.min_p = static_cast<float>(value.as_double(key));
-    } else if (key == "repetition_penalty") {
-      options.repetition_penalty = static_cast<float>(value.as_double(key));
+    if (const SamplingNumber* number = find_sampling_number(key)) {
+      std::visit(
+          [&](auto member) {
+            using T = std::decay_t<decltype(options.*member)>;
+            options.*member = static_cast<T>(value.as_double(key));
+          },
+          number->member);
     } else if (key == "order" && value.as_string(key) == "mlx") {
       options.order = SamplerOrder::mlx;
     } else if (key == "logit_bias") {
@@ -52,11 +60,9 @@ SamplingOptions options_of(const Json& json) {
   return options;
 }
 
-TEST_F(SamplingGoldenTest, KeptTokensAndProbabilitiesEqualThoseOfTransformers) {
-  const Json chains = read_chains();
-  EXPECT_EQ(array(chains, "cases").size(), 15u);
-  for (const Json& c : array(chains, "cases")) {
-    SCOPED_TRACE(c.find("name")->as_string("name"));
+class SamplingGoldenTest : public SamplerFixture {
+ protected:
+  void expect_golden(const Json& c) {
     std::vector<float> logits;
     for (const Json& x : array(c, "logits"))
       logits.push_back(static_cast<float>(x.as_double("logits")));
@@ -76,6 +82,17 @@ TEST_F(SamplingGoldenTest, KeptTokensAndProbabilitiesEqualThoseOfTransformers) {
       EXPECT_EQ(found.tokens[i].id, array(c, "kept_ids")[i].as_int("kept_ids"));
       const double expected = array(c, "probabilities")[i].as_double("probabilities");
       EXPECT_NEAR(static_cast<double>(found.tokens[i].weight) / total, expected, 5e-6 * expected);
+    }
+  }
+};
+
+TEST_F(SamplingGoldenTest, KeptTokensAndProbabilitiesEqualThoseOfTheOthers) {
+  for (const Json& golden : read_goldens()) {
+    const std::string& made_by = golden.find("made_by")->as_string("made_by");
+    EXPECT_GE(array(golden, "cases").size(), 12u) << made_by;
+    for (const Json& c : array(golden, "cases")) {
+      SCOPED_TRACE(made_by + ": " + c.find("name")->as_string("name"));
+      expect_golden(c);
     }
   }
 }

@@ -78,33 +78,33 @@ TEST(SamplingOptions, MessagesNameFieldValueAndRange) {
   EXPECT_EQ(complaint([](auto& o) { o.logprob_token_ids.assign(129, 0); }),
             "logprob_token_ids: found 129 ids, expected at most 128");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = 2.5f; }),
-            "temperature: found 2.5, expected a number in [0, 2]");
+            "temperature: found 2.5, expected a number from 0 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = NAN; }),
-            "temperature: found nan, expected a number in [0, 2]");
+            "temperature: found nan, expected a number from 0 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = INFINITY; }),
-            "temperature: found inf, expected a number in [0, 2]");
+            "temperature: found inf, expected a number from 0 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = -0.5f; }),
-            "temperature: found -0.5, expected a number in [0, 2]");
+            "temperature: found -0.5, expected a number from 0 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.top_p = 0.0f; }),
-            "top_p: found 0, expected a number in (0, 1]");
+            "top_p: found 0, expected a number above 0 and at most 1");
   EXPECT_EQ(complaint([](auto& o) { o.top_p = 1.5f; }),
-            "top_p: found 1.5, expected a number in (0, 1]");
+            "top_p: found 1.5, expected a number above 0 and at most 1");
   EXPECT_EQ(complaint([](auto& o) { o.min_p = -1.0f; }),
-            "min_p: found -1, expected a number in [0, 1]");
-  EXPECT_EQ(complaint([](auto& o) { o.top_k = -1; }),
-            "top_k: found -1, expected a whole number from 0 (off) on");
+            "min_p: found -1, expected a number from 0 to 1");
+  EXPECT_EQ(complaint([](auto& o) { o.top_k = -2; }),
+            "top_k: found -2, expected an integer from -1 to 2147483647");
   EXPECT_EQ(complaint([](auto& o) { o.repetition_penalty = 0.0f; }),
-            "repetition_penalty: found 0, expected a finite number above 0");
+            "repetition_penalty: found 0, expected a number from 0.01 to 100");
   EXPECT_EQ(complaint([](auto& o) { o.repetition_penalty = INFINITY; }),
-            "repetition_penalty: found inf, expected a finite number above 0");
+            "repetition_penalty: found inf, expected a number from 0.01 to 100");
   EXPECT_EQ(complaint([](auto& o) { o.frequency_penalty = 2.5f; }),
-            "frequency_penalty: found 2.5, expected a number in [-2, 2]");
+            "frequency_penalty: found 2.5, expected a number from -2 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.presence_penalty = NAN; }),
-            "presence_penalty: found nan, expected a number in [-2, 2]");
+            "presence_penalty: found nan, expected a number from -2 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.num_top_logprobs = 21; }),
-            "num_top_logprobs: found 21, expected a whole number from 0 to 20");
+            "num_top_logprobs: found 21, expected an integer from 0 to 20");
   EXPECT_EQ(complaint([](auto& o) { o.num_top_logprobs = -1; }),
-            "num_top_logprobs: found -1, expected a whole number from 0 to 20");
+            "num_top_logprobs: found -1, expected an integer from 0 to 20");
 }
 
 TEST(SamplingOptions, LogitBiasIsCheckedEntryByEntry) {

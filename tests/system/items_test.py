@@ -39,7 +39,7 @@ class ItemsTest(ProgramTest):
                 ("max_tokens", 1.5, "max_tokens: expected an integer"),
                 ("temperature", 3, "temperature: found 3, expected a number from 0 to 2"),
                 ("top_p", 0, "top_p: found 0, expected a number above 0 and at most 1"),
-                ("top_k", -1, "top_k: found -1"),
+                ("top_k", -2, "top_k: found -2"),
                 ("min_p", 2, "min_p: found 2"),
                 ("repetition_penalty", 0, "repetition_penalty: found 0"),
                 ("frequency_penalty", 5, "frequency_penalty: found 5"),

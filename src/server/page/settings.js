@@ -1,8 +1,10 @@
-// The sampling controls, and the request fields they stand for.
-import { byId, setText } from "./dom.js";
+// The settings, made of the options that the server offers, and the request fields they stand for.
+import { byId, element, setText } from "./dom.js";
+import { OPTIONS } from "./options.js";
 
-const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "seed", "n",
-  "presence_penalty", "frequency_penalty", "repetition_penalty"];
+// What the page begins with; the other fields are empty.
+const INITIAL = { temperature: "0.8", top_p: "0.95", max_tokens: "256" };
+const NUMBERS = [...OPTIONS.map((option) => option.name), "n"];
 const MOST_COMPLETION_ALTERNATIVES = 5;
 
 const controls = () => byId("composer").elements;
@@ -10,6 +12,7 @@ const controls = () => byId("composer").elements;
 /** Prepares the controls; `onTint` is called with whether tokens are coloured by probability. */
 export function setUpSettings(onTint) {
   const settings = byId("settings");
+  byId("answers-field").before(...OPTIONS.map(field));
   const update = () => {
     showBrief();
     onTint(controls().tint.checked);
@@ -24,6 +27,22 @@ export function setUpSettings(onTint) {
   });
   byId("composer").noValidate = true;
   update();
+}
+
+// A labelled number: "top_p" is Top-p, "presence_penalty" Presence, with the rest for listeners.
+function field({ name, help, min, max, whole, unset }) {
+  const words = name.replace(/_(?=.$)/, "-").split("_");
+  const isPenalty = words.at(-1) === "penalty";
+  const shown = (isPenalty ? words.slice(0, -1) : words).join(" ");
+  const label = element("label", { title: help }, shown[0].toUpperCase() + shown.slice(1), " ");
+  if (isPenalty) label.append(element("span", { className: "hidden" }, "penalty"), " ");
+  const step = whole ? 1 : max > 2 ? 0.1 : 0.01;
+  const input = element("input", { type: "number", name, step, placeholder: unset });
+  input.min = whole ? Math.max(min, 0) : min;
+  input.max = max;
+  input.defaultValue = INITIAL[name] ?? "";
+  label.append(input);
+  return label;
 }
 
 /** Opens or closes the controls. */
