@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "fuzz/json_mutator.h"
+#include "kernels/backend.h"
 #include "models/family.h"
 #include "weights/checkpoint.h"
 
@@ -64,11 +65,11 @@ void check(const DecoderConfig& config) {
   require(config.num_layers() >= 1 && config.num_layers() <= 1024);
   require(config.norm_eps >= 0 && std::isfinite(config.attention_scale));
   require(config.attention_soft_cap >= 0 && config.final_soft_cap >= 0);
-  Memory memory;
-  memory.set_memory_limit(kMaxBytes);
+  const auto backend = make_reference_backend();
+  backend->memory().set_memory_limit(kMaxBytes);
   for (const RopeConfig& rope : config.ropes) {
     require(std::isfinite(rope.attention_factor) && rope.attention_factor > 0);
-    const Rope made(rope, config.rotary_dim, memory);
+    const Rope made(rope, config.rotary_dim, *backend);
   }
   for (const LayerConfig& layer : config.layers) {
     require(layer.window >= 0 && layer.rope_index >= 0);

@@ -69,7 +69,7 @@ void read_llama_prompts(const FieldValue& value, LlamaRequest& target) {
 
 void read_num_predicted(const FieldValue& value, LlamaRequest& target) {
   const int64_t count = value.integer();
-  target.completion.max_tokens = count < 0 ? static_cast<int64_t>(kMaxOutputTokens) : count;
+  target.completion.options.max_tokens = count < 0 ? static_cast<int64_t>(kMaxOutputTokens) : count;
 }
 
 void read_num_probs(const FieldValue& value, LlamaRequest& target) {
@@ -109,7 +109,7 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
      .by_default = true,
      .help = "Begin a prompt that begins with text with the special tokens (BOS) of the tokenizer.",
      .read = [](const FieldValue& v,
-                LlamaRequest& t) { t.completion.add_special_tokens = v.boolean(); }},
+                LlamaRequest& t) { t.completion.options.add_special_tokens = v.boolean(); }},
     {.name = "n_keep",
      .type = kAnyNumber,
      .use = FieldUse::accepted,
@@ -139,7 +139,7 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
      .use = FieldUse::accepted,
      .help = "A silent stream sends a comment every 15 s."},
     {.name = "typ_p",
-     .type = number_type(0, 1, true),
+     .type = number_type({0, 1, true}),
      .alias_of = "typical_p",
      .help = "llama.cpp's older name of it.",
      .read = [](const FieldValue& v,
@@ -259,7 +259,7 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
                          const RequestTerms& terms) {
   LlamaRequest request;
   CompletionRequest& completion = request.completion;
-  completion.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
+  completion.options.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
   RequestReader reader(body, terms);
   reader.read<LlamaRequest>(own_fields, request);
   reader.read<LlamaRequest>(kLlamaFields, request);

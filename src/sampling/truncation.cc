@@ -47,12 +47,6 @@ float sigma_cutoff(const BlockedRow& row, float n) {
   return static_cast<float>(std::max(cutoff, -double{std::numeric_limits<float>::max()}));
 }
 
-void keep_min_p(Candidates& candidates, float min_p) {
-  const uint64_t least = share_of(min_p, kWeightOne);
-  const auto weights = candidates.weights();
-  candidates.keep_if([&](int64_t i) { return weights[static_cast<size_t>(i)] >= least; });
-}
-
 // Locally typical sampling (Meister et al., 2022), as TypicalLogitsWarper of transformers: the
 // tokens nearest to the entropy by their -log p that together have `mass` of the weight left, and
 // those as near as the last of them. -log p is (max - logit) / temperature and a constant, and the
@@ -82,6 +76,12 @@ void keep_typical(Candidates& candidates, float max, float mass) {
 }
 
 }  // namespace
+
+void keep_min_p(Candidates& candidates, float min_p) {
+  const uint64_t least = share_of(min_p, kWeightOne);
+  const auto weights = candidates.weights();
+  candidates.keep_if([&](int64_t i) { return weights[static_cast<size_t>(i)] >= least; });
+}
 
 bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_t> block_sums,
               Candidates& candidates) {

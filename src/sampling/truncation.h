@@ -22,4 +22,7 @@ namespace paceline {
 bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_t> block_sums,
               Candidates& candidates);
 
+// Keeps the candidates at least min_p > 0 times as likely as the likeliest of the row.
+void keep_min_p(Candidates& candidates, float min_p);
+
 }  // namespace paceline

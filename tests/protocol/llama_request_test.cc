@@ -21,8 +21,8 @@ std::string llama_body(std::string_view members) {
 TEST(LlamaRequest, DefaultsAreThoseOfLlamaCpp) {
   const LlamaRequest request = llama(R"({"prompt": "Once"})");
   EXPECT_EQ(request.prompts, (std::vector<MixedPrompt>{{"Once"}}));
-  EXPECT_EQ(request.completion.max_tokens, static_cast<int64_t>(kMaxOutputTokens));
-  EXPECT_FALSE(request.completion.sampling.temperature);  // the model's own
+  EXPECT_EQ(request.completion.options.max_tokens, static_cast<int64_t>(kMaxOutputTokens));
+  EXPECT_FALSE(request.completion.options.temperature);  // the model's own
   EXPECT_FALSE(request.completion.logprobs);
   EXPECT_FALSE(request.returns_tokens);
   EXPECT_TRUE(request.completion.generation.return_token_ids) << "streams have them";
@@ -52,16 +52,16 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
       R"("n_predict": 7, "n_probs": 3, "return_tokens": true, "repeat_penalty": 1.5, "top_k": 40,
          "logit_bias": [[5, false]], "stop": ["a"], "id_slot": 3, "cache_prompt": false,
          "n_cmpl": 2, "seed": 9, "ignore_eos": true)"));
-  EXPECT_EQ(request.completion.max_tokens, 7);
+  EXPECT_EQ(request.completion.options.max_tokens, 7);
   EXPECT_EQ(request.completion.logprobs, 3);
   EXPECT_TRUE(request.completion.as_probabilities);
   EXPECT_TRUE(request.returns_tokens);
-  EXPECT_EQ(request.completion.sampling.repetition_penalty, 1.5f);
+  EXPECT_EQ(request.completion.options.repetition_penalty, 1.5f);
   EXPECT_EQ(request.completion.generation.n, 2);
-  EXPECT_EQ(request.completion.sampling.seed, 9u);
-  EXPECT_EQ(llama(llama_body(R"("n_predict": 0, "n_probs": 0)")).completion.max_tokens, 0);
+  EXPECT_EQ(request.completion.options.seed, 9u);
+  EXPECT_EQ(llama(llama_body(R"("n_predict": 0, "n_probs": 0)")).completion.options.max_tokens, 0);
   for (const char* all : {"-1", "-2"}) {
-    EXPECT_EQ(llama(llama_body(R"("n_predict": )" + std::string(all))).completion.max_tokens,
+    EXPECT_EQ(llama(llama_body(R"("n_predict": )" + std::string(all))).completion.options.max_tokens,
               static_cast<int64_t>(kMaxOutputTokens));
   }
 }
@@ -69,8 +69,8 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
 TEST(LlamaRequest, HasTwoNamesOfARandomSeed) {
   for (const char* seed : {"-1", "4294967295"}) {
     const LlamaRequest request = llama(llama_body(R"("seed": )" + std::string(seed)));
-    EXPECT_FALSE(request.completion.sampling.seed) << seed;
-    EXPECT_FALSE(request.completion.sampling.has_negative_seed) << seed;
+    EXPECT_FALSE(request.completion.options.seed) << seed;
+    EXPECT_FALSE(request.completion.generation.has_negative_seed) << seed;
   }
 }
 

@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "sampling/truncation.h"
 #include "tests/test_scale.h"
 
 namespace paceline {
@@ -108,7 +109,7 @@ TEST(Candidates, MinPKeepsWhatReachesTheExactShareOfTheLikeliest) {
            reaches(row.order()[count].weight, min_p, kWeightOne)) {
       ++count;
     }
-    row.candidates().keep_min_p(min_p);
+    keep_min_p(row.candidates(), min_p);
     ASSERT_EQ(ids_of(row.candidates()), first_ids(row.order(), count))
         << "round " << round << ", min_p " << min_p;
   }
