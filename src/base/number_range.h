@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace paceline {
 
@@ -12,9 +13,13 @@ struct NumberRange {
   double max = std::numeric_limits<double>::max();
   bool above_min = false;  // the minimum itself is not allowed
 
-  // NaN and infinities are in no range.
-  constexpr bool contains(double value) const {
-    return (above_min ? value > min : value >= min) && value <= max;
+  // NaN and infinities are in no range. A bound that T can't hold is the nearest value that it can.
+  template <class T>
+  constexpr bool contains(T value) const {
+    using Number = std::conditional_t<std::is_same_v<T, float>, float, double>;
+    const auto number = static_cast<Number>(value);
+    const auto lowest = static_cast<Number>(min), highest = static_cast<Number>(max);
+    return (above_min ? number > lowest : number >= lowest) && number <= highest;
   }
 };
 

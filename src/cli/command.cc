@@ -23,7 +23,8 @@ constexpr CommandDef kCommands[] = {
               "Ctrl-C keeps what was written so far and exits with code 130.",
      .details =
          "On a terminal the prompt is shown before its continuation.\n\n"
-         "Lines of --jsonl have prompt or prompt_ids, and any of seed, logprobs and the options under "
+         "Lines of --jsonl have prompt or prompt_ids, and any of seed, logprobs and the options "
+         "under "
          "Sampling and Stopping by their names with underscores (max_tokens), which override the "
          "flags. Answers have text, token_ids, finish_reason (stop, length or cancelled), "
          "stop_reason, logprobs, usage and seed.",

@@ -101,8 +101,7 @@ CompletionResponse completed_response(const CompletionRequest& request,
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const Completion* completion : best_choices(request, parts[part].choices)) {
-      ResponseChoice choice =
-          response_choice(*completion, request.generation, names);
+      ResponseChoice choice = response_choice(*completion, request.generation, names);
       choice.index = static_cast<int64_t>(answer.choices.size());
       if (const auto num_alternatives = request.num_alternatives()) {
         choice.logprobs = report_output(completion->logprobs, *num_alternatives, names,
@@ -123,8 +122,7 @@ ChatResponse completed_response(const ChatRequest& request, const CompletedPart&
   ChatResponse answer{
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (const Completion& completion : part.choices) {
-    ResponseChoice choice =
-        response_choice(completion, request.generation, names);
+    ResponseChoice choice = response_choice(completion, request.generation, names);
     choice.index = static_cast<int64_t>(answer.choices.size());
     if (const auto num_alternatives = request.num_alternatives()) {
       choice.logprobs = report_output(completion.logprobs, *num_alternatives, names,

@@ -20,7 +20,8 @@ constexpr FieldType kLlamaPrompt = one_of_type(
     kLlamaPromptKinds, "a string, an array of strings and token ids, or an array of such prompts");
 
 // Values of features that are not offered: the one that switches the feature off.
-constexpr FieldType kOnlyZero = {.kind = FieldKind::number, .is_part_of_api = true, .said = "0"};
+constexpr FieldType kOnlyZero = {
+    .kind = FieldKind::number, .range = {.min = 0, .max = 0}, .is_part_of_api = true, .said = "0"};
 constexpr FieldType kOnlyOne = {
     .kind = FieldKind::number, .range = {.min = 1, .max = 1}, .is_part_of_api = true, .said = "1"};
 constexpr FieldType kOnlyNone = {

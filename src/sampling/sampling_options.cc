@@ -20,7 +20,7 @@ constexpr float kForbiddingBias = -std::numeric_limits<float>::infinity();
 
 template <class T>
 void check_number(std::string_view field, T value, const NumberRange& range) {
-  if (range.contains(static_cast<double>(value))) return;
+  if (range.contains(value)) return;
   const auto noun = std::is_integral_v<T> ? "an integer" : "a number";
   throw Error(ErrorCode::invalid,
               fmt::format("{}: found {}, expected {}", field, value, range_words(noun, range)));

@@ -83,7 +83,8 @@ LlamaRequest read_llama_request(const TextModel& model, ApiEndpoint endpoint, co
   PromptList& list = request.completion.prompt;
   list.is_array = request.prompts.size() > 1;
   for (const MixedPrompt& pieces : request.prompts) {
-    list.prompts.push_back(prompt_text(model, pieces, request.completion.options.add_special_tokens));
+    list.prompts.push_back(
+        prompt_text(model, pieces, request.completion.options.add_special_tokens));
   }
   return request;
 }

@@ -42,7 +42,7 @@ template <class T>
 void check_value(const GenerationOption& option, T value) {
   if constexpr (IsOptional<T>::value) {
     if (value) check_value(option, *value);
-  } else if (!option.range.contains(static_cast<double>(value))) {
+  } else if (!option.range.contains(value)) {
     refuse(option, fmt::format("{}", value),
            range_words(std::is_integral_v<T> ? "an integer" : "a number", option.range));
   }
@@ -78,7 +78,7 @@ void check_value(const GenerationOption& option, const LogitBias& entries) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   check_size(option, entries.size(), "entries");
   for (const auto& [id, bias] : entries) {
-    if (bias == kNever || option.range.contains(double{bias})) continue;
+    if (bias == kNever || option.range.contains(bias)) continue;
     throw Error(ErrorCode::invalid, fmt::format("{}[{}]: found {}, expected {}", option.name, id,
                                                 bias, range_words("a number", option.range)));
   }

@@ -193,7 +193,7 @@ TEST(GenerationOptions, HelpSchemaAndDocumentsListThem) {
   JsonWriter completion_writer(completion), classification_writer(classification);
   write_fields_schema(completion_writer, completion_request_fields(), {});
   write_fields_schema(classification_writer, classification_request_fields(), {});
-  const std::string help = command_help(find_command("generate"));
+  const std::string help = whole_command_help(find_command("generate"));
   const std::string page = page_options_module();
   for (const GenerationOption& option : kGenerationOptions) {
     const std::string described = fmt::format("\"description\":{}", json_quote(option.help));

@@ -99,7 +99,7 @@ TEST(ParseOptionValue, ErrorsNameFlagValueAndRange) {
   EXPECT_EQ(error_message_of([] { parse("logprobs", {"1.5"}); }),
             "--logprobs: found \"1.5\", expected an integer from 0 to 20");
   EXPECT_EQ(error_message_of([] { parse("repetition-penalty", {"0"}); }),
-            "--repetition-penalty: found \"0\", expected a number above 0");
+            "--repetition-penalty: found \"0\", expected a number from 0.01 to 100");
   EXPECT_EQ(error_message_of([] { parse("dtype", {"bfloat"}); }),
             "--dtype: found \"bfloat\", expected one of auto, bfloat16, float16, float32; did you "
             "mean bfloat16?");

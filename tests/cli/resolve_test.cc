@@ -80,7 +80,7 @@ TEST_F(ResolveTest, ValuesMayBeWrittenInEveryWay) {
   EXPECT_THAT(generate({"-p", "-x", "-p", "--help", "-p", "a=b"}).prompts,
               ElementsAre("-x", "--help", "a=b"));
   EXPECT_THAT(generate({"--prompt=a=b", "-p", ""}).prompts, ElementsAre("a=b", ""));
-  EXPECT_THAT(generate({"--stop=", "-n", "5"}).generate.stop, ElementsAre(""));
+  EXPECT_THAT(generate({"--stop==", "-n", "5"}).generate.stop, ElementsAre("="));
   EXPECT_THAT(generate({"-p", "[1,2]"}).prompts, ElementsAre("[1,2]"));
   EXPECT_THAT(generate({"-p", "a,b", "-p", "--"}).prompts, ElementsAre("a,b", "--"));
   EXPECT_THAT(generate({"-p", "{}", "-p", "true"}).prompts, ElementsAre("{}", "true"));

@@ -34,13 +34,13 @@ class ServiceTest(ProgramTest):
 
     def test_it_is_stopped_after_its_drain(self):
         self.assertEqual((setting("Type"), setting("Restart")), ("notify", "on-failure"))
-        text = run("serve", "--help").stdout
+        text = run("serve", "--help-all").stdout
         [drain] = re.findall(r"--drain-timeout S\s[^\[]*\[(\d+)\]", text)
         [delay] = re.findall(r"--drain-delay S\s[^\[]*\[(\d+)\]", text)
         self.assertGreater(int(setting("TimeoutStopSec").rstrip("s")), int(drain) + int(delay))
 
     def test_the_environment_file_has_options(self):
-        options = set(re.findall(r"--([a-z][a-z-]+)", run("serve", "--help").stdout))
+        options = set(re.findall(r"--([a-z][a-z-]+)", run("serve", "--help-all").stdout))
         names = re.findall(r"^#?PACELINE_([A-Z_]+)=", (FOLDER / "paceline.env").read_text(), re.MULTILINE)
         self.assertGreater(len(names), 4)
         for name in names:

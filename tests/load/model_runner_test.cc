@@ -81,10 +81,8 @@ class ModelRunnerTest : public testing::Test {
 
   const std::shared_ptr<LoadedModel> model_ = tiny_model("gemma2_even");
   const int64_t num_groups_ = count_groups(*model_->decoder);
-  ModelRunner runner_{*model_->decoder,
-                      *model_->backend,
-                      storage(),
-                      {.max_rows = 12, .max_logits_rows = 4}};
+  ModelRunner runner_{
+      *model_->decoder, *model_->backend, storage(), {.max_rows = 12, .max_logits_rows = 4}};
 };
 
 TEST_F(ModelRunnerTest, AnswersWithTheRowsAndColumnsAskedFor) {

@@ -61,8 +61,9 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
   EXPECT_EQ(request.completion.options.seed, 9u);
   EXPECT_EQ(llama(llama_body(R"("n_predict": 0, "n_probs": 0)")).completion.options.max_tokens, 0);
   for (const char* all : {"-1", "-2"}) {
-    EXPECT_EQ(llama(llama_body(R"("n_predict": )" + std::string(all))).completion.options.max_tokens,
-              static_cast<int64_t>(kMaxOutputTokens));
+    EXPECT_EQ(
+        llama(llama_body(R"("n_predict": )" + std::string(all))).completion.options.max_tokens,
+        static_cast<int64_t>(kMaxOutputTokens));
   }
 }
 

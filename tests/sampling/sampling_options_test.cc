@@ -49,11 +49,10 @@ TEST(SamplingOptions, RangesEndExactlyWhereTheirMessagesSay) {
     float lowest, highest;
   };
   const float up = INFINITY, least = std::numeric_limits<float>::denorm_min();
-  const float most = std::numeric_limits<float>::max();
   const Range ranges[] = {{&SamplingOptions::temperature, 0, 2},
                           {&SamplingOptions::top_p, least, 1},
                           {&SamplingOptions::min_p, 0, 1},
-                          {&SamplingOptions::repetition_penalty, least, most},
+                          {&SamplingOptions::repetition_penalty, 0.01f, 100},
                           {&SamplingOptions::frequency_penalty, -2, 2},
                           {&SamplingOptions::presence_penalty, -2, 2}};
   for (const Range& range : ranges) {

@@ -50,7 +50,7 @@ class PacedServer:
     """Runs until stop(); `wait()` tells the exit code, negative after a signal."""
 
     def __init__(self, *options, wait=True):
-        self.child = subprocess.Popen([PACED_SERVER, "-m", ROOT / "models" / "paceline-10m", *map(str, options)],
+        self.child = subprocess.Popen([PACED_SERVER, "--model", ROOT / "models" / "paceline-10m", *map(str, options)],
                                       stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
         self.lines = []
         self.port = None
