@@ -66,7 +66,7 @@ GenerationValue value_of(GenerationKind kind, const FieldValue& value) {
     case GenerationKind::seed:
       return value.seed();
     case GenerationKind::number:
-      return double{value.number()};
+      return value.json().as_double(value.path());
     case GenerationKind::texts:
       return texts_of(value);
     case GenerationKind::token_ids:
