@@ -10,16 +10,16 @@
 namespace paceline {
 namespace {
 
-constexpr const GenerationOption* find_option_of(const SamplingNumber& number) {
-  for (const GenerationOption& option : kGenerationOptions) {
-    if (option.name == number.name) return &option;
-  }
-  return nullptr;
+constexpr const GenerationOption& option_of(const SamplingNumber& number) {
+  return *std::find_if(std::begin(kGenerationOptions), std::end(kGenerationOptions),
+                       [&](const GenerationOption& option) { return option.name == number.name; });
 }
 
-// Nothing of the sampler's is out of reach.
+// A number of the sampler without a row in kGenerationOptions doesn't compile.
 static_assert(std::all_of(std::begin(kSamplingNumbers), std::end(kSamplingNumbers),
-                          [](const auto& number) { return find_option_of(number) != nullptr; }));
+                          [](const SamplingNumber& number) {
+                            return option_of(number).name == number.name;
+                          }));
 
 template <class T>
 struct IsOptional : std::false_type {};
@@ -182,7 +182,7 @@ void take_defaults(GenerateOptions& options, const GenerateOptions& defaults) {
 SamplingOptions sampling_options(const GenerateOptions& options) {
   SamplingOptions sampling;
   for (const SamplingNumber& number : kSamplingNumbers) {
-    const auto value = number_in(options, *find_option_of(number));
+    const auto value = number_in(options, option_of(number));
     if (!value) continue;
     std::visit(
         [&](auto member) {
