@@ -21,6 +21,12 @@ TINY = {"model_type": "qwen3", "vocab_size": 300, "hidden_size": 32, "intermedia
         "eos_token_id": 299, "torch_dtype": "float32"}
 
 
+def is_sanitized():
+    """Whether the binary has a sanitizer, which keeps freed memory and reserves address space of its own."""
+    binary = BINARY.read_bytes()
+    return any(name in binary for name in (b"__asan_init", b"__tsan_init"))
+
+
 def environment(**variables):
     """This process's, without what would be options."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PACELINE_") or k == "PACELINE_ISA"}
