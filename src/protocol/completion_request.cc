@@ -49,7 +49,8 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
                 CompletionRequest& t) { t.options.add_special_tokens = v.boolean(); }},
     {.name = "best_of",
      .type = kBestOf,
-     .help = "Draw so many and tell the n with the highest mean log-probability; not with stream.",
+     .help =
+         "Draw this many and return the n with the highest mean log-probability; not with stream.",
      .read = read_best_of},
     {.name = "n_probs",
      .type = kNumTopLogprobs,

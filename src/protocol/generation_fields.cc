@@ -48,7 +48,7 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .read = [](const FieldValue& v, GenerationFields& t) { t.n = v.small_integer(); }},
     {.name = "prompt_logprobs",
      .type = kNumTopLogprobs,
-     .help = "Report the prompt's tokens with so many alternatives.",
+     .help = "Report the prompt's tokens, each with this many alternatives.",
      .read = [](const FieldValue& v,
                 GenerationFields& t) { t.prompt_logprobs = v.small_integer(); }},
     {.name = "return_token_ids",
