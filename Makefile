@@ -65,6 +65,7 @@ equalities: ## 10,000 random engines: each answer bit for bit as alone, on every
 
 mutants: ## Small changes to kv, sched, sampling, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
 	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	python3 tools/mutants.py $(MUTANTS)
 
 load: ## The server under load for a quarter of an hour, each figure against its bar (LOAD="--stream-seconds 30 ...": shorter)
@@ -128,6 +129,9 @@ nightly: check ## The long runs: full random tests, equalities, mutants, the sec
 	$(CTEST) debug
 	$(CONFIGURE) lint
 	$(BUILD) lint
+	$(CONFIGURE) asan -B build/asan-kernels -DPACELINE_SANITIZED_KERNELS=everywhere -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=7200
+	cmake --build build/asan-kernels --parallel $(JOBS)
+	ctest --test-dir build/asan-kernels --parallel $(JOBS) --output-on-failure --label-regex 'unit|golden'
 	$(MAKE) tsan
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) load

@@ -1,6 +1,6 @@
-// Products of a few rows with matrices far larger than the caches, as shares of the read bandwidth
-// that is sampled beside each of them.
-// decode [--isa=NAME,...|all] [--threads=N,...] [--rows=N,...] [--formats=NAME,...] [--k=N]
+// Measures products of a few rows with matrices far larger than the caches, as fractions of the
+// read bandwidth sampled beside each. decode [--isa=NAME,...|all] [--threads=N,...] [--rows=N,...]
+// [--formats=NAME,...] [--k=N]
 //        [--rounds=N] [--cached]
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@
 namespace paceline {
 namespace {
 
-// Files' formats by the layouts that hold them (WeightType::name).
+// Formats of files, and the layouts that hold them (WeightType::name).
 const std::map<std::string, std::string, std::less<>> kFormats = {
     {"bf16", "bfloat16"},
     {"Q8_0", "q8x32"},
@@ -58,7 +58,7 @@ const WeightType& find_type(const std::string& format) {
   std::exit(2);
 }
 
-// A few packed panels of random weights again and again: packing them all would take a minute.
+// Repeats a few packed panels of random weights: packing them all would take a minute.
 PackedMatrix repeated_matrix(const WeightType& type, int64_t k, int64_t bytes, Memory& memory,
                              ThreadPool& threads) {
   constexpr int64_t kPanels = 8;
@@ -104,7 +104,7 @@ struct Bench {
     const OwnedTensor x = random_tensor(memory, DType::f32, {rows, matrix.k}, 3);
     const OwnedTensor out = allocate_tensor(memory, DType::f32, {rows, matrix.n});
     const auto multiply = [&] { backend->matmul(x.view, matrix, nullptr, out.view); };
-    for (int i = 0; i < 64; ++i) multiply();  // whatever is chosen by measurement is chosen
+    for (int i = 0; i < 64; ++i) multiply();  // completes choices by measurement
     const auto runs = static_cast<int64_t>(kProductSeconds / seconds_of(multiply)) + 1;
     std::vector<double> rates, reads, shares;
     for (int64_t round = 0; round < options.rounds; ++round) {

@@ -1,5 +1,5 @@
-// What a step costs beside the forward: the policy, and the whole step on a runner that computes
-// nothing, with every sequence decoding.
+// Measures the cost of a step beside the forward: the policy, and the whole step on a runner that
+// computes nothing, with every sequence decoding.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kVocabSize = 32;
 constexpr int64_t kBlockSize = 16;
 
-// One row of logits for everybody.
+// Returns the same row of logits for all sequences.
 class IdleRunner : public Runner {
  public:
   int64_t vocab_size() const override { return kVocabSize; }

@@ -42,14 +42,14 @@ struct Options {
   int num_threads = 0;
 };
 
-// False when `text` is anything but a count.
+// False when `text` isn't a count.
 bool read_count(std::string_view text, int& count) {
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, count);
   return read.ec == std::errc() && read.ptr == end && count >= 0;
 }
 
-// Takes what it knows off the arguments; false when one of them makes no sense.
+// Removes its own options from the arguments; false for a malformed one.
 bool take_options(int& argc, char** argv, Options& options) {
   int kept = 1;
   for (int i = 1; i < argc; ++i) {

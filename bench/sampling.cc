@@ -1,4 +1,4 @@
-// What one row of 128,256 logits (Llama 3's vocabulary) costs the sampler, on one thread.
+// Measures the sampler on one row of 128,256 logits (Llama 3's vocabulary), on one thread.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

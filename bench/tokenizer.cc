@@ -1,4 +1,4 @@
-// What loading, encoding and decoding cost, on one thread: PACELINE_BENCH_TOKENIZER is a directory
+// Measures loading, encoding and decoding on one thread. PACELINE_BENCH_TOKENIZER is a directory
 // with tokenizer.json, PACELINE_BENCH_TEXT a file. tools/bench_tokenizers.py runs it beside HF
 // tokenizers.
 #include <benchmark/benchmark.h>
@@ -25,7 +25,7 @@ std::string setting(const char* name) {
   return value;
 }
 
-// A line of /proc/self/status: VmRSS, what is resident, or VmHWM, the most that ever was.
+// A line of /proc/self/status: VmRSS (resident bytes) or VmHWM (their peak).
 double resident_bytes(std::string_view name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -34,7 +34,7 @@ double resident_bytes(std::string_view name) {
   return 0;
 }
 
-// Once in a process, and first: what is resident afterwards is then what loading left there.
+// Runs once in a process, and first: resident memory then grows by loading alone.
 void load(benchmark::State& state) {
   const std::string directory = setting("PACELINE_BENCH_TOKENIZER");
   const double before = resident_bytes("VmRSS");
@@ -50,7 +50,7 @@ struct Fixture {
   Tokenizer tokenizer = Tokenizer::load(setting("PACELINE_BENCH_TOKENIZER"));
   std::string text = read_text_file(setting("PACELINE_BENCH_TEXT"), kMaxTextBytes);
   std::vector<std::string_view> whole = {text};
-  std::vector<std::string_view> paragraphs;  // what blank lines part
+  std::vector<std::string_view> paragraphs;  // separated by blank lines
 
   Fixture() {
     for (size_t begin = 0; begin < text.size();) {
@@ -72,7 +72,7 @@ size_t total_size(const std::vector<std::string_view>& texts) {
   return size;
 }
 
-// `texts` are the fixture's, so that it exists before the clock runs.
+// `texts` are the fixture's, which thus exists before the clock starts.
 void encode(benchmark::State& state, const std::vector<std::string_view>& texts) {
   size_t num_tokens = 0;
   for (auto _ : state) {
@@ -83,7 +83,7 @@ void encode(benchmark::State& state, const std::vector<std::string_view>& texts)
   state.counters["tokens"] = static_cast<double>(num_tokens);
 }
 
-// Its bytes are those of the text that was encoded.
+// Counts the bytes of the encoded text.
 void decode(benchmark::State& state, const std::vector<std::string_view>& texts) {
   std::vector<std::vector<TokenId>> encoded;
   for (const std::string_view text : texts) encoded.push_back(fixture().tokenizer.encode(text));
@@ -93,7 +93,7 @@ void decode(benchmark::State& state, const std::vector<std::string_view>& texts)
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(total_size(texts)));
 }
 
-// A loaded tokenizer's first call, when no word is known yet.
+// A loaded tokenizer's first call, with empty word caches.
 void encode_first(benchmark::State& state) { encode(state, fixture().whole); }
 BENCHMARK(encode_first)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
 

@@ -1,8 +1,10 @@
-# Compiler and linker flags: paceline_flags for every target, paceline_init_flags for all but the kernels.
+# Compiler and linker flags: paceline_flags for every target, paceline_init_flags for all but the kernels,
+# paceline_sanitizers for all but kernels that are left plain (PACELINE_SANITIZED_KERNELS).
 include(CheckCXXCompilerFlag)
 
 add_library(paceline_flags INTERFACE)
 add_library(paceline_init_flags INTERFACE)
+add_library(paceline_sanitizers INTERFACE)
 target_link_options(paceline_flags INTERFACE -Wl,--as-needed)
 
 # The numerics rule: the compiler contracts and reorders nothing.
@@ -18,8 +20,8 @@ endif()
 
 if(PACELINE_SANITIZE)
   set(sanitize "-fsanitize=${PACELINE_SANITIZE}")
-  target_compile_options(paceline_flags INTERFACE ${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_link_options(paceline_flags INTERFACE ${sanitize})
+  target_compile_options(paceline_sanitizers INTERFACE ${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(paceline_sanitizers INTERFACE ${sanitize})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code makes these three warn about what isn't there (GCC manual, -fsanitize=undefined).
     target_compile_options(paceline_flags INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
@@ -29,7 +31,7 @@ if(PACELINE_SANITIZE)
     endif()
   endif()
   if(PACELINE_FUZZ)
-    target_compile_options(paceline_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_compile_options(paceline_sanitizers INTERFACE -fsanitize=fuzzer-no-link)
   endif()
 else()
   target_compile_definitions(paceline_flags INTERFACE _GLIBCXX_ASSERTIONS)

@@ -24,7 +24,8 @@ endfunction()
 
 # The flags, include roots and language level of every target of the project.
 function(paceline_target_defaults target)
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:paceline_flags>)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:paceline_flags>
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:${target},PACELINE_IS_PLAIN>>>:$<BUILD_INTERFACE:paceline_sanitizers>>)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include"
     "${PACELINE_GENERATED_DIR}")
 endfunction()

@@ -1,4 +1,4 @@
-// Requests of the OpenAI API: parsed by every endpoint, each either accepted or refused as invalid.
+// Requests of the OpenAI API: every endpoint either accepts any bytes or refuses them as invalid.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Any bytes as a text: decoding its tokens gives the repaired text back, however it is encoded, and
-// the cost stays in proportion.
+// Any bytes as a text: decoding its tokens returns the repaired text, in every way of encoding it,
+// and the cost is proportional to its length.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -33,7 +33,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// A vocabulary and its merges, as they stand in a tokenizer.json.
+// A vocabulary and its merges, in the form of a tokenizer.json.
 class Model {
  public:
   void add(std::string_view token) {
@@ -58,7 +58,7 @@ class Model {
   int num_tokens_ = 0;
 };
 
-// All bytes, some merges in an order that makes later ones overtake, and two added tokens.
+// All bytes, some merges with ranks out of order, and two added tokens.
 std::string byte_level_json(std::string_view normalizer, std::string_view pattern) {
   Model model;
   for (int byte = 0; byte < 256; ++byte) {
@@ -148,7 +148,7 @@ void check(const Tokenizer& tokenizer, std::string_view bytes, const std::string
   }
 }
 
-// A short text over and over: what grows with the square of its size takes far longer.
+// Repeats a short text: quadratic algorithms would take far longer.
 void check_cost(const Tokenizer& tokenizer, std::string_view unit) {
   constexpr std::size_t kSize = 16 * 1024;
   constexpr double kMaxSeconds = 1;  // under sanitizers

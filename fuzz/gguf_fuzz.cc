@@ -1,4 +1,4 @@
-// Any bytes are a valid GGUF file, whose values and tensors can all be read, or an Error.
+// Any bytes are either a valid GGUF file, whose values and tensors can all be read, or an Error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Runs what may refuse: an Error must be of an expected kind and name the input.
+// Runs code that may throw: an Error must be of an expected kind and name the input.
 template <class Body>
 void may_refuse(Body&& body) {
   try {
@@ -75,7 +75,7 @@ void read_rows(const paceline::GgufTensorInfo& tensor) {
   }
 }
 
-// Every view inside the file, in the promised size and order, none inside another.
+// Checks that every view is inside the file, with the right size and order, and that none overlap.
 void check_tensors(std::span<const std::byte> file, std::vector<paceline::GgufTensorInfo> tensors) {
   size_t num_bytes = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -114,7 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
 
-// Nine in ten by what the fields are, the others by whatever libFuzzer has.
+// Nine in ten mutations know the fields, the others are libFuzzer's own.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
                                           unsigned seed) {
   if (seed % 10 != 0) {

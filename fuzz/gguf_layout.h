@@ -1,4 +1,4 @@
-// Where the fields of a GGUF file lie, followed as far as they make sense.
+// Locates the fields of a GGUF file, as far as it is well-formed.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace paceline::fuzz {
 struct GgufField {
   size_t begin = 0;
   size_t size = 0;
-  bool is_text = false;  // the bytes of a string, whose length stands in the eight bytes before
+  bool is_text = false;  // the bytes of a string, whose length is in the eight bytes before
 };
 
 // A key with its value, or a tensor's entry.
@@ -27,7 +27,7 @@ struct GgufRecord {
 struct GgufLayout {
   std::vector<GgufField> header;
   std::vector<GgufRecord> keys, tensors;
-  size_t end = 0;  // of what could be followed
+  size_t end = 0;  // of the well-formed part
 };
 
 class GgufScanner {

@@ -1,5 +1,5 @@
-// Changes a GGUF file so that what comes before and after the change still makes sense: plain
-// mutations die at the magic or at the next length.
+// Changes a GGUF file so that the parts before and after the change stay well-formed: plain
+// mutations fail at the magic or at the next length.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class GgufMutator {
   GgufMutator(std::string file, unsigned seed)
       : file_(std::move(file)), layout_(GgufScanner(file_).scan()), random_(seed) {}
 
-  // Most in the keys and tensors, where most of what is checked stands.
+  // Mostly changes keys and tensors, which have the most checks.
   std::string mutated() {
     const uint64_t share = draw(100);
     if (share < 35) {
@@ -82,7 +82,7 @@ class GgufMutator {
     }
   }
 
-  // Longer, shorter or other text, of which the length is told.
+  // Replaces a text by a longer, shorter or other one, and updates its length.
   void change_text(const GgufField& field) {
     std::string text = file_.substr(field.begin, field.size);
     switch (draw(4)) {
@@ -103,7 +103,7 @@ class GgufMutator {
     file_.replace(field.begin, field.size, text);
   }
 
-  // A key or tensor twice, or left out, or in the place of another; the counts know.
+  // Duplicates, removes or replaces a key or tensor, and updates the counts.
   void change_records() {
     const bool of_keys = draw(2) == 0;
     auto& records = of_keys ? layout_.keys : layout_.tensors;
@@ -144,7 +144,7 @@ class GgufMutator {
     add_to_count(true, 1);
   }
 
-  // The data: cut, longer, or another byte of it.
+  // Truncates or extends the data, or changes a byte of it.
   void change_end() {
     const size_t begin = std::min(layout_.end, file_.size());
     const size_t at = begin + draw(file_.size() - begin + 1);

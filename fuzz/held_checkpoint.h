@@ -1,4 +1,4 @@
-// HeldCheckpoint is a checkpoint made of names, dtypes and shapes; its bytes are random.
+// HeldCheckpoint is a checkpoint with given names, dtypes and shapes, and random bytes.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class HeldCheckpoint : public Checkpoint {
     const CheckpointEntry* const entry = find(name);
     return entry == nullptr ? std::nullopt : std::optional(entry->shape);
   }
-  // What isn't there, or in another shape, is never asked for.
+  // Never called for a missing tensor or another shape.
   Tensor read(std::string_view name, const Extents& shape) override {
     const CheckpointEntry* const entry = find(name);
     PL_CHECK(entry != nullptr && entry->shape == shape, "read what isn't there");

@@ -1,5 +1,5 @@
-// Any bytes are requests, refused as a client's fault or waited for; cut anywhere, they are the
-// same.
+// Any bytes are requests: complete, incomplete, or refused as a client's fault. The outcome doesn't
+// depend on how they are cut.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +49,7 @@ void require_sound(HttpRequestReader& reader) {
   require(reader.framing().is_chunked || request.body.size() <= reader.framing().content_length);
 }
 
-// Everything that came of the first request, as text; `taken` is where the next one begins.
+// The outcome of the first request as text; `taken` is the begin of the next one.
 std::string outcome(std::string_view bytes, std::size_t cut, std::size_t& taken) {
   const HttpLimits used = limits();
   HttpRequestReader reader(used);

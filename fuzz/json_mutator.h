@@ -1,4 +1,4 @@
-// Changes one value of a JSON document, so that it stays JSON: plain mutations die in the parser.
+// Changes one value of a JSON document, so that it stays JSON: plain mutations fail in the parser.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ class JsonMutator {
     return sum;
   }
 
-  // A copy, with another value in the place that the countdown comes to.
+  // A copy, with another value where the countdown reaches 0.
   Json changed(const Json& value) {
     if (countdown_-- == 0) return another(value);
     if (value.is_array()) {
@@ -117,7 +117,7 @@ class JsonMutator {
     return Json(std::move(items));
   }
 
-  // A member less, renamed, in the place of another, or more.
+  // Removes, renames, replaces or adds a member.
   Json another_object(Json::Object members) {
     const uint64_t kind = members.empty() ? 3 : draw(4);
     const uint64_t at = members.empty() ? 0 : draw(members.size());
@@ -131,7 +131,7 @@ class JsonMutator {
     return Json(std::move(members));
   }
 
-  // A key that the object has already becomes another one: twice the same isn't JSON here.
+  // A duplicate key becomes another one, as our JSON has unique keys.
   static void rename(Json::Object& members, uint64_t at, std::string key) {
     for (const auto& [known, value] : members) {
       if (known == key) key += "_";

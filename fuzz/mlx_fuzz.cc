@@ -1,5 +1,5 @@
-// Whatever config.json says of a quantisation, and whatever tensors stand beside it: every matrix
-// can be read, as numbers and as codes, or there is an Error.
+// For any quantisation in config.json and any tensors, every matrix can be read as numbers and as
+// codes, or there is an Error.
 //
 // The input is {"config": ..., "tensors": {NAME: {"dtype": "U32", "shape": [2, 4]}, ...}}.
 #include <algorithm>
@@ -36,7 +36,7 @@ std::optional<DType> dtype_of_name(std::string_view name) {
   return dtype && is_float(*dtype) ? dtype : std::nullopt;
 }
 
-// Nothing when a file of a sensible size couldn't hold them; the parser of files sees to the rest.
+// Nothing when a file of a sensible size couldn't hold them; the file's parser checks the rest.
 std::optional<std::vector<CheckpointEntry>> read_entries(const Json& tensors) {
   constexpr int64_t kMostElements = 1 << 16;
   std::vector<CheckpointEntry> entries;
@@ -66,7 +66,7 @@ bool same(float a, float b) {
          (std::isnan(a) && std::isnan(b));
 }
 
-// Codes that fit, and values that are those of the plain matrix.
+// Checks that codes fit their bits, and that values equal those of the plain matrix.
 void check_rows(const GroupedRows& rows, const Tensor& plain) {
   require(plain.rank() == 2 && rows.num_rows() == plain.size(0));
   require(rows.row_length() == plain.size(1) && rows.value_dtype() == plain.dtype());
@@ -171,7 +171,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
 
-// Nine in ten by what the values are, the others by whatever libFuzzer has.
+// Nine in ten mutations know the values, the others are libFuzzer's own.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
                                           unsigned seed) {
   if (seed % 10 != 0) {

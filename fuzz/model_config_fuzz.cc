@@ -1,5 +1,5 @@
 // Any bytes as a config.json: refused with an Error that names it, or a decoder's configuration
-// whose sizes lie in their ranges and whose ropes can be made.
+// with sizes in range and usable ropes.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

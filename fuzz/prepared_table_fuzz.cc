@@ -1,4 +1,4 @@
-// Any text is a table of prepared weights, all of which can be, or an Error.
+// Any text is either a table of prepared weights with possible parts, or an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

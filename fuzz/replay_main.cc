@@ -13,7 +13,7 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// Of a target that knows the structure of its input; then mutations are those of this function.
+// Defined by a target that knows the structure of its input; it then makes the mutations.
 extern "C" [[gnu::weak]] std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                              std::size_t max_size, unsigned seed);
 
@@ -26,7 +26,7 @@ Bytes read_file(const std::filesystem::path& path) {
   return Bytes(std::istreambuf_iterator<char>(file), {});
 }
 
-// A heap block of exactly this size, so that AddressSanitizer sees a read one byte beyond.
+// Copies the input to a heap block of exact size, so that AddressSanitizer sees a read beyond it.
 void run(const Bytes& input) {
   const Bytes exact(input.begin(), input.end());
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
@@ -77,7 +77,7 @@ Bytes mutate_as_the_target_likes(Bytes bytes, std::uint64_t& state) {
 
 }  // namespace
 
-// What libFuzzer offers to custom mutators.
+// libFuzzer's function for custom mutators.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size,
                                         std::size_t max_size) {
   std::uint64_t state = size;

@@ -1,4 +1,4 @@
-// Any bytes are a valid safetensors file, whose views then cover its data, or an Error.
+// Any bytes are either a valid safetensors file, whose views cover its data, or an Error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,8 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Every view inside the file, in the promised size, readable, together all of the data.
+// Checks that every view is inside the file, of the right size and readable, and that views cover
+// the data.
 void check_tensors(std::span<const std::byte> file,
                    const std::vector<paceline::SafetensorsTensor>& tensors) {
   size_t covered = 0;

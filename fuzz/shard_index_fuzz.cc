@@ -1,4 +1,4 @@
-// Any bytes are an index of shards, whose files then lie beside it, or an Error.
+// Any bytes are either an index of shards in its directory, or an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Sorted by tensor, each once; joined to a directory, a file's name stays directly inside it.
+// Checks that tensors are sorted and unique, and that file names stay inside the directory.
 void check_tensors(const std::vector<ShardedTensor>& tensors) {
   require(!tensors.empty());
   for (size_t i = 0; i < tensors.size(); ++i) {

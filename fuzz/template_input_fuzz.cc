@@ -1,5 +1,5 @@
-// Any JSON object is what a chat template sees: the built-in formats and one that looks at
-// everything render it within their budget, or give an Error.
+// Any JSON object as the input of chat templates: the built-in formats, and a template that reads
+// everything, render it within their budget or throw an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

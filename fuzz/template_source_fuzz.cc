@@ -1,4 +1,4 @@
-// Any bytes are a chat template that renders within its budget, to UTF-8, or an Error.
+// Any bytes are either a chat template that renders UTF-8 within its budget, or an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes are a config file, whose entries written out again read the same, or an Error.
+// Any bytes are either a config file, whose entries read the same after being written, or an Error.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Expected errors: a call must throw Error with this code, and the message must name what is at
-// fault.
+// Expected errors: a call must throw Error with this code, and the message must name the cause.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -13,13 +13,14 @@ inline constexpr bool kIsSanitized = true;
 inline constexpr bool kIsSanitized = false;
 #endif
 
-// Whether tests run a part of their cases: under a sanitizer, unless PACELINE_TEST_SCALE is full.
+// Whether tests run only a part of their cases: under a sanitizer, unless PACELINE_TEST_SCALE is
+// full.
 inline bool runs_fewer_cases() {
   const char* const scale = std::getenv("PACELINE_TEST_SCALE");
   return kIsSanitized && (scale == nullptr || std::string_view(scale) != "full");
 }
 
-// All of `cases`, or every `step`th from `first` on where tests run a part.
+// All of `cases`, or every `step`th from `first` on if tests run only a part.
 template <class T>
 std::vector<T> cases_to_run(const std::vector<T>& cases, size_t first, size_t step) {
   if (!runs_fewer_cases()) return cases;

@@ -1,4 +1,4 @@
-// Where a file of the repository lies, for tests that read goldens or the bundled model.
+// Paths of the repository's files, for tests that read goldens or the bundled model.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// A path from the repository's root, such as "models/paceline-10m", as an absolute one.
+// The absolute path of a path from the repository's root, such as "models/paceline-10m".
 inline std::string source_path(std::string_view relative) {
   return (std::filesystem::path(PACELINE_SOURCE_DIR) / relative).string();
 }

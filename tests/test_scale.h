@@ -1,4 +1,4 @@
-// How long a random test runs: short as a rule, long under PACELINE_TEST_SCALE=full (make nightly).
+// The length of random tests: short by default, long with PACELINE_TEST_SCALE=full (make nightly).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """make bench-peers: Paceline, llama.cpp and the roofline on the same GGUF files, in one table.
 
-llama.cpp is the release that the package llama-cpp-python has, compiled here; the files have random weights. Each
-side's runs are processes of their own that take turns. docs/peers.md says how it measures.
+llama.cpp is the release in the package llama-cpp-python, compiled here; the files have random weights. Each run is a
+process of its own, and the sides take turns. docs/peers.md describes the measurements.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ from peers.table import table
 
 ROOT = Path(__file__).resolve().parents[1]
 SHAPES_ASKED, FORMATS_ASKED = ("llama-3.2-1b", "qwen3-0.6b"), ("BF16", "Q8_0", "Q4_0", "Q4_K_M")
-BATCHES = {"Q8_0": 32, "Q4_0": 8}  # sequences side by side in files of a format
+BATCHES = {"Q8_0": 32, "Q4_0": 8}  # sequences per batch, by format
 BATCH_PROMPT, BATCH_OUTPUT = 128, 64
 
 
@@ -79,7 +79,7 @@ def report(sides, options, described, all_compared):
     print(f"{sides.paceline.version()}, {sides.paceline.instruction_set}; {peer_words(described, options)}; "
           f"{options.threads} threads; medians of {options.runs} runs that took turns; random weights\n")
     print(table([row for compared in all_compared for row in compared.rows]))
-    print("\nllama.cpp's settings, the best of those that were tried:")
+    print("\nllama.cpp's settings, the best of those tried:")
     for compared in all_compared:
         print("\n".join(f"- {sentence}" for sentence in compared.settings))
     print(f"\nLog-probabilities of both correlate by {min(one.agreement for one in all_compared):.4f} or more.")
@@ -100,7 +100,7 @@ def write_json(path, sides, options, described, all_compared):
 
 
 def compare_all(sides, options):
-    """What was compared, and the failures of the rest: one of them doesn't take an hour's figures with it."""
+    """The finished comparisons, and the failures of the others: one failure doesn't lose an hour's figures."""
     done, failures = [], []
     for shape in options.shape or SHAPES_ASKED:
         for wanted in options.formats or FORMATS_ASKED:

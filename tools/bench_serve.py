@@ -23,7 +23,7 @@ LLAMA_1B = {"model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "i
 
 
 class RealServer:
-    """`paceline serve`, and how long it took until it was ready."""
+    """`paceline serve`, and the seconds until it was ready."""
 
     def __init__(self, *options):
         began = time.monotonic()
@@ -125,7 +125,7 @@ def main():
     if not asked.no_1b:
         with tempfile.TemporaryDirectory() as directory:
             (Path(directory) / "config.json").write_text(json.dumps(LLAMA_1B))
-            # 32 prompts beside running answers take longer than the usual 30 s of patience.
+            # 32 prompts beside running answers take longer than the default timeout of 30 s.
             dummy = ("-m", directory, "--load-format", "dummy", "--max-model-len", 2048, "--queue-timeout", 600)
             show_model("dummy Llama-3.2-1B", dummy, 128, 64, asked.model_seconds)
     show_restart("bundled model", bundled, 5)

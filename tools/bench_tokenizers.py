@@ -3,12 +3,11 @@
 
     python tools/bench_tokenizers.py --text FILE DIR... [--repetitions N] [--program build/release/bench/...]
 
-Every repetition starts a process of ours (bench/tokenizer.cc), then one of theirs, so that whatever else the machine
-does falls on both; the medians over the repetitions are compared. A text is given whole, and by paragraphs (what blank
-lines part). `first` is a loaded tokenizer's first call; in the other rows the text was encoded before, so that the caches
-of words know it on both sides. Ours is the mean of a process, HF's the best of three calls of the fastest of its ways:
-`encode`, `encode_batch` and `encode_batch_fast` (which leaves offsets out, as our encode does); `decode` and
-`decode_batch`, which have to read a Python list.
+Every repetition starts a process of ours (bench/tokenizer.cc), then one of theirs, so that other load affects both; the
+medians over the repetitions are compared. A text is encoded whole, and by paragraphs (separated by blank lines).
+`first` is a loaded tokenizer's first call; in the other rows the text was encoded before, so that both word caches are
+warm. Ours is the mean of a process, HF's the best of three calls of its fastest function: `encode`, `encode_batch` and
+`encode_batch_fast` (without offsets, like our encode); `decode` and `decode_batch`, which have to read a Python list.
 
 Needs the `tokenizers` of tools/goldens/requirements.txt.
 """
@@ -56,7 +55,7 @@ def seconds(function, repetitions=1):
 
 
 def measure_theirs(directory, path):
-    """What `ours` gives, of Hugging Face tokenizers, in this process."""
+    """The results of `ours` for Hugging Face tokenizers, in this process."""
     import tokenizers
 
     if tokenizers.__version__ != PINNED:
@@ -69,7 +68,7 @@ def measure_theirs(directory, path):
     tokenizer.no_truncation()
     tokenizer.no_padding()
     flags = {"add_special_tokens": False}
-    # Repeated, so that no way meets colder caches than another.
+    # Repeated, so that no function runs with colder caches than another.
     encode_ways = [
         lambda texts: [tokenizer.encode(t, **flags) for t in texts],
         lambda texts: tokenizer.encode_batch(texts, **flags),

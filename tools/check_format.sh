@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks (or with --fix mends) the layout of every C++ source against .clang-format.
+# Checks (or with --fix corrects) the layout of every C++ source against .clang-format.
 # Usage: check_format.sh [--fix] [file...]
 set -euo pipefail
 cd "$(dirname "$0")/.."

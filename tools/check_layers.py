@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the sources against src/LAYERS: who may include whom, what comes along, no cycles, no strays.
+"""Checks the sources against src/LAYERS: allowed includes, modules reached through them, no cycles, no stray files.
 
-A file includes headers of its own module and of those that the module's line names. What these headers include
-themselves is named on the line too, or stands in its parentheses: the file is compiled against it.
+A file may include headers of its own module and of the modules on its line. Modules reached only through these headers
+are in parentheses on the line. Headers of different modules define no constants of the same name: the linker would keep
+one of two inline constants for both.
 
 Usage: check_layers.py [src]
 """
@@ -13,11 +14,12 @@ from pathlib import Path
 
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+CONSTANT = re.compile(r"^(?:inline )?constexpr [^(]*?\b(k[A-Z]\w*)\s*[\[={]")
 LAYER = re.compile(r"^([a-z_0-9]+):((?:\s+[a-z_0-9]+)*)(?:\s+\(([a-z_0-9 ]+)\))?$")
 
 
 class Layer:
-    """A line of src/LAYERS: the modules that one may include, and those that come along with their headers."""
+    """A line of src/LAYERS: the modules that a module may include, and those reached through their headers."""
 
     def __init__(self, number, needs, brought):
         self.number, self.needs, self.brought = number, set(needs), set(brought)
@@ -95,7 +97,7 @@ def check_include(src, layers, file, where, quote, target):
 
 
 def check_public_include(src, file, where, target):
-    """Public headers stand alone: they include the standard library and each other."""
+    """Public headers may include only the standard library and each other."""
     first = target.split("/")[0]
     if "/" in target and ((src / first).is_dir() or ".." in target.split("/")):
         return f"{where}: a public header includes nothing from src/ ({target})"
@@ -127,7 +129,7 @@ def find_cycles(graph):
 
 
 def reached_from(start, graph):
-    """Returns {file: the one that includes it} of all that `start` includes, directly or not; shortest ways."""
+    """Returns {file: its includer} for all files that `start` includes, directly or not, by shortest paths."""
     parents, queue = {start: None}, [start]
     for file in queue:
         for target in sorted(graph.get(file, ())):
@@ -138,7 +140,7 @@ def reached_from(start, graph):
 
 
 def check_brought(src, layers, graph):
-    """Returns an error for each module that comes along unnamed, and for each in parentheses that doesn't."""
+    """Returns an error for each module reached but not named, and for each in parentheses that isn't reached."""
     errors, brought, reported = [], {module: set() for module in layers}, set()
     for start in sorted(file for file in graph if file.is_relative_to(src)):
         module = start.relative_to(src).parts[0]
@@ -163,6 +165,21 @@ def check_brought(src, layers, graph):
         for other in sorted(layer.brought - brought[module]):
             errors.append(f"{src / 'LAYERS'}:{layer.number}: {module} sees nothing of {other}: take it out of the "
                           "parentheses")
+    return errors
+
+
+def check_constants(src):
+    """Returns an error for each constant that headers of two modules define outside of classes and functions."""
+    errors, first = [], {}
+    for file in source_files(src):
+        module = file.relative_to(src).parts[0]
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.suffix == ".h" else [], 1):
+            match = CONSTANT.match(line)
+            if not match:
+                continue
+            owner, place = first.setdefault(match[1], (module, f"{file}:{number}"))
+            if owner != module:
+                errors.append(f"{file}:{number}: {match[1]} is also defined in {place}, of {owner}: rename one")
     return errors
 
 
@@ -197,7 +214,7 @@ def check(src):
             if error:
                 errors.append(error)
             graph[file].setdefault(public / target, number)
-    return errors + check_brought(src, layers, graph) + find_cycles(graph)
+    return errors + check_brought(src, layers, graph) + find_cycles(graph) + check_constants(src)
 
 
 def main(arguments):

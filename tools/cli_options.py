@@ -1,4 +1,4 @@
-"""What the binary says about its own commands and options; the man page and the completions are made from it."""
+"""Reads the binary's description of its commands and options, for the man page and the completions."""
 import json
 import re
 import subprocess
@@ -11,7 +11,7 @@ class Option:
     flags: tuple  # as written, short and long: ("-m", "--model")
     env: str  # environment variable, or ""
     help: str
-    placeholder: str  # what the help calls the value: "FILE"
+    placeholder: str  # the value's name in the help: "FILE"
     value: str  # none, text, file, directory, choice, or choices (several, with commas)
     choices: tuple
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds our bf16 logits against transformers' float32 ones; fails if they are too far apart.
+"""Compares our bf16 logits with transformers' float32 ones; fails if they differ too much.
 
     python tools/compare_bf16.py REFERENCE.safetensors OURS.f32
 
-REFERENCE is what tools/goldens/make_bf16_reference.py --full wrote. OURS is raw little-endian
+REFERENCE is the output of tools/goldens/make_bf16_reference.py --full. OURS is raw little-endian
 float32 [rows, vocabulary], the same rows in the same order. Needs numpy and safetensors.
 """
 
@@ -30,7 +30,7 @@ class Comparison:
     kl: np.ndarray  # sum of p log(p / q), p being the reference
     same_top1: np.ndarray  # bool
     margin: np.ndarray  # of the reference's first over its second logit
-    reference_nats: np.ndarray  # -log p of the token that came
+    reference_nats: np.ndarray  # -log p of the next token
     our_nats: np.ndarray
 
 
@@ -74,7 +74,7 @@ def read_ours(path: Path, shape: tuple[int, int]) -> np.ndarray:  # [rows, vocab
 
 
 def report(result: Comparison) -> bool:
-    """Prints the figures and says whether all of them are good enough."""
+    """Prints the figures; returns whether all are good enough."""
     clear = result.margin > MARGIN
     missed = int((clear & ~result.same_top1).sum())
     mean_kl, top1 = float(result.kl.mean()), float(result.same_top1.mean())

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks what `paceline quantize` wrote against mlx.
+"""Compares the output of `paceline quantize` with mlx.
 
     python tools/compare_mlx.py SOURCE QUANTISED [--binary build/release/paceline]
 
-Needs mlx and mlx_lm of tools/goldens/requirements.txt. Every packed matrix must be what
-mlx.core.quantize makes of the source's, word for word; then mlx_lm loads and dequantises the
-directory, and its log-probabilities of some tokens, in float32, are compared with the binary's.
+Needs mlx and mlx_lm of tools/goldens/requirements.txt. Every packed matrix must equal the result of
+mlx.core.quantize for the source, word for word; then mlx_lm loads and dequantises the directory,
+and its log-probabilities of some tokens, in float32, are compared with the binary's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def count_differences(a: mx.array, b: mx.array) -> int:
 
 
 def compare_tensors(source: Path, quantised: Path) -> int:
-    """The number of elements that differ."""
+    """The number of different elements."""
     found, given = tensors_of(quantised), tensors_of(source)
     quantization = json.loads((quantised / "config.json").read_text())["quantization"]
     different = packed = 0

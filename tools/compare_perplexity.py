@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The perplexity of the bundled model in every format: ours against PyTorch's on the dequantised weights.
+"""Compares the bundled model's perplexity in every format with PyTorch's on the dequantised weights.
 
     python tools/compare_perplexity.py [--binary build/release/paceline] [--formats gguf_Q4_K mlx_4_64 ...]
 
-Writes the model in each format (tools/format_models.py), lets transformers compute in float32 with what gguf-py and
-mlx dequantise, and `paceline perplexity` with --activations bf16 and int8, over the same windows of the same text.
+Writes the model in each format (tools/format_models.py). transformers computes in float32 with the weights dequantised
+by gguf-py and mlx, `paceline perplexity` with --activations bf16 and int8, over the same windows of the same text.
 Prints a table, and fails where a bar is missed. Needs tools/goldens/requirements.txt, and ../shared/corpus or a text.
 """
 
@@ -43,7 +43,7 @@ class Text:
     context: int
 
     def windows(self) -> list[list[int]]:
-        """As src/cli/perplexity.h has them: without overlap, the separator before each."""
+        """Windows as in src/cli/perplexity.h: without overlap, the separator before each."""
         stride = self.context - 1
         return [[self.separator, *self.tokens[i:i + stride]] for i in range(0, len(self.tokens), stride)]
 
@@ -71,7 +71,7 @@ def read_text(path: Path, model: Path, positions: int, context: int, folder: Pat
     plain = folder / "text.txt"
     plain.write_bytes(content)
     tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
-    # Four bytes a token, and some more, lest the whole text be cut.
+    # Some 4 bytes per token, doubled, so that enough text remains.
     tokens = tokenizer.encode(content[:positions * 8].decode(errors="ignore")).ids[:positions]
     return Text(plain, tokens, tokenizer.token_to_id("<|endoftext|>"), context)
 
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=ROOT / "models/paceline-10m")
     parser.add_argument("--binary", type=Path, default=ROOT / "build/release/paceline")
     parser.add_argument("--text", type=Path, default=ROOT / "../shared/corpus/valid.txt.xz")
-    parser.add_argument("--positions", type=int, default=10230, help="measure the first so many tokens")
+    parser.add_argument("--positions", type=int, default=10230, help="number of tokens to measure, from the first")
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--formats", nargs="*", default=[*GGUF_FORMATS, PADDED_PLAIN, *MLX_FORMATS])
     arguments = parser.parse_args()

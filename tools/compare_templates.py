@@ -4,10 +4,10 @@
     python tools/compare_templates.py [--count N] [--seed S] [--binary build/release/paceline]
     python tools/compare_templates.py --write-goldens tests/goldens/chat/random_templates.jsonl --count 800 --seed 5
 
-Jinja runs as transformers sets it up (the packages of tools/goldens/requirements.txt). Left out, because templates
-don't need them or Python's answer is an accident: integers beyond 64 bits; what prints a Python object (a generator, a
-method, a dict's view); our budgets; unknown filters and tests, and words such as `if` behind a test, which Jinja
-refuses when it reads the template and we when we come to them. What is not made at all: template_generator.py.
+Jinja is configured like in transformers (the packages of tools/goldens/requirements.txt). Not compared, because
+templates don't need them or Python's result is accidental: integers beyond 64 bits; printed Python objects (generators,
+methods, views of dicts); our budgets; unknown filters and tests, and words such as `if` after a test, which Jinja
+refuses when it parses the template and we when we run them. template_generator.py lists what is never generated.
 """
 
 import argparse

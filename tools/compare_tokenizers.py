@@ -38,7 +38,7 @@ def random_code_point(rng):
 
 
 class Strings:
-    """An endless mixture of strings, chosen to stand on the borders of the rules."""
+    """An endless mixture of strings that test edge cases of the rules."""
 
     def __init__(self, seed, tokenizer):
         self.rng = random.Random(seed)
@@ -112,7 +112,7 @@ def compare(tokenizer, command, flags, texts):
 def random_ids(rng, size, bytes_of_fallback):
     ids = []
     for _ in range(rng.randrange(12)):
-        # Runs of bytes now and then, which are characters together or not.
+        # Sometimes runs of bytes, which may be whole characters.
         if bytes_of_fallback and rng.randrange(3) == 0:
             ids.extend(bytes_of_fallback[b] for b in rng.choice(("\u00e9", "\u4f60", "\U0001f600")).encode())
             ids.extend(rng.choices(bytes_of_fallback, k=rng.randrange(3)))

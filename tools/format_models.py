@@ -1,8 +1,8 @@
-"""A model of the qwen3 family written in every format that Paceline reads, and read back as plain numbers.
+"""Writes a model of the qwen3 family in every format that Paceline reads, and reads it back as plain numbers.
 
-K-quants and IQ4_XS have blocks of 256 elements, which rows of other lengths don't divide into (llama.cpp then takes
-another type: Q5_0 for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K, IQ4_NL for the rest). For them the model is padded with
-zeros to multiples of 256: another file of the same model, whose logits differ by rounding alone.
+K-quants and IQ4_XS have blocks of 256 elements, which must divide a row (llama.cpp otherwise uses another type: Q5_0
+for Q4_K, Q5_1 for Q5_K, Q8_0 for Q6_K, IQ4_NL for the rest). For them the model is padded with zeros to multiples of
+256, which changes its logits only by rounding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def round_up(count: int) -> int:
 
 
 def spread_heads(rows: np.ndarray, groups: int, old: int, new: int) -> np.ndarray:
-    """[heads * dim, ...] with the heads of each key head followed by heads of zeros."""
+    """[heads * dim, ...] with heads of zeros after the heads of each key head."""
     per_group = rows.reshape(groups, old // groups, -1, *rows.shape[1:])
     room = np.zeros((groups, new // groups, *per_group.shape[2:]), np.float32)
     room[:, :old // groups] = per_group

@@ -1,9 +1,9 @@
-"""Numbers as blocks of every element type of GGUF that Paceline reads.
+"""Quantises numbers to blocks of every element type of GGUF that Paceline reads.
 
-gguf-py quantises the older types. The K-quants and IQ4, which it only dequantises, are made here: for each group of
-elements the scale with the least squared error among some, then the scales themselves rounded to what a block has for
-them, then the codes. llama.cpp weighs errors and tries more, so its files lose somewhat less. The layouts are those
-of ggml-common.h; gguf.dequantize is their judge (`check`).
+gguf-py quantises the older types. The K-quants and IQ4, which it only dequantises, are quantised here: for each group
+of elements the scale with the least squared error among some candidates, then the scales rounded to the block's format,
+then the codes. llama.cpp weights errors and tries more scales, so its files lose somewhat less. The layouts are those
+of ggml-common.h; `check` verifies them with gguf.dequantize.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def half(values: np.ndarray) -> np.ndarray:
 
 
 def quotient(values: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Zero where the scale is: such a group is all zeros, whatever its codes."""
+    """The quotient; zero where the scale is zero, as such a group is all zeros."""
     return np.divide(values, scales, out=np.zeros_like(values), where=scales != 0)
 
 
@@ -47,8 +47,8 @@ def halves(values: np.ndarray) -> np.ndarray:
 
 
 def best_scales(x: np.ndarray, extreme: float, decoded) -> np.ndarray:
-    """Of groups [..., size] around zero: the element of largest magnitude becomes about `extreme`; decoded(x / scale)
-    is what the codes stand for."""
+    """The scales of groups [..., size] around zero: the element of largest magnitude becomes about `extreme`.
+    decoded(x / scale) are the decoded values of the codes."""
     largest = np.take_along_axis(x, np.abs(x).argmax(-1)[..., None], -1) / np.float32(extreme)
     best, least = largest, np.full(largest.shape, np.inf, np.float32)
     for factor in FACTORS:
@@ -73,7 +73,7 @@ def best_ranges(x: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shared_scale(scales: np.ndarray, steps: int) -> np.ndarray:
-    """Of a block's groups [blocks, groups, 1]: the float16 whose multiples they become."""
+    """The float16 whose multiples a block's groups [blocks, groups, 1] become."""
     return half(np.abs(scales).max(1, keepdims=True) / steps)
 
 
@@ -101,7 +101,7 @@ def two_bits(codes: np.ndarray) -> np.ndarray:
 
 
 def nibbles(codes: np.ndarray, apart: int) -> np.ndarray:
-    """Codes below 16, of which a byte has two that are so far apart."""
+    """Packs codes below 16, two per byte, `apart` elements apart."""
     pairs = codes.reshape(len(codes), -1, 2, apart)
     return bytes_of(pairs[:, :, 0] | pairs[:, :, 1] << 4)
 
@@ -195,7 +195,7 @@ def quantise(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def check() -> None:
-    """Each type's values are as far from random ones as its bits allow, and zeros stay zeros."""
+    """Checks that each type's error on random values fits its bits, and that zeros stay zeros."""
     random = np.random.default_rng(1)
     values = random.standard_normal((64, 1024)).astype(np.float32) * np.float32(0.05)
     values[:, 384:512] = 0

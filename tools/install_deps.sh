@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the groups named need; quick and silent when nothing is missing.
+# Installs the Debian packages of the named groups; quick and silent when nothing is missing.
 # Usage: install_deps.sh [build] [install] [test] [bench] [peers] [fuzz] [lint]      (default: build)
 set -euo pipefail
 
@@ -29,7 +29,7 @@ for group in "$@"; do
   wanted+=("${names[@]}")
 done
 
-# On other systems the packages are the user's to install; CMake names what it misses.
+# On other systems users install packages themselves; CMake names missing ones.
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 0
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make load: the long loads on the paced server, each against the bar it must pass."""
+"""make load: long loads on the paced server, each with a bar that it must pass."""
 import argparse
 import os
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes docs/api.md from the /openapi.json of a server that it starts.
 
-Usage: make_api_docs.py [--check] BINARY      (--check: only compare, exit code 1 when the file is not what it should be)
+Usage: make_api_docs.py [--check] BINARY      (--check: only compare, exit code 1 when the file is out of date)
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ With `--api-key` every route but those marked *open* wants `Authorization: Beare
   (`paceline:unknown_fields_total`). A null counts as absent.
 - **"The model's"** is what its `generation_config.json`, or the metadata of its GGUF file, says.
 - **Streams** (`"stream": true`) are server-sent events: `data: {...}` each, `data: [DONE]` at the end, `: ping` while
-  there is nothing to tell. A stream that breaks off ends with an error object and without `[DONE]`. Streams of
+  no token is ready. A stream that breaks off ends with an error object and without `[DONE]`. Streams of
   `/completion`, `/completions` and `/infill` end with their last result, as llama.cpp's do, and have no `[DONE]`.
 - **The same request with the same seed** has the same answer, bit for bit, alone or among others, streamed or whole,
   with a cold or a warm cache. `system_fingerprint` changes with whatever may change the bits.
@@ -82,7 +82,7 @@ def count_words(schema, noun, least, most):
 
 
 def type_words(schema):
-    """What a field takes, in a few words."""
+    """The type of a field in a few words."""
     if "anyOf" in schema:
         return " or ".join(type_words(part) for part in schema["anyOf"] if part != {"type": "null"})
     names = schema.get("type", [])
@@ -111,7 +111,7 @@ def plural(schema):
 
 
 def members_of(schema):
-    """The fields of an object within, and what leads to them: "[]" for an array's items."""
+    """The fields of a nested object, and the path to them: "[]" for an array's items."""
     if "properties" in schema:
         return "", schema
     if "properties" in schema.get("items", {}):

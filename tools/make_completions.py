@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes completions for bash, zsh and fish from what the binary says about itself.
+"""Writes completions for bash, zsh and fish from the binary's description of itself.
 
 Usage: make_completions.py BINARY DIRECTORY    (writes paceline.bash, _paceline, paceline.fish)
 """
@@ -18,11 +18,11 @@ def first_sentence(text):
 
 
 def bash_values(option):
-    """What completes the value of an option; nothing completes a text."""
+    """The completion of an option's value; none for a text."""
     choices = f"compgen -W '{' '.join(option.choices)}'"
     return {"file": "_paceline_names -f", "directory": "_paceline_names -d",
             "choice": f'mapfile -t COMPREPLY < <({choices} -- "$current")',
-            # What stands before the last comma stays.
+            # The text before the last comma is kept.
             "choices": f'mapfile -t COMPREPLY < <({choices} -P "${{current%"${{current##*,}}"}}" -- "${{current##*,}}")',
             "text": ":"}[option.value]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the man page from what the binary says about itself.
+"""Writes the man page from the binary's description of itself.
 
 Usage: make_man_page.py BINARY paceline.1
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes src/tokenizer/unicode_ranges.cc and unicode_lowercase.cc: which class every code point has for Hugging Face
-`tokenizers`, and its lower case.
+"""Makes src/tokenizer/unicode_ranges.cc and unicode_lowercase.cc: the classes and the lower case of every code point in
+Hugging Face `tokenizers`.
 
     python tools/make_unicode_classes.py [--check]
 
-Nothing is taken from a Unicode version that we assume: the pinned `tokenizers` is asked, code point by code point.
-Its parts disagree among themselves (its regular expressions are newer than its NFC), so each class is asked where it
-is used: \\p{...} and \\s of Split, \\w of an added token with single_word, the normalizers, Digits and Punctuation.
+No Unicode version is assumed: every code point is tested with the pinned `tokenizers`. Its parts use different versions
+(its regular expressions are newer than its NFC), so each class is tested where it is used: \\p{...} and \\s in Split,
+\\w in an added token with single_word, the normalizers, Digits and Punctuation.
 """
 
 import argparse
@@ -68,8 +68,8 @@ def word_characters():
 
 
 def nfc_classes():
-    """(active, barriers): what NFC may change, reorder or compose with what stands before it; and what the installed
-    Python knows as such but the pinned NFC does not, which therefore is inert on both sides."""
+    """(active, barriers): code points that NFC may change, reorder or compose with the one before; and those that the
+    installed Python treats so but the pinned NFC doesn't, which are inert on both sides."""
     nfc = normalizers.NFC().normalize_str
     seconds, composed = set(), set()
     for c in CODE_POINTS:
@@ -113,7 +113,7 @@ def utf8proc_normal(form, text):
 
 
 def decomposed_later():
-    """What utf8proc decomposes and the pinned normalizers leave alone."""
+    """The code points that utf8proc decomposes and the pinned normalizers don't."""
     found = set()
     for form in ("NFD", "NFKD"):
         theirs = getattr(normalizers, form)().normalize_str

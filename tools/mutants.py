@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""make mutants: small changes to the sources, each of which some test of its module must notice."""
+"""make mutants: small changes to the sources; some test of the module must fail for each."""
 import argparse
 import dataclasses
 import hashlib
 import json
 import os
+import re
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,10 +20,8 @@ from mutations import mutants_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = ("kv", "sched", "sampling", "engine", "protocol")
-# The tests of a file elsewhere than in its own module's: what it needs is only there.
+# Files whose tests are in another module, which has what they need.
 TESTED_BY = {"src/engine/model_runner.cc": "load"}
-COPIED = ("CMakeLists.txt", "Makefile", "LICENSE", "README.md", "bench", "cmake", "deploy", "docs", "fuzz", "include", "src",
-          "tests", "tools", "traffic")
 MEMORY_BYTES = 8 << 30
 VERDICTS = ("caught", "survived", "equivalent", "invalid")
 
@@ -44,8 +44,11 @@ def mutants_of_module(root, module):
 
 
 def choose(mutants, seed, count):
-    """The same ones whatever else the sources hold: by a hash of the key, not by place. No count: all."""
-    ranked = sorted(mutants, key=lambda mutant: hashlib.sha256(repr((seed, mutant.key)).encode()).digest())
+    """A sample that doesn't depend on other mutants: chosen by a hash of the key, not by position. No count: all."""
+    def rank(mutant):
+        return hashlib.sha256(repr((seed, mutant.key, mutant.nth)).encode()).digest()
+
+    ranked = sorted(mutants, key=rank)
     return ranked[:count] if count else ranked
 
 
@@ -58,56 +61,114 @@ def part_of(mutants, part):
 
 
 def in_order(mutants):
-    """File by file: a source that is changed back is compiled once more."""
     return sorted(mutants, key=lambda mutant: (mutant.file, mutant.begin, mutant.key))
 
 
-class Workshop:
-    """A copy of the tree and a build of it, in which one source at a time is changed."""
+def command_words(commands, pattern):
+    """The compiler's part of the first of these shell commands that has the pattern, as words."""
+    command = next(command for command in commands if re.search(pattern, command))
+    words = shlex.split(command)
+    begin = next(i for i, word in enumerate(words) if re.fullmatch(r"\S*/(c|g|clang)\+\+[-.\d]*", word))
+    return words[begin:words.index("&&", begin) if "&&" in words[begin:] else None]
 
-    def __init__(self, directory):
-        self.source = directory / "source"
-        self.build = directory / "build"
-        self.tests = {}  # by the tests' module: digest of the executable and the seconds it takes
 
-    def refresh(self):
-        """Brings the copy up to date; what is the same keeps its time, so that it isn't compiled again."""
-        wanted = set()
-        for name in COPIED:
-            top = ROOT / name
-            for path in [top] if top.is_file() else sorted(top.rglob("*")):
-                if not path.is_file() or "__pycache__" in path.parts:
-                    continue
-                relative = path.relative_to(ROOT)
-                wanted.add(relative)
-                copy = self.source / relative
-                if not copy.is_file() or copy.read_bytes() != path.read_bytes():
-                    copy.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(path, copy)
-        for path in list(self.source.rglob("*")):
-            if path.is_file() and path.relative_to(self.source) not in wanted:
-                path.unlink()
+def flags_of(words):
+    """A compile command without its files, its warnings and its optimisation; and the precompiled header."""
+    flags, header = [], None
+    rest = iter(words)
+    for word in rest:
+        if word == "-include":
+            header = Path(next(rest))
+        elif word in ("-MT", "-MF", "-o", "-c"):
+            next(rest)
+        elif not word.startswith(("-MD", "-O", "-W")):
+            flags.append(word)
+    return flags + ["-O1", "-w"], header
 
-    def configure(self):
-        subprocess.run(["cmake", "--log-level=WARNING", "-G", "Ninja", "-S", self.source, "-B", self.build,
-                        "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DPACELINE_TESTS=ON",
-                        "-DPACELINE_BENCH=OFF", "-DPACELINE_UNITY=OFF", "-DPACELINE_WERROR=OFF"],
-                       check=True, stdout=subprocess.DEVNULL)
 
-    def compile(self, module):
-        return subprocess.run(["ninja", "-C", self.build, f"test_{module}"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, check=False).returncode == 0
+def run_quietly(words, directory):
+    return subprocess.run(words, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
-    def digest(self, module):
-        return hashlib.sha256((self.build / "tests" / f"test_{module}").read_bytes()).digest()
 
-    def run_tests(self, module, seconds):
-        """Whether they pass, in time and in memory."""
+class Workbench:
+    """A module and the tests that judge it. The module's sources are compiled one by one, quickly, and linked with what else
+    the release build makes these tests of; nothing in that build or in the tree changes."""
+
+    def __init__(self, directory, build, module, tests):
+        self.directory, self.build = directory, build
+        directory.mkdir(parents=True, exist_ok=True)
+        if not run_quietly(["ninja", "-C", build, f"test_{tests}"], ROOT):
+            raise SystemExit(f"test_{tests}: does not compile: ninja -C {build} test_{tests}")
+        commands = subprocess.run(["ninja", "-C", build, "-t", "commands", f"test_{tests}"], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout.splitlines()
+        self.compile_words, header = flags_of(command_words(commands, rf" -o CMakeFiles/paceline_{module}\.dir/\S+\.o "))
+        if header:
+            self.precompile(header)
+        self.texts = {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "src" / module).rglob("*.cc"))}
+        self.digests = {}  # of the objects, by source
+        for name, text in self.texts.items():
+            self.digests[name] = self.compile(name, text, self.object_of(name))
+            if not self.digests[name]:
+                raise SystemExit(f"{name}: does not compile alone: {shlex.join(map(str, self.compile_words))}")
+        self.executable = directory / f"test_{tests}"
+        words = command_words(commands, rf" -o tests/test_{tests} ")
+        archive = words.index(f"libpaceline_{module}.a")
+        words[words.index("-o") + 1] = str(self.executable)
+        self.link_words = words[:archive], words[archive + 1:]
+        if not self.link():
+            raise SystemExit(f"{self.executable}: does not link: {shlex.join(words)}")
+        self.time_tests()
+
+    def precompile(self, header):
+        copy = self.directory / "precompiled.h"
+        shutil.copy(header, copy)
+        run_quietly([*self.compile_words, "-x", "c++-header", "-c", copy, "-o", f"{copy}.gch"], self.build)
+        self.compile_words += ["-include", str(copy)]
+
+    def object_of(self, name):
+        return self.directory / (name.replace("/", "_") + ".o")
+
+    def compile(self, name, text, target):
+        """The digest of the object; None when it doesn't compile. Changed or not, the source has the same path."""
+        source = self.directory / name.replace("/", "_")
+        source.write_text(text)
+        if not run_quietly([*self.compile_words, "-c", source, "-o", target], self.build):
+            return None
+        return hashlib.sha256(target.read_bytes()).digest()
+
+    def link(self, changed=None, instead=None):
+        before, after = self.link_words
+        objects = [instead if name == changed else self.object_of(name) for name in self.texts]
+        return run_quietly([*before, *objects, *after], self.build)
+
+    def time_tests(self):
+        """Finds the slow tests, which run after the others, and how long all of them take."""
+        times = self.directory / "times.json"
+        self.slow, self.cpu_seconds = [], 600
+        began = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        if not self.run_tests(f"--gtest_output=json:{times}", 600):
+            raise SystemExit(f"{self.executable}: fails without any change, in {ROOT}")
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.seconds = time.monotonic() - began[0]
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime - began[1].ru_utime - began[1].ru_stime
+        for suite in json.loads(times.read_text())["testsuites"]:
+            for test in suite["testsuite"]:
+                if float(test["time"].removesuffix("s")) > 0.05 + 0.02 * self.seconds:
+                    self.slow.append(f"{suite['name']}.{test['name']}")
+
+    def run_tests(self, argument, seconds):
+        """Whether the tests pass within the limits of time and memory."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PACELINE_")}
-        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))  # noqa: E731
-        tests = subprocess.Popen([self.build / "tests" / f"test_{module}", "--gtest_brief=1", "--gtest_fail_fast"],
-                                 cwd=self.source, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                 preexec_fn=limit, start_new_session=True)
+
+        def limit():
+            cpu = 2 + int(4 * self.cpu_seconds)
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+        tests = subprocess.Popen([self.executable, "--gtest_brief=1", "--gtest_fail_fast", argument], cwd=ROOT, env=environment,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limit,
+                                 start_new_session=True)
         try:
             return tests.wait(seconds) == 0
         except subprocess.TimeoutExpired:
@@ -117,30 +178,52 @@ class Workshop:
                 os.killpg(tests.pid, signal.SIGKILL)
                 tests.wait()
 
-    def prepare(self, module):
-        if not self.compile(module):
-            raise SystemExit(f"test_{module}: does not compile in {self.build}: ninja -C {self.build} test_{module}")
-        began = time.monotonic()
-        if not self.run_tests(module, 600):
-            raise SystemExit(f"test_{module}: fails without any change, in {self.source}")
-        self.tests[module] = (self.digest(module), time.monotonic() - began)
+    def passes(self):
+        slow = ":".join(self.slow)
+        filters = [f"-{slow}", slow] if slow else ["*"]
+        return all(self.run_tests(f"--gtest_filter={chosen}", 10 + 5 * self.seconds) for chosen in filters)
+
+    def verdict(self, mutant):
+        changed = self.directory / "changed.o"
+        digest = self.compile(mutant.file, mutant.apply(self.texts[mutant.file]), changed)
+        if not digest:
+            return "invalid"
+        if digest == self.digests[mutant.file]:
+            return "equivalent"  # the compiler's output is the same
+        if not self.link(mutant.file, changed):
+            return "invalid"
+        return "survived" if self.passes() else "caught"
+
+
+class Workshop:
+    """The workbench that a mutant needs."""
+
+    def __init__(self, directory, build):
+        self.directory, self.build = directory, build
+        self.benches = {}
 
     def verdict(self, module, mutant):
-        path = self.source / mutant.file
-        text = path.read_text()
         tests = TESTED_BY.get(mutant.file, module)
-        if tests not in self.tests:
-            self.prepare(tests)
-        digest, seconds = self.tests[tests]
-        try:
-            path.write_text(mutant.apply(text))
-            if not self.compile(tests):
-                return "invalid"
-            if self.digest(tests) == digest:
-                return "equivalent"  # the compiler's output is the same
-            return "survived" if self.run_tests(tests, 5 + 5 * seconds) else "caught"
-        finally:
-            path.write_text(text)
+        if (module, tests) not in self.benches:
+            directory = self.directory / f"{module}_by_{tests}"
+            self.benches[module, tests] = Workbench(directory, self.build, module, tests)
+        return self.benches[module, tests].verdict(mutant)
+
+
+class Verdicts:
+    """Those so far, kept in a file so that a run that was cut short, or in parts, can go on."""
+
+    def __init__(self, path):
+        self.path = path
+        self.by_key = {tuple(entry[:-1]): entry[-1] for entry in json.loads(path.read_text())} if path.exists() else {}
+
+    def of(self, mutant):
+        return self.by_key.get((*mutant.key, mutant.nth))
+
+    def keep(self, mutant, verdict):
+        self.by_key[*mutant.key, mutant.nth] = verdict
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps([[*key, verdict] for key, verdict in sorted(self.by_key.items())]))
 
 
 @dataclasses.dataclass
@@ -156,21 +239,27 @@ class Tally:
         return 100 * self.counts["caught"] / tried if tried else 100.0
 
 
-def judge(workshop, module, mutants, equivalents):
-    """A tally and the survivors of a module's mutants."""
-    tally, survivors = Tally(), []
+def judge(workshop, module, mutants, equivalents, verdicts, again=False):
+    """A tally of a module's mutants. Again: only those that survived, or have no verdict yet, are tried."""
+    tally = Tally()
     for mutant in mutants:
-        verdict = "equivalent" if mutant.key in equivalents else workshop.verdict(module, mutant)
+        known = verdicts.of(mutant) if again else None
+        if mutant.key in equivalents:
+            verdict = "equivalent"
+        elif known in (None, "survived"):
+            verdict = workshop.verdict(module, mutant)
+            verdicts.keep(mutant, verdict)
+        else:
+            verdict = known
         tally.add(verdict)
         if verdict == "survived":
-            survivors.append(mutant)
             print(f"survived  {mutant.file}:{mutant.line}  {mutant.operator}\n  - {mutant.before}\n  + {mutant.after}",
                   flush=True)
-    return tally, survivors
+    return tally
 
 
 def report(tallies, least):
-    """Prints the table; the modules in which fewer are caught than there must be."""
+    """Prints the table; returns the modules in which too few mutants are caught."""
     print(f"{'module':<10}" + "".join(f"{verdict:>12}" for verdict in VERDICTS) + f"{'caught %':>12}")
     for module, tally in tallies.items():
         print(f"{module:<10}" + "".join(f"{tally.counts[verdict]:>12}" for verdict in VERDICTS) + f"{tally.percent:>12.1f}")
@@ -187,33 +276,29 @@ def main():
     parser.add_argument("--count", type=int, default=40, help="mutants of each module, 0 for all (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="chooses them (default: %(default)s)")
     parser.add_argument("--part", default="1/1", help="k/n: the k-th of n parts of those chosen")
-    parser.add_argument("--again", action="store_true", help="those that survived last time")
+    parser.add_argument("--again", action="store_true",
+                        help="only mutants that survived last time or have no verdict yet; the others keep theirs")
     parser.add_argument("--least", type=float, default=95, help="percentage that must be caught (default: %(default)s)")
-    parser.add_argument("--directory", type=Path, default=ROOT / "build" / "mutants", help="of the copy and its build")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release",
+                        help="what everything but the module is taken from, configured with unity builds (default: build/release)")
+    parser.add_argument("--directory", type=Path, default=ROOT / "build" / "mutants",
+                        help="of the objects and the verdicts (default: build/mutants)")
     asked = parser.parse_args()
     modules = asked.modules.split(",")
     if not set(modules) <= set(MODULES):
         parser.error(f"--modules: found {asked.modules}, expected some of {', '.join(MODULES)}")
     equivalents = known_equivalents(ROOT / "tools" / "mutants_equivalent.toml")
-    last = asked.directory / "survivors.json"
-    survived = {tuple(key) for key in json.loads(last.read_text())} if last.exists() else set()
-
-    workshop = Workshop(asked.directory.resolve())
-    workshop.refresh()
-    workshop.configure()
+    verdicts = Verdicts(asked.directory / "verdicts.json")
+    workshop = Workshop(asked.directory.resolve(), asked.build.resolve())
     tallies = {}
     for module in modules:
-        every = mutants_of_module(workshop.source, module)
-        unknown = [key for key in equivalents
-                   if key[0].startswith(f"src/{module}/") and key not in {mutant.key for mutant in every}]
-        for key in unknown:
-            print(f"tools/mutants_equivalent.toml: no such mutant any more: {key[0]}  {key[1]}: {key[3]}")
-        chosen = [mutant for mutant in every if mutant.key in survived] if asked.again else \
-            choose(every, asked.seed, asked.count)
-        tallies[module], survivors = judge(workshop, module, in_order(part_of(chosen, asked.part)), equivalents)
-        survived = {key for key in survived if asked.part != "1/1" or not key[0].startswith(f"src/{module}/")}
-        survived |= {mutant.key for mutant in survivors}
-        last.write_text(json.dumps(sorted(survived)))
+        every = mutants_of_module(ROOT, module)
+        keys = {mutant.key for mutant in every}
+        for file, operator, before, after in equivalents:
+            if file.startswith(f"src/{module}/") and (file, operator, before, after) not in keys:
+                print(f"tools/mutants_equivalent.toml: no such mutant any more: {file}  {operator}: {after}")
+        chosen = part_of(choose(every, asked.seed, asked.count), asked.part)
+        tallies[module] = judge(workshop, module, in_order(chosen), equivalents, verdicts, asked.again)
     return 1 if report(tallies, asked.least) else 0
 
 

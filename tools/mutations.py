@@ -1,11 +1,14 @@
 """The small changes that `make mutants` makes to a source: one operator, one place, one mutant."""
+import collections
 import dataclasses
 import re
 
 RELATIONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
-# A statement that begins with one of these is no expression whose effect could be left out.
+# Statements that begin with one of these aren't expressions that could be removed.
 NO_EXPRESSION = re.compile(r"(return\b(?!;)|using|const|auto|static|constexpr|namespace|case|default|template|class|struct|enum|"
                            r"throw|for|while|do|else|switch|public|private|explicit|typedef|friend|extern|goto|\})\b|[#\[}]")
+# Nor is a constructor.
+CONSTRUCTOR = re.compile(r"(explicit )?[\w:]+\([^;]*?\)\s*:\s")
 DECLARATION = re.compile(r"[\w:]+(<[^;=]*>)?(::\w+)?[&*]*\s+[&*]?\w+\s*([;={(\[,]|$)")
 
 
@@ -19,10 +22,11 @@ class Mutant:
     line: int  # number
     before: str  # the lines concerned, without and with the change, blanks put together
     after: str
+    nth: int = 0  # among those with the same key
 
     @property
     def key(self):
-        """What it is called when the lines above it move."""
+        """A key that doesn't change when lines above it move."""
         return (self.file, self.operator, self.before, self.after)
 
     def apply(self, text):
@@ -30,13 +34,18 @@ class Mutant:
 
 
 def mask(text):
-    """The text with blanks in place of comments, literals, preprocessor lines and checks of the program itself."""
+    """The text with blanks instead of comments, literals, preprocessor lines, checks of the program itself, and statements
+    that only reserve room."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'|^#[^\n]*',
                          re.DOTALL | re.MULTILINE)
     code = pattern.sub(lambda found: blank(found.group()), text)
-    for found in reversed(list(re.finditer(r"\b(PL_CHECK|static_assert)(?=\()", code))):
+    for found in reversed(list(re.finditer(r"\b(PL_CHECK|static_assert)(?=\()|::check_integrity\([^{;]*(?=\{)", code))):
         end = closing(code, found.end())
         code = code[:found.start()] + blank(code[found.start():end]) + code[end:]
+    for found in re.finditer(r"(?<=[;{}])[^;{}]*\.reserve(\([^;{}]*\));", code):
+        comma = operand_end(code, found.start(1) + 1, re.compile(r"(?!)"))
+        if code[comma] != ",":  # else it is more than room
+            code = code[:found.start()] + blank(found.group()) + code[found.end():]
     return code
 
 
@@ -55,7 +64,7 @@ def closing(code, opening):
 
 
 def operand_end(code, begin, ends):
-    """Where the operand that begins here ends: at a bracket that closes more, or at one of these patterns outside of any."""
+    """The end of the operand that begins here: an unmatched closing bracket, or a pattern outside brackets."""
     depth = 0
     for i in range(begin, len(code)):
         if depth == 0 and (code[i] in ",;?)]}" or ends.match(code, i)):
@@ -64,9 +73,15 @@ def operand_end(code, begin, ends):
     return len(code)
 
 
+# In `if (a != b) return a < b;` the border changes nothing.
+DIFFERENT = re.compile(r"if \((.+) != (.+)\) return \1 [<>] \2;")
+
+
 def relational(code):
+    lexicographic = {found.end() - len(f"< {found.group(2)};") for found in DIFFERENT.finditer(code)}
     for found in re.finditer(r"(?<= )(<=|>=|==|!=|<|>)(?=[ \n])", code):
-        yield found.start(), found.end(), RELATIONS[found.group()]
+        if found.start() not in lexicographic:
+            yield found.start(), found.end(), RELATIONS[found.group()]
 
 
 def logic(code):
@@ -104,7 +119,7 @@ def negate(code):
 
 
 def constant(code):
-    for found in re.finditer(r"(?<![\w.'])(\d+)(?![\w.'])", code):
+    for found in re.finditer(r"(?<![\w.'])(?<!\d[ep][-+])(\d+)(?![\w.'])", code):
         value = int(found.group())
         yield found.start(), found.end(), str(value + 1)
         if value > 0:
@@ -144,7 +159,7 @@ def drop_statement(code):
             body = statement[closing(statement, guard.end()):].lstrip(" \n")
             is_dropped = not body.startswith("{") and not re.match(r"\s*else\b", code[end + 1:])
         else:
-            is_dropped = not NO_EXPRESSION.match(statement) and not DECLARATION.match(statement)
+            is_dropped = not any(other.match(statement) for other in (NO_EXPRESSION, CONSTRUCTOR, DECLARATION))
         if is_dropped:
             yield begin, end + 1, ";" + "\n" * statement.count("\n")
 
@@ -178,8 +193,13 @@ def mutants_of(file, text):
                                 line=text.count("\n", 0, begin) + 1, before=" ".join(before.split()),
                                 after=" ".join(after.split())))
     found.sort(key=lambda mutant: (mutant.begin, mutant.end))
-    # Two operators may come to the same: the first of OPERATORS has it.
+    # If two operators make the same mutant, the first of OPERATORS keeps it.
     first = {}
     for mutant in found:
         first.setdefault((mutant.line, mutant.after), mutant)
-    return list(first.values())
+    seen = collections.Counter()
+    numbered = []
+    for mutant in first.values():
+        numbered.append(dataclasses.replace(mutant, nth=seen[mutant.key]))
+        seen[mutant.key] += 1
+    return numbered

@@ -1,4 +1,4 @@
-"""Measures the paced server under load: how late tokens come, what a stream takes, what happens when it is too much."""
+"""Measures the paced server under load: latency of tokens, cost of a stream, behaviour under overload."""
 import os
 import resource
 import sys
@@ -15,7 +15,7 @@ BLOCK_SIZE = 16
 
 
 class Measured:
-    """One load: the client's figures, and what the server took for it."""
+    """One load: the client's figures, and the server's use of memory and CPU."""
 
     def __init__(self, code, figures, **more):
         self.is_flawless = code == 0
@@ -27,7 +27,7 @@ class Measured:
 
 
 def machine_seconds():
-    """Core seconds that anybody has used since the start."""
+    """Core seconds used by all processes since boot."""
     user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split(maxsplit=8)[1:8])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
@@ -38,7 +38,7 @@ def children_seconds():
 
 
 def serve(measure, *options):
-    """What `measure(server)` says; the server must be empty behind it, its books in order."""
+    """The result of `measure(server)`; afterwards the server must be idle and its metrics consistent."""
     server = PacedServer(*options)
     try:
         measured = measure(server)
@@ -51,8 +51,8 @@ def serve(measure, *options):
 
 
 def measure_streams(count, seconds):
-    """So many streams at a time. `bytes_each`: resident memory per stream, over the server's before; `others`: cores
-    that neither server nor client used, and somebody did: tokens come late on a busy machine."""
+    """A number of concurrent streams. `bytes_each`: growth of resident memory per stream; `others`: cores used by other
+    processes than server and client, since tokens are late on a busy machine."""
     def measure(server):
         server.client.post("/v1/completions", {"prompt": "a", "max_tokens": 2})
         before, cpu, began = server.resident_bytes(), server.cpu_seconds(), time.monotonic()
@@ -71,7 +71,7 @@ def measure_streams(count, seconds):
 
 
 def measure_idle(count, seconds_to_open, seconds):
-    """Connections that say one thing each and stay."""
+    """Connections that send one request each and stay open."""
     def measure(server):
         server.client.get("/live")
         before = server.resident_bytes()
@@ -87,12 +87,12 @@ class Overload:
     """100 sequences at 100 tokens per second, and answers of 100 tokens: 100 requests per second; as many may wait."""
     RATE = SEQUENCES = QUEUED = TOKENS = 100
     CAPACITY = SEQUENCES * RATE / TOKENS
-    # Who comes last into a full queue of an unloaded server waits until all before have been let in, and for a step.
+    # The last request in a full queue of an unloaded server waits until all earlier ones were admitted, and for a step.
     QUEUE_BOUND_S = QUEUED / CAPACITY + 2 / RATE
 
 
 def measure_overload(times, seconds):
-    """Offered `times` what there is room for. `goodput`: the share of the capacity that is answered."""
+    """A load of `times` the capacity. `goodput`: completed answers relative to the capacity."""
     offered = times * Overload.CAPACITY
 
     def measure(server):

@@ -1,4 +1,4 @@
-"""Random expressions of templates: most are of a type that fits where they stand, so that they have a value."""
+"""Random expressions of templates: most have the type that their context needs, so that they have a value."""
 
 import random
 
@@ -19,7 +19,7 @@ STRING_METHODS = """split() split(',',1) split(None,1) rsplit(None,1) rsplit(','
  startswith('b',1) startswith('b',1,3) endswith('c',0,-1) count('a',1) nope""".split() + TEXT_METHODS
 OTHER_METHODS = """index(1) count(1) copy() append(1) pop() items() keys() values() get('a') get('zz') get('zz',5) a zz
  pop('a') update({}) nope""".split()
-# What a list of Python's views gives to a subscript is an accident (nothing): no subscript stands behind them.
+# Never subscripted: the result for Python's views is accidental.
 VIEWS = ("items()", "keys()", "values()")
 TEXT_FILTERS = """upper lower trim capitalize title replace('a','Z') replace('a','Z',1) center(20) indent indent(2,true)
  indent(2,blank=true) indent('>>') truncate(5) truncate(5,true) truncate(8,false,'..',0) string urlencode
@@ -48,7 +48,7 @@ BINARY = "+ - * / // % ** ~ == != < > <= >= and or + ~ ==".split() + ["in", "not
 
 
 class ExpressionGenerator:
-    """`seed` decides everything. `wild` of 0 to 1 is how often no type is looked at."""
+    """Deterministic for a `seed`. `wild`, from 0 to 1, is the rate of ignoring types."""
 
     def __init__(self, seed, wild=0.25):
         self.random = random.Random(seed)

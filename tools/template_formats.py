@@ -1,4 +1,4 @@
-"""Random formats of Python's two kinds, "%5.1f" % x and "{:>5}".format(x), with values that most of them fit."""
+"""Random formats of Python's two kinds, "%5.1f" % x and "{:>5}".format(x), mostly with values of the right type."""
 
 INTEGERS = ["0", "1", "-1", "5", "255", "-255", "65", "1234", "1234567", "-98765432", "true", "9223372036854775807", "233"]
 FLOATS = ["0.0", "-0.0", "1.5", "-2.25", "3.14159", "1e10", "1e16", "1e22", "1.5e-5", "1e-7", "123.456", "1234567.891", "99.95", "0.5",

@@ -1,4 +1,4 @@
-"""Random chat templates for compare_templates.py: every statement, filter, test and method, in odd company.
+"""Random chat templates for compare_templates.py: every statement, filter, test and method, in odd combinations.
 
 Not made is what Jinja answers by accident, or chat templates have no use for: constants sliced by what is no index
 (Jinja fails when it reads the template), subscripts of a dict's view, complex numbers (a negative one to the power of a
@@ -11,7 +11,7 @@ from template_formats import FormatGenerator
 TEXTS = ["", "a", " ", "\n", "  \n  ", "x y\n", "\n\n", "  ", "\u00e9", "{ ", "}", "# ", " %", "\t", "line\n   "]
 ESCAPES = ["e", "escape", "safe", "forceescape"]
 
-# What the templates see beside messages and the rest.
+# Variables of the templates beside messages and the rest.
 VARIABLES = {
     "s": "Hello World", "n": 3, "f": 2.5, "l": [1, 2, "a", None, 2.0], "d": {"a": 1, "b": [1, 2], "c": {"x": 1}}, "t": True,
     "b": False, "none_": None, "e": "", "es": [], "words": ["b", "a", "C", "a"], "nums": [3, 1, 2, 2.5, -1],

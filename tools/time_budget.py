@@ -18,7 +18,7 @@ PROCESSORS = 2
 
 
 def module_of(output):
-    """The module that an output of the build belongs to, or None for what isn't compiled or linked."""
+    """The module of a build output, or None if it isn't compiled or linked."""
     for pattern, name in ((r"(?:^|/)CMakeFiles/paceline_(kernels)_\w+\.dir/", r"\1"),
                           (r"(?:^|/)tests/CMakeFiles/(test_\w+)\.dir/", r"\1"),
                           (r"(?:^|/)(fuzz|bench|traffic)/", r"\1"),

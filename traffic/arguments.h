@@ -21,7 +21,7 @@ class Arguments {
  public:
   explicit Arguments(std::string about) : about_(std::move(about)) {}
 
-  // What `variable` holds is the default. It must outlive parse().
+  // The value of `variable` is the default. It must outlive parse().
   void add(std::string name, double& variable, std::string help, double min = kAnyNumber);
   void add(std::string name, int64_t& variable, std::string help, int64_t min = 0);
   void add(std::string name, size_t& variable, std::string help);
@@ -32,7 +32,7 @@ class Arguments {
   void add(std::string name, std::vector<std::string>& variable, std::string help);  // repeatable
   void add(std::string name, bool& variable, std::string help);                      // no value
 
-  // Prints the help, or what is wrong, and ends the program where nothing can be done.
+  // Prints the help or an error and ends the program, if asked for help or malformed.
   void parse(int argc, char** argv) const;
 
  private:
@@ -41,7 +41,7 @@ class Arguments {
     std::string default_text;
     std::string help;
     bool takes_value = true;
-    std::function<bool(std::string_view text)> read;  // false: not such a value
+    std::function<bool(std::string_view text)> read;  // false: malformed
   };
 
   const Option* find(std::string_view name) const;

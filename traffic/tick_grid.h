@@ -19,7 +19,7 @@ class TickGrid {
     return Clock::time_point(
         std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(tick) * period_ns_)));
   }
-  // The last one that isn't later.
+  // The last tick up to `time`.
   int64_t before(Clock::time_point time) const {
     const auto ns =
         std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();

@@ -1,4 +1,4 @@
-// The rule by which the paced server's model speaks: what follows a token at a position.
+// The paced server's model: the next token for a token and its position.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace paceline::traffic {
 constexpr int32_t kFirstToken = 2300;
 constexpr int32_t kNumTokens = 1009;  // a prime
 
-// The token at position + 1. It never equals the one before it, and each step depends on where it
-// is taken: a token that is lost, doubled or out of place shows in those behind it.
+// The token at position + 1. It differs from the previous one and depends on the position, so that
+// later tokens reveal a lost, doubled or misplaced one.
 constexpr int32_t next_token(int32_t token, int64_t position) {
   const int64_t from = (token % kNumTokens + kNumTokens - kFirstToken % kNumTokens) % kNumTokens;
   const int64_t stride = 1 + position * 31 % (kNumTokens - 1);

@@ -23,14 +23,14 @@ struct ChatMessage {
   std::string json = {};
 };
 
-// Everything that a template can read.
+// The input of a template.
 struct ChatInput {
   std::vector<ChatMessage> messages;
   std::string tools_json = {};      // a JSON array; empty: none
   std::string documents_json = {};  // a JSON array; empty: none
   std::string kwargs_json = {};     // further variables, a JSON object; empty: none
   bool add_generation_prompt = true;
-  // The prompt ends with the last message, which is left open; not with add_generation_prompt.
+  // Leaves the last message open for the model to continue; excludes add_generation_prompt.
   bool continue_final_message = false;
   // e.g. {"bos_token", "<s>"}; see Tokenizer::special_tokens.
   std::vector<std::pair<std::string, std::string>> special_tokens = {};
@@ -38,23 +38,23 @@ struct ChatInput {
       {};  // the clock of strftime_now, ISO 8601; the machine's if unset
 };
 
-// The Jinja of chat templates, as transformers runs it (ImmutableSandboxedEnvironment, trim_blocks,
+// Runs the Jinja of chat templates like transformers (ImmutableSandboxedEnvironment, trim_blocks,
 // lstrip_blocks, loop controls). Immutable; any number of threads may use it at once.
 class ChatTemplate {
  public:
   struct State;  // the implementation, not part of the API
 
-  // Throws Error invalid "NAME:LINE:COLUMN: ..." when it doesn't parse.
+  // Throws Error invalid "NAME:LINE:COLUMN: ..." when the source can't be parsed.
   static ChatTemplate parse(std::string_view source, std::string_view name);
-  // What a model's directory carries: chat_template.jinja, chat_template.json, or chat_template of
-  // tokenizer_config.json (a string, or a list of named ones), in that order. Of named ones `name`
-  // is taken, or when it is empty "tool_use" for an input with tools and "default" else. Nothing
-  // when it carries none. Throws Error invalid when it doesn't parse or has none of that name.
+  // Loads the template of a model's directory: chat_template.jinja, chat_template.json, or
+  // chat_template of tokenizer_config.json (a string, or a list of named ones), in that order. An
+  // empty `name` selects "tool_use" for an input with tools, else "default". Nothing when there is
+  // no template. Throws Error invalid when it can't be parsed or there is none of that name.
   static std::optional<ChatTemplate> load(const std::filesystem::path& directory,
                                           std::string_view name = {});
   static std::optional<ChatTemplate> load(const ModelFiles& files, std::string_view name = {});
-  // A built-in format: "chatml" (Qwen 2 and 3), "gemma" or "llama3". Throws Error invalid naming
-  // those that exist for another name.
+  // A built-in format: "chatml" (Qwen 2 and 3), "gemma" or "llama3". Throws Error invalid, with a
+  // list of the formats, for another name.
   static ChatTemplate builtin(std::string_view name);
 
   ChatTemplate(ChatTemplate&&) noexcept;
@@ -62,12 +62,12 @@ class ChatTemplate {
   ~ChatTemplate();
 
   // The prompt, to be encoded without adding special tokens. Throws Error invalid for a last
-  // message that can't be continued, with the template's own words for its raise_exception,
-  // "NAME:LINE:COLUMN: ..." for what goes wrong in it, and exhausted when a budget of steps, depth,
-  // output or range is used up.
+  // message that can't be continued, with the message of the template's raise_exception, or
+  // "NAME:LINE:COLUMN: ..." for other errors in the template; exhausted when a budget of steps,
+  // depth, output or range is used up.
   std::string render(const ChatInput& input) const;
 
-  // Where it came from, e.g. "chat_template.jinja"; for messages.
+  // Its source, e.g. "chat_template.jinja"; for messages.
   std::string_view name() const;
   std::string_view source() const;
 

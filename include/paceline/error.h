@@ -1,4 +1,4 @@
-// Error: thrown by every operation that input, files or the system make impossible.
+// Error: thrown by every operation that fails because of its input, files or the system.
 #pragma once
 
 #include <stdexcept>

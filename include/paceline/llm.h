@@ -16,7 +16,8 @@
 
 namespace paceline {
 
-// A generation in progress: a range of pieces of text as they come, then the whole completion.
+// A generation in progress: a range of text pieces as they are generated, then the whole
+// completion.
 //   for (std::string_view piece : llm.generate("Once upon a time")) std::cout << piece <<
 //   std::flush;
 // Pieces are well-formed UTF-8; together they are the completion's text (empty pieces are skipped).
@@ -43,7 +44,7 @@ class GenerationStream {
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
-  // Runs to the end first.
+  // Runs to the end, then returns the completion.
   const Completion& completion();
 
  private:
@@ -68,18 +69,18 @@ class LLM {
 
   GenerationStream generate(const Prompt& prompt, const GenerateOptions& options = {});
 
-  // The answer to a conversation, whose history the caller keeps: rendered by the model's chat
-  // template and continued until the model ends its turn, by default as far as the context goes.
-  // input.special_tokens are the model's when there are none.
+  // Answers a conversation, whose history the caller keeps: renders it with the model's chat
+  // template and generates until the model ends its turn, by default up to the end of the context.
+  // Empty input.special_tokens mean the model's.
   GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {});
-  // The prompt that chat() computes.
+  // The prompt of chat().
   std::string render(const ChatInput& input) const;
 
-  // Computes now what every conversation begins with whose system message is `text`, and keeps it
-  // until another one comes, close(), or a request that finds no other room: such chats then begin
-  // behind it. How many tokens that are; 0 for an empty text, one shorter than a cache block, or
-  // without prefix caching. Chats with a cache_salt don't share it. Throws Error when the chat
-  // template refuses system messages or leaves them out.
+  // Computes the common prefix of all conversations with the system message `text`, and keeps it in
+  // the cache until the next call, close(), or a request that needs its blocks. Returns its number
+  // of tokens; 0 for an empty text, one shorter than a cache block, or without prefix caching.
+  // Chats with a cache_salt don't share it. Throws Error when the chat template refuses or omits
+  // system messages.
   int64_t preload_system_prompt(std::string_view text, const std::string& kwargs_json = {});
 
   // Results in input order; an item that fails fails alone.
@@ -96,7 +97,7 @@ class LLM {
   // Prefill only; nothing stays in the cache. With labels, `scores` are normalised over them: by
   // the logits of one-token labels, else by the labels' summed log-probabilities.
   Classification classify(const Prompt& prompt, const ClassifyOptions& options = {});
-  // Many at once, in input order; what all prompts begin with is computed once.
+  // Many at once, in input order; a common prefix of all prompts is computed once.
   std::vector<ItemResult<Classification>> classify(std::span<const Prompt> prompts,
                                                    const ClassifyOptions& options = {});
 
@@ -108,7 +109,7 @@ class LLM {
                                 bool specials_as_text = false) const;
   std::string detokenize(std::span<const int32_t> ids, bool skip_special_tokens = false) const;
 
-  // Figures of the last call that computed something.
+  // Metrics of the last call that computed something.
   Metrics metrics() const;
 
   MemoryUse memory_use() const;
@@ -117,7 +118,7 @@ class LLM {
   // Both return the old limit.
   size_t set_memory_limit(size_t bytes);
   size_t set_cache_limit(size_t bytes);
-  // Locks weights and cache into RAM; the bytes locked.
+  // Locks weights and cache into RAM and returns their bytes.
   size_t lock_memory();
 
   DeviceInfo device_info() const;

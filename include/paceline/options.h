@@ -1,4 +1,4 @@
-// What a model is loaded with and what a request asks for; every field has a working default.
+// Options of loading a model and of requests; every field has a working default.
 #pragma once
 
 #include <cstddef>
@@ -20,43 +20,43 @@ enum class LoadFormat : uint8_t {
 struct LoadOptions {
   std::string model;  // a directory, a GGUF file, or org/name in the local Hugging Face cache
   LoadFormat load_format = LoadFormat::files;
-  // Of chats: a file, the name of one of the model's templates, or chatml, gemma, llama3; empty:
+  // For chats: a file, the name of one of the model's templates, or chatml, gemma, llama3; empty:
   // the model's own.
   std::string chat_template;
   std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
   // Of plain weights, while they are loaded: none, q4 (4 bits, affine) or q8 (8 bits, symmetric).
   std::string quantize = "none";
-  // What products with quantised weights round their inputs to: auto, int8 (a scale for 32 to 256),
-  // bfloat16; or plain: the weights are made plain numbers of `dtype` when they are loaded.
+  // The type of inputs of products with quantised weights: auto, int8 (one scale per 32 to 256
+  // inputs), bfloat16; or plain: weights are dequantised to `dtype` when they are loaded.
   std::string activations = "auto";
-  // A directory where weights are kept as kernels read them, to be mapped by the next load of the
-  // same files with the same settings; made when it isn't there. Empty: none are kept.
+  // A directory for packed weights, which the next load of the same files with the same settings
+  // maps; created if missing. Empty: no cache.
   std::string weights_cache;
   // Of stored keys and values: auto (float32 for plain float32 models, else bfloat16), float32,
   // float16, bfloat16, or int8: 8 bits an element and a float32 scale for each token and head.
   std::string kv_cache_dtype = "auto";
   std::optional<int64_t>
       max_model_len;  // context in tokens; default: the model's, if the cache holds it
-  std::optional<int64_t> max_kv_size;  // bounds every layer to a rotating window of so many tokens
-  int64_t block_size = 16;             // token slots per cache block
+  std::optional<int64_t> max_kv_size;    // gives every layer a rotating window of this many tokens
+  int64_t block_size = 16;               // token slots per cache block
   int64_t max_num_batched_tokens = 512;  // rows of one forward
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_num_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
   int64_t max_queued = 1024;            // requests that wait for their turn
   int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // share of the cache; 0: all of it
-  // How much longer a step may take because a prompt is computed beside running answers, as a
-  // factor; 0: any, which is best for throughput.
+  // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
+  // best for throughput.
   double max_step_slowdown = 0;
-  bool prefix_caching = true;    // equal beginnings are computed once
-  std::string trace_file;        // every step is written there, for `paceline trace`; empty: no
+  bool prefix_caching = true;    // common prefixes are computed once
+  std::string trace_file;        // records every step for `paceline trace`; empty: none
   int64_t batch_timeout_ms = 0;  // when idle, wait up to this for batch_size requests
   int64_t batch_size = 1;
-  // Default: what max_num_seqs sequences of the whole context need, at most a quarter of free
+  // Default: enough for max_num_seqs sequences of the whole context, at most a quarter of free
   // memory.
   std::optional<size_t> kv_cache_memory_bytes;
   int num_threads = 0;       // 0: one per usable core
-  bool pin_threads = false;  // each but the caller's keeps to a core of its own
+  bool pin_threads = false;  // pins each thread except the caller's to a core of its own
   bool lock_memory = false;  // mlock weights and cache
   std::optional<size_t> memory_limit_bytes;
   std::optional<size_t> cache_limit_bytes;
@@ -64,7 +64,7 @@ struct LoadOptions {
   bool fingerprint = false;  // digest the weights while they are loaded, about 2 GB/s a core
 };
 
-// Text, or token ids taken as given.
+// Text, or token ids that are used as they are.
 using Prompt = std::variant<std::string, std::vector<int32_t>>;
 
 // Unset fields take the model's generation_config.json, else the value in the comment.
@@ -81,18 +81,18 @@ struct GenerateOptions {
   float presence_penalty = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;  // -inf: never
   std::vector<int32_t> allowed_token_ids;             // only these are drawn; none: any
-  // No token is drawn that completes one of them, as it is encoded alone or behind a space; at most
-  // 128 of at most 256 bytes.
+  // No token is drawn that completes one of them, as encoded alone or after a space; at most 128 of
+  // at most 256 bytes.
   std::vector<std::string> bad_words;
   bool mlx_sampler_order = false;       // top-p, min-p, top-k, temperature instead of the default
-  std::optional<uint64_t> seed;         // random; the result says which
+  std::optional<uint64_t> seed;         // random; the result has it
   std::vector<std::string> stop;        // at most 4 strings of at most 256 bytes
   std::vector<int32_t> stop_token_ids;  // at most 128
-  bool include_stop_in_output = false;  // the text ends behind the stop string, not before it
+  bool include_stop_in_output = false;  // the text ends after the stop string, not before it
   bool ignore_eos = false;
-  bool skip_special_tokens = true;  // false: they are in the text as they are spelled
+  bool skip_special_tokens = true;  // false: the text includes them
   int64_t min_tokens = 0;  // until then neither the end of sequence nor stop_token_ids are drawn
-  std::optional<int64_t> truncate_prompt_tokens;  // only so many tokens of the prompt, its last
+  std::optional<int64_t> truncate_prompt_tokens;  // keeps only this many last tokens of the prompt
   std::optional<int32_t> logprobs;         // top alternatives reported beside each token, 0 to 20
   std::vector<int32_t> logprob_token_ids;  // reported with logprobs instead of the likeliest
   bool prompt_logprobs = false;
@@ -104,8 +104,8 @@ struct GenerateOptions {
 };
 
 struct ClassifyOptions {
-  // Continue the prompt, without special tokens. One that would run into the last word of a text
-  // prompt is taken as the next word, with a space in front: "It was" and "good".
+  // They continue the prompt, without special tokens. A label that would run into the last word of
+  // a text prompt gets a space in front: "It was" and "good".
   std::vector<std::string> labels;
   bool want_token_id = true;  // with labels: false skips the head's other columns
   bool with_logits = false;

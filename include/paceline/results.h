@@ -27,14 +27,14 @@ struct Logprob {
 
 struct Usage {
   int64_t prompt_tokens = 0;
-  int64_t completion_tokens = 0;  // every token that was drawn, an EOS included
+  int64_t completion_tokens = 0;  // all drawn tokens, an EOS included
   int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
 };
 
-// Of one choice; the prompt's are those of the choice that computed it.
+// Times of one choice; those of the prompt are from the choice that computed it.
 struct Timings {
-  double queue_seconds = 0;                // before anything was computed of it
-  double prompt_seconds = 0;               // from there to the first token
+  double queue_seconds = 0;                // until its first step
+  double prompt_seconds = 0;               // from then to the first token
   double output_seconds = 0;               // from the first token to the last
   double time_to_first_token_seconds = 0;  // from submission
 };
@@ -74,7 +74,7 @@ struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompts, found in the prefix cache
-  int64_t preemptions = 0;    // how often a sequence lost its blocks to others and resumed
+  int64_t preemptions = 0;    // times that a sequence lost its blocks and was resumed
   double prefill_tokens_per_second = 0;
   double decode_tokens_per_second = 0;
   double time_to_first_token_seconds = 0;
@@ -95,18 +95,18 @@ struct DeviceInfo {
   size_t free_memory_bytes = 0;
 };
 
-// What LoadOptions::weights_cache led to.
+// The outcome of LoadOptions::weights_cache.
 struct WeightsCacheUse {
   enum class Outcome : uint8_t {
-    off,      // not asked for, or dummy weights, which are made faster than they are kept
+    off,      // not requested, or dummy weights, which aren't cached
     reused,   // the weights are mapped from `file`
-    written,  // they were read from the model's files and are in `file` now
-    failed,   // they were read from the model's files, and no start will find them in `file`
+    written,  // they were read from the model's files and written to `file`
+    failed,   // they were read from the model's files, but not cached
   };
   Outcome outcome = Outcome::off;
-  std::string file;     // that holds, or should hold, the prepared weights
+  std::string file;     // of the prepared weights
   size_t bytes = 0;     // of the file
-  std::string problem;  // what was wrong and what was done about it; empty: nothing
+  std::string problem;  // a failure and its consequence; empty: none
 };
 
 struct ModelInfo {
@@ -121,14 +121,14 @@ struct ModelInfo {
   size_t weight_bytes = 0;    // as packed
   size_t kv_cache_bytes = 0;  // reserved for keys and values
   std::string dtype;          // of plain weights
-  // Of the matrices that products read: bfloat16, or q4x64 (4 bits in groups of 64), or several.
+  // The format of packed matrices: bfloat16, q4x64 (4 bits in groups of 64), or several.
   std::string weight_format;
-  size_t decode_bytes = 0;        // of weights that one decoded token reads
+  size_t decode_bytes = 0;        // weights read for one decoded token
   bool integer_products = false;  // of quantised weights with inputs of 8 bits
   std::string kv_cache_dtype;
   bool has_tokenizer = false;
   bool has_chat_template = false;  // of its own
-  std::string chat_template;       // where the one in use came from; empty: there is none
+  std::string chat_template;       // the source of the one in use; empty: none
   std::vector<std::string> notes;  // warnings about the model, in sentences
   WeightsCacheUse weights_cache;
 };

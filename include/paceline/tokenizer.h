@@ -1,4 +1,4 @@
-// Tokenizer turns text into token ids and back, as a model's tokenizer.json says.
+// Tokenizer converts text to token ids and back, by a model's tokenizer.json.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ class Tokenizer {
   // Reads tokenizer.json in `directory` and, when present, tokenizer_config.json,
   // special_tokens_map.json, added_tokens.json and generation_config.json beside it.
   // Throws Error not_found when there is no tokenizer.json, unsupported naming the part (e.g.
-  // "normalizer Precompiled") that isn't implemented, corrupt naming the field that is wrong.
+  // "normalizer Precompiled") that isn't implemented, corrupt naming the wrong field.
   static Tokenizer load(const std::filesystem::path& directory);
   static Tokenizer load(const ModelFiles& files);
   // The same from the text of a tokenizer.json alone; `where` names it in errors.
@@ -62,17 +62,16 @@ class Tokenizer {
 
   // Ill-formed UTF-8 in `text` is replaced by U+FFFD first. O(n log n) in the text's length.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
-  // The same ids, with what each stands for in `text`; must agree with the offsets of HF
-  // tokenizers, counted in bytes of the text.
+  // The same ids, each with its span of `text` in bytes; must agree with the offsets of HF
+  // tokenizers.
   Encoding encode_with_spans(std::string_view text, EncodeOptions options = {}) const;
 
-  // Ids outside the vocabulary throw Error invalid naming the id. Well-formed UTF-8: what isn't
-  // becomes U+FFFD.
+  // Throws Error invalid naming an id outside the vocabulary. Ill-formed UTF-8 becomes U+FFFD.
   std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;
 
-  // The bytes that one token stands for inside a text (an empty string for an id that has no
-  // token). Concatenated over a sequence they are the decoded text before U+FFFD replacement, up to
-  // what the decoder changes at the beginning of a text.
+  // The bytes of one token inside a text (empty for an id without a token). Concatenated over a
+  // sequence they are the decoded text before U+FFFD replacement, except for the decoder's changes
+  // at the beginning of a text.
   std::string_view token_bytes(TokenId id) const;
 
   // The token as the vocabulary writes it (e.g. "Ġhello"); empty when there is no such id.
@@ -83,14 +82,14 @@ class Tokenizer {
   // Throws Error invalid naming the id unless 0 <= id < vocab_size().
   void check_id(TokenId id) const;
 
-  // As the files beside tokenizer.json name them, those that exist in the vocabulary.
+  // The tokens named in the files beside tokenizer.json, if the vocabulary has them.
   std::optional<TokenId> bos_token() const;
   std::optional<TokenId> pad_token() const;
-  // What ends a text or a turn: eos_token, the EOS list of generation_config.json, and the
-  // end-of-turn tokens that chat models are trained with. Ascending, no id twice.
+  // The tokens that end a text or a turn: eos_token, the EOS list of generation_config.json, and
+  // the end-of-turn tokens of chat models. Ascending, without duplicates.
   const std::vector<TokenId>& stop_tokens() const;
-  // What a chat template is given: name and text, e.g. {"bos_token", "<s>"}, in the order of HF
-  // transformers; a name whose token doesn't exist is among them.
+  // Name and text for chat templates, e.g. {"bos_token", "<s>"}, in the order of HF transformers,
+  // including names whose token doesn't exist.
   const std::vector<std::pair<std::string, std::string>>& special_tokens() const;
 
  private:
@@ -100,9 +99,9 @@ class Tokenizer {
   std::unique_ptr<State> state_;
 };
 
-// Turns a growing sequence of token ids into text without splitting characters.
-// Invariant: everything returned so far, plus finish(), equals Tokenizer::decode of all ids pushed.
-// What push() has returned so far is always well-formed UTF-8 and a prefix of that.
+// Converts a growing sequence of token ids to text without splitting characters. Invariant: all
+// texts returned by push(), plus finish(), equal Tokenizer::decode of all ids pushed. The texts so
+// far are always well-formed UTF-8 and a prefix of that.
 class IncrementalDetokenizer {
  public:
   // `tokenizer` must outlive it.
@@ -114,8 +113,7 @@ class IncrementalDetokenizer {
   // The text that this token completes; empty while a character is still incomplete.
   // Throws Error invalid for an id outside the vocabulary, and is then as it was before.
   std::string push(TokenId id);
-  // What is still held back, with U+FFFD for an incomplete character.
-  // After it, the next push begins a new text.
+  // The rest, with U+FFFD for an incomplete character. The next push begins a new text.
   std::string finish();
 
  private:

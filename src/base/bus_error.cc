@@ -28,7 +28,7 @@ std::array<Mapping, kNumSlots + 1> mappings;  // slot 0 stays unused
 std::mutex mappings_mutex;
 volatile std::sig_atomic_t bus_error_exit = 0;
 
-// Async-signal-safe. Gives up when nobody reads standard error.
+// Async-signal-safe. Gives up when standard error can't be written.
 void print(std::string_view text) {
   pollfd entry{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (::poll(&entry, 1, 0) <= 0) return;

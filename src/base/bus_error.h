@@ -1,4 +1,4 @@
-// What a SIGBUS means: a mapped file was truncated, or its disk failed, while it was in use.
+// Explains a SIGBUS: a mapped file was truncated, or its disk failed, while it was in use.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-// Names the file that `bytes` are mapped from, for as long as it lives. Beyond 1,024 files at once
-// the further ones have no name.
+// Names the file that `bytes` are mapped from, while it lives. At most 1,024 files at once have
+// names.
 class MappingName {
  public:
   MappingName() = default;
@@ -21,8 +21,8 @@ class MappingName {
   size_t slot_ = 0;  // 0: none
 };
 
-// From here on a SIGBUS inside a named mapping prints the file's name to standard error and ends
-// the process with `exit_code`; any other one keeps its default action.
+// From now on a SIGBUS inside a named mapping prints the file's name to standard error and ends the
+// process with `exit_code`; any other SIGBUS keeps its default action.
 void exit_on_bus_error(int exit_code);
 
 }  // namespace paceline

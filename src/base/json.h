@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -34,13 +37,22 @@ class Json {
   bool is_array() const { return holds<Array>(); }
   bool is_object() const { return holds<Object>(); }
 
-  // The kind of the value for messages: "a string", "an object", ...
+  // The kind of the value: "a string", "an object", ...
   std::string_view kind() const;
 
-  // The value in the asked type; Error invalid "WHERE: expected KIND, found KIND" otherwise.
-  // `where` is the path of the value as the reader would write it, e.g. "rope_scaling.factor".
+  // The value in the asked type; nothing when it is of another.
+  std::optional<bool> boolean() const;
+  std::optional<int64_t> integer() const;  // integral doubles such as 4096.0 count
+  std::optional<uint64_t> unsigned_integer() const;
+  std::optional<double> number() const;
+  const std::string* string() const { return std::get_if<std::string>(&value_); }
+  const Array* array() const { return std::get_if<Array>(&value_); }
+  const Object* object() const { return std::get_if<Object>(&value_); }
+
+  // What a JsonCursor at this value, named `where`, reads: Error invalid "WHERE: found VALUE,
+  // expected ..." when it is of another type.
   bool as_bool(std::string_view where) const;
-  int64_t as_int(std::string_view where) const;  // integral doubles such as 4096.0 are accepted
+  int64_t as_int(std::string_view where) const;
   uint64_t as_uint(std::string_view where) const;
   double as_double(std::string_view where) const;
   const std::string& as_string(std::string_view where) const;
@@ -62,7 +74,7 @@ class Json {
 };
 
 // Parses strict JSON (UTF-8, no trailing bytes, depth at most 64, no duplicate keys).
-// Throws Error invalid "WHERE: ..." on anything else.
-Json parse_json(std::string_view text, std::string_view where);
+// Throws Error "WHERE: ..." with `code` on anything else.
+Json parse_json(std::string_view text, std::string_view where, ErrorCode code = ErrorCode::invalid);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Where and why a text is not JSON, in words for whoever wrote it.
+// Finds where and why a text is not JSON, for messages to its author.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct JsonFault {
   std::string text() const;
 };
 
-// The first fault of a text that a JSON parser has refused; nothing when there is none. Slower than
-// a parser, and only for messages.
+// The first fault of a text that a JSON parser has rejected; nothing when there is none. Slower
+// than a parser: only for messages.
 std::optional<JsonFault> find_json_fault(std::string_view text, size_t max_depth);
 
 }  // namespace paceline

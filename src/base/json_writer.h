@@ -28,7 +28,7 @@ class JsonWriter {
   JsonWriter& number(double value);  // shortest form that reads back; NaN and infinities are null
   JsonWriter& number(float value);
   JsonWriter& raw(std::string_view json);  // already JSON
-  // A parsed value; parsing the output gives it again: a double stays a double (2.0, not 2).
+  // Writes a parsed value; parsing the output gives it back: a double stays a double (2.0, not 2).
   JsonWriter& tree(const Json& value);
 
   // key(name) followed by a value of the fitting kind.

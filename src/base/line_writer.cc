@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kLastSecond{1};
 constexpr int kPollMs = 50;
-// A pipe that poll() calls writable takes so many bytes at once (PIPE_BUF).
+// A pipe that poll() reports as writable takes this many bytes without blocking (PIPE_BUF).
 constexpr size_t kPieceBytes = 4096;
 
 // write(), but never blocking on a socket (journald's standard error is one).
@@ -27,7 +27,7 @@ ssize_t write_piece(int descriptor, std::string_view piece) {
 
 bool is_for_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-// Signals are for the other threads.
+// Leaves signals to the other threads.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -84,7 +84,7 @@ void LineWriter::run() {
   }
 }
 
-// False when the last second is over.
+// False when the last second has passed.
 bool LineWriter::send(std::string_view text) {
   using Clock = std::chrono::steady_clock;
   auto end = Clock::time_point::max();

@@ -16,16 +16,16 @@ class LineWriter {
  public:
   static constexpr size_t kMaxWaiting = 1 << 20;
 
-  // Lines of up to `max_waiting` bytes together wait for the reader; further ones are dropped. The
-  // descriptor stays the caller's.
+  // At most `max_waiting` bytes of lines wait for the reader; further lines are dropped. The caller
+  // keeps the descriptor.
   explicit LineWriter(int descriptor, size_t max_waiting = kMaxWaiting);
-  // Gives the reader another second.
+  // Waits up to a second for the reader.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;
 
-  // Any thread; never blocks. The line comes without its line feed. Where lines were dropped, a
-  // line with their number follows as soon as there is room.
+  // From any thread; never blocks. `line` has no line feed. When lines were dropped, a line with
+  // their number follows as soon as there is room.
   void write(std::string_view line);
 
   // So far.
@@ -41,7 +41,7 @@ class LineWriter {
   std::condition_variable changed_;
   std::string waiting_;
   int64_t num_dropped_ = 0;
-  int64_t num_unreported_ = 0;  // dropped since the last line that says so
+  int64_t num_unreported_ = 0;  // dropped since the last line that reported it
   bool is_stopping_ = false;
   std::thread thread_;  // last: it uses the others
 };

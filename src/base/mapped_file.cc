@@ -16,8 +16,8 @@
 namespace paceline {
 namespace {
 
-// Room behind a text, so that a parser which wants some bytes there need not copy it (simdjson's
-// SIMDJSON_PADDING).
+// Spare capacity behind a text, so that simdjson, which reads SIMDJSON_PADDING bytes beyond it,
+// needn't copy it.
 constexpr size_t kParserPadding = 64;
 
 // An open file descriptor and its size; closes itself.

@@ -20,11 +20,11 @@ class ModelFiles {
   using Makers = std::map<std::string, std::function<std::string()>, std::less<>>;
 
   ModelFiles(std::filesystem::path directory) : origin_(std::move(directory)) {}  // not explicit
-  // `origin` is what the texts are made from; for messages. Makers may throw Error.
+  // `origin` is the source of the texts, for messages. Makers may throw Error.
   ModelFiles(std::filesystem::path origin, Makers makers)
       : origin_(std::move(origin)), makers_(std::move(makers)), is_directory_(false) {}
 
-  // The directory, or what the texts are made from.
+  // The directory, or the source of the texts.
   const std::filesystem::path& origin() const { return origin_; }
   // The file's name in messages.
   std::string where(std::string_view name) const;

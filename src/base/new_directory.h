@@ -6,10 +6,10 @@
 
 namespace paceline {
 
-// Removes a directory with all that is in it, unless keep() was called.
+// Removes a directory with its content, unless keep() was called.
 class TemporaryDirectory {
  public:
-  // `path` has just been made.
+  // `path` must exist.
   explicit TemporaryDirectory(std::filesystem::path path);
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
@@ -22,18 +22,18 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// Removes those that exist, for a process that is about to end without destructors. From any
+// Removes all existing temporary directories, before a process ends without destructors. From any
 // thread.
 void remove_temporary_directories();
 
-// It is filled under a temporary name beside the final one. Destroyed without commit(), it is
-// removed with its content.
+// Filled under a temporary name beside the final one; removed with its content if destroyed without
+// commit().
 class NewDirectory {
  public:
-  // Throws Error invalid when there is something under `path` already or none can be made there.
+  // Throws Error invalid when `path` already exists or can't be made.
   explicit NewDirectory(std::filesystem::path path);
 
-  // Write its files here.
+  // The place to write its files.
   const std::filesystem::path& filling_path() const { return temporary_.path(); }
   // Throws Error invalid when the name was taken meanwhile.
   void commit();

@@ -18,17 +18,17 @@ class NewFile {
  public:
   enum class Existing : bool { refuse, replace };
 
-  // Throws Error invalid when none can be made there, or there is something under `path` already
-  // that should not be replaced.
+  // Throws Error invalid when no file can be made there, or one exists and `existing` forbids to
+  // replace it.
   explicit NewFile(std::filesystem::path path, Existing existing = Existing::refuse);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   void append(std::span<const std::byte> bytes);
-  // Reserves this many bytes on the disk in all, where the file system supports it. Throws Error
-  // exhausted when there is none, or the process may not write files of that size (which would end
-  // it with SIGXFSZ).
+  // Reserves `bytes` in total on the disk, where the file system supports it. Throws Error
+  // exhausted when there is no space, or files of that size exceed the process's limit (writing one
+  // would end it with SIGXFSZ).
   void reserve(uint64_t bytes);
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
   // Syncs the content to the disk, then names the file.
@@ -54,7 +54,7 @@ void write_new_file(const std::filesystem::path& path, std::string_view text);
 
 // Renames a complete file or directory, and syncs the directory that holds it.
 void rename_over(const std::filesystem::path& from, const std::filesystem::path& to);
-// The same; Error invalid when there is something under the new name.
+// The same; Error invalid when the new name exists.
 void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// NumberRange is what a number may be; messages say it in the same words everywhere.
+// NumberRange is the range of a number, and its wording in messages.
 #pragma once
 
 #include <limits>

@@ -38,7 +38,7 @@ std::vector<int> allowed_processors() {
 
 std::vector<int> processors_by_core(const std::filesystem::path& root) {
   std::vector<int> processors = allowed_processors();
-  std::vector<int> cores;  // that have one before
+  std::vector<int> cores;  // that already have a processor in the list
   std::vector<std::pair<bool, int>> order;
   for (const int processor : processors) {
     const int core = first_sibling(root, processor);

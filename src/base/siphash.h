@@ -1,4 +1,4 @@
-// SipHash-2-4 with a 128-bit result: a keyed hash; without the key nobody can construct collisions.
+// SipHash-2-4 with a 128-bit result: a keyed hash, whose collisions can't be found without the key.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ SipKey random_sip_key();
 // For digests that need no secret.
 inline constexpr SipKey kPublicSipKey{};
 
-// Over the words' bytes, least significant first. Aumasson & Bernstein, "SipHash: a fast
+// Hashes the words' bytes, least significant first. Aumasson & Bernstein, "SipHash: a fast
 // short-input PRF" (2012); the 128-bit variant is that of the authors' reference (its `outlen` 16).
 Hash128 siphash128(const SipKey& key, std::span<const uint64_t> words);
 Hash128 siphash128_bytes(const SipKey& key, std::span<const std::byte> bytes);

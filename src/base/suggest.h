@@ -12,8 +12,8 @@ namespace paceline {
 // string alignment distance); letter case and '-' against '_' cost nothing.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The name nearest to `word` if it is near enough to be meant (about a third of its letters wrong),
-// or the first that begins with `word`. The first of equals.
+// The name nearest to `word`, if at most about a third of its letters are wrong, or else the first
+// that begins with `word`. The first of equally near names.
 std::optional<std::string_view> closest_name(std::string_view word,
                                              std::span<const std::string_view> names);
 

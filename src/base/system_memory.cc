@@ -53,8 +53,8 @@ void apply_limit(const fs::path& group, const GroupFiles& files, SystemMemory& m
   memory.free = std::min(memory.free, std::clamp(*limit - used + inactive, int64_t{0}, *limit));
 }
 
-// The group and all above it. A container may see its own group as the root, or be told a path that
-// is not there, so the root is looked at in any case.
+// Applies the limits of the group and its ancestors. A container may see its own group as the root,
+// or get a path that doesn't exist, so the root is always read.
 void apply_limits(const fs::path& mount, std::string path, const GroupFiles& files,
                   SystemMemory& memory) {
   for (; path.size() > 1; path.resize(path.rfind('/'))) {
@@ -63,7 +63,7 @@ void apply_limits(const fs::path& mount, std::string path, const GroupFiles& fil
   apply_limit(mount, files, memory);
 }
 
-// Of RLIMIT_AS, which bounds mapped files and stacks too; nothing when it is "unlimited".
+// RLIMIT_AS, which bounds mapped files and stacks too; nothing when it is "unlimited".
 std::optional<int64_t> address_space_limit(const fs::path& root) {
   constexpr std::string_view kName = "Max address space";
   std::ifstream limits(root / "proc/self/limits");

@@ -209,8 +209,8 @@ void ThreadPool::run(Job job, void* context) {
   const uint32_t run_number = state.run_number.fetch_add(1, std::memory_order_seq_cst) + 1;
   state.run_number.notify_all();
   state.do_part(0);
-  // The caller leaves a parallel_for when no piece is left to begin, so a worker that hasn't looked
-  // yet (asleep, or off its core) has nothing to do and isn't waited for.
+  // No piece is left to begin: a worker that hasn't woken up has nothing to do, and the caller
+  // doesn't wait for it.
   if (has_pieces) {
     for (int i = 1; i < num_threads_; ++i) {
       if (state.slots[static_cast<size_t>(i)].claim(run_number)) state.finish_part();
@@ -266,8 +266,8 @@ int affinity_cores() {
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
 }
 
-// The cores a cpu.max file ("max 100000" or "150000 100000") grants, `otherwise` when it sets none.
-// Rounded down: a thread that is throttled holds up all others at the end of every operator.
+// The cores that a cpu.max file ("max 100000" or "150000 100000") grants; `otherwise` without a
+// limit. Rounded down: a throttled thread holds up all others at the end of every operator.
 int quota_cores(const std::string& path, int otherwise) {
   std::ifstream file(path);
   double quota = 0, period = 0;
@@ -288,7 +288,7 @@ std::string cgroup_path() {
 
 int usable_cores() {
   int num_cores = affinity_cores();
-  // A quota binds all groups below it, down from the root, whose path is empty here.
+  // A quota limits all groups below it, so all ancestors count, up to the root (the empty path).
   std::string group = cgroup_path();
   if (group == "/") group.clear();
   while (true) {

@@ -17,9 +17,9 @@ class ThreadPool {
   // A job: called once per thread with its index in [0, num_threads).
   using Job = void (*)(void* context, int thread_index);
 
-  // Whether workers may move between cores. Pinned, worker i keeps to processor i of
-  // processors_by_core(), as far as there are so many; the caller, whose affinity threads that it
-  // starts would inherit, is left to the system.
+  // Whether workers may move between cores. Pinned, worker i stays on processor i of
+  // processors_by_core(), if there are enough. The calling thread isn't pinned: threads that it
+  // starts would inherit its affinity.
   enum class Pinning : bool { none, pinned };
 
   // At least one thread; 0 means one per usable core.
@@ -34,15 +34,15 @@ class ThreadPool {
   // throw.
   void run(Job job, void* context);
 
-  // body(thread_index) on every thread.
+  // Calls body(thread_index) on every thread.
   template <class Body>
   void run_on_all(Body&& body) {
     run([](void* context, int i) { (*static_cast<std::remove_reference_t<Body>*>(context))(i); },
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // body(begin, end, thread_index) over [0, count): each thread first takes its static share in
-  // pieces of `grain`, then steals pieces that others have not begun.
+  // Calls body(begin, end, thread_index) for all of [0, count): each thread first takes its static
+  // share in pieces of `grain`, then steals pieces that others have not begun.
   template <class Body>
   void parallel_for(int64_t count, int64_t grain, Body&& body) {
     if (count <= 0) return;

@@ -1,4 +1,4 @@
-// UTF-8: one code point at a time, validity, and where a sequence that is still incomplete begins.
+// UTF-8: decoding by code point, validity, and incomplete sequences at the end of a text.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ bool is_valid_utf8(std::string_view text);
 // Python's errors="replace" do.
 std::string replace_invalid_utf8(std::string_view text);
 
-// Of well-formed text.
+// `text` must be well-formed.
 int64_t count_code_points(std::string_view text);
 
-// The number of bytes at the end of `text` that begin a code point which more bytes could complete.
+// The number of bytes at the end of `text` that further bytes could complete to a code point.
 size_t incomplete_utf8_suffix(std::string_view text);
 
 }  // namespace paceline

@@ -2,7 +2,7 @@
 
 namespace paceline {
 
-// The turn formats that the models' cards describe, for plain conversations.
+// The turn formats of the models' cards, for plain conversations.
 constexpr std::array<BuiltinTemplate, 3> kBuiltinTemplates = {
     // Qwen 2 and 3, and many more: ChatML.
     BuiltinTemplate{"chatml", "<|im_start|>", R"({%- for message in messages %}
@@ -11,7 +11,7 @@ constexpr std::array<BuiltinTemplate, 3> kBuiltinTemplates = {
 {%- if add_generation_prompt %}
 {{- '<|im_start|>assistant\n' }}
 {%- endif %})"},
-    // Gemma 2 and 3: no system turn; its text stands before the first user's. The assistant is
+    // Gemma 2 and 3: no system turn; its text comes before the first user's. The assistant is
     // "model".
     BuiltinTemplate{"gemma", "<start_of_turn>", R"({{- bos_token }}
 {%- set state = namespace(system='') %}

@@ -1,4 +1,4 @@
-// The chat formats that are used when a model carries no template.
+// The chat formats for models without a template.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace paceline {
 
 struct BuiltinTemplate {
   std::string_view name;
-  std::string_view marker;  // the token that opens a turn, by which the format is known
+  std::string_view marker;  // the token that opens a turn, which identifies the format
   std::string_view source;
 };
 

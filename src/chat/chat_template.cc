@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "base/model_files.h"
 #include "chat/builtin_templates.h"
 #include "chat/final_message.h"
@@ -27,7 +27,7 @@ struct NamedTemplate {
 
 struct TemplateFile {
   std::string name;   // of the template among several: "default", "tool_use"
-  std::string where;  // the file it stands in, for messages
+  std::string where;  // its file, for messages
   std::string source;
 };
 
@@ -52,29 +52,21 @@ std::vector<TemplateFile> json_field(const ModelFiles& files, const std::string&
   std::vector<TemplateFile> found;
   if (!files.contains(where)) return found;
   const Json json = parse_json(files.read(where, kMaxTemplateConfigBytes), files.where(where));
-  const Json* field = json.find_value("chat_template");
-  if (field == nullptr) return found;
-  const std::string name = where + ": chat_template";
+  const auto field = JsonCursor(json, where).find("chat_template");
+  if (!field) return found;
   if (!field->is_array()) {
-    found.push_back({std::string(kDefault), where, field->as_string(name)});
+    found.push_back({std::string(kDefault), where, field->string()});
     return found;
   }
-  for (size_t i = 0; i < field->as_array(name).size(); ++i) {
-    const Json& entry = field->as_array(name)[i];
-    const auto text = [&](std::string_view key) {
-      const std::string of_entry = fmt::format("{}[{}].{}", name, i, key);
-      const Json* value = entry.find_value(key);
-      if (value == nullptr) throw Error(ErrorCode::invalid, of_entry + " is missing");
-      return value->as_string(of_entry);
-    };
-    found.push_back({text("name"), where, text("template")});
+  for (const JsonCursor& entry : field->items()) {
+    found.push_back({entry.at("name").string(), where, entry.at("template").string()});
   }
   return found;
 }
 
-// In the order in which they count: chat_template.jinja with additional_chat_templates/*.jinja,
-// else chat_template.json, else chat_template of tokenizer_config.json. Empty when there is none.
-// Throws Error invalid naming the file and field that is wrong.
+// In order of precedence: chat_template.jinja with additional_chat_templates/*.jinja, else
+// chat_template.json, else chat_template of tokenizer_config.json. Empty when there is none. Throws
+// Error invalid naming the wrong file and field.
 std::vector<TemplateFile> find_template_files(const ModelFiles& files) {
   std::vector<TemplateFile> found = jinja_files(files);
   if (found.empty()) found = json_field(files, "chat_template.json");
@@ -88,7 +80,7 @@ Json message_json(const ChatMessage& message, size_t index) {
   }
   const std::string where = fmt::format("messages[{}]", index);
   Json json = parse_json(message.json, where);
-  json.as_object(where);
+  JsonCursor(json, where).object();
   return json;
 }
 
@@ -96,7 +88,7 @@ Json message_json(const ChatMessage& message, size_t index) {
 Json array_json(const std::string& text, std::string_view where) {
   if (text.empty()) return {};
   Json json = parse_json(text, where);
-  if (!json.is_null()) json.as_array(where);
+  if (!json.is_null()) JsonCursor(json, std::string(where)).array();
   return json;
 }
 
@@ -132,7 +124,9 @@ NamedJson variables_of(const ChatInput& input, Json::Array messages) {
   for (const auto& [name, text] : input.special_tokens) set(name, Json(text));
   if (!input.kwargs_json.empty()) {
     const Json kwargs = parse_json(input.kwargs_json, "chat_template_kwargs");
-    for (const auto& [name, value] : kwargs.as_object("chat_template_kwargs")) set(name, value);
+    for (const auto& [name, value] : JsonCursor(kwargs, "chat_template_kwargs").object()) {
+      set(name, value);
+    }
   }
   // Set last, so that no kwarg replaces them.
   set("messages", Json(std::move(messages)));
@@ -146,7 +140,7 @@ NamedJson variables_of(const ChatInput& input, Json::Array messages) {
 
 struct ChatTemplate::State {
   std::vector<NamedTemplate> templates;  // at least one
-  // Of several: "tool_use" serves inputs with tools.
+  // Several templates: "tool_use" is for inputs with tools.
   bool chooses_by_tools = false;
 
   const NamedTemplate* find(std::string_view name) const {
@@ -197,7 +191,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const ModelFiles& model_files,
     state->chooses_by_tools = name.empty();
     return ChatTemplate(std::move(state));
   }
-  if (name.empty() && !files.empty()) {  // none is called default: the first
+  if (name.empty() && !files.empty()) {  // without a default, the first
     state->add(files[0].name, files[0].where, files[0].source);
     return ChatTemplate(std::move(state));
   }

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// It ends with a blank, which a template that trims takes away.
+// Ends with a blank, which a trimming template removes.
 constexpr std::string_view kMark = "PACELINE-GOES-ON-BEHIND-THIS ";
 constexpr std::string_view kTrimmedMark = kMark.substr(0, kMark.size() - 1);
 constexpr std::string_view kBlanks = " \t\n\r\f\v";
@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-// Of a content in parts: the last one with text.
+// The last part with text.
 std::optional<size_t> last_text(const Json::Array& parts) {
   for (size_t i = parts.size(); i > 0; --i) {
     const Json* text = parts[i - 1].find_value("text");
@@ -28,22 +28,20 @@ std::optional<size_t> last_text(const Json::Array& parts) {
   return std::nullopt;
 }
 
-// The text that is to go on.
+// The text to be continued.
 const std::string& text_of(const Json& message) {
   const Json* content = message.find_value("content");
-  if (content != nullptr && content->is_string()) return content->as_string("content");
+  if (content != nullptr && content->is_string()) return *content->string();
   if (content != nullptr && content->is_array()) {
-    const Json::Array& parts = content->as_array("content");
-    if (const auto last = last_text(parts)) {
-      return parts[*last].find_value("text")->as_string("text");
-    }
+    const Json::Array& parts = *content->array();
+    if (const auto last = last_text(parts)) return *parts[*last].find_value("text")->string();
   }
   throw Error(ErrorCode::invalid,
               "continue_final_message: the last message has no text that could go on");
 }
 
 Json with_member(const Json& object, std::string_view name, Json value) {
-  Json::Object members = object.as_object(name);
+  Json::Object members = *object.object();
   const auto member = std::find_if(members.begin(), members.end(),
                                    [&](const Json::Member& one) { return one.first == name; });
   member->second = std::move(value);
@@ -56,7 +54,7 @@ Json mark_final_message(const Json& message) {
   Json marked(text_of(message) + std::string(kMark));
   const Json& content = *message.find_value("content");
   if (content.is_string()) return with_member(message, "content", std::move(marked));
-  Json::Array parts = content.as_array("content");
+  Json::Array parts = *content.array();
   Json& part = parts[*last_text(parts)];
   part = with_member(part, "text", std::move(marked));
   return with_member(message, "content", Json(std::move(parts)));

@@ -1,5 +1,5 @@
-// A conversation's last message left open, so that its text goes on (transformers calls it
-// continue_final_message).
+// Leaves a conversation's last message open for the model to continue (continue_final_message of
+// transformers).
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace paceline {
 
-// The message with a mark behind its text: its content, or the last part of it that is text.
-// Throws Error invalid when there is none.
+// The message with a mark behind its text: its content, or the content's last text part. Throws
+// Error invalid when it has no text.
 Json mark_final_message(const Json& message);
 
-// The prompt up to the mark; blanks in front of it go where the template trimmed the text. Throws
-// Error invalid when the template left out some of the text of `message`, the one without a mark.
+// The prompt up to the mark, without blanks before it if the template trimmed the text. Throws
+// Error invalid when the template dropped some text of `message`, which has no mark.
 std::string cut_at_mark(std::string rendered, const Json& message);
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ class FormatCursor {
   explicit FormatCursor(std::string_view text) : text_(text) {}
 
   bool at_end() const { return at_ >= text_.size(); }
-  // Both give 0 at the end.
+  // Both return 0 at the end.
   char peek() const { return at_end() ? '\0' : text_[at_]; }
   char take() { return at_end() ? '\0' : text_[at_++]; }
   bool take_if(char c) {
@@ -21,11 +21,11 @@ class FormatCursor {
     ++at_;
     return true;
   }
-  // One of these, or 0.
+  // Takes one of these characters, or returns 0.
   char take_any(std::string_view of) {
     return !at_end() && of.find(peek()) != std::string_view::npos ? take() : '\0';
   }
-  // Up to one of these, which stays.
+  // Takes the characters before one of these.
   std::string_view take_until(std::string_view ends) {
     const size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
     const std::string_view part = text_.substr(at_, end - at_);

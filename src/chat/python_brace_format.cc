@@ -1,4 +1,4 @@
-// "{}".format(x), as the documentation of Python's format strings has it.
+// "{}".format(x), by the documentation of Python's format strings.
 #include <fmt/format.h>
 
 #include <optional>
@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// The values of the fields, which all have explicit numbers or are all numbered in order.
+// The values of the fields: either all have explicit numbers, or all are numbered in order.
 class FieldValues {
  public:
   FieldValues(TemplateRuntime& runtime, const TemplateArguments& arguments)
@@ -94,7 +94,7 @@ class BraceFormat {
   BraceFormat(TemplateRuntime& runtime, const TemplateArguments& arguments)
       : runtime_(runtime), values_(runtime, arguments) {}
 
-  // A specification is a format itself, but for one level only.
+  // Specifications may contain fields, one level deep.
   std::string fill(std::string_view text, int levels) {
     if (levels < 0) throw TemplateError("Max string recursion exceeded");
     std::string out;

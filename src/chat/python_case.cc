@@ -27,8 +27,8 @@ void append_capital(std::string& out, char32_t c, Capital capital) {
   }
 }
 
-// Whether the sigma `bytes` of `text` ends a word, where it has a form of its own (Final_Sigma of
-// the Unicode standard, 3.13).
+// Whether the sigma `bytes` of `text` ends a word and so has its final form (Final_Sigma of the
+// Unicode standard, 3.13).
 bool is_final_sigma(std::string_view text, std::string_view bytes) {
   std::string_view before(text.data(), static_cast<size_t>(bytes.data() - text.data()));
   const auto last_of_before = [&] { return decode_utf8(last_character(before)).code_point; };
@@ -46,7 +46,7 @@ bool is_final_sigma(std::string_view text, std::string_view bytes) {
   return true;
 }
 
-// Of the character `bytes` of `text`.
+// Appends the lower case of the character `bytes` of `text`.
 void append_lower(std::string& out, char32_t c, std::string_view bytes, std::string_view text) {
   constexpr char32_t kSigma = 0x3A3;
   constexpr char32_t kFinalSigma = 0x3C2;
@@ -126,7 +126,7 @@ namespace {
 
 enum class Case { upper, lower };
 
-// Some character is of this case, and none of another.
+// Whether some characters have this case, and none another.
 bool is_all(std::string_view text, Case wanted) {
   bool has_wanted = false;
   bool has_other = false;

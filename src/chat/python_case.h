@@ -1,4 +1,4 @@
-// Upper and lower case, as Python's str has them.
+// Upper and lower case like Python's str.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-// Those of Unicode's SpecialCasing.txt that depend on no language and no neighbour.
+// From Unicode's SpecialCasing.txt, without entries that depend on language or context.
 constexpr LongCapital kLongCapitals[] = {
     {0x00DF, "SS", "Ss"},
     {0x0149, "\u02bcN", "\u02bcN"},

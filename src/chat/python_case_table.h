@@ -1,4 +1,4 @@
-// The characters whose capital is more than one character.
+// The characters whose upper case has several characters.
 #pragma once
 
 #include <string_view>

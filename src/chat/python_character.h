@@ -1,4 +1,4 @@
-// The classes of characters, as Python's str has them.
+// Character classes like Python's str.
 #pragma once
 
 #include <string_view>
@@ -21,7 +21,7 @@ bool is_title(char32_t c);  // one sign for two letters, the first a capital
 inline bool is_cased(char32_t c) { return is_upper(c) || is_lower(c) || is_title(c); }
 bool is_case_ignorable(char32_t c);  // marks, and signs inside words: Case_Ignorable of Unicode
 
-// As str.isalpha() and the like ask of every character; false for "".
+// Tests every character, like str.isalpha(); false for "".
 bool all_characters(std::string_view text, bool (*is)(char32_t));
 
 }  // namespace paceline

@@ -14,7 +14,7 @@ std::string format_percent(TemplateRuntime& runtime, std::string_view format,
                            const TemplateValue& values);
 
 // Fields by order, number or name, their attributes and items, and a format specification. Must
-// agree with string.Formatter, which Jinja's sandbox puts in the place of str.format.
+// agree with string.Formatter, which Jinja's sandbox uses instead of str.format.
 std::string format_braces(TemplateRuntime& runtime, std::string_view format,
                           const TemplateArguments& arguments);
 

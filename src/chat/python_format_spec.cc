@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxPrecision = 1000;
 constexpr int kDefaultPrecision = 6;
 
-// A number in the parts between which signs, zeros and separators go.
+// The parts of a number, between which signs, zeros and separators are put.
 struct NumberParts {
   bool is_negative = false;
   std::string prefix = {};  // 0x
@@ -34,7 +34,7 @@ std::string aligned(TemplateRuntime& runtime, std::string_view text, const Forma
                                    : Alignment::right);
 }
 
-// Separators between groups of digits. Zeros that fill a width are grouped too.
+// Puts separators between groups of digits. Zeros that fill a width are grouped too.
 std::string grouped(std::string digits, const FormatSpec& spec, int64_t least_width) {
   if (least_width > kMaxPadding) throw TemplateError("too wide a number", ErrorCode::exhausted);
   const int64_t group = is_one_of(spec.type, "xXob") ? 4 : 3;
@@ -64,7 +64,7 @@ std::string number(TemplateRuntime& runtime, NumberParts parts, const FormatSpec
   return before + padded(runtime, behind, spec.width - size, spec.fill, Alignment::right);
 }
 
-// With "#" every number has a point.
+// For "#": every number gets a point.
 void insert_point(std::string& text) {
   if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".");
 }
@@ -96,7 +96,7 @@ std::string general(double value, int precision, int exponent_from, bool is_alte
   return text;
 }
 
-// As repr does: at least one digit stands behind the point, or an exponent does.
+// Like repr: at least one digit after the point, or an exponent.
 std::string as_repr(double value, std::optional<int> precision, bool is_alternate) {
   std::string text =
       precision ? general(value, *precision, *precision - 1, is_alternate) : float_repr(value);

@@ -112,7 +112,7 @@ class Writer {
     check_limit();
   }
 
-  // Brackets around `count` items, each written by `write_one`.
+  // Writes brackets and `count` items, each by `write_one`.
   template <class WriteOne>
   void write_all(char open, char close, size_t count, WriteOne&& write_one) {
     out_.push_back(open);

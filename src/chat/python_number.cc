@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// Digits of other scripts as those of ASCII.
+// Converts digits of other scripts to ASCII.
 std::string with_ascii_digits(std::string_view text) {
   std::string out;
   for_each_code_point(text, [&](char32_t c, std::string_view bytes) {
@@ -22,15 +22,15 @@ std::string with_ascii_digits(std::string_view text) {
       out += bytes;
       return;
     }
-    char32_t zero = c;  // runs of them begin with a zero, and have whole tens
+    char32_t zero = c;  // runs of digits begin with a zero, ten by ten
     while (is_decimal(zero - 1)) --zero;
     out.push_back(static_cast<char>('0' + (c - zero) % 10));
   });
   return out;
 }
 
-// Without the blanks around and the single underscores between digits; nothing if others stand
-// there.
+// Removes blanks at the ends and single underscores between digits; nothing if there are other
+// underscores.
 std::optional<std::string> bare_number(std::string_view text) {
   const std::string digits = with_ascii_digits(stripped(text, Ends::both));
   const std::string_view inner = digits;

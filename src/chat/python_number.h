@@ -1,4 +1,4 @@
-// Numbers as Python's int() and float() make them.
+// Conversions to numbers like Python's int() and float().
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Of a string: nothing where Python raises ValueError. parse_int throws TemplateError beyond 64
+// From a string: nothing where Python raises ValueError. parse_int throws TemplateError beyond 64
 // bits.
 std::optional<int64_t> parse_int(std::string_view text, int base);
 std::optional<double> parse_float(std::string_view text);

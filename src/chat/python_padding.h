@@ -14,11 +14,11 @@ inline constexpr int64_t kMaxPadding = 100'000;
 enum class Alignment {
   left,
   right,
-  center,      // of "{:^5}": an odd blank stands on the right
-  str_center,  // of str.center: on the left where the width is odd
+  center,      // "{:^5}": an odd blank goes to the right
+  str_center,  // str.center: to the left where the width is odd
 };
 
-// Charged for; more padding than kMaxPadding is a TemplateError exhausted.
+// Charged to the budget; throws TemplateError exhausted for more padding than kMaxPadding.
 std::string padded(TemplateRuntime& runtime, std::string_view text, int64_t width,
                    std::string_view fill, Alignment alignment);
 

@@ -29,7 +29,7 @@ class Values {
     if (!values_.is_mapping()) throw TemplateError("format requires a mapping");
     const TemplateValue* value = values_.members().find(name);
     if (value == nullptr) throw TemplateError(fmt::format("'{}'", name));
-    next_ = 1;  // no value is left to be taken in order
+    next_ = 1;  // no value is left to take in order
     return *value;
   }
   void finish() const {
@@ -85,7 +85,7 @@ class PercentFormat {
     return number(value, spec);
   }
 
-  // What stands in (), which may hold brackets itself.
+  // The text in (), which may contain brackets.
   std::string key() {
     std::string name;
     for (int open = 1; open > 0;) {
@@ -98,7 +98,7 @@ class PercentFormat {
     return name;
   }
 
-  // Whether there is a 0.
+  // Returns whether there is a 0.
   bool read_flags(FormatSpec& spec) {
     bool has_zero = false;
     spec.alignment = '>';

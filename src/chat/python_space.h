@@ -1,4 +1,4 @@
-// White space as str.isspace() and the \s of Python's regular expressions have it.
+// White space like str.isspace() and \s in Python's regular expressions.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ inline bool is_python_space(char32_t c) {
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-// Where the white space that begins at `from` ends.
+// The end of the white space that begins at `from`.
 inline size_t end_of_spaces(std::string_view text, size_t from) {
   while (from < text.size()) {
     const DecodedCodePoint here = decode_utf8(text.substr(from));
@@ -24,7 +24,7 @@ inline size_t end_of_spaces(std::string_view text, size_t from) {
   return from;
 }
 
-// Where the white space at the end of `text` begins.
+// The begin of the white space at the end of `text`.
 inline size_t begin_of_last_spaces(std::string_view text) {
   size_t end = text.size();
   while (end > 0) {

@@ -1,4 +1,4 @@
-// Strings as Python counts them: by code points.
+// String operations by code points, like Python's.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace paceline {
 
 int64_t length_of(std::string_view text);
 
-// body(code point, its bytes) for each.
+// Calls body(code point, its bytes) for each code point.
 template <class Body>
 void for_each_code_point(std::string_view text, Body&& body) {
   while (!text.empty()) {
@@ -32,21 +32,20 @@ std::vector<std::string_view> characters_of(std::string_view text);
 // str.splitlines(), without the ends.
 std::vector<std::string_view> lines_of(std::string_view text);
 
-// str.split() on white space, at most `max_splits` times (negative: any number); from the right
-// when `from_right`.
+// str.split() on white space, at most `max_splits` times (negative: any number), from either end.
 enum class SplitFrom { left, right };
 std::vector<std::string_view> split_on_spaces(std::string_view text, int64_t max_splits,
                                               SplitFrom from);
-// The same on a separator, which isn't empty.
+// The same on a non-empty separator.
 std::vector<std::string_view> split_on(std::string_view text, std::string_view separator,
                                        int64_t max_splits, SplitFrom from);
 
 enum class Ends { left, right, both };
 std::string_view stripped(std::string_view text, Ends ends);
-// Of any of the characters in `set`.
+// Strips any of the characters in `set`.
 std::string_view stripped_of(std::string_view text, std::string_view set, Ends ends);
 
-// At most `limit` bytes, or TemplateError exhausted.
+// Throws TemplateError exhausted beyond `limit` bytes.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,
                      int64_t count, size_t limit);
 

@@ -32,7 +32,7 @@ void append_escaped(std::string& out, char32_t code_point) {
   }
 }
 
-// In single quotes, unless only single ones stand inside.
+// Uses single quotes, unless the text contains single quotes only.
 void append_quoted(std::string& out, std::string_view text) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const bool has_double = text.find('"') != std::string_view::npos;

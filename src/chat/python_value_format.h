@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Throws TemplateError as Python does for a specification that isn't one, or not of this value.
+// Throws TemplateError, as Python raises, for a malformed specification or one of another type.
 std::string format_value(TemplateRuntime& runtime, const TemplateValue& value,
                          std::string_view specification);
 

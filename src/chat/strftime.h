@@ -1,4 +1,4 @@
-// The clock of a template, and strftime as Python's C locale writes it.
+// The clock of a template, and strftime in Python's C locale.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct CivilTime {
 // The machine's local time.
 CivilTime local_time_now();
 
-// "2026-11-21", "2026-11-21T10:20:30", with a blank for the T, with fractions of a second; a zone
-// (Z, +01:00) is left out. Throws Error invalid for anything else.
+// "2026-11-21" or "2026-11-21T10:20:30", also with a blank for the T and with fractions of a
+// second; a zone (Z, +01:00) is ignored. Throws Error invalid for anything else.
 CivilTime parse_iso_time(std::string_view text);
 
-// datetime.strftime; an unknown directive is written as it stands, as glibc does.
+// datetime.strftime; an unknown directive is copied, as in glibc.
 std::string format_time(const CivilTime& time, std::string_view format);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The arguments of a call in a template, and how a function takes them.
+// The arguments of a call in a template, and their binding to parameters.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct TemplateArguments {
   std::vector<std::pair<std::string, TemplateValue>> named = {};
 };
 
-// Binds arguments to parameters as Python does: in order, or by name. Each take() is the next
-// parameter. Throws TemplateError for one that is missing, given twice, or unknown.
+// Binds arguments to parameters as Python does: in order, or by name. Each take() binds the next
+// parameter. Throws TemplateError for missing, duplicate and unknown arguments.
 class ArgumentReader {
  public:
   // `function` names it in errors; it must outlive the reader.
@@ -26,16 +26,16 @@ class ArgumentReader {
 
   TemplateValue required(std::string_view name);
   std::optional<TemplateValue> optional(std::string_view name);
-  // Of a type, or the value given here when absent.
+  // The next parameter with a type; `otherwise` when absent.
   int64_t integer(std::string_view name, int64_t otherwise);
   int64_t required_integer(std::string_view name);
   bool truth(std::string_view name, bool otherwise);
   std::string text(std::string_view name, std::string_view otherwise);
   std::string required_text(std::string_view name);
 
-  // All positional arguments that are left.
+  // All remaining positional arguments.
   TemplateValues rest();
-  // No further parameter: throws when an argument remains.
+  // Call it after the last parameter: throws when an argument remains.
   void finish();
 
  private:

@@ -7,7 +7,7 @@
 namespace paceline {
 
 // Must agree with Python on numbers (integers of 64 bits: an error beyond), strings, lists and
-// tuples. Throws TemplateError naming both types when they don't go together.
+// tuples. Throws TemplateError naming both types when the operator doesn't support them.
 TemplateValue arithmetic(TemplateRuntime& runtime, BinaryOperator op, const TemplateValue& a,
                          const TemplateValue& b);
 

@@ -47,7 +47,7 @@ class LoopObject final : public TemplateObject {
   TemplateInterpreter& interpreter_;
   const ForStatement& loop_;
   TemplateScope& around_;
-  // A copy: the loop may be kept longer than it runs.
+  // A copy: the object may outlive the loop.
   TemplateValues items_;
   size_t index_ = 0;
   int64_t depth_;

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Lists may share their items, so that walking them takes far more steps than they have items.
+// Lists may share items, so that a walk takes far more steps than there are items.
 class Comparison {
  public:
   bool equal(const TemplateValue& a, const TemplateValue& b) {
@@ -63,7 +63,7 @@ class Comparison {
 
   static int sign(bool is_less, bool is_greater) { return is_less ? -1 : is_greater ? 1 : 0; }
 
-  // Exact, also where an integer has no double of its own.
+  // Exact even for integers that no double represents.
   static int compare_numbers(const TemplateValue& a, const TemplateValue& b) {
     if (a.is_integral() && b.is_integral())
       return sign(a.integer() < b.integer(), a.integer() > b.integer());

@@ -1,4 +1,4 @@
-// Equality and order of template values, as Python has them.
+// Equality and order of template values like Python's.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace paceline {
 
-// Throws only when its limit is reached: values of incomparable types are unequal. Numbers are
-// equal by value, whatever their type (True == 1 == 1.0).
+// Throws only at its limit of steps: values of incomparable types are unequal. Numbers of any type
+// are compared by value (True == 1 == 1.0).
 bool equal(const TemplateValue& a, const TemplateValue& b);
 
 // a < b. Throws TemplateError naming both types when they have no order.
 bool less(const TemplateValue& a, const TemplateValue& b);
 
-// item in container. Throws TemplateError for what is no container.
+// item in container. Throws TemplateError if `container` isn't one.
 bool contains(const TemplateValue& container, const TemplateValue& item);
 
 }  // namespace paceline

@@ -10,24 +10,23 @@ namespace paceline {
 
 TemplateValue from_json(const Json& json) {
   if (json.is_null()) return {};
-  if (json.is_bool()) return json.as_bool("");
-  if (json.is_string()) return json.as_string("");
+  if (const auto flag = json.boolean()) return *flag;
+  if (const std::string* text = json.string()) return *text;
   if (json.is_array()) {
     TemplateValues items;
-    for (const Json& item : json.as_array("")) items.push_back(from_json(item));
+    for (const Json& item : *json.array()) items.push_back(from_json(item));
     return TemplateValue::list(std::move(items));
   }
   if (json.is_object()) {
     TemplateMapping members;
-    for (const auto& [key, value] : json.as_object(""))
+    for (const auto& [key, value] : *json.object())
       members.set(TemplateValue(key), from_json(value));
     return TemplateValue::mapping(std::move(members));
   }
-  constexpr double kBeyond = 9.3e18;
-  if (!json.is_integer() || json.as_double("") > kBeyond) return json.as_double("");
-  if (!json.is_negative() && json.as_uint("") > static_cast<uint64_t>(INT64_MAX))
-    return json.as_double("");
-  return json.as_int("");
+  // 4096.0 stays a floating-point number, and so does an integer of more than 64 bits.
+  const auto integer = json.is_integer() ? json.integer() : std::nullopt;
+  if (integer) return *integer;
+  return *json.number();
 }
 
 std::string to_text(TemplateRuntime& runtime, const TemplateValue& value) {

@@ -1,4 +1,4 @@
-// Conversions that filters, methods and operators share.
+// Conversions shared by filters, methods and operators.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace paceline {
 
 TemplateValue from_json(const Json& json);
 
-// str(value), charged for.
+// str(value), charged to the budget.
 std::string to_text(TemplateRuntime& runtime, const TemplateValue& value);
 
 // The items of a `for` loop: those of a list, the keys of a dict, the characters of a string, the
@@ -23,8 +23,8 @@ TemplateValues to_items(TemplateRuntime& runtime, const TemplateValue& value);
 // len(value); nothing when it has none.
 std::optional<int64_t> length_if_any(const TemplateValue& value);
 
-// value.name and value[key] as Jinja looks them up: attribute and item in either order, undefined
-// when there is neither. Throws TemplateError for undefined values.
+// value.name and value[key] as in Jinja: looks for an attribute and an item, in either order;
+// undefined when there is neither. Throws TemplateError for undefined values.
 TemplateValue attribute_of(TemplateRuntime& runtime, const TemplateValue& value,
                            const std::string& name);
 TemplateValue item_of(TemplateRuntime& runtime, const TemplateValue& value,

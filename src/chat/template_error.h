@@ -14,7 +14,7 @@ struct TemplatePosition {
   uint32_t column = 0;  // from 1, in code points
 };
 
-// Thrown inside the interpreter; the interpreter adds the position, ChatTemplate the name.
+// Thrown inside the interpreter, which adds the position; ChatTemplate adds the name.
 class TemplateError : public std::runtime_error {
  public:
   explicit TemplateError(const std::string& message, ErrorCode code = ErrorCode::invalid)
@@ -34,7 +34,7 @@ class TemplateError : public std::runtime_error {
   TemplatePosition position_;
 };
 
-// The template's own raise_exception.
+// Thrown by the template's raise_exception.
 class RaisedByTemplate : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,4 +1,4 @@
-// The parser of expressions, which the parser of statements uses.
+// The parser of expressions, used by the parser of statements.
 #pragma once
 
 #include <initializer_list>
@@ -21,7 +21,7 @@ class TemplateExpressionParser : public TemplateTokenStream {
   using TemplateTokenStream::TemplateTokenStream;
 
   ExpressionPtr expression();  // with a conditional
-  // One expression, or several with commas between them: a tuple. `for` stops before its `if`.
+  // One expression, or a tuple of several with commas. A `for` stops before its `if`.
   enum class Conditional { allowed, not_allowed };
   ExpressionPtr tuple(Conditional conditional);
   // |filter|filter, any number.
@@ -29,7 +29,7 @@ class TemplateExpressionParser : public TemplateTokenStream {
   // filter|filter: the first without a bar.
   std::vector<TemplateSuffix> first_filter_and_rest();
 
-  // Set by names that a macro's body looks at.
+  // The special names that a macro's body reads.
   struct MacroNames {
     bool caller = false;
     bool varargs = false;

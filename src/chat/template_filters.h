@@ -1,4 +1,4 @@
-// The filters of chat templates: those of Jinja, and transformers' tojson.
+// The filters of chat templates: Jinja's, and tojson of transformers.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace paceline {
 
-// Must agree with jinja2.filters. Not here: pprint, random, urlize, xmlattr, wordwrap, striptags,
-// filesizeformat. Throws TemplateError naming a filter that doesn't exist.
+// Must agree with jinja2.filters. Unsupported: pprint, random, urlize, xmlattr, wordwrap,
+// striptags, filesizeformat. Throws TemplateError naming an unknown filter.
 TemplateValue apply_filter(TemplateRuntime& runtime, std::string_view name,
                            const TemplateValue& value, TemplateArguments arguments);
 bool is_filter(std::string_view name);
 
-// A filter's name and function. Arguments that the function doesn't take are an error.
+// A filter's name and function. It is an error if the function leaves arguments untaken.
 using FilterFunction = TemplateValue (*)(TemplateRuntime& runtime, const TemplateValue& value,
                                          ArgumentReader& arguments);
 struct FilterDefinition {
@@ -29,8 +29,8 @@ std::span<const FilterDefinition> number_filters();
 std::span<const FilterDefinition> sequence_filters();
 std::span<const FilterDefinition> order_filters();
 
-// The value picked by the argument `attribute` of map, sort and others: a.b.0, or the value itself
-// without one.
+// Looks up the argument `attribute` of map, sort and others, such as a.b.0, in a value; without one
+// it returns the value.
 class AttributePath {
  public:
   AttributePath() = default;

@@ -1,4 +1,4 @@
-// The functions that every template can call: range, dict, namespace, raise_exception, ...
+// The global functions of templates: range, dict, namespace, raise_exception, ...
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// The function of this name as a value; nothing when there is none.
+// The function of this name; nothing when there is none.
 std::optional<TemplateValue> find_global(TemplateRuntime& runtime, std::string_view name);
 
 // The object that {% set ns.x = ... %} changes.

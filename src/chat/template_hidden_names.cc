@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// The names of one body, in the order in which it comes upon them.
+// The names of one body, in order of appearance.
 class Names {
  public:
   explicit Names(const Names* parent) : parent_(parent) {}
@@ -21,7 +21,7 @@ class Names {
     const bool is_known_outside = parent_ != nullptr && parent_->is_known(name);
     if (known_.insert(name).second && !is_known_outside) hidden_.insert(name);
   }
-  // A parameter, the target of a loop, or a name that can't be set.
+  // Adds a parameter, a loop target, or a name that can't be set.
   void define(std::string_view name) { known_.insert(name); }
 
   const std::set<std::string_view>& hidden() const { return hidden_; }
@@ -36,7 +36,7 @@ class Names {
   std::set<std::string_view> hidden_;
 };
 
-// Visits one body, then those inside it, which see all its names.
+// Visits one body, then its nested bodies, which see all its names.
 class BodyWalk {
  public:
   explicit BodyWalk(const Names* parent) : names_(parent) {}

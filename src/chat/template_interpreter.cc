@@ -106,7 +106,7 @@ TemplateInterpreter::Flow TemplateInterpreter::run_if(const IfStatement& stateme
   return run_body(statement.otherwise);
 }
 
-// The values are all of the scope around.
+// All values are evaluated in the outer scope.
 TemplateInterpreter::Flow TemplateInterpreter::run_with(const WithStatement& statement) {
   TemplateValues values;
   for (const auto& assignment : statement.assignments) {
@@ -119,7 +119,7 @@ TemplateInterpreter::Flow TemplateInterpreter::run_with(const WithStatement& sta
   return run_body(statement.body.statements);
 }
 
-// The target's value; of several targets a tuple, whatever their values came from.
+// The target's value; a tuple for several targets.
 TemplateValue TemplateInterpreter::value_of(const TemplateTarget& target) {
   if (target.parts.empty()) return evaluate_name(target.name);
   TemplateValues parts;

@@ -13,12 +13,12 @@
 
 namespace paceline {
 
-// The variables of one block; names are looked up from the inside out.
+// The variables of one block; lookups go from inner to outer scopes.
 class TemplateScope {
  public:
   explicit TemplateScope(TemplateScope* parent) : parent_(parent) {}
 
-  // `name` must outlive the scope: it is the tree's or the input's.
+  // `name` must outlive the scope: it belongs to the tree or the input.
   void set(std::string_view name, TemplateValue value) {
     for (auto& [known, of_known] : variables_) {
       if (known != name) continue;
@@ -37,7 +37,7 @@ class TemplateScope {
     return nullptr;
   }
 
-  // A macro holds on to it and all around it: they live until the rendering ends.
+  // Keeps the scope and its outer scopes for a macro, until the rendering ends.
   void keep() {
     for (TemplateScope* scope = this; scope != nullptr && !scope->is_kept_;
          scope = scope->parent_) {
@@ -52,7 +52,7 @@ class TemplateScope {
   bool is_kept_ = false;
 };
 
-// One for each rendering. Recursion is bounded by the tree's depth and the budget of calls.
+// One per rendering. Recursion is bounded by the tree's depth and the budget of calls.
 class TemplateInterpreter {
  public:
   using Variables = std::vector<std::pair<std::string, TemplateValue>>;
@@ -64,7 +64,7 @@ class TemplateInterpreter {
   // Throws TemplateError with the position, or RaisedByTemplate.
   std::string run(const ScopedBody& body);
 
-  // For the objects that templates call back: macros, and loops that recurse.
+  // For objects that templates call: macros, and recursive loops.
   TemplateRuntime& runtime() { return runtime_; }
   std::string call_macro(const MacroDefinition& macro, TemplateScope& defined_in,
                          TemplateArguments arguments);
@@ -107,7 +107,7 @@ class TemplateInterpreter {
   TemplateValue call(const TemplateValue& callee, TemplateArguments arguments);
 
   TemplateRuntime& runtime_;
-  std::vector<std::unique_ptr<TemplateScope>> scopes_;  // the open ones, and those that are kept
+  std::vector<std::unique_ptr<TemplateScope>> scopes_;  // open and kept ones
   TemplateScope* scope_;
   std::string* out_ = nullptr;
 };

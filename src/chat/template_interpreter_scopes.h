@@ -1,11 +1,11 @@
-// Scopes that the interpreter opens around blocks and closes even when an exception is thrown.
+// RAII guards for the interpreter's scopes around blocks.
 #pragma once
 
 #include "chat/template_interpreter.h"
 
 namespace paceline {
 
-// A scope inside the current one, for a body or for a statement without one. It lives on if a macro
+// A scope nested in the current one, for a body or a statement without one. It is kept if a macro
 // was defined in it.
 class TemplateInterpreter::NewScope {
  public:
@@ -21,7 +21,7 @@ class TemplateInterpreter::NewScope {
   }
   ~NewScope() {
     interpreter_.scope_ = outer_;
-    // Kept scopes stay where they are; one that isn't is the last: those behind it are closed.
+    // Kept scopes stay. Any other is the last: inner scopes were closed before.
     if (!mine_->is_kept() && interpreter_.scopes_.back().get() == mine_)
       interpreter_.scopes_.pop_back();
   }
@@ -34,7 +34,7 @@ class TemplateInterpreter::NewScope {
   TemplateScope* mine_;
 };
 
-// The scope that a macro was defined in, while it runs.
+// Switches to the scope that a macro was defined in, while it runs.
 class InScope {
  public:
   InScope(TemplateScope*& current, TemplateScope& scope) : current_(current), before_(current) {
@@ -49,7 +49,7 @@ class InScope {
   TemplateScope* before_;
 };
 
-// Output goes to `text` meanwhile.
+// Redirects output to `text` while it lives.
 class TemplateInterpreter::Capture {
  public:
   Capture(TemplateInterpreter& interpreter, std::string& text)

@@ -57,7 +57,7 @@ class Lexer {
     return std::string::npos;
   }
 
-  // The sign behind the two characters that open a tag: '-', '+' or none.
+  // The sign after the two characters that open a tag: '-', '+' or none.
   char sign_at(size_t tag) const {
     const char sign = tag + 2 < text_.size() ? text_[tag + 2] : '\0';
     return sign == '-' || sign == '+' ? sign : '\0';
@@ -99,8 +99,8 @@ class Lexer {
 
   void skip_white_space() { at_ = end_of_spaces(text_, at_); }
 
-  // Strips the text behind a tag as the tag's sign ('-', '+' or none) demands.
-  void strip_behind(char sign, bool trims) {
+  // Strips the text after a tag by the tag's sign ('-', '+' or none).
+  void strip_after(char sign, bool trims) {
     starts_line_ = false;
     if (sign == '-') {
       const size_t begin = at_;
@@ -126,7 +126,7 @@ class Lexer {
     }
     add(is_print ? Kind::print_end : Kind::block_end, begin, "");
     at_ += 2;
-    strip_behind(sign, !is_print);
+    strip_after(sign, !is_print);
     return true;
   }
 
@@ -136,10 +136,10 @@ class Lexer {
     const char sign =
         end > at_ + 2 && (text_[end - 1] == '-' || text_[end - 1] == '+') ? text_[end - 1] : '\0';
     at_ = end + 2;
-    strip_behind(sign, true);
+    strip_after(sign, true);
   }
 
-  // Where a tag that holds only `word` ends, with its sign; nothing if it isn't one.
+  // The end and the sign of a tag that contains only `word`; nothing for another tag.
   struct Bare {
     size_t end;
     char sign;
@@ -162,13 +162,13 @@ class Lexer {
     if (!begin || begin->sign == '+') return false;
     const size_t tag = at_;
     at_ = begin->end;
-    strip_behind(begin->sign, false);
+    strip_after(begin->sign, false);
     for (size_t i = at_; (i = text_.find("{%", i)) != std::string::npos; ++i) {
       const auto end = bare_tag(i, "endraw");
       if (!end) continue;
       add_text_before(i);
       at_ = end->end;
-      strip_behind(end->sign, true);
+      strip_after(end->sign, true);
       return true;
     }
     fail(tag, "{{% raw %}} is not closed");
@@ -215,7 +215,7 @@ class Lexer {
     open.pop_back();
   }
 
-  // A quote ends it unless a backslash stands before.
+  // A quote ends the string unless a backslash precedes it.
   void read_string(char quote) {
     const size_t begin = at_;
     for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
@@ -243,7 +243,7 @@ class Lexer {
   TemplateSource source_;
   const std::string& text_ = source_.text();
   size_t at_ = 0;
-  bool starts_line_ = true;  // what follows is the beginning of a line
+  bool starts_line_ = true;  // the next character begins a line
   std::vector<TemplateToken> tokens_;
 };
 

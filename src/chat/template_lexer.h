@@ -11,7 +11,7 @@ namespace paceline {
 
 struct TemplateToken {
   enum class Kind : uint8_t {
-    text,         // between tags, with the white space stripped that the tags strip
+    text,         // between tags, after their white space control
     print_begin,  // {{
     print_end,    // }}
     block_begin,  // {%
@@ -28,8 +28,8 @@ struct TemplateToken {
   TemplatePosition position = {};
 };
 
-// With trim_blocks and lstrip_blocks, without the last newline, as transformers sets Jinja up. Must
-// agree with jinja2.lexer. Throws TemplateError for what isn't closed or no token.
+// With trim_blocks and lstrip_blocks, without the last newline, as transformers configures Jinja.
+// Must agree with jinja2.lexer. Throws TemplateError for unclosed and unknown tokens.
 std::vector<TemplateToken> lex_template(std::string_view source);
 
 }  // namespace paceline

@@ -13,21 +13,21 @@ namespace {
 constexpr int kDecimal = 10;
 constexpr int kOnlyZero = 1;  // the base whose digit is 0
 
-// The value of a digit, or one beyond all bases.
+// The value of a digit; for another character a value above all bases.
 int digit_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char letter = static_cast<char>(c | 0x20);
   return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : 99;
 }
 
-// The base that "0x", "0o" or "0b" at the beginning of `text` names; 10 if none does.
+// The base of the prefix "0x", "0o" or "0b"; 10 without one.
 int base_of(std::string_view text) {
   if (text.size() < 3 || text[0] != '0') return kDecimal;
   const char mark = static_cast<char>(text[1] | 0x20);
   return mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : kDecimal;
 }
 
-// A number's source, read from its beginning.
+// Scans a number from its beginning.
 class Scanner {
  public:
   Scanner(std::string_view source, size_t begin) : source_(source), begin_(begin) {}
@@ -39,7 +39,7 @@ class Scanner {
       if (end > begin_ + 2) return {end, false};
     }
     const size_t end_of_integer = end_of_digits(begin_, kDecimal);
-    // Not behind a dot: a.0.1 are two subscripts.
+    // Not after a dot: a.0.1 has two subscripts.
     const bool may_be_float = begin_ == 0 || source_[begin_ - 1] != '.';
     const size_t end =
         may_be_float ? end_of_exponent(end_of_fraction(end_of_integer)) : end_of_integer;
@@ -119,7 +119,7 @@ char simple_escape(char c) {
   }
 }
 
-// Appends a code point; the halves of a pair of surrogates become one character.
+// Appends a code point; joins surrogate pairs.
 void append_code_point(std::string& out, char32_t code_point, char32_t& high) {
   const bool is_low = code_point >= 0xDC00 && code_point < 0xE000;
   if (high != 0 && is_low) {
@@ -153,7 +153,7 @@ std::optional<int64_t> integer_of_literal(std::string_view text) {
 
 std::string unescape_string(std::string_view text) {
   std::string out;
-  char32_t high = 0;  // of a pair of surrogates whose other half may follow
+  char32_t high = 0;  // a high surrogate, whose low one may follow
   size_t i = 0;
   const auto flush = [&] {
     if (high != 0) append_utf8(out, kReplacementCharacter);

@@ -1,4 +1,4 @@
-// The literals of templates: numbers, and the escapes of strings.
+// The literals of templates: numbers, and string escapes.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ struct NumberLiteral {
   bool is_float;
 };
 
-// The number that begins at `begin` of `source`, where a digit stands; as jinja2.lexer cuts them.
+// The number at `begin` of `source`, where a digit must be; like jinja2.lexer.
 NumberLiteral scan_number(std::string_view source, size_t begin);
 
-// Of an integer as written, without underscores; nothing beyond 64 bits.
+// Parses an integer as written, without underscores; nothing beyond 64 bits.
 std::optional<int64_t> integer_of_literal(std::string_view text);
 
-// What Python's "unicode-escape" codec makes of the text between the quotes. Throws TemplateError
-// for an escape that is cut short.
+// Decodes the text between the quotes like Python's "unicode-escape" codec. Throws TemplateError
+// for a truncated escape.
 std::string unescape_string(std::string_view text);
 
 }  // namespace paceline

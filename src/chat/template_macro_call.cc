@@ -1,4 +1,4 @@
-// Calls of macros: how their parameters get their values.
+// Calls of macros: binds arguments to parameters.
 #include <fmt/format.h>
 
 #include "chat/template_interpreter.h"
@@ -39,8 +39,8 @@ void TemplateInterpreter::bind_parameters(const MacroDefinition& macro,
   }
 }
 
-// The arguments that no parameter took: caller, varargs and kwargs of a macro that reads them, else
-// an error.
+// Binds the remaining arguments to caller, varargs and kwargs, if the macro reads them; otherwise
+// they are an error.
 void TemplateInterpreter::bind_rest(const MacroDefinition& macro, TemplateArguments& arguments) {
   if (macro.uses_caller) {
     scope_->set(

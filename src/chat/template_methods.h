@@ -11,8 +11,8 @@ namespace paceline {
 
 bool has_method(const TemplateValue& self, std::string_view name);
 
-// `name` must be one of self's. Methods that would change a list or dict are refused, as the
-// sandbox of transformers does.
+// `name` must be a method of self. Methods that would change a list or dict are refused, as in the
+// sandbox of transformers.
 TemplateValue call_method(TemplateRuntime& runtime, const TemplateValue& self,
                           std::string_view name, TemplateArguments arguments);
 

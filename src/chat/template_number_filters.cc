@@ -1,4 +1,4 @@
-// Filters that give numbers, and `default`.
+// Filters with numbers as results, and `default`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ double rounded(double value, int64_t digits) {
   const int64_t exponent = std::stoi(written.substr(written.find('e') + 1));
   const int64_t significant = exponent + 1 + std::max<int64_t>(digits, -400);
   if (significant > 0) return read_double(fmt::format("{:.{}e}", value, significant - 1));
-  // A unit is more than the value: only more than its half is rounded up.
+  // The unit exceeds the value, which is rounded up only above half a unit.
   const bool goes_up =
       significant == 0 && std::fabs(value) > read_double(fmt::format("5e{}", exponent));
   return std::copysign(goes_up ? read_double(fmt::format("1e{}", exponent + 1)) : 0.0, value);
@@ -76,7 +76,8 @@ Value rounded(int64_t value, int64_t digits) {
   int64_t unit = 1;
   for (int64_t i = digits; i < 0; ++i) unit *= 10;
   const int64_t rest = value % unit;
-  const int64_t twice = 2 * (rest < 0 ? -rest : rest) - unit;  // by its sign: below half, above
+  const int64_t twice =
+      2 * (rest < 0 ? -rest : rest) - unit;  // its sign: below or above half a unit
   const bool goes_up = twice > 0 || (twice == 0 && value / unit % 2 != 0);
   int64_t result = value - rest;
   const int64_t step = value < 0 ? -unit : unit;
@@ -103,7 +104,7 @@ Value round_filter(Runtime&, const Value& value, Arguments& arguments) {
   if (value.is_integral() && precision >= 0) return value.real();
   const double power = std::pow(10.0, static_cast<double>(precision));
   const double scaled = value.real() * power;
-  // Of integers, as Python's ceil and floor give them: there is no -0.
+  // Python's ceil and floor return integers, which have no -0.
   return ((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0) / power;
 }
 

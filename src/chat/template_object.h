@@ -21,12 +21,12 @@ class TemplateObject {
 
   virtual std::string_view type_name() const = 0;
   virtual bool is_callable() const { return false; }
-  // Takes them, since overriders take them apart.
+  // By value, since overriders move from the arguments.
   // NOLINTNEXTLINE(performance-unnecessary-value-param)
   virtual TemplateValue call(TemplateArguments /*arguments*/) {
     throw TemplateError("'" + std::string(type_name()) + "' object is not callable");
   }
-  // An attribute; nothing when there is none of that name.
+  // The attribute of this name; nothing when there is none.
   virtual std::optional<TemplateValue> attribute(std::string_view /*name*/) { return std::nullopt; }
 };
 

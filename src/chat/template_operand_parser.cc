@@ -49,7 +49,7 @@ ExpressionPtr TemplateExpressionParser::number() {
   return make(token.position, LiteralNode{TemplateValue(*value)});
 }
 
-// 'a' 'b' is 'ab'.
+// Joins adjacent strings: 'a' 'b' is 'ab'.
 ExpressionPtr TemplateExpressionParser::string() {
   const TemplatePosition position = peek().position;
   std::string text;

@@ -20,7 +20,7 @@ Value without_case(Runtime& runtime, const Value& value) {
   return value.is_string() ? runtime.text(lower_case(value.text())) : value;
 }
 
-// The attributes by which items are compared: one, or several with commas between them.
+// The attributes to compare items by: one, or several with commas.
 class SortKey {
  public:
   enum class Attributes { one, several };
@@ -53,7 +53,7 @@ class SortKey {
 
   Runtime& runtime_;
   bool is_case_sensitive_;
-  bool gives_lists_;  // in which undefined values are equal, while alone they have no order
+  bool gives_lists_;  // undefined values are equal inside lists, but can't be ordered alone
   std::vector<AttributePath> paths_;
 };
 
@@ -172,7 +172,7 @@ Value group_by(Runtime& runtime, const Value& value, Arguments& arguments) {
     TemplateValues members;
     for (; end < items.size() && equal(items[end].key, items[begin].key); ++end)
       members.push_back(items[end].item);
-    // As it was written in the first of them.
+    // As written in the group's first item.
     Value grouper = path.of(runtime, items[begin].item);
     if (grouper.is_undefined() && otherwise) grouper = *otherwise;
     groups.push_back(group_of(runtime, std::move(grouper), std::move(members)));

@@ -32,7 +32,7 @@ class StatementParser {
  private:
   using Names = std::initializer_list<std::string_view>;
 
-  // Statements up to a block whose name is one of these; that one is left.
+  // Parses statements up to a block with one of these names, which isn't taken.
   TemplateBody body_until(Names ends) {
     const Parser::Nesting nesting(in_);
     TemplateBody body;
@@ -194,8 +194,8 @@ class StatementParser {
     in_.expect_op(")");
   }
 
-  // The body, and which of the names that only macros have it uses. Loops around it end at its
-  // border.
+  // Parses the body, and notes which special names of macros it reads. Loops outside the macro
+  // don't count inside.
   void macro_body(MacroDefinition& macro, std::string_view end) {
     const auto outer_names = std::exchange(in_.macro_names, {});
     const int outer_loops = std::exchange(loops_, 0);
@@ -204,7 +204,7 @@ class StatementParser {
     macro.uses_caller = in_.macro_names.caller;
     macro.uses_varargs = in_.macro_names.varargs;
     macro.uses_kwargs = in_.macro_names.kwargs;
-    // What a macro inside uses counts for the one around it too.
+    // Names that a nested macro reads count for the outer one too.
     in_.macro_names.caller |= outer_names.caller;
     in_.macro_names.varargs |= outer_names.varargs;
     in_.macro_names.kwargs |= outer_names.kwargs;
@@ -253,7 +253,7 @@ class StatementParser {
   }
 
   Parser in_;
-  int loops_ = 0;  // open here
+  int loops_ = 0;  // open ones
 };
 
 }  // namespace

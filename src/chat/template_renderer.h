@@ -1,4 +1,4 @@
-// A parsed template, rendered from parsed JSON; ChatTemplate and the server use it.
+// TemplateRenderer renders a parsed template from parsed JSON; ChatTemplate and the server use it.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,11 @@ using NamedJson = std::vector<std::pair<std::string, Json>>;
 // Immutable; any number of threads may use it at once.
 class TemplateRenderer {
  public:
-  // Throws Error invalid "NAME:LINE:COLUMN: ..." when it doesn't parse.
+  // Throws Error invalid "NAME:LINE:COLUMN: ..." when the source can't be parsed.
   TemplateRenderer(std::string_view source, std::string_view name);
 
-  // Throws Error invalid with the template's own words for its raise_exception, "NAME:LINE:COLUMN:
-  // ..." for what goes wrong in it, exhausted when a budget is used up.
+  // Throws Error invalid with the message of the template's raise_exception, or "NAME:LINE:COLUMN:
+  // ..." for other errors in it; exhausted when a budget is used up.
   std::string render(const NamedJson& variables, const CivilTime& now,
                      TemplateLimits limits = {}) const;
 

@@ -1,5 +1,4 @@
-// TemplateRuntime is the shared state of one rendering: its budget, its clock, the objects it
-// makes.
+// TemplateRuntime is the shared state of one rendering: budget, clock, and the objects it made.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +14,11 @@
 
 namespace paceline {
 
-// The limits of one rendering, whatever the template and its input are.
+// The limits of one rendering, for any template and input.
 struct TemplateLimits {
   uint64_t steps = 1'000'000;
   size_t output_bytes = size_t{4} << 20;
-  size_t made_bytes = size_t{256} << 20;  // of all strings and lists together
+  size_t made_bytes = size_t{256} << 20;  // of all strings and lists
   int64_t range = 10'000;
   int call_depth = 64;
 };
@@ -37,7 +36,7 @@ class TemplateRuntime {
     }
     steps_ += count;
   }
-  // Called before a string or list of this size is made.
+  // Call it before making a string or list of this size.
   void charge(size_t bytes) {
     if (bytes > limits_.made_bytes - made_bytes_) {
       throw TemplateError("the template makes more than 256 MiB of strings", ErrorCode::exhausted);
@@ -46,7 +45,7 @@ class TemplateRuntime {
   }
   void charge_items(size_t count) { charge(count * sizeof(TemplateValue)); }
 
-  // The value of a string that was charged for here.
+  // Charges for a string and makes a value of it.
   TemplateValue text(std::string bytes) {
     charge(bytes.size());
     return TemplateValue(std::move(bytes));

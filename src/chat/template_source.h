@@ -1,4 +1,4 @@
-// TemplateSource is the text of a template as Jinja reads it, and where its lines begin.
+// TemplateSource is the text of a template as Jinja reads it, with its line starts.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@ namespace paceline {
 
 class TemplateSource {
  public:
-  // \r\n and \r become \n; one newline at the end goes.
+  // \r\n and \r become \n; one newline at the end is dropped.
   explicit TemplateSource(std::string_view source);
 
   const std::string& text() const { return text_; }
-  // Of a byte. Ascending offsets are fastest: columns are counted on from the last one.
+  // The position of a byte. Ascending offsets are fastest: columns are counted from the last one.
   TemplatePosition position(size_t offset) const;
 
  private:
   std::string text_;
-  std::vector<size_t> lines_ = {0};  // where each begins
+  std::vector<size_t> lines_ = {0};  // offsets of line starts
   mutable size_t known_offset_ = 0;
   mutable uint32_t known_column_ = 1;
 };

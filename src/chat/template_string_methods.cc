@@ -92,7 +92,7 @@ TemplateValue format_map(const Call& call) {
   return call.runtime.text(format_braces(call.runtime, call.text, fields));
 }
 
-// Behind a sign.
+// Zeros go after a sign.
 TemplateValue zero_fill(const Call& call) {
   const auto width = std::max<int64_t>(call.arguments.required_integer("width"), 0);
   const size_t sign = call.text.starts_with('-') || call.text.starts_with('+') ? 1 : 0;

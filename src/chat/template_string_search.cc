@@ -11,7 +11,8 @@
 namespace paceline {
 namespace {
 
-// What the arguments start and end leave of the text; nothing when start lies behind the end.
+// The part of the text selected by the arguments start and end; nothing when start is beyond the
+// end.
 struct Window {
   std::string_view text;
   int64_t first;  // the index of its first character

@@ -1,4 +1,4 @@
-// The methods of strings that look for a part: startswith, endswith, find, index, count.
+// The string methods that search: startswith, endswith, find, index, count.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ struct StringCall {
 enum class TextEnd { start, end };
 TemplateValue begins_or_ends_with(const StringCall& call, TextEnd where);
 
-// find and rfind give -1 for what isn't there, index and rindex throw TemplateError.
+// Without a match find and rfind return -1, index and rindex throw TemplateError.
 enum class TextSearch { find, rfind, index, rindex };
 TemplateValue search_text(const StringCall& call, TextSearch how);
 

@@ -8,10 +8,10 @@
 
 namespace paceline {
 
-// Whether NAMESPACE.ATTRIBUTE may be assigned to here.
+// Whether NAMESPACE.ATTRIBUTE may be assigned to.
 enum class NamespaceTargets { allowed, not_allowed };
 
-// The left side of "=" or "in": one target, or several with commas between them.
+// The left side of "=" or "in": one target, or several with commas.
 TemplateTarget parse_target(TemplateTokenStream& tokens, NamespaceTargets namespaces);
 // A name, or targets in brackets.
 TemplateTarget parse_single_target(TemplateTokenStream& tokens, NamespaceTargets namespaces);

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Must agree with jinja2.tests. Throws TemplateError naming a test that doesn't exist.
+// Must agree with jinja2.tests. Throws TemplateError naming an unknown test.
 bool apply_test(TemplateRuntime& runtime, std::string_view name, const TemplateValue& value,
                 TemplateArguments arguments);
 bool is_test(std::string_view name);

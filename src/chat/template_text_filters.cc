@@ -1,4 +1,4 @@
-// Filters that give text.
+// Filters with text as results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Value text_of(Runtime& runtime, const Value& value, std::string (*change)(std::s
   return runtime.text(change(to_text(runtime, value)));
 }
 
-// Words begin behind a blank, a minus or an opening bracket.
+// Words begin after a blank, a minus or an opening bracket.
 std::string titled(std::string_view text) {
   std::string out;
   size_t begin = 0;
@@ -156,7 +156,7 @@ Value to_json(Runtime& runtime, const Value& value, Arguments& arguments) {
 
 enum class UrlPart { path, query };
 
-// As urllib.parse.quote does; in a path "/" stays as it is, in a query a blank is "+".
+// Like urllib.parse.quote: in a path "/" is kept, in a query a blank becomes "+".
 std::string url_quoted(std::string_view text, UrlPart part) {
   std::string out;
   for (const char c : text) {

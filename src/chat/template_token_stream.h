@@ -1,4 +1,4 @@
-// The tokens of a template, read one by one by its parsers.
+// TemplateTokenStream reads the tokens of a template one by one, for its parsers.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace paceline {
 
-// The depth to which blocks, brackets and conditionals may be nested.
+// The maximum nesting depth of blocks, brackets and conditionals.
 inline constexpr int kMaxTemplateNesting = 64;
 
 class TemplateTokenStream {
  public:
-  // The last token is `end`, and stays.
+  // The last token is `end`, and is never consumed.
   explicit TemplateTokenStream(std::vector<TemplateToken> tokens) : tokens_(std::move(tokens)) {}
 
   const TemplateToken& peek(size_t ahead = 0) const {
@@ -51,7 +51,7 @@ class TemplateTokenStream {
     return token.kind == kind && token.text == text;
   }
 
-  // Held while something nested is parsed; throws TemplateError exhausted when that is too deep.
+  // Held while something nested is parsed; throws TemplateError exhausted when nested too deeply.
   class Nesting {
    public:
     explicit Nesting(TemplateTokenStream& stream);

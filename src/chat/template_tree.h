@@ -21,8 +21,8 @@ struct Overloaded : Functions... {
 template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
 
-// Chains (a + b + c, x.y.z|f|g) are one node with a list, so that the tree is no deeper than the
-// parser's limit, however long the template.
+// Chains (a + b + c, x.y.z|f|g) are one node with a list, so that the tree's depth is bounded by
+// the parser's limit for templates of any length.
 struct TemplateExpression;
 using ExpressionPtr = std::unique_ptr<TemplateExpression>;
 
@@ -120,7 +120,7 @@ struct TemplateExpression {
       node;
 };
 
-// What is assigned to: a name, an attribute of a namespace, or several targets.
+// The target of an assignment: a name, an attribute of a namespace, or several targets.
 struct TemplateTarget {
   TemplatePosition position;
   std::string name = {};
@@ -134,7 +134,7 @@ using TemplateBody = std::vector<std::unique_ptr<TemplateStatement>>;
 // A body with variables of its own.
 struct ScopedBody {
   TemplateBody statements = {};
-  // Undefined until the body sets them, whatever they are outside; see template_hidden_names.h.
+  // Undefined until the body sets them, even if defined outside; see template_hidden_names.h.
   std::vector<std::string> hidden_names = {};
 };
 
@@ -204,7 +204,7 @@ struct TemplateStatement {
       what;
 };
 
-// The tree of a template's source. Throws TemplateError with the position of what is wrong.
+// Parses a template's source. Throws TemplateError with the position of the error.
 ScopedBody parse_template(std::string_view source);
 
 }  // namespace paceline

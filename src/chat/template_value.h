@@ -1,4 +1,4 @@
-// TemplateValue is a value of a chat template, as Python has it.
+// TemplateValue is a value of a chat template, with Python's types.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class TemplateValue;
 class TemplateObject;
 using TemplateValues = std::vector<TemplateValue>;
 
-// Immutable once made; shared, never copied. Values live no longer than the rendering that made
-// them, which owns the objects.
+// Immutable once made; shared, never copied. Values don't outlive the rendering, which owns the
+// objects.
 struct TemplateText {
   std::string bytes;     // UTF-8
   bool is_safe = false;  // made by |safe or |escape: Markup in Python
@@ -26,21 +26,21 @@ struct TemplateSequence {
   TemplateValues items;
   bool is_tuple = false;
   bool is_group = false;  // a pair of |groupby, with the names grouper and list
-  uint32_t depth = 1;     // of containers in containers
+  uint32_t depth = 1;     // nesting depth of containers
 };
 
-// What a generator of Python gives: true always, without a length, walked once.
+// A Python generator: always true, without a length, iterated once.
 struct TemplateStream {
   TemplateValues items;
   size_t next = 0;
 };
 
-// Keeps the order of insertion; keys are values that Python can hash.
+// Keeps the order of insertion; keys are hashable values.
 class TemplateMapping {
  public:
   using Member = std::pair<TemplateValue, TemplateValue>;
 
-  // The last of equal keys wins, in the place of the first.
+  // The last of equal keys wins, in the position of the first.
   void set(TemplateValue key, TemplateValue value);
   const TemplateValue* find(const TemplateValue& key) const;
   const TemplateValue* find(std::string_view key) const;
@@ -49,7 +49,7 @@ class TemplateMapping {
 
  private:
   std::vector<Member> members_;
-  // Of string keys, sorted by hash, once there are many.
+  // String keys sorted by hash, once there are many.
   std::vector<std::pair<size_t, uint32_t>> index_;
   uint32_t depth_ = 1;
 
@@ -59,7 +59,7 @@ class TemplateMapping {
 class TemplateValue {
  public:
   struct Undefined {
-    std::shared_ptr<const std::string> why;  // the sentence of an error about it
+    std::shared_ptr<const std::string> why;  // the message of an error about it
   };
   struct None {};
 
@@ -86,7 +86,7 @@ class TemplateValue {
   bool is_undefined() const { return holds<Undefined>(); }
   bool is_none() const { return holds<None>(); }
   bool is_bool() const { return holds<bool>(); }
-  bool is_int() const { return holds<int64_t>(); }  // no bool
+  bool is_int() const { return holds<int64_t>(); }  // not a bool
   bool is_float() const { return holds<double>(); }
   bool is_number() const { return is_bool() || is_int() || is_float(); }
   bool is_integral() const { return is_bool() || is_int(); }
@@ -113,11 +113,11 @@ class TemplateValue {
   TemplateStream& stream_part() const { return *std::get<std::shared_ptr<TemplateStream>>(value_); }
   TemplateObject& object() const { return *std::get<TemplateObject*>(value_); }
 
-  // Of containers in containers; 0 for anything else.
+  // The nesting depth of containers; 0 for anything else.
   uint32_t depth() const;
-  // Truth as Python sees it.
+  // Python's bool(value).
   bool truth() const;
-  // As Python's type(value).__name__, e.g. "str"; for messages.
+  // Python's type(value).__name__, e.g. "str"; for messages.
   std::string_view type_name() const;
 
  private:
@@ -135,10 +135,10 @@ class TemplateValue {
       value_;
 };
 
-// Containers in containers beyond this are refused, so that walking them needs little stack.
+// The maximum nesting depth of containers, so that walking them needs little stack.
 inline constexpr uint32_t kMaxValueDepth = 128;
 
-// Whether Python can use it as a key: no list, no dict.
+// Whether Python can use it as a key: not a list or dict.
 bool is_hashable(const TemplateValue& value);
 
 }  // namespace paceline

@@ -28,7 +28,7 @@ void check_options(const Settings& settings) {
   if (settings.output.empty()) throw UsageError("nowhere to write: give --output FILE");
 }
 
-// A file, because it is read again when the run is taken up.
+// The input must be a file: a resumed run reads it again.
 struct stat checked_input(const std::string& path) {
   const struct stat status = status_of(path);
   if (!S_ISREG(status.st_mode)) {

@@ -9,14 +9,14 @@
 #include <functional>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
 
-// The part of a line that is read: a line with an error is shorter, one with a response begins with
-// what is needed.
+// The part of a line that is parsed: a line with an error is shorter, one with a response begins
+// with the needed fields.
 constexpr size_t kMaxHeadBytes = 1 << 16;
 constexpr size_t kChunkBytes = 1 << 18;
 
@@ -27,7 +27,7 @@ struct ScannedLine {
   bool has_zeros = false;
 };
 
-// Calls `take` for every line that has an end, until it says false.
+// Calls `take` for every whole line, until it returns false.
 void scan_lines(int descriptor, const std::string& name,
                 const std::function<bool(const ScannedLine& line)>& take) {
   std::string chunk(kChunkBytes, '\0');
@@ -55,8 +55,8 @@ void scan_lines(int descriptor, const std::string& name,
   }
 }
 
-// id and custom_id, and behind them "response" with an answer's first byte or an error in full. A
-// quote inside a JSON string is escaped, so the mark stands nowhere else.
+// Parses id, custom_id, and the beginning of a response or a whole error. Quotes inside JSON
+// strings are escaped, so the mark occurs nowhere else.
 Json parse_head(const std::string& head, const std::string& where) {
   constexpr std::string_view kMark = ",\"response\":{";
   const size_t mark = head.find(kMark);
@@ -80,18 +80,17 @@ bool FinishedRequests::is_done(const std::string& custom_id) const {
 
 void FinishedRequests::note_line(const std::string& head, const std::string& where) {
   const Json record = parse_head(head, where);
-  const Json* response = record.find_value("response");
-  const Json* custom_id = record.find_value("custom_id");
-  if (response != nullptr && custom_id != nullptr && custom_id->is_string()) {
-    requests_[custom_id->as_string(where)].is_done = true;
+  const JsonCursor root(record, where);
+  const auto response = root.find("response");
+  const auto custom_id = root.find("custom_id");
+  if (response && custom_id && custom_id->is_string()) {
+    requests_[custom_id->string()].is_done = true;
     return;
   }
-  const Json* error = record.find_value("error");
-  const Json* line = error == nullptr ? nullptr : error->find_value("line");
-  if (response != nullptr || line == nullptr) {
-    throw Error(ErrorCode::invalid, where + ": neither a response nor an error");
-  }
-  reported_lines_.insert(line->as_int(where));
+  const auto error = root.find("error");
+  const auto line = error ? error->find("line") : std::nullopt;
+  if (response || !line) root.fail("neither a response nor an error");
+  reported_lines_.insert(line->integer());
 }
 
 FinishedRequests read_finished_requests(int descriptor, const std::string& name) {

@@ -1,4 +1,4 @@
-// FinishedRequests is what an earlier run did, read from its output.
+// FinishedRequests is the set of requests that an earlier run finished, read from its output.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class FinishedRequests {
   // Notes a request of the input. False when the name was used before.
   bool note_seen(const std::string& custom_id);
   bool is_done(const std::string& custom_id) const;
-  // The line was reported as wrong.
+  // Whether the line was reported as malformed.
   bool is_reported(int64_t line) const { return reported_lines_.contains(line); }
 
-  // Of the output's first bytes, those that are whole lines of results.
+  // The size of the output up to the end of its last whole line.
   int64_t valid_bytes() const { return valid_bytes_; }
 
  private:
@@ -32,9 +32,9 @@ class FinishedRequests {
   int64_t valid_bytes_ = 0;
 };
 
-// Reads an output file from its beginning. What a crash left of a line, or wrote as zeros, ends
-// what is valid. Throws Error invalid "NAME: line N ..." when a line isn't a result of a batch:
-// such a file is not to be touched.
+// Reads an output file from its beginning, up to a line that a crash left incomplete or as zeros.
+// Throws Error invalid "NAME: line N ..." when a line isn't a result of a batch: such a file must
+// not be overwritten.
 FinishedRequests read_finished_requests(int descriptor, const std::string& name);
 
 }  // namespace paceline

@@ -27,7 +27,7 @@ struct Submission {
   }
 
   void operator()(const ClassificationRequest& request) const {
-    // Encoded here, because a classification doesn't say how many tokens its prompt had.
+    // Encoded here, because a classification's result doesn't have the prompt's token count.
     Prompt prompt = request.input.prompts[index];
     if (const auto* text = std::get_if<std::string>(&prompt)) {
       prompt = llm.tokenize(*text, request.options.add_special_tokens);

@@ -1,5 +1,5 @@
-// BatchJob is one request of a batch on its way through the pool, in as many parts as it has
-// prompts, and BatchResponse what becomes of it.
+// BatchJob is an in-flight request of a batch, with a part for each of its prompts; BatchResponse
+// is its result.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 
 namespace paceline {
 
-// The body as the URL's request. Throws RequestError, also for `stream`: a file can't be streamed
-// to.
+// Parses the body as the URL's request. Throws RequestError, also for `stream`, which a file can't
+// take.
 ApiRequest parse_api_request(BatchUrl url, const Json& body);
 
 struct BatchJob {
@@ -30,12 +30,12 @@ struct BatchJob {
   size_t num_bytes = 0;  // of its line
   ApiRequest request;
   std::vector<CompletedPart> parts;
-  size_t next_part = 0;           // the first that was not submitted yet
+  size_t next_part = 0;           // the first one not yet submitted
   size_t num_in_flight = 0;       // parts
   std::optional<ApiError> error;  // of the first part that failed
   std::stop_source stop;          // of all of its parts
 
-  // No part is in flight or will be.
+  // No part is in flight, and none will be submitted.
   bool is_finished() const { return num_in_flight == 0 && (error || next_part == parts.size()); }
 };
 
@@ -62,7 +62,7 @@ struct BatchResponse {
   ResponseUsage usage;
 };
 
-// Of a job whose parts are all done. `model` is the model's name in it.
+// For a job whose parts are all done. `model` is the model's name in the response.
 BatchResponse respond_to(const BatchJob& job, const std::string& model, BatchTokenNames& names);
 
 }  // namespace paceline

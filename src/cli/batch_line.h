@@ -12,7 +12,7 @@ namespace paceline {
 
 enum class BatchUrl : uint8_t { completions, chat_completions, classify };
 
-// What is wrong with a line, apart from its request.
+// The error of a malformed line; errors of its request are not among them.
 struct BatchLineError {
   std::string code;     // "invalid_json_line", "invalid_url", ...
   std::string message;  // with the line's number
@@ -33,7 +33,7 @@ void set_line_error(BatchLine& line, std::string code, const std::string& messag
 
 // A line of the output: the response to a request ...
 std::string batch_response_record(const std::string& custom_id, int status, std::string_view body);
-// ... or what is wrong with the line, whose number is in the error, too.
+// ... or the error of the line, with its number.
 std::string batch_error_record(const BatchLine& line);
 
 }  // namespace paceline

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kGroupTime{100};
 
-// The file's name is in its directory for good.
+// Makes the file's directory entry durable.
 void sync_directory_of(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const int directory =
@@ -70,7 +70,7 @@ void BatchResults::cut(int64_t size) {
 void BatchResults::fail(int reason, int64_t valid_size) {
   std::string message = fmt::format("{}: {}", path_, std::strerror(reason));
   if (is_file_) {
-    // Were it not shortened, the next run would cut off the incomplete line.
+    // If this fails, the next run removes the incomplete line.
     if (ftruncate(descriptor_, valid_size) == 0) size_ = synced_ = valid_size;
     message += "; the results so far are valid; run the same command again to do the rest";
   }
@@ -117,7 +117,7 @@ void BatchResults::keep_durable(const std::stop_token& stop) {
   while (sync_error_ == 0) {
     wake_.wait(lock, stop, [this] { return unsynced(); });
     if (!unsynced()) return;
-    // Whatever is appended meanwhile goes with it.
+    // Lines appended meanwhile are synced together.
     wake_.wait_for(lock, stop, kGroupTime, [] { return false; });
     sync(lock);
   }

@@ -10,13 +10,13 @@
 
 namespace paceline {
 
-// A line is written with one call as soon as it is there, so that it outlives the process; at most
-// 100 ms later a thread has made it durable (fdatasync, one for all lines of that time), so that it
-// outlives the machine. Errors name the file and are Error exhausted.
+// A line is written at once with one call, so it survives a crash of the process. A thread makes
+// all new lines durable (fdatasync) within 100 ms, so they survive a crash of the machine. Errors
+// are Error exhausted and name the file.
 class BatchResults {
  public:
-  // Opens or creates the file and locks it against other runs until this goes. Throws Error
-  // not_found when it can't be opened, invalid when another run has it.
+  // Opens or creates the file and locks it against other runs while this object lives. Throws Error
+  // not_found when it can't be opened, invalid when another run has locked it.
   explicit BatchResults(const std::string& path);
   ~BatchResults();
   BatchResults(const BatchResults&) = delete;
@@ -24,14 +24,14 @@ class BatchResults {
 
   int descriptor() const { return descriptor_; }
   const std::string& path() const { return path_; }
-  // A device or a pipe holds no earlier results, and isn't locked.
+  // False for a device or pipe, which has no earlier results and isn't locked.
   bool is_file() const { return is_file_; }
 
-  // Drops what stands behind the first `size` bytes. Before the first append.
+  // Truncates the file to `size` bytes. Only before the first append.
   void cut(int64_t size);
-  // Adds a whole line, its end included. When that fails, the file ends where it did before.
+  // Adds a whole line with its line feed. If that fails, the file keeps its former size.
   void append(std::string_view line);
-  // Makes durable what isn't yet. Nothing may be appended afterwards.
+  // Makes all lines durable. Nothing may be appended afterwards.
   void finish();
 
  private:

@@ -27,7 +27,7 @@ struct BatchCounts {
   int64_t bad_lines = 0;    // malformed lines
   int64_t done_before = 0;  // lines that an earlier run had finished
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of these
+  int64_t cached_tokens = 0;  // of the prompts
   int64_t completion_tokens = 0;
 
   int64_t finished() const { return answered + failed + bad_lines; }
@@ -42,8 +42,8 @@ class BatchRun {
   BatchRun(const BatchRun&) = delete;
   BatchRun& operator=(const BatchRun&) = delete;
 
-  // To the end of the input, or until an interruption: the next run does the rest. Throws Error
-  // when the results can't be written.
+  // Runs to the end of the input, or until an interruption: the next run continues there. Throws
+  // Error when the results can't be written.
   BatchCounts run(LineReader& input, FinishedRequests& finished, BatchResults& results);
 
  private:
@@ -89,7 +89,7 @@ class BatchRun {
   bool at_end_ = false;
   int64_t next_id_ = 0;  // of jobs and of tags
   std::unordered_map<int64_t, std::unique_ptr<Running>> jobs_;
-  std::deque<int64_t> unsubmitted_;          // jobs with parts that were not submitted yet
+  std::deque<int64_t> unsubmitted_;          // jobs with parts not yet submitted
   std::unordered_map<int64_t, Part> parts_;  // by tag
   RequestPool pool_;
 };

@@ -1,4 +1,5 @@
-// BenchDriver steps a model's engine by itself, with prompts that are computed every time.
+// BenchDriver steps a model's engine in the calling thread, with prompts that bypass the prefix
+// cache.
 #pragma once
 
 #include <chrono>
@@ -16,25 +17,24 @@ namespace paceline {
 using BenchClock = std::chrono::steady_clock;
 double seconds_since(BenchClock::time_point begin);
 
-// The engine's thread is the caller's.
 class BenchDriver {
  public:
   // A stop request makes step() throw Error cancelled.
   BenchDriver(Engine& engine, std::stop_token stop) : engine_(engine), stop_(std::move(stop)) {}
 
-  // Greedy, to the last token, of a random prompt that doesn't look into the prefix cache.
+  // A greedy request with a random prompt that ignores EOS and the prefix cache.
   GenerateRequest request(int64_t prompt_tokens, int64_t output_tokens);
   // Throws Error as the engine does.
   RequestId submit(GenerateRequest request);
 
-  // The tokens that came. Throws Error with the engine's message when a request failed.
+  // Returns the number of new tokens. Throws Error with the engine's message when a request failed.
   int64_t step();
   // Whether the last step gave the request a token or ended it.
   bool has_event(RequestId id) const;
   bool is_busy() const { return engine_.num_running() + engine_.num_waiting() > 0; }
   void run_out();
 
-  // Of the requests that have ended so far.
+  // Of the finished requests.
   int64_t num_cached_tokens() const { return num_cached_tokens_; }
   int64_t num_steps() const { return engine_.counters().steps; }
   Engine& engine() { return engine_; }

@@ -66,7 +66,7 @@ std::string axis_name(const GrowthPanel& panel) {
   return panel.test == BenchTest::classify ? "prompts of a call" : "sequences";
 }
 
-// Marked at the values that were measured, as far as their labels don't touch.
+// Draws ticks at the measured values, except where labels would touch.
 void draw_values(SvgWriter& svg, const std::set<int64_t>& values, const LogScale& x,
                  const SvgBox& box) {
   double free_from = box.x - 20;
@@ -123,7 +123,7 @@ std::vector<SvgPoint> points_of(const Series& series, const Scales& scales) {
   return points;
 }
 
-// Each value of the other size once, behind the first curve that has it.
+// Names each value of the other size once, at the end of the first curve that has it.
 void name_others(const std::vector<Series>& all, BenchAxis axis, const Scales& scales,
                  PlotLabels& labels) {
   std::set<int64_t> named;

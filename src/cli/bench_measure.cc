@@ -78,7 +78,8 @@ class WorkRates {
   const BenchTask& task_;
 };
 
-// The rate bounds a prompt and the bandwidth one sequence's decoding; batches whichever is nearer.
+// The operation rate limits prefill, the bandwidth limits the decoding of one sequence; the nearer
+// of the two limits batches.
 BenchLimit limit_of(BenchTest test, double of_operations, double of_bandwidth) {
   if (test == BenchTest::prefill) return BenchLimit::operations;
   if (test == BenchTest::decode) return BenchLimit::bandwidth;
@@ -112,7 +113,7 @@ BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const
   return row;
 }
 
-// Adds what each repetition measured to `all`.
+// Appends the measurements of each repetition to `all`.
 void repeat_run(BenchRunner& runner, CeilingSampler& sampler, const BenchRun& run,
                 int64_t repetitions, std::vector<Measured>& all) {
   runner.prepare(run);

@@ -1,4 +1,4 @@
-// Repeats the runs of a loaded model, each beside what the machine can do in that moment.
+// Repeats the runs of a loaded model, and measures the machine's limits beside each run.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace paceline {
 
-// At best, per second. Virtual machines change their speed within minutes, so they are sampled
-// beside each run.
+// The machine's limits per second. Virtual machines change their speed within minutes, so the
+// limits are sampled beside each run.
 struct BenchCeilings {
   double read_bytes = 0;
   double operations = 0;  // of the instruction that the model's products use
-  // Where that isn't the processor's own vector instruction (tiles, or float32 for bfloat16): what
-  // the vector instruction does. 0: the same, or there is none.
+  // The rate of the processor's vector instruction, where products use another one (tiles, or
+  // float32 for bfloat16). 0: the same, or there is none.
   double vector_operations = 0;
 };
 
@@ -35,8 +35,8 @@ struct BenchRow {
   int64_t runs = 0;
   double tokens = 0;  // 0: nothing was timed
   double unit_seconds = 0;
-  double operations = 0;  // two a weight and row
-  double read_bytes = 0;  // of weights, once a forward
+  double operations = 0;  // two per weight and row
+  double read_bytes = 0;  // of weights, once per forward
   BenchCeilings ceilings;
   BenchLimit limit = BenchLimit::operations;
   double fraction = 0;         // of the limit
@@ -44,7 +44,7 @@ struct BenchRow {
   std::vector<std::pair<std::string_view, double>> figures;
 };
 
-// What products of the model multiply, and with which instructions.
+// The types and instructions of the model's products.
 struct BenchProducts {
   Isa isa = Isa::baseline;
   ProductKind kind = ProductKind::f32;
@@ -52,21 +52,21 @@ struct BenchProducts {
 };
 BenchProducts products_of(const LoadedModel& model);
 
-// A model as it was loaded and what was measured of it.
+// A loaded model and its measurements.
 struct BenchReport {
   std::string name;
-  bool made_up = false;  // weights, which takes longer than reading them
+  bool has_dummy_weights = false;  // making them takes longer than reading a file
   std::string dtype;
   std::string weight_format;
   BenchProducts products;
   int threads = 0;
   double load_seconds = 0;
-  int64_t resident_bytes = 0;  // more after loading than before
+  int64_t resident_bytes = 0;  // growth while loading
   size_t weight_bytes = 0;     // as packed
-  size_t decode_bytes = 0;     // of weights that one decoded token reads
+  size_t decode_bytes = 0;     // weights read for one decoded token
   std::vector<BenchRow> rows;
   std::vector<std::string> notes;
-  std::vector<std::string> choices;  // by measurement, when the roofline was asked for
+  std::vector<std::string> choices;  // Backend::measured_choices(), with --roofline
 };
 
 struct BenchTask {
@@ -76,7 +76,7 @@ struct BenchTask {
   int64_t repetitions = 3;  // at most; none begins after 10 seconds
   double max_step_slowdown = 2.5;
   std::function<void(const BenchRun&)> notice;  // called before each run
-  std::stop_token stop;                         // ends the runs; those that were made are reported
+  std::stop_token stop;                         // ends the runs; finished ones are reported
 };
 std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task);
 

@@ -81,7 +81,7 @@ std::unique_ptr<TemporaryDirectory> make_shape_directory(std::string_view shape)
   return directory;
 }
 
-// Of this process; 0 where the system has no such count.
+// Resident memory of this process; 0 where the system doesn't report it.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t all_pages = 0, resident_pages = 0;
@@ -95,7 +95,7 @@ void fit_to_runs(const std::vector<BenchRun>& runs, LoadOptions& options) {
     context = std::max(context, context_of(run));
     sequences = std::max(sequences, sequences_of(run));
   }
-  // A longer cache would take memory for nothing.
+  // A longer cache would waste memory.
   if (!options.max_model_len) options.max_model_len = context;
   options.max_num_seqs = sequences;
   // No run is refused.
@@ -137,7 +137,7 @@ std::unique_ptr<LoadedModel> load_bench_model(const BenchModel& found, BenchRepo
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const WeightInfo weights = weight_info(*model->decoder);
   report = {.name = found.name,
-            .made_up = found.options.load_format == LoadFormat::dummy,
+            .has_dummy_weights = found.options.load_format == LoadFormat::dummy,
             .dtype = std::string(dtype_name(model->weight_dtype)),
             .weight_format = weights.format,
             .products = products_of(*model),

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// A variant whose configuration was read, not yet its weights.
+// A variant whose configuration was read, but not its weights.
 struct BenchModel {
   std::string name;
   LoadOptions options;
@@ -26,7 +26,7 @@ struct BenchModel {
 // Throws Error as reading a model does.
 BenchModel find_bench_model(const Settings& settings, const BenchVariant& variant);
 
-// Loads it with just as long a context as the runs need, and fills in the report all but its rows.
+// Loads it with the context that the runs need, and fills in the report except its rows.
 std::unique_ptr<LoadedModel> load_bench_model(const BenchModel& found, BenchReport& report);
 
 }  // namespace paceline

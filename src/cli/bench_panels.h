@@ -1,4 +1,4 @@
-// The panels of bench's picture: each draws itself into a box that the page gives it.
+// Draws the panels of bench's picture, each into a given box.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@ namespace paceline {
 
 using BenchReports = std::vector<BenchReport>;
 
-// The colour of a variant, by its place among the reports; and a mark for each test.
+// The CSS class (the colour) of a variant, by its index in the reports; and the mark of each test.
 std::string variant_class(size_t report_index);
 void draw_mark(SvgWriter& svg, BenchTest test, SvgPoint center);
 
 // Operations per second by operations per byte of weights, under the ceilings of this machine.
 void draw_roofline(SvgWriter& svg, const BenchReports& reports, const SvgBox& box);
 
-// How the time of a test grows with one of its sizes, the others being equal.
+// The size that a test's time is drawn against, with the others fixed.
 enum class BenchAxis : uint8_t { prompt_tokens, sequences };
 struct GrowthPanel {
   BenchTest test = BenchTest::prefill;
   BenchAxis axis = BenchAxis::prompt_tokens;
   bool operator==(const GrowthPanel&) const = default;
 };
-// A panel for each test and axis with two values or more.
+// A panel for each test and axis with at least two values.
 std::vector<GrowthPanel> growth_panels(const BenchReports& reports);
 void draw_growth(SvgWriter& svg, const BenchReports& reports, const GrowthPanel& panel,
                  const SvgBox& box);
 
-// Time to load and resident memory, a bar each for every variant.
+// Time to load and resident memory, as bars for each variant.
 void draw_loading(SvgWriter& svg, const BenchReports& reports, const SvgBox& box);
 
 }  // namespace paceline

@@ -25,7 +25,7 @@ BenchTest test_of(std::string_view name) {
 
 using Sizes = std::vector<int64_t>;
 
-// What a test measures by default.
+// A test's default sizes.
 Sizes usual_prompts(BenchTest test) {
   switch (test) {
     case BenchTest::prefill:
@@ -93,7 +93,7 @@ void add_run(const BenchRun& run, int64_t longest, BenchRuns& planned) {
   if (std::find(runs.begin(), runs.end(), fitting) == runs.end()) planned.runs.push_back(fitting);
 }
 
-// Fills what was not asked for from `usual`.
+// Fills in unset choices from `usual`.
 BenchChoice filled(BenchChoice asked, const BenchChoice& usual) {
   const auto fill = [](auto& list, const auto& from) {
     if (list.empty()) list = from;
@@ -142,7 +142,7 @@ std::string bench_run_name(const BenchRun& run) {
 }
 
 int64_t context_of(const BenchRun& run) {
-  // The first token of an output comes out of the prompt, which decode doesn't count.
+  // Prefill draws the first token of an output, which decode doesn't count.
   if (run.test == BenchTest::decode) return run.prompt_tokens + run.output_tokens + 1;
   if (run.test == BenchTest::mixed) return kStreamPrompt + run.prompt_tokens;
   return run.prompt_tokens + std::max<int64_t>(run.output_tokens, 1);

@@ -77,7 +77,7 @@ std::string variant_name(const BenchReport& report) {
                      report.threads == 1 ? "" : "s");
 }
 
-// What the colours and marks mean: entries from left to right, in as many rows as they need.
+// The legend of colours and marks: entries from left to right, in as many rows as they need.
 class Legend {
  public:
   explicit Legend(double y) : y_(y) {}

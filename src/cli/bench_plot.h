@@ -1,4 +1,5 @@
-// Draws what bench measured: speeds under the machine's roofline, and how time grows with size.
+// Draws bench's measurements: speeds under the machine's roofline, and the growth of time with
+// size.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace paceline {
 
-// One SVG document, light or dark as the reader's browser is.
+// One SVG document, light or dark like the reader's browser.
 std::string draw_bench(const MachineReport& machine, const std::vector<BenchReport>& reports);
 
 }  // namespace paceline

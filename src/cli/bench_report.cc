@@ -55,7 +55,8 @@ std::string figure_phrase(std::string_view key, double value, const BenchRow& ro
   return bytes + " a token of the cache";
 }
 
-// The test's own figures, and the share of the vector instruction where another one is in use.
+// The test's own figures, and the fraction of the vector instruction's rate where products use
+// another one.
 std::string row_notes(const BenchReport& report, const BenchRow& row) {
   std::vector<std::string> notes;
   for (const auto& [key, value] : row.figures) notes.push_back(figure_phrase(key, value, row));
@@ -82,12 +83,12 @@ std::string row_text(const BenchReport& report, const BenchRow& row) {
 }
 
 std::string report_text(const BenchReport& report) {
-  std::string text =
-      fmt::format("\n{}, {}, {}: {} in {}, {} resident, {} of weights\n", report.name,
-                  report.weight_format, counted_threads(report.threads),
-                  report.made_up ? "made up" : "loaded", duration_figure(report.load_seconds),
-                  bytes_text(static_cast<double>(std::max<int64_t>(report.resident_bytes, 0))),
-                  bytes_text(static_cast<double>(report.weight_bytes)));
+  std::string text = fmt::format(
+      "\n{}, {}, {}: {} in {}, {} resident, {} of weights\n", report.name, report.weight_format,
+      counted_threads(report.threads), report.has_dummy_weights ? "made up" : "loaded",
+      duration_figure(report.load_seconds),
+      bytes_text(static_cast<double>(std::max<int64_t>(report.resident_bytes, 0))),
+      bytes_text(static_cast<double>(report.weight_bytes)));
   for (const std::string& note : report.notes) text += fmt::format("  ({})\n", note);
   text += fmt::format("  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}\n", "test", "tok/s",
                       "time", "reached", "limit", "", "share", "runs");
@@ -123,7 +124,8 @@ void write_model(const BenchReport& report, JsonWriter& writer) {
 void write_variant(const BenchReport& report, JsonWriter& writer) {
   writer.begin_object();
   write_model(report, writer);
-  writer.member("weights_made_up", report.made_up).member("load_seconds", report.load_seconds);
+  writer.member("weights_made_up", report.has_dummy_weights)
+      .member("load_seconds", report.load_seconds);
   writer.member("resident_bytes", report.resident_bytes);
   writer.member("weight_bytes", report.weight_bytes);
   writer.member("decode_bytes", report.decode_bytes);

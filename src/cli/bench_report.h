@@ -1,4 +1,4 @@
-// What bench measured, for people and as JSON (docs/performance.md says what each figure means).
+// Writes bench's measurements for people and as JSON (docs/performance.md explains the figures).
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace paceline {
 
-// The machine itself, measured apart from any model.
+// The machine, measured without a model.
 struct MachineReport {
   std::string processor;
   Isa isa = Isa::baseline;
   int threads = 0;
-  std::optional<Roofline> roofline;  // when it was asked for
-  double vdpbf16ps_flops_per_s = 0;  // where other instructions serve bfloat16; 0: not there
+  std::optional<Roofline> roofline;  // with --roofline
+  double vdpbf16ps_flops_per_s = 0;  // where bfloat16 uses another instruction; 0: unavailable
 };
 
 std::string bench_text(const MachineReport& machine, const std::vector<BenchReport>& reports);
 std::string bench_json(const MachineReport& machine, const std::vector<BenchReport>& reports);
 
-// What the processor can't do better, for the row's limit: "vdpbf16ps", "read bandwidth".
+// The name of the row's limit: "vdpbf16ps", "read bandwidth".
 std::string_view limit_name(const BenchReport& report, const BenchRow& row);
 
 }  // namespace paceline

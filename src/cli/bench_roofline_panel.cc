@@ -77,7 +77,7 @@ class RooflinePanel {
   }
 
  private:
-  // What must be on the axes, with some room around the points.
+  // The values that the axes must span, with a margin around the points.
   std::vector<double> intensities() const {
     std::vector<double> values;
     for (const BenchReport& report : reports_) {
@@ -112,7 +112,7 @@ class RooflinePanel {
               "operations per byte of weights read");
   }
 
-  // Up the bandwidth as far as the instruction goes, then level; no label crosses it.
+  // Draws the bandwidth's slope up to the instruction's rate, then the level; keeps labels off it.
   void draw_ceiling(const Ceiling& ceiling) {
     constexpr double kStep = 4;
     const SvgPoint begin = foot_of(ceiling), knee = knee_of(ceiling);
@@ -125,7 +125,7 @@ class RooflinePanel {
     }
   }
 
-  // Where the bandwidth enters the panel, and where the rate ends it.
+  // The points where the bandwidth's slope enters the panel, and where it meets the rate.
   SvgPoint foot_of(const Ceiling& ceiling) const {
     const double begin = std::max(x_.low(), y_.low() / ceiling.read_bytes);
     return {x_.at(begin), y_.at(begin * ceiling.read_bytes)};

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Times the steps between its making and finish().
+// Times the steps from its construction to finish().
 class Stopwatch {
  public:
   explicit Stopwatch(const BenchDriver& driver)
@@ -29,7 +29,7 @@ class Stopwatch {
   BenchClock::time_point begin_ = BenchClock::now();
 };
 
-// From the request to its first token and its end.
+// Times a request to its first token and to its end.
 BenchSample time_prompt(BenchDriver& driver, GenerateRequest request) {
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   request.max_tokens = 1;
@@ -110,7 +110,7 @@ BenchSample BenchRunner::prefill(const BenchRun& run) {
 
 BenchSample BenchRunner::decode(const BenchRun& run) {
   GenerateRequest request = context_;
-  // The first token of the output comes out of the prompt.
+  // Prefill draws the first token of the output.
   request.max_tokens = run.output_tokens + 1;
   request.prefix.read = true;
   driver_.submit(std::move(request));
@@ -120,13 +120,13 @@ BenchSample BenchRunner::decode(const BenchRun& run) {
   int64_t tokens = 0;
   while (driver_.is_busy()) tokens += driver_.step();
   BenchSample sample = watch.finish();
-  sample.cached_tokens = 0;  // they aren't what is measured
+  sample.cached_tokens = 0;  // the context isn't measured
   sample.tokens = sample.rows = sample.head_rows = tokens;
   sample.unit_seconds = sample.seconds / static_cast<double>(tokens);
   return sample;
 }
 
-// Steps that draw a token for every sequence and compute no prompt count as decoding.
+// Steps that draw a token for every sequence and compute no prompt tokens count as decoding.
 BenchSample BenchRunner::batch(const BenchRun& run) {
   for (int64_t i = 0; i < run.sequences; ++i) {
     driver_.submit(driver_.request(run.prompt_tokens, run.output_tokens));
@@ -154,9 +154,9 @@ BenchSample BenchRunner::batch(const BenchRun& run) {
   return decoding;
 }
 
-// On an engine that keeps its steps short, as a server for streams does.
+// On an engine that limits its steps' time, as a server does for streams.
 BenchSample BenchRunner::mixed(const BenchRun& run) {
-  constexpr int64_t kSteps = 8;  // without the prompt, for the comparison
+  constexpr int64_t kSteps = 8;  // without the prompt, for comparison
   EngineLimits limits = model_.engine->limits();
   limits.max_step_slowdown = max_step_slowdown_;
   Engine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
@@ -212,7 +212,7 @@ BenchSample BenchRunner::classify(const BenchRun& run) {
   return sample;
 }
 
-// Another question behind the same beginning.
+// A new ending after the same prefix.
 BenchSample BenchRunner::cached(const BenchRun& run) {
   constexpr size_t kEnd = 16;
   const GenerateRequest first = driver_.request(run.prompt_tokens, 1);

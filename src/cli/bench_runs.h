@@ -1,4 +1,4 @@
-// Runs of a loaded model, each once and timed: what bench repeats and puts beside the roofline.
+// Runs and times each bench test once on a loaded model.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace paceline {
 
-// A run that was made. A test's own figures stand under the names that the report has for them.
+// A finished run. The test's own figures have the names of the report.
 struct BenchSample {
   double seconds = 0;         // 0: nothing was timed
-  int64_t tokens = 0;         // in that time, which the speed is of
+  int64_t tokens = 0;         // in that time, for the speed
   int64_t rows = 0;           // computed by all layers in that time
-  int64_t head_rows = 0;      // of them those that passed the head
-  int64_t steps = 0;          // forwards, each of which reads the weights
-  int64_t cached_tokens = 0;  // of prompts, not computed
-  double unit_seconds = 0;    // a prompt, a token of the output (of all sequences), a call
+  int64_t head_rows = 0;      // rows that passed the head
+  int64_t steps = 0;          // forwards; each reads all weights
+  int64_t cached_tokens = 0;  // prompt tokens taken from the prefix cache
+  double unit_seconds = 0;    // per prompt, per output token (of all sequences), or per call
   std::vector<std::pair<std::string_view, double>> figures;
 };
 
-// Makes runs of one model, again and again.
+// Makes runs of one model, any number of times.
 class BenchRunner {
  public:
-  // `max_step_slowdown`: of the engine with streams beside a prompt. A stop request makes every
-  // call throw Error cancelled.
+  // `max_step_slowdown` limits the steps of mixed runs. A stop request makes every call throw Error
+  // cancelled.
   BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop);
 
-  // Before the first run: memory is touched, threads are awake.
+  // Touches memory and wakes threads. Call it before the first run.
   void warm_up();
-  // Before a run is made the first time: the context that decode begins behind is computed, which
-  // may take longer than what is measured.
+  // Computes the context of a decode, which may take longer than the measured part. Call it before
+  // the first repetition of a run.
   void prepare(const BenchRun& run);
   BenchSample run(const BenchRun& run);
 
@@ -52,7 +52,7 @@ class BenchRunner {
   double max_step_slowdown_;
   std::stop_token stop_;
   BenchDriver driver_;
-  GenerateRequest context_;  // what decode begins behind, in the prefix cache
+  GenerateRequest context_;  // of decode, in the prefix cache
 };
 
 }  // namespace paceline

@@ -35,7 +35,7 @@ int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
   });
 }
 
-// The answer to the conversation's last question, streamed and added to it.
+// Streams the answer to the conversation's last question and adds it.
 void stream_answer(LLM& llm, Conversation& conversation, const Settings& settings,
                    Session& session) {
   GenerateOptions options = settings.generate;

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/json_writer.h"
+#include "cli/line_fields.h"
 #include "cli/text_file.h"
 
 namespace paceline {
@@ -24,7 +24,7 @@ bool is_system_message(const ChatMessage& message) {
   if (message.json.empty()) return is_system(message.role);
   const Json json = parse_json(message.json, "messages");
   const Json* role = json.find_value("role");
-  return role != nullptr && role->is_string() && is_system(role->as_string("role"));
+  return role != nullptr && role->is_string() && is_system(*role->string());
 }
 
 }  // namespace
@@ -36,11 +36,9 @@ ChatInput chat_input(const Conversation& conversation, const Settings& settings)
 ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
                           const Settings& settings) {
   ChatInput input;
-  const Json* messages = line.find_value("messages");
-  if (messages == nullptr) throw Error(ErrorCode::invalid, "found no messages");
-  for (const Json& message : messages->as_array("messages")) {
-    message.as_object(fmt::format("messages[{}]", input.messages.size()));
-    input.messages.push_back({.role = {}, .content = {}, .json = to_json(message)});
+  for (const JsonCursor& message : line_cursor(line).at("messages").items()) {
+    message.object();
+    input.messages.push_back({.role = {}, .content = {}, .json = to_json(message.node().json())});
   }
   input.tools_json = json_of(line, "tools");
   input.documents_json = json_of(line, "documents");

@@ -13,21 +13,21 @@
 
 namespace paceline {
 
-// For the next answer of a conversation.
+// The input for the next answer of a conversation.
 ChatInput chat_input(const Conversation& conversation, const Settings& settings);
 
-// From the fields messages, tools, documents and `kwargs_field` of a line. --chat-template-kwargs
-// is the default of the latter, --system that of a system message. Throws Error invalid naming the
-// field that is missing or wrong.
+// Reads the fields messages, tools, documents and `kwargs_field` of a line. --chat-template-kwargs
+// is the default of the last one, --system that of a system message. Throws Error invalid naming
+// the missing or wrong field.
 ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
                           const Settings& settings);
 
-// The settings with the file of --system-prompt read into `system` and its prefix kept by `llm`,
-// unless --system says another message. Throws Error naming the file, or the option when the
+// Reads the file of --system-prompt into the settings' `system` and keeps its prefix in `llm`,
+// unless --system gives another message. Throws Error naming the file, or the option when the
 // model's template takes no system message.
 Settings with_system_prompt(const Settings& settings, LLM& llm, Session& session);
 
-// Puts `system`, unless it is empty, before messages of which none is a system message.
+// Puts `system` before the messages, unless it is empty or they have a system message.
 void add_system_message(const std::string& system, ChatInput& input);
 
 }  // namespace paceline

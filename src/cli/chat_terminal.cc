@@ -22,13 +22,13 @@ constexpr std::string_view kPrompt = "> ";
 constexpr std::string_view kMorePrompt = "... ";
 constexpr std::string_view kBlockMark = "\"\"\"";
 
-// A signal stops the answer that is being written, else the line that is being typed.
+// A signal stops the answer being written, or else the line being typed.
 class Signals {
  public:
   Signals(Interrupt& interrupt, LineEditor& editor)
       : editor_(editor), handler_(interrupt, [this](int signal) { on_signal(signal); }) {}
 
-  // A fresh answer's token.
+  // The stop token of a new answer.
   std::stop_token begin_answer() {
     const std::lock_guard lock(mutex_);
     answer_.emplace();
@@ -110,7 +110,7 @@ class TerminalChat {
     }
   }
 
-  // One text: a line, or what stands between two block marks. Nothing when there is none.
+  // One text: a line, or the lines between two block marks. Nothing at the end.
   std::optional<std::string> read_text() {
     LineEditor::Input input = editor_.read(kPrompt);
     if (!accepted(input)) return std::nullopt;

@@ -1,4 +1,4 @@
-// The chat of a person at a terminal: lines in, answers streamed, Ctrl-C stops an answer only.
+// Runs a chat at a terminal: reads lines, streams answers; Ctrl-C only stops an answer.
 #pragma once
 
 #include "cli/session.h"

@@ -37,9 +37,7 @@ ClassifyCall read_classify_call(const Item& item, const Settings& settings, Sess
     check_line_keys(line->object, kClassifyFields, kOptionFields);
     apply_option_fields(line->object, kOptionFields, of_item);
     check_given_labels(line->object, of_item.labels);
-    const Json* text = line->object.find("text");
-    if (text == nullptr) throw Error(ErrorCode::invalid, "found no text");
-    prompt = text->as_string("text");
+    prompt = line_cursor(line->object).at("text").string();
     of_item.generate.prompt_name = "text";
   } else {
     prompt = std::get<Prompt>(item.input);
@@ -99,7 +97,7 @@ void write_table(const Classification& result, const std::vector<std::string>& l
   session.out().flush();
 }
 
-// "--labels a,b" is one label, because a label may have a comma in it.
+// "--labels a,b" is one label, because labels may contain commas.
 void check_listed_labels(const std::vector<std::string>& labels) {
   if (labels.size() != 1 || labels[0].find(',') == std::string::npos) return;
   throw UsageError(fmt::format(
@@ -112,7 +110,7 @@ void check_listed_labels(const std::vector<std::string>& labels) {
 int run_classify(const Settings& settings, Session& session) {
   check_listed_labels(settings.labels);
   ItemSource items(settings);
-  // The prompt is one sequence, and each label may be another.
+  // The prompt is one sequence, and each label may become another.
   LLM llm = open_model(settings, session, usual_sequences(settings, 1 + settings.labels.size()));
   bool is_first = true;
   std::unordered_map<int64_t, std::vector<std::string>> labels;  // of items in flight

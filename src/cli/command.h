@@ -22,10 +22,10 @@ struct CommandDef {
 };
 
 std::span<const CommandDef> command_table();
-// Throws UsageError with a suggestion when there is none of that name.
+// Throws UsageError with a suggestion for an unknown name.
 const CommandDef& find_command(std::string_view name);
 
-// One file each in this folder.
+// Each is in a file of its own in this folder.
 int run_generate(const Settings& settings, Session& session);
 int run_chat(const Settings& settings, Session& session);
 int run_classify(const Settings& settings, Session& session);

@@ -10,7 +10,7 @@ namespace paceline {
 // `with_logprobs` false: "logprobs" is null.
 std::string completion_json(const Completion& completion, bool with_logprobs);
 
-// The same of a chat: with "message", the assistant's.
+// The same for a chat, with the assistant's "message".
 std::string chat_completion_json(const Completion& completion, bool with_logprobs);
 
 }  // namespace paceline

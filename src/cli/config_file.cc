@@ -1,4 +1,4 @@
-// The keys of a config file that are options.
+// Reads options from a config file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr size_t kMaxSettingsBytes = 1 << 20;
                                               did_you_mean(entry.key, names)));
 }
 
-// The option an entry sets for `command`; nullptr when it is meant for another command.
+// The option that an entry sets for `command`; nullptr when it is for another command.
 const OptionDef* option_of(const TomlEntry& entry, std::string_view command_name, CommandId command,
                            std::string_view where) {
   const CommandDef* table = nullptr;
@@ -56,7 +56,7 @@ const OptionDef* option_of(const TomlEntry& entry, std::string_view command_name
   return is_meant && contains(option->commands, command) ? option : nullptr;
 }
 
-// Under two of its names.
+// Refuses an option that is set under two of its names.
 void refuse_repeated(const std::vector<GivenOption>& given, const OptionDef& option,
                      const TomlEntry& entry, std::string_view where) {
   for (const GivenOption& one : given) {
@@ -79,9 +79,10 @@ std::vector<GivenOption> read_config_file(std::string_view command_name, Command
     if (option == nullptr) continue;
     std::vector<GivenOption>& of_table = entry.table.empty() ? given : of_command;
     refuse_repeated(of_table, *option, entry, where);
-    of_table.push_back({option, read_option_value(*option, entry.value, where + ": " + entry.key)});
+    const JsonCursor value = JsonCursor(entry.value, where).below(entry.key, entry.value);
+    of_table.push_back({option, read_option_value(*option, value)});
   }
-  // What stands under the command's own heading wins: applied last.
+  // Options under the command's own heading win, so they are applied last.
   std::move(of_command.begin(), of_command.end(), std::back_inserter(given));
   return given;
 }

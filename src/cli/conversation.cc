@@ -3,21 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "base/json_writer.h"
 
 namespace paceline {
-namespace {
-
-const std::string& text_field(const Json& message, std::string_view name,
-                              const std::string& where) {
-  const std::string path = fmt::format("{}.{}", where, name);
-  const Json* value = message.find(name);
-  if (value == nullptr) throw Error(ErrorCode::invalid, path + " is missing");
-  return value->as_string(path);
-}
-
-}  // namespace
 
 void Conversation::drop_question() {
   if (!turns_.empty() && turns_.back().role == "user") turns_.pop_back();
@@ -44,14 +33,12 @@ std::string Conversation::to_json() const {
 
 void Conversation::read_json(std::string_view json, std::string_view where) {
   const Json document = parse_json(json, where);
-  const Json* list = document.is_array() ? &document : document.find("messages");
-  if (list == nullptr) throw Error(ErrorCode::invalid, fmt::format("{}: found no messages", where));
+  const JsonCursor root(document, std::string(where));
   std::string system;
   std::vector<ChatMessage> turns;
-  size_t index = 0;
-  for (const Json& message : list->as_array(fmt::format("{}: messages", where))) {
-    const std::string path = fmt::format("{}: messages[{}]", where, index++);
-    ChatMessage turn{text_field(message, "role", path), text_field(message, "content", path)};
+  const JsonCursor list = root.is_array() ? root.below("messages", document) : root.at("messages");
+  for (const JsonCursor& message : list.items()) {
+    ChatMessage turn{message.at("role").string(), message.at("content").string()};
     if (turn.role == "system" && turns.empty() && system.empty()) {
       system = std::move(turn.content);
     } else {

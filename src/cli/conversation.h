@@ -1,4 +1,4 @@
-// Conversation is the history of a chat, as it is sent, saved and loaded.
+// Conversation is the history of a chat: sent to the model, saved and loaded.
 #pragma once
 
 #include <string>
@@ -29,8 +29,8 @@ class Conversation {
 
   // {"messages": [{"role": ..., "content": ...}, ...]}
   std::string to_json() const;
-  // The same, or the array alone; `where` names it in errors. Throws Error invalid and is then as
-  // it was before.
+  // Reads to_json()'s output, or the array alone; `where` names the text in errors. Throws Error
+  // invalid and leaves the conversation unchanged.
   void read_json(std::string_view json, std::string_view where);
 
  private:

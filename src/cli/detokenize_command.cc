@@ -13,9 +13,7 @@ constexpr std::string_view kDetokenizeFields[] = {"ids"};
 std::vector<TokenId> read_ids(const Item& item) {
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
     check_line_keys(line->object, kDetokenizeFields, {});
-    const Json* ids = line->object.find("ids");
-    if (ids == nullptr) throw Error(ErrorCode::invalid, "found no ids");
-    return read_token_ids(*ids, "ids");
+    return read_token_ids(line_cursor(line->object).at("ids"));
   }
   const Prompt& prompt = std::get<Prompt>(item.input);
   if (const auto* text = std::get_if<std::string>(&prompt)) return parse_token_ids(*text, "ids");

@@ -1,4 +1,4 @@
-// The environment variables that are options.
+// Reads options from environment variables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kPrefix = "PACELINE_";
-// Read elsewhere: the kernels' instruction set, and how their products of a few rows read weights.
+// Read elsewhere: the kernels' instruction set, and how they read weights.
 constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA", "PACELINE_STREAMS"};
 
 std::string unknown_variable(std::string_view name) {
@@ -22,7 +22,7 @@ std::string unknown_variable(std::string_view name) {
     if (option.flag_only) continue;
     for (const std::string& field : field_names(option)) known.push_back(environment_name(field));
   }
-  // The common prefix must not make everything look alike.
+  // Compared without the common prefix, which would make all names similar.
   std::vector<std::string_view> names;
   for (const std::string& full : known)
     names.push_back(std::string_view(full).substr(kPrefix.size()));
@@ -38,8 +38,8 @@ std::vector<std::string> values_of(const OptionDef& option, const std::string& t
   std::vector<std::string> values;
   try {
     const Json json = parse_json(text, option.name);
-    for (const Json& item : json.as_array(option.name)) {
-      values.push_back(item.as_string(option.name));
+    for (const JsonCursor& item : JsonCursor(json, std::string(option.name)).items()) {
+      values.push_back(item.string());
     }
   } catch (const Error&) {
     return {text};

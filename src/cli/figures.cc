@@ -12,7 +12,7 @@ namespace {
 constexpr int kDigits = 3;
 constexpr int kMostDecimals = 6;
 
-// The power of ten of the first digit that counts, after rounding to three of them.
+// The power of ten of the first significant digit, after rounding to three digits.
 int leading_power(double value) {
   const double size = std::abs(value);
   if (size == 0) return 0;

@@ -1,4 +1,4 @@
-// The command line's flags: splits a command's arguments into options and their values.
+// Splits the arguments of a command into options and their values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace paceline {
 namespace {
 
-// As getopt_long: "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", "-vq" for "-v -q", and
-// after "--" operands only. A value may begin with '-'.
+// Like getopt_long: "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", "-vq" for "-v -q"; only
+// operands after "--". A value may begin with '-'.
 class ArgumentSplitter {
  public:
   explicit ArgumentSplitter(CommandId command) {
@@ -42,12 +42,12 @@ class ArgumentSplitter {
     }
   }
 
-  // The texts given for `option`, one a repetition; nullptr: it wasn't given.
+  // The texts given for `option`, one per repetition; nullptr: it wasn't given.
   const std::vector<std::string>* texts_of(const OptionDef& option) const {
     const auto found = texts_.find(&option);
     return found == texts_.end() ? nullptr : &found->second;
   }
-  // What is wrong with the first argument that is.
+  // The error of the first wrong argument.
   const std::optional<std::string>& problem() const { return problem_; }
 
  private:
@@ -79,7 +79,7 @@ class ArgumentSplitter {
     refuse(fmt::format("unexpected argument \"{}\"{}", word, hint));
   }
 
-  // `attached`: the value that stands in the same word.
+  // `attached`: the value in the same word.
   void take_option(const OptionDef& option, const std::string& flag,
                    std::optional<std::string> attached) {
     std::vector<std::string>& texts = texts_[&option];
@@ -125,7 +125,7 @@ class ArgumentSplitter {
   }
 
   std::map<std::string, const OptionDef*> options_;  // by flag
-  const OptionDef* operand_option_ = nullptr;        // what stands without a flag is its value
+  const OptionDef* operand_option_ = nullptr;        // takes the operands as its values
   std::span<const std::string> rest_;
   std::map<const OptionDef*, std::vector<std::string>> texts_;
   std::optional<std::string> problem_;
@@ -136,7 +136,7 @@ class ArgumentSplitter {
 std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments) {
   ArgumentSplitter splitter(command);
   splitter.split(arguments);
-  // Help is shown whatever is wrong with the rest.
+  // Help is shown even if other arguments are wrong.
   const auto asks_for_help = [](const OptionDef& option) {
     return option.name == "help" || option.name == "help-all";
   };

@@ -4,7 +4,7 @@
 namespace paceline {
 namespace {
 
-// The commands that draw tokens. In the others the seed is that of dummy weights alone.
+// The commands that draw tokens. In others the seed is only for dummy weights.
 constexpr CommandSet kSeeded = kWriting | set_of({CommandId::classify, CommandId::batch});
 
 constexpr OptionDef kGeneralOptions[] = {
@@ -35,7 +35,7 @@ constexpr OptionDef kGeneralOptions[] = {
      .kind = OptionKind::text,
      .help = "Read options from a TOML file.",
      .group = OptionGroup::general,
-     .apply = [](Settings&, const OptionValue&) {}},  // read before everything else
+     .apply = [](Settings&, const OptionValue&) {}},  // read before all other options
     {.name = "verbose",
      .aliases = "-v",
      .help = "Report what was loaded and how fast it ran, on standard error.",

@@ -27,7 +27,7 @@ LLM::Request read_request(const Item& item, const Settings& settings, Session& s
   return {std::move(prompt), std::move(of_item.generate)};
 }
 
-// On a terminal the prompt stands before its continuation, set apart.
+// Shows the prompt before its continuation on a terminal.
 void show_prompt(const Prompt& prompt, Session& session) {
   const auto* text = std::get_if<std::string>(&prompt);
   if (text == nullptr || !session.stdout_is_terminal()) return;
@@ -50,7 +50,7 @@ const Completion& stream_text(GenerationStream& stream, Session& session) {
   return completion;
 }
 
-std::string how_it_ended(const Completion& completion) {
+std::string finish_text(const Completion& completion) {
   std::string text =
       fmt::format("; seed {}; finished by {}", completion.seed, completion.finish_reason);
   if (!completion.stop_reason) return text;
@@ -60,7 +60,7 @@ std::string how_it_ended(const Completion& completion) {
   return text + fmt::format(" (\"{}\")", std::get<std::string>(*completion.stop_reason));
 }
 
-// Lines of JSON don't stream, so they run together.
+// JSON Lines aren't streamed, so they run as a batch.
 int generate_lines(ItemSource& items, const Settings& settings, Session& session, LLM& llm) {
   std::unordered_map<int64_t, bool> wants_logprobs;  // of items in flight
   const PooledWork work{.begin =
@@ -76,7 +76,7 @@ int generate_lines(ItemSource& items, const Settings& settings, Session& session
                               const bool with_logprobs = wants_logprobs.extract(tag).mapped();
                               write_json_line(session, completion_json(completion, with_logprobs));
                               if (settings.verbose)
-                                print_metrics(llm.metrics(), session, how_it_ended(completion));
+                                print_metrics(llm.metrics(), session, finish_text(completion));
                             }};
   return for_each_item_pooled(items, settings, session, llm, work);
 }
@@ -90,7 +90,7 @@ int generate_texts(ItemSource& items, const Settings& settings, Session& session
     is_first = false;
     show_prompt(request.prompt, session);
     stream_text(stream, session);
-    if (settings.verbose) print_metrics(llm.metrics(), session, how_it_ended(stream.completion()));
+    if (settings.verbose) print_metrics(llm.metrics(), session, finish_text(stream.completion()));
   });
 }
 
@@ -98,7 +98,7 @@ int generate_texts(ItemSource& items, const Settings& settings, Session& session
 
 int run_generate(const Settings& settings, Session& session) {
   ItemSource items(settings);
-  // Texts come one after another.
+  // Streamed texts run one after another.
   LLM llm = open_model(settings, session, settings.jsonl ? kManySequences : 1);
   if (llm.model_info().has_chat_template && !settings.quiet) {
     session.print_note(

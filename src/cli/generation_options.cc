@@ -1,4 +1,4 @@
-// Options that say how the next token is chosen and when to stop: made of kGenerationOptions.
+// Options of sampling and stopping, made from kGenerationOptions.
 #include "text/generation_options.h"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ std::string flags_of(const GenerationOption& option) {
   return flags + "--" + with_dashes(option.other_name);
 }
 
-// How several values are given.
+// The option's help, with how to give several values.
 std::string help_of(const GenerationOption& option) {
   const OptionKind kind = kind_of_option(option);
   if (!is_repeatable(kind)) return std::string(option.help);
@@ -70,7 +70,7 @@ std::string help_of(const GenerationOption& option) {
   return std::string(sentence) + (is_list ? "; separated by commas." : "; repeat it for several.");
 }
 
-// Names and words that the definitions view live here.
+// Owns the strings that the definitions view.
 struct Definitions {
   std::deque<std::string> texts;
   std::vector<OptionDef> all;

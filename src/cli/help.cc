@@ -29,7 +29,7 @@ constexpr Heading kHeadings[] = {
 
 constexpr std::string_view kBasicsOfEveryCommand[] = {"verbose", "quiet", "help", "help-all"};
 
-// The paragraph broken into lines of kHelpWidth columns, each after the first indented.
+// Breaks the paragraph into lines of kHelpWidth columns, indented after the first.
 std::string wrapped(std::string_view text, size_t indent, size_t first_column) {
   std::string out;
   size_t column = first_column;
@@ -49,8 +49,8 @@ std::string wrapped(std::string_view text, size_t indent, size_t first_column) {
 
 enum class Extent : bool { basic, whole };
 
-// "  -n, --max-tokens, --n-predict N"; options without a short flag are aligned with those that
-// have one. The basic help leaves further long names out.
+// "  -n, --max-tokens, --n-predict N"; long names are aligned with and without a short flag. The
+// basic help omits further long names.
 std::string flags_column(const OptionDef& option, Extent extent) {
   std::vector<std::string> flags = flags_of(option);
   const std::string name = "--" + std::string(option.name);
@@ -103,7 +103,7 @@ std::string grouped_options(const CommandDef& command) {
   return text;
 }
 
-// " [FILE]" for what may stand without its flag.
+// " [FILE]" for an option that needs no flag.
 std::string bare_arguments(const CommandDef& command) {
   std::string text;
   for (const OptionDef& option : option_table()) {
@@ -141,7 +141,7 @@ bool works_on_items(const CommandDef& command) {
   return contains(jsonl->commands, command.id);
 }
 
-// What a shell completes the value with: nothing, files, directories, or the choices.
+// What a shell completes the value with: none, files, directories, or the choices.
 std::string_view value_kind(const OptionDef& option) {
   if (!takes_value(option)) return "none";
   if (option.kind == OptionKind::choice) return "choice";

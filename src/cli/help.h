@@ -1,4 +1,4 @@
-// The help texts and the machine-readable list of options, made from the definitions.
+// Makes the help texts and the machine-readable list of options from the definitions.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ namespace {
 struct TensorRow {
   std::string name;
   DType dtype;       // of its numbers
-  std::string type;  // as it is stored
+  std::string type;  // as stored
   Extents shape;
   size_t bytes = 0;
   int64_t elements = 1;
@@ -60,7 +60,7 @@ std::vector<TensorRow> tensor_rows(const std::vector<CheckpointEntry>& entries) 
   return rows;
 }
 
-// Under the file's own names and types.
+// With the file's own names and types.
 std::vector<TensorRow> tensor_rows(const GgufFile& file) {
   std::vector<TensorRow> rows;
   for (const GgufTensorInfo& tensor : file.tensors()) {

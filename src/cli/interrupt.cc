@@ -27,7 +27,7 @@ sigset_t wanted_signals() {
   return wanted;
 }
 
-// Ends the process by the signal, so that a shell sees what ended it.
+// Ends the process by the signal, so that a shell sees the reason.
 [[noreturn]] void die_of(int number) {
   constexpr std::string_view kLine = "paceline: interrupted\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());

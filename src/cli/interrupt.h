@@ -1,4 +1,4 @@
-// Interrupt turns SIGINT and SIGTERM into a stop request, where the program can honour one.
+// Interrupt turns SIGINT and SIGTERM into a stop request, where the program supports one.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-// Make it before any other thread: threads inherit the blocked signals. Signals that were ignored
-// at the start stay ignored.
+// Construct it before any other thread: threads inherit the blocked signals. Signals ignored at the
+// start stay ignored.
 class Interrupt {
  public:
   Interrupt();
@@ -30,8 +30,8 @@ class Interrupt {
     Interrupt& interrupt_;
   };
 
-  // While one lives, `act` is called with the signal's number, on the watcher's thread, and nothing
-  // else happens: for a program that goes on after Ctrl-C.
+  // While one lives, a signal only calls `act` with its number, on the watcher's thread: for a
+  // program that goes on after Ctrl-C.
   class Handler {
    public:
     Handler(Interrupt& interrupt, std::function<void(int signal)> act);

@@ -1,4 +1,4 @@
-// The loops over a command's items: one at a time, or many at once and answered in order.
+// Loops over a command's items: one at a time, or many at once with answers in order.
 #include <map>
 #include <optional>
 
@@ -9,13 +9,13 @@
 namespace paceline {
 namespace {
 
-// Answers on the same terminal show the progress.
+// No progress bar if the answers appear on the same terminal.
 bool wants_progress(const Settings& settings, Session& session) {
   return session.shows_progress(settings) && !session.stdout_is_terminal() && settings.jsonl &&
          !settings.verbose;
 }
 
-// Items in flight, and answers that wait for those before them.
+// In-flight items, and answers that wait for earlier ones.
 class OrderedResults {
  public:
   OrderedResults(const Settings& settings, Session& session, const PooledWork& work)
@@ -37,8 +37,8 @@ class OrderedResults {
   }
   int64_t num_read() const { return next_tag_; }
   int64_t num_written() const { return num_written_; }
-  bool all_fine() const { return all_fine_; }
-  // Results that wait for their turn are not in flight, but take memory too.
+  bool all_succeeded() const { return all_succeeded_; }
+  // Includes results that wait for earlier ones, as they take memory too.
   size_t size() const { return pending_.size(); }
 
  private:
@@ -61,7 +61,7 @@ class OrderedResults {
       }
       work_.write(tag, std::move(done));
     } catch (const Error& error) {
-      all_fine_ = false;
+      all_succeeded_ = false;
       write_item_error(error, name, settings_, session_);
     }
   }
@@ -72,7 +72,7 @@ class OrderedResults {
   std::map<int64_t, Pending> pending_;
   int64_t next_tag_ = 0;
   int64_t num_written_ = 0;
-  bool all_fine_ = true;
+  bool all_succeeded_ = true;
 };
 
 }  // namespace
@@ -100,7 +100,7 @@ int for_each_item(ItemSource& items, const Settings& settings, Session& session,
 
 int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
                          const PooledWork& work) {
-  // Enough that the batch stays full while the next lines are read.
+  // Keeps the batch full while the next lines are read.
   const auto most = static_cast<size_t>(2 * settings.load.max_num_seqs);
   RequestPool pool(llm);
   OrderedResults answers(settings, session, work);
@@ -113,7 +113,7 @@ int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& s
     return done.has_value();
   };
   while (!session.interrupted()) {
-    // A caller may wait for one answer before it writes the next item.
+    // A writer may wait for an answer before it writes the next item.
     while (!items.is_ready() && take_one()) {
     }
     if (!items.has_next()) break;
@@ -131,7 +131,7 @@ int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& s
   }
   while (take_one()) {
   }
-  return session.exit_code(answers.all_fine() ? 0 : 1);
+  return session.exit_code(answers.all_succeeded() ? 0 : 1);
 }
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/json_cursor.h"
 #include "base/json_writer.h"
 #include "cli/text_file.h"
 #include "cli/usage_error.h"
@@ -35,7 +36,7 @@ Item parse_line(const Line& line) {
         fmt::format("{}: longer than {} bytes, the most a line may have", name, kMaxLineBytes));
   }
   Json object = parse_json(line.text, name);
-  object.as_object(name);
+  JsonCursor(object, name).object();
   return {name, JsonLine{line.number, std::move(object)}};
 }
 
@@ -69,7 +70,7 @@ ItemSource::ItemSource(const Settings& settings) {
 bool ItemSource::has_next() {
   if (next_known_ < known_.size()) return true;
   if (lines_ == nullptr) return false;
-  // An empty line is no item.
+  // Skips empty lines.
   while (!pending_ || (pending_->is_blank() && !pending_->is_too_long)) {
     pending_ = lines_->next();
     if (!pending_) return false;

@@ -1,4 +1,4 @@
-// The items that a command works on, and the loops over them: one item's failure is its own.
+// The items that a command works on, and loops over them. An item's failure doesn't affect others.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct Item {
   std::variant<Prompt, JsonLine> input;
 };
 
-// --prompt and --prompt-ids, else the text or the lines of --file, else those of standard input.
+// Items from --prompt and --prompt-ids, else from the text or lines of --file, else from standard
+// input.
 class ItemSource {
  public:
   // Throws UsageError when there is nothing to read, Error when the file can't be opened.
@@ -35,9 +36,9 @@ class ItemSource {
   bool has_next();
   // Whether has_next() and next() would return without waiting for the writer of the pipe.
   bool is_ready();
-  // Throws Error for this item alone: a line that is too long or no JSON object.
+  // Throws Error for this item alone: a line that is too long or isn't a JSON object.
   Item next();
-  // How many items there seem to be when `num_read` have been taken; 0: not known.
+  // Estimates the number of items after `num_read` were taken; 0: unknown.
   int64_t estimated_total(int64_t num_read) const;
 
  private:
@@ -47,13 +48,13 @@ class ItemSource {
   std::optional<Line> pending_;
 };
 
-// Calls `work` for every item, which writes its answer; an Error becomes the item's answer. Stops
-// after an interruption. Returns the command's exit code.
+// Calls `work` for every item, to write its answer; an Error becomes the item's answer. Stops after
+// an interruption. Returns the command's exit code.
 int for_each_item(ItemSource& items, const Settings& settings, Session& session,
                   const std::function<void(const Item& item)>& work);
 
-// Likewise with many items at once: `begin` asks the pool for an item under the tag it is given,
-// and `write` answers it, in the order of the items.
+// Likewise with many items at once: `begin` submits an item to the pool under the given tag, and
+// `write` writes its answer, in the order of the items.
 struct PooledWork {
   std::function<void(const Item& item, int64_t tag, RequestPool& pool)> begin;
   std::function<void(int64_t tag, RequestPool::Done&& done)> write;
@@ -61,11 +62,11 @@ struct PooledWork {
 int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
                          const PooledWork& work);
 
-// An item's failure as its answer: a line of JSON, or a sentence on standard error.
+// Writes an item's failure as its answer: a line of JSON, or a sentence on standard error.
 void write_item_error(const Error& error, const std::string& name, const Settings& settings,
                       Session& session);
 
-// One line of JSON on standard output, at once.
+// Writes one line of JSON to standard output, at once.
 void write_json_line(Session& session, std::string json);
 
 }  // namespace paceline

@@ -19,15 +19,14 @@ namespace {
 
 constexpr int kHistoryLines = 1000;
 
-// libedit shows characters as the locale says; a bare machine has none, but C.UTF-8 is always
-// there.
+// libedit shows characters as the locale says. A bare machine has no locale set, but C.UTF-8 always
+// exists.
 void use_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// A terminal that sends an interrupt throws away what is on its way to the screen, which by then
-// may be our answer to the interrupt.
+// A terminal discards pending output on an interrupt: it could discard our answer to the interrupt.
 void keep_output_of_interrupts(termios& found) {
   if (tcgetattr(STDIN_FILENO, &found) != 0) return;
   termios wanted = found;
@@ -102,7 +101,7 @@ LineEditor::~LineEditor() {
 LineEditor::Input LineEditor::read(std::string_view prompt) {
   state_->prompt = prompt;
   el_resize(state_->editor);
-  // libedit shows the prompt first: a Ctrl-D that is quicker than it would be lost.
+  // Before libedit, which shows the prompt first: an earlier Ctrl-D would be lost.
   el_wset(state_->editor, EL_PREP_TERM, 1);
   std::fputs(kMarkPastedText, stdout);
   std::fflush(stdout);

@@ -1,5 +1,4 @@
-// LineEditor reads lines from a person at a terminal: editing, history, pasted text of several
-// lines.
+// LineEditor reads lines from a terminal, with editing, history and pasted text of several lines.
 #pragma once
 
 #include <memory>
@@ -8,7 +7,7 @@
 
 namespace paceline {
 
-// Needs standard input and output to be terminals. One at a time.
+// Standard input and output must be terminals. One at a time.
 class LineEditor {
  public:
   enum class Outcome {
@@ -29,7 +28,7 @@ class LineEditor {
   // Shows `prompt` (plain characters) and waits. A line that isn't empty joins the history.
   Input read(std::string_view prompt);
 
-  // Makes a read() that waits, or else the next one, return. From any thread.
+  // Makes the waiting read(), or else the next one, return. From any thread.
   void interrupt();
 
  private:

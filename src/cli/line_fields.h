@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "cli/settings.h"
 #include "text/generation_options.h"
 
@@ -13,20 +13,23 @@ namespace paceline {
 
 using FieldNames = std::span<const std::string_view>;
 
-// The fields of `generate` and `chat` that are options too.
+// The fields of `generate` and `chat` that are also options.
 inline constexpr auto kGenerateFields = [] {
   std::array<std::string_view, kNumGenerationOptions> names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = kGenerationOptions[i].name;
   return names;
 }();
 
-// Error invalid with a suggestion for a key that is in neither list.
+// The object of a line; its errors follow the line's number.
+inline JsonCursor line_cursor(const Json& line) { return {line, ""}; }
+
+// Throws Error invalid with a suggestion for a key in neither list.
 void check_line_keys(const Json& line, FieldNames own, FieldNames options);
 
-// Sets what the line says about options, each checked as its flag is; a null counts as absent.
+// Applies the line's options, each checked like its flag; a null counts as absent.
 void apply_option_fields(const Json& line, FieldNames options, Settings& settings);
 
-// Exactly one of the two fields: text, or token ids.
+// Reads exactly one of the two fields: text, or token ids.
 Prompt read_prompt(const Json& line, std::string_view text_key, std::string_view ids_key);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// LineReader reads a file or pipe line by line as the lines come, within a size limit.
+// LineReader reads a file or pipe line by line as the lines arrive, within a size limit.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ constexpr size_t kMaxLineBytes = 8 << 20;
 
 struct Line {
   int64_t number = 0;        // from 1
-  std::string text;          // without its end
-  bool is_too_long = false;  // longer than the limit; the text is cut there
+  std::string text;          // without its line feed
+  bool is_too_long = false;  // the text was cut at the limit
 
   bool is_blank() const { return text.find_first_not_of(" \t") == std::string::npos; }
 };
@@ -32,7 +32,7 @@ class LineReader {
   // Whether next() would return without waiting for the writer of the pipe.
   bool is_ready();
 
-  // How much of the file the lines so far were, from 0 to 1; 0 for what isn't a file.
+  // The fraction of the file that was read; 0 for a pipe or device.
   double share_read() const;
 
  private:
@@ -41,7 +41,7 @@ class LineReader {
   std::string name_;
   int descriptor_ = -1;
   std::string buffer_;
-  size_t begin_ = 0;  // of what wasn't returned yet
+  size_t begin_ = 0;  // of the bytes not yet returned
   int64_t bytes_read_ = 0;
   bool at_end_ = false;
   int64_t number_ = 0;

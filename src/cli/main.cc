@@ -9,7 +9,8 @@
 
 namespace {
 
-// A closed standard stream must not become some file that is opened later; using it stays an error.
+// A file opened later must not take the descriptor of a closed standard stream; using that stream
+// stays an error.
 void occupy_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) {
@@ -25,6 +26,6 @@ int main(int argc, char** argv) {
   occupy_standard_streams();
   constexpr int kSoftwareFailure = 70;  // sysexits.h; that of a failed engine
   paceline::exit_on_bus_error(kSoftwareFailure);
-  std::signal(SIGPIPE, SIG_DFL);  // a reader that went away ends the program without a word
+  std::signal(SIGPIPE, SIG_DFL);  // a closed pipe ends the program without a message
   return paceline::run_program({argv + 1, argv + argc});
 }

@@ -1,4 +1,4 @@
-// Options of what perplexity and bench measure.
+// Options of perplexity and bench.
 #include "cli/option_groups.h"
 
 namespace paceline {

@@ -1,4 +1,4 @@
-// What a model takes: weights and operations, from its configuration alone.
+// A model's weights and operations, from its configuration alone.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace paceline {
 struct ModelCosts {
   int64_t block_weights = 0;      // elements of the matrices of all layers
   int64_t embedding_weights = 0;  // [vocab, hidden]
-  int64_t head_weights = 0;       // the same again when it isn't the embedding, else 0
+  int64_t head_weights = 0;       // [vocab, hidden]; 0 when tied to the embedding
 
   int64_t weights() const { return block_weights + embedding_weights + head_weights; }
-  // One token passes every matrix, the head (the embedding, when tied) among them; the embedding's
-  // lookup is a row.
+  // One token is multiplied by every matrix, including the head (the embedding, when tied); the
+  // embedding's lookup reads one row.
   int64_t weights_per_decoded_token() const { return block_weights + embedding_weights; }
 };
 

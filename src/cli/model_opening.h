@@ -1,4 +1,4 @@
-// Opening the model that the options name, and saying what was opened.
+// Opens the model that the options name, and reports what was opened.
 #pragma once
 
 #include <filesystem>
@@ -19,32 +19,31 @@ std::filesystem::path model_path(const Settings& settings);
 // The options of loading, with the bundled model's directory when no model is named.
 LoadOptions load_options(const Settings& settings);
 
-// How many sequences the prompts of the command line are when each is `per_prompt` of them; any
-// number with --jsonl.
+// The number of sequences of the command line's prompts, `per_prompt` each, up to kManySequences;
+// that many with --jsonl.
 int64_t usual_sequences(const Settings& settings, size_t per_prompt);
 
-// What went wrong with --weights-cache, unless --quiet; with --verbose also what went well.
+// Reports failures of --weights-cache, unless --quiet; with --verbose also successes.
 void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session);
 
-// That the cache holds less than the context that the model was made for, unless --quiet.
+// Warns that the cache holds less than the model's full context, unless --quiet.
 void print_short_context(int64_t context, int64_t full_context, const Settings& settings,
                          Session& session);
 
-// How many sequences a command has at once unless --max-num-seqs says otherwise. The cache is sized
-// for them.
+// The default of --max-num-seqs for commands with many requests. The cache is sized for them.
 constexpr int64_t kManySequences = 256;
 
-// With --verbose, a few lines about the model and the machine.
+// Opens the model; with --verbose prints a few lines about it and the machine.
 LLM open_model(const Settings& settings, Session& session, int64_t num_sequences = kManySequences);
 
-// What requests may call the model: the names given, else the last part of the model's path
-// (without .gguf) and the path. The first is its name in responses.
+// The model's names in requests: those given, else the last part of the model's path (without
+// .gguf) and the path. The first is its name in responses.
 std::vector<std::string> served_names(const Settings& settings);
 
-// Only the tokenizer's files are looked at.
+// Reads only the tokenizer's files.
 Tokenizer open_tokenizer(const Settings& settings);
 
-// With --verbose, a line about the call that was last.
+// With --verbose, prints a line about the last call.
 void print_metrics(const Metrics& metrics, Session& session, std::string_view rest);
 
 // "12.3 MiB"

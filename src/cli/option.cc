@@ -14,7 +14,7 @@ std::string with_underscores(std::string_view name) {
   return out;
 }
 
-// Under its own name, or a long alias: "temp" is "temperature".
+// By its own name or a long alias: "temp" is "temperature".
 bool is_named(const OptionDef& option, std::string_view field) {
   const auto names = field_names(option);
   return std::find(names.begin(), names.end(), field) != names.end();

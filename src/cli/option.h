@@ -92,24 +92,24 @@ struct OptionDef {
   NumberRange limits = {};
   std::string_view choices = "";       // separated by blanks
   std::string_view default_text = "";  // as the help says it
-  std::string_view bare_value = "";    // not empty: the flag may stand alone and then means this
+  std::string_view bare_value = "";    // not empty: the value of the flag without one
   std::string_view help;               // one sentence
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
-  CommandSet bare_in = 0;                        // may stand there without its flag
+  CommandSet bare_in = 0;                        // commands that take it without its flag
   bool flag_only = false;                        // no variable, no config key
-  const GenerationOption* generation = nullptr;  // sets settings.generate as the table says, or
+  const GenerationOption* generation = nullptr;  // sets settings.generate as the table says; or
   // does this; the value is of the kind's type.
   void (*apply)(Settings& settings, const OptionValue& value) = nullptr;
 };
 
-// Throws Error invalid for lists and texts that are longer than the option may be.
+// Throws Error invalid for lists and texts that exceed the option's limits.
 void apply_option(const OptionDef& option, const OptionValue& value, Settings& settings);
 
 std::span<const OptionDef> option_table();
 
-// nullptr when no option has the name or long alias (with '-' or '_' between its words). Where
-// commands define a name each for itself: the first one, or that of `command`.
+// nullptr when no option has the name or long alias (with '-' or '_' between its words). If several
+// commands define the name: the first definition, or that of `command`.
 const OptionDef* find_option(std::string_view name);
 const OptionDef* find_option(std::string_view name, CommandId command);
 

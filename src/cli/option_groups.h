@@ -1,4 +1,4 @@
-// The definitions of options, a file for each subject; option_table() is all of them in this order.
+// The definitions of options, a file per subject; option_table() has all of them in this order.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::span<const OptionDef> batching_options();    // batching
 std::span<const OptionDef> serving_options();     // serving
 std::span<const OptionDef> general_options();     // general
 
-// What several of the files speak of: sets of commands, and the largest count of tokens.
+// Shared by several of the files: sets of commands, and the largest count of tokens.
 constexpr CommandSet kLoading =
     set_of({CommandId::generate, CommandId::chat, CommandId::classify, CommandId::score,
             CommandId::perplexity, CommandId::bench, CommandId::batch, CommandId::serve});
@@ -29,7 +29,7 @@ constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
 constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});
 constexpr double kMaxTokens = 2147483647;
 
-// The stored value of a kind, as the type of a setting.
+// Convert the stored value of a kind to the type of a setting.
 inline bool as_flag(const OptionValue& value) { return std::get<bool>(value); }
 inline int64_t as_integer(const OptionValue& value) { return std::get<int64_t>(value); }
 inline const std::vector<int64_t>& as_integers(const OptionValue& value) {

@@ -16,13 +16,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view where, std::string_view found,
                          std::string_view expected) {
-  throw Error(ErrorCode::invalid, fmt::format("{}: found {}, expected {}", where, found, expected));
-}
-
-std::string quoted(std::string_view text) {
-  constexpr size_t kMaxShown = 60;
-  if (text.size() <= kMaxShown) return fmt::format("\"{}\"", text);
-  return fmt::format("\"{}...\"", text.substr(0, kMaxShown));
+  throw Error(ErrorCode::invalid, fmt::format("{}: {}", where, found_instead(found, expected)));
 }
 
 template <class T>
@@ -55,21 +49,21 @@ bool parse_flag(std::string_view text, std::string_view where) {
   for (std::string_view no : {"false", "0", "no", "off"}) {
     if (text == no) return false;
   }
-  refuse(where, quoted(text), "true or false");
+  refuse(where, shown_text(text), "true or false");
 }
 
 std::string check_choice(const OptionDef& option, std::string_view text, std::string_view where) {
   const auto choices = split_words(option.choices);
-  // A choice that is a type has that type's other names, too: bf16 is bfloat16.
+  // A choice that is a dtype may have the dtype's other names: bf16 is bfloat16.
   const auto dtype = parse_dtype(text);
   for (std::string_view choice : choices) {
     if (text == choice || (dtype && parse_dtype(choice) == dtype)) return std::string(choice);
   }
-  refuse(where, quoted(text),
+  refuse(where, shown_text(text),
          fmt::format("one of {}{}", fmt::join(choices, ", "), did_you_mean(text, choices)));
 }
 
-// The parts between commas, empty ones among them.
+// The parts between commas, including empty ones.
 std::vector<std::string_view> listed(std::string_view text) {
   std::vector<std::string_view> parts;
   for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',')) {
@@ -84,7 +78,7 @@ std::vector<int64_t> parse_integers(const OptionDef& option, std::string_view te
                                     std::string_view where) {
   std::vector<int64_t> integers;
   for (const std::string_view part : listed(text)) {
-    integers.push_back(checked(option, parse_whole<int64_t>(part), quoted(part), where));
+    integers.push_back(checked(option, parse_whole<int64_t>(part), shown_text(part), where));
   }
   return integers;
 }
@@ -100,75 +94,67 @@ std::vector<std::string> parse_choices(const OptionDef& option, std::string_view
 
 int32_t parse_token_id(std::string_view text, std::string_view where) {
   const auto id = parse_whole<int32_t>(text);
-  if (!id || *id < 0) refuse(where, quoted(text), "a token id, an integer from 0 on");
+  if (!id || *id < 0) refuse(where, shown_text(text), "a token id, an integer from 0 on");
   return *id;
 }
 
 std::pair<int32_t, float> parse_bias(std::string_view text, std::string_view where) {
   const size_t equals = text.find('=');
-  if (equals == std::string_view::npos) refuse(where, quoted(text), "ID=VALUE");
+  if (equals == std::string_view::npos) refuse(where, shown_text(text), "ID=VALUE");
   const int32_t id = parse_token_id(text.substr(0, equals), where);
   const auto bias = parse_whole<float>(text.substr(equals + 1));
-  if (!bias || !std::isfinite(*bias)) refuse(where, quoted(text), "ID=VALUE with a finite number");
+  if (!bias || !std::isfinite(*bias))
+    refuse(where, shown_text(text), "ID=VALUE with a finite number");
   return {id, *bias};
 }
 
-std::vector<std::pair<int32_t, float>> read_bias(const Json& value, std::string_view where) {
+std::vector<std::pair<int32_t, float>> read_bias(const JsonCursor& value) {
   std::vector<std::pair<int32_t, float>> entries;
-  for (const auto& [key, bias] : value.as_object(where)) {
-    const std::string entry = fmt::format("{}[{}]", where, key);
-    const auto number = static_cast<float>(bias.as_double(entry));
-    if (!std::isfinite(number)) refuse(entry, "no finite number", "a finite number");
-    entries.emplace_back(parse_token_id(key, where), number);
+  for (const auto& [key, bias] : value.members()) {
+    const JsonCursor entry = value.below(key, bias);
+    const auto number = static_cast<float>(entry.number());
+    if (!std::isfinite(number)) entry.mismatch("a finite number");
+    entries.emplace_back(parse_token_id(key, value.name()), number);
   }
   return entries;
 }
 
-std::vector<std::string> read_texts(const Json& value, std::string_view where) {
-  if (value.is_string()) return {value.as_string(where)};
-  if (!value.is_array()) refuse(where, value.kind(), "a string or an array of strings");
+std::vector<std::string> read_texts(const JsonCursor& value) {
+  if (value.is_string()) return {value.string()};
+  if (!value.is_array()) value.mismatch("a string or an array of strings");
   std::vector<std::string> texts;
-  for (const Json& item : value.as_array(where)) {
-    texts.push_back(item.as_string(fmt::format("{}[{}]", where, texts.size())));
-  }
+  for (const JsonCursor& item : value.items()) texts.push_back(item.string());
   return texts;
 }
 
-std::vector<std::vector<int32_t>> read_token_id_lists(const Json& value, std::string_view where) {
-  const auto& array = value.as_array(where);
-  if (array.empty() || !array[0].is_array()) return {read_token_ids(value, where)};
+std::vector<std::vector<int32_t>> read_token_id_lists(const JsonCursor& value) {
+  if (value.num_items() == 0 || !value.item(0).is_array()) return {read_token_ids(value)};
   std::vector<std::vector<int32_t>> lists;
-  for (const Json& list : array) {
-    lists.push_back(read_token_ids(list, fmt::format("{}[{}]", where, lists.size())));
-  }
+  for (const JsonCursor& list : value.items()) lists.push_back(read_token_ids(list));
   return lists;
 }
 
-int64_t read_integer(const OptionDef& option, const Json& value, std::string_view where) {
-  // An option that may stand alone as a flag may do so in JSON, too.
-  if (value.is_bool() && !option.bare_value.empty() && value.as_bool(where)) {
+int64_t read_integer(const OptionDef& option, const JsonCursor& value) {
+  // `true` in JSON stands for the flag without a value.
+  if (value.is_bool() && !option.bare_value.empty() && value.boolean()) {
     return *parse_whole<int64_t>(option.bare_value);
   }
-  if (!value.is_number()) refuse(where, value.kind(), range_text(option));
-  const int64_t number = value.as_int(where);
-  return checked<int64_t>(option, number, fmt::format("{}", number), where);
+  if (!value.is_number()) value.mismatch(range_text(option));
+  const int64_t number = value.integer();
+  return checked<int64_t>(option, number, fmt::format("{}", number), value.name());
 }
 
 // A list, or one alone.
-std::vector<int64_t> read_integers(const OptionDef& option, const Json& value,
-                                   std::string_view where) {
-  if (!value.is_array()) return {read_integer(option, value, where)};
+std::vector<int64_t> read_integers(const OptionDef& option, const JsonCursor& value) {
+  if (!value.is_array()) return {read_integer(option, value)};
   std::vector<int64_t> integers;
-  for (const Json& item : value.as_array(where)) {
-    integers.push_back(read_integer(option, item, fmt::format("{}[{}]", where, integers.size())));
-  }
+  for (const JsonCursor& item : value.items()) integers.push_back(read_integer(option, item));
   return integers;
 }
 
-std::vector<std::string> read_choices(const OptionDef& option, const Json& value,
-                                      std::string_view where) {
-  std::vector<std::string> choices = read_texts(value, where);
-  for (std::string& choice : choices) choice = check_choice(option, choice, where);
+std::vector<std::string> read_choices(const OptionDef& option, const JsonCursor& value) {
+  std::vector<std::string> choices = read_texts(value);
+  for (std::string& choice : choices) choice = check_choice(option, choice, value.name());
   return choices;
 }
 
@@ -188,17 +174,17 @@ std::vector<int32_t> parse_token_ids(std::string_view text, std::string_view whe
   return ids;
 }
 
-std::vector<int32_t> read_token_ids(const Json& value, std::string_view where) {
-  if (!value.is_array()) refuse(where, value.kind(), "an array of token ids");
+std::vector<int32_t> read_token_ids(const JsonCursor& value) {
+  constexpr NumberRange kIds = {.min = 0, .max = std::numeric_limits<int32_t>::max()};
+  if (!value.is_array()) value.mismatch("an array of token ids");
   std::vector<int32_t> ids;
-  ids.reserve(value.as_array(where).size());
-  for (const Json& item : value.as_array(where)) {
-    const std::string place = fmt::format("{}[{}]", where, ids.size());
-    const int64_t id = item.as_int(place);
-    if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
-      refuse(place, fmt::format("{}", id), "a token id, an integer from 0 on");
+  ids.reserve(value.num_items());
+  for (const Json& item : value.array()) {
+    const auto id = item.integer();
+    if (!id || !kIds.contains(*id)) {
+      value.below(ids.size(), item).mismatch("a token id, an integer from 0 on");
     }
-    ids.push_back(static_cast<int32_t>(id));
+    ids.push_back(static_cast<int32_t>(*id));
   }
   return ids;
 }
@@ -208,18 +194,18 @@ uint64_t parse_bytes(std::string_view text, std::string_view where) {
   const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   const auto number = parse_whole<double>(text.substr(0, digits));
   const std::string_view unit = text.substr(digits);
-  if (!number || digits == 0) refuse(where, quoted(text), kExpected);
+  if (!number || digits == 0) refuse(where, shown_text(text), kExpected);
   double factor = 1;
   if (!unit.empty() && unit != "B") {
     const size_t power = std::string_view("KMGT").find(unit[0]);
     const std::string_view rest = unit.substr(1);
     if (power == std::string_view::npos || (!rest.empty() && rest != "iB")) {
-      refuse(where, quoted(text), kExpected);
+      refuse(where, shown_text(text), kExpected);
     }
     factor = std::exp2(10.0 * static_cast<double>(power + 1));
   }
   const double bytes = *number * factor;
-  if (bytes > 0x1p62) refuse(where, quoted(text), "at most 4194304T");
+  if (bytes > 0x1p62) refuse(where, shown_text(text), "at most 4194304T");
   return static_cast<uint64_t>(bytes);
 }
 
@@ -237,18 +223,18 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
     case OptionKind::choice:
       return check_choice(option, last, where);
     case OptionKind::integer:
-      return checked(option, parse_whole<int64_t>(last), quoted(last), where);
+      return checked(option, parse_whole<int64_t>(last), shown_text(last), where);
     case OptionKind::integers:
       return parse_integers(option, last, where);
     case OptionKind::choices:
       return parse_choices(option, last, where);
     case OptionKind::number:
-      return checked(option, parse_whole<double>(last), quoted(last), where);
+      return checked(option, parse_whole<double>(last), shown_text(last), where);
     case OptionKind::bytes:
       return parse_bytes(last, where);
     case OptionKind::seed: {
       const auto seed = parse_whole<uint64_t>(last);
-      if (!seed) refuse(where, quoted(last), "an integer from 0 to 2^64 - 1");
+      if (!seed) refuse(where, shown_text(last), "an integer from 0 to 2^64 - 1");
       return *seed;
     }
     case OptionKind::token_ids: {
@@ -277,41 +263,41 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
   return std::string(last);
 }
 
-OptionValue read_option_value(const OptionDef& option, const Json& value, std::string_view where) {
+OptionValue read_option_value(const OptionDef& option, const JsonCursor& value) {
   switch (option.kind) {
     case OptionKind::flag:
     case OptionKind::boolean:
-      return value.as_bool(where);
+      return value.boolean();
     case OptionKind::text:
-      return value.as_string(where);
+      return value.string();
     case OptionKind::texts:
-      return read_texts(value, where);
+      return read_texts(value);
     case OptionKind::choice:
-      return check_choice(option, value.as_string(where), where);
+      return check_choice(option, value.string(), value.name());
     case OptionKind::integer:
-      return read_integer(option, value, where);
+      return read_integer(option, value);
     case OptionKind::integers:
-      return read_integers(option, value, where);
+      return read_integers(option, value);
     case OptionKind::choices:
-      return read_choices(option, value, where);
+      return read_choices(option, value);
     case OptionKind::seed:
-      return value.as_uint(where);
+      return value.unsigned_integer();
     case OptionKind::number: {
-      if (!value.is_number()) refuse(where, value.kind(), range_text(option));
-      const double number = value.as_double(where);
-      return checked<double>(option, number, fmt::format("{}", number), where);
+      if (!value.is_number()) value.mismatch(range_text(option));
+      const double number = value.number();
+      return checked<double>(option, number, fmt::format("{}", number), value.name());
     }
     case OptionKind::bytes:
-      if (value.is_string()) return parse_bytes(value.as_string(where), where);
-      return value.as_uint(where);
+      if (value.is_string()) return parse_bytes(value.string(), value.name());
+      return value.unsigned_integer();
     case OptionKind::token_ids:
-      return read_token_ids(value, where);
+      return read_token_ids(value);
     case OptionKind::token_id_lists:
-      return read_token_id_lists(value, where);
+      return read_token_id_lists(value);
     case OptionKind::logit_bias:
-      return read_bias(value, where);
+      return read_bias(value);
   }
-  return value.as_string(where);
+  return value.string();
 }
 
 }  // namespace paceline

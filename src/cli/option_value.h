@@ -5,23 +5,23 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "cli/option.h"
 
 namespace paceline {
 
 // Both throw Error invalid "WHERE: found VALUE, expected ..." naming the range.
-// Texts: one a repetition; of an option that isn't repeatable the last one counts.
+// `texts` has one text per repetition; the last one counts if the option isn't repeatable.
 OptionValue parse_option_value(const OptionDef& option, std::span<const std::string> texts,
                                std::string_view where);
-// JSON: numbers and strings as themselves, lists as arrays (one alone may stand without),
-// logit_bias as an object {"id": value}.
-OptionValue read_option_value(const OptionDef& option, const Json& value, std::string_view where);
+// JSON: numbers and strings as themselves, lists as arrays (or a single element), logit_bias as an
+// object {"id": value}.
+OptionValue read_option_value(const OptionDef& option, const JsonCursor& value);
 
 // Token ids separated by blanks, commas or line ends, with or without [ ] around them.
 std::vector<int32_t> parse_token_ids(std::string_view text, std::string_view where);
 // An array of token ids.
-std::vector<int32_t> read_token_ids(const Json& value, std::string_view where);
+std::vector<int32_t> read_token_ids(const JsonCursor& value);
 
 // "512M", "4G", "1.5G", "65536", with K, M, G, T for powers of 1,024 (KiB, MiB... are the same).
 uint64_t parse_bytes(std::string_view text, std::string_view where);

@@ -22,7 +22,7 @@ TokenId separator_of(const Tokenizer& tokenizer) {
               "the tokenizer has no BOS, no <|endoftext|> and no EOS token to begin a window with");
 }
 
-// Nothing after an interruption, which also ends the call that it meets.
+// Nothing after an interruption, which also ends a running call.
 std::optional<double> score_unless_interrupted(const WindowScorer& score,
                                                const std::vector<TokenId>& window,
                                                const Session& session) {

@@ -1,4 +1,4 @@
-// How well a model predicts a text, over windows of its context length.
+// Measures a model's perplexity of a text, in windows of its context length.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace paceline {
 
 struct Perplexity {
-  int64_t tokens = 0;  // that were measured
+  int64_t tokens = 0;  // measured
   double nats = 0;
   size_t bytes = 0;         // of their text
   int64_t text_tokens = 0;  // more than `tokens` after an interruption
@@ -29,20 +29,20 @@ struct Perplexity {
 struct MeasuredText {
   std::vector<TokenId> tokens;
   size_t bytes = 0;
-  TokenId separator = 0;  // stands before every window: BOS, else <|endoftext|>, else an EOS
+  TokenId separator = 0;  // before every window: BOS, else <|endoftext|>, else an EOS
 };
 
-// `path` "-" is standard input; only the first `max_positions` tokens, when that is given. Throws
-// Error invalid for an empty text, unsupported when the tokenizer has no separator.
+// Reads only the first `max_positions` tokens, if given; `path` "-" is standard input. Throws Error
+// invalid for an empty text, unsupported when the tokenizer has no separator.
 MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> max_positions,
                                 const Tokenizer& tokenizer);
 
 // The sum of the log-probabilities of all tokens but the first, each given those before it.
 using WindowScorer = std::function<double(const std::vector<TokenId>& window)>;
 
-// Windows of `context` tokens without overlap, the first of each the separator. After an
-// interruption, of the windows that were done; throws Error cancelled when there are none.
-// `tokenizer` is the one that read the text.
+// Uses windows of `context` tokens without overlap, each beginning with the separator. After an
+// interruption it measures the finished windows; throws Error cancelled when there are none.
+// `tokenizer` is the one that encoded the text.
 Perplexity measure_perplexity(const MeasuredText& text, const Tokenizer& tokenizer, int64_t context,
                               const WindowScorer& score, const Settings& settings,
                               const Session& session);

@@ -21,7 +21,7 @@
 namespace paceline {
 namespace {
 
-// Runs the model and writes each row of logits that is asked for: raw float32 [rows, vocab].
+// Runs the model and writes each requested row of logits: raw float32 [rows, vocab].
 class RecordingRunner : public Runner {
  public:
   RecordingRunner(Runner& runner, const std::string& path);
@@ -50,7 +50,7 @@ class RecordingRunner : public Runner {
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
-// Scores windows and writes the logits that it scored by to a file, for comparisons.
+// Scores windows and writes their logits to a file, for comparisons.
 class LogitsDump {
  public:
   LogitsDump(const LoadOptions& options, const std::string& path);

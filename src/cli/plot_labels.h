@@ -1,4 +1,4 @@
-// PlotLabels writes labels beside points where there is room, and leaves out those that find none.
+// PlotLabels writes labels beside points where there is room, and omits the others.
 #pragma once
 
 #include <string_view>
@@ -13,11 +13,12 @@ class PlotLabels {
   // Labels stay within `box`.
   PlotLabels(SvgWriter& svg, const SvgBox& box) : svg_(svg), box_(box) {}
 
-  // Nothing may be written over it.
+  // Labels must not overlap `taken`.
   void keep_clear(const SvgBox& taken) { taken_.push_back(taken); }
-  // Right of the point, left of it, above or below, whichever is free first; false: nowhere.
+  // Writes right of the point, left of it, above or below, wherever there is room first; false: not
+  // at all.
   bool place(std::string_view text, SvgPoint at);
-  // Above a line that is level or rises to the right, as near to `from` as there is room.
+  // Writes above a line that is level or rises to the right, as near to `from` as there is room.
   bool place_along(std::string_view text, SvgPoint from, SvgPoint to);
 
  private:

@@ -30,7 +30,8 @@ int print(Session& session, std::string_view text) {
   return 0;
 }
 
-// The output would be the same, but threads that share a core wait for each other.
+// Warns of more threads than cores: the output would be the same, but threads would wait for each
+// other.
 void warn_of_threads(const Settings& settings, Session& session) {
   const auto num_usable = static_cast<int64_t>(allowed_processors().size());
   int64_t most = settings.load.num_threads;

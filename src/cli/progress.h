@@ -1,4 +1,4 @@
-// ProgressBar shows how far long work is, how fast it goes and how long it still takes.
+// ProgressBar shows the progress, rate and remaining time of long work.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace paceline {
 // One line on standard error, redrawn at most ten times a second and wiped at the end.
 class ProgressBar {
  public:
-  // Not `shown` (no terminal): nothing is ever written.
+  // Writes nothing unless `shown` (on a terminal).
   ProgressBar(bool shown, std::string_view unit, int64_t total);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;

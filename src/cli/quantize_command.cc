@@ -19,8 +19,8 @@ struct Report {
   std::optional<Perplexity> before, after;
 };
 
-// Of the model in `directory`, in windows of `context` tokens; 0: the longest it can have, which is
-// then said.
+// The perplexity of the model in `directory`, in windows of `context` tokens; a `context` of 0 is
+// set to the longest one.
 Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
                          const Tokenizer& tokenizer, int64_t& context, const Settings& settings,
                          Session& session) {
@@ -31,7 +31,7 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
   context = llm.model_info().max_model_len;
   const Perplexity measured =
       measure_perplexity(text, tokenizer, context, scorer_of(llm, session), settings, session);
-  // Two parts of a text can't be compared.
+  // Perplexities of different parts of a text can't be compared.
   if (measured.is_partial()) throw Error(ErrorCode::cancelled, "interrupted");
   return measured;
 }
@@ -100,7 +100,7 @@ int run_quantize(const Settings& settings, Session& session) {
   }
   const Interrupt::Graceful graceful(session.interrupt());
   Report report{.path = settings.output, .sizes = {}, .before = {}, .after = {}};
-  // Read first: a wrong name ends the work before it begins.
+  // Read first, so that a wrong name fails before the work begins.
   std::optional<Tokenizer> tokenizer;
   std::optional<MeasuredText> text;
   if (settings.check) {

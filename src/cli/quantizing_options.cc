@@ -1,4 +1,4 @@
-// Options of quantize: how a model's matrices are packed, and what that costs.
+// Options of quantize: the format of a model's matrices, and measuring the loss.
 #include <charconv>
 
 #include "cli/option_groups.h"
@@ -8,7 +8,7 @@ namespace {
 
 using enum CommandId;
 
-// One of the choices, which are all numbers.
+// Converts one of the choices, which are all numbers.
 int64_t as_number(const OptionValue& value) {
   const std::string& text = as_text(value);
   int64_t number = 0;

@@ -20,7 +20,7 @@ constexpr std::string_view kRenderFields[] = {
     "messages",       "tools", "documents", "kwargs", "add_generation_prompt",
     "special_tokens", "now",   "template"};
 
-// A template for all items, or one that each line brings along.
+// Renders with one template for all items, or with the template of each line.
 class Renderer {
  public:
   explicit Renderer(const Settings& settings) : settings_(settings) {
@@ -35,8 +35,8 @@ class Renderer {
     if (line == nullptr) return render_text(std::get<std::string>(std::get<Prompt>(item.input)));
     check_line_keys(line->object, kRenderFields, {});
     const ChatInput input = read_input(line->object);
-    if (const Json* source = line->object.find_value("template")) {
-      return ChatTemplate::parse(source->as_string("template"), "template").render(input);
+    if (const auto source = line_cursor(line->object).find("template")) {
+      return ChatTemplate::parse(source->string(), "template").render(input);
     }
     return chat_template().render(input);
   }
@@ -64,17 +64,17 @@ class Renderer {
     return chosen.render(input);
   }
 
-  ChatInput read_input(const Json& line) {
-    ChatInput input = read_chat_input(line, "kwargs", settings_);
-    const Json* prompt = line.find_value("add_generation_prompt");
-    input.add_generation_prompt = prompt != nullptr && prompt->as_bool("add_generation_prompt");
-    if (const Json* now = line.find_value("now")) input.now = now->as_string("now");
-    if (const Json* tokens = line.find_value("special_tokens")) {
-      for (const auto& [name, token] : tokens->as_object("special_tokens")) {
-        input.special_tokens.emplace_back(name, token.as_string("special_tokens." + name));
+  ChatInput read_input(const Json& object) {
+    const JsonCursor line = line_cursor(object);
+    ChatInput input = read_chat_input(object, "kwargs", settings_);
+    input.add_generation_prompt = line.boolean_or("add_generation_prompt", false);
+    if (const auto now = line.find("now")) input.now = now->string();
+    if (const auto tokens = line.find("special_tokens")) {
+      for (const auto& [name, token] : tokens->members()) {
+        input.special_tokens.emplace_back(name, tokens->below(name, token).string());
       }
-    } else if (settings_.template_file.empty() && line.find_value("template") == nullptr) {
-      chat_template();  // the model's tokens come with it
+    } else if (settings_.template_file.empty() && !line.find("template")) {
+      chat_template();  // also loads the model's tokens
       input.special_tokens = special_tokens_;
     }
     return input;

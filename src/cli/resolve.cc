@@ -35,7 +35,7 @@ ResolvedSettings resolve_settings(const CommandDef& command,
       const auto variables = read_environment(command.id, environment, resolved.warnings);
       const std::string* config = find_config(flags);
       if (config == nullptr) config = find_config(variables);
-      // The weakest first; each later one overwrites it.
+      // The weakest source first: later ones overwrite it.
       if (config != nullptr) {
         apply_all(read_config_file(command.name, command.id, *config), resolved.settings);
       }

@@ -46,7 +46,7 @@ LoadOptions loading(const Settings& settings) {
   return options;
 }
 
-// Where the model's files lie is nobody else's business, unless it was made its name.
+// Clients don't see the path of the model's files, unless it was given as a name.
 std::vector<std::string> public_names(const Settings& settings) {
   std::vector<std::string> names = served_names(settings);
   if (!settings.served_model_names.empty()) return names;
@@ -114,7 +114,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
   return options;
 }
 
-// Messages to clients have the model's name instead of its path.
+// Replaces the model's path by its name in messages to clients.
 TextModel named(TextModel text, const std::string& name) {
   const size_t at = text.chat_problem.find(text.name);
   if (at != std::string::npos) text.chat_problem.replace(at, text.name.size(), name);
@@ -132,6 +132,7 @@ std::string serve_model(const Settings& settings, Session& session, ServerFronte
         std::make_unique<TraceWriter>(settings.load.trace_file, model.path.string(), *model.engine);
   }
   options.system_fingerprint = model.fingerprint;
+  options.cache_dtype = dtype_name(model.kv_dtype);
   const std::string failure = serve_until_drained(
       frontend,
       {.text = text,
@@ -149,7 +150,7 @@ int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
   check_allowed_origins(settings.allowed_origins);
   check_metrics_prefix(settings.metrics_prefix);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that goes away must not end the server
+  std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server
   LineWriter log(STDERR_FILENO);
   const ServerOptions options = serving(settings, log);
   ServerFrontend frontend(options.address, options.http);

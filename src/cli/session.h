@@ -11,18 +11,18 @@
 
 namespace paceline {
 
-// Nobody reads standard output any more (a closed pipe): the program ends without a message.
+// Standard output is a closed pipe: the program ends without a message.
 struct OutputClosed {};
 
-// Standard output: what was written is either there or an error. Any thread may write: a server's
-// threads log while the main one waits.
+// Standard output with checked writes. Any thread may write: a server's threads log while the main
+// thread waits.
 class Output {
  public:
   Output() = default;
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Kept until flush() or until much has come together.
+  // Buffered until flush() or until the buffer is large.
   void write(std::string_view text);
   // Throws OutputClosed, or Error exhausted with the system's reason (disk full).
   void flush();
@@ -42,7 +42,7 @@ class Session {
   bool interrupted() const { return interrupt_.signal() != 0; }
   // 128 + signal after an interruption, else `code`.
   int exit_code(int code) const { return interrupted() ? 128 + interrupt_.signal() : code; }
-  // What the program's last line says after "interrupted; ".
+  // Sets the end of the program's last line, after "interrupted; ".
   void explain_interruption(std::string note) { interruption_note_ = std::move(note); }
   const std::string& interruption_note() const { return interruption_note_; }
 
@@ -53,7 +53,7 @@ class Session {
     return stderr_is_terminal_ && !settings.quiet;
   }
 
-  // One line on standard error, behind what standard output has already been given.
+  // Prints one line to standard error, after flushing standard output.
   void print_note(std::string_view line);
   void print_error(std::string_view message);  // with "paceline: " in front
 

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// What bench is to measure; an empty list means the test's own sizes (bench_plan.h).
+// The options of bench; an empty list means the test's default sizes (bench_plan.h).
 struct BenchChoice {
   std::string shape;               // empty: the model
   std::vector<std::string> tests;  // by their names
@@ -22,7 +22,7 @@ struct BenchChoice {
   std::vector<int64_t> threads;
   int64_t repetitions = 3;
   bool roofline = false;
-  bool plan = false;  // shown, not measured
+  bool plan = false;  // print the plan only
   std::string svg;    // a file; empty: none
 };
 
@@ -30,7 +30,7 @@ struct Settings {
   LoadOptions load;  // an empty model means the bundled one
   GenerateOptions generate;
 
-  // What to work on.
+  // Input.
   std::vector<std::string> prompts;
   std::vector<std::vector<int32_t>> id_prompts;
   std::optional<std::string> file;  // "-" is standard input

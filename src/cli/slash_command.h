@@ -9,7 +9,7 @@ namespace paceline {
 struct SlashCommand {
   enum class Kind { none, system, reset, save, load, stats, help, exit };
   Kind kind = Kind::none;  // none: `text` is for the model
-  std::string text;        // the line, or what stands behind the command
+  std::string text;        // the line, or the command's argument
 };
 
 // A line that begins with "//" is text that begins with "/". Throws Error invalid, with a

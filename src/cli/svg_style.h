@@ -1,5 +1,5 @@
-// The style that all our pictures share: fonts, pages and panels, light or dark as the reader has
-// it.
+// The shared style of all SVG pictures: fonts, pages and panels, light or dark like the reader's
+// browser.
 #pragma once
 
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace paceline {
 
-// A <style> element with the rules of one picture behind those of all; `dark` replaces what
-// differs.
+// A <style> element with the shared rules, then one picture's own; `dark` overrides `light`.
 std::string svg_style(std::string_view light, std::string_view dark);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// SvgWriter writes SVG elements: closed, escaped and with short numbers, whatever it is given.
+// SvgWriter writes well-formed SVG: elements are closed, texts escaped, numbers short.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct SvgBox {
   double middle() const { return y + height / 2; }
 };
 
-// Classes are names of our own, so they are written as they stand; texts are escaped.
+// CSS classes are written verbatim; texts are escaped.
 class SvgWriter {
  public:
   // `head` is markup: title, style and definitions.
@@ -30,14 +30,14 @@ class SvgWriter {
 
   void open_group(std::string_view css_class);
   void close_group();
-  // What a browser shows when the pointer rests on the group just opened.
+  // The tooltip of the group just opened.
   void tooltip(std::string_view text);
 
   void rectangle(std::string_view css_class, const SvgBox& box, double radius = 0);
   void line(std::string_view css_class, SvgPoint from, SvgPoint to);
   void circle(std::string_view css_class, SvgPoint center, double radius);
   void text(std::string_view css_class, SvgPoint at, std::string_view text);
-  // A closed area between `edge`, left to right, and `back`, right to left.
+  // A closed area with the outline `edge`, left to right, then `back`, right to left.
   void area(std::string_view css_class, const std::vector<SvgPoint>& edge,
             const std::vector<SvgPoint>& back);
   void outline(std::string_view css_class, const std::vector<SvgPoint>& points);
@@ -50,11 +50,11 @@ class SvgWriter {
   int open_groups_ = 0;
 };
 
-// `text` within an element or an attribute. What XML can't hold (control characters, ill-formed
-// UTF-8) is U+FFFD.
+// Escapes `text` for an element or an attribute. Control characters and ill-formed UTF-8, which XML
+// can't hold, become U+FFFD.
 std::string xml_escape(std::string_view text);
 
-// At most two decimals, none of them zero at the end.
+// At most two decimals, without trailing zeros.
 std::string svg_number(double value);
 
 }  // namespace paceline

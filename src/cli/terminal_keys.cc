@@ -18,7 +18,7 @@ constexpr wchar_t kEscape = 0x1b;
 constexpr wchar_t kReplacement = 0xFFFD;
 constexpr const char* kPasteBegins = "[200~";
 constexpr const char* kPasteEnds = "[201~";
-// The rest of a mark comes at once; a person's Escape stands alone.
+// The rest of a mark arrives at once; an Escape key stands alone.
 constexpr int kMarkTimeoutMs = 50;
 constexpr int kForever = -1;
 
@@ -47,7 +47,7 @@ std::optional<unsigned char> TerminalKeys::next_byte(int timeout_ms) {
                                    pollfd{.fd = input_, .events = POLLIN, .revents = 0}};
   while (true) {
     const int ready = poll(watched.data(), watched.size(), timeout_ms);
-    if (ready < 0 && errno == EINTR) continue;  // the window changed its size
+    if (ready < 0 && errno == EINTR) continue;  // e.g. the window was resized
     if (ready <= 0 || watched[0].revents != 0) return std::nullopt;
     std::array<unsigned char, 4096> block;
     const ssize_t count = read(input_, block.data(), block.size());

@@ -1,5 +1,4 @@
-// TerminalKeys reads what a terminal sends, code point by code point, and tells pasted text from
-// typed.
+// TerminalKeys reads a terminal's input by code point, and distinguishes pasted from typed text.
 #pragma once
 
 #include <deque>
@@ -7,10 +6,10 @@
 
 namespace paceline {
 
-// A newline inside pasted text, shown in the line: it would end the line otherwise.
+// Stands for a newline in pasted text, which would otherwise end the line.
 inline constexpr wchar_t kPastedNewline = L'\u21B5';
 
-// Ask the terminal to put pasted text between marks (xterm's bracketed paste), or no longer.
+// Switch on and off the marks around pasted text (xterm's bracketed paste).
 inline constexpr const char* kMarkPastedText = "\x1b[?2004h";
 inline constexpr const char* kLeavePastedTextUnmarked = "\x1b[?2004l";
 
@@ -19,18 +18,18 @@ class TerminalKeys {
   // Reads `input`; stops waiting when `wake` becomes readable.
   TerminalKeys(int input, int wake) : input_(input), wake_(wake) {}
 
-  // The next key; nothing at the end of the input or when woken. Ill-formed UTF-8 is U+FFFD.
-  // Inside pasted text newlines are kPastedNewline, tabs stay, other control characters are left
-  // out, and what it ends with of newlines is too.
+  // The next key; nothing at the end of the input or when woken. Ill-formed UTF-8 is U+FFFD. In
+  // pasted text newlines become kPastedNewline, tabs stay, and other control characters and
+  // trailing newlines are dropped.
   std::optional<wchar_t> next();
 
-  // Forgets what was typed and not given yet.
+  // Drops keys that were typed but not yet returned.
   void drop();
 
  private:
   std::optional<unsigned char> next_byte(int timeout_ms);
   std::optional<wchar_t> next_code_point();
-  // After an escape: true when the bytes of `mark` follow; what was read in vain is kept.
+  // After an escape: true when the bytes of `mark` follow; otherwise the bytes read stay queued.
   bool follows(const char* mark);
   std::optional<wchar_t> pasted(wchar_t key);
 
@@ -39,7 +38,7 @@ class TerminalKeys {
   std::deque<unsigned char> bytes_;  // read, not yet interpreted
   std::deque<wchar_t> keys_;         // to be given next
   bool in_paste_ = false;
-  int pending_newlines_ = 0;  // of a paste, given only when something follows them
+  int pending_newlines_ = 0;  // of a paste; dropped if nothing follows
   bool after_carriage_return_ = false;
 };
 

@@ -17,11 +17,10 @@ std::string read_whole_text(const std::string& path);
 // input".
 void check_utf8(std::string_view text, std::string_view where);
 
-// Makes the file or replaces what it holds. Throws Error invalid or exhausted with the system's
-// reason.
+// Creates or overwrites the file. Throws Error invalid or exhausted with the system's reason.
 void write_whole_file(const std::string& path, const std::string& content);
 
-// The final newline of a file or pipe is no part of a prompt.
+// Removes the final newline of a file or pipe, which isn't part of a prompt.
 std::string without_final_newline(std::string text);
 
 }  // namespace paceline

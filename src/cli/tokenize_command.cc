@@ -15,9 +15,7 @@ std::string read_text(const Item& item) {
   const auto* line = std::get_if<JsonLine>(&item.input);
   if (line == nullptr) return std::get<std::string>(std::get<Prompt>(item.input));
   check_line_keys(line->object, kTokenizeFields, {});
-  const Json* text = line->object.find("text");
-  if (text == nullptr) throw Error(ErrorCode::invalid, "found no text");
-  return text->as_string("text");
+  return line_cursor(line->object).at("text").string();
 }
 
 std::string tokens_json(const Tokenizer& tokenizer, const Encoding& encoding,

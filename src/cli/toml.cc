@@ -177,7 +177,7 @@ class TomlParser {
   std::string parse_long_string(char quote) {
     const std::string delimiter(3, quote);
     take(delimiter);
-    if (!take("\n")) take("\r\n");  // a line end right behind the opening is not part of it
+    if (!take("\n")) take("\r\n");  // a line end right after the opening quotes is skipped
     std::string value;
     while (!take(delimiter)) {
       if (at_end()) fail("the string has no end");
@@ -192,7 +192,7 @@ class TomlParser {
     return value;
   }
 
-  // A backslash at the end of a line, and all blanks and line ends up to the next text.
+  // Takes a backslash at the end of a line, with all blanks and line ends up to the next text.
   bool take_line_join() {
     if (peek() != '\\') return false;
     const size_t line_end = std::min(text_.find_first_not_of(" \t", at_ + 1), text_.size());
@@ -281,7 +281,7 @@ class TomlParser {
     return number;
   }
 
-  // Null when the word is no number.
+  // Null when the word isn't a number.
   static Json parse_number(std::string_view word) {
     std::string digits;
     for (char c : word) {

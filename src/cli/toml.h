@@ -18,8 +18,8 @@ struct TomlEntry {
 
 // Comments, [table], bare and quoted keys, the four kinds of strings, integers (decimal, 0x, 0o,
 // 0b, underscores), floats, booleans, arrays over several lines, inline tables. Dotted keys, arrays
-// of tables and dates throw Error unsupported; anything ill-formed or a key that stands twice
-// throws Error invalid; both "WHERE:LINE: ...".
+// of tables and dates throw Error unsupported; ill-formed text and duplicate keys throw Error
+// invalid; both "WHERE:LINE: ...".
 std::vector<TomlEntry> parse_toml(std::string_view text, std::string_view where);
 
 }  // namespace paceline

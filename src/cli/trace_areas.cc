@@ -11,10 +11,10 @@
 namespace paceline {
 namespace {
 
-// An amount over time, one value for each of the intervals of its drawing.
+// An amount over time, one value per drawn interval.
 using Amounts = std::vector<double>;
 
-// For each pixel of the axis the mean over its time.
+// The mean amount over each pixel of the axis.
 Amounts columns_of(const std::vector<Interval>& times, const Amounts& amounts,
                    const TimeScale& scale) {
   const auto num_columns = static_cast<size_t>(scale.right() - scale.left());
@@ -31,7 +31,7 @@ Amounts columns_of(const std::vector<Interval>& times, const Amounts& amounts,
   return columns;
 }
 
-// Steps from left to right at the height of each column; `top` lies at the upper edge of the box.
+// The outline of the columns from left to right; `top` is the value at the upper edge of the box.
 std::vector<SvgPoint> edge_of(const Amounts& columns, const SvgBox& box, double top) {
   std::vector<SvgPoint> edge;
   double last_y = box.bottom();
@@ -52,7 +52,7 @@ struct Layer {
   Amounts amounts;
 };
 
-// The layers on top of each other, the first at the bottom.
+// Draws the layers stacked, the first at the bottom.
 void draw_stacked(SvgWriter& svg, const std::vector<Interval>& times,
                   const std::vector<Layer>& layers, const SvgBox& box, double top,
                   const TimeScale& scale) {
@@ -65,7 +65,7 @@ void draw_stacked(SvgWriter& svg, const std::vector<Interval>& times,
   }
 }
 
-// The y axis: a line and a number at 0, at `mark` and half way.
+// Draws the y axis: a line and a number at 0, at half of `mark` and at `mark`.
 void draw_amounts(SvgWriter& svg, const SvgBox& box, double top, int64_t mark) {
   std::vector<int64_t> amounts = {0};
   if (mark >= 4 && mark % 2 == 0) amounts.push_back(mark / 2);
@@ -77,7 +77,7 @@ void draw_amounts(SvgWriter& svg, const SvgBox& box, double top, int64_t mark) {
   }
 }
 
-// Each step's own time; a gap too short to be seen belongs to the step before it.
+// The time of each step; gaps too short to be seen belong to the step before.
 std::vector<Interval> times_of_rows(const Timeline& timeline, const TimeScale& scale) {
   constexpr double kVisible = 1;
   std::vector<Interval> times;
@@ -90,7 +90,7 @@ std::vector<Interval> times_of_rows(const Timeline& timeline, const TimeScale& s
   return times;
 }
 
-// From one step's begin to the next one's: nothing changes hands in between.
+// Intervals from one step's begin to the next: the pool doesn't change in between.
 std::vector<Interval> times_of_pool(const Timeline& timeline) {
   std::vector<Interval> times;
   for (const StepTime& step : timeline.steps) {
@@ -100,7 +100,7 @@ std::vector<Interval> times_of_pool(const Timeline& timeline) {
   return times;
 }
 
-// The blocks that sequences hold in the first group, those they share counted for each of them.
+// The blocks held in the first group; shared blocks count for each sequence.
 Amounts unshared_blocks(const Trace& trace) {
   Amounts blocks;
   for (const TraceStep& step : trace.steps) {
@@ -115,7 +115,7 @@ double largest(const Amounts& amounts) {
   return amounts.empty() ? 0 : *std::max_element(amounts.begin(), amounts.end());
 }
 
-// Why sequences were preempted is seen where the blocks run out; too many lines would hide it.
+// Preemptions show where the blocks run out; too many lines would hide that.
 void draw_preemptions(SvgWriter& svg, const Timeline& timeline, const SvgBox& box,
                       const TimeScale& scale) {
   constexpr size_t kMost = 60;
@@ -129,8 +129,8 @@ void draw_preemptions(SvgWriter& svg, const Timeline& timeline, const SvgBox& bo
   }
 }
 
-// What the panel of a pool shows as full height: the pool, or what is used of one so large that
-// nothing would be seen in it.
+// The blocks at the full height of a pool's panel: the pool's, or fewer if its use would be too
+// small to see.
 int64_t shown_blocks(const TraceGroup& group, int64_t most_used) {
   constexpr int64_t kHardlyUsed = 4;
   const bool is_hardly_used = most_used > 0 && most_used * kHardlyUsed < group.blocks;

@@ -1,4 +1,4 @@
-// The areas of a drawn trace: the rows of the batch, and who holds the blocks of a pool, over time.
+// Draws the areas of a trace: the rows of the batch, and the use of a pool's blocks, over time.
 #pragma once
 
 #include "cli/svg_writer.h"
@@ -11,7 +11,7 @@ namespace paceline {
 void draw_rows(SvgWriter& svg, const Trace& trace, const Timeline& timeline, const SvgBox& box,
                const TimeScale& scale);
 
-// The pool of the group of that index.
+// The pool of the group with that index.
 void draw_pool(SvgWriter& svg, const Trace& trace, const Timeline& timeline, size_t group_index,
                const SvgBox& box, const TimeScale& scale);
 

@@ -22,12 +22,12 @@ namespace paceline {
 namespace {
 
 struct Replay {
-  int64_t num_requests = 0;  // that drew tokens and came to their own end
+  int64_t num_requests = 0;  // that drew tokens
   int64_t num_tokens = 0;
   std::vector<std::string> differences;  // "request 7: token 12 of 64: 81, recorded 1034"
 };
 
-// Every token that is drawn, the EOS included.
+// Collects every drawn token, EOS included.
 class DrawnTokens : public StepObserver {
  public:
   void on_submitted(const Sequence&, int64_t) override {}
@@ -63,8 +63,8 @@ std::string difference(int64_t id, const std::vector<TokenId>& found,
                      recorded.size(), name(at, found.end()), name(other, recorded.end()));
 }
 
-// Each request alone, on a model loaded with `options`. A cancelled or failed one is compared as
-// far as its tokens go.
+// Runs each request alone, on a model loaded with `options`. A cancelled or failed request is
+// compared up to its last token.
 Replay replay_trace(const Trace& trace, const LoadOptions& options) {
   std::unordered_map<int64_t, std::vector<TokenId>> recorded;
   for (const TraceStep& step : trace.steps) {

@@ -8,56 +8,47 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 
 namespace paceline {
 
-struct IntegerRange {
-  int64_t min = std::numeric_limits<int64_t>::min();
-  int64_t max = std::numeric_limits<int64_t>::max();
-};
-
-constexpr IntegerRange kAnyInteger{};
-constexpr IntegerRange kNotNegative{.min = 0};
+constexpr NumberRange kAnyInteger{};
+constexpr NumberRange kNotNegative{.min = 0};
 // Far more than there can be, and sums of them stay within 64 bits.
-constexpr IntegerRange kCount{.min = 0, .max = 1'000'000'000'000};
-constexpr IntegerRange kPositive{.min = 1, .max = kCount.max};
-constexpr IntegerRange kClockTime{.min = 0, .max = 1'000'000'000'000'000};  // microseconds
-constexpr IntegerRange kAnyTokenId{.min = 0, .max = std::numeric_limits<int32_t>::max()};
+constexpr NumberRange kCount{.min = 0, .max = 1'000'000'000'000};
+constexpr NumberRange kPositive{.min = 1, .max = kCount.max};
+constexpr NumberRange kClockTime{.min = 0, .max = 1'000'000'000'000'000};  // microseconds
+constexpr NumberRange kAnyTokenId{.min = 0, .max = std::numeric_limits<int32_t>::max()};
 
 // The values of one array such as [7,32,88], taken in order.
 class TraceTuple {
  public:
-  // Both must outlive this.
-  TraceTuple(const Json::Array& values, const std::string& place)
-      : values_(values), place_(place) {}
+  explicit TraceTuple(std::vector<JsonCursor> values) : values_(std::move(values)) {}
 
-  int64_t integer(IntegerRange range);
-  int32_t token_id();
-  double number();
-  const std::string& text();
+  int64_t integer(const NumberRange& range) { return values_.at(next_++).integer(range); }
+  int32_t token_id() { return static_cast<int32_t>(integer(kAnyTokenId)); }
+  double number() { return values_.at(next_++).number(); }
+  const std::string& text() { return values_.at(next_++).string(); }
 
  private:
-  const Json::Array& values_;
-  const std::string& place_;
+  std::vector<JsonCursor> values_;
   size_t next_ = 0;
 };
 
-// Whatever isn't as asked for throws Error invalid "WHERE: FIELD: ...".
+// Whatever isn't as asked for is an error of the cursor: "WHERE: FIELD: ...".
 class TraceFields {
  public:
-  // `line` must outlive this; Error invalid when it is no object.
-  TraceFields(const Json& line, std::string where);
+  // Of a line, or of an object in it.
+  explicit TraceFields(JsonCursor object) : object_(std::move(object)) {}
 
-  // Whether the line has it.
-  bool has(std::string_view name) const { return line_.find(name) != nullptr; }
+  bool has(std::string_view name) const { return object_.contains(name); }
 
-  int64_t integer(std::string_view name, IntegerRange range);
+  int64_t integer(std::string_view name, const NumberRange& range);
   uint64_t seed(std::string_view name);
   double number(std::string_view name);
   bool boolean(std::string_view name);
   const std::string& text(std::string_view name);
-  std::vector<int64_t> integers(std::string_view name, IntegerRange range);
+  std::vector<int64_t> integers(std::string_view name, const NumberRange& range);
   std::vector<int32_t> token_ids(std::string_view name);
   std::vector<std::vector<int32_t>> token_id_lists(std::string_view name);
   std::vector<std::string> texts(std::string_view name);
@@ -68,17 +59,15 @@ class TraceFields {
               const std::function<void(TraceTuple& tuple)>& read);
 
   // Call it last: Error invalid for a field that nobody took.
-  void expect_no_more() const;
+  void expect_no_more() const { object_.expect_keys(taken_); }
 
   // "WHERE: NAME".
-  std::string place(std::string_view name) const;
+  std::string place(std::string_view name) const { return object_.name_of(name); }
 
  private:
-  const Json& take(std::string_view name);
-  const Json::Array& array(std::string_view name);
+  JsonCursor take(std::string_view name);
 
-  const Json& line_;
-  std::string where_;
+  JsonCursor object_;
   std::vector<std::string_view> taken_;
 };
 

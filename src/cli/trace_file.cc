@@ -31,9 +31,7 @@ void read_numbers(TraceFields& fields, SamplingOptions& sampling) {
   for (const SamplingNumber& number : kSamplingNumbers) {
     if (!fields.has(number.name)) continue;
     if (const auto* whole = std::get_if<int32_t SamplingOptions::*>(&number.member)) {
-      const IntegerRange range = {.min = static_cast<int64_t>(number.range.min),
-                                  .max = static_cast<int64_t>(number.range.max)};
-      sampling.*(*whole) = static_cast<int32_t>(fields.integer(number.name, range));
+      sampling.*(*whole) = static_cast<int32_t>(fields.integer(number.name, number.range));
     } else {
       sampling.*std::get<float SamplingOptions::*>(number.member) =
           static_cast<float>(fields.number(number.name));
@@ -236,7 +234,7 @@ Trace read_trace(const std::string& path) {
           fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
     }
     const Json object = parse_json(line->text, where);
-    TraceFields fields(object, where);
+    TraceFields fields(JsonCursor(object, where));
     builder.add(fields);
   }
   if (!builder.has_start()) {

@@ -19,7 +19,7 @@ constexpr double kNarrow = 3;  // pixels; narrower slices are drawn together
 
 double lane_height(size_t num_lanes) {
   const double height = kMostHeight / static_cast<double>(std::max<size_t>(num_lanes, 1));
-  // Whole pixels keep the lanes equal to the eye.
+  // Whole pixels make the lanes look equal.
   return height >= kTallestLane ? kTallestLane : (height >= 2 ? std::floor(height) : height);
 }
 
@@ -51,7 +51,7 @@ std::string tooltip_of(const Lane& lane) {
   return text;
 }
 
-// Draws one lane; what has room depends on its height.
+// Draws one lane, with the details that its height allows.
 class LaneDrawing {
  public:
   LaneDrawing(SvgWriter& svg, const Lane& lane, const SvgBox& row, const TimeScale& scale)
@@ -77,7 +77,7 @@ class LaneDrawing {
 
   SvgPoint label_at(double x) const { return {x, bar_.middle() + kLaneFontSize * 0.35}; }
 
-  // Where nothing else is drawn over it, the sequence waits.
+  // Draws a thin line along the lane: visible where the sequence waits.
   void draw_presence() {
     const double begin = scale_.x(lane_.arrival_us);
     const double end = scale_.x(lane_.end_us.value_or(scale_.duration_us()));
@@ -85,7 +85,7 @@ class LaneDrawing {
     svg_.rectangle("wait", {begin, bar_.middle() - height / 2, end - begin, height});
   }
 
-  // Draws the span and the following ones that belong to it; returns the index behind them.
+  // Draws the span with adjacent narrow ones of its kind; returns the index behind them.
   size_t draw_spans_from(size_t first) {
     const LaneSpan& span = lane_.spans[first];
     const double begin = scale_.x(span.time.begin_us);
@@ -109,7 +109,7 @@ class LaneDrawing {
 
   void draw_bar(const SvgBox& box, SpanKind kind, int64_t tokens) {
     svg_.rectangle(class_of(kind), box, has_text() && box.width > 6 ? 2 : 0);
-    // What was decoded is counted at the end, with the token that the prefill drew.
+    // Decoded tokens are counted at the lane's end, with the token that the prefill drew.
     if (kind == SpanKind::decode || !has_text()) return;
     const std::string label = grouped_digits(tokens);
     if (text_width(label, kLaneFontSize) + 4 > box.width) return;
@@ -117,7 +117,7 @@ class LaneDrawing {
               label_at(box.x + box.width / 2), label);
   }
 
-  // Tokens that cost no time stand in front of the first slice, if there is room.
+  // Cached tokens take no time: they are shown before the first slice, if there is room.
   void draw_cache_hit(const CacheHit& hit) {
     constexpr double kMark = 3;
     const double x = scale_.x(hit.at_us);
@@ -164,12 +164,12 @@ class LaneDrawing {
   SvgWriter& svg_;
   const Lane& lane_;
   SvgBox row_;
-  SvgBox bar_;  // the height of what is drawn in the row
+  SvgBox bar_;  // the drawn part of the row
   const TimeScale& scale_;
 };
 
-// A line where a step begins and one where it ends, if they lie apart; its number where there is
-// more room. Says whether there was a number.
+// Draws a line at the begin and end of each step, if they are far enough apart, and its number if
+// there is room. Returns whether there was a number.
 bool draw_steps(SvgWriter& svg, const Timeline& timeline, const SvgBox& box,
                 const TimeScale& scale) {
   constexpr double kLeast = 5;
@@ -201,7 +201,7 @@ void draw_lanes(SvgWriter& svg, const Timeline& timeline, const SvgBox& box,
   draw_frame(svg, box, scale);
   if (!draw_steps(svg, timeline, box, scale)) draw_times(svg, scale, box.bottom() + 15);
   const double height = lane_height(timeline.lanes.size());
-  // With fewer numbers than lanes there is no need to crowd them.
+  // Skips numbers where they would crowd.
   const auto every =
       height >= kLabelHeight ? 1 : static_cast<size_t>(std::ceil(2 * kLabelHeight / height));
   for (size_t i = 0; i < timeline.lanes.size(); ++i) {

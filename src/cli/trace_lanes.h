@@ -1,4 +1,4 @@
-// The lanes of a drawn trace: one a sequence, in order of arrival.
+// Draws the lanes of a trace: one per sequence, in order of arrival.
 #pragma once
 
 #include "cli/svg_writer.h"
@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-// As high as so many lanes are drawn; bounded, however many there are.
+// The height of `num_lanes` drawn lanes, which is bounded.
 double lanes_height(size_t num_lanes);
 
-// Within `box`, whose height is lanes_height's.
+// The box's height is lanes_height().
 void draw_lanes(SvgWriter& svg, const Timeline& timeline, const SvgBox& box,
                 const TimeScale& scale);
 

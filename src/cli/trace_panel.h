@@ -1,4 +1,4 @@
-// What the panels of a drawn trace share: the time axis, the frame, headings and legends.
+// The common parts of a drawn trace's panels: time axis, frame, headings and legends.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// Where a time lies on the x axis of every panel.
+// Maps times to the x axis of every panel.
 class TimeScale {
  public:
   TimeScale(double left, double width, int64_t duration_us)
@@ -38,7 +38,7 @@ struct LegendEntry {
 // The background of a panel with a line at each tick.
 void draw_frame(SvgWriter& svg, const SvgBox& box, const TimeScale& scale);
 
-// The name of a panel above it, what it means, and its legend on the right.
+// The name of a panel and its meaning, above it, and its legend on the right.
 struct PanelHeading {
   std::string_view name;
   std::string note;

@@ -68,8 +68,8 @@ constexpr std::string_view kPatterns = R"svg(<defs>
 </pattern>
 </defs>)svg";
 
-// Style and patterns, as markup. The colours differ for people with any common colour vision. There
-// are no variables: converters to other formats lack them.
+// Style and patterns, as markup. The colours differ for all common kinds of colour blindness. No
+// CSS variables: converters to other formats lack them.
 std::string trace_style() { return svg_style(kTraceLight, kTraceDark) + std::string(kPatterns); }
 
 constexpr double kTracePageWidth = 1280;
@@ -85,7 +85,7 @@ constexpr LegendEntry kLaneLegend[] = {{"wait", "waiting"},    {"cached", "from 
                                        {"decode", "decode"},   {"preempted", "preempted"},
                                        {"end", "end"}};
 
-// Where the panels lie, from top to bottom.
+// The positions of the panels, from top to bottom.
 struct Layout {
   SvgBox lanes;
   SvgBox rows;

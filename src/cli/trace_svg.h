@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// Well-formed, without scripts, light or dark as the reader's browser is. `timeline` and `totals`
+// Well-formed, without scripts, light or dark like the reader's browser. `timeline` and `totals`
 // are those of `trace`.
 std::string draw_trace(const Trace& trace, const Timeline& timeline, const TraceTotals& totals);
 

@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-// What a sequence has been through so far.
+// The state of a sequence so far.
 struct Progress {
   int64_t num_tokens = 0;    // prompt and output
   int64_t num_computed = 0;  // at its highest: less after a preemption
@@ -43,7 +43,7 @@ class TimelineBuilder {
     progress_.push_back({.num_tokens = request.prompt_tokens});
   }
 
-  // When a step began; one that isn't there (nothing ran) counts as the next that is.
+  // When a step began; for a missing step (nothing ran), when the next one did.
   int64_t begin_of(int64_t step) const {
     const auto found = std::lower_bound(
         timeline_.steps.begin(), timeline_.steps.end(), step,
@@ -65,7 +65,7 @@ class TimelineBuilder {
     for (const TraceSlice& slice : step.slices) add_slice(slice, time);
     for (const TraceToken& token : step.tokens) add_token(token.id, time.end_us);
     for (const TraceFinish& one : step.finished) {
-      // Cancellations are taken in before the forward.
+      // Cancellations take effect before the forward.
       end_lane(one.id, one.reason == "cancelled" ? time.begin_us : time.end_us, one.reason);
     }
   }
@@ -90,7 +90,7 @@ class TimelineBuilder {
     if (so_far.is_decoding) kind = SpanKind::decode;
     (so_far.is_decoding ? step.decode_rows : step.prefill_rows) += slice.count;
     so_far.num_computed = std::max(so_far.num_computed, slice.first + slice.count);
-    // What reaches the last known token draws the next one: from there on it is decoding.
+    // A slice up to the last known token draws the next one: the sequence decodes from there on.
     so_far.is_decoding = so_far.is_decoding || slice.first + slice.count >= so_far.num_tokens;
 
     const bool continues = kind == SpanKind::decode && !spans.empty() &&
@@ -103,7 +103,7 @@ class TimelineBuilder {
     spans.back().last_step = index_;
   }
 
-  // The first end counts: a cancellation is followed by a finish, or the other way round.
+  // The first end counts: a cancellation may come before or after a finish.
   void end_lane(int64_t id, int64_t at_us, const std::string& reason) {
     Lane& ended = lane(id);
     if (ended.end_us) return;

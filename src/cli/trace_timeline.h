@@ -1,4 +1,4 @@
-// Timeline is a trace seen from its sequences: when each waited, was prefilled, decoded and ended.
+// Timeline is a trace by sequence: when each waited, was prefilled, decoded and ended.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Interval {
 enum class SpanKind : uint8_t {
   prefill,    // prompt tokens computed for the first time
   recompute,  // tokens computed again after a preemption
-  decode,     // one token a step
+  decode,     // one token per step
 };
 
-// A slice of one step, or the slices of adjacent steps that decode.
+// A slice of one step, or the slices of adjacent decode steps.
 struct LaneSpan {
   SpanKind kind = SpanKind::prefill;
   Interval time;
@@ -53,7 +53,7 @@ struct Lane {
 struct StepTime {
   int64_t step = 0;
   Interval time;
-  int64_t prefill_rows = 0;  // recomputed ones among them
+  int64_t prefill_rows = 0;  // recomputed ones included
   int64_t decode_rows = 0;
 };
 

@@ -1,4 +1,4 @@
-// TraceTotals is what a whole trace adds up to.
+// TraceTotals are the totals of a trace.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TraceTotals {
   std::vector<std::pair<std::string, int64_t>> finished;  // by reason, in order of appearance
   int64_t steps = 0;
   double seconds = 0;          // from the first step's begin to the last one's end
-  double forward_seconds = 0;  // of them in the model
+  double forward_seconds = 0;  // spent in the model
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;    // taken from the prefix cache
   int64_t computed_tokens = 0;  // rows of all steps
@@ -26,7 +26,7 @@ struct TraceTotals {
   int64_t output_tokens = 0;
   int64_t preemptions = 0;
   int64_t max_running = 0;                      // sequences in one step
-  std::vector<int64_t> max_held;                // blocks of each group that sequences held at once
+  std::vector<int64_t> max_held;                // most blocks of each group held at once
   std::optional<double> median_first_token_ms;  // from arrival
   double mean_overhead_us = 0;                  // of a step, outside the forward
   int64_t max_plan_us = 0;

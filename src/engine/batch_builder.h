@@ -30,8 +30,8 @@ class BatchBuilder {
   void clear();
   // The next `count` uncomputed tokens of the sequence, whose slots are reserved.
   void add(Sequence& sequence, int64_t count);
-  // Adds the copies of blocks, then the outputs: whole rows first, then those that need some
-  // columns only.
+  // Adds the copies of blocks, then the outputs: whole rows first, then rows that need only
+  // some columns.
   void finish();
 
   const Batch& batch() const { return batch_; }

@@ -142,6 +142,7 @@ void EngineCore::fork_choices(Sequence& sequence) {
     forked->hashes = sequence.hashes;
     forked->started = sequence.started;
     forked->has_started = true;
+    forked->is_deferred = sequence.is_deferred;
     if (num_running >= plan_limits_.max_sequences) {
       forked->waiting_since = counters_.steps;
       enqueue(std::move(forked));

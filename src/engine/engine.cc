@@ -18,6 +18,8 @@ std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr
 
 void Engine::cancel(RequestId id) { core_->mailbox().cancel(id); }
 void Engine::release(RequestId id) { core_->mailbox().release(id); }
+void Engine::defer(RequestId id) { core_->mailbox().change({.id = id, .begins = true}); }
+void Engine::resume(RequestId id) { core_->mailbox().change({.id = id, .begins = false}); }
 void Engine::inspect(EngineInspection look) { core_->mailbox().inspect(std::move(look)); }
 
 bool Engine::step() { return core_->step(); }

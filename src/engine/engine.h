@@ -37,8 +37,9 @@ using TokenTexts = std::function<TokenText(TokenId)>;
 struct EngineCounters {
   int64_t steps = 0;
   int64_t preemptions = 0;
-  int64_t late_cancellations = 0;  // of requests that had ended
-  int64_t dropped_holds = 0;       // held prefixes given up for want of blocks
+  int64_t deferred_preemptions = 0;  // of these, deferred requests' in favour of others
+  int64_t late_cancellations = 0;    // of requests that had ended
+  int64_t dropped_holds = 0;         // held prefixes given up for want of blocks
 };
 
 class Engine;
@@ -61,6 +62,11 @@ class Engine {
   void cancel(RequestId id);
   // Any thread. Releases the prefix that a request with `hold` keeps.
   void release(RequestId id);
+  // Any thread. A deferred request computes as long as no other lacks its places or blocks: it is
+  // preempted for requests that have waited for a step, and waits behind all others. resume() makes
+  // it one of its own class again. A request that has ended is ignored.
+  void defer(RequestId id);
+  void resume(RequestId id);
 
   // Any thread. Calls `look` on the engine's thread before the next step, unless there is none; it
   // must neither block nor throw.

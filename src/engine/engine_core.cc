@@ -42,6 +42,7 @@ bool EngineCore::step() {
   record_.begin = EngineClock::now();
   take_in();  // new requests and cancellations
   for (const EngineInspection& look : mail_.inspections) look(engine_);
+  give_way();     // deferred sequences leave
   decide();       // changes nothing
   apply();        // preempts, admits, reserves
   build_batch();  // flat arrays
@@ -71,6 +72,23 @@ void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
   }
 }
 
+// One leaves for each sequence that found no place or too few blocks in the step before.
+void EngineCore::give_way() {
+  if (running_.empty() || !running_.back()->is_deferred) return;
+  const bool has_places = std::ssize(running_) < plan_limits_.max_sequences;
+  if (has_places && !plan_.lacks_blocks) return;
+  auto num_leaving = std::count_if(waiting_.begin(), waiting_.end(), [this](const auto& one) {
+    return !one->is_deferred && one->waiting_since < counters_.steps;
+  });
+  // They are the last ones.
+  for (size_t i = running_.size(); i > 0 && num_leaving > 0; --i, --num_leaving) {
+    if (!running_[i - 1]->is_deferred) break;
+    preempt(i - 1);
+    ++counters_.deferred_preemptions;
+  }
+  std::erase(running_, nullptr);
+}
+
 void EngineCore::decide() {
   const auto begin = EngineClock::now();
   const int64_t room = plan_limits_.max_sequences - static_cast<int64_t>(running_.size());
@@ -86,7 +104,7 @@ void EngineCore::decide() {
 // The only place that acquires blocks; finished sequences release theirs in end().
 void EngineCore::apply() {
   admitted_.clear();
-  if (plan_.starved && !drop_oldest_hold()) fail_what_cannot_fit();
+  if (plan_.starved && !drop_oldest_hold()) fail_starved_sequence();
   const size_t num_running = running_.size();
   for (const PlannedAdmission& admission : plan_.admitted) admit(admission);
   std::erase(waiting_, nullptr);
@@ -102,7 +120,7 @@ void EngineCore::apply() {
   }
 }
 
-// Releases its blocks, of which published ones stay findable; it keeps its arrival id and tokens.
+// Releases its blocks (published ones stay findable); it keeps its arrival id and tokens.
 void EngineCore::preempt(size_t index) {
   Sequence& sequence = *running_[index];
   sequence.blocks.clear();
@@ -152,7 +170,7 @@ bool EngineCore::drop_oldest_hold() {
 
 // Fails one sequence so that the others go on. submit() refuses requests that could never fit, so
 // this is a last resort.
-void EngineCore::fail_what_cannot_fit() {
+void EngineCore::fail_starved_sequence() {
   auto& queue = running_.empty() ? waiting_ : running_;
   if (queue.empty() || queue.front() == nullptr) return;
   Sequence& sequence = *queue.front();
@@ -169,10 +187,7 @@ void EngineCore::publish() {
   std::erase(running_, nullptr);
   remove_finished();
   if (joined) {
-    std::sort(running_.begin(), running_.end(), [](const SequencePtr& a, const SequencePtr& b) {
-      const int32_t first = a->request().priority, second = b->request().priority;
-      return first != second ? first < second : a->arrival_id < b->arrival_id;
-    });
+    std::sort(running_.begin(), running_.end(), is_served_before);
   }
   for (const auto& channel : touched_) channel->notify();
   touched_.clear();

@@ -1,4 +1,4 @@
-// EngineCore is what stands behind Engine: the state of all requests and the parts of a step.
+// EngineCore implements Engine: the state of all requests and the parts of a step.
 #pragma once
 
 #include <atomic>
@@ -51,12 +51,17 @@ class EngineCore {
 
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
+  static bool is_served_before(const SequencePtr& a, const SequencePtr& b) {
+    return a->is_served_before(*b);
+  }
 
   // In the order of the step.
   void take_in();
   void enqueue(SequencePtr sequence);
   void cancel_request(RequestId id);
   void end_cancelled();
+  void change(Deferral deferral);
+  void give_way();
 
   void decide();
 
@@ -64,7 +69,7 @@ class EngineCore {
   void preempt(size_t index);
   void admit(const PlannedAdmission& admission);
   bool drop_oldest_hold();
-  void fail_what_cannot_fit();
+  void fail_starved_sequence();
 
   void build_batch();
   void compute();
@@ -104,7 +109,7 @@ class EngineCore {
   QueueLimit queue_;  // submitted and not yet admitted
 
   // What follows belongs to the thread that steps, and is reused from step to step.
-  std::vector<SequencePtr> running_;                         // by (priority, arrival id)
+  std::vector<SequencePtr> running_;                         // in the order is_served_before
   std::vector<SequencePtr> waiting_;                         // likewise
   std::vector<SequencePtr> forked_;                          // choices that join after this step
   std::vector<std::pair<RequestId, SequenceBlocks>> holds_;  // oldest first

@@ -26,6 +26,7 @@ SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
           .tag = sequence.shared->tag,
           .choice = sequence.choice,
           .is_running = is_running,
+          .is_deferred = sequence.is_deferred,
           .prompt_tokens = sequence.prompt_length,
           .cached_tokens = sequence.stats.cached_tokens,
           .output_tokens = sequence.num_output(),
@@ -76,6 +77,7 @@ PoolSnapshot pool_snapshot(const Engine& engine, int group) {
 EngineSnapshot snapshot_of(const Engine& engine) {
   EngineSnapshot snapshot{.num_steps = engine.counters().steps,
                           .preemptions = engine.counters().preemptions,
+                          .deferred_preemptions = engine.counters().deferred_preemptions,
                           .late_cancellations = engine.counters().late_cancellations,
                           .dropped_holds = engine.counters().dropped_holds,
                           .sequences = {},

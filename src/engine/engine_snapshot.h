@@ -16,6 +16,7 @@ struct SequenceSnapshot {
   int64_t tag = 0;
   int32_t choice = 0;
   bool is_running = false;
+  bool is_deferred = false;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t output_tokens = 0;
@@ -39,6 +40,7 @@ struct PoolSnapshot {
 struct EngineSnapshot {
   int64_t num_steps = 0;
   int64_t preemptions = 0;
+  int64_t deferred_preemptions = 0;
   int64_t late_cancellations = 0;
   int64_t dropped_holds = 0;
   std::vector<SequenceSnapshot> sequences;  // the running ones first

@@ -54,15 +54,12 @@ void EngineCore::take_in() {
     std::erase_if(holds_, [id](const auto& hold) { return hold.first == id; });
   }
   end_cancelled();
+  for (const Deferral& deferral : mail_.deferrals) change(deferral);
 }
 
 // In the order (priority, arrival id): a preempted sequence comes before new ones of its class.
 void EngineCore::enqueue(SequencePtr sequence) {
-  const auto before = [](const SequencePtr& a, const SequencePtr& b) {
-    const int32_t first = a->request().priority, second = b->request().priority;
-    return first != second ? first < second : a->arrival_id < b->arrival_id;
-  };
-  const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, before);
+  const auto place = std::upper_bound(waiting_.begin(), waiting_.end(), sequence, is_served_before);
   sequence->num_queued = 1 + sequence->num_unforked;
   queue_.add(sequence->num_queued, sequence->prompt_length);
   waiting_.insert(place, std::move(sequence));
@@ -79,6 +76,15 @@ void EngineCore::cancel_request(RequestId id) {
   }
   if (observer_ != nullptr) observer_->on_cancelled(id, counters_.steps);
   if (!found) ++counters_.late_cancellations;
+}
+
+void EngineCore::change(Deferral deferral) {
+  for (auto* queue : {&running_, &waiting_}) {
+    for (const SequencePtr& sequence : *queue) {
+      if (sequence->shared->id == deferral.id) sequence->is_deferred = deferral.begins;
+    }
+    std::sort(queue->begin(), queue->end(), is_served_before);
+  }
 }
 
 // Ends sequences with a requested stop token and those that need no row computed; removes them and
@@ -145,18 +151,16 @@ void EngineCore::end(Sequence& sequence, TokenEvent&& event, const Finish& finis
   } else {
     sequence.blocks.clear();
   }
-  if (sequence.num_unforked > 0) {  // the choices that never began end with it
-    for (int32_t k = 0; k < sequence.num_unforked; ++k) {
-      TokenEvent of_choice;
-      of_choice.choice = k + 1;
-      of_choice.ending = std::make_unique<Ending>();
-      if (event.ending) *of_choice.ending = *event.ending;
-      of_choice.ending->finish = finish;
-      of_choice.ending->stats = sequence.stats;
-      post(sequence, std::move(of_choice));
-    }
-    sequence.num_unforked = 0;
+  for (int32_t k = 0; k < sequence.num_unforked; ++k) {  // the choices that never began
+    TokenEvent of_choice;
+    of_choice.choice = k + 1;
+    of_choice.ending = std::make_unique<Ending>();
+    if (event.ending) *of_choice.ending = *event.ending;
+    of_choice.ending->finish = finish;
+    of_choice.ending->stats = sequence.stats;
+    post(sequence, std::move(of_choice));
   }
+  sequence.num_unforked = 0;
   if (!event.ending) event.ending = std::make_unique<Ending>();
   event.ending->finish = finish;
   event.ending->stats = sequence.stats;

@@ -8,6 +8,7 @@ void Mail::clear() {
   submitted.clear();
   cancelled.clear();
   released.clear();
+  deferrals.clear();
   inspections.clear();
 }
 
@@ -31,6 +32,14 @@ void Mailbox::release(RequestId id) {
   {
     const std::lock_guard lock(mutex_);
     mail_.released.push_back(id);
+  }
+  came_.notify_one();
+}
+
+void Mailbox::change(Deferral deferral) {
+  {
+    const std::lock_guard lock(mutex_);
+    mail_.deferrals.push_back(deferral);
   }
   came_.notify_one();
 }

@@ -12,15 +12,23 @@
 
 namespace paceline {
 
+// The beginning or the end of a request's deferral.
+struct Deferral {
+  RequestId id = 0;
+  bool begins = false;
+};
+
 // The messages since the last take(), in order of arrival.
 struct Mail {
   std::vector<std::unique_ptr<Sequence>> submitted;  // the first choice of each request
   std::vector<RequestId> cancelled;
   std::vector<RequestId> released;  // whose held prefix may go
+  std::vector<Deferral> deferrals;
   std::vector<EngineInspection> inspections;
 
   bool empty() const {
-    return submitted.empty() && cancelled.empty() && released.empty() && inspections.empty();
+    return submitted.empty() && cancelled.empty() && released.empty() && deferrals.empty() &&
+           inspections.empty();
   }
   void clear();
 };
@@ -31,6 +39,7 @@ class Mailbox {
   void submit(std::unique_ptr<Sequence> sequence);
   void cancel(RequestId id);
   void release(RequestId id);
+  void change(Deferral deferral);
   void inspect(EngineInspection look);
 
   // Moves all messages into `mail`, cleared first.

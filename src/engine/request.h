@@ -20,11 +20,11 @@ using RequestId = int64_t;
 // Whether special tokens are part of the text, as they are spelled, or only counted.
 enum class SpecialTokens : uint8_t { hidden, shown };
 
-// How a request uses the blocks of others and leaves its own behind.
+// How a request uses blocks of earlier requests, and caches its own.
 struct PrefixUse {
   PrefixScope scope;  // who may share
   bool read = true;
-  // keep: findable until room is needed; while_held: only as long as somebody holds them.
+  // keep: findable until evicted; while_held: findable only while held.
   enum class Write : uint8_t { none, while_held, keep } write = Write::keep;
   // Its blocks stay held when it ends, until Engine::release or until nothing else fits.
   bool hold = false;
@@ -75,8 +75,8 @@ struct EngineLimits {
   int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it
   bool prefix_cache = true;
-  // A step with a prompt in it takes about so many times one that only decodes, at most; 0: prompts
-  // come as fast as they can, which is best for throughput.
+  // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
+  // best for throughput.
   double max_step_slowdown = 0;
 };
 

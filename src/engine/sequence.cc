@@ -4,14 +4,15 @@
 #include <limits>
 #include <span>
 
+#include "sampling/penalties.h"
+
 namespace paceline {
 namespace {
 
 constexpr int64_t kOutputReserved = 1024;  // tokens; longer outputs reallocate
 
 bool reads_history(const SamplingOptions& options) {
-  return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||
-         options.presence_penalty != 0.0f || (options.mask && options.mask->reads_output());
+  return penalises(options) || (options.mask && options.mask->reads_output());
 }
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -45,13 +46,21 @@ struct Sequence {
   const GenerateRequest& request() const { return shared->request; }
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_output() const { return num_tokens() - prompt_length; }
-  // Tokens whose keys and values are wanted: the last one's only if something reads its row.
+  // Tokens whose keys and values are needed: the last one's only if its row is read.
   int64_t num_wanted() const {
     return request().needs_last_row() || request().prefix.hold ? num_tokens() : num_tokens() - 1;
   }
   // The first prompt position whose log-probability is still to be found.
   bool is_scored(int64_t position) const {
     return request().score_from.has_value() && position >= next_scored && position < prompt_length;
+  }
+  // Its class: the request's, or the last one while it is deferred.
+  int32_t priority() const {
+    return is_deferred ? std::numeric_limits<int32_t>::max() : request().priority;
+  }
+  bool is_served_before(const Sequence& other) const {
+    if (priority() != other.priority()) return priority() < other.priority();
+    return arrival_id < other.arrival_id;
   }
   // From now on end tokens may be drawn: min_tokens have been.
   void allow_ends() { sampling.logit_bias = request().sampling.logit_bias; }
@@ -84,6 +93,7 @@ struct Sequence {
   EngineClock::time_point started;  // first step that computed some of it
   EngineClock::time_point first_token;
   bool has_started = false;
+  bool is_deferred = false;
   bool finished = false;  // leaves the batch at the end of the step
 };
 

@@ -14,7 +14,7 @@ class StepBudget {
  public:
   StepBudget(double slowdown, int64_t max_rows);
 
-  // After a step: `rows` in all, of which `num_decodes` were single rows of decoding sequences.
+  // Records a step of `rows` rows, `num_decodes` of them single rows of decoding sequences.
   void record(int64_t rows, int64_t num_decodes, double seconds);
 
   // The most rows of a step with `num_decodes` decodes, decodes included; num_decodes itself when a

@@ -49,7 +49,7 @@ void StepView::add_running(const Sequence& sequence) {
                        .copies_last = cache_.copies_last_block(sequence.blocks, g, length + 1)});
   }
   running_views_.push_back({.arrival_id = sequence.arrival_id,
-                            .priority = sequence.request().priority,
+                            .priority = sequence.priority(),
                             .num_tokens = sequence.num_wanted(),
                             .num_computed = sequence.num_computed,
                             .num_output = sequence.num_output(),
@@ -65,14 +65,14 @@ void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting
   waiting_.clear();
   if (waiting.empty() || room <= 0) return;
   const auto count = std::min(waiting.size(), static_cast<size_t>(room));
-  if (waiting.front()->request().priority == waiting.back()->request().priority) {
+  if (waiting.front()->priority() == waiting.back()->priority()) {
     for (size_t i = 0; i < count; ++i) waiting_.push_back(i);
     return;
   }
   candidates_.clear();
   for (const auto& sequence : waiting) {
     candidates_.push_back({.arrival_id = sequence->arrival_id,
-                           .priority = sequence->request().priority,
+                           .priority = sequence->priority(),
                            .waiting_since = sequence->waiting_since});
   }
   order_waiting(candidates_, view_.step, limits.aging_steps, order_);
@@ -99,7 +99,7 @@ void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {
     if (next != nullptr && writes && !is_coming) coming_.push_back(*next);
   }
   waiting_views_.push_back({.arrival_id = sequence.arrival_id,
-                            .priority = request.priority,
+                            .priority = sequence.priority(),
                             .waiting_since = sequence.waiting_since,
                             .num_tokens = sequence.num_wanted(),
                             .prefix_length = hit.length,

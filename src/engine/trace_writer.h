@@ -12,9 +12,9 @@ namespace paceline {
 
 class Engine;
 
-// The first line says what engine it is; `paceline trace` reads the file. Times are microseconds
-// since the writer was made. When the disk is full the trace ends there and the engine goes on;
-// finish() then says so.
+// The first line describes the engine; `paceline trace` reads the file. Times are microseconds
+// since the writer was constructed. When the disk is full, the trace ends and the engine goes on;
+// finish() then throws.
 class TraceWriter : public StepObserver {
  public:
   // Writes the first line. Throws Error invalid or exhausted naming the file when it can't.

@@ -19,6 +19,8 @@ constexpr size_t kMaxLingerBytes = 64 << 20;
 constexpr uint64_t kMinBodyBytesPerSecond = 1024;
 // A connection that always has more to read yields to the others after this many turns.
 constexpr size_t kTurnsAtOnce = 16;
+// A connection that takes a large answer as fast as it is sent yields after this many bytes.
+constexpr size_t kSentAtOnce = 1 << 20;
 constexpr size_t kKeptInputBytes = 4096;
 constexpr std::chrono::milliseconds kHangupPoll{25};
 
@@ -381,17 +383,21 @@ void HttpConnection::flush_when_possible() {
 }
 
 HttpConnection::Sent HttpConnection::send_some() {
-  bool any = false;
+  size_t num_bytes = 0;
   while (!output_.empty()) {
-    const HttpSocket::Outcome outcome = socket_.write(output_.unsent());
+    if (num_bytes >= kSentAtOnce) {
+      blocked_on_ = HttpSocket::Status::wait_to_write;
+      return Sent::some;
+    }
+    const HttpSocket::Outcome outcome = socket_.write(output_.unsent().substr(0, kSentAtOnce));
     if (outcome.status == HttpSocket::Status::closed) return Sent::gone;
     if (outcome.status != HttpSocket::Status::done) {
       blocked_on_ = outcome.status;
-      return any ? Sent::some : Sent::nothing;
+      return num_bytes > 0 ? Sent::some : Sent::nothing;
     }
     output_.drop(outcome.size);
     num_sent_ += static_cast<int64_t>(outcome.size);
-    any = true;
+    num_bytes += outcome.size;
   }
   return Sent::all;
 }

@@ -109,6 +109,10 @@ class HttpConnection final : public HttpWire, public std::enable_shared_from_thi
   void shed();
 
   HttpOutput& output() override { return output_; }
+  HttpProgress progress() const override {
+    return {.written = num_sent_ + static_cast<int64_t>(output_.size()),
+            .confirmed = num_delivered()};
+  }
   void flush_soon() override;
   bool is_draining() const override { return pool_.is_draining; }
   std::string_view date() override { return pool_.date(); }

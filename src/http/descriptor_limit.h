@@ -13,7 +13,7 @@ void raise_descriptor_limit();
 // Accepting stops at 95 % of the descriptors that there may be.
 int descriptor_mark();
 
-// A sentence when there can't be so many connections, because the descriptors end sooner.
+// A warning if the descriptor limit is too low for the connections.
 std::optional<std::string> lack_of_descriptors(size_t max_connections);
 
 }  // namespace paceline

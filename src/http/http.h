@@ -42,6 +42,12 @@ struct HttpResponse {
   bool close = false;                    // the connection, after this answer
 };
 
+// Bytes of a connection so far, over all its answers.
+struct HttpProgress {
+  int64_t written = 0;
+  int64_t confirmed = 0;  // by the client's kernel
+};
+
 // One request that waits for its answer. Its members are called on the I/O thread, and so are its
 // callbacks. It outlives its connection as long as somebody holds it; what is written then is
 // dropped.
@@ -67,6 +73,8 @@ class HttpExchange {
 
   // Bytes written here that the kernel hasn't taken yet.
   virtual size_t buffered_bytes() const = 0;
+  // How far its client has taken what was written; zeros once the client is gone.
+  virtual HttpProgress progress() const = 0;
   // False once the client is gone or the answer has ended.
   virtual bool is_open() const = 0;
   // Called once, when the client goes before the answer has ended, within 50 ms of its FIN or RST,

@@ -115,7 +115,7 @@ HttpListeners open_tcp(const HttpAddress& address) {
   return listeners;
 }
 
-// A file that a server left behind when it was killed: a socket on which nobody listens.
+// Whether the file is a stale socket, left by a server that was killed.
 bool is_abandoned(const sockaddr_un& address) {
   struct stat status {};
   if (::stat(address.sun_path, &status) != 0 || !S_ISSOCK(status.st_mode)) return false;

@@ -108,6 +108,10 @@ size_t WireExchange::buffered_bytes() const {
   return wire_ == nullptr ? 0 : wire_->output().size();
 }
 
+HttpProgress WireExchange::progress() const {
+  return wire_ == nullptr ? HttpProgress{} : wire_->progress();
+}
+
 void WireExchange::on_close(std::function<void()> callback) {
   if (is_open()) on_close_ = std::move(callback);
 }

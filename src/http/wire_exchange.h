@@ -37,6 +37,7 @@ class HttpOutput {
 class HttpWire {
  public:
   virtual HttpOutput& output() = 0;
+  virtual HttpProgress progress() const = 0;
   // There is something to send; once per turn of the loop is enough.
   virtual void flush_soon() = 0;
   virtual bool is_draining() const = 0;
@@ -67,6 +68,7 @@ class WireExchange final : public HttpExchange {
   void end() override;
   void abort() override;
   size_t buffered_bytes() const override;
+  HttpProgress progress() const override;
   bool is_open() const override { return wire_ != nullptr && !has_ended(); }
   void on_close(std::function<void()> callback) override;
 

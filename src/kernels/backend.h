@@ -14,9 +14,9 @@
 
 namespace paceline {
 
-// Activations, logits, keys and values, packed matrices and vectors of weights live in memory() and
-// are read and written by these operations alone: the CPU need not be able to. Spans, and tensors
-// of checkpoints, are the CPU's memory.
+// Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
+// Only these operations read and write them: the CPU may have no access. Spans, and tensors of
+// checkpoints, are in the CPU's memory.
 //
 // Shapes are checked by name in the front door; a mismatch is a bug of the program. Inputs have a
 // contiguous last dimension and any strides before it; `out` may be the input where a line says
@@ -30,9 +30,9 @@ class Backend {
 
   // E.g. "cpu/avx512bf16"; part of the system fingerprint.
   virtual std::string_view name() const = 0;
-  // What was chosen by measurement so far and how, a line each.
+  // Choices made by measurement so far, with the measurements, a line each.
   virtual std::vector<std::string> measured_choices() const { return {}; }
-  // What its tensors are allocated from.
+  // Its tensors are allocated from it.
   virtual Memory& memory() = 0;
 
   // The elements of x where the CPU can read them: x's own, or a copy in `staging`. Valid until
@@ -42,11 +42,11 @@ class Backend {
   // out = elements.                       out contiguous float32 of any shape
   void write(std::span<const float> elements, const Tensor& out);
 
-  // `parts` below one another as one matrix of sum(Ni) outputs, converted to `dtype`.
+  // Stacks `parts` into one matrix of sum(Ni) outputs, converted to `dtype`.
   //                                       parts [Ni, k] of any float dtype, rows contiguous
   PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype);
 
-  // The same of quantised parts.          parts [Ni, k], all of one grouping
+  // Stacks quantised parts likewise.      parts [Ni, k], all of one grouping
   PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations);
 
   // The listed columns as a matrix of their own; products with it have the same bits.
@@ -72,8 +72,8 @@ class Backend {
   //                                     x [rows, k], w [n, k], bias [n] or nullptr, out [rows, n]
   void matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out);
 
-  // out = (activation(x * gate^T + bias) * (x * up^T + bias)) * down^T + bias, to the bit what
-  // matmul, gated_activation and matmul make of it, without room for [rows, width]; in place.
+  // out = (activation(x * gate^T + bias) * (x * up^T + bias)) * down^T + bias, in place. The bits
+  // are those of matmul, gated_activation and matmul, but it needs no room for [rows, width].
   //                                                      x [rows, k], out [rows, n]
   void gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
 

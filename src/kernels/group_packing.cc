@@ -38,7 +38,8 @@ GroupParts parts_of(const PackedMatrix& matrix, int64_t n, int64_t group) {
   return {panel + place.scales, panel + place.multiples, panel + place.codes};
 }
 
-// The power of two just above the largest magnitude: what is divided by it fills float16's middle.
+// The power of two just above the largest magnitude: quotients fall in the middle of float16's
+// range.
 float column_factor(const std::vector<float>& scales, const std::vector<float>& offsets) {
   float largest = 0.0f;
   for (const float value : scales) largest = std::max(largest, std::abs(value));
@@ -46,7 +47,7 @@ float column_factor(const std::vector<float>& scales, const std::vector<float>& 
   if (!(largest > 0.0f) || !std::isfinite(largest)) return 1.0f;
   int exponent = 0;
   std::frexp(largest, &exponent);
-  // Products are multiplied by it at the end: it must be a normal number itself.
+  // Products are multiplied by it at the end, so it must be a normal number.
   return std::ldexp(1.0f, std::clamp(exponent, -100, 100));
 }
 
@@ -61,7 +62,7 @@ float load_half(const uint8_t* halves, int64_t index) {
   return to_float(half);
 }
 
-// The bits of each code from `shift` on, into a plane of kWidth bits a code.
+// Packs kWidth bits of each code, from `shift` on, into a plane.
 template <int kWidth>
 void pack_plane(const uint8_t* codes, int64_t size, int shift, int64_t column, uint8_t* plane) {
   constexpr int64_t kInByte = 8 / kWidth;
@@ -100,7 +101,7 @@ void pack_codes(const uint8_t* codes, int bits, int64_t size, int64_t column, ui
   }
 }
 
-// Packs column after column; holds one of them apart.
+// Packs column after column; holds one column, unpacked.
 class ColumnPacker {
  public:
   explicit ColumnPacker(const PackedMatrix& matrix)
@@ -139,7 +140,7 @@ class ColumnPacker {
   }
 
  private:
-  // Returns the column's factor: factors that groups share are exact as they are.
+  // Returns the column's factor: 1 where groups share factors, which are exact as they are.
   float read(const GroupedRows& rows, int64_t row) {
     if (groups_.grouping.has_multiples()) {
       ScaleMultiples multiples{scales_, multiples_, {}, {}};

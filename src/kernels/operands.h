@@ -1,4 +1,4 @@
-// What operations take beside tensors: stored keys and values, slices of a batch, parameters.
+// Operands beside tensors: stored keys and values, slices of a batch, parameters.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
 struct KvStore {
   Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16, bfloat16, int8
   Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]
-  // Of int8 codes alone: an element is its code times the scale of its token and kv head.
+  // With int8 codes alone: an element is its code times the scale of its token and kv head.
   Tensor key_scales{};    // [num_blocks, kv_heads, block_size]
   Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
   int64_t block_size() const { return keys.size(3); }
   bool has_scales() const { return keys.dtype() == DType::i8; }
 };
 
-// A block whose keys and values become another's.
+// Copies the keys and values of one block to another.
 struct BlockMove {
   int32_t from = 0;
   int32_t to = 0;
@@ -31,7 +31,7 @@ struct BlockMove {
 
 // Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
 // first_position on. Position p lives in slot p % block_size of block block_table[p / block_size].
-// Entries of blocks that lie wholly before the window of the first row are never looked at.
+// Entries of blocks that lie wholly before the first row's window are never read.
 struct AttentionSlice {
   int64_t first_row = 0;
   int64_t num_rows = 0;

@@ -1,5 +1,5 @@
-// PackedGroups is how the panels of a quantised PackedMatrix are laid out: one layout per width of
-// the codes and length of the groups, whatever format the weights came in.
+// PackedGroups is the layout of the panels of a quantised PackedMatrix: one per width of the codes
+// and length of the groups, whatever format the weights came in.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 
 namespace paceline {
 
-// What products with quantised weights make of their inputs.
+// How products with quantised weights round their inputs.
 enum class ActivationType : uint8_t {
-  // Rounded to 8 bits (symmetric, ties to even), each shared_inputs() of a row with one scale:
+  // Rounded to 8 bits (symmetric, ties to even), with one scale per shared_inputs() of a row:
   // integer products.
   int8,
   bf16,  // rounded to bfloat16, as are the weights: the products of bfloat16 matrices
@@ -20,17 +20,17 @@ enum class ActivationType : uint8_t {
 
 constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
 
-// Where groups share factors, so do their inputs, but never more of them than these: so the integer
-// sums of the groups, times their multiples, can be added as integers of 32 bits (256 * 255 * 127 *
-// 128 is below 2^31). As many as llama.cpp gives one scale there.
+// Where groups share factors, their inputs share scales, at most kMostSharedInputs each. The
+// integer sums of the groups times their multiples then fit 32 bits (256 * 255 * 127 * 128 is below
+// 2^31). llama.cpp also gives 256 inputs one scale there.
 constexpr int64_t kMostSharedInputs = 256;
-// Inputs of groups that are shorter than kOwnInputs share a scale with those of their neighbours,
-// so many where rows can be cut into such: a product less in every sum of a group.
+// Groups shorter than kOwnInputs share the scale of their inputs with their neighbours, up to
+// kShortGroupInputs inputs where that divides a row: it saves a product in every sum of a group.
 constexpr int64_t kShortGroupInputs = 128;
 constexpr int64_t kOwnInputs = 64;
 
-// So many neighbouring inputs of a matrix with rows of `k` elements are rounded with one scale: a
-// group, or 2, 4, 8 or 16 of them.
+// The number of neighbouring inputs rounded with one scale, of a matrix with rows of `k` elements:
+// those of a group, or of 2, 4, 8 or 16 groups.
 constexpr int64_t shared_inputs(const Grouping& grouping, int64_t k) {
   if (grouping.has_multiples()) return std::min(grouping.factor_length(), kMostSharedInputs);
   int64_t length = grouping.group_size;
@@ -45,10 +45,9 @@ constexpr int64_t shared_inputs(const Grouping& grouping, int64_t k) {
 //            and 6 bits a plane of their high bits (code_planes()). Byte b of word w holds elements
 //            4 * j + b for all j of the word, the first in its lowest bits.
 // Scales and offsets are stored divided by the factor of their column, a power of two that brings
-// the largest near one, so that float16 is wide enough for any format. Where groups share factors
-// a record is of all of those: its scales and offsets are the shared ones, as they are in the file;
-// then come the multiples of each group, scales [32] int8 and offsets [32] int8, then the codes of
-// each.
+// the largest near one, so that float16 is wide enough for any format. Groups that share factors
+// have one record: the shared scales and offsets, as they are in the file; then each group's
+// multiples, scales [32] int8 and offsets [32] int8; then each group's codes.
 struct PackedGroups {
   Grouping grouping;
   ActivationType activations = ActivationType::int8;
@@ -95,7 +94,7 @@ constexpr bool can_pack_codes(int bits, int64_t group_size) {
   return group_size % (code_planes(bits).high == 1 ? 32 : 16) == 0;
 }
 
-// Where the bits of element `k` of a group and a column stand in a plane of so many bits a code.
+// Where element `k` of a group and a column stands in a plane with `width` bits per code.
 struct CodePlace {
   int64_t byte;
   int shift;

@@ -10,8 +10,8 @@ constexpr int64_t kPanelWidth = 32;
 // K is cut into segments at absolute multiples of this; each is summed from zero, in order.
 constexpr int64_t kSegmentLength = 1024;
 
-// Raised whenever a packed matrix gets other bytes than before: prepared weights of another version
-// are made anew (load/weights_key.h).
+// Incremented whenever the bytes of packed matrices change: prepared weights of another version are
+// rebuilt (load/weights_key.h).
 constexpr int kPanelLayoutVersion = 2;
 
 }  // namespace paceline

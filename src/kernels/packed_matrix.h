@@ -1,4 +1,4 @@
-// PackedMatrix is a weight matrix [N, K] in the one layout that GEMV and GEMM both read.
+// PackedMatrix is a weight matrix [N, K] in the layout that both GEMV and GEMM read.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct PackedMatrix {
   }
   int64_t panel_elements() const { return panel_bytes() / int64_t(dtype_bytes(dtype)); }
   int64_t bytes() const { return num_panels() * panel_bytes(); }
-  // "bfloat16", or of quantised weights bits and group size: "q4x64".
+  // "bfloat16"; bits and group size of quantised weights: "q4x64".
   std::string format_name() const;
   const void* panel(int64_t index) const {
     return static_cast<const char*>(storage.get()) + index * panel_bytes();
@@ -61,8 +61,8 @@ struct PackedColumns {
   std::optional<Tensor> bias = {};  // [n] of the matrix
 };
 
-// What backends of the CPU make of Backend::pack_matrix, pack_groups and gather_columns, which
-// check their arguments.
+// Implement Backend::pack_matrix, pack_groups and gather_columns on the CPU; Backend checks the
+// arguments.
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
                          ThreadPool& threads);
 
@@ -71,8 +71,7 @@ PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationTy
 PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns,
                             Memory& memory);
 
-// Row n of the original [N, K] matrix as float32 into out[0, K): of quantised weights, what the
-// stored scales and codes say.
+// Writes row n of the original [N, K] matrix as float32 to out[0, K), dequantised if need be.
 void unpack_row(const PackedMatrix& matrix, int64_t n, float* out);
 
 }  // namespace paceline

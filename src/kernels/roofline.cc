@@ -20,7 +20,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Units of work per second of the best run: other load on the machine only slows runs down.
+// Units of work per second in the best run: other load on the machine only slows runs down.
 template <class Run>
 double best_rate(double seconds, double units, Run&& run) {
   const double begin = now_s();

@@ -18,7 +18,7 @@ enum class ProductKind : uint8_t { f32, bf16, int8 };
 // The instruction that products of an instruction set are made of: "vdpbf16ps".
 std::string_view product_instruction(Isa isa, ProductKind kind);
 
-// Measures one limit at a time, each in about the seconds given and as the best of several runs.
+// Measures one limit at a time, each in about the given seconds; the best of several runs counts.
 // The threads and the memory must outlive it.
 class RooflineMeter {
  public:
@@ -28,9 +28,9 @@ class RooflineMeter {
   // several numbers of streams in turn: the fastest counts. The buffer takes more than 1 GiB and is
   // kept for the next time; throws Error exhausted when there is no memory.
   double read_bytes_per_s(double seconds);
-  // How the last sample read fastest: "512-bit loads, 2 streams".
+  // The fastest way of the last sample: "512-bit loads, 2 streams".
   const std::string& fastest_read() const { return fastest_read_; }
-  // All threads run the instruction that such products use.
+  // All threads run the instruction of such products.
   double operations_per_s(ProductKind kind, double seconds);
 
  private:
@@ -42,18 +42,18 @@ class RooflineMeter {
   std::optional<Buffer> buffer_;
   int64_t next_part_ = 0;  // of the buffer
   std::string fastest_read_;
-  std::vector<float> results_;  // one a thread, so that the compiler keeps the work
+  std::vector<float> results_;  // per thread, so that the compiler doesn't drop the work
 };
 
 struct Roofline {
   double read_bytes_per_s = 0.0;
-  std::string fastest_read;  // how
+  std::string fastest_read;  // "512-bit loads, 2 streams"
   double bf16_flops_per_s = 0.0;
   double f32_flops_per_s = 0.0;
   double int8_ops_per_s = 0.0;
 };
 
-// All four, each in about `seconds`.
+// Measures all four, each in about `seconds`.
 Roofline measure_roofline(Isa isa, ThreadPool& threads, Memory& memory, double seconds);
 
 }  // namespace paceline

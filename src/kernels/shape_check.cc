@@ -4,7 +4,33 @@
 
 #include "base/error.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace paceline {
+namespace {
+
+// The first byte of a tensor's elements that isn't allocated, or nullptr. Only AddressSanitizer
+// knows; it doesn't watch the products themselves where they are compiled without it
+// (PACELINE_SANITIZED_KERNELS).
+const void* first_unallocated_byte([[maybe_unused]] const Tensor& tensor) {
+#if defined(__SANITIZE_ADDRESS__)
+  if (tensor.empty() || tensor.device() != Device::cpu) return nullptr;
+  int64_t first = 0, last = 0;  // offsets, in elements
+  for (int i = 0; i < tensor.rank(); ++i) {
+    const int64_t reach = (tensor.size(i) - 1) * tensor.stride(i);
+    (reach < 0 ? first : last) += reach;
+  }
+  const auto bytes = static_cast<int64_t>(dtype_bytes(tensor.dtype()));
+  return __asan_region_is_poisoned(static_cast<std::byte*>(tensor.raw()) + first * bytes,
+                                   static_cast<size_t>((last - first + 1) * bytes));
+#else
+  return nullptr;
+#endif
+}
+
+}  // namespace
 
 const ShapeCheck::Dimension* ShapeCheck::find(std::string_view name) const {
   for (size_t i = 0; i < num_dimensions_; ++i) {
@@ -34,6 +60,9 @@ void ShapeCheck::tensor(std::string_view owner, const Tensor& tensor, Names name
   if (tensor.dtype() != dtype) fail(owner, tensor, names, dtype_name(dtype));
   if (tensor.size(-1) > 1 && tensor.stride(-1) != 1) {
     fail(owner, tensor, names, "a contiguous last dimension");
+  }
+  if (const void* const byte = first_unallocated_byte(tensor)) {
+    fail(owner, tensor, names, fmt::format("memory of its own: {} isn't allocated", byte));
   }
   int index = 0;
   for (std::string_view name : names) dimension(owner, name, tensor.size(index++));

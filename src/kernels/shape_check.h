@@ -1,4 +1,4 @@
-// ShapeCheck holds the tensors of one op call against each other by the names of their dimensions.
+// ShapeCheck compares the tensors of one op call by the names of their dimensions.
 #pragma once
 
 #include <array>
@@ -18,9 +18,10 @@ class ShapeCheck {
 
   explicit ShapeCheck(std::string_view op) : op_(op) {}
 
-  // `owner` is whose dimension it is, for the message.
+  // `owner` names what the dimension belongs to, for the message.
   void dimension(std::string_view owner, std::string_view name, int64_t size);
-  // Shape, dtype, and a contiguous last dimension.
+  // Shape, dtype, and a contiguous last dimension; in an AddressSanitizer build also that every
+  // element lies in allocated memory.
   void tensor(std::string_view owner, const Tensor& tensor, Names names, DType dtype = DType::f32);
   // The size of a dimension that was named before.
   int64_t size(std::string_view name) const;

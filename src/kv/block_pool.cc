@@ -84,14 +84,13 @@ void BlockPool::remove_cached(BlockId block) {
   const Links at = links(block);
   (at.older == kNoBlock ? oldest_ : links(at.older).newer) = at.newer;
   (at.newer == kNoBlock ? newest_ : links(at.newer).older) = at.older;
-  links(block) = {};
   --num_cached_;
 }
 
 void BlockPool::check_integrity() const {
   std::vector<bool> listed(references_.size(), false);
   const auto list = [&](BlockId block, bool published) {
-    PL_CHECK(reference_count(block) == 0, "a held block stands among those that nobody holds");
+    PL_CHECK(reference_count(block) == 0, "a held block is in the list of free or cached blocks");
     PL_CHECK(is_published(block) == published, "a block stands in the wrong list");
     PL_CHECK(!listed[static_cast<size_t>(block)], "a block stands twice in the lists");
     listed[static_cast<size_t>(block)] = true;
@@ -110,7 +109,7 @@ void BlockPool::check_integrity() const {
   PL_CHECK(count == num_cached_, "more or fewer cached blocks than counted");
   for (size_t block = 0; block < references_.size(); ++block) {
     PL_CHECK(references_[block] >= 0, "a block has fewer than no holders");
-    PL_CHECK(references_[block] > 0 || listed[block], "a block that nobody holds isn't free");
+    PL_CHECK(references_[block] > 0 || listed[block], "a block is neither held, free nor cached");
   }
 }
 

@@ -28,7 +28,7 @@ class BlockPool {
 
   struct Acquired {
     BlockId block = kNoBlock;
-    bool was_published = false;  // its content was still cached and is lost now
+    bool was_published = false;  // its cached content was evicted
   };
   // A block now held once and not published; nothing when the pool is empty.
   std::optional<Acquired> acquire();

@@ -133,16 +133,19 @@ std::optional<OutOfBlocks> KvCache::append(SequenceBlocks& sequence, int64_t cou
   return reserve(sequence, length, length);
 }
 
+int64_t KvCache::first_block_seen(int group, int64_t length) const {
+  const int64_t window = groups_[static_cast<size_t>(group)].window;
+  return window == 0 ? 0 : std::max<int64_t>(0, length - window + 1) / block_size_;
+}
+
 void KvCache::release_outside_window(SequenceBlocks& sequence, int64_t position) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   PL_CHECK(position >= 0 && position <= sequence.length(),
            "the next row is a reserved position or the one after them");
   for (int group = 0; group < num_groups(); ++group) {
-    const int64_t window = groups_[static_cast<size_t>(group)].window;
-    if (window == 0) continue;
-    const int64_t first_seen = std::max<int64_t>(0, position - window + 1);
+    const int64_t first_seen = first_block_seen(group, position);
     auto& own = sequence.groups_[static_cast<size_t>(group)];
-    for (; own.first_kept < first_seen / block_size_; ++own.first_kept) {
+    for (; own.first_kept < first_seen; ++own.first_kept) {
       BlockId& block = own.table[static_cast<size_t>(own.first_kept)];
       release(group, std::exchange(block, kNoBlock));
     }
@@ -154,10 +157,8 @@ void KvCache::truncate(SequenceBlocks& sequence, int64_t length) {
   PL_CHECK(length >= 0 && length <= sequence.length(), "truncate never lengthens");
   const int64_t num_kept = ceil_divide(length, block_size_);
   for (int group = 0; group < num_groups(); ++group) {
-    const int64_t window = groups_[static_cast<size_t>(group)].window;
-    const int64_t first_seen = window == 0 ? 0 : std::max<int64_t>(0, length - window + 1);
     auto& own = sequence.groups_[static_cast<size_t>(group)];
-    PL_CHECK(own.first_kept * block_size_ <= first_seen,
+    PL_CHECK(own.first_kept <= first_block_seen(group, length),
              "the window has passed blocks that the next row would see");
     for (; static_cast<int64_t>(own.table.size()) > num_kept; own.table.pop_back())
       release(group, own.table.back());

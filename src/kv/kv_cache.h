@@ -121,6 +121,8 @@ class KvCache {
   void release_all(SequenceBlocks& sequence) noexcept;
   int64_t length_wanted(const SequenceBlocks& sequence, int group, int64_t full_length,
                         int64_t windowed_length) const;
+  // The first block that a group must hold so that the row at `length` can be computed.
+  int64_t first_block_seen(int group, int64_t length) const;
   void count_holders(const SequenceBlocks& sequence, int group,
                      std::vector<int64_t>& holders) const;
 

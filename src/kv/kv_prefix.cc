@@ -1,4 +1,4 @@
-// KvCache's shared prefixes: finding, taking and publishing them, and the check of all it holds.
+// KvCache's shared prefixes: finding, taking and publishing them, and the integrity check.
 #include <algorithm>
 
 #include "base/error.h"
@@ -6,11 +6,6 @@
 
 namespace paceline {
 namespace {
-
-// The first block that a windowed group must hold so that the row at `length` can be computed.
-int64_t first_block_seen(int64_t window, int64_t length, int64_t block_size) {
-  return window == 0 ? 0 : std::max<int64_t>(0, length - window + 1) / block_size;
-}
 
 std::span<const int32_t> block_tokens(std::span<const int32_t> tokens, int64_t index,
                                       int64_t block_size) {
@@ -33,16 +28,12 @@ void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32
     node =
         prefixes_.find(hashes[static_cast<size_t>(i)], node, block_tokens(tokens, i, block_size_));
     if (node == kNoNode) break;
-    bool usable = true, reachable = true;
+    bool usable = true;
     const int64_t length = (i + 1) * block_size_;
     for (int g = 0; g < num_groups(); ++g) {
       if (prefixes_.block(node, g) == kNoBlock) run_begins[static_cast<size_t>(g)] = i + 1;
-      const int64_t needed = first_block_seen(group(g).window, length, block_size_);
-      const bool whole = run_begins[static_cast<size_t>(g)] <= needed;
-      usable = usable && whole;
-      reachable = reachable && (whole || group(g).window > 0);
+      usable = usable && run_begins[static_cast<size_t>(g)] <= first_block_seen(g, length);
     }
-    if (!reachable) break;
     if (usable) hit.length = length;
   }
   hit.revived.assign(groups_.size(), 0);
@@ -51,7 +42,7 @@ void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32
     node =
         prefixes_.find(hashes[static_cast<size_t>(i)], node, block_tokens(tokens, i, block_size_));
     for (int g = 0; g < num_groups(); ++g) {
-      if (i < first_block_seen(group(g).window, hit.length, block_size_)) continue;
+      if (i < first_block_seen(g, hit.length)) continue;
       const bool held = pool(g).reference_count(prefixes_.block(node, g)) > 0;
       hit.revived[static_cast<size_t>(g)] += held ? 0 : 1;
     }
@@ -71,7 +62,7 @@ void KvCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> has
     PL_CHECK(node != kNoNode, "the prefix was found before");
     for (int g = 0; g < num_groups(); ++g) {
       auto& own = sequence.groups_[static_cast<size_t>(g)];
-      own.first_kept = first_block_seen(group(g).window, length, block_size_);
+      own.first_kept = first_block_seen(g, length);
       own.length = length;
       if (i < own.first_kept) {
         own.table.push_back(kNoBlock);

@@ -39,8 +39,8 @@ PrefixIndex::PrefixIndex(int64_t block_size, std::span<const int64_t> group_num_
 }
 
 Hash128 PrefixIndex::root(const PrefixScope& scope) const {
-  const std::array<uint64_t, 4> words = {kRootMark, static_cast<uint64_t>(scope.adapter),
-                                         scope.salt.low, scope.salt.high};
+  const std::array words = {kRootMark, static_cast<uint64_t>(scope.adapter), scope.salt.low,
+                            scope.salt.high};
   return siphash128(key_, words);
 }
 
@@ -84,7 +84,7 @@ NodeId PrefixIndex::insert(const Hash128& hash, NodeId parent, std::span<const i
   if (unused_ == kNoNode) return kNoNode;
   const NodeId node = unused_;
   unused_ = at(node).next;
-  at(node) = {.hash = hash, .parent = parent, .next = buckets_[bucket], .uses = 0, .live = true};
+  at(node) = {.hash = hash, .parent = parent, .next = buckets_[bucket], .live = true};
   buckets_[bucket] = node;
   std::copy(tokens.begin(), tokens.end(),
             tokens_.begin() + static_cast<int64_t>(node) * block_size_);
@@ -105,7 +105,7 @@ void PrefixIndex::drop_use(NodeId node) {
     while (*link != node) link = &at(*link).next;
     *link = at(node).next;
     const NodeId parent = at(node).parent;
-    at(node) = {.hash = {}, .parent = kNoNode, .next = unused_, .uses = 0, .live = false};
+    at(node) = {.next = unused_};
     unused_ = node;
     --num_nodes_;
     node = parent;

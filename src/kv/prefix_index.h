@@ -21,7 +21,7 @@ class PrefixIndex {
  public:
   PrefixIndex(int64_t block_size, std::span<const int64_t> group_num_blocks, const SipKey& key);
 
-  // The hash that stands for the scope, where every chain begins.
+  // The hash of the scope, the root of its chains.
   Hash128 root(const PrefixScope& scope) const;
   // The hash of a chain one block longer: over its parent's hash and its own `block_size` tokens.
   Hash128 extend(const Hash128& parent, std::span<const int32_t> tokens) const;
@@ -45,7 +45,7 @@ class PrefixIndex {
   // Grows whenever a block is added: until then a repeated search finds nothing more.
   uint64_t version() const { return version_; }
 
-  // PL_CHECKs the tree, and that a group's blocks stand here exactly when they are published.
+  // PL_CHECKs the tree, and that it has exactly the published blocks of a group.
   void check_integrity(int group, const BlockPool& pool) const;
 
  private:

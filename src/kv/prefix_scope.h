@@ -1,4 +1,4 @@
-// PrefixScope says who may share a prefix: requests with the same adapter and the same salt.
+// PrefixScope identifies the requests that may share a prefix: same adapter and same salt.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ SequenceBlocks::SequenceBlocks(SequenceBlocks&& other) noexcept
       groups_(std::exchange(other.groups_, {})),
       tail_(std::exchange(other.tail_, kNoNode)),
       num_published_(std::exchange(other.num_published_, 0)),
-      publishing_ended_(std::exchange(other.publishing_ended_, false)) {}
+      publishing_ended_(other.publishing_ended_) {}
 
 SequenceBlocks& SequenceBlocks::operator=(SequenceBlocks&& other) noexcept {
   if (this == &other) return *this;
@@ -28,7 +28,7 @@ SequenceBlocks& SequenceBlocks::operator=(SequenceBlocks&& other) noexcept {
   groups_ = std::exchange(other.groups_, {});
   tail_ = std::exchange(other.tail_, kNoNode);
   num_published_ = std::exchange(other.num_published_, 0);
-  publishing_ended_ = std::exchange(other.publishing_ended_, false);
+  publishing_ended_ = other.publishing_ended_;
   return *this;
 }
 

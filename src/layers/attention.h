@@ -1,4 +1,4 @@
-// SelfAttention projects, rotates and stores a batch's rows, then lets each attend to its sequence.
+// SelfAttention projects, rotates and stores a batch's rows; then each attends to its sequence.
 #pragma once
 
 #include <array>

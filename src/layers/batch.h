@@ -1,4 +1,4 @@
-// Batch is one ragged forward: any mix of sequences as flat arrays, no padding anywhere.
+// Batch is the input of one ragged forward: any mix of sequences as flat arrays, without padding.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// Where the rows' keys and values go and come from, for the layers of one cache group.
+// Where the rows' keys and values are stored and read, for the layers of one cache group.
 struct GroupBatch {
   std::vector<int64_t> slots;  // [rows] flat slot of each row's own key and value
   std::vector<AttentionSlice> slices;
@@ -19,7 +19,7 @@ struct Batch {
   std::vector<int32_t> tokens;       // [rows]
   std::vector<int32_t> positions;    // [rows]
   std::vector<GroupBatch> groups;    // one per cache group
-  std::vector<int32_t> output_rows;  // rows whose hidden state is wanted, in any order
+  std::vector<int32_t> output_rows;  // rows whose hidden states are outputs, in any order
 
   int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }

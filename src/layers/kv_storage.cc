@@ -5,7 +5,7 @@ namespace {
 
 size_t scale_bytes(DType dtype) { return dtype == DType::i8 ? sizeof(float) : 0; }
 
-// The store in `bytes`: first the scales, which need the alignment, then keys and values.
+// The store in `bytes`: first the scales, for their alignment, then keys and values.
 KvStore store_at(char* bytes, const KvLayer& layer, int64_t block_size, DType dtype) {
   const int64_t vectors = layer.num_blocks * layer.num_kv_heads * block_size;
   const size_t all_scales = static_cast<size_t>(vectors) * scale_bytes(dtype);

@@ -27,7 +27,7 @@ class KvStorage {
   std::vector<KvStore> stores_;
 };
 
-// Bytes that one block of `block_size` slots takes in this layer, scales included.
+// Bytes of one block of `block_size` slots in this layer, scales included.
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype);
 
 }  // namespace paceline

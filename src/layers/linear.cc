@@ -24,7 +24,7 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
   return store_vector(context, first_name, biases);
 }
 
-// The prepared matrices, each under the name of its first projection; none without a prepared file.
+// The prepared matrices, each by the name of its first projection; none without a prepared file.
 std::vector<PackedMatrix> prepared_matrices(const LoadContext& context,
                                             std::span<const Projection> projections,
                                             int64_t in_features) {

@@ -36,7 +36,7 @@ class Linear {
   PackedColumns columns(int64_t first, int64_t count) const;
 
   int64_t out_features() const;
-  // As packed: one, or several where projections are quantised in different ways.
+  // The packed matrices: one, or several if the projections' formats differ.
   std::span<const PackedMatrix> weights() const { return weights_; }
 
  private:

@@ -1,4 +1,5 @@
-// LoadContext is what a layer loads its weights with, from a checkpoint or a prepared file.
+// LoadContext has everything that a layer needs to load its weights, from a checkpoint or a
+// prepared file.
 #pragma once
 
 #include <memory>
@@ -17,22 +18,22 @@ namespace paceline {
 struct LoadContext {
   WeightReader& weights;
   Backend& backend;    // packs the weights, in its memory
-  DType weight_dtype;  // what plain matrices are packed as
+  DType weight_dtype;  // of packed plain matrices
   // The type of inputs of products with quantised matrices; without one, quantised matrices are
-  // dequantised as they are read.
+  // dequantised when they are read.
   std::optional<ActivationType> activations;
-  // When not null, weights come from here, packed already, and the checkpoint isn't read.
+  // When not null, weights come packed from here, and the checkpoint isn't read.
   const PreparedFile* prepared = nullptr;
   // When not null, collects every weight that is packed.
   PreparedWeights* made = nullptr;
 };
 
-// The matrix of `k` inputs that was prepared under this name, or nothing when none are.
+// The prepared matrix of this name with `k` inputs; nothing without a prepared file.
 std::optional<PackedMatrix> prepared_matrix(const LoadContext& context, std::string_view name,
                                             int64_t k);
 
-// One stored matrix [rows, columns], plain or quantised as the checkpoint has it; its bytes are
-// released with it.
+// One matrix [rows, columns] as stored in the checkpoint, plain or quantised; releases the
+// checkpoint's bytes at its end.
 class StoredMatrix {
  public:
   // Throws what WeightReader::read throws.
@@ -54,20 +55,20 @@ class StoredMatrix {
   Tensor plain_;  // without grouped_
 };
 
-// The matrices below one another; they must pack with each other.
+// Stacks the matrices, which must pack with each other.
 PackedMatrix pack_stored(const LoadContext& context,
                          std::span<const std::unique_ptr<StoredMatrix>> parts);
 
-// The `size` elements of a vector that was prepared under this name, or nothing when none are.
+// The prepared vector of this name with `size` elements; nothing without a prepared file.
 std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::string_view name,
                                            int64_t size);
 // The vector `name` [size] of the checkpoint as float32; the checkpoint's bytes are released.
 std::vector<float> read_vector(const LoadContext& context, std::string_view name, int64_t size);
-// A vector of weights in the backend's memory, prepared under this name.
+// Stores a vector of weights in the backend's memory, under this name in prepared weights.
 OwnedTensor store_vector(const LoadContext& context, std::string_view name,
                          std::span<const float> elements);
 
-// The vector `name` [size], plus `offset` on every element (norms stored as w of 1 + w).
+// Loads the vector `name` [size] and adds `offset` to every element (for norms 1 + w stored as w).
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,
                         float offset = 0.0f);
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kTwoPi = 2.0 * std::numbers::pi;
 
-// Long wavelengths are divided by the factor, short ones kept, those between blended
-// (rope type "llama3": transformers' _compute_llama3_parameters).
+// Frequencies of long wavelengths are divided by the factor, those of short ones kept, others
+// blended (rope type "llama3": transformers' _compute_llama3_parameters).
 double scale_by_wavelength(double inv_freq, const RopeConfig& config) {
   const double wavelength = kTwoPi / inv_freq;
   const double longest_kept = config.original_max_position / config.high_freq_factor;
@@ -25,7 +25,7 @@ double scale_by_wavelength(double inv_freq, const RopeConfig& config) {
   return (1.0 - kept) * inv_freq / config.factor + kept * inv_freq;
 }
 
-// The dimension whose wavelength makes `rotations` turns over the original context.
+// The dimension that makes `rotations` turns over the original context.
 double yarn_dimension(double rotations, int64_t rotary_dim, const RopeConfig& config) {
   return static_cast<double>(rotary_dim) *
          std::log(config.original_max_position / (rotations * kTwoPi)) /

@@ -26,7 +26,7 @@ struct RopeConfig {
   double beta_slow = 1.0;              // yarn
   bool whole_dimensions = true;        // yarn: the ramp begins and ends at whole dimensions
   double attention_factor = 1.0;       // multiplies cos and sin
-  // by_frequency: what each of the rotary_dim / 2 frequencies is divided by
+  // by_frequency: the divisors of the rotary_dim / 2 frequencies
   std::vector<float> frequency_divisors = {};
 
   bool operator==(const RopeConfig&) const = default;
@@ -34,7 +34,7 @@ struct RopeConfig {
 
 class Rope {
  public:
-  // rotary_dim elements of each head are rotated (all of them, in most models); even.
+  // The first rotary_dim elements of each head are rotated (in most models all); even.
   Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.

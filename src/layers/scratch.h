@@ -1,4 +1,4 @@
-// Scratch is the arena of a forward's activations: allocated once, taken from like a stack.
+// Scratch is the arena of a forward's activations: allocated once, used like a stack.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Scratch {
   // An uninitialised contiguous tensor, valid until the Frame it was taken in ends.
   Tensor take(DType dtype, Extents shape);
 
-  // The same of [rows, width] whose rows are row_stride(width) elements apart.
+  // The same for [rows, width] with rows row_stride(width) elements apart.
   Tensor take_rows(int64_t rows, int64_t width);
 
   // Its destructor returns everything taken since its construction.
@@ -38,10 +38,10 @@ class Scratch {
   size_t used_ = 0;
 };
 
-// An odd number of cache lines, so that rows of a power of two don't share a few cache sets.
+// An odd number of cache lines, so that rows a power of two wide don't share a few cache sets.
 int64_t row_stride(int64_t width);
 
-// The same as take_rows(), of its own.
+// Like take_rows(), but with memory of its own.
 OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width);
 
 // A vector with these elements in the backend's memory.

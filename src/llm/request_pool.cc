@@ -36,7 +36,7 @@ struct RequestPool::State {
   explicit State(LLM::State& owner) : llm(owner), model(*owner.text), shared_prefix(model.engine) {}
 
   struct Waiting {
-    int64_t ticket = 0;
+    int64_t job_id = 0;
     GenerateRequest request;
   };
 
@@ -44,13 +44,13 @@ struct RequestPool::State {
   void submit_waiting();
   void take(TokenEvent& event);
   bool is_finished(const Job& job) const;
-  Done finish(int64_t ticket);
+  Done finish(int64_t job_id);
 
   LLM::State& llm;
   const TextModel& model;
   std::shared_ptr<Channel> channel = std::make_shared<Channel>();
   std::unordered_map<int64_t, Job> jobs;  // by the tag of their engine requests
-  int64_t next_ticket = 0;
+  int64_t next_job_id = 0;
   std::deque<Waiting> waiting;  // waiting for room in the engine's queue
   int64_t num_open = 0;         // engine requests in flight
   std::deque<int64_t> finished;
@@ -68,19 +68,19 @@ int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) 
     begin = EngineClock::now();
     totals = {};
   }
-  const int64_t ticket = next_ticket++;
+  const int64_t job_id = next_job_id++;
   job.num_unsubmitted = requests.size();
-  jobs.emplace(ticket, std::move(job));
-  for (GenerateRequest& request : requests) waiting.push_back({ticket, std::move(request)});
+  jobs.emplace(job_id, std::move(job));
+  for (GenerateRequest& request : requests) waiting.push_back({job_id, std::move(request)});
   submit_waiting();
-  return ticket;
+  return job_id;
 }
 
 void RequestPool::State::submit_waiting() {
   while (!waiting.empty()) {
     Waiting& next = waiting.front();
-    Job& job = jobs.at(next.ticket);
-    const auto id = model.engine.submit(next.request, channel, next.ticket);
+    Job& job = jobs.at(next.job_id);
+    const auto id = model.engine.submit(next.request, channel, next.job_id);
     if (!id) return;
     job.ids.push_back(*id);
     --job.num_unsubmitted;
@@ -121,8 +121,8 @@ void RequestPool::State::take(TokenEvent& event) {
   if (event.ending && is_finished(job)) finished.push_back(event.tag);
 }
 
-RequestPool::Done RequestPool::State::finish(int64_t ticket) {
-  auto node = jobs.extract(ticket);
+RequestPool::Done RequestPool::State::finish(int64_t job_id) {
+  auto node = jobs.extract(job_id);
   Job& job = node.mapped();
   Done done{.tag = job.tag, .result = ErrorInfo{}};
   totals.prompt_tokens += job.prompt_tokens;
@@ -158,7 +158,7 @@ RequestPool::RequestPool(LLM::State& llm) : state_(std::make_unique<State>(llm))
 
 RequestPool::~RequestPool() {
   if (state_->llm.model == nullptr) return;
-  for (const auto& [ticket, job] : state_->jobs) {
+  for (const auto& [job_id, job] : state_->jobs) {
     for (const RequestId id : job.ids) {
       state_->model.engine.cancel(id);
       state_->model.engine.release(id);
@@ -219,9 +219,9 @@ std::optional<RequestPool::Done> RequestPool::next() {
     for (TokenEvent& event : state.events) state.take(event);
     state.submit_waiting();
   }
-  const int64_t ticket = state.finished.front();
+  const int64_t job_id = state.finished.front();
   state.finished.pop_front();
-  return state.finish(ticket);
+  return state.finish(job_id);
 }
 
 int64_t RequestPool::in_flight() const { return static_cast<int64_t>(state_->jobs.size()); }

@@ -20,9 +20,9 @@ bool same(const PrefixScope& a, const PrefixScope& b) {
 
 }  // namespace
 
-SharedPrefix::~SharedPrefix() { let_go(); }
+SharedPrefix::~SharedPrefix() { release_prefix(); }
 
-void SharedPrefix::let_go() {
+void SharedPrefix::release_prefix() {
   if (id_) engine_.release(*id_);
   id_.reset();
   held_.clear();
@@ -30,7 +30,7 @@ void SharedPrefix::let_go() {
 
 void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& scope) {
   if (!same(scope, scope_)) {
-    let_go();
+    release_prefix();
     scope_ = scope;
     last_ = prompt;
     return;
@@ -57,7 +57,7 @@ void SharedPrefix::hold(std::vector<TokenId> prefix, const PrefixScope& scope) {
   try {
     const auto id = engine_.submit(std::move(request), std::make_shared<Channel>());
     if (!id) return;  // the queue is full: each prompt is computed alone
-    let_go();
+    release_prefix();
     id_ = id;
     held_ = std::move(prefix);
   } catch (const Error&) {  // the prompt's own request reports the error

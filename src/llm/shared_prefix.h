@@ -8,9 +8,9 @@
 
 namespace paceline {
 
-// Prompts come one by one. When one begins as the one before it did, that beginning (whole blocks,
-// and enough of them to be worth a request) is computed once and held; later prompts find it, and
-// it gives way to a shorter one when they only share that. Nothing is left in the cache afterwards.
+// Prompts come one by one. If a prompt shares enough whole blocks with the one before it, their
+// common prefix is computed once and held for later prompts. It is replaced by a shorter one when
+// later prompts share only that. Nothing stays in the cache afterwards.
 class SharedPrefix {
  public:
   // The engine must outlive it.
@@ -24,7 +24,7 @@ class SharedPrefix {
 
  private:
   void hold(std::vector<TokenId> prefix, const PrefixScope& scope);
-  void let_go();
+  void release_prefix();
 
   Engine& engine_;
   std::vector<TokenId> last_;  // the previous prompt

@@ -25,7 +25,7 @@ size_t group_block_bytes(const DecoderConfig& config, int64_t window, const Cach
 int64_t sequence_blocks(int64_t window, int64_t length, const CacheRequest& request) {
   if (window == 0) return divide_up(length, request.block_size);
   const int64_t held = std::min(length, window + request.max_batched_tokens);
-  return divide_up(held, request.block_size) + 1;  // neither end need be a block boundary
+  return divide_up(held, request.block_size) + 1;  // both ends may be inside blocks
 }
 
 size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
@@ -38,7 +38,7 @@ size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
   return bytes;
 }
 
-// Groups when the full-attention ones have `full_blocks`.
+// The groups, if full-attention ones have `full_blocks`.
 std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequest& request,
                                     int64_t full_blocks, int64_t context) {
   std::vector<CacheGroup> groups;

@@ -1,4 +1,4 @@
-// How many cache blocks a model gets, and how long a context they hold.
+// Computes the number of cache blocks of a model, and the context that they hold.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct CacheRequest {
   int64_t max_batched_tokens = 512;
   int64_t max_num_seqs = 256;
   std::optional<int64_t> max_model_len;
-  std::optional<size_t> memory_bytes;  // default: what can be used, up to a quarter of free memory
+  std::optional<size_t> memory_bytes;  // default: as much as is useful, up to 1/4 of free memory
   DType dtype = DType::bf16;
 };
 
@@ -26,18 +26,18 @@ struct CacheSize {
   size_t bytes = 0;
 };
 
-// The fewest blocks that any full-attention group gets by default.
+// The fewest blocks of a full-attention group by default.
 constexpr int64_t kMinCacheBlocks = 512;
 
-// Full groups share the budget; windowed groups get what max_num_seqs sequences can hold of the
-// window and one chunk, and never more than the full ones. No group gets more blocks than
-// max_num_seqs sequences of the whole context could fill. Without max_model_len the context is the
-// model's, or what the budget holds. Throws Error exhausted when an explicit budget holds no block,
-// or less than an explicit max_model_len.
+// Full groups share the budget; windowed groups get blocks for max_num_seqs sequences of the window
+// and one chunk, and never more than the full ones. No group gets more blocks than max_num_seqs
+// sequences of the whole context could fill. Without max_model_len the context is the model's, or
+// as much as the budget holds. Throws Error exhausted when an explicit budget holds no block, or
+// less than an explicit max_model_len.
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 
-// What --kv-cache-dtype `name` means. Throws Error invalid for a name that isn't one.
+// The dtype of --kv-cache-dtype `name`. Throws Error invalid for an unknown name.
 DType choose_kv_dtype(const std::string& name, DType automatic);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Makes a model's decoder, from the weights of its files or of a weights cache.
+// Makes a model's decoder from the weights of its files or of a weights cache.
 #pragma once
 
 #include "layers/load_context.h"
@@ -11,9 +11,9 @@ namespace paceline {
 // Sets model.decoder and model.is_quantised.
 void make_decoder(LoadedModel& model, const LoadContext& context, const DecoderConfig& config);
 
-// The same with the weights of the cache, which model.prepared then holds. Where the cache has
-// none, the decoder is made from the files and its weights are written to the cache. `stack` is
-// what `context` reads, and its digest is taken. Sets model.weights_cache too.
+// The same with the weights of the cache, which model.prepared then holds. If the cache has none,
+// it makes the decoder from the files and writes the weights to the cache. `context` reads from
+// `stack`, which provides the digest. Sets model.weights_cache too.
 void find_or_make_decoder(LoadedModel& model, WeightsCache& cache, const LoadContext& context,
                           const DecoderConfig& config, const WeightStack& stack);
 

@@ -37,7 +37,7 @@ ChatTemplate wanted_template(const ModelFiles& files, const std::string& wanted)
                           wanted, builtin_template_names(), why));
 }
 
-// "<|im_start|>", "<start_of_turn>": texts that look like one token.
+// Texts that look like one token: "<|im_start|>", "<start_of_turn>".
 std::vector<std::string> markers_of(std::string_view text) {
   constexpr size_t kMaxMarkerBytes = 64;
   std::vector<std::string> markers;

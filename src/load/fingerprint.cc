@@ -27,14 +27,14 @@ std::string digest_of(const ModelFiles& files, std::string_view name) {
   return hex(siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(text))));
 }
 
-// The same of a file that isn't the model's.
+// The same for a file outside the model.
 std::string digest_of(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return "-";
   return hex(siphash128_bytes(kPublicSipKey, MappedFile(path).bytes()));
 }
 
-// One name for what has several.
+// One canonical name for each type of activations.
 std::string_view activations_name(std::string_view activations) {
   if (activations == "auto") return "int8";
   const auto dtype = parse_dtype(activations);

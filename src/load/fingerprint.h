@@ -1,4 +1,4 @@
-// A fingerprint identifies everything that decides the bits of a model's answers.
+// A fingerprint identifies everything that the bits of a model's answers depend on.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace paceline {
 // "fp_" and 16 hex digits of a hash of: the weights' digest, the model's files (config, generation
 // defaults, tokenizer, chat template), the program's build, the instruction set, the types of the
 // weights, the activations and the cache, --quantize and --max-kv-size. Two servers with the same
-// fingerprint give the same request the same bits. Threads, batches and cache sizes don't enter it.
+// fingerprint answer the same request with the same bits. Threads, batches and cache sizes aren't
+// included.
 std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                               const LoadOptions& options, Hash128 weights);
 

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-// Reads generation_config.json and, for what it leaves out, the eos and bos ids of config.json;
-// both may be absent. Throws Error invalid naming file and field; ids must lie in [0, vocab_size).
+// Reads generation_config.json and, if missing there, the eos and bos ids of config.json; both
+// files may be absent. Throws Error invalid naming file and field; ids must be in [0, vocab_size).
 GenerationConfig read_generation_config(const ModelFiles& files, int64_t vocab_size);
 
 }  // namespace paceline

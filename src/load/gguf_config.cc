@@ -52,7 +52,7 @@ int64_t vocabulary_size(const GgufFile& file) {
                                               table == nullptr ? "is missing" : "isn't a matrix"));
 }
 
-// A share of `head_dim`; the config's reader truncates the product, which must be `rotated`.
+// A fraction of `head_dim`: the config's reader truncates the product, which must be `rotated`.
 double rotated_share(int64_t rotated, int64_t head_dim) {
   const auto whole = static_cast<double>(head_dim);
   double share = static_cast<double>(rotated) / whole;
@@ -74,8 +74,8 @@ void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& confi
   config.emplace_back("partial_rotary_factor", rotated_share(rotated, head_dim));
 }
 
-// query_pre_attn_scalar: its reciprocal square root scales the scores. A stored scale that belongs
-// to a whole number becomes this number.
+// query_pre_attn_scalar, whose reciprocal square root scales the scores. The result is a whole
+// number if the stored scale is that of one.
 double scores_divisor(const GgufFields& fields, int64_t layers, int64_t head_dim) {
   const bool widely = layers == fields.architecture().widely_scaled_layers;
   const auto otherwise = static_cast<double>(
@@ -207,7 +207,7 @@ Json gguf_generation_config(const GgufMetadata& metadata) {
   Json::Array ends;
   for (const std::string_view name : {"eos", "eot", "eom"}) {
     const auto id = gguf_token_id(metadata, name);
-    const auto is_it = [&](const Json& known) { return known.as_int("id") == *id; };
+    const auto is_it = [&](const Json& known) { return known.integer() == *id; };
     if (id && std::none_of(ends.begin(), ends.end(), is_it)) ends.emplace_back(*id);
   }
   if (!ends.empty()) config.emplace_back("eos_token_id", std::move(ends));

@@ -1,4 +1,4 @@
-// What a Hugging Face directory would hold as config.json and generation_config.json, from a GGUF.
+// Makes config.json and generation_config.json, as in a Hugging Face directory, from a GGUF file.
 #pragma once
 
 #include "base/json.h"
@@ -7,18 +7,18 @@
 
 namespace paceline {
 
-// What norm weights hold in architectures with four norms, which compute 1 + w.
+// How norm weights are stored in architectures with four norms, which compute 1 + w.
 enum class NormWeights {
   as_in_file,  // 1 + w; the config has kNormWeightOffsetField
   as_in_hugging_face,
 };
 
 // Sizes, ropes, windows, caps and special ids in the spelling of transformers 4. Throws Error
-// "FILE: KEY: ...": corrupt for a missing or contradictory key, unsupported for one that isn't
-// implemented. The config's reader bounds the sizes.
+// "FILE: KEY: ...": corrupt for a missing or contradictory key, unsupported for an unimplemented
+// one. The config's reader bounds the sizes.
 Json gguf_config(const GgufFile& file, NormWeights norms = NormWeights::as_in_file);
 
-// Ids that end a text, and the sampling that the file recommends.
+// The ids that end a text, and the file's recommended sampling.
 Json gguf_generation_config(const GgufMetadata& metadata);
 
 // Heads of the query and of the key projections.

@@ -24,8 +24,8 @@ constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
 struct Step {
   CheckpointEntry entry;
-  DType dtype = DType::f32;  // as which it is written
-  bool minus_one = false;    // a norm that is stored as 1 + w and written as w
+  DType dtype = DType::f32;  // as written
+  bool minus_one = false;    // a norm stored as 1 + w and written as w
 
   int64_t num_elements() const {
     int64_t product = 1;
@@ -46,8 +46,8 @@ std::vector<Step> plan_steps(const Checkpoint& weights, const GgufArchitecture& 
   return steps;
 }
 
-// `tensor` in another type, and less 1 where step.minus_one. Sums 1 + w were rounded to float32
-// when they were stored; the difference is exact, and adding 1 again gives the stored bits.
+// `tensor` in another type, minus 1 where step.minus_one. Sums 1 + w were rounded to float32 when
+// they were stored; the difference is exact, and adding 1 gives the stored bits again.
 OwnedTensor converted(const Tensor& tensor, const Step& step, Memory& memory) {
   OwnedTensor numbers = allocate_tensor(memory, DType::f32, tensor.shape());
   copy_elements(tensor, numbers.view);
@@ -94,9 +94,10 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   return sizes;
 }
 
-// With norms as they are written, and with the chosen type.
+// The config for norms as written, with the chosen type.
 std::string config_text(const GgufFile& file, std::optional<DType> dtype) {
-  Json::Object config = gguf_config(file, NormWeights::as_in_hugging_face).as_object("config.json");
+  const Json made = gguf_config(file, NormWeights::as_in_hugging_face);
+  Json::Object config = *made.object();
   for (auto& [key, value] : config) {
     if (key == "dtype" && dtype) value = Json(std::string(dtype_name(*dtype)));
   }

@@ -1,4 +1,4 @@
-// Writes a GGUF model as the directory that Hugging Face's libraries read.
+// Writes a GGUF model as a directory for Hugging Face's libraries.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace paceline {
 
 struct GgufConversion {
   std::filesystem::path to;  // must not exist
-  // Type of all written tensors. Nothing: plain ones keep theirs, and quantised ones become
+  // The type of all written tensors. Nothing: plain ones keep their type, and quantised ones become
   // float32, which holds their values exactly.
   std::optional<DType> dtype;
-  // Called with the bytes written so far and in all; may throw to end the work.
+  // Called with the bytes written so far and in total; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};
 };
 
@@ -27,9 +27,9 @@ struct ConvertedSizes {
 };
 
 // Writes config.json, generation_config.json, the tokenizer's files, the chat template and
-// model.safetensors. Holds one tensor at a time. The directory appears when it is whole, or not at
-// all. Throws Error invalid when `source` is no GGUF file or `to` exists, and what reading and
-// writing throw.
+// model.safetensors. Holds one tensor at a time. The directory appears only when complete. Throws
+// Error invalid when `source` isn't a GGUF file or `to` exists, and the errors of reading and
+// writing.
 ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& conversion);
 
 }  // namespace paceline

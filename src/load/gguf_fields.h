@@ -1,4 +1,5 @@
-// GgufFields reads the keys of a file's architecture: one number, or the same for every layer.
+// GgufFields reads the keys of a file's architecture: a number, or a list with the same number for
+// every layer.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +25,13 @@ class GgufFields {
   std::string key(std::string_view name) const;  // as in the file: "ARCHITECTURE.block_count"
 
   std::optional<int64_t> integer(std::string_view name) const;
-  // A number that may stand once for each layer too, but must then be the same for all.
+  // A number, or a list of one number per layer, which must then be equal.
   std::optional<int64_t> layer_integer(std::string_view name) const;
-  // A float32 comes as the shortest decimal number that reads back as it: 1e-06 and not
-  // 9.99999997e-07.
+  // A float32 becomes the shortest decimal number that reads back to it: 1e-06, not 9.99999997e-07.
   std::optional<double> number(std::string_view name) const;
   std::optional<std::string_view> string(std::string_view name) const;
 
-  // Throws Error corrupt when the key is missing or its value is not within 1 and 1 << 24.
+  // Throws Error corrupt when the key is missing or its value isn't from 1 to 1 << 24.
   int64_t size(std::string_view name) const;
   int64_t layer_size(std::string_view name) const;
 

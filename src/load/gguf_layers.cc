@@ -34,8 +34,8 @@ std::optional<Json> divisors_of(const GgufFile& file) {
   return Json(std::move(divisors));
 }
 
-// Frequencies divided each by its own number, and angles multiplied: transformers' longrope with
-// the same factors for short and long texts.
+// Divides each frequency by its own number and multiplies the angles: transformers' longrope with
+// equal factors for short and long texts.
 Json divided_scaling(const Json& divisors, double attention_factor) {
   return Json(Json::Object{{"rope_type", Json(std::string("longrope"))},
                            {"attention_factor", Json(attention_factor)},
@@ -57,7 +57,7 @@ double magnitude(double factor, double multiplier) {
   return factor <= 1.0 ? 1.0 : 1.0 + 0.1 * multiplier * std::log(factor);
 }
 
-// `attention_factor` multiplies YaRN's own, which a log multiplier divides (llama.cpp).
+// `attention_factor` multiplies YaRN's own, which the log multiplier divides (llama.cpp).
 Json yarn_scaling(const GgufFields& fields, const GgufRopeShape& shape, double factor,
                   double attention_factor) {
   const int64_t original =
@@ -77,7 +77,7 @@ Json yarn_scaling(const GgufFields& fields, const GgufRopeShape& shape, double f
   return Json(std::move(yarn));
 }
 
-// By which positions are divided; 0 counts as absent, as in llama.cpp.
+// The divisor of positions; 0 counts as absent, as in llama.cpp.
 double factor_of(const GgufFields& fields) {
   constexpr std::string_view kKey = "rope.scaling.factor";
   constexpr std::string_view kOldKey = "rope.scale_linear";
@@ -87,8 +87,8 @@ double factor_of(const GgufFields& fields) {
   return factor == 0.0 ? 1.0 : factor;
 }
 
-// How far frequencies are kept rather than divided: 1 is YaRN, 0 linear scaling. Negative: the
-// type's own.
+// Whether the extrapolation factor means YaRN (1) or linear scaling (0); a negative one is the
+// type's default.
 bool is_yarn(const GgufFields& fields, std::string_view type) {
   constexpr std::string_view kKey = "rope.scaling.yarn_ext_factor";
   const double usual = type == "yarn" ? 1.0 : 0.0;
@@ -101,7 +101,7 @@ bool is_yarn(const GgufFields& fields, std::string_view type) {
   return kept == 1.0;
 }
 
-// The factor of all angles that the file adds to that of its scaling.
+// The file's factor of all angles, in addition to its scaling's.
 double attention_factor_of(const GgufFields& fields, bool yarn) {
   constexpr std::string_view kYarnKey = "rope.scaling.yarn_attn_factor";
   const double factor = fields.number("rope.scaling.attn_factor").value_or(1.0);

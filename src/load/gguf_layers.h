@@ -10,16 +10,16 @@ namespace paceline {
 
 struct GgufRopeShape {
   int64_t rotated = 0;  // elements of a head
-  int64_t context = 0;  // positions the model was made for
+  int64_t context = 0;  // positions that the model was trained for
 };
 
-// `rope_scaling`; null: none. A table of divisors by frequency (rope_freqs.weight), and linear
-// scaling that multiplies its angles, become a longrope with the same factors for short and long
-// texts. Throws Error unsupported naming another kind of scaling.
+// `rope_scaling`; null: none. Divisors per frequency (rope_freqs.weight), and linear scaling that
+// multiplies its angles, become a longrope with equal factors for short and long texts. Throws
+// Error unsupported naming another kind of scaling.
 Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape);
 
-// Adds `sliding_window` (null: none), and `layer_types` to architectures whose layers differ.
-// `layers` is bounded by the caller.
+// Adds `sliding_window` (null: none), and `layer_types` if layers differ. The caller bounds
+// `layers`.
 void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& config);
 
 }  // namespace paceline

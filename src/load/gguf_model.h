@@ -1,4 +1,5 @@
-// A GGUF file as a model: the texts of a Hugging Face directory, and weights under its names.
+// Presents a GGUF file as a model: the texts of a Hugging Face directory, and weights under its
+// names.
 #pragma once
 
 #include <memory>
@@ -10,9 +11,9 @@
 
 namespace paceline {
 
-// config.json, generation_config.json and, where the file has a tokenizer, tokenizer.json and
-// tokenizer_config.json with the chat templates. They are made when they are read, and reading them
-// throws the errors of gguf_config.h and gguf_tokenizer.h.
+// config.json, generation_config.json and, if the file has a tokenizer, tokenizer.json and
+// tokenizer_config.json with the chat templates. They are made when they are read, which throws the
+// errors of gguf_config.h and gguf_tokenizer.h.
 ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file);
 
 // Throws Error as find_gguf_architecture() and make_gguf_checkpoint() do. `memory` must outlive it.

@@ -18,7 +18,7 @@ struct Merge {
   uint32_t right = 0;
 };
 
-// `index` has each piece under its place in the list.
+// `index` maps pieces to their indices in the list.
 void add_splits(const ScoredPiece& piece, uint32_t whole, const Vocabulary& index,
                 std::vector<Merge>& merges) {
   if (piece.text.size() > kMaxPieceBytes) return;

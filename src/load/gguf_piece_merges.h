@@ -1,4 +1,4 @@
-// The merges of a sentencepiece vocabulary, which has only pieces and their scores.
+// Derives merges from a sentencepiece vocabulary, which has only pieces and scores.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct ScoredPiece {
   float score = 0;        // not NaN
 };
 
-// Longer pieces are no piece: the work grows with the square of the length.
+// Longer pieces are ignored: the work grows with the square of the length.
 constexpr size_t kMaxPieceBytes = 1024;
 
-// Every way in which two pieces together are a third one, the best first: higher score of the
-// whole, then the longer left part, in code points, then the earlier piece. It is the order in
-// which transformers writes such merges (SentencePieceExtractor). Of pieces with the same text the
-// first counts. At most kMaxTokenIds pieces.
+// All pairs of pieces that make a third one, ordered by the score of the whole (highest first),
+// then by the length of the left part in code points (longest first), then by the index of the
+// whole, as in transformers (SentencePieceExtractor). Of pieces with equal text the first counts.
+// At most kMaxTokenIds pieces.
 std::vector<std::pair<std::string_view, std::string_view>> merges_of_pieces(
     std::span<const ScoredPiece> pieces);
 

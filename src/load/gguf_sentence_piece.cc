@@ -1,4 +1,4 @@
-// tokenizer.json of GGUF files that carry a sentencepiece vocabulary.
+// Makes the tokenizer.json of GGUF files with a sentencepiece vocabulary.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::string_view kSpaceMark = "\u2581";  // sentencepiece's for a space
 
-// A sentencepiece vocabulary as its transformers converter has it. Files write user-defined tokens
-// with spaces, the vocabulary has marks: runs of spaces are then merged like other pieces, which
-// gives the same ids, and what else has a space is looked for in the text only.
+// A sentencepiece vocabulary as transformers converts it. Files write user-defined tokens with
+// spaces, the vocabulary writes them with marks. Runs of spaces are merged like other pieces, with
+// the same ids; other tokens with a space become added tokens only.
 struct SentencePieces {
   std::deque<std::string> marked;
   std::vector<std::string_view> texts;  // by id; empty: not in the vocabulary
@@ -82,7 +82,7 @@ SentencePieces sentence_pieces(const GgufMetadata& metadata, const GgufTokenText
   return pieces;
 }
 
-// `space_first`: a space is put before a text, sentencepiece's dummy prefix.
+// `space_first`: a space is put before a text (sentencepiece's dummy prefix).
 void write_space_steps(bool space_first, JsonWriter& writer) {
   writer.key("normalizer").begin_object().member("type", "Sequence").key("normalizers");
   writer.begin_array();

@@ -9,8 +9,7 @@
 namespace paceline {
 namespace {
 
-// The patterns stand in the tokenizer.json of each model; the names are those that
-// convert_hf_to_gguf.py writes.
+// The patterns are from each model's tokenizer.json, the names from convert_hf_to_gguf.py.
 constexpr std::string_view kUpToThreeDigits =
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re";

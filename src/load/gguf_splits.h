@@ -10,15 +10,15 @@ namespace paceline {
 
 struct GgufSplit {
   std::string_view name;                          // tokenizer.ggml.pre
-  std::array<std::string_view, 3> patterns = {};  // one after the other; none: GPT-2's
-  bool single_digits = false;                     // digits stand alone before all else
-  bool composed = false;                          // text is brought to NFC first
+  std::array<std::string_view, 3> patterns = {};  // applied in order; none: GPT-2's
+  bool single_digits = false;                     // digits are split off first
+  bool composed = false;                          // text is normalised to NFC first
   bool ignore_merges = false;                     // a piece that is a token needs no merges
   bool begins_with_bos = false;                   // the default of add_bos_token
 };
 
-// `name` empty: files from before the key, which are read with GPT-2's pattern. Throws Error
-// unsupported "FILE: KEY: ..." naming it and the supported ones.
+// An empty `name` is that of older files without the key, and means GPT-2's pattern. Throws Error
+// unsupported "FILE: KEY: ..." with the name and the supported ones.
 const GgufSplit& find_gguf_split(std::string_view name, std::string_view file);
 
 // The values of `normalizer` and `pre_tokenizer` in a tokenizer.json.

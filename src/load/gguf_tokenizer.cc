@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// The default one, and those that are listed by name.
+// Writes the default template, and those listed by name.
 void write_chat_templates(const GgufMetadata& metadata, JsonWriter& writer) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   const auto plain = metadata.string(kKey);

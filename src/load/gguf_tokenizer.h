@@ -1,4 +1,4 @@
-// What a Hugging Face directory would hold as its tokenizer's files, from a GGUF's metadata.
+// Makes a tokenizer's files, as in a Hugging Face directory, from a GGUF's metadata.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-// Whether the file has a tokenizer at all; some have only token ids.
+// Whether the file has a tokenizer.
 bool has_gguf_tokenizer(const GgufMetadata& metadata);
 
 // tokenizer.json: byte-level BPE (tokenizer.ggml.model "gpt2"), or sentencepiece's BPE ("llama")

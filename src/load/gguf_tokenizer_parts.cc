@@ -22,7 +22,7 @@ struct FrameToken {
   int64_t id = -1;
 };
 
-// The token named "bos" or "eos", when the file has it put around texts.
+// The token named "bos" or "eos", if the file puts it around texts.
 FrameToken frame_token(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
                        std::string_view name, bool otherwise) {
   const auto id = gguf_token_id(metadata, name);
@@ -32,8 +32,8 @@ FrameToken frame_token(const GgufMetadata& metadata, const GgufTokenTexts& token
   return {tokens.text(static_cast<size_t>(*id)), *id};
 }
 
-// One item of a template: a text ("Sequence") or a token ("SpecialToken"). Nothing when `id` is
-// empty.
+// Writes one item of a template: a text ("Sequence") or a token ("SpecialToken"); nothing when `id`
+// is empty.
 void write_piece(std::string_view kind, std::string_view id, int64_t type_id, JsonWriter& writer) {
   if (id.empty()) return;
   writer.begin_object().key(kind).begin_object().member("id", id);

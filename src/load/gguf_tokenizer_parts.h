@@ -1,4 +1,4 @@
-// The parts of a tokenizer.json that both kinds of GGUF tokenizers have in common.
+// The common parts of a tokenizer.json for both kinds of GGUF tokenizers.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-// The tokens with their texts as a tokenizer.json writes them.
+// The tokens with their texts for a tokenizer.json.
 class GgufTokenTexts {
  public:
-  // Empty tokens and repetitions of an earlier token get an empty text, because a tokenizer.json
+  // Empty tokens and duplicates of an earlier token get an empty text, because a tokenizer.json
   // can't hold them.
   explicit GgufTokenTexts(GgufTokens tokens);
 
@@ -22,7 +22,7 @@ class GgufTokenTexts {
   bool is_special(size_t id) const {
     return type(id) == GgufTokenType::control || type(id) == GgufTokenType::unknown;
   }
-  // Added tokens, which are recognised in a text first of all.
+  // Added tokens are found in a text before it is encoded.
   bool is_added(size_t id) const {
     return is_special(id) || type(id) == GgufTokenType::user_defined;
   }
@@ -32,15 +32,15 @@ class GgufTokenTexts {
   GgufTokens tokens_;
 };
 
-// The members `version`, `truncation` and `padding`, behind the opening brace.
+// Writes the opening brace and the members `version`, `truncation` and `padding`.
 void begin_tokenizer_json(JsonWriter& writer);
 
-// The member `added_tokens`: those of the ids that `added` marks.
+// Writes the member `added_tokens`, with the ids marked in `added`.
 void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& added,
                         JsonWriter& writer);
 
-// The value of `post_processor`: the tokens around a text. add_bos_token (`otherwise` when absent)
-// puts one before it, add_eos_token one behind it.
+// Writes the value of `post_processor`: the tokens around a text. add_bos_token (`otherwise` when
+// absent) puts one before it, add_eos_token one after it.
 enum class BeginningToken { yes, no };
 void write_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
                  BeginningToken otherwise, JsonWriter& writer);
@@ -51,7 +51,7 @@ struct BpeMembers {
   bool ignore_merges = false;
 };
 
-// The member `model` up to its `vocab`: `texts` by id, empty ones left out.
+// Writes the member `model` up to its `vocab`: `texts` by id, without empty ones.
 void begin_bpe_model(const BpeMembers& members, const std::vector<std::string_view>& texts,
                      JsonWriter& writer);
 

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// With the numbers that stand in files (gguf-py's TokenType, after sentencepiece's).
+// With the numbers of the file format (gguf-py's TokenType, after sentencepiece's).
 enum class GgufTokenType : uint8_t {
   normal = 1,
   unknown = 2,
@@ -22,14 +22,14 @@ enum class GgufTokenType : uint8_t {
 
 struct GgufTokens {
   std::vector<std::string_view> texts;  // by id; views of the file
-  std::vector<GgufTokenType> types;     // by id; all normal when the file has none
+  std::vector<GgufTokenType> types;     // by id; all normal when the file has no types
 
   size_t size() const { return texts.size(); }
 };
 
-// Texts are well-formed UTF-8; named ids (bos, eos, ...) are at least control tokens. Throws Error
-// corrupt "FILE: KEY: ..." for lists of different lengths and unknown types, exhausted when there
-// are more tokens than a tokenizer may have.
+// Texts are well-formed UTF-8; normal tokens with a name (bos, eos, ...) become control tokens.
+// Throws Error corrupt "FILE: KEY: ..." for lists of different lengths and unknown types, exhausted
+// for more tokens than a tokenizer may have.
 GgufTokens read_gguf_tokens(const GgufMetadata& metadata);
 
 // tokenizer.ggml.NAME_token_id: "bos", "eos", "eot", "eom", "unknown", "padding". Nothing when the

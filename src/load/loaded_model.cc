@@ -36,8 +36,8 @@ Json read_config_json(const ModelFiles& files) {
   return parse_json(files.read(kConfig, kMaxConfigBytes), files.where(kConfig));
 }
 
-// Dummy weights take their dtype from the config, and the config's reader looks at the weights: the
-// config is read against an empty checkpoint first.
+// Dummy weights take their dtype from the config, whose reader needs the weights: the config is
+// read with an empty checkpoint first.
 std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const ModelSource& source,
                                          const Json& config, Memory& memory) {
   if (options.load_format == LoadFormat::files) return source.open_weights(memory);
@@ -109,14 +109,14 @@ void check_options(const LoadOptions& options) {
   }
 }
 
-// A rotating window for every layer; the context is then unbounded without --max-model-len.
+// Gives every layer a rotating window; the context is then unbounded without --max-model-len.
 void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   for (LayerConfig& layer : config.layers) {
     layer.window = layer.window == 0 ? max_kv_size : std::min(layer.window, max_kv_size);
   }
 }
 
-// Ids that aren't in the tokenizer have no text. The tokenizer must outlive it.
+// Ids unknown to the tokenizer have no text. The tokenizer must outlive the result.
 TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer) {
   return [&tokenizer](TokenId id) -> TokenText {
     if (!tokenizer) return {};
@@ -129,8 +129,8 @@ std::optional<Tokenizer> load_tokenizer_if_present(const ModelFiles& files) {
   return Tokenizer::load(files);
 }
 
-// Special tokens may lie beyond the embedding (a text model has no row for an image's token),
-// others only in the tokenizer of another model.
+// Special tokens may be beyond the embedding (a text model has no row for an image's token). Other
+// tokens beyond it mean that the tokenizer belongs to another model.
 void check_tokenizer(const std::optional<Tokenizer>& tokenizer, const ModelFiles& files,
                      int64_t vocab_size) {
   if (!tokenizer) return;
@@ -145,8 +145,8 @@ void check_tokenizer(const std::optional<Tokenizer>& tokenizer, const ModelFiles
   }
 }
 
-// tokenizer_config.json and the vocabulary may have ends of a turn that generation_config.json
-// leaves out.
+// Adds ends of a turn from tokenizer_config.json and the vocabulary, which generation_config.json
+// may lack.
 void add_stop_tokens(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size,
                      std::vector<TokenId>& eos_tokens) {
   if (!tokenizer) return;
@@ -180,7 +180,7 @@ void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string
   }
 }
 
-// Quantised weights aren't quantised again.
+// Refuses to quantise quantised weights.
 void check_quantization(const ModelSource& source, const LoadOptions& options) {
   const bool reads_files = options.load_format == LoadFormat::files;
   if (source.gguf() == nullptr || !reads_files) return;
@@ -236,7 +236,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   return model.prepared ? model.prepared->digest() : stack.digest();
 }
 
-// Positions the model was made for, scaled ropes included.
+// Checks the positions that the model was made for, scaled ropes included.
 void check_context(const LoadOptions& options, const DecoderConfig& config) {
   double longest = static_cast<double>(config.max_position);
   for (const RopeConfig& rope : config.ropes) {
@@ -258,8 +258,8 @@ size_t mapped_bytes(const LoadedModel& model) {
   return model.prepared ? model.prepared->size_bytes() : 0;
 }
 
-// The system counts pages of mapped weights as free memory. They are subtracted, so that the cache
-// is as large as with weights that were read.
+// The system counts pages of mapped weights as free memory. Subtracts them, so that the cache is as
+// large as with weights that were read.
 size_t memory_for_cache(const LoadedModel& model) {
   const size_t free = static_cast<size_t>(system_memory().free);
   return free - std::min(free, mapped_bytes(model));
@@ -338,7 +338,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   if (options.fingerprint) {
     model->fingerprint = model_fingerprint(*model, files, options, *weights);
   }
-  // A tokenizer's documents are tens of MB; malloc keeps the freed pages otherwise.
+  // The freed documents of a tokenizer have tens of MB, which malloc would keep.
   ::malloc_trim(0);
   if (options.lock_memory) lock_memory(*model);
   return model;

@@ -1,4 +1,4 @@
-// LoadedModel holds a model's parts, from its files to the engine that runs it.
+// LoadedModel owns a model's parts, from its files to the engine that runs it.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct LoadedModel {
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
   ChatSetup chat;
-  std::unique_ptr<PreparedFile> prepared;  // what the decoder's weights are mapped from, or null
+  std::unique_ptr<PreparedFile> prepared;  // maps the decoder's weights; or null
   WeightsCacheUse weights_cache;
   std::unique_ptr<Decoder> decoder;
   DType weight_dtype = DType::f32;  // of plain weights
@@ -59,14 +59,14 @@ struct LoadedModel {
   SipKey salt_key = random_sip_key();  // of cache salts
 };
 
-// Locks weights and cache into RAM; the bytes locked. Throws Error exhausted when the system
+// Locks weights and cache into RAM and returns their bytes. Throws Error exhausted when the system
 // refuses.
 size_t lock_memory(LoadedModel& model);
 
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
 
-// Bytes of keys and values for each token that the cache has room for.
+// Bytes of keys and values per token of the cache.
 double kv_bytes_per_token(const LoadedModel& model);
 
 // Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
@@ -75,7 +75,7 @@ TextModel text_model(const LoadedModel& model);
 // The decoder's config from the files, without loading weights.
 DecoderConfig read_model_config(const ModelSource& source, LoadFormat format);
 
-// The tensors of its files as a model reads them: packed matrices under their plain shapes.
+// The tensors of the files as a model reads them: packed matrices with their plain shapes.
 std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source);
 
 }  // namespace paceline

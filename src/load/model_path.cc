@@ -32,7 +32,7 @@ fs::path hub_cache() {
   return environment_path("HOME") / ".cache" / "huggingface" / "hub";
 }
 
-// org/name with the characters the hub allows: nothing that could leave the cache's folder.
+// org/name with the characters that the hub allows: never a path out of the cache's folder.
 bool is_repository_name(const std::string& model) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -51,8 +51,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-// The folder of the revision that refs/main names; empty when the cache doesn't hold the
-// repository.
+// The folder of the revision in refs/main; empty when the cache doesn't have the repository.
 fs::path snapshot_directory(const std::string& model) {
   std::string folder = "models--" + model;
   folder.replace(folder.find('/'), 1, "--");
@@ -69,7 +68,7 @@ fs::path snapshot_directory(const std::string& model) {
 
 constexpr std::string_view kExtension = ".gguf";
 
-// NAME-00002-of-00003.gguf: a later part of a split file, which the first one leads to.
+// A later part of a split file, such as NAME-00002-of-00003.gguf.
 bool is_later_part(const fs::path& path) {
   constexpr std::string_view kPart = "-00001-of-00001";
   const std::string stem = path.stem().string();

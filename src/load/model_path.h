@@ -8,13 +8,13 @@ namespace paceline {
 
 // `model` is a directory, a GGUF file, or org/name in the local Hugging Face cache (HF_HUB_CACHE,
 // else HF_HOME/hub, else ~/.cache/huggingface/hub), at the revision of refs/main. A directory
-// without config.json in which there is one GGUF file is this file; of a split one it is the first
-// part. Throws Error invalid when there are several, and not_found, saying which `hf download`
-// brings the model. Nothing is ever fetched.
+// without config.json but with one GGUF file means that file (the first part of a split one).
+// Throws Error invalid when there are several, and not_found with the `hf download` command for the
+// model. Never downloads anything.
 std::filesystem::path find_model(const std::string& model);
 
 // The model used when none is named: models/paceline-10m beside the binary's source tree, or the
-// installed share/paceline/models. Throws Error not_found naming the places looked at.
+// installed share/paceline/models. Throws Error not_found naming the places searched.
 std::filesystem::path bundled_model_directory();
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// ModelSource is where a model comes from: a Hugging Face directory or a GGUF file.
+// ModelSource is the source of a model: a Hugging Face directory or a GGUF file.
 #pragma once
 
 #include <filesystem>
@@ -14,16 +14,16 @@ namespace paceline {
 
 class ModelSource {
  public:
-  // `path` is a directory with config.json, or a GGUF file, whose header is read. Throws Error as
-  // GgufFile does.
+  // `path` is a directory with config.json, or a GGUF file, whose header is read. Throws Error like
+  // GgufFile.
   explicit ModelSource(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return files_.origin(); }
   const ModelFiles& files() const { return files_; }
   // Null for a directory.
   const GgufFile* gguf() const { return gguf_.get(); }
-  // `memory` must outlive the checkpoint. Throws Error unsupported for a method of quantisation
-  // that isn't read, and what open_checkpoint() and open_gguf_weights() throw.
+  // `memory` must outlive the checkpoint. Throws Error unsupported for an unknown method of
+  // quantisation, and what open_checkpoint() and open_gguf_weights() throw.
   std::unique_ptr<Checkpoint> open_weights(Memory& memory) const;
 
  private:
@@ -31,7 +31,7 @@ class ModelSource {
   ModelFiles files_;
 };
 
-// Of a model argument, as find_model() takes it.
+// Opens the source of a model argument (find_model()).
 ModelSource open_model_source(const std::string& model);
 
 }  // namespace paceline

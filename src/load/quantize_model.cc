@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json_cursor.h"
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
 #include "base/model_files.h"
@@ -31,9 +32,8 @@ bool is_copied(const fs::path& path) {
   return std::ranges::find(kExtensions, path.extension().string()) != std::end(kExtensions);
 }
 
-// Copies the files beside the weights: the tokenizer's, chat templates, generation defaults,
-// licences. Leaves out weights, their index, config.json and programs. Throws the errors of NewFile
-// and MappedFile.
+// Copies the files beside the weights: tokenizer, chat templates, generation defaults, licences;
+// not weights, their index, config.json and programs. Throws the errors of NewFile and MappedFile.
 void copy_model_files(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::directory_iterator at(from, error);
@@ -112,8 +112,8 @@ void write_format(JsonWriter& json, AffineFormat format) {
   json.member("mode", std::string_view("affine"));
 }
 
-// The fields of the source's config, and how each module was quantised under both keys that mlx_lm
-// writes.
+// Writes the fields of the source's config, and each module's quantisation under both keys of
+// mlx_lm.
 void write_config(const Json& config, const QuantizePlan& plan, const fs::path& path) {
   std::string quantization;
   JsonWriter fields(quantization);
@@ -129,7 +129,7 @@ void write_config(const Json& config, const QuantizePlan& plan, const fs::path& 
   std::string text;
   JsonWriter json(text);
   json.begin_object();
-  for (const auto& [key, value] : config.as_object("config.json")) {
+  for (const auto& [key, value] : *config.object()) {
     if (!value.is_null() || !key.starts_with("quantization")) json.key(key).tree(value);
   }
   json.key("quantization").raw(quantization).key("quantization_config").raw(quantization);
@@ -163,6 +163,7 @@ QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& thread
   const fs::path config_path = options.from / "config.json";
   const Json config =
       parse_json(read_text_file(config_path, kMaxConfigBytes), config_path.string());
+  JsonCursor(config, config_path.string()).object();
   for (const std::string_view key : {"quantization", "quantization_config"}) {
     if (config.find_value(key) == nullptr) continue;
     throw Error(ErrorCode::invalid,

@@ -1,4 +1,4 @@
-// Writes a model's directory anew with its matrices quantised, as mlx_lm.convert does.
+// Writes a copy of a model's directory with quantised matrices, like mlx_lm.convert.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct QuantizeOptions {
   AffineFormat format;
   std::string recipe;  // of MlxRecipe; empty: every matrix in `format`
   uint64_t max_shard_bytes = uint64_t{5'000'000'000};
-  // Called with the bytes read so far and in all; may throw to end the work.
+  // Called with the bytes read so far and in total; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};
 };
 
@@ -32,11 +32,11 @@ struct QuantizedSizes {
   }
 };
 
-// Quantised are the matrices of the text decoder whose rows are whole groups; norms, biases, other
-// towers and every other matrix stay as they are. The tokenizer's and templates' files are copied.
-// Holds one tensor at a time. The directory appears when it is whole, or not at all. Throws Error
-// invalid when the model is quantised already, none of its matrices fits the groups or `to` exists,
-// numerical naming a tensor that isn't finite, and what reading and writing throw.
+// Quantises the matrices of the text decoder whose rows are whole groups; all other tensors are
+// copied, and so are the files of tokenizer and templates. Holds one tensor at a time. The
+// directory appears only when complete. Throws Error invalid when the model is already quantised,
+// no matrix fits the groups or `to` exists, numerical naming a tensor that isn't finite, and the
+// errors of reading and writing.
 QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& threads);
 
 }  // namespace paceline

@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// One tensor of the source and what becomes of it.
+// One tensor of the source and its output format.
 struct QuantizeStep {
   CheckpointEntry entry;
   std::optional<AffineFormat> format;  // nothing: copied

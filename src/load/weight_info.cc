@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-// Without the padding of panels.
+// Bytes without the padding of panels.
 int64_t bytes_of(const PackedMatrix& matrix) {
   if (matrix.groups) {
     return matrix.n * matrix.num_records() * matrix.groups->record_bytes() / kPanelWidth;

@@ -1,4 +1,4 @@
-// What the matrices of a loaded decoder are packed as, for reports.
+// The packed formats of a loaded decoder's matrices, for reports.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace paceline {
 
 struct WeightInfo {
   std::string format;             // "bfloat16", "q4x64", or several: "q4x32+q8x16"
-  size_t bytes = 0;               // that one decoded token reads
+  size_t bytes = 0;               // read for one decoded token
   bool integer_products = false;  // some multiply codes of 8 bits
 };
 

@@ -1,4 +1,4 @@
-// WeightStack is what a model's weights are read through, from the stored bytes up.
+// WeightStack is the stack of checkpoints through which a model's weights are read.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class WeightStack {
               ThreadPool& threads);
 
   Checkpoint& top() const { return *top_; }
-  // Of the stored bytes of the tensors read so far; nothing unless Options::digested.
+  // The digest of the stored bytes of all tensors read so far; nothing unless Options::digested.
   std::optional<Hash128> digest() const;
 
  private:

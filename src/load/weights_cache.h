@@ -1,4 +1,4 @@
-// WeightsCache keeps a model's weights as kernels read them in a file, for the next start.
+// WeightsCache keeps a model's packed weights in a file for the next start.
 #pragma once
 
 #include <filesystem>
@@ -12,19 +12,18 @@
 
 namespace paceline {
 
-// One file for each key in a directory of the user's. A failure of the cache is no error of the
-// load: it is noted in use(), and the weights come from the model's files.
+// One file per key in a directory of the user's. A failure of the cache doesn't fail the load:
+// use() reports it, and the weights come from the model's files.
 class WeightsCache {
  public:
   // `threads` and the files must outlive it.
   WeightsCache(std::filesystem::path directory, const WeightsOrigin& origin, ThreadPool& threads);
 
-  // The cached weights, all verified; null when there are no usable ones.
+  // The verified cached weights; null when there are no usable ones.
   std::unique_ptr<PreparedFile> find();
-  // The weights that find() returned don't fit the model: load from its files.
+  // Reports that the weights of find() don't fit the model, so that its files are read.
   void refuse(const std::string& reason);
-  // Keeps weights that were made; nothing when the model's files have changed since they were
-  // opened.
+  // Writes newly packed weights, unless the model's files have changed since they were opened.
   void store(const PreparedWeights& weights, Hash128 digest);
 
   const WeightsCacheUse& use() const { return use_; }

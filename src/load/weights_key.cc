@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// Most headers, or their beginning; the file's stamp covers the rest.
+// Covers most headers; the file's stamp covers the rest.
 constexpr size_t kDigestedBytes = 1 << 20;
 
 std::string digest_of(std::span<const std::byte> bytes) {
@@ -19,7 +19,7 @@ std::string digest_of(std::span<const std::byte> bytes) {
   return fmt::format("{:016x}{:016x}", hash.high, hash.low);
 }
 
-// A file's name may hold anything, line ends and ill-formed UTF-8 among it.
+// A file's name may contain line ends and ill-formed UTF-8.
 std::string printable(std::string_view name) {
   std::string text;
   for (const char c : name) {
@@ -29,8 +29,8 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-// Without the inode, because some file systems number it anew at every mount. A file that replaces
-// another has other times.
+// Without the inode, because some file systems renumber it at every mount. A replaced file has
+// other times.
 std::string line_of(const MappedFile& file) {
   const FileStamp& stamp = file.stamp();
   const auto beginning = file.bytes().first(std::min(kDigestedBytes, file.bytes().size()));

@@ -140,7 +140,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
     blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
                        batch.groups[group], kv.layer(layer), scratch, residual, branch);
   }
-  // A row that stored a NaN or an infinity has one in its own state: it attends to itself.
+  // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (!result.finite.empty()) backend.finite_rows(residual, result.finite);
   const Tensor outputs = result.out.slice(0, 0, batch.num_outputs());
   backend.gather_rows(residual, batch.output_rows, outputs);

@@ -1,4 +1,5 @@
-// Decoder is a whole text model: token ids of a ragged batch in, hidden states and logits out.
+// Decoder is a text model: it computes hidden states and logits from the token ids of a ragged
+// batch.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,18 @@
 
 namespace paceline {
 
-// One layer: attention and MLP around the residual stream, each with one norm before or two around
-// it.
+// One layer: attention and MLP on the residual stream, each with a norm before it, and in some
+// models another one after it.
 class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
-  // Updates `residual` [rows, hidden] in place; `branch` is room for as much.
+  // Updates `residual` [rows, hidden] in place; `branch` is scratch of the same size.
   void forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
                const KvStore& store, Scratch& scratch, const Tensor& residual,
                const Tensor& branch) const;
 
-  // Every matrix that a row passes.
+  // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
  private:
@@ -40,10 +41,10 @@ class DecoderBlock {
   std::optional<RmsNorm> after_mlp_;
 };
 
-// What a forward leaves behind.
+// The results of a forward.
 struct ForwardResult {
-  // [rows or more, hidden]: the normed states of the batch's output rows come first; the following
-  // rows are scratch.
+  // [rows or more, hidden]: first the normed states of the batch's output rows; the other rows are
+  // scratch.
   Tensor out;
   std::span<uint8_t>
       finite;  // [rows]: 0 for a row whose state holds a NaN or an infinity, or empty
@@ -52,14 +53,14 @@ struct ForwardResult {
 class Decoder {
  public:
   // Reads every weight of the config, packs it and releases its mapped pages. Throws Error
-  // not_found or corrupt naming the tensor, also for tensors of the files that nothing needs.
+  // not_found or corrupt naming the tensor, also for unused tensors of the files.
   Decoder(const LoadContext& context, DecoderConfig config);
 
   const DecoderConfig& config() const { return config_; }
-  // Weights in all, a head of its own included.
+  // All weights, including the head unless it is tied.
   int64_t num_parameters() const { return num_parameters_; }
 
-  // Writes `result`; the batch's rows get their keys and values stored on the way.
+  // Writes `result`, and stores the keys and values of the batch's rows.
   void forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
                const ForwardResult& result) const;
 
@@ -72,10 +73,10 @@ class Decoder {
   int cache_group(int64_t layer) const { return block_groups_[static_cast<size_t>(layer)]; }
   const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
 
-  // Every matrix that a decoded token passes, the head last.
+  // Every matrix that a decoded token is multiplied by, the head last.
   std::vector<const PackedMatrix*> weights() const;
 
-  // What each layer keeps per token, for KvStorage; num_blocks of each group in group order.
+  // The layers' shapes for KvStorage; `group_num_blocks` in order of the groups.
   std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;
 
  private:
@@ -91,7 +92,7 @@ class Decoder {
   RmsNorm final_norm_;
 };
 
-// Scratch that a forward of up to `max_rows` rows takes in a Decoder of this config.
+// Bytes of scratch for a forward of up to `max_rows` rows in a Decoder of this config.
 size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows);
 
 }  // namespace paceline

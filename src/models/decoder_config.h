@@ -1,4 +1,4 @@
-// DecoderConfig is what a decoder computes. Fields are named by the computation, never by a family.
+// DecoderConfig describes the computation of a decoder. No field is named after a model family.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace paceline {
 
-// What differs from layer to layer.
+// The properties that differ between layers.
 struct LayerConfig {
-  int64_t window = 0;  // 0: attends to everything before it
+  int64_t window = 0;  // 0: full attention
   int rope_index = 0;  // into DecoderConfig::ropes
 };
 
@@ -34,7 +34,7 @@ struct DecoderConfig {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;
-  int64_t max_position = 0;  // context the model was made for
+  int64_t max_position = 0;  // context that the model was trained for
 
   Activation activation = Activation::silu;
   float norm_eps = 1e-6f;
@@ -47,13 +47,13 @@ struct DecoderConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool mlp_bias = false;
-  bool tied_head = false;  // without a lm_head.weight in the files the embedding is the head
+  bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
 
   BlockNorms norms;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
 
-  DType dtype = DType::bf16;  // what the files were saved as
+  DType dtype = DType::bf16;  // of the files
 
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
 };

@@ -22,20 +22,20 @@ constexpr std::array<Family, 7> kFamilies = {{
     {"gemma3_text", read_gemma3},
 }};
 
-// The text model's own object inside a multi-modal config.json, and those of the outer fields that
-// it doesn't have (dtype, vocab_size in some files). The head belongs to the outer model, so an
-// outer tie_word_embeddings goes before the inner one, as in transformers 5.
-Json text_config_of(const Json& json, std::string_view where) {
-  const Json* nested = json.find_value("text_config");
-  if (nested == nullptr) return json;
-  const bool outer_tie = json.find_value(kTiedHead) != nullptr;
+// The text model's object inside a multi-modal config.json, with missing fields from the outer one
+// (dtype, vocab_size in some files). The head belongs to the outer model, so an outer
+// tie_word_embeddings takes precedence, as in transformers 5.
+Json text_config_of(const JsonCursor& root) {
+  const auto nested = root.find("text_config");
+  if (!nested) return root.node().json();
+  const bool outer_tie = root.find(kTiedHead).has_value();
   Json::Object merged;
-  for (const auto& [key, value] : nested->as_object(fmt::format("{}: text_config", where))) {
+  for (const auto& [key, value] : nested->object()) {
     if (key != kTiedHead || !outer_tie) merged.emplace_back(key, value);
   }
-  for (const auto& [key, value] : json.as_object(where)) {
+  for (const auto& [key, value] : root.object()) {
     const bool wins = key == kTiedHead && outer_tie;
-    if (key != "text_config" && (wins || nested->find(key) == nullptr)) {
+    if (key != "text_config" && (wins || !nested->contains(key))) {
       merged.emplace_back(key, value);
     }
   }
@@ -56,7 +56,7 @@ const Family& find_family(const std::string& name, const HfConfig& config) {
     known += family.model_type;
   }
   config.unsupported("model_type",
-                     fmt::format("\"{}\" isn't supported; {} are", name.substr(0, 64), known));
+                     fmt::format("{} isn't supported; {} are", shown_text(name), known));
 }
 
 DType read_weight_dtype(const HfConfig& config) {
@@ -64,8 +64,8 @@ DType read_weight_dtype(const HfConfig& config) {
   const std::string name = config.string(key, "float32");
   const auto dtype = parse_dtype(name);
   if (!dtype || *dtype == DType::i32) {
-    config.unsupported(key, fmt::format("\"{}\" isn't supported; float32, float16 and bfloat16 are",
-                                        name.substr(0, 64)));
+    config.unsupported(key, fmt::format("{} isn't supported; float32, float16 and bfloat16 are",
+                                        shown_text(name)));
   }
   return *dtype;
 }
@@ -94,7 +94,7 @@ void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
   }
 }
 
-// Every row attends to those before it only.
+// Checks that attention is causal.
 void check_causal(const HfConfig& config) {
   if (config.boolean("use_bidirectional_attention", false)) {
     config.unsupported("use_bidirectional_attention",
@@ -108,7 +108,7 @@ void check_causal(const HfConfig& config) {
   }
 }
 
-// Files without lm_head.weight can only have a tied head. Dummy weights have no shapes.
+// Checks that files without lm_head.weight have a tied head. Dummy weights have no shapes.
 void check_head(const HfConfig& config, const WeightReader& weights, bool tied) {
   if (tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight")) {
     return;
@@ -125,9 +125,8 @@ std::span<const Family> families() { return kFamilies; }
 
 DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
                                   std::string_view where) {
-  json.as_object(where);
-  const Json text_config = text_config_of(json, where);
-  const HfConfig config(text_config, std::string(where));
+  const Json text_config = text_config_of(JsonCursor(json, std::string(where)));
+  const HfConfig config(JsonCursor(text_config, std::string(where)));
   const std::string name = family_name(config, weights);
   const Family& family = find_family(name, config);
   check_causal(config);

@@ -19,37 +19,37 @@ struct Family {
 
 std::span<const Family> families();
 
-// The config of the text decoder in a whole config.json, which may hold it in `text_config`.
-// Without a model_type a model with q_norm is Qwen 3, another one Qwen 2. `where` names the file in
-// errors. Throws Error unsupported or invalid naming the field.
+// The config of the text decoder from a config.json, which may have it in `text_config`. Without a
+// model_type a model with q_norm is Qwen 3, any other Qwen 2. `where` names the file in errors.
+// Throws Error unsupported or invalid naming the field.
 DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
                                   std::string_view where);
 
 // transformers' defaults, which published configs of a family rely on; nothing: the field is
-// required, or has a default that the comment names.
+// required, or has the default in the comment.
 struct CommonDefaults {
   std::optional<int64_t> vocab_size = {};
   std::optional<int64_t> num_heads = {};
-  std::optional<int64_t> num_kv_heads = {};  // else the number of heads, as when the field is null
+  std::optional<int64_t> num_kv_heads = {};  // else, and for null, the number of heads
   std::optional<int64_t> head_dim = {};      // else hidden size / heads
   int64_t max_position = 2048;
   bool tied_head = false;
 };
 
-// The fields that every family has, in transformers' spellings. `head_dim`: the field, else the
-// q projection's, else the default.
+// Reads the fields that all families have, in transformers' spellings. head_dim comes from the
+// field, else from the q projection, else from `defaults`.
 DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults = {});
 
 int64_t read_num_layers(const HfConfig& config);
-// Every layer with the same window; 0: none.
+// Layers with the same window; 0: none.
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window);
 // Layers with the window of `sliding_window` where `sliding` is true. Throws Error invalid naming
 // the field when a layer slides and `window` is nothing.
 std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vector<bool>& sliding,
                                          std::optional<int64_t> window);
 
-// One file each in this folder.
+// Each is in a file of its own in this folder.
 DecoderConfig read_llama(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mistral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen2(const HfConfig& config, const WeightReader& weights);

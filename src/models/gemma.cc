@@ -20,7 +20,8 @@ constexpr CommonDefaults kGemma3Defaults = {.vocab_size = 262208,
                                             .max_position = 131072,
                                             .tied_head = true};
 
-// What both have; absent fields are transformers' defaults, which published configs rely on.
+// Reads the common fields. Absent ones have transformers' defaults, which published configs rely
+// on.
 DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
                          const CommonDefaults& defaults) {
   DecoderConfig decoder = read_common(config, weights, defaults);
@@ -40,12 +41,12 @@ DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
   return decoder;
 }
 
-// A cap that may be null: 0, none.
+// Reads a cap; null means 0 (none).
 float read_soft_cap(const HfConfig& config, std::string_view key, std::optional<double> otherwise) {
   return static_cast<float>(config.number_or_null(key, otherwise).value_or(0.0));
 }
 
-// layer_types, else every pattern-th layer attends to everything.
+// By layer_types, else every pattern-th layer has full attention.
 std::vector<LayerConfig> read_layers(const HfConfig& config, int64_t default_pattern) {
   constexpr int64_t kDefaultWindow = 4096;
   const int64_t num_layers = read_num_layers(config);

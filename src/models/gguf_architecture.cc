@@ -11,8 +11,8 @@
 namespace paceline {
 namespace {
 
-// Keys and names: gguf-py's constants.py and tensor_mapping.py; defaults: llama.cpp, where it loads
-// the hyperparameters of each architecture.
+// Keys and names are from gguf-py's constants.py and tensor_mapping.py, defaults from llama.cpp's
+// loading of each architecture's hyperparameters.
 constexpr GgufArchitecture kLlama = {.name = "llama",
                                      .model_type = "llama",
                                      .hf_class = "LlamaForCausalLM",

@@ -1,4 +1,4 @@
-// The model architectures that are read from GGUF files, with the facts that their files leave out.
+// The supported model architectures of GGUF files, with facts that the files lack.
 #pragma once
 
 #include <cstdint>
@@ -11,31 +11,31 @@
 namespace paceline {
 
 struct GgufArchitecture {
-  std::string_view name;                 // general.architecture, and what its keys begin with
+  std::string_view name;                 // general.architecture, and the prefix of its keys
   std::string_view model_type;           // of config.json
   std::string_view hf_class;             // architectures of config.json
   std::string_view windowed_type = {};   // model_type with a sliding window; empty: the same
   std::string_view windowed_class = {};  // its class
-  // Rows of the query and key projections that rotate together stand side by side.
+  // Rows of the query and key projections that rotate together are neighbours.
   bool interleaved_rotary = false;
   // Each branch has a norm before and after it, and the files hold 1 + w.
   bool four_norms = false;
   bool two_ropes = false;  // layers with a window have a rope of their own
   std::string_view activation = "silu";
   int64_t default_window = 0;  // of windowed layers, when the file has no window; 0: none
-  int64_t window_pattern = 0;  // every window_pattern-th layer has no window; 0: all are alike
+  int64_t window_pattern = 0;  // every window_pattern-th layer has no window; 0: all are equal
   double attention_soft_cap = 0;
   double final_soft_cap = 0;
-  // The model with this number of layers divides scores by the square root of hidden size / heads,
-  // the others by that of the head's size. No key of the file holds this.
+  // A model with this number of layers divides scores by sqrt(hidden size / heads), others by
+  // sqrt(head size). No key of the file says so.
   int64_t widely_scaled_layers = 0;
 };
 
 // The file's general.architecture. Throws Error unsupported naming it and the supported ones.
 const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata);
 
-// "blk.3.attn_q.weight" as "model.layers.3.self_attn.q_proj.weight". Nothing for tables of rotary
-// frequencies, which are no weights; a name that isn't known stays as it is.
+// Converts "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight". Nothing for tables of
+// rotary frequencies, which aren't weights; unknown names are kept.
 std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,
                                            std::string_view gguf_name);
 

@@ -101,61 +101,41 @@ const ConfigField& field_of(std::string_view name) {
   return *at;
 }
 
-std::string range_of(const ConfigField& field) {
-  return fmt::format("{} from {} to {}",
-                     field.type == FieldType::integer ? "an integer" : "a number", field.min,
-                     field.max);
-}
+NumberRange range_of(const ConfigField& field) { return {.min = field.min, .max = field.max}; }
 
 }  // namespace
 
 std::span<const ConfigField> config_fields() { return field_table::kFields; }
 
-std::string HfConfig::path(std::string_view key) const {
-  return fmt::format("{}: {}", where_, key);
-}
-
 void HfConfig::invalid(std::string_view key, std::string_view what) const {
-  throw Error(ErrorCode::invalid, fmt::format("{}: {}", path(key), what));
+  throw Error(ErrorCode::invalid, fmt::format("{}: {}", object_.name_of(key), what));
 }
 
 void HfConfig::unsupported(std::string_view key, std::string_view what) const {
-  throw Error(ErrorCode::unsupported, fmt::format("{}: {}", path(key), what));
+  throw Error(ErrorCode::unsupported, fmt::format("{}: {}", object_.name_of(key), what));
 }
 
 void HfConfig::missing(const ConfigField& field) const {
-  invalid(field.name, fmt::format("missing, expected {}", range_of(field)));
-}
-
-bool HfConfig::is_null(std::string_view key) const {
-  const Json* const value = json_.find(key);
-  return value != nullptr && value->is_null();
+  const bool is_integer = field.type == FieldType::integer;
+  invalid(field.name,
+          fmt::format("missing, expected {}",
+                      range_words(is_integer ? "an integer" : "a number", range_of(field))));
 }
 
 int64_t HfConfig::integer(std::string_view key, std::optional<int64_t> otherwise) const {
   const ConfigField& field = field_of(key);
-  const Json* const found = find(key);
-  if (found == nullptr && otherwise) return *otherwise;
-  if (found == nullptr && field.otherwise) return static_cast<int64_t>(*field.otherwise);
-  if (found == nullptr) missing(field);
-  const int64_t value = found->as_int(path(key));
-  if (static_cast<double>(value) < field.min || static_cast<double>(value) > field.max) {
-    invalid(key, fmt::format("expected {}, found {}", range_of(field), value));
-  }
-  return value;
+  if (const auto found = find(key)) return found->integer(range_of(field));
+  if (otherwise) return *otherwise;
+  if (field.otherwise) return static_cast<int64_t>(*field.otherwise);
+  missing(field);
 }
 
 double HfConfig::number(std::string_view key, std::optional<double> otherwise) const {
   const ConfigField& field = field_of(key);
-  const Json* const found = find(key);
-  if (found == nullptr && otherwise) return *otherwise;
-  if (found == nullptr && field.otherwise) return *field.otherwise;
-  if (found == nullptr) missing(field);
-  const double value = found->as_double(path(key));
-  if (!(value >= field.min && value <= field.max)) {
-    invalid(key, fmt::format("expected {}, found {}", range_of(field), value));
-  }
-  return value;
+  if (const auto found = find(key)) return found->number(range_of(field));
+  if (otherwise) return *otherwise;
+  if (field.otherwise) return *field.otherwise;
+  missing(field);
 }
 
 std::optional<int64_t> HfConfig::integer_or_null(std::string_view key, int64_t otherwise) const {
@@ -170,31 +150,29 @@ std::optional<double> HfConfig::number_or_null(std::string_view key,
 }
 
 bool HfConfig::boolean(std::string_view key, bool otherwise) const {
-  const Json* const found = find(field_of(key).name);
-  return found == nullptr ? otherwise : found->as_bool(path(key));
+  return object_.boolean_or(field_of(key).name, otherwise);
 }
 
 std::string HfConfig::string(std::string_view key, std::string_view otherwise) const {
-  const Json* const found = find(field_of(key).name);
-  return found == nullptr ? std::string(otherwise) : found->as_string(path(key));
+  const auto found = find(field_of(key).name);
+  return found ? found->string() : std::string(otherwise);
 }
 
 std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int64_t num_layers) {
   constexpr std::string_view kKey = "layer_types";
-  const Json* const found = config.find(kKey);
-  if (found == nullptr) return std::nullopt;
-  const std::string path = config.path(kKey);
-  const Json::Array& types = found->as_array(path);
+  const auto found = config.find(kKey);
+  if (!found) return std::nullopt;
+  const auto types = found->items();
   if (static_cast<int64_t>(types.size()) != num_layers) {
     config.invalid(kKey, fmt::format("{} entries for {} layers", types.size(), num_layers));
   }
   std::vector<bool> sliding;
-  for (const Json& type : types) {
-    const std::string& name = type.as_string(path);
+  for (const JsonCursor& type : types) {
+    const std::string& name = type.string();
     if (name != "sliding_attention" && name != "full_attention") {
-      config.unsupported(
-          kKey, fmt::format("\"{}\" isn't supported; full_attention and sliding_attention are",
-                            name.substr(0, 64)));
+      type.fail(ErrorCode::unsupported,
+                fmt::format("{} isn't supported; full_attention and sliding_attention are",
+                            shown_text(name)));
     }
     sliding.push_back(name == "sliding_attention");
   }
@@ -207,9 +185,8 @@ Activation read_activation(const HfConfig& config, std::string_view key,
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::gelu_tanh;
   if (name == "gelu") return Activation::gelu_erf;
-  config.unsupported(key,
-                     fmt::format("\"{}\" isn't supported; silu, gelu and gelu_pytorch_tanh are",
-                                 name.substr(0, 64)));
+  config.unsupported(key, fmt::format("{} isn't supported; silu, gelu and gelu_pytorch_tanh are",
+                                      shown_text(name)));
 }
 
 }  // namespace paceline

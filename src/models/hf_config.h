@@ -1,4 +1,4 @@
-// HfConfig reads the fields of a Hugging Face config.json, each within the range of one table.
+// HfConfig reads the fields of a Hugging Face config.json; one table has their ranges.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
@@ -16,37 +16,37 @@ namespace paceline {
 enum class FieldType : uint8_t { integer, number, flag, word, list, object };
 enum class FieldPlace : uint8_t { top, rope, either };  // rope: rope_parameters, rope_scaling
 
-// A field of config.json. Sizes are bounded here, before anything is allocated by them.
+// A field of config.json. Its range bounds sizes before any allocation.
 struct ConfigField {
   std::string_view name;
   FieldType type = FieldType::integer;
-  double min = 0;  // integers and numbers: both bounds included
+  double min = 0;  // integers and numbers: inclusive bounds
   double max = 0;
-  // transformers' default where it is the same for all families. Without one the field is required,
-  // unless a family has a default of its own.
+  // transformers' default if all families share it. Without one the field is required, unless a
+  // family has its own default.
   std::optional<double> otherwise = {};
   FieldPlace place = FieldPlace::top;
 };
 
-// Every field that is read.
+// All fields that are read.
 std::span<const ConfigField> config_fields();
 
-// Errors are Error invalid "config.json: FIELD: ..." naming what was found and what was expected. A
-// null counts as absent unless a function says otherwise. Every name must be in config_fields().
+// Errors are the cursor's: "config.json: FIELD: found VALUE, expected ...". A null counts as absent
+// unless a function says otherwise. Every name must be in config_fields().
 class HfConfig {
  public:
-  // `json` must outlive it; `where` names the file in errors.
-  HfConfig(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+  // `object` is the file's root, or an object in it.
+  explicit HfConfig(JsonCursor object) : object_(std::move(object)) {}
 
-  bool has(std::string_view key) const { return find(key) != nullptr; }
-  bool is_null(std::string_view key) const;
-  const Json* find(std::string_view key) const { return json_.find_value(key); }
-  std::string path(std::string_view key) const;
+  const JsonCursor& object() const { return object_; }
+  std::optional<JsonCursor> find(std::string_view key) const { return object_.find(key); }
+  bool has(std::string_view key) const { return find(key).has_value(); }
+  bool is_null(std::string_view key) const { return object_.contains(key) && !has(key); }
 
-  // `otherwise`: a family's default, which goes before the table's.
+  // `otherwise` is a family's default, which overrides the table's.
   int64_t integer(std::string_view key, std::optional<int64_t> otherwise = {}) const;
   double number(std::string_view key, std::optional<double> otherwise = {}) const;
-  // The same of fields that may be null, which is nothing; an absent one is `otherwise`.
+  // For a field that may be null: nothing for null, `otherwise` when absent.
   std::optional<int64_t> integer_or_null(std::string_view key, int64_t otherwise) const;
   std::optional<double> number_or_null(std::string_view key, std::optional<double> otherwise) const;
   bool boolean(std::string_view key, bool otherwise) const;
@@ -59,15 +59,14 @@ class HfConfig {
  private:
   [[noreturn]] void missing(const ConfigField& field) const;
 
-  const Json& json_;
-  std::string where_;
+  JsonCursor object_;
 };
 
-// A field of Paceline's own: what is added to stored norm weights. Configs that are made from GGUF
-// files have it, because these files hold 1 + w.
+// A field of Paceline's own: the offset added to stored norm weights. Configs made from GGUF files
+// have it, because these files store 1 + w.
 inline constexpr std::string_view kNormWeightOffsetField = "paceline_norm_weight_offset";
 
-// `layer_types` as true for "sliding_attention", false for "full_attention"; nothing when absent.
+// `layer_types`: true for "sliding_attention", false for "full_attention"; nothing when absent.
 std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int64_t num_layers);
 
 // hidden_act / hidden_activation.

@@ -4,7 +4,7 @@
 namespace paceline {
 namespace {
 
-constexpr int64_t kMistralWindow = 4096;  // of a config without the field; null: no window
+constexpr int64_t kMistralWindow = 4096;  // without the field; null: no window
 constexpr CommonDefaults kMistralDefaults = {.num_kv_heads = 8, .max_position = 131072};
 
 }  // namespace

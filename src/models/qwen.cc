@@ -9,8 +9,8 @@ constexpr CommonDefaults kQwen2Defaults = {.num_kv_heads = 32, .max_position = 3
 constexpr CommonDefaults kQwen3Defaults = {
     .num_kv_heads = 32, .head_dim = 128, .max_position = 32768};
 
-// With use_sliding_window and a window, the layers from max_window_layers on slide, unless
-// layer_types names them.
+// With use_sliding_window and a window, the layers from max_window_layers on have it, unless
+// layer_types lists them.
 std::vector<LayerConfig> read_layers(const HfConfig& config) {
   const int64_t num_layers = read_num_layers(config);
   std::optional<int64_t> window = config.integer_or_null("sliding_window", kQwenWindow);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kOriginalContext = "original_max_position_embeddings";
 constexpr double kLargestDivisor = 1e6;
 
-// The object that describes a rope, and what stands around it.
+// The object that describes a rope, and its surroundings.
 struct RopeSource {
   HfConfig rope;
   HfConfig config;
@@ -27,7 +27,7 @@ double yarn_magnitude(double factor, double mscale) {
   return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-// As in transformers, an mscale of 0 counts as absent.
+// An mscale of 0 counts as absent, as in transformers.
 double read_yarn_attention_factor(const HfConfig& rope, double factor) {
   if (rope.has("attention_factor")) return rope.number("attention_factor");
   const double mscale = rope.number("mscale");
@@ -36,7 +36,7 @@ double read_yarn_attention_factor(const HfConfig& rope, double factor) {
   return yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim);
 }
 
-// The context before scaling. Beside an object for all layers, the top level goes first.
+// The context before scaling. With one object for all layers, the top level takes precedence.
 double read_original_context(const RopeSource& source) {
   const bool at_the_top = !source.nested && source.config.has(kOriginalContext);
   const HfConfig& holder = at_the_top ? source.config : source.rope;
@@ -44,24 +44,18 @@ double read_original_context(const RopeSource& source) {
 }
 
 std::vector<float> read_divisors(const HfConfig& rope, std::string_view key) {
-  const Json* const found = rope.find(key);
-  if (found == nullptr) rope.invalid(key, "missing, expected a list of numbers");
-  const std::string path = rope.path(key);
+  constexpr NumberRange kDivisors = {.min = 1.0 / kLargestDivisor, .max = kLargestDivisor};
+  const auto found = rope.find(key);
+  if (!found) rope.invalid(key, "missing, expected a list of numbers");
   std::vector<float> divisors;
-  for (const Json& item : found->as_array(path)) {
-    const double divisor = item.as_double(path);
-    if (!(divisor >= 1.0 / kLargestDivisor && divisor <= kLargestDivisor)) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}[{}]: expected a positive number, {} to {}, found {}", path,
-                              divisors.size(), 1.0 / kLargestDivisor, kLargestDivisor, divisor));
-    }
-    divisors.push_back(static_cast<float>(divisor));
+  for (const JsonCursor& item : found->items()) {
+    divisors.push_back(static_cast<float>(item.number(kDivisors)));
   }
   return divisors;
 }
 
-// LongRoPE (Ding et al., 2024) whose short and long contexts have the same factors: each frequency
-// has a divisor of its own (transformers' _compute_longrope_parameters).
+// LongRoPE (Ding et al., 2024) with equal factors for short and long contexts: each frequency has
+// its own divisor (transformers' _compute_longrope_parameters).
 RopeConfig read_divided(const HfConfig& rope, double theta, int64_t rotary_dim) {
   RopeConfig divided{.theta = theta, .scaling = RopeScaling::by_frequency};
   divided.frequency_divisors = read_divisors(rope, "long_factor");
@@ -134,25 +128,25 @@ RopeConfig read_rope(const RopeSource& source) {
   if (type == "llama3") return read_llama3(source);
   if (type == "yarn") return read_yarn(source);
   if (type == "longrope") return read_divided(rope, source.theta, source.rotary_dim);
-  rope.unsupported(
-      "rope_type",
-      fmt::format("\"{}\" isn't supported; default, linear, llama3, yarn and longrope are",
-                  type.substr(0, 64)));
+  rope.unsupported("rope_type",
+                   fmt::format("{} isn't supported; default, linear, llama3, yarn and longrope are",
+                               shown_text(type)));
 }
 
-// An object that isn't empty; null otherwise.
-const Json* find_object(const HfConfig& config, std::string_view key) {
-  const Json* const found = config.find(key);
-  if (found == nullptr || found->as_object(config.path(key)).empty()) return nullptr;
+// A non-empty object; else nothing.
+std::optional<JsonCursor> find_object(const HfConfig& config, std::string_view key) {
+  auto found = config.find(key);
+  if (found && found->object().empty()) found.reset();
   return found;
 }
 
-// `only`: the model has one kind of layer, whose rope needs no object of its own.
-const Json* find_parameters(const HfConfig& config, const RopeFields& kind, bool only) {
-  const Json* const parameters = find_object(config, "rope_parameters");
-  if (only || parameters == nullptr) return parameters;
+// `only`: the model has one kind of layer, whose rope needn't be nested.
+std::optional<JsonCursor> find_parameters(const HfConfig& config, const RopeFields& kind,
+                                          bool only) {
+  const auto parameters = find_object(config, "rope_parameters");
+  if (only || !parameters) return parameters;
   for (const std::string_view layer_type : {"full_attention", "sliding_attention"}) {
-    if (parameters->find(layer_type) != nullptr) return parameters->find_value(kind.layer_type);
+    if (parameters->contains(layer_type)) return parameters->find(kind.layer_type);
   }
   config.invalid("rope_parameters",
                  "expected an object for each kind of layer: full_attention, sliding_attention");
@@ -161,22 +155,21 @@ const Json* find_parameters(const HfConfig& config, const RopeFields& kind, bool
 RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
                      int64_t max_position) {
   static const Json kEmpty = Json(Json::Object());
-  const Json* const scaling = kind.scaled ? find_object(config, "rope_scaling") : nullptr;
-  const Json* found = find_parameters(config, kind, only);
-  if (scaling != nullptr && found != nullptr && !only) {
+  const auto scaling = kind.scaled ? find_object(config, "rope_scaling") : std::nullopt;
+  auto found = find_parameters(config, kind, only);
+  if (scaling && found && !only) {
     config.invalid("rope_scaling", "stands beside rope_parameters; remove one of the two");
   }
-  if (scaling != nullptr) found = scaling;
-  std::string path = config.path(scaling != nullptr ? "rope_scaling" : "rope_parameters");
-  const Json* const nested = found == nullptr ? nullptr : found->find_value(kind.layer_type);
-  if (nested != nullptr) found = nested;
-  if (nested != nullptr || (!only && scaling == nullptr)) {
-    path += fmt::format(".{}", kind.layer_type);
+  if (scaling) found = scaling;
+  const auto nested = found ? found->find(kind.layer_type) : std::nullopt;
+  if (nested) found = nested;
+  if (!found) {
+    found = config.object().below("rope_parameters", kEmpty);
+    if (!only) found = found->below(kind.layer_type, kEmpty);
   }
-  if (found != nullptr) found->as_object(path);
-  RopeSource source{.rope = HfConfig(found == nullptr ? kEmpty : *found, std::move(path)),
+  RopeSource source{.rope = HfConfig(*found),
                     .config = config,
-                    .nested = nested != nullptr || !only,
+                    .nested = nested || !only,
                     .max_position = max_position};
   source.theta =
       source.rope.number("rope_theta", config.number(kind.theta_key, kind.default_theta));

@@ -1,4 +1,4 @@
-// The ropes of a model, from the spellings of transformers 4 and 5 in config.json.
+// Reads the ropes of a model from config.json, in the spellings of transformers 4 and 5.
 #pragma once
 
 #include <initializer_list>
@@ -17,9 +17,9 @@ struct RopeFields {
 };
 
 // Sets `ropes`, one for each of `kinds`, and `rotary_dim` of `decoder`, whose head_dim and
-// max_position are set. `rope_parameters` is one object for all layers or holds one for each kind;
-// `rope_scaling` goes before it, as in transformers 5. Throws Error unsupported for a rope_type
-// other than default, linear, llama3, yarn and longrope with equal lists of factors.
+// max_position must be set. `rope_parameters` is one object for all layers, or has one for each
+// kind; `rope_scaling` takes precedence, as in transformers 5. Throws Error unsupported for a
+// rope_type other than default, linear, llama3, yarn and longrope with equal lists of factors.
 void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder);
 

@@ -4,7 +4,7 @@
 
 #include "base/block_sum.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "base/json_writer.h"
 
 namespace paceline {
@@ -26,61 +26,36 @@ void write_part(const Part& part, JsonWriter& writer) {
   writer.end_object();
 }
 
-// The members of one object of the table.
-class Members {
- public:
-  Members(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    json.as_object(where_);
-  }
+int small_number(const JsonCursor& field) {
+  return static_cast<int>(field.integer({.min = 0, .max = 255}));
+}
 
-  bool has(std::string_view key) const { return json_.find(key) != nullptr; }
-  const Json& operator[](std::string_view key) const {
-    const Json* const found = json_.find(key);
-    if (found == nullptr) fail(fmt::format("{} is missing", key));
-    return *found;
-  }
-  int64_t integer(std::string_view key) const { return (*this)[key].as_int(path(key)); }
-  int small_number(std::string_view key) const {
-    const int64_t value = integer(key);
-    if (value < 0 || value > 255) fail(fmt::format("{} is {}, expected 0 to 255", key, value));
-    return static_cast<int>(value);
-  }
-  const std::string& text(std::string_view key) const { return (*this)[key].as_string(path(key)); }
-  std::string path(std::string_view key) const { return fmt::format("{}.{}", where_, key); }
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: {}", where_, what));
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-};
-
-Grouping read_grouping(const Members& members) {
+Grouping read_grouping(const JsonCursor& part) {
   Grouping grouping;
-  grouping.bits = members.small_number("bits");
-  grouping.group_size = members.integer("group_size");
-  if (members.has("zero_point")) {
-    grouping.zero_point = members.small_number("zero_point");
+  grouping.bits = small_number(part.at("bits"));
+  grouping.group_size = part.at("group_size").integer();
+  if (const auto zero_point = part.find("zero_point")) {
+    grouping.zero_point = small_number(*zero_point);
   }
-  if (members.has("groups_per_factor")) {
-    grouping.groups_per_factor = members.small_number("groups_per_factor");
+  if (const auto groups = part.find("groups_per_factor")) {
+    grouping.groups_per_factor = small_number(*groups);
   }
   return grouping;
 }
 
-Part read_part(const Json& json, std::string where) {
-  const Members members(json, std::move(where));
-  Part part{.name = members.text("name"), .format = {.n = members.integer("n")}, .bytes = {}};
-  if (members.has("k")) {
-    const auto dtype = parse_dtype(members.text("dtype"));
-    if (!dtype) members.fail(fmt::format("dtype {} is unknown", members.text("dtype")));
+Part read_part(const JsonCursor& field) {
+  Part part{
+      .name = field.at("name").string(), .format = {.n = field.at("n").integer()}, .bytes = {}};
+  if (const auto k = field.find("k")) {
+    const JsonCursor name = field.at("dtype");
+    const auto dtype = parse_dtype(name.string());
+    if (!dtype) name.mismatch("a dtype");
     part.format.kind = PartKind::matrix;
     part.format.dtype = *dtype;
-    part.format.k = members.integer("k");
+    part.format.k = k->integer();
   }
-  if (members.has("bits")) part.format.grouping = read_grouping(members);
-  if (!part_bytes(part.format)) members.fail("describes a weight that can't be");
+  if (field.find("bits")) part.format.grouping = read_grouping(field);
+  if (!part_bytes(part.format)) field.fail("describes a weight that can't be");
   return part;
 }
 
@@ -105,22 +80,21 @@ std::string write_table(const PreparedTable& table) {
 }
 
 PreparedTable read_table(std::string_view json, std::string_view where) {
-  const Json parsed = parse_json(json, where);
-  const Members members(parsed, std::string(where));
-  PreparedTable table{.key = members.text("key"), .digest = {}, .weights = {}};
-  const std::string& digest = members.text("digest");
+  const Json parsed = parse_json(json, where, ErrorCode::corrupt);
+  const JsonCursor root(parsed, std::string(where), ErrorCode::corrupt);
+  PreparedTable table{.key = root.at("key").string(), .digest = {}, .weights = {}};
+  const std::string& digest = root.at("digest").string();
   constexpr size_t kHexDigits = 32;
   if (digest.size() != kHexDigits ||
       digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    members.fail(fmt::format("the digest is \"{}\", expected 32 hex digits", digest));
+    root.at("digest").mismatch("32 hex digits");
   }
   table.digest = {.low = std::stoull(digest.substr(kHexDigits / 2), nullptr, 16),
                   .high = std::stoull(digest.substr(0, kHexDigits / 2), nullptr, 16)};
-  table.weights.num_parameters = members.integer("num_parameters");
-  table.weights.is_quantised = members["is_quantised"].as_bool(members.path("is_quantised"));
-  const Json::Array& parts = members["parts"].as_array(members.path("parts"));
-  for (size_t i = 0; i < parts.size(); ++i) {
-    table.weights.parts.push_back(read_part(parts[i], fmt::format("{}.parts[{}]", where, i)));
+  table.weights.num_parameters = root.at("num_parameters").integer();
+  table.weights.is_quantised = root.at("is_quantised").boolean();
+  for (const JsonCursor& part : root.at("parts").items()) {
+    table.weights.parts.push_back(read_part(part));
   }
   return table;
 }

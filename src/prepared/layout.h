@@ -1,5 +1,4 @@
-// How a file of prepared weights is laid out: a head, a table, sums, and the parts as they are in
-// memory.
+// The layout of a file of prepared weights: a head, a table, sums, and the parts as in memory.
 #pragma once
 
 #include <bit>
@@ -14,19 +13,18 @@
 
 namespace paceline {
 
-// The head, little-endian, is followed by the table (JSON), zeros up to a multiple of eight, the
-// sums, zeros up to the first part. Parts follow one another, each from a line (64 bytes) on and
-// filled up with zeros; they are summed in pieces, each of one part only. No byte of the file is
-// without a sum.
+// The head (little-endian) is followed by the table (JSON), zeros up to a multiple of eight, the
+// sums, and zeros up to the first part. Parts follow, each aligned to 64 bytes and padded with
+// zeros. A sum covers a piece of one part. Every byte of the file is covered by a sum.
 struct PreparedHead {
   uint64_t magic = 0;
   uint64_t file_bytes = 0;
   uint64_t table_bytes = 0;  // without the zeros
   uint64_t num_sums = 0;     // of pieces
-  uint64_t first_part = 0;   // where it begins
-  uint64_t front_sum = 0;    // of all between the head and the first part
+  uint64_t first_part = 0;   // its offset
+  uint64_t front_sum = 0;    // of all bytes between the head and the first part
   uint64_t unused = 0;       // zero
-  uint64_t head_sum = 0;     // of the seven above
+  uint64_t head_sum = 0;     // of the seven fields above
 };
 static_assert(sizeof(PreparedHead) == 64 && std::endian::native == std::endian::little);
 
@@ -55,12 +53,12 @@ uint64_t sum_of_head(const PreparedHead& head);
 // The contents of the table; the parts have no bytes yet.
 struct PreparedTable {
   std::string key;  // identifies the model's files and settings
-  Hash128 digest;   // of the stored bytes that they were made of
+  Hash128 digest;   // of the stored bytes that they were made from
   PreparedWeights weights;
 };
 
 std::string write_table(const PreparedTable& table);
-// Throws Error "WHERE: ..." when it isn't such a table or describes impossible parts.
+// Throws Error "WHERE: ..." for a malformed table or impossible parts.
 PreparedTable read_table(std::string_view json, std::string_view where);
 
 }  // namespace paceline

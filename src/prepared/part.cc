@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// Far beyond any weight, and small enough that a product of two and of an element's size fits.
+// Far beyond any weight, and small enough that the product of two and an element's size fits.
 constexpr int64_t kMaxExtent = int64_t{1} << 28;
 
 PackedMatrix empty_matrix(const PartFormat& format, ActivationType activations) {

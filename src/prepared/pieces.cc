@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-// Maps the pages of a file at once rather than fault by fault. The advice has no effect on pages
-// that are mapped already and on systems without it (Linux before 5.14).
+// Maps the pages of a file at once rather than fault by fault. Has no effect on pages already
+// mapped, nor on Linux before 5.14.
 void populate(std::span<const std::byte> bytes) {
 #ifdef MADV_POPULATE_READ
   constexpr uintptr_t kPage = 4096;

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-// Piece after piece, part after part. The bytes of `parts` may or may not have the zeros behind
-// them that the file has: the sums are the same.
+// In order of parts and pieces. `parts` may be with or without the file's padding of zeros: the
+// sums are the same.
 std::vector<uint64_t> sums_of_pieces(std::span<const Part> parts, ThreadPool& threads);
 
 }  // namespace paceline

@@ -31,13 +31,14 @@ class PreparedFile {
   int64_t num_parameters() const { return table_.weights.num_parameters; }
   bool is_quantised() const { return table_.weights.is_quantised; }
 
-  // Throw Error corrupt when it has no such part, or of another shape.
+  // Throw Error corrupt when the part is missing or has another shape.
   PackedMatrix matrix(std::string_view name, int64_t k, ActivationType activations) const;
   OwnedTensor vector(std::string_view name, int64_t size) const;
-  // Throws Error corrupt: the part has another number of outputs than the model.
+  // Throws Error corrupt: the part's number of outputs differs from the model's.
   [[noreturn]] void refuse(std::string_view name, int64_t outputs, int64_t expected) const;
 
-  // Locks its pages into RAM; throws Error exhausted with the system's reason. The bytes locked.
+  // Locks its pages into RAM and returns their bytes; throws Error exhausted with the system's
+  // reason.
   size_t lock() const;
 
  private:

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// All between the head and the first part.
+// The bytes between the head and the first part.
 std::string make_front(const std::string& json, std::span<const uint64_t> sums) {
   std::string front = json;
   front.resize(rounded_up(front.size(), sizeof(uint64_t)));

@@ -1,4 +1,4 @@
-// Writing a file of prepared weights.
+// Writes a file of prepared weights.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-// Under its name only once it is whole; replaces what stands there. Throws Error with the path and
-// the system's reason: exhausted when there is no room. The bytes written.
+// Replaces a file of that name once the new one is complete. Returns the bytes written. Throws
+// Error with the path and the system's reason: exhausted when there is no space.
 uint64_t write_prepared(const std::filesystem::path& path, const PreparedTable& table,
                         ThreadPool& threads);
 

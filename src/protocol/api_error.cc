@@ -15,8 +15,8 @@ struct Mapping {
   std::string_view api_code;
 };
 
-// openai-python sends a request again after 408, 409, 429 and everything from 500 on: what is wrong
-// with the request itself is never one of these.
+// openai-python retries after 408, 409, 429 and everything from 500 on, so an invalid request is
+// never answered with one of these.
 constexpr Mapping kMappings[] = {
     {ErrorCode::invalid, 400, "invalid_request_error", "invalid_value"},
     {ErrorCode::not_found, 404, "invalid_request_error", "not_found"},
@@ -28,7 +28,7 @@ constexpr Mapping kMappings[] = {
     {ErrorCode::internal, 500, "server_error", "internal_error"},
 };
 
-// What the engine's messages say about a prompt that doesn't fit; clients ask for this code.
+// Part of the engine's messages about prompts that don't fit: clients look for a code of their own.
 constexpr std::string_view kContextHint = "(--max-model-len)";
 
 bool is_word_byte(char byte) {

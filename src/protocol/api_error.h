@@ -1,4 +1,4 @@
-// What went wrong with a request, as the OpenAI API says it: an HTTP status and the error object.
+// Errors in the format of the OpenAI API: an HTTP status and the error object.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// A request that can't be honoured as written. The message names the path of the field at fault.
+// A malformed or unsupported request. The message names the path of the field at fault.
 class RequestError : public Error {
  public:
   RequestError(std::string param, std::string_view api_code, const std::string& message)
@@ -23,7 +23,7 @@ class RequestError : public Error {
   std::string api_code_;
 };
 
-// The members of the error object, and the status that goes with it.
+// The members of the error object, and its status.
 struct ApiError {
   int status = 500;
   std::string message;
@@ -33,8 +33,8 @@ struct ApiError {
 };
 
 ApiError api_error(const Error& error);
-// Of an error that came through a queue. `param` is the path that the message begins with, if it
-// is a field of some request.
+// For an error that came through a queue. `param` is the path at the message's beginning, if it is
+// a field of some request.
 ApiError api_error(ErrorCode code, const std::string& message);
 
 // {"error": {"message", "type", "param", "code"}}

@@ -14,7 +14,7 @@ using ApiRequest = std::variant<CompletionRequest, ChatRequest, ClassificationRe
 
 const CommonFields& common_fields_of(const ApiRequest& request);
 
-// Prompts that become requests of their own; a conversation is one.
+// The number of prompts. Each becomes a request of the engine; a conversation is one prompt.
 size_t num_parts(const ApiRequest& request);
 
 }  // namespace paceline

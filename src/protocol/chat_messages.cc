@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// Names that a template takes from the request itself, or that would change how it is run.
+// Variables that the request's own fields set, or that would change how the template runs.
 constexpr std::array<std::string_view, 9> kReservedVariables = {
     "messages",       "tools",         "documents",
     "tokenize",       "chat_template", "add_generation_prompt",
@@ -196,11 +196,11 @@ constexpr FieldDef<Message> kMessageFields[] = {
     {.name = "audio", .use = FieldUse::refused},
 };
 
-// A member that must or must not be there, depending on the role.
+// Checks a member whose presence depends on the role.
 void check_member(bool is_there, bool is_wanted, const FieldValue& value, std::string_view name,
                   std::string_view why) {
   if (is_there == is_wanted) return;
-  const std::string path = fmt::format("{}.{}", value.path(), name);
+  const std::string path = value.at().name_of(name);
   throw RequestError(path, is_wanted ? "missing_required_parameter" : "invalid_value",
                      fmt::format("{}: {} {}", path, is_wanted ? "missing," : "not allowed,", why));
 }
@@ -221,8 +221,8 @@ ChatMessage as_template_input(Message message) {
   return {.role = {}, .content = {}, .json = std::move(json)};
 }
 
-// A refusal stands for a missing content, a function_call for missing tool_calls.
-void settle_message(Message& message) {
+// A refusal replaces missing content, a function_call replaces missing tool_calls.
+void fill_missing_members(Message& message) {
   if (!message.content && message.refusal) message.content = std::move(message.refusal);
   const bool has_calls = message.tool_calls && !message.tool_calls->empty();
   if (has_calls || !message.function_call) return;
@@ -235,7 +235,7 @@ ChatMessage read_message(const FieldValue& value) {
   RequestReader reader(value);
   reader.read<Message>(kMessageFields, message);
   reader.finish();
-  settle_message(message);
+  fill_missing_members(message);
   const bool is_assistant = message.role == "assistant";
   const bool has_calls = message.tool_calls && !message.tool_calls->empty();
   if (!has_calls) {
@@ -272,7 +272,7 @@ std::string read_template_variables(const FieldValue& value) {
   for (const auto& [name, unused] : value.object()) {
     if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=
         kReservedVariables.end()) {
-      const std::string path = fmt::format("{}.{}", value.path(), name);
+      const std::string path = value.at().name_of(name);
       throw RequestError(path, "invalid_value",
                          fmt::format("{}: not a variable that a request may set", path));
     }

@@ -1,4 +1,4 @@
-// The messages of a chat request, as a template is given them.
+// The messages of a chat request, as chat templates take them.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ FieldList message_fields();
 inline constexpr FieldType kMessage = object_type(message_fields);
 inline constexpr FieldType kMessages = array_type(kMessage, 1, kMaxMessages);
 
-// Content in parts becomes one text, a line break between its parts, and missing content an empty
-// one; the arguments of a call in the history become the object that they are the JSON of; the role
-// developer becomes system. That is what the templates of open models are written for.
+// Converts messages to what the templates of open models expect: content in parts is joined with
+// line breaks, missing content becomes an empty text, the JSON arguments of a call become an
+// object, and the role developer becomes system.
 std::vector<ChatMessage> read_messages(const FieldValue& value);
 
-// Throws RequestError when the last message is to go on and the beginning of an answer is asked for
-// too.
+// Throws RequestError for continue_final_message together with add_generation_prompt.
 void check_continuation(const ChatInput& input);
 
-// Further variables of the template as JSON; those that the request itself sets are refused.
+// Further variables of the template as JSON. Throws RequestError for a variable that the request
+// itself sets.
 std::string read_template_variables(const FieldValue& value);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// What is read before it is known what it means together.
+// Fields as read, before dependent ones are combined.
 struct ChatDraft {
   ChatRequest request;
   std::optional<int64_t> max_tokens;
@@ -127,8 +127,7 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "function_call", .use = FieldUse::refused, .help = "use tool_choice"},
 };
 
-// Fields that need one another.
-void settle(ChatDraft& draft) {
+void combine_fields(ChatDraft& draft) {
   ChatRequest& request = draft.request;
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
@@ -165,7 +164,7 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   reader.read<ChatDraft>(kChatFields, draft);
   reader.finish();
   draft.request.generation.has_negative_seed = has_negative_seed(body);
-  settle(draft);
+  combine_fields(draft);
   return std::move(draft.request);
 }
 

@@ -14,13 +14,13 @@ struct ChatRequest {
   GenerateOptions options = {.max_tokens = kDefaultChatTokens};
   GenerationFields generation;
 
-  // What the template is given: messages in the form that templates expect (content in parts as one
-  // text, a call's arguments as an object), tools, documents and further variables.
+  // The template's input: messages as templates expect them (content in parts as one text, a call's
+  // arguments as an object), tools, documents and further variables.
   ChatInput input;
   bool logprobs = false;
   int32_t top_logprobs = 0;  // alternatives beside each token, 0 to 20
 
-  // Alternatives told beside each token; nothing: no log-probabilities are told.
+  // Alternatives reported beside each token; nothing: no log-probabilities are reported.
   std::optional<int32_t> num_alternatives() const {
     return paceline::num_alternatives(options,
                                       logprobs ? std::optional(top_logprobs) : std::nullopt);

@@ -1,4 +1,4 @@
-// ChatResponse is what POST /v1/chat/completions answers.
+// ChatResponse is the answer of POST /v1/chat/completions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// ClassificationRequest is the body of POST /v1/classify, Paceline's own: one token, or one of
-// labels.
+// ClassificationRequest is the body of POST /v1/classify, an extension of Paceline: it asks for one
+// token, or one of several labels.
 #pragma once
 
 #include <string>

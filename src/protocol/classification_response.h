@@ -1,4 +1,4 @@
-// ClassificationResponse is what POST /v1/classify answers.
+// ClassificationResponse is the answer of POST /v1/classify.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct ClassificationResponse {
 };
 
 // {"id", "object": "list", "created", "model", "data": [{"object": "classification", "index",
-// "token_id", "token", "label", "scores", "logits"}], "usage"}; what an input hasn't got is null,
-// logits are there when asked for.
+// "token_id", "token", "label", "scores", "logits"}], "usage"}; missing values are null, "logits"
+// is there only on request.
 std::string classification_response_json(const ClassificationResponse& answer);
 
 }  // namespace paceline

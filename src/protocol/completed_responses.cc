@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// The prompt's text and tokens in front of the answer's.
+// Puts the prompt's text and tokens in front of the answer's.
 void add_echo(const CompletionRequest& request, const PromptText& prompt,
               const Completion& completion, const TokenNames& names, ResponseChoice& choice) {
   if (choice.text) choice.text->insert(0, echoed_text(prompt, names));

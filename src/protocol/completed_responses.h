@@ -1,4 +1,4 @@
-// The answers to requests of the API, made of the library's results.
+// Makes the API's answers from the library's results.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace paceline {
 
-// What one prompt of a request led to.
+// The results of one prompt of a request.
 struct CompletedPart {
-  std::vector<Completion> choices;  // n of them, or best_of, never none; or
+  std::vector<Completion> choices;  // n of them, or best_of, at least one; or
   Classification classification;
   int64_t prompt_tokens = 0;  // of a classification
 };
@@ -25,20 +25,20 @@ struct CompletedPart {
 // A choice without its index and the log-probabilities of its text.
 ResponseChoice response_choice(const Completion& completion, const GenerationFields& fields,
                                const TokenNames& names);
-// What `choices`, of one prompt, add to an answer's usage: the prompt counts once.
+// Adds the tokens of `choices`, all of one prompt, to an answer's usage: the prompt counts once.
 void add_usage(std::span<const Completion> choices, ResponseUsage& usage);
 
 // The prompt as an answer with `echo` begins with it.
 std::string echoed_text(const PromptText& prompt, const TokenNames& names);
 
-// How the answers to a request write tokens.
+// How the answers to a request name tokens.
 TokenNaming naming_of(const GenerationFields& fields);
 
-// Whether the answer tells what tokens stand for; TokenNames of no tokenizer do for others.
+// Whether the answer contains the texts of tokens; if not, TokenNames needs no tokenizer.
 bool names_tokens(const ApiRequest& request);
 
-// `parts` are as many as the request has prompts, in their order. Of more candidates than n the
-// likeliest by the mean log-probability of a token are told, the best one first.
+// `parts` are the results of the request's prompts, in their order. With more candidates than n,
+// the answer has those with the highest mean log-probability per token, the best one first.
 CompletionResponse completed_response(const CompletionRequest& request,
                                       std::span<const CompletedPart> parts, const TokenNames& names,
                                       ResponseHead head);

@@ -15,11 +15,11 @@ struct CompletionRequest {
 
   PromptList prompt;
   std::optional<int32_t> logprobs;  // alternatives beside each token, 0 to 20
-  bool echo = false;                // the prompt stands before the text, in log-probabilities too
-  int32_t best_of = 0;              // candidates, of which the likeliest n are told; 0: n
-  bool as_probabilities = false;    // /generate tells log-probabilities as llama.cpp's server does
+  bool echo = false;                // the prompt comes before the text, in log-probabilities too
+  int32_t best_of = 0;              // candidates; the answer has the likeliest n. 0: n
+  bool as_probabilities = false;    // /generate reports log-probabilities in llama.cpp's format
 
-  // Alternatives told beside each token; nothing: no log-probabilities are told.
+  // Alternatives reported beside each token; nothing: no log-probabilities are reported.
   std::optional<int32_t> num_alternatives() const {
     return paceline::num_alternatives(options, logprobs);
   }

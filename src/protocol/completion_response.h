@@ -1,4 +1,4 @@
-// CompletionResponse is what POST /v1/completions answers.
+// CompletionResponse is the answer of POST /v1/completions.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// FieldInfo is what documentation needs to know of a field.
+// FieldInfo describes a field of a request for documentation.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace paceline {
 
 enum class FieldUse : uint8_t {
   implemented,
-  accepted,  // can't change the answer: checked and then left alone
+  accepted,  // can't change the answer: checked, then ignored
   refused,   // part of the API, not offered here
 };
 
-// None: absent is not the same as any value.
+// monostate: leaving the field out differs from any value.
 using FieldDefault = std::variant<std::monostate, bool, int64_t, double, std::string_view>;
 
 struct FieldInfo {
@@ -25,9 +25,9 @@ struct FieldInfo {
   FieldUse use = FieldUse::implemented;
   bool is_required = false;
   FieldDefault by_default = {};
-  std::string_view when_unset = {};  // what absent means, in words, where it is no one value
+  std::string_view when_unset = {};  // what leaving it out means, where no value says the same
   std::string_view alias_of = {};    // the field that it is another name of
-  std::string_view help = {};  // one sentence; of a refused field what to do instead, or nothing
+  std::string_view help = {};        // one sentence; for a refused field an alternative, or nothing
 };
 
 using FieldList = std::vector<FieldInfo>;

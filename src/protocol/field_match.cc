@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/json_writer.h"
 
@@ -46,16 +45,11 @@ bool WholeNumber::is_within(int64_t min, uint64_t max) const {
 }
 
 std::optional<WholeNumber> whole_number(const Json& json) {
-  if (json.is_integer()) {
-    const bool is_negative = json.is_negative();
-    return WholeNumber{is_negative,
-                       is_negative ? static_cast<uint64_t>(json.as_int("")) : json.as_uint("")};
+  if (const auto value = json.integer()) {
+    return WholeNumber{*value < 0, static_cast<uint64_t>(*value)};
   }
-  constexpr double kExactLimit = 0x1p53;
-  if (!json.is_number()) return std::nullopt;
-  const double value = json.as_double("");
-  if (std::trunc(value) != value || std::abs(value) > kExactLimit) return std::nullopt;
-  return WholeNumber{value < 0, static_cast<uint64_t>(static_cast<int64_t>(value))};
+  if (const auto value = json.unsigned_integer()) return WholeNumber{false, *value};
+  return std::nullopt;
 }
 
 bool is_token_id_text(std::string_view key) {
@@ -92,14 +86,14 @@ bool is_in_range(const Json& json, const FieldType& type, uint64_t max_choices) 
   switch (type.kind) {
     case FieldKind::boolean:
       return type.booleans == Booleans::both ||
-             json.as_bool("") == (type.booleans == Booleans::only_true);
+             *json.boolean() == (type.booleans == Booleans::only_true);
     case FieldKind::integer:
       return whole_number(json)->is_within(type.min, max_of(type, max_choices));
     case FieldKind::number:
-      return type.range.contains(json.as_double(""));
+      return type.range.contains(*json.number());
     case FieldKind::text:
-      return type.words.empty() || std::find(type.words.begin(), type.words.end(),
-                                             json.as_string("")) != type.words.end();
+      return type.words.empty() ||
+             std::find(type.words.begin(), type.words.end(), *json.string()) != type.words.end();
     default:
       return true;
   }
@@ -117,14 +111,14 @@ bool is_plain_match(const Json& json, const FieldType& type) {
 bool is_like(const Json& json, const FieldType& type) {
   if (!is_of_kind(json, type)) return false;
   if (type.kind != FieldKind::array || type.item == nullptr) return true;
-  const Json::Array& array = json.as_array("");
-  // A number that is no integer is meant to be one.
+  const Json::Array& array = *json.array();
+  // A number with a fraction counts as a wrong integer.
   return array.empty() || is_of_kind(array[0], *type.item) ||
          (array[0].is_number() && type.item->kind == FieldKind::integer);
 }
 
 std::string expected_words(const FieldType& type, uint64_t max_choices) {
-  if (!type.said.empty()) return std::string(type.said);
+  if (!type.expected.empty()) return std::string(type.expected);
   switch (type.kind) {
     case FieldKind::boolean:
       return std::string(boolean_words(type.booleans));

@@ -1,4 +1,4 @@
-// Whether JSON is of a FieldType, one value at a time.
+// Tests whether a JSON value matches a FieldType.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct WholeNumber {
 };
 std::optional<WholeNumber> whole_number(const Json& json);
 
-// What a key that names a token id looks like: at most 9 digits.
+// Whether a key looks like a token id: at most 9 digits.
 bool is_token_id_text(std::string_view key);
 
-// Whether the JSON is a boolean, a string, ... as the type says.
+// Whether the JSON is a boolean, a string, ... as the type requires.
 bool is_of_kind(const Json& json, const FieldType& type);
-// Whether what is of its kind is one of its words, within its bounds, ...; of containers and the
-// length of texts nothing is said.
+// Whether a value of the right kind is one of the type's words, within its bounds, ... Doesn't look
+// into containers, nor at the length of texts.
 bool is_in_range(const Json& json, const FieldType& type, uint64_t max_choices);
-// Both, for types that need no further look; false: perhaps not.
+// Both, for types that need no other check. False may mean that the type needs one.
 bool is_plain_match(const Json& json, const FieldType& type);
-// Which part of a one_of the JSON means to be: arrays are told apart by their first items.
+// Whether the JSON is meant as `type`, a part of a one_of. The first item tells arrays apart.
 bool is_like(const Json& json, const FieldType& type);
 
 // "an integer from 1 to 16", as messages say it.

@@ -65,7 +65,7 @@ class SchemaWriter {
     writer_.end_object();
   }
 
-  // What stands between the braces.
+  // The members of the schema, without its braces.
   void write_body(const FieldType& type, bool or_null) {
     switch (type.kind) {
       case FieldKind::any:

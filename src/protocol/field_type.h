@@ -1,5 +1,5 @@
-// FieldType describes the values that a field takes: requests are checked by it, and their JSON
-// Schemas are made of it.
+// FieldType describes the values of a field: requests are checked against it, and JSON Schemas are
+// made from it.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class FieldKind : uint8_t {
   one_of,  // `parts`
 };
 
-// Of a boolean: the values that are taken.
+// The accepted values of a boolean.
 enum class Booleans : uint8_t { both, only_true, only_false };
 
 constexpr uint64_t kNoMaximum = std::numeric_limits<uint64_t>::max();
@@ -34,7 +34,7 @@ constexpr uint64_t kNoMaximum = std::numeric_limits<uint64_t>::max();
 struct FieldType {
   FieldKind kind = FieldKind::any;
   Booleans booleans = Booleans::both;
-  // An integer itself, the bytes of a text, the items of an array, the members of an object.
+  // Bounds of an integer, the bytes of a text, the items of an array, or the members of an object.
   int64_t min = 0;
   uint64_t max = kNoMaximum;
   NumberRange range = {};                        // of a number
@@ -44,9 +44,9 @@ struct FieldType {
   std::vector<FieldInfo> (*members)() = nullptr;  // checked by their own reader
   bool keys_are_ids = false;                      // an object's keys are token ids
   bool counts_choices = false;                    // RequestTerms::max_choices bounds it too
-  // The API has further values, which are not offered: anything else is unsupported_parameter.
+  // The API has further values, which aren't supported: they are unsupported_parameter.
   bool is_part_of_api = false;
-  std::string_view said = {};  // what messages say is expected, where the generic words don't do
+  std::string_view expected = {};  // the words of messages, where the generic ones are unclear
 };
 
 inline constexpr FieldType kAnyValue = {};
@@ -58,13 +58,13 @@ inline constexpr FieldType kOnlyFalse = {
 inline constexpr FieldType kAnyText = {.kind = FieldKind::text};
 inline constexpr FieldType kSomeText = {.kind = FieldKind::text, .min = 1};
 inline constexpr FieldType kNoText = {
-    .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .said = "an empty string"};
+    .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .expected = "an empty string"};
 inline constexpr FieldType kAnyObject = {.kind = FieldKind::object};
 
 constexpr FieldType integer_type(int64_t min, uint64_t max) {
   return {.kind = FieldKind::integer, .min = min, .max = max};
 }
-// Of an option or another integer whose range stands with it.
+// For an option, or another integer with a range of its own.
 constexpr FieldType integer_type(const NumberRange& range) {
   return integer_type(static_cast<int64_t>(range.min), static_cast<uint64_t>(range.max));
 }
@@ -86,8 +86,8 @@ constexpr FieldType array_type(const FieldType& item, int64_t min_items, uint64_
 constexpr FieldType object_type(std::vector<FieldInfo> (*members)()) {
   return {.kind = FieldKind::object, .members = members};
 }
-constexpr FieldType one_of_type(std::span<const FieldType> parts, std::string_view said) {
-  return {.kind = FieldKind::one_of, .parts = parts, .said = said};
+constexpr FieldType one_of_type(std::span<const FieldType> parts, std::string_view expected) {
+  return {.kind = FieldKind::one_of, .parts = parts, .expected = expected};
 }
 
 inline constexpr std::string_view kFunctionWords[] = {"function"};
@@ -95,11 +95,11 @@ inline constexpr FieldType kOnlyFunction = only_words_type(kFunctionWords);
 inline constexpr std::string_view kTextWords[] = {"text"};
 inline constexpr FieldType kOnlyTextWord = only_words_type(kTextWords);
 
-// As many as any context; whether ids are in the vocabulary is known to the engine only.
-constexpr uint64_t kMaxTokenIds = 1 << 19;
+// As many as any context holds. The engine checks whether ids are in the vocabulary.
+constexpr uint64_t kMaxListedTokens = 1 << 19;
 inline constexpr FieldType kTokenId = {.kind = FieldKind::integer,
                                        .max = std::numeric_limits<int32_t>::max(),
-                                       .said = "a token id, an integer from 0 on"};
-inline constexpr FieldType kTokenIds = array_type(kTokenId, 1, kMaxTokenIds);
+                                       .expected = "a token id, an integer from 0 on"};
+inline constexpr FieldType kTokenIds = array_type(kTokenId, 1, kMaxListedTokens);
 
 }  // namespace paceline

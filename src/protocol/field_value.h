@@ -1,4 +1,4 @@
-// FieldValue is a value of a request with its path, which every complaint about it names.
+// FieldValue is a value of a request: a JsonCursor with the terms, checked by a FieldType.
 #pragma once
 
 #include <cstddef>
@@ -7,25 +7,25 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "protocol/field_type.h"
 #include "protocol/request_terms.h"
 
 namespace paceline {
 
-// The JSON and the terms must outlive it. Everything but path(), json() and terms() throws
-// RequestError when the value isn't what is asked for: "PATH: found VALUE, expected ...".
+// The JSON and the terms must outlive it. Everything but at(), path(), json() and terms() throws
+// RequestError when the value has another type: "PATH: found VALUE, expected ...".
 class FieldValue {
  public:
-  FieldValue(const Json& json, std::string path, const RequestTerms& terms)
-      : json_(&json), terms_(&terms), path_(std::move(path)) {}
+  FieldValue(JsonCursor at, const RequestTerms& terms) : at_(std::move(at)), terms_(&terms) {}
 
-  const std::string& path() const { return path_; }
-  const Json& json() const { return *json_; }
+  const JsonCursor& at() const { return at_; }
+  const std::string& path() const { return at_.path(); }
+  const Json& json() const { return at_.node().json(); }
   const RequestTerms& terms() const { return *terms_; }
 
-  // Throws unless the value is one that `type` describes. What it leaves to readers: the members of
-  // objects, and rules between fields.
+  // Throws unless the value matches `type`. Readers check the members of objects, and rules between
+  // fields.
   void check(const FieldType& type) const;
 
   // Of a value that was checked.
@@ -33,7 +33,7 @@ class FieldValue {
   int64_t integer() const;
   int32_t small_integer() const { return static_cast<int32_t>(integer()); }
   float number() const;
-  // What may be a uint64 or an int64, whose bits are then taken: clients send both.
+  // A uint64, or the bits of an int64: clients send both.
   uint64_t seed() const;
   bool is_negative() const;  // of an integer
   const std::string& text() const;
@@ -54,9 +54,8 @@ class FieldValue {
   void check_one_of(const FieldType& type) const;
   void check_size(size_t size, const FieldType& type, std::string_view unit) const;
 
-  const Json* json_;
+  JsonCursor at_;
   const RequestTerms* terms_;
-  std::string path_;
 };
 
 }  // namespace paceline

@@ -24,12 +24,12 @@ void write_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
 
 CompletionRequest parse_generate_request(const Json& body, const RequestTerms& terms) {
   RequestTerms own = terms;
-  own.max_choices = 1;  // /v1/completions has more
+  own.max_choices = 1;
   CompletionRequest request = parse_completion_request(body, own);
   if (request.prompt.is_array) {
     throw RequestError(
         "prompt", "invalid_value",
-        "prompt: found an array of prompts, expected " + std::string(kOnePrompt.said));
+        "prompt: found an array of prompts, expected " + std::string(kOnePrompt.expected));
   }
   request.generation.return_token_ids = true;
   return request;

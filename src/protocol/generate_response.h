@@ -1,4 +1,5 @@
-// What POST /generate answers, Paceline's own: one prompt, one text, without the API's wrapping.
+// The answer of POST /generate, an extension of Paceline: one prompt, one text, without the API's
+// wrapping.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace paceline {
 
 constexpr std::string_view kGenerateIdPrefix = "gen-";
 
-// The fields of a completion, but for a list of prompts and n above 1; token ids are always told.
+// Takes the fields of a completion, except a list of prompts and n above 1. The answer always has
+// token ids.
 CompletionRequest parse_generate_request(const Json& body, const RequestTerms& terms = {});
 
 FieldList generate_request_fields();

@@ -1,4 +1,4 @@
-// The fields that say how often a text goes on and how it is reported.
+// The fields for the number of choices and for what is reported of them.
 #include <limits>
 
 #include "engine/request.h"

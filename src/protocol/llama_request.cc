@@ -11,24 +11,28 @@ namespace {
 
 constexpr FieldType kPieceKinds[] = {kAnyText, kTokenId};
 constexpr FieldType kPiece = one_of_type(kPieceKinds, "a string or a token id");
-constexpr FieldType kPieces = array_type(kPiece, 1, kMaxTokenIds);
+constexpr FieldType kPieces = array_type(kPiece, 1, kMaxListedTokens);
 constexpr FieldType kPromptItemKinds[] = {kAnyText, kTokenId, kPieces};
 constexpr FieldType kPromptItem =
     one_of_type(kPromptItemKinds, "a string, a token id, or an array of them");
-constexpr FieldType kLlamaPromptKinds[] = {kAnyText, array_type(kPromptItem, 1, kMaxTokenIds)};
+constexpr FieldType kLlamaPromptKinds[] = {kAnyText, array_type(kPromptItem, 1, kMaxListedTokens)};
 constexpr FieldType kLlamaPrompt = one_of_type(
     kLlamaPromptKinds, "a string, an array of strings and token ids, or an array of such prompts");
 
-// Values of features that are not offered: the one that switches the feature off.
-constexpr FieldType kOnlyZero = {
-    .kind = FieldKind::number, .range = {.min = 0, .max = 0}, .is_part_of_api = true, .said = "0"};
-constexpr FieldType kOnlyOne = {
-    .kind = FieldKind::number, .range = {.min = 1, .max = 1}, .is_part_of_api = true, .said = "1"};
+// For unsupported features: the only value allowed is the one that switches the feature off.
+constexpr FieldType kOnlyZero = {.kind = FieldKind::number,
+                                 .range = {.min = 0, .max = 0},
+                                 .is_part_of_api = true,
+                                 .expected = "0"};
+constexpr FieldType kOnlyOne = {.kind = FieldKind::number,
+                                .range = {.min = 1, .max = 1},
+                                .is_part_of_api = true,
+                                .expected = "1"};
 constexpr FieldType kOnlyNone = {
-    .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .said = "an empty array"};
+    .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .expected = "an empty array"};
 constexpr FieldType kAnyNumber = {
-    .kind = FieldKind::number, .range = {.min = -1e30, .max = 1e30}, .said = "a number"};
-constexpr FieldType kAnyTexts = array_type(kAnyText, 0, kMaxTokenIds);
+    .kind = FieldKind::number, .range = {.min = -1e30, .max = 1e30}, .expected = "a number"};
+constexpr FieldType kAnyTexts = array_type(kAnyText, 0, kMaxListedTokens);
 constexpr int64_t kUntilTheContextEnds = -2;  // and -1
 constexpr FieldType kNumPredicted = integer_type(kUntilTheContextEnds, kMaxOutputTokens);
 constexpr FieldType kNumCompletions = {
@@ -37,17 +41,17 @@ constexpr FieldType kNumCompletions = {
 MixedPrompt read_pieces(const FieldValue& value) {
   if (value.json().is_string()) return {value.text()};
   MixedPrompt pieces;
-  for (const Json& piece : value.json().as_array(value.path())) {
+  for (const Json& piece : value.at().array()) {
     if (piece.is_string()) {
-      pieces.emplace_back(piece.as_string(value.path()));
+      pieces.emplace_back(*piece.string());
     } else {
-      pieces.emplace_back(static_cast<int32_t>(piece.as_int(value.path())));
+      pieces.emplace_back(static_cast<int32_t>(*piece.integer()));
     }
   }
   return pieces;
 }
 
-// An array is several prompts when it holds an array, or strings only.
+// An array holds several prompts if it has an array in it, or strings only.
 bool holds_several_prompts(const Json::Array& items) {
   const bool has_array =
       std::any_of(items.begin(), items.end(), [](const Json& one) { return one.is_array(); });
@@ -56,7 +60,7 @@ bool holds_several_prompts(const Json::Array& items) {
 }
 
 void read_llama_prompts(const FieldValue& value, LlamaRequest& target) {
-  if (value.json().is_string() || !holds_several_prompts(value.json().as_array(value.path()))) {
+  if (value.json().is_string() || !holds_several_prompts(value.at().array())) {
     target.prompts = {read_pieces(value)};
     return;
   }

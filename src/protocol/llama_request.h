@@ -1,5 +1,4 @@
-// LlamaRequest is the body of llama.cpp's POST /completion and POST /infill, as far as it is
-// offered.
+// LlamaRequest is the body of llama.cpp's POST /completion and POST /infill, in part.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ struct InfillFile {
 };
 
 struct LlamaRequest {
-  CompletionRequest completion;  // all but its prompts
+  CompletionRequest completion;  // without prompts
   std::vector<MixedPrompt> prompts;
   bool returns_tokens = false;
-  // Of /infill.
+  // For /infill.
   std::string prefix;
   std::string suffix;
   std::vector<InfillFile> files;

@@ -29,7 +29,7 @@ std::string_view stop_type(const ResponseChoice& choice) {
   return is_word ? "word" : "eos";
 }
 
-// All of a result but its text and tokens.
+// A result without its text and tokens.
 void write_result(JsonWriter& writer, const ResponseChoice& choice, const LlamaPrompt& prompt,
                   const LlamaStyle& style) {
   const Usage usage = choice.timings ? choice.timings->tokens : Usage{};
@@ -48,7 +48,7 @@ void write_result(JsonWriter& writer, const ResponseChoice& choice, const LlamaP
   if (choice.timings) write_timings(writer, *choice.timings);
 }
 
-// `content` is the choice's text, or what of it no event before has.
+// `content` is the choice's text, or the part that no earlier event had.
 void write_one(JsonWriter& writer, const ResponseChoice& choice, std::string_view content,
                const LlamaPrompt& prompt, const LlamaStyle& style) {
   const std::string_view text = choice.text ? std::string_view(*choice.text) : std::string_view();

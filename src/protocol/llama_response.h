@@ -1,4 +1,4 @@
-// What POST /completion and POST /infill answer, in the format of llama.cpp's server.
+// The answers of POST /completion and POST /infill, in the format of llama.cpp's server.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace paceline {
 
-// A prompt as the engine has it, for the results of its choices.
+// A prompt as the engine sees it, for the results of its choices.
 struct LlamaPrompt {
   std::string text;           // with the special tokens that were added
   std::string settings_json;  // llama_settings_json() of its request
 };
 
-// What is the same in all results of a request.
+// What all results of a request have in common.
 struct LlamaStyle {
   std::string model;
   int64_t context = 0;          // tokens of a prompt and its text together, at most
@@ -28,11 +28,11 @@ struct LlamaStyle {
   TokenNaming naming = TokenNaming::text;
 };
 
-// The object "generation_settings": the options in use, and those that are switched off.
+// The object "generation_settings": the options in use, and llama.cpp's others as switched off.
 std::string llama_settings_json(const GenerateRequest& request, const CompletionRequest& fields,
                                 const LlamaStyle& style);
 
-// One choice's result; of several, an array of them.
+// One choice's result, or an array of several.
 std::string llama_response_json(const std::vector<ResponseChoice>& choices,
                                 const std::vector<LlamaPrompt>& prompts, const LlamaStyle& style);
 

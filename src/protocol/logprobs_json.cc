@@ -20,13 +20,13 @@ void write_logprob(JsonWriter& writer, float logprob) {
 
 std::string id_name(int32_t id) { return fmt::format("token_id:{}", id); }
 
-// The text where it is one, U+FFFD in place of what isn't.
+// The token's text, with U+FFFD for ill-formed bytes.
 std::string chat_name(const NamedToken& token, TokenNaming naming) {
   if (naming == TokenNaming::id || !token.bytes) return id_name(token.id);
   return replace_invalid_utf8(*token.bytes);
 }
 
-// Different tokens keep different names: they are an object's keys.
+// Different tokens get different names, as they are keys of an object.
 std::string completion_name(const NamedToken& token, TokenNaming naming) {
   if (naming == TokenNaming::id || !token.bytes) return id_name(token.id);
   if (is_valid_utf8(*token.bytes)) return *token.bytes;
@@ -37,7 +37,7 @@ std::string completion_name(const NamedToken& token, TokenNaming naming) {
   return name;
 }
 
-// One object of alternatives; of two tokens with one name the likelier stays.
+// Writes one object of alternatives; of two tokens with the same name, the likelier one.
 void write_alternatives(JsonWriter& writer, const ReportedToken& reported, TokenNaming naming) {
   if (!reported.logprob) {
     writer.null();
@@ -65,7 +65,7 @@ void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens, st
                    int64_t offset) {
   writer.key("text_offset").begin_array();
   for (const ReportedToken& reported : tokens) {
-    // A token that begins inside a character stands where that begins.
+    // A token that begins inside a character has the offset of that character.
     writer.integer(offset - (begins_inside_character(text) ? 1 : 0));
     const size_t size = std::min(reported.text_bytes, text.size());
     offset += count_code_points(text.substr(0, size));
@@ -88,8 +88,8 @@ void write_chat_token(JsonWriter& writer, const NamedToken& token, float logprob
   writer.end_array();
 }
 
-// An array of objects, each with the objects of its alternatives; `write` writes the members of
-// both.
+// Writes an array of objects, each with an array of alternatives; `write` writes the members of
+// both kinds of object.
 template <class Write>
 void write_with_alternatives(JsonWriter& writer, std::span<const ReportedToken> tokens,
                              const Write& write) {

@@ -10,9 +10,9 @@
 namespace paceline {
 
 // Completions: {"tokens", "token_logprobs", "top_logprobs", "text_offset"}. A token's alternatives
-// are an object, its own log-probability among them; a token that is no text by itself is written
-// "bytes:\xe2\x80". Offsets count characters of `text` (the choice's), from `first_offset` on: that
-// of a text in pieces.
+// are an object that includes its own log-probability. A token that isn't UTF-8 by itself is
+// written "bytes:\xe2\x80". Offsets count characters of the choice's text; `text` begins at
+// `first_offset`.
 void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
                                std::string_view text, TokenNaming naming, int64_t first_offset = 0);
 

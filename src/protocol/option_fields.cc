@@ -1,4 +1,4 @@
-// The fields of requests that are options of a generation: made of kGenerationOptions.
+// The request fields for generation options, made from kGenerationOptions.
 #include <array>
 #include <charconv>
 #include <limits>
@@ -16,8 +16,11 @@ constexpr FieldType kNever = {.kind = FieldKind::boolean, .booleans = Booleans::
 constexpr FieldType kBiasesOrNever[] = {kBias, kNever};
 constexpr FieldType kBiasOrNever = one_of_type(kBiasesOrNever, {});
 constexpr FieldType kIdAndBias[] = {kTokenId, kBiasOrNever};
-constexpr FieldType kBiasPair = {
-    .kind = FieldKind::tuple, .min = 2, .max = 2, .parts = kIdAndBias, .said = "[token id, bias]"};
+constexpr FieldType kBiasPair = {.kind = FieldKind::tuple,
+                                 .min = 2,
+                                 .max = 2,
+                                 .parts = kIdAndBias,
+                                 .expected = "[token id, bias]"};
 constexpr FieldType kBiasOfIds = {
     .kind = FieldKind::object, .max = kMaxBiasEntries, .item = &kBiasOrNever, .keys_are_ids = true};
 constexpr FieldType kBiasKinds[] = {kBiasOfIds, array_type(kBiasPair, 0, kMaxBiasEntries), kNever};
@@ -43,7 +46,8 @@ LogitBias logit_bias_of(const FieldValue& value) {
     return entries;
   }
   for (const auto& [key, bias] : value.object()) {
-    entries.emplace_back(id_of_key(key), bias_of(FieldValue(bias, value.path(), value.terms())));
+    entries.emplace_back(id_of_key(key),
+                         bias_of(FieldValue(value.at().below(key, bias), value.terms())));
   }
   return entries;
 }
@@ -66,7 +70,7 @@ GenerationValue value_of(GenerationKind kind, const FieldValue& value) {
     case GenerationKind::seed:
       return value.seed();
     case GenerationKind::number:
-      return value.json().as_double(value.path());
+      return value.at().number();
     case GenerationKind::texts:
       return texts_of(value);
     case GenerationKind::token_ids:
@@ -77,7 +81,7 @@ GenerationValue value_of(GenerationKind kind, const FieldValue& value) {
   return {};
 }
 
-// What absent means, where it is one value.
+// The value that leaving the field out means, if there is one.
 FieldDefault default_of(const GenerationOption& option) {
   return std::visit(
       [&](auto member) -> FieldDefault {

@@ -10,7 +10,7 @@ std::string PromptList::name(std::string_view field, size_t index) const {
 
 PromptList read_prompts(const FieldValue& value) {
   if (value.json().is_string()) return {.prompts = {value.text()}};
-  const Json& first = value.json().as_array(value.path())[0];
+  const Json& first = value.at().array()[0];
   if (first.is_number()) return {.prompts = {value.token_ids()}};
   PromptList list{.prompts = {}, .is_array = true};
   for (const FieldValue& item : value.items()) {

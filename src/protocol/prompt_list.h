@@ -15,18 +15,18 @@ namespace paceline {
 constexpr uint64_t kMaxPrompts = 128;  // of a completion
 constexpr uint64_t kMaxInputs = 2048;  // of a classification or a score
 
-// Text, or token ids taken as given.
+// Text, or token ids that are used as they are.
 using PromptText = std::variant<std::string, std::vector<int32_t>>;
 
 struct PromptList {
   std::vector<PromptText> prompts;
   bool is_array = false;  // of prompts; then messages call them "prompt[0]", ...
 
-  // What messages call one of them; `field` is the request's.
+  // The name of a prompt in messages; `field` is the request's.
   std::string name(std::string_view field, size_t index) const;
 };
 
-// Of a value of one of the types below.
+// `value` must match one of the types below.
 PromptList read_prompts(const FieldValue& value);
 
 inline constexpr FieldType kPromptTexts = array_type(kAnyText, 1, kMaxPrompts);

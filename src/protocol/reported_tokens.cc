@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-// `text_bytes` says how much text is a token's.
+// `text_bytes` returns the bytes of a token's text.
 template <class TextBytes>
 std::vector<ReportedToken> report(std::span<const Logprob> tokens, int32_t num_top,
                                   const TokenNames& names, const TextBytes& text_bytes) {

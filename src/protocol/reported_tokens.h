@@ -1,4 +1,4 @@
-// Log-probabilities of the library's results as answers report them.
+// Converts log-probabilities of the library's results for answers.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,11 @@ namespace paceline {
 std::vector<ReportedToken> report_output(std::span<const Logprob> tokens, int32_t num_top,
                                          const TokenNames& names, SpecialTokens specials);
 
-// Tokens of a prompt that is no part of the answer's text.
+// Tokens of a prompt that isn't part of the answer's text.
 std::vector<ReportedToken> report_prompt(std::span<const Logprob> tokens, int32_t num_top,
                                          const TokenNames& names);
 
-// Tokens of a prompt that stands in front of the answer's text; `add_special_tokens` is how it was
-// encoded.
+// Tokens of a prompt in front of the answer's text; `add_special_tokens` as it was encoded.
 std::vector<ReportedToken> report_echo(std::span<const Logprob> tokens, int32_t num_top,
                                        const PromptText& prompt, bool add_special_tokens,
                                        const TokenNames& names);

@@ -12,7 +12,7 @@ struct BodyCounts {
   size_t values = 0;
 };
 
-// By the signs between the values: right for good JSON, and as good as any for the rest.
+// Counts the punctuation between values: exact for valid JSON, an estimate otherwise.
 BodyCounts count_body(std::string_view body) {
   BodyCounts counts;
   bool in_string = false;

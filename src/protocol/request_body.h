@@ -9,11 +9,11 @@
 
 namespace paceline {
 
-// Of a body; a tree of more would take more time and memory than any good request is worth.
-constexpr size_t kMaxMembers = 32768;                          // of its objects, all together
-constexpr size_t kMaxValues = kMaxTokenIds + 2 * kMaxMembers;  // all of them
+// Limits of a body, beyond any reasonable request: they bound the time and memory of its tree.
+constexpr size_t kMaxMembers = 32768;                              // of all its objects
+constexpr size_t kMaxValues = kMaxListedTokens + 2 * kMaxMembers;  // in total
 
-// Throws RequestError for too many of them before a tree is made, and for what is no JSON.
+// Throws RequestError for malformed JSON, and for too many values before it makes a tree.
 Json parse_request_body(std::string_view body);
 
 }  // namespace paceline

@@ -16,22 +16,22 @@
 
 namespace paceline {
 
-// What no request may exceed, beside the limits of generation options and kMaxChoices.
+// Limits of every request, beside those of generation options and kMaxChoices.
 constexpr uint64_t kMaxLabels = 1024;
 constexpr uint64_t kMaxSaltBytes = 1024;
 
-// Of alternatives beside a token, and of max_tokens.
+// Types of the number of alternatives beside a token, and of max_tokens.
 inline constexpr FieldType kNumTopLogprobs = integer_type(generation_option("logprobs").range);
 inline constexpr FieldType kOutputTokens = integer_type(generation_option("max_tokens").range);
 
-// What max_tokens is when the request doesn't say; the context may end it sooner.
+// The default of max_tokens; the context may end a text sooner.
 constexpr int64_t kDefaultCompletionTokens = 16;
 constexpr int64_t kDefaultChatTokens = 4096;
 
-// Of every request.
+// Fields of every request.
 struct CommonFields {
   std::optional<std::string> model;
-  // Neither changes an answer: when it is computed, and with whom it may share a cache.
+  // Neither changes an answer: they decide when it is computed, and which requests share its cache.
   int32_t priority = 0;
   std::string cache_salt;
 };
@@ -44,35 +44,35 @@ struct StreamFields {
   bool has_options = false;       // stream_options was there
 };
 
-// How often a text is continued, and what is reported of it.
+// The number of choices, and what is reported of them.
 struct GenerationFields {
   int32_t n = 1;
   std::optional<int32_t> prompt_logprobs;  // alternatives beside each token of the prompt
   bool return_token_ids = false;
-  bool timings = false;                     // each choice says what it took
+  bool timings = false;                     // each choice reports its times
   bool return_tokens_as_token_ids = false;  // tokens are written "token_id:N"
-  bool has_negative_seed = false;           // the answer reports it as it was given
+  bool has_negative_seed = false;           // the answer reports it as a negative number
   std::optional<int64_t> penalised_tokens;  // llama.cpp's repeat_last_n; -1: all
   StreamFields streaming;
 };
 
-// Alternatives reported beside each token of the answer, of a request that asked for `num_top`.
+// Alternatives reported beside each token of the answer to a request for `num_top`.
 std::optional<int32_t> num_alternatives(const GenerateOptions& options,
                                         std::optional<int32_t> num_top);
 SpecialTokens specials_of(const GenerateOptions& options);
-// Whether the body has a seed below 0, whose bits options.seed has.
+// Whether the body has a seed below 0, whose bits are in options.seed.
 bool has_negative_seed(const Json& body);
 
-// Throws RequestError for ids whose log-probabilities nobody is told.
+// Throws RequestError for logprob ids without a request for log-probabilities.
 void check_logprob_fields(const GenerateOptions& options, bool has_logprobs);
 
 FieldTable<CommonFields> common_fields();
 FieldTable<GenerationFields> generation_fields();
-// The generation options: how a token is drawn, and those that only requests for text have.
+// The generation options: for sampling, and for requests for text only.
 FieldTable<GenerateOptions> sampling_fields();
 FieldTable<GenerateOptions> text_fields();
 
-// What the tables can't see: fields that need one another.
+// Check fields that depend on each other.
 void check_penalty_fields(const GenerationFields& fields, const GenerateOptions& options);
 void check_stream_fields(const StreamFields& streaming);
 

@@ -15,9 +15,9 @@ GenerateOptions options_of(const GenerateOptions& asked, const CommonFields& com
   return options;
 }
 
-// Requests ask for alternatives of the answer and of the prompt; the engine reports as many of
-// both.
-void ask_for_logprobs(std::optional<int32_t> of_answer, std::optional<int32_t> of_prompt,
+// Requests have separate numbers of alternatives for the answer and the prompt; the engine has one
+// for both, the larger.
+void request_logprobs(std::optional<int32_t> of_answer, std::optional<int32_t> of_prompt,
                       GenerateOptions& options) {
   options.prompt_logprobs = of_prompt.has_value();
   const int32_t most = std::max(of_answer.value_or(0), of_prompt.value_or(0));
@@ -33,7 +33,7 @@ GenerateOptions completion_options(const CompletionRequest& request, size_t inde
   GenerateOptions options = options_of(request.options, request.common, default_seed, cancelled);
   options.prompt_name = request.prompt.name("prompt", index);
   const bool echoes_logprobs = request.echo && request.logprobs;
-  ask_for_logprobs(request.logprobs,
+  request_logprobs(request.logprobs,
                    echoes_logprobs && !fields.prompt_logprobs ? 0 : fields.prompt_logprobs,
                    options);
   if (request.num_candidates() > fields.n && !options.logprobs) options.logprobs = 0;
@@ -43,7 +43,7 @@ GenerateOptions completion_options(const CompletionRequest& request, size_t inde
 GenerateOptions chat_options(const ChatRequest& request, std::optional<uint64_t> default_seed,
                              const std::stop_token& cancelled) {
   GenerateOptions options = options_of(request.options, request.common, default_seed, cancelled);
-  ask_for_logprobs(request.logprobs ? std::optional(request.top_logprobs) : std::nullopt,
+  request_logprobs(request.logprobs ? std::optional(request.top_logprobs) : std::nullopt,
                    request.generation.prompt_logprobs, options);
   return options;
 }

@@ -1,4 +1,4 @@
-// The options that the requests of the API ask the library for.
+// Converts requests of the API to options of the library.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace paceline {
 
-// In all of them `default_seed` is that of a request without one, and messages call the prompt as
-// the request does. The n choices are not among the options.
+// In all of them `default_seed` is the seed of a request without one, and messages name the prompt
+// as the request does. The options don't include n.
 
-// Of prompt.prompts[index].
+// For prompt.prompts[index].
 GenerateOptions completion_options(const CompletionRequest& request, size_t index,
                                    std::optional<uint64_t> default_seed,
                                    const std::stop_token& cancelled);
@@ -24,7 +24,7 @@ GenerateOptions completion_options(const CompletionRequest& request, size_t inde
 GenerateOptions chat_options(const ChatRequest& request, std::optional<uint64_t> default_seed,
                              const std::stop_token& cancelled);
 
-// Of input.prompts[index].
+// For input.prompts[index].
 ClassifyOptions classification_options(const ClassificationRequest& request, size_t index,
                                        std::optional<uint64_t> default_seed,
                                        const std::stop_token& cancelled);

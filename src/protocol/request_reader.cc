@@ -10,24 +10,26 @@
 namespace paceline {
 
 RequestReader::RequestReader(const FieldValue& object)
-    : object_(object.json()), terms_(object.terms()), path_(object.path()) {}
+    : object_(object.at()), terms_(object.terms()) {}
 
 RequestReader::RequestReader(const Json& body, const RequestTerms& terms)
-    : object_(body), terms_(terms) {
+    : object_(body, ""), terms_(terms) {
   if (!body.is_object()) {
     throw RequestError("", "invalid_value",
-                       fmt::format("the request: found {}, expected an object", body.kind()));
+                       "the request: " + found_instead(shown(body), "an object"));
   }
 }
 
-const Json* RequestReader::take(std::string_view name, bool is_required) {
+std::optional<JsonCursor> RequestReader::take(std::string_view name, bool is_required) {
   known_.push_back(name);
   if (is_required) required_.push_back(name);
-  return object_.find_value(name);
+  return object_.find(name);
 }
 
+// Whole, because it is an error's `param`.
 std::string RequestReader::path_of(std::string_view name) const {
-  return path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+  const std::string& path = object_.path();
+  return path.empty() ? std::string(name) : fmt::format("{}.{}", path, name);
 }
 
 void RequestReader::refuse_field(std::string_view name, std::string_view help) const {
@@ -37,7 +39,7 @@ void RequestReader::refuse_field(std::string_view name, std::string_view help) c
 }
 
 void RequestReader::finish() const {
-  for (const auto& [key, value] : object_.as_object(path_)) {
+  for (const auto& [key, value] : object_.object()) {
     if (value.is_null()) continue;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string path = path_of(key);
@@ -51,7 +53,7 @@ void RequestReader::finish() const {
 }
 
 void RequestReader::require(std::string_view name) const {
-  if (object_.find_value(name) != nullptr) return;
+  if (object_.find(name)) return;
   const std::string path = path_of(name);
   throw RequestError(path, "missing_required_parameter", path + ": missing");
 }

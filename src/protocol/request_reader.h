@@ -1,12 +1,13 @@
 // RequestReader takes an object's members by tables that say what becomes of each field.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_cursor.h"
 #include "protocol/field_info.h"
 #include "protocol/field_value.h"
 
@@ -42,10 +43,10 @@ class RequestReader {
   template <class T>
   void read(FieldTable<T> fields, T& target) {
     for (const FieldDef<T>& field : fields) {
-      const Json* value = take(field.name, field.is_required);
-      if (value == nullptr) continue;
+      const auto value = take(field.name, field.is_required);
+      if (!value) continue;
       if (field.use == FieldUse::refused) refuse_field(field.name, field.help);
-      const FieldValue found(*value, path_of(field.name), terms_);
+      const FieldValue found(*value, terms_);
       found.check(field.type);
       if (field.read != nullptr) field.read(found, target);
     }
@@ -58,13 +59,12 @@ class RequestReader {
   void require(std::string_view name) const;
 
  private:
-  const Json* take(std::string_view name, bool is_required);
+  std::optional<JsonCursor> take(std::string_view name, bool is_required);
   std::string path_of(std::string_view name) const;
   [[noreturn]] void refuse_field(std::string_view name, std::string_view help) const;
 
-  const Json& object_;
+  JsonCursor object_;
   const RequestTerms& terms_;
-  std::string path_;  // empty: the body
   std::vector<std::string_view> known_;
   std::vector<std::string_view> required_;
 };

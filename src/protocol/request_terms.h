@@ -1,5 +1,4 @@
-// RequestTerms are what a server lets requests ask for, beyond the limits that are the same for
-// all.
+// RequestTerms are a server's own limits of requests.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,8 @@ namespace paceline {
 
 struct RequestTerms {
   uint64_t max_choices = 128;  // the greatest n
-  // Told the path of each unknown field, which is left alone then; none: they are refused.
+  // Called with the path of each unknown field, which is then ignored; none: unknown fields are
+  // refused.
   std::function<void(const std::string& path)> on_unknown_field = {};
 };
 

@@ -1,4 +1,4 @@
-// What the answers of every endpoint are made of.
+// The parts of the answers of all endpoints.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct ResponseHead {
   std::string id;
   int64_t created = 0;  // seconds since 1970
   std::string model;
-  std::string system_fingerprint;  // empty: not told
+  std::string system_fingerprint;  // empty: not reported
 };
 
 struct ResponseUsage {
-  int64_t prompt_tokens = 0;             // of each prompt once, whatever n is
+  int64_t prompt_tokens = 0;             // each prompt counts once, whatever n is
   int64_t completion_tokens = 0;         // of all choices
-  std::optional<int64_t> cached_tokens;  // of the prompts, taken from the cache; nothing: not known
+  std::optional<int64_t> cached_tokens;  // of the prompts, from the cache; nothing: unknown
 };
 
 struct NamedToken {
   int32_t id = 0;
-  std::optional<std::string> bytes;  // what it stands for inside a text; nothing: not known
+  std::optional<std::string> bytes;  // its bytes inside a text; nothing: unknown
 };
 
 struct RankedToken {
@@ -42,10 +42,10 @@ struct ReportedToken {
   NamedToken token;
   std::optional<float> logprob;  // nothing for the first token of a prompt
   std::vector<RankedToken> top;  // the likeliest first
-  size_t text_bytes = 0;         // so much of the choice's text is this token's
+  size_t text_bytes = 0;         // its bytes of the choice's text
 };
 
-// What a choice took: tokens and seconds.
+// Tokens and seconds of a choice.
 struct ResponseTimings {
   Usage tokens;
   Timings times;
@@ -53,7 +53,7 @@ struct ResponseTimings {
 
 using StopReason = std::optional<std::variant<int32_t, std::string>>;
 
-// What the choices of completions and chats have in common.
+// A choice of a completion or chat.
 struct ResponseChoice {
   int64_t index = 0;
   std::optional<std::string> text;  // well-formed UTF-8; nothing without a tokenizer
@@ -64,13 +64,13 @@ struct ResponseChoice {
   std::optional<std::vector<int32_t>> token_ids;
   std::optional<ResponseTimings> timings;
   uint64_t seed = 0;            // the one used
-  bool is_seed_signed = false;  // as it was asked for
+  bool is_seed_signed = false;  // as in the request
 };
 
-// How tokens are written where log-probabilities name them.
+// How log-probabilities name tokens.
 enum class TokenNaming : uint8_t { text, id };
 
-// What completions and chats answer.
+// The answer of completions and chats.
 struct ChoicesResponse {
   ResponseHead head;
   std::vector<ResponseChoice> choices;  // by prompt, then by k: index = prompt * n + k
@@ -78,7 +78,7 @@ struct ChoicesResponse {
   TokenNaming naming = TokenNaming::text;
 };
 
-// JSON; `write_body` writes what comes between a choice's index and its end.
+// JSON; `write_body` writes the members between a choice's index and its end.
 std::string choices_json(const ChoicesResponse& answer, std::string_view object,
                          void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
                                             TokenNaming naming));
@@ -100,7 +100,7 @@ void write_timings(JsonWriter& writer, const ResponseTimings& timings);
 // some), seed.
 void write_choice_end(JsonWriter& writer, const ResponseChoice& choice);
 
-// A head with a random id and the time of now.
+// A head with a random id and the current time.
 ResponseHead new_head(std::string_view id_prefix, std::string model);
 
 // "cmpl-" and 24 random hexadecimal digits, for the prefix "cmpl-".

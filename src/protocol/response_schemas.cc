@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// In what follows @Name stands for a reference to a schema, and @name for one of these members.
+// Below, @Name is a reference to a schema, and @name one of these members.
 constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
     {"head", R"("id": {"type": "string"}, "created": {"type": "integer"},
   "model": {"type": "string"}, "system_fingerprint": {"type": "string"})"},

@@ -1,4 +1,5 @@
-// ScoreRequest is the body of POST /v1/score, Paceline's own: how likely each token of a text is.
+// ScoreRequest is the body of POST /v1/score, an extension of Paceline: it asks for the
+// log-probability of each token of a text.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ constexpr FieldDef<DetokenizeRequest> kDetokenizeFields[] = {
      .help = "The model's name.",
      .read = [](const FieldValue& v, DetokenizeRequest& t) { t.model = v.text(); }},
     {.name = "tokens",
-     .type = array_type(kTokenId, 0, kMaxTokenIds),
+     .type = array_type(kTokenId, 0, kMaxListedTokens),
      .is_required = true,
      .help = "The token ids.",
      .read = [](const FieldValue& v, DetokenizeRequest& t) { t.tokens = v.token_ids(); }},
@@ -96,7 +96,7 @@ constexpr FieldDef<TemplateRequest> kTemplateFields[] = {
 TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& terms) {
   TokenizeRequest request;
   RequestReader reader(body, terms);
-  // vLLM's body asks for special tokens unless it says otherwise, llama.cpp's doesn't.
+  // The default is true in vLLM's body, false in llama.cpp's.
   request.add_special_tokens = body.find_value("prompt") != nullptr;
   reader.read<TokenizeRequest>(kTokenizeFields, request);
   ChatInput input;

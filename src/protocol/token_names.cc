@@ -5,12 +5,12 @@
 namespace paceline {
 
 NamedToken TokenNames::named(int32_t id) const {
-  if (!knows(id)) return {.id = id, .bytes = {}};
+  if (!has_token(id)) return {.id = id, .bytes = {}};
   return {.id = id, .bytes = std::string(tokenizer_->token_bytes(id))};
 }
 
 size_t TokenNames::bytes_in_response(int32_t id, SpecialTokens specials) const {
-  if (!knows(id)) return 0;
+  if (!has_token(id)) return 0;
   const bool is_hidden = specials == SpecialTokens::hidden && tokenizer_->is_special(id);
   return is_hidden ? 0 : tokenizer_->token_bytes(id).size();
 }
@@ -23,7 +23,7 @@ std::vector<size_t> TokenNames::bytes_in_prompt(std::string_view text,
                                                 bool add_special_tokens) const {
   std::vector<size_t> sizes;
   if (tokenizer_ == nullptr) return sizes;
-  size_t covered = 0;  // the tokens of one character all span the whole of it
+  size_t covered = 0;  // tokens that share a character all have its whole span
   for (const TextSpan& span :
        tokenizer_->encode_with_spans(text, {.add_special = add_special_tokens}).spans) {
     const size_t end = std::max(span.end, covered);

@@ -1,4 +1,4 @@
-// TokenNames says what tokens stand for, as answers tell it.
+// TokenNames maps tokens to their texts and bytes in answers.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,18 @@ class TokenNames {
   explicit TokenNames(const Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
 
   NamedToken named(int32_t id) const;
-  // The bytes that a token adds to an answer's text: none for a special one that is hidden.
+  // The bytes that a token adds to an answer's text: none for a hidden special token.
   size_t bytes_in_response(int32_t id, SpecialTokens specials) const;
   // The text of a prompt given as ids; empty without a tokenizer. Throws Error invalid for an id
   // that the tokenizer doesn't have.
   std::string decode(std::span<const int32_t> ids) const;
-  // The bytes that each token of a prompt has of the prompt's text: none for added ones.
+  // The bytes of the prompt's text that belong to each token: none for added special tokens.
   std::vector<size_t> bytes_in_prompt(std::string_view text, bool add_special_tokens) const;
 
  private:
-  bool knows(int32_t id) const { return tokenizer_ != nullptr && id < tokenizer_->vocab_size(); }
+  bool has_token(int32_t id) const {
+    return tokenizer_ != nullptr && id < tokenizer_->vocab_size();
+  }
 
   const Tokenizer* tokenizer_;
 };

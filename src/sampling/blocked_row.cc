@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/divide_up.h"
 #include "base/error.h"
 #include "sampling/vector_lanes.h"
 
@@ -13,8 +14,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// The largest of 64; `unordered` collects a set bit for every NaN. Lanes are `larger`-combined,
-// which may lose a NaN but never invents a value.
+// The largest of 64 elements; `unordered` collects a set bit for every NaN, as larger() may lose
+// one.
 float max_of_block(const float* x, Ints4& unordered) {
   Floats4 max0 = load4(x), max1 = load4(x + 4);
   unordered |= (max0 != max0) | (max1 != max1);
@@ -31,7 +32,7 @@ float max_of_block(const float* x, Ints4& unordered) {
 }  // namespace
 
 BlockedRow::BlockedRow(int64_t max_width) {
-  const auto num_blocks = static_cast<size_t>((max_width + kBlockSize - 1) / kBlockSize);
+  const auto num_blocks = static_cast<size_t>(divide_up(max_width, kBlockSize));
   maxima_.reserve(num_blocks);
   ranked_.reserve(num_blocks);
 }

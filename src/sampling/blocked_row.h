@@ -1,5 +1,5 @@
-// BlockedRow is a row of logits with the largest of every 64, so that a search for large ones skips
-// most.
+// BlockedRow is a row of logits with the maximum of every 64, so that a search for large ones skips
+// most blocks.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ class BlockedRow {
   // For rows of up to `max_width` elements.
   explicit BlockedRow(int64_t max_width);
 
-  // One pass over `row`, which must stay as it is while this is used.
+  // Scans `row` once; it must not change while this is used.
   void scan(std::span<const float> row);
 
   bool has_nan() const { return has_nan_; }

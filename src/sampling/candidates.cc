@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/divide_up.h"
+
 namespace paceline {
 
 namespace {
@@ -12,9 +14,8 @@ constexpr int64_t kBlockSize = BlockedRow::kBlockSize;
 
 }  // namespace
 
-Candidates::Candidates(Memory& memory, int64_t vocab_size)
-    : capacity_((vocab_size + kBlockSize - 1) / kBlockSize * kBlockSize) {
-  const auto count = static_cast<size_t>(capacity_);
+Candidates::Candidates(Memory& memory, int64_t vocab_size) {
+  const auto count = static_cast<size_t>(divide_up(vocab_size, kBlockSize) * kBlockSize);
   buffer_ = Buffer(
       memory, count * (sizeof(RankedWeight) + sizeof(uint64_t) + sizeof(float) + sizeof(int32_t)));
   entries_ = static_cast<RankedWeight*>(buffer_.get());
@@ -39,7 +40,7 @@ void Candidates::collect(const BlockedRow& row, float threshold) {
 }
 
 void Candidates::weigh(const Weigher& weigher) {
-  const int64_t padded = (size_ + kBlockSize - 1) / kBlockSize * kBlockSize;
+  const int64_t padded = divide_up(size_, kBlockSize) * kBlockSize;
   std::fill(logits_ + size_, logits_ + padded, -std::numeric_limits<float>::infinity());
   for (int64_t i = 0; i < size_; i += kBlockSize) weigher.weigh_block(logits_ + i, weights_ + i);
 }
@@ -64,7 +65,6 @@ void Candidates::keep_top_k(int64_t count) {
 }
 
 void Candidates::keep_top_p(float top_p, uint64_t total) {
-  if (size_ == 0) return;
   keep_from(last_key_of_prefix(entries(RankBy::weight), share_of(top_p, total)));
 }
 

@@ -1,4 +1,4 @@
-// Candidates are the tokens that a draw can still choose, by ascending id, with logits and weights.
+// Candidates are the tokens that remain for a draw, by ascending id, with logits and weights.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ class Candidates {
   std::span<const float> logits() const { return {logits_, static_cast<size_t>(size_)}; }
   std::span<const uint64_t> weights() const { return {weights_, static_cast<size_t>(size_)}; }
 
-  // Starts anew with the finite elements of `row` that reach `threshold`.
+  // Restarts with the finite elements of `row` that reach `threshold`.
   void collect(const BlockedRow& row, float threshold);
   void weigh(const Weigher& weigher);
   uint64_t total_weight() const;
 
-  // Keeps those for which `keep` of their index is true.
+  // Keeps the candidates for which keep(index) is true.
   template <class Keep>
   void keep_if(Keep&& keep) {
     int64_t size = 0;
@@ -54,9 +54,8 @@ class Candidates {
   void keep_from(uint64_t last_key);
 
   Buffer buffer_;
-  int64_t capacity_;  // a whole number of BlockedRow's blocks
   int64_t size_ = 0;
-  RankedWeight* entries_;
+  RankedWeight* entries_;  // room for a whole number of BlockedRow's blocks, as of the others
   uint64_t* weights_;
   float* logits_;
   int32_t* ids_;

@@ -5,14 +5,10 @@
 
 namespace paceline {
 
-namespace {
-
 bool penalises(const SamplingOptions& options) {
   return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||
          options.presence_penalty != 0.0f;
 }
-
-}  // namespace
 
 bool changes_logits(const SamplingOptions& options, const TokenHistory& history) {
   return !options.logit_bias.empty() || options.mask != nullptr ||

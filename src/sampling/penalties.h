@@ -8,7 +8,10 @@
 
 namespace paceline {
 
-// False when apply_penalties would leave every row as it is.
+// Whether tokens that already occurred lose some of their logit.
+bool penalises(const SamplingOptions& options);
+
+// False when apply_penalties changes no row.
 bool changes_logits(const SamplingOptions& options, const TokenHistory& history);
 
 // In place, in this order: the repetition penalty divides positive and multiplies other logits of

@@ -16,8 +16,8 @@ constexpr size_t kFewEntries = 128;  // sorted instead
 
 size_t digit(uint64_t key, int shift) { return (key >> shift) & (kNumDigits - 1); }
 
-// The entries with the digit in which the prefix ends, moved to the front; `target` loses the
-// weight of those above.
+// Moves the entries with the digit in which the prefix ends to the front; subtracts the weight of
+// those above from `target`.
 std::span<RankedWeight> narrow(std::span<RankedWeight> entries, int shift, uint64_t& target) {
   std::array<uint64_t, kNumDigits> sums{};
   size_t last = kNumDigits;  // the lowest digit that occurs, should all fall short

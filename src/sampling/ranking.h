@@ -1,5 +1,4 @@
-// Ranking puts tokens in the order (probability down, id up) and cuts it by weight without sorting
-// it all.
+// Ranking orders tokens by (probability down, id up) and cuts by weight, without a full sort.
 #pragma once
 
 #include <bit>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -29,7 +30,7 @@ struct Sampler::Scratch {
 
   Buffer adjusted_buffer;
   std::span<float> adjusted;  // [vocab_size] logits after penalties and bias
-  BlockedRow row;             // what is drawn from
+  BlockedRow row;             // the row to draw from
   BlockedRow raw_row;         // the model's logits, for log-probabilities
   Candidates candidates;
   std::vector<uint64_t> block_sums;
@@ -68,8 +69,9 @@ SampleStatus Sampler::scan_adjusted(std::span<const float> logits, const Samplin
     s.row.scan(logits);
   }
   const SampleStatus status = status_of(s.row);
-  const bool is_masked = status == SampleStatus::nothing_to_draw && s.row.max() < 0;
-  // When the model's own row has no finite logit, the mask isn't the reason.
+  const bool is_masked = status == SampleStatus::nothing_to_draw &&
+                         s.row.max() == -std::numeric_limits<float>::infinity();
+  // If the model's own row has no finite logit, the mask isn't the reason.
   if (is_masked &&
       std::any_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); })) {
     return SampleStatus::all_forbidden;

@@ -1,5 +1,4 @@
-// TokenMask limits the next token to the allowed ones, and to those that complete no banned
-// sequence.
+// TokenMask restricts the next token to allowed ones that complete no banned sequence.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +10,12 @@ namespace paceline {
 // Immutable, shared by the choices of a request.
 class TokenMask {
  public:
-  // `allowed` in any order, none: all tokens are; its ids are below the vocabulary's size. None of
-  // the `banned` sequences is empty.
+  // `allowed` has ids of the vocabulary in any order; empty: all are allowed. No `banned` sequence
+  // is empty.
   TokenMask(std::vector<int32_t> allowed, std::vector<std::vector<int32_t>> banned);
 
-  // Every other logit becomes -inf. `output` is what was drawn so far, the last one last; a
-  // sequence that began in the prompt isn't seen, as in vLLM's bad_words.
+  // Sets all other logits to -inf. `output` has the tokens drawn so far; a sequence that began in
+  // the prompt isn't banned, as in vLLM's bad_words.
   void apply(std::span<float> logits, std::span<const int32_t> output) const;
 
   bool reads_output() const { return !banned_.empty(); }

@@ -12,8 +12,8 @@ namespace paceline {
 
 namespace {
 
-// Elements lighter than the average of what top-p drops sum to no more than that, so they lie
-// beyond the prefix: the cut is among those that reach this.
+// Elements below the average weight that top-p drops sum to at most the dropped weight, so they are
+// beyond the prefix. The cut is among elements that reach this logit.
 float top_p_cutoff(const Weigher& weigher, float top_p, uint64_t total, int64_t width) {
   const double dropped = (1.0 - double{top_p}) * static_cast<double>(total);
   return weigher.cutoff(dropped / static_cast<double>(width) / static_cast<double>(kWeightOne));
@@ -93,12 +93,12 @@ bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_
   const bool has_sigma = options.top_n_sigma > 0.0f;
   if (!has_sigma && !has_min_p && !has_top_k && !has_top_p && !has_typical_p) return false;
 
-  // Min-p, top-k and top-p keep prefixes of one order, so what any of them drops can be left out
-  // from the start.
+  // Min-p, top-k and top-p keep prefixes of one order, so tokens that any of them drops can be
+  // excluded from the start.
   const Weigher weigher(row.max(), is_mlx ? 1.0f : options.temperature);
   float threshold = -std::numeric_limits<float>::max();
   if (has_sigma) threshold = std::max(threshold, sigma_cutoff(row, options.top_n_sigma));
-  // Top-p's share is one of all that stands before it.
+  // Top-p's share refers to the weight kept by the filters before it.
   const bool top_p_first = has_top_p && (is_mlx || (!has_min_p && !has_top_k));
   const bool top_p_of_row = top_p_first && !has_sigma;
   if (!top_p_first || top_p_of_row) {

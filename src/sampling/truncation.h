@@ -1,4 +1,4 @@
-// Truncation reduces a row to the candidates that the filters of SamplingOptions leave.
+// Truncation reduces a row to the candidates that the filters of SamplingOptions keep.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,10 @@ namespace paceline {
 // False when the options cut nothing: every finite element of the row stays, and `candidates` is
 // untouched. Min-p (Nguyen et al., 2024), top-k (Fan et al., 2018) and top-p (Holtzman et al.,
 // 2020) keep prefixes of the order (probability down, id up): tokens at least min_p times as likely
-// as the first, the first k, the fewest that together have top_p of the weight left before it.
-// SamplerOrder says what comes first; `standard` filters at the temperature, `mlx` at temperature
-// 1, as mlx-lm's make_sampler. `row` holds no NaN and its maximum is finite;
-// `block_sums` has an element per block. Weights of the candidates are those the cuts were made
-// with.
+// as the first, the first k, the fewest that have top_p of the remaining weight. SamplerOrder
+// decides their order; `standard` filters at the temperature, `mlx` at temperature 1, like mlx-lm's
+// make_sampler. `row` has no NaN and its maximum is finite; `block_sums` has an element per block.
+// Candidates keep the weights used for the cuts.
 bool truncate(BlockedRow& row, const SamplingOptions& options, std::span<uint64_t> block_sums,
               Candidates& candidates);
 

@@ -23,7 +23,7 @@ constexpr float kMaxFloat = std::numeric_limits<float>::max();
   // 1.5 * 2^23, so that adding it rounds to an integer, which stands in the lowest bits; and the
   // scale.
   constexpr float kRounder = 12582912.0f + kWeightBits;
-  y = larger(y, Floats4{-46.0f, -46.0f, -46.0f, -46.0f});
+  y = larger(y, Floats4{} - 46.0f);
   const Floats4 shifted = y + kRounder;
   const Floats4 f = y - (shifted - kRounder);
   Floats4 p = f * 0.00111255073f + 0.00966628268f;

@@ -8,8 +8,7 @@ namespace paceline {
 
 // The weight of the largest logit. A weight is round(kWeightOne * exp((logit - max) /
 // temperature)): a token less likely than the likeliest by more than a factor of 2^44 can't be
-// drawn. Integer sums don't depend on their order, so neither do cuts and draws, however they are
-// computed.
+// drawn. Integer sums don't depend on their order, and so neither do cuts and draws.
 constexpr int kWeightBits = 43;
 constexpr uint64_t kWeightOne = uint64_t{1} << kWeightBits;
 // Sums of this many weights stay below 2^63.

@@ -40,7 +40,6 @@ class Planner {
   const SchedLimits& limits_;
   PlanScratch& scratch_;
   StepPlan& plan_;
-  int64_t num_decodes_ = 0;
   int64_t rows_left_ = 0;  // for prefills
 };
 
@@ -78,9 +77,8 @@ int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
     if (view_.groups[g].window == 0) return 0;
     const int64_t room =
         static_cast<int64_t>(held.table.size()) + available - (held.copies_last ? 1 : 0);
-    count = std::max<int64_t>(0, std::min(count, room * limits_.block_size - one.num_computed));
-    const int64_t shorter = one.num_computed + count;
-    if (count == 0 || blocks_to_grow(held, shorter, limits_.block_size) > available) return 0;
+    count = std::min(count, room * limits_.block_size - one.num_computed);
+    if (count <= 0) return 0;
   }
   return count;
 }
@@ -95,7 +93,7 @@ void Planner::take_blocks(const SchedRunning& one, int64_t count) {
 // Slices for all candidates; false when one of them can't have its next row.
 bool Planner::schedule_running() {
   plan_.slices.clear();
-  num_decodes_ = 0;
+  int64_t num_decodes = 0;
   const auto take = [this](int32_t index, int64_t count) {
     const SchedRunning& one = view_.running[static_cast<size_t>(index)];
     take_blocks(one, count);
@@ -106,9 +104,9 @@ bool Planner::schedule_running() {
     if (!decodes(one)) continue;
     if (fitting_count(one, 1) == 0) return false;
     take(index, 1);
-    ++num_decodes_;
+    ++num_decodes;
   }
-  rows_left_ = prefill_budget(num_decodes_);
+  rows_left_ = prefill_budget(num_decodes);
   for (const int32_t index : scratch_.candidates) {
     const SchedRunning& one = view_.running[static_cast<size_t>(index)];
     if (decodes(one)) continue;
@@ -185,7 +183,6 @@ int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
 
 void Planner::admit() {
   auto num_running = static_cast<int64_t>(scratch_.candidates.size());
-  if (view_.waiting.empty() || num_running >= limits_.max_sequences || rows_left_ <= 0) return;
   for (size_t i = 0; i < view_.waiting.size(); ++i) {
     if (num_running >= limits_.max_sequences || rows_left_ <= 0) return;
     const SchedWaiting& one = view_.waiting[i];
@@ -194,6 +191,7 @@ void Planner::admit() {
     const int64_t count = admissible_count(one, rows_left_);
     if (count == 0) {
       plan_.starved = num_running == 0;
+      plan_.lacks_blocks = true;
       return;
     }
     const auto slot = static_cast<int32_t>(view_.running.size() + plan_.admitted.size());
@@ -254,6 +252,7 @@ void StepPlan::clear() {
   admitted.clear();
   slices.clear();
   starved = false;
+  lacks_blocks = false;
 }
 
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,

@@ -85,6 +85,7 @@ struct StepPlan {
   std::vector<PlannedSlice> slices;  // decodes first, then prefills, then admitted ones
   // There is work but too few blocks, and no sequence of the view could release them.
   bool starved = false;
+  bool lacks_blocks = false;  // the first waiting sequence that is left needs more than are free
 
   bool empty() const { return slices.empty(); }
   void clear();

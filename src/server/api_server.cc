@@ -1,5 +1,7 @@
 #include "server/api_server.h"
 
+#include <malloc.h>
+
 #include <utility>
 
 #include "server/admission.h"
@@ -69,9 +71,15 @@ struct ApiServer::State {
   void tick() {
     for (const auto& response : context->link.responses()) response->tick();
     enforce_time_limits(*context);
-    context->memory.look();
+    watch_memory();
     notify_manager();
     http.after(kTick, [this] { tick(); });
+  }
+
+  void watch_memory() {
+    context->memory.look();
+    if (!context->memory.is_trim_due()) return;
+    if (context->workers.try_run([] { ::malloc_trim(0); })) context->memory.trim_has_begun();
   }
 
   // No watchdog ping while the engine hangs.

@@ -58,6 +58,8 @@ class EngineLink {
                                   ResponsePart which, GenerateRequest request);
   void cancel(RequestId id) { engine_.cancel(id); }
   void release(RequestId id) { engine_.release(id); }
+  void defer(RequestId id) { engine_.defer(id); }
+  void resume(RequestId id) { engine_.resume(id); }
 
   struct Target {
     std::shared_ptr<PendingResponse> response;
@@ -72,7 +74,7 @@ class EngineLink {
   void keep(const std::shared_ptr<PendingResponse>& response) {
     kept_.emplace(response.get(), response);
   }
-  void let_go(const PendingResponse& response) { kept_.erase(&response); }
+  void stop_keeping(const PendingResponse& response) { kept_.erase(&response); }
   // The tags of its requests that have not ended.
   std::vector<int64_t> tags_of(const PendingResponse& response) const;
   // When the events arrived that are being dispatched.

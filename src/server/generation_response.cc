@@ -17,7 +17,7 @@ std::optional<int32_t> num_alternatives_of(const GenerationRequest& request) {
   return std::visit([](const auto& one) { return one.num_alternatives(); }, request);
 }
 
-bool tells_probabilities(const GenerationRequest& request) {
+bool has_probabilities(const GenerationRequest& request) {
   const auto* completion = std::get_if<CompletionRequest>(&request);
   return completion != nullptr && completion->as_probabilities;
 }
@@ -90,7 +90,7 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRe
   head_.system_fingerprint = options.system_fingerprint;
   style_ = {.naming = naming_of(fields()),
             .has_usage = fields().streaming.include_usage,
-            .as_probabilities = tells_probabilities(prepared_.request)};
+            .as_probabilities = has_probabilities(prepared_.request)};
   num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
   for (const PreparedPart& part : prepared_.parts) {
     prompt_tokens_ += std::ssize(part.request.prompt);
@@ -207,7 +207,7 @@ void GenerationResponse::flush() {
   }
   const bool is_done = num_unfinished_ == 0;
   if (exchange.buffered_bytes() > options.soft_buffer_bytes && !is_done) return;
-  tell_choices();
+  emit_chunks();
   if (is_done) return finish_stream();
   send();
 }
@@ -221,7 +221,7 @@ void GenerationResponse::cut_off() {
   call_->end_stream(kClientClosedRequest, "slow_reader");
 }
 
-void GenerationResponse::tell_choices() {
+void GenerationResponse::emit_chunks() {
   const auto& options = std::visit(
       [](const auto& one) -> const GenerateOptions& { return one.options; }, prepared_.request);
   StreamTerms terms{.options = options,
@@ -234,14 +234,23 @@ void GenerationResponse::tell_choices() {
     const PreparedPart& part = prepared_.parts[i / per_part];
     const CompletionBuilder& builder = part.choices[i % per_part];
     terms.prompt_logprobs = part.choices[0].completion().prompt_logprobs;
-    choices_[i].tell(builder.completion(), builder.finished(), terms,
+    choices_[i].emit(builder.completion(), builder.finished(), terms,
                      [this](ResponseChunk& chunk) { write_chunk(std::move(chunk)); });
   }
   pending_bytes_ = 0;
 }
 
+// A client that lags has enough to read while others are computed.
+void GenerationResponse::watch_reader() {
+  const bool lags = reader_pace_.lags(call_->exchange().progress());
+  if (lags == std::exchange(is_deferred_, lags)) return;
+  EngineLink& link = call_->context().link;
+  for (const RequestId id : ids_) lags ? link.defer(id) : link.resume(id);
+}
+
 void GenerationResponse::tick() {
   if (is_over_ || choices_.empty()) return;
+  watch_reader();
   const auto silent = std::chrono::steady_clock::now() - last_written_;
   if (silent < call_->context().options.ping_time) return;
   if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read

@@ -9,6 +9,7 @@
 
 #include "server/api_call.h"
 #include "server/prepared_request.h"
+#include "server/reader_pace.h"
 #include "server/streamed_choice.h"
 
 namespace paceline {
@@ -40,7 +41,8 @@ class GenerationResponse : public PendingResponse,
   void cancel_parts();
   void cut_off();
   void count_token(size_t choice);
-  void tell_choices();
+  void emit_chunks();
+  void watch_reader();
   void begin_stream();
   void echo_prompt(size_t part);
   void write_chunk(ResponseChunk chunk);
@@ -71,6 +73,8 @@ class GenerationResponse : public PendingResponse,
   std::string output_;        // events that haven't been written
   size_t piece_bytes_ = 0;    // upper estimate of the prompt's log-probabilities
   std::chrono::steady_clock::time_point last_written_;
+  ReaderPace reader_pace_;
+  bool is_deferred_ = false;  // because the client lags
 };
 
 }  // namespace paceline

@@ -123,7 +123,7 @@ void ItemResponse::client_gone() {
 
 // Cancelling an ended request and releasing one that holds nothing have no effect.
 void ItemResponse::end_parts() {
-  call_->context().link.let_go(*this);
+  call_->context().link.stop_keeping(*this);
   for (const RequestId id : ids_) {
     call_->context().link.cancel(id);
     call_->context().link.release(id);

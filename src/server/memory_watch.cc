@@ -1,7 +1,5 @@
 #include "server/memory_watch.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -55,11 +53,14 @@ void MemoryWatch::see(int64_t used) {
   used_ = used;
   const double share = static_cast<double>(used) / static_cast<double>(limit_);
   is_full_ = share >= kFullShare || (is_full_ && share >= kTrimShare);
-  const auto now = Clock::now();
-  const bool is_due = share >= kTrimShare && now - trimmed_at_ >= kTrimTime;
-  if (!is_due && !std::exchange(*trims_, false)) return;
-  trimmed_at_ = now;
-  ::malloc_trim(0);
+  const bool is_scarce = share >= kTrimShare && Clock::now() - trimmed_at_ >= kTrimTime;
+  is_trim_due_ = is_trim_due_ || is_scarce || *trims_;
+  *trims_ = false;
+}
+
+void MemoryWatch::trim_has_begun() {
+  is_trim_due_ = false;
+  trimmed_at_ = Clock::now();
 }
 
 }  // namespace paceline

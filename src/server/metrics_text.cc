@@ -108,8 +108,11 @@ BlockCounts count_blocks(const EngineSnapshot& snapshot) {
 
 void write_engine(MetricsWriter& out, const ServerContext& context,
                   const EngineSnapshot& snapshot) {
-  int64_t num_running = 0;
-  for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
+  int64_t num_running = 0, num_deferred = 0;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    num_running += sequence.is_running;
+    num_deferred += sequence.is_deferred;
+  }
   const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
   const auto [num_blocks, num_held] = count_blocks(snapshot);
   const EngineLimits& limits = context.model.engine.limits();
@@ -119,6 +122,8 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   out.gauge("num_requests_waiting", "Sequences waiting to run.", num_sequences - num_running);
   out.gauge("num_requests_waiting_limit", "Limit of waiting requests (--max-num-queued-reqs).",
             limits.max_queued);
+  out.gauge("num_requests_deferred", "Sequences that give way to others: their clients lag.",
+            num_deferred);
   out.gauge("queue_tokens", "Prompt tokens of waiting requests.",
             context.model.engine.queue().num_tokens());
   out.gauge("queue_tokens_limit", "Limit of waiting prompt tokens (--max-num-queued-tokens).",
@@ -130,9 +135,13 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
     out.info("cache_config_info", "Configuration of the K/V cache.",
              {{"block_size", std::to_string(snapshot.pools[0].block_size)},
               {"num_gpu_blocks", std::to_string(num_blocks)},
+              {"cache_dtype", context.options.cache_dtype},
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }
   out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.preemptions);
+  out.counter("num_deferred_preemptions_total",
+              "Preemptions of sequences whose clients lag, in favour of others.",
+              snapshot.deferred_preemptions);
   out.counter("late_cancellations_total", "Cancellations of requests that had already ended.",
               snapshot.late_cancellations);
   out.counter("dropped_prefix_holds_total",

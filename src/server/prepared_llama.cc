@@ -1,4 +1,4 @@
-// Requests of llama.cpp's endpoints: their prompts, and what their answers tell of them.
+// Requests of llama.cpp's endpoints: their prompts, and the parts of their answers about prompts.
 #include <utility>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// GET /v1/requests: running and waiting sequences, the last steps, and who holds which block.
+// GET /v1/requests: running and waiting sequences, the last steps, and the holders of blocks.
 #include <chrono>
 #include <memory>
 #include <utility>

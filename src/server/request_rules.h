@@ -19,7 +19,7 @@ struct RequestRules {
 
 struct ReceivedRequest {
   std::string body;
-  std::string tenant;  // shares cached prefixes with nobody else; "": with everybody
+  std::string tenant;  // shares cached prefixes only with itself; "": with all others of ""
 };
 
 // Throws RequestError naming `param` when a response of about `num_bytes` exceeds the limit.

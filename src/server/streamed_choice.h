@@ -20,7 +20,8 @@ struct StreamTerms {
   const GenerateOptions& options;
   const GenerationFields& fields;
   const TokenNames& names;
-  std::optional<int32_t> num_top_logprobs;  // log-probabilities are told, with so many alternatives
+  // Set: log-probabilities are streamed, with this many alternatives.
+  std::optional<int32_t> num_top_logprobs;
   std::span<const Logprob> prompt_logprobs;  // of the prompt's first choice, which has them
 };
 
@@ -36,7 +37,7 @@ class StreamedChoice {
   // something, and tokens enough for a chunk. A token is told with the piece that has the last of
   // its text, and nothing is told behind an ending.
   template <class Write>
-  void tell(const Completion& completion, bool is_finished, const StreamTerms& terms,
+  void emit(const Completion& completion, bool is_finished, const StreamTerms& terms,
             const Write& write) {
     if (has_ended_) return;
     ResponseChunk chunk{.index = index_};

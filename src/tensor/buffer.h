@@ -1,4 +1,4 @@
-// Buffer owns one block of accounted memory, or refers to bytes that another object owns.
+// Buffer owns one block of accounted memory, or refers to bytes owned by another object.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ class Buffer {
   // Zeroed; throws what Memory::allocate throws. `memory` must outlive the buffer.
   Buffer(Memory& memory, size_t bytes)
       : memory_(&memory), bytes_(bytes), block_(memory.allocate(bytes)) {}
-  // Bytes that outlive it and may be read-only (weights of a mapped file): not accounted, and never
-  // written through.
+  // Refers to bytes that outlive it and may be read-only (weights of a mapped file); they are
+  // neither accounted nor written.
   static Buffer lent(std::span<const std::byte> bytes) {
     Buffer buffer;
     buffer.bytes_ = bytes.size();

@@ -1,4 +1,4 @@
-// GroupedRows is a matrix quantised in groups along its rows, whatever file format holds it.
+// GroupedRows is a matrix quantised in groups along its rows, in any file format.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ namespace paceline {
 
 // How the elements of a matrix share scales.
 struct Grouping {
-  int bits = 4;  // 2 to 6, or 8: every code is below 2^bits; 3 and 5 want groups of 32 or more
+  int bits = 4;  // 2 to 6, or 8: every code is below 2^bits; 3 and 5 need groups of 32 or more
   int64_t group_size = 32;  // consecutive elements of a row: 16, 32, 64 or 128; divides the row
   // The code of zero in every group: the offset is -zero_point * scale. Without one
   // each group has an offset of its own.
   std::optional<int> zero_point;
-  // So many neighbouring groups share a float16, of which their scales are small multiples (and
-  // another their offsets, where they have them); 1: none do. Divides the groups of a row.
+  // The number of neighbouring groups whose scales are small multiples of one float16 (and their
+  // offsets, if any, of another); 1: none. Divides the groups of a row.
   int64_t groups_per_factor = 1;
 
   constexpr int64_t factor_length() const { return group_size * groups_per_factor; }  // in elements
@@ -37,9 +37,9 @@ struct ScaleMultiples {
   std::span<int8_t> offsets;
 };
 
-// Element i of row r is scale(r, i / group_size) * code(r, i) + offset(r, i / group_size): what MLX
-// calls affine, and what all block formats of GGUF come down to. Rows may be read by several
-// threads at once.
+// Element i of row r is scale(r, i / group_size) * code(r, i) + offset(r, i / group_size): the
+// affine format of MLX, and a common form of all block formats of GGUF. Several threads may read
+// rows at once.
 class GroupedRows {
  public:
   virtual ~GroupedRows() = default;
@@ -48,10 +48,10 @@ class GroupedRows {
   virtual int64_t row_length() const = 0;
   virtual Grouping grouping() const = 0;
 
-  // A type that holds every element exactly: the one that the format's own implementation returns.
+  // A type that holds every element exactly: that of the format's reference implementation.
   virtual DType value_dtype() const = 0;
 
-  // One row apart: codes [row_length], scales and offsets [row_length / group_size].
+  // Reads one row: codes [row_length], scales and offsets [row_length / group_size].
   virtual void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                           std::span<float> offsets) const = 0;
 
@@ -59,8 +59,8 @@ class GroupedRows {
   virtual void read_multiples(int64_t row, std::span<uint8_t> codes,
                               const ScaleMultiples& multiples) const;
 
-  // One row's elements [row_length], bit for bit as the format's own implementation computes them
-  // (rounded to value_dtype()).
+  // Reads one row's elements [row_length] with the bits of the format's reference implementation,
+  // rounded to value_dtype().
   virtual void read_values(int64_t row, std::span<float> values) const = 0;
 
   // The bytes that hold the matrix, for a digest.

@@ -30,7 +30,7 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kDefaultCacheLimit = size_t{256} << 20;
-// A cached block serves a request that leaves at most this fraction of the request unused.
+// A cached block is reused if at most this fraction of the request stays unused.
 constexpr size_t kReuseSlackDivisor = 8;
 
 // The bytes a request for `bytes` takes; `bytes` is at most PTRDIFF_MAX.

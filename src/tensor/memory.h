@@ -7,20 +7,20 @@
 
 namespace paceline {
 
-// Where a Memory's blocks come from: the system, unless another source is given.
+// The source of a Memory's blocks: by default the system.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
   // Zeroed and 64-byte aligned; nullptr with errno set when there is none.
   virtual void* take(size_t capacity) = 0;
   virtual void give_back(void* block, size_t capacity) noexcept = 0;
-  // Clears a block that is handed out again.
+  // Clears a block before it is reused.
   virtual void clear(void* block, size_t capacity) = 0;
 };
 
 struct MemoryStats {
-  size_t active_bytes = 0;  // handed out now
-  size_t peak_bytes = 0;    // the most that was ever handed out since reset_peak
+  size_t active_bytes = 0;  // in use
+  size_t peak_bytes = 0;    // the most in use since reset_peak
   size_t cached_bytes = 0;  // freed by their owners, kept for reuse
 };
 
@@ -35,8 +35,8 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Zeroed memory. Throws Error exhausted, saying asked, active and limit, when active + cached
-  // bytes would pass the hard limit even after the cache was emptied, or when the system has none.
+  // Zeroed memory. Throws Error exhausted with the requested and active bytes and the limit, when
+  // the hard limit would be exceeded even with an empty cache, or when the system has no memory.
   void* allocate(size_t bytes);
   void release(void* block, size_t bytes) noexcept;
 

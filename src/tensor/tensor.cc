@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Neither a size nor the number of elements of any part of the shape may leave 64 bits.
+// Checks that no size and no number of elements of any part of the shape exceeds 64 bits.
 void check_shape(const Extents& shape) {
   int64_t product = 1;
   for (int64_t size : shape) {
@@ -51,7 +51,7 @@ To convert(From value) {
   }
 }
 
-// `count` elements, `from_stride` and `to_stride` apart.
+// Copies `count` elements, `from_stride` and `to_stride` apart.
 template <class From, class To>
 void copy_line(const From* from, int64_t from_stride, To* to, int64_t to_stride, int64_t count) {
   if (std::is_same_v<From, To> && from_stride == 1 && to_stride == 1) {

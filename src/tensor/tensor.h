@@ -1,5 +1,4 @@
-// Tensor is a view of elements somewhere in memory: reshaping, slicing and broadcasting copy
-// nothing.
+// Tensor is a view of elements in memory: reshaping, slicing and broadcasting copy nothing.
 #pragma once
 
 #include <array>
@@ -73,8 +72,7 @@ class Tensor {
     return static_cast<T*>(elements_);
   }
   void* raw() const { return elements_; }
-  // Row `index` of the first dimension; the last dimension must be contiguous to use it as an
-  // array.
+  // Row `index` of the first dimension; usable as an array if the last dimension is contiguous.
   template <class T>
   T* row(int64_t index) const {
     return elements<T>() + index * strides_[0];
@@ -107,10 +105,10 @@ struct OwnedTensor {
 // Zeroed.
 OwnedTensor allocate_tensor(Memory& memory, DType dtype, Extents shape);
 
-// `view` itself when it is contiguous already; else a contiguous copy of it held by `storage`.
+// `view` itself if it is contiguous; else a contiguous copy held by `storage`.
 Tensor contiguous(const Tensor& view, Memory& memory, Buffer& storage);
 
-// Element by element with conversion between the float dtypes; any strides; shapes must be equal.
+// Copies with conversion between the float dtypes and any strides; shapes must be equal.
 void copy_elements(const Tensor& from, const Tensor& to);
 
 // "[2, 3]"

@@ -15,7 +15,7 @@ const ChatTemplate& template_of(const TextModel& model) {
 }
 
 // A chat's answer may be as long as the context allows.
-int64_t room_behind(const TextModel& model, size_t prompt_tokens) {
+int64_t remaining_context(const TextModel& model, size_t prompt_tokens) {
   const int64_t context =
       std::min(model.engine.limits().max_model_len, std::max<int64_t>(model.max_position, 1));
   return std::max<int64_t>(context - static_cast<int64_t>(prompt_tokens), 1);
@@ -38,7 +38,7 @@ std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
   std::vector<TokenId> ids = encode_prompt(model, render_chat(model, input), false);
   if (options.prompt_name.empty()) options.prompt_name = "messages";
   if (!options.max_tokens && !model.generation.defaults.max_tokens) {
-    options.max_tokens = room_behind(model, ids.size());
+    options.max_tokens = remaining_context(model, ids.size());
   }
   return ids;
 }

@@ -10,11 +10,11 @@
 
 namespace paceline {
 
-// With the model's special tokens when the input has none. Throws Error not_found when the model
-// has no chat template, else what ChatTemplate::render does.
+// Uses the model's special tokens when the input has none. Throws Error not_found when the model
+// has no chat template, and what ChatTemplate::render throws.
 std::string render_chat(const TextModel& model, const ChatInput& input);
 
-// The token ids of what render_chat returns; sets what a chat leaves open in its options.
+// The token ids of render_chat()'s text; sets the defaults of chats in `options`.
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
                                  GenerateOptions& options);
 

@@ -16,7 +16,7 @@
 namespace paceline {
 namespace {
 
-// The labels' softmax, in double and in their order.
+// The softmax of the labels, in their order.
 std::vector<float> normalised(const std::vector<float>& logprobs) {
   const float largest = *std::max_element(logprobs.begin(), logprobs.end());
   std::vector<double> weights;
@@ -46,7 +46,7 @@ void check_labels(const std::vector<std::vector<TokenId>>& labels, int64_t vocab
   }
 }
 
-// Behind token ids a label is taken as written.
+// After a prompt of token ids, a label is encoded as written.
 std::vector<std::vector<TokenId>> encode_labels(const TextModel& model, const Prompt& prompt,
                                                 const std::vector<std::string>& labels) {
   const auto* text = std::get_if<std::string>(&prompt);

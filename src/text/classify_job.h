@@ -14,14 +14,14 @@
 
 namespace paceline {
 
-// With labels of one token each, or none: one request for the prompt's last row. With longer labels
-// one more per label, behind a prompt whose keys and values are held until all of them are done.
+// Without labels, or with labels of one token each, it is one request for the prompt's last row.
+// Longer labels add one request each, which share the prompt's held keys and values.
 class ClassifyJob {
  public:
   // `model` must outlive it. Throws Error invalid naming the field at fault.
   ClassifyJob(const TextModel& model, const Prompt& prompt, const ClassifyOptions& options);
 
-  // Submit them in this order; k identifies the events of the k-th.
+  // Submit them in this order: their index identifies their events.
   std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
 
   void add(size_t request_index, TokenEvent& event);

@@ -1,4 +1,4 @@
-// GenerationConfig holds the stops and sampling defaults of a model's own files.
+// GenerationConfig holds the stop tokens and sampling defaults of a model's files.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace paceline {
 struct GenerationConfig {
   std::vector<int32_t> eos_tokens;  // load_model adds the tokenizer's
   std::optional<int32_t> bos_token;
-  // Options that have file_keys in kGenerationOptions; temperature 0 when do_sample is false.
+  // Options with file_keys in kGenerationOptions; temperature 0 when do_sample is false.
   GenerateOptions defaults = {};
 };
 

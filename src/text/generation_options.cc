@@ -87,7 +87,7 @@ void check_value(const GenerationOption& option, const LogitBias& entries) {
 void check_value(const GenerationOption&, bool) {}
 void check_value(const GenerationOption&, const std::optional<uint64_t>&) {}
 
-// What it is set to.
+// The value that it is set to.
 std::optional<double> number_in(const GenerateOptions& options, const GenerationOption& option) {
   return std::visit(
       [&](auto member) -> std::optional<double> {
@@ -104,7 +104,7 @@ std::optional<double> number_in(const GenerateOptions& options, const Generation
       option.member);
 }
 
-// 53 bits, so that it survives readers of JSON whose numbers are doubles.
+// 53 bits, so that readers of JSON with double numbers keep it exact.
 uint64_t random_seed() {
   constexpr int kBitsDropped = 64 - 53;
   std::random_device device;

@@ -1,5 +1,5 @@
-// The options of a generation, each defined once. Command line, lines of JSON, HTTP requests with
-// their schema and documents, the page and the defaults in a model's files follow from this table.
+// The generation options, each defined once. Command line, lines of JSON, HTTP requests with their
+// schema and documentation, the page and the defaults in a model's files are made from this table.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 namespace paceline {
 
 enum class GenerationGroup : uint8_t {
-  sampling,     // how a token is drawn; classification has these too
+  sampling,     // for drawing a token; classification has these too
   restriction,  // which tokens may be drawn
   stopping,
   prompt,
   output,
 };
 
-// Of a list, or of one text.
+// Limits of a list, or of one text.
 struct ListLimits {
   uint64_t min_items = 0;
   uint64_t max_items = std::numeric_limits<uint64_t>::max();
@@ -35,13 +35,13 @@ struct ListLimits {
       std::numeric_limits<uint64_t>::max();  // of each text, none of which is empty
 };
 
-// What a model's own files call the option; empty: they can't set it.
+// The option's name in a model's files; empty: they can't set it.
 struct FileKeys {
   std::string_view generation_config = {};  // in generation_config.json
   std::string_view gguf = {};               // in the metadata of a GGUF file
 };
 
-// Who reads the option without this table, because it means something else there.
+// The interface that reads the option without this table, because it has another meaning there.
 enum class OwnReader : uint8_t { none, requests, command_line };
 
 using LogitBias = std::vector<std::pair<int32_t, float>>;
@@ -67,12 +67,12 @@ enum class GenerationKind : uint8_t {
 
 struct GenerationOption {
   std::string_view name;                // "min_p": the field, --min-p, PACELINE_MIN_P
-  std::string_view other_name = {};     // taken in requests too, and as a flag
+  std::string_view other_name = {};     // an alias, in requests and as a flag
   std::string_view flags = {};          // further flags, separated by blanks
   std::string_view placeholder = {};    // what the help calls the value
   std::string_view help;                // one sentence
-  std::string_view default_words = {};  // as the help says it, without what the model's files say
-  std::string_view bare_value = {};     // not empty: the flag may stand alone and then means this
+  std::string_view default_words = {};  // for the help, without the model's defaults
+  std::string_view bare_value = {};     // not empty: the value of the flag without one
   GenerationGroup group = GenerationGroup::sampling;
   OwnReader own_reader = OwnReader::none;
   NumberRange range = {};
@@ -87,7 +87,7 @@ constexpr NumberRange sampling_range(std::string_view name) {
 }
 
 constexpr int64_t kMaxOutputTokens = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxPromptTokens = 1 << 19;  // as many as any context
+constexpr int64_t kMaxPromptTokens = 1 << 19;  // beyond any context
 constexpr int64_t kDefaultMaxTokens = 256;
 
 inline constexpr GenerationOption kGenerationOptions[] = {
@@ -170,7 +170,7 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .default_words = "default",
      .choices = "default mlx",
      .member = &GenerateOptions::mlx_sampler_order},
-    // Of the command line it is the seed of dummy weights too.
+    // On the command line it also seeds dummy weights.
     {.name = "seed",
      .placeholder = "N",
      .help = "The same seed gives the same answer; a random one is reported in the answer.",
@@ -244,7 +244,7 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .default_words = "true",
      .group = GenerationGroup::output,
      .member = &GenerateOptions::skip_special_tokens},
-    // Of chats it is a flag, with top_logprobs beside it.
+    // In chats it is a flag, with top_logprobs beside it.
     {.name = "logprobs",
      .placeholder = "N",
      .help = "Report each token's log-probability and this many alternatives.",
@@ -264,7 +264,7 @@ inline constexpr GenerationOption kGenerationOptions[] = {
 
 constexpr size_t kNumGenerationOptions = std::size(kGenerationOptions);
 
-// A name that no option has doesn't compile.
+// An unknown name doesn't compile.
 consteval const GenerationOption& generation_option(std::string_view name) {
   return *std::find_if(std::begin(kGenerationOptions), std::end(kGenerationOptions),
                        [&](const GenerationOption& option) { return option.name == name; });
@@ -284,25 +284,25 @@ constexpr GenerationKind kind_of(const GenerationOption& option) {
 using GenerationValue = std::variant<bool, int64_t, uint64_t, double, std::string,
                                      std::vector<std::string>, std::vector<int32_t>, LogitBias>;
 
-// Throws Error invalid "min_p: found 2, expected a number from 0 to 1" for a value that the option
-// can't have; it is of the option's kind.
+// Sets an option to a value of its kind. Throws Error invalid "min_p: found 2, expected a number
+// from 0 to 1" for a value out of range.
 void set_option(GenerateOptions& options, const GenerationOption& option,
                 const GenerationValue& value);
 
-// Throws as set_option for any option that is set to what it can't be, and for texts when there is
-// no tokenizer to encode them. Numbers of the sampler are left to check_sampling_options().
+// Throws like set_option for any option out of range, and for texts without a tokenizer. Leaves the
+// sampler's numbers to check_sampling_options().
 void check_generation_options(const GenerateOptions& options, bool has_tokenizer);
 
-// What an option that is left alone means, in words: "the model's, else 0 (off)".
+// What an unset option means, in words: "the model's, else 0 (off)".
 std::string unset_words(const GenerationOption& option);
 
-// Whether it has another value than in a GenerateOptions that was left alone.
+// Whether it has another value than in a default GenerateOptions.
 bool is_set(const GenerateOptions& options, const GenerationOption& option);
 
-// Unset numbers take the value that `defaults` have.
+// Sets unset numbers to the values of `defaults`.
 void take_defaults(GenerateOptions& options, const GenerateOptions& defaults);
 
-// The sampler's options; unset ones have their own defaults, but for a random seed.
+// The sampler's options; unset ones have their own defaults, and the seed is random.
 SamplingOptions sampling_options(const GenerateOptions& options);
 
 }  // namespace paceline

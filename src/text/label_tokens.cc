@@ -10,8 +10,8 @@ bool is_letter_or_digit(char c) {
   return is_ascii_letter || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80;
 }
 
-// The prompt's last word with the space before it, which is what a tokenizer looks at beside what
-// follows; nothing where that is long.
+// The prompt's last word with the space before it, the context that affects the encoding of a
+// label; nothing for a long word.
 std::string_view last_word(std::string_view prompt) {
   constexpr size_t kMaxBytes = 64;
   constexpr std::string_view kBlanks = " \t\r\n";
@@ -21,10 +21,10 @@ std::string_view last_word(std::string_view prompt) {
   return word.size() <= kMaxBytes ? word : std::string_view();
 }
 
-// What `text` adds to the tokens of `word`. Some tokenizers put a space in front of every text,
-// which `text` doesn't get here.
-std::vector<TokenId> tokens_behind(const Tokenizer& tokenizer, const std::string& word,
-                                   const std::vector<TokenId>& before, const std::string& text) {
+// The tokens that `text` adds to those of `word`. Some tokenizers put a space before every text;
+// `text` doesn't get one here.
+std::vector<TokenId> tokens_after(const Tokenizer& tokenizer, const std::string& word,
+                                  const std::vector<TokenId>& before, const std::string& text) {
   std::vector<TokenId> whole = tokenizer.encode(word + text);
   const bool continues =
       whole.size() > before.size() && std::equal(before.begin(), before.end(), whole.begin());
@@ -46,10 +46,10 @@ std::vector<TokenId> label_tokens(const Tokenizer& tokenizer, std::string_view p
                                   std::string_view label) {
   const std::string word(last_word(prompt));
   const std::vector<TokenId> before = tokenizer.encode(word);
-  std::vector<TokenId> as_written = tokens_behind(tokenizer, word, before, std::string(label));
+  std::vector<TokenId> as_written = tokens_after(tokenizer, word, before, std::string(label));
   if (!runs_into_prompt(prompt, label)) return as_written;
   std::vector<TokenId> as_next_word =
-      tokens_behind(tokenizer, word, before, " " + std::string(label));
+      tokens_after(tokenizer, word, before, " " + std::string(label));
   return as_next_word.size() <= as_written.size() ? as_next_word : as_written;
 }
 

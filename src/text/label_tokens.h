@@ -9,15 +9,14 @@
 
 namespace paceline {
 
-// Whether a label that continues `prompt` as written would run into its last word: the label begins
-// with a letter or digit, and the prompt ends with a letter, a digit or one of . , ; : ! ? ) ] } =.
+// Whether a label directly after `prompt` would run into its last word: the label begins with a
+// letter or digit, and the prompt ends with a letter, a digit or one of . , ; : ! ? ) ] } =.
 // Characters beyond ASCII count as letters.
 bool runs_into_prompt(std::string_view prompt, std::string_view label);
 
 // The tokens that `label` adds to those of `prompt`, without special tokens. A label that would run
-// into the prompt's last word is taken as the next word, with a space in front, unless that needs
-// more tokens than the label alone (as in languages written without spaces). Otherwise it is taken
-// as written.
+// into the prompt's last word gets a space in front, unless that needs more tokens than the label
+// alone (as in languages without spaces).
 std::vector<TokenId> label_tokens(const Tokenizer& tokenizer, std::string_view prompt,
                                   std::string_view label);
 

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// Normalisation may make a text shorter: NFC to a third, when it composes Hangul.
+// Normalisation may shorten a text: NFC composes Hangul to a third.
 void check_length(const TextModel& model, std::string_view text) {
   constexpr size_t kShrinks = 4;
   const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
@@ -42,8 +42,8 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked) {
   return std::holds_alternative<std::string>(prompt) ? "prompt" : "prompt_ids";
 }
 
-// As vLLM's SamplingParams.update_from_tokenizer does it; what isn't in the model's vocabulary
-// can't be drawn anyway.
+// Like SamplingParams.update_from_tokenizer of vLLM. Tokens beyond the model's vocabulary can't be
+// drawn anyway.
 std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
                                                    const GenerateOptions& options) {
   std::vector<std::vector<TokenId>> sequences;

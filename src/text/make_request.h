@@ -10,16 +10,16 @@
 
 namespace paceline {
 
-// Token ids of a prompt; text is encoded, ids are taken as given. Throws Error not_found for text
-// when the model has no tokenizer.
-// Throws Error invalid, before encoding, for a text that is far too long for the context.
+// Token ids of a prompt; text is encoded, ids are used as they are. Throws Error not_found for text
+// when the model has no tokenizer; Error invalid, before encoding, for a text far longer than the
+// context.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    bool add_special_tokens);
 
 // The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
 
-// The options, checked; unset ones take the values of the model's own files. Throws Error invalid.
+// Checks the options and sets unset ones from the model's files. Throws Error invalid.
 GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options);
 
 // The engine's request. Unset options come from generation_config.json, else from the defaults.

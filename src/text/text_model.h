@@ -1,4 +1,4 @@
-// TextModel: the parts of a loaded model that text goes through.
+// TextModel: the parts of a loaded model that process text.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace paceline {
 
 class Engine;
 
-// Everything referred to must outlive it.
+// All referenced objects must outlive it.
 struct TextModel {
   std::string name;  // in messages: the model's directory
   Engine& engine;

@@ -11,8 +11,8 @@ class TextStream {
  public:
   void push(std::string_view token_bytes) { bytes_ += token_bytes; }
 
-  // The text of bytes [what was returned before, releasable), without a character that is still
-  // incomplete.
+  // The text from the end of the last one up to `releasable_bytes`, without an incomplete
+  // character.
   std::string take(int64_t releasable_bytes);
   // The rest up to `end`, which ends the stream; an incomplete character becomes U+FFFD.
   std::string finish(int64_t end_bytes);

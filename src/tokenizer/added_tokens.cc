@@ -14,8 +14,8 @@ bool stands_alone(const ClassReader& text, size_t begin, size_t end) {
   return !word_before && !word_behind;
 }
 
-// The end of the white space at an offset. Remembers the last run, so that asking at each of its
-// characters stays linear.
+// Finds the end of the white space at an offset. Remembers the last run, so that a query at each of
+// its characters stays linear.
 class SpaceBehind {
  public:
   explicit SpaceBehind(const ClassReader& text) : text_(text) {}
@@ -34,7 +34,7 @@ class SpaceBehind {
   size_t end_ = 0;
 };
 
-// Where the white space before `offset` begins, but not before `limit`.
+// The begin of the white space before `offset`, at least `limit`.
 size_t begin_of_space(const ClassReader& text, size_t offset, size_t limit) {
   while (offset > limit) {
     const size_t previous = text.before(offset);
@@ -73,7 +73,7 @@ AddedTokens::Patterns AddedTokens::make_patterns(const std::vector<AddedToken>& 
     const bool here = tokens[i].normalized == (stage == Stage::normalized);
     if (here && !tokens[i].pattern.empty()) chosen.push_back(i);
   }
-  // Where normalisation makes two equal, a special one is found.
+  // If normalisation makes two tokens equal, the special one is found.
   std::stable_partition(chosen.begin(), chosen.end(), [&](size_t i) { return tokens[i].special; });
   std::vector<std::string_view> strings;
   for (const size_t i : chosen) strings.push_back(tokens[i].pattern);
@@ -90,7 +90,7 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text, Stag
   for (size_t from = 0; from < text.size();) {
     const auto match = patterns.matcher.find(text, from);
     if (!match) break;
-    // A token that is skipped here hides others that overlap it, as in HF tokenizers.
+    // A skipped token hides others that overlap it, as in HF tokenizers.
     from = match->end;
     const AddedToken& token = tokens_[patterns.tokens[match->index]];
     if (options.specials_as_text && token.special) continue;
@@ -99,7 +99,7 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text, Stag
         token.lstrip ? std::max(done, begin_of_space(reader, match->begin, done)) : match->begin;
     const size_t end = token.rstrip ? space_behind.end(match->end) : match->end;
     if (done < begin) segments.push_back({text.substr(done, begin - done)});
-    // One whose text was all taken along by another is dropped.
+    // A token is dropped if the one before it included its whole text.
     if (begin < end) segments.push_back({text.substr(begin, end - begin), token.id});
     done = end;
   }

@@ -1,4 +1,5 @@
-// AddedTokens: tokens beside the model's vocabulary, which are recognised in a text first of all.
+// AddedTokens: tokens beside the model's vocabulary, which are found in a text before it is
+// encoded.
 #pragma once
 
 #include <string>
@@ -15,12 +16,12 @@ namespace paceline {
 struct AddedToken {
   TokenId id = -1;
   std::string content = {};  // not empty
-  std::string pattern = {};  // looked for, and decoded to: the content, normalised if `normalized`
+  std::string pattern = {};  // its text in inputs and outputs: normalised if `normalized`
   bool special = false;
-  bool normalized = false;   // looked for in the normalised text
-  bool lstrip = false;       // takes the white space before it along
-  bool rstrip = false;       // and that behind it
-  bool single_word = false;  // only where no word character stands on either side
+  bool normalized = false;   // searched in the normalised text
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // and behind it
+  bool single_word = false;  // only without word characters beside it
 };
 
 // Must agree with AddedVocabulary of HF tokenizers. Immutable.
@@ -38,7 +39,7 @@ class AddedTokens {
   };
   enum class Stage { raw, normalized };
 
-  // Cuts `text` at the tokens that are looked for at this stage; no plain segment is empty.
+  // Cuts `text` at the tokens of this stage; no plain segment is empty.
   std::vector<Segment> split(std::string_view text, Stage stage, EncodeOptions options) const;
 
   // The token with this id or content; null when there is none.
@@ -50,7 +51,7 @@ class AddedTokens {
  private:
   struct Patterns {  // of one stage
     StringMatcher matcher;
-    std::vector<size_t> tokens;  // by the matcher's index: which of tokens_
+    std::vector<size_t> tokens;  // indices into tokens_, by the matcher's index
   };
 
   static std::vector<AddedToken> with_patterns(std::vector<AddedToken> tokens,

@@ -65,7 +65,7 @@ void BpeMerger::merge_short(std::span<const TokenId> symbols, std::vector<TokenI
   out.insert(out.end(), tokens_.begin(), tokens_.end());
 }
 
-// Looks up how `at` merges with its right neighbour, and queues it.
+// Looks up the merge of `at` with its right neighbour, and queues it.
 void BpeMerger::update(uint32_t at) {
   Node& node = nodes_[at];
   node.rank = Merge::kNone;

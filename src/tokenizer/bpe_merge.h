@@ -11,10 +11,9 @@
 
 namespace paceline {
 
-// Positions in order of rank, and from left to right within a rank.
-// A queue for each rank that is present. Merging needs few ranks and mostly from left to right,
-// so most pops are O(1); a rank whose positions come out of order becomes a heap. O(log n) at
-// worst.
+// Positions in order of rank, and from left to right within a rank. Each rank has a queue. Merging
+// uses few ranks, mostly from left to right, so most pops are O(1); a rank whose positions come out
+// of order becomes a heap, with O(log n).
 class RankQueue {
  public:
   struct Item {
@@ -38,31 +37,31 @@ class RankQueue {
 };
 
 // Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units" (2016), with the
-// ranks of a file; must agree with BPE of HF tokenizers. Keeps its buffers: one object for one call
+// ranks of a file; must agree with BPE of HF tokenizers. Keeps its buffers: use one object per call
 // of encode.
 class BpeMerger {
  public:
   explicit BpeMerger(const MergeTable& merges) : merges_(merges) {}
 
-  // Appends what `symbols` merge into. O(n log n), short pieces by a faster quadratic way with
-  // equal results.
+  // Appends the tokens that `symbols` merge into. O(n log n); short pieces use a faster quadratic
+  // algorithm with equal results.
   void merge(std::span<const TokenId> symbols, std::vector<TokenId>& out);
 
-  // The same, and to `starts` the index of each one's first symbol.
+  // The same; also appends the index of each token's first symbol to `starts`.
   void merge_with_starts(std::span<const TokenId> symbols, std::vector<TokenId>& out,
                          std::vector<uint32_t>& starts);
 
-  // The two ways, for the test that holds them equal.
+  // The two algorithms, for the test that compares them.
   void merge_short(std::span<const TokenId> symbols, std::vector<TokenId>& out);
   void merge_long(std::span<const TokenId> symbols, std::vector<TokenId>& out);
 
  private:
-  // A symbol of a long piece in a doubly linked list. `merge` is that with its right neighbour.
+  // A symbol of a long piece in a doubly linked list, with its merge with the right neighbour.
   struct Node {
     TokenId token;
     uint32_t left;
     uint32_t right;  // kEnd: the last one
-    uint32_t rank;   // Merge::kNone: merges with nothing, or has been merged away
+    uint32_t rank;   // Merge::kNone: no merge, or merged away
   };
   static constexpr uint32_t kEnd = UINT32_MAX;
 

@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "base/json_document.h"
 #include "tokenizer/bpe_symbols.h"
-#include "tokenizer/dom_field.h"
 #include "tokenizer/merge_borders.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/vocabulary.h"
@@ -15,11 +15,11 @@ struct BpeModel {
   BpeOptions options;
   Vocabulary vocabulary;
   MergeTable merges;
-  // Nothing where the text of a token can't be relied on: a prefix, or bytes that merge.
+  // Nothing where a token's text isn't the text of its piece: with a prefix, or with merging bytes.
   std::optional<MergeBorders> borders;
 };
 
-// Reads the field `model`. Throws Error unsupported or corrupt naming the field.
-BpeModel read_bpe_model(const simdjson::dom::element& value, FilePlace place);
+// Reads the field `model`. Throws Error unsupported, or the document's, naming the field.
+BpeModel read_bpe_model(const DocumentCursor& field);
 
 }  // namespace paceline

@@ -110,7 +110,7 @@ bool BpeSymbols::emit_bytes(std::string_view character, Emit emit) const {
 
 template <class Emit>
 void BpeSymbols::for_each(std::string_view piece, Emit emit) const {
-  uint32_t unknown = 0;  // bytes that a token for unknown characters has still to stand for
+  uint32_t unknown = 0;  // bytes of unknown characters that have no token yet
   const auto end_unknown = [&] {
     if (unknown > 0) emit(unk_, unknown);
     unknown = 0;

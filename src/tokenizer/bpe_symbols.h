@@ -1,4 +1,4 @@
-// BpeSymbols: the tokens with which the merging of a piece begins, one for every character of it.
+// BpeSymbols: the tokens that merging begins with, one for every character of a piece.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ namespace paceline {
 
 // The options of `BPE` of HF tokenizers that change what it computes.
 struct BpeOptions {
-  bool ignore_merges = false;  // a piece that is a token is that token
-  bool byte_fallback = false;  // a character without a token is the tokens of its bytes, "<0x41>"
-  bool fuse_unk = false;       // unknown characters side by side are one token
+  bool ignore_merges = false;  // a piece that is a token isn't merged
+  bool byte_fallback = false;  // a character without a token becomes its bytes' tokens, "<0x41>"
+  bool fuse_unk = false;       // adjacent unknown characters become one token
   std::optional<std::string> unk_token;
   std::string continuing_subword_prefix;  // before every character but the first of a piece
   std::string end_of_word_suffix;         // behind the last
@@ -32,14 +32,14 @@ class BpeSymbols {
   BpeSymbols(const Vocabulary& vocabulary, const BpeOptions& options, Characters characters,
              std::string_view where);
 
-  // Appends the symbols of a piece, and to `sizes`, unless it is null, the number of bytes that
-  // each stands for in the piece as the vocabulary writes it. A character without a symbol is left
-  // out when there is no unk_token.
+  // Appends the symbols of a piece. Unless `sizes` is null, appends to it each symbol's number of
+  // bytes in the piece as the vocabulary writes it. A character without a symbol is dropped when
+  // there is no unk_token.
   void append(std::string_view piece, std::vector<TokenId>& symbols,
               std::vector<uint32_t>* sizes = nullptr) const;
 
-  // Whether every character of a piece, wherever it stands, is its own token or the tokens of its
-  // bytes, and characters are code points.
+  // Whether every code point of a piece, in any position, becomes its own token or the tokens of
+  // its bytes.
   bool code_points_stand_alone() const;
 
  private:
@@ -61,7 +61,7 @@ class BpeSymbols {
   std::array<TokenId, 256> bytes_{};         // by byte; characters are bytes
   std::array<uint8_t, 256> byte_sizes_{};    // of the byte-level characters
   std::array<TokenId, 256> fallback_{};      // by byte
-  std::array<uint16_t, 0x1100> block_of_{};  // by code point / 256: which block of code_points_
+  std::array<uint16_t, 0x1100> block_of_{};  // blocks of code_points_, by code point / 256
   std::vector<TokenId> code_points_;         // blocks of 256; block 0 is empty
 };
 

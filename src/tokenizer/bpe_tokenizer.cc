@@ -24,7 +24,7 @@ void check_size(std::string_view text) {
                                                 text.size(), kMaxTextBytes));
 }
 
-// For every byte of the repaired form of `text`, and its end, where it comes from.
+// The offsets in `text` of every byte of its repaired form, and of its end.
 std::vector<size_t> offsets_of_repaired(std::string_view text) {
   std::vector<size_t> offsets;
   std::string character;
@@ -41,7 +41,7 @@ std::vector<size_t> offsets_of_repaired(std::string_view text) {
 
 }  // namespace
 
-// Added tokens, normalizer, added tokens again, pre-tokenizer, merges: in the order of HF
+// Runs added tokens, normalizer, added tokens again, pre-tokenizer and merges, in the order of HF
 // tokenizers.
 class BpeTokenizer::Encoder {
  public:
@@ -120,7 +120,7 @@ class BpeTokenizer::Encoder {
     merger_.merge(symbols_, ids_);
   }
 
-  // With ignore_merges, the token that a piece is.
+  // With ignore_merges: the token of the whole piece, if there is one.
   std::optional<TokenId> whole_piece(std::string_view piece) const {
     const TokenizerFile& file = tokenizer_.file_;
     if (!file.options.ignore_merges) return std::nullopt;
@@ -139,7 +139,7 @@ class BpeTokenizer::Encoder {
     tokenizer_.symbols_.append(piece, symbols_, &sizes_);
     std::vector<TokenId> tokens;
     merger_.merge_with_starts(symbols_, tokens, starts_);
-    // The sizes are those of the piece in the byte-level alphabet.
+    // Sizes count bytes of the piece in the byte-level alphabet.
     if (tokenizer_.file_.pieces.byte_level) piece = ByteLevelNormalizer().normalize(piece, store_);
     starts_.push_back(static_cast<uint32_t>(symbols_.size()));
     size_t offset = 0;
@@ -153,7 +153,7 @@ class BpeTokenizer::Encoder {
     }
   }
 
-  // The span of the next token.
+  // Appends the span of the next token.
   void add_span(TextSpan span, std::string_view token) {
     for (const SpecialFrame::Trim& trim : tokenizer_.file_.frame.trims) {
       span = trim_span(span, text_, {.text = token, .first = ids_.empty()}, trim.add_prefix_space);

@@ -1,5 +1,5 @@
-// BpeTokenizer: byte pair encoding, byte-level as GPT-2, Llama 3, Qwen and DeepSeek have it, and of
-// characters as SentencePiece makes it for Gemma, Llama 2 and Mistral.
+// BpeTokenizer: byte pair encoding, byte-level as in GPT-2, Llama 3, Qwen and DeepSeek, or of
+// characters as in SentencePiece for Gemma, Llama 2 and Mistral.
 #pragma once
 
 #include <memory>
@@ -37,8 +37,7 @@ class BpeTokenizer {
   const AddedTokens& added_tokens() const { return added_tokens_; }
   const TokenDecoder& decoder() const { return file_.decoder; }
   const TokenTable& table() const { return table_; }
-  // What the decoder is given for a token: the added one's normalised text, else that of the
-  // vocabulary.
+  // The decoder's input for a token: an added token's pattern, else the vocabulary's text.
   std::string_view decoded_text(TokenId id) const;
 
  private:
@@ -48,7 +47,7 @@ class BpeTokenizer {
   AddedTokens added_tokens_;
   TokenTable table_;
   BpeSymbols symbols_;
-  mutable WordCachePool caches_;  // of what was merged before; it changes no result
+  mutable WordCachePool caches_;  // of merged words; they change no result
 };
 
 }  // namespace paceline

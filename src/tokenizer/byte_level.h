@@ -1,5 +1,4 @@
-// The byte-level alphabet of GPT-2: every byte has a printable character that stands for it in the
-// vocabulary.
+// The byte-level alphabet of GPT-2: the vocabulary writes every byte as a printable character.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ std::string_view byte_level_character(uint8_t byte);
 // `bytes` written in the alphabet, e.g. " hello" as "Ġhello".
 std::string to_byte_level(std::string_view bytes);
 
-// The bytes that a token stands for. A token with any character outside the alphabet stands for its
-// own UTF-8 bytes, as in the ByteLevel decoder of HF tokenizers.
+// The bytes of a token. A token with a character outside the alphabet stands for its own UTF-8
+// bytes, as in the ByteLevel decoder of HF tokenizers.
 std::string from_byte_level(std::string_view token_text);
 
 }  // namespace paceline

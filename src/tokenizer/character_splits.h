@@ -1,5 +1,5 @@
-// The pre-tokenizers that cut at kinds of characters: Digits, Punctuation, WhitespaceSplit and
-// their like.
+// Pre-tokenizers that cut at classes of characters: Digits, Punctuation, WhitespaceSplit and
+// similar.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ class WordSplit final : public PreTokenizer {
   void split(Pieces& pieces) const override;
 };
 
-// `ByteLevel` in front of another pre-tokenizer: every piece in the byte-level alphabet.
+// `ByteLevel` before another pre-tokenizer: converts every piece to the byte-level alphabet.
 class ByteLevelMapping final : public PreTokenizer {
  public:
   void split(Pieces& pieces) const override;
 };
 
-// `Metaspace`: spaces become the replacement, one more is put before the text, and every one begins
-// a piece.
+// `Metaspace`: spaces become the replacement, one more is put before the text, and each begins a
+// piece.
 class MetaspaceSplit final : public PreTokenizer {
  public:
   enum class Prepend { always, first, never };  // first: where the input begins

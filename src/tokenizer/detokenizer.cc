@@ -16,7 +16,7 @@ struct IncrementalDetokenizer::State {
     for (const auto& step : tokenizer.decoder().text) streams.push_back(step->begin_text());
   }
 
-  // Through the steps on the text, from this one on.
+  // Passes `text` through the text steps from `first` on.
   std::string through(std::string text, size_t first) {
     for (size_t i = first; i < streams.size(); ++i) {
       std::string changed;

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-// A key that differs from run to run; it decides places in a table, never a result.
+// A key that differs from run to run; it affects positions in a table, never a result.
 inline uint64_t random_hash_key() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
@@ -21,7 +21,7 @@ inline uint64_t hash_mix(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// The multipliers are constant: some keys would be bad ones, whose tables are slow.
+// The multipliers are constant: some random ones would be bad and make tables slow.
 inline uint64_t hash_integer(uint64_t value, uint64_t key) {
   return hash_mix(hash_mix(value ^ key, 0x9E3779B97F4A7C15u) ^ key, 0xD6E8FEB86659FD93u);
 }
@@ -33,8 +33,8 @@ inline uint64_t load_word(const char* bytes) {
   return word;
 }
 
-// One to seven bytes as a number, the same as if they were followed by zeros on a little-endian
-// machine; without a copy of variable size, which would cost more than all the rest of a hash.
+// One to seven bytes as a number, padded with zeros as on a little-endian machine. Avoids a copy of
+// variable size, which would cost more than the rest of a hash.
 inline uint64_t load_short_word(std::string_view bytes) {
   const char* data = bytes.data();
   const size_t size = bytes.size();

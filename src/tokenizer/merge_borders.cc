@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Files have about one seam in 15 merges, most of them many times.
+// Files have about one distinct seam per 15 merges.
 constexpr size_t kMergesPerWord = 32;
 constexpr size_t kMinWords = 64;
 constexpr size_t kMaxWords = size_t{1} << 16;

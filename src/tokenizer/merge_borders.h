@@ -9,20 +9,20 @@
 
 namespace paceline {
 
-// A merge joins a token that ends in a character x to one that begins with a character y, and the
-// text of what it makes is the text of both. So as long as every token stands for its own text, a
-// pair (x, y) that stands at the seam of no merge is never merged across: the parts on both sides
-// merge as they would alone, each in the order of its own ranks. Cutting there changes no result,
-// and makes words, which can be remembered, of a text that has no pre-tokenizer.
+// A merge joins a token that ends in a character x and one that begins with a character y; the
+// result's text is the text of both. If every token stands for its own text and no merge has the
+// pair (x, y) at its seam, then no merge crosses that pair, and the parts on both sides merge as
+// they would alone. Cutting there changes no result, and splits a text without a pre-tokenizer into
+// words that can be cached.
 //
-// The seams are kept as a Bloom filter (Bloom 1970) with two bits in one word. A false positive
-// costs a cut and nothing else.
+// The seams are stored in a Bloom filter (Bloom 1970) with two bits in one word. A false positive
+// only loses a cut.
 class MergeBorders {
  public:
-  // Without a seam, every character is alone.
+  // Without seams, every character is a part of its own.
   explicit MergeBorders(size_t num_merges = 0);
 
-  // A merge of these two tokens; neither is empty.
+  // Adds the seam of a merge of these two tokens; neither is empty.
   void add_seam(std::string_view left, std::string_view right);
 
   // Whether a merge may reach across.
@@ -51,7 +51,7 @@ class MergeBorders {
   }
 
  private:
-  // Its high bits are the good ones.
+  // Use its high bits, which are mixed best.
   static uint64_t hash_of(char32_t left, char32_t right) {
     return ((uint64_t{left} << 21) | right) * 0x9E3779B97F4A7C15u;
   }

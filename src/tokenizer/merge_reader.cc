@@ -5,24 +5,22 @@
 #include <span>
 #include <utility>
 
-#include "tokenizer/json_field.h"
 #include "tokenizer/token_decoder.h"
 
 namespace paceline {
 
-MergeReader::MergeReader(const Vocabulary& vocabulary, size_t num_merges, size_t prefix_size,
-                         FilePlace place)
+MergeReader::MergeReader(const Vocabulary& vocabulary, const DocumentCursor& merges,
+                         size_t prefix_size)
     : vocabulary_(vocabulary),
       prefix_size_(prefix_size),
-      place_(place),
-      merges_(num_merges),
-      borders_(num_merges),
+      lines_(merges),
+      merges_(merges.num_items()),
+      borders_(merges.num_items()),
       texts_merge_(prefix_size == 0) {}
 
 void MergeReader::add(TokenPair pair, size_t line) {
   if (pair.right.size() < prefix_size_) {
-    place_.corrupt(
-        fmt::format("model.merges[{}]: {} lacks the prefix", line, in_quotes(pair.right)));
+    fail(line, fmt::format("{} lacks the prefix", shown_text(pair.right)));
   }
   Pending& merge = pending_[num_pending_++];
   merge.pair = pair;
@@ -34,13 +32,12 @@ void MergeReader::add(TokenPair pair, size_t line) {
   if (num_pending_ == kBatch) flush();
 }
 
+void MergeReader::fail(size_t line, std::string_view what) const { lines_.item(line).fail(what); }
+
 void MergeReader::look_up(Pending& merge) const {
   const auto id_of = [&](std::string_view token, uint64_t hash) {
     const auto id = vocabulary_.find(token, hash);
-    if (!id) {
-      place_.corrupt(fmt::format("model.merges[{}]: {} isn't in the vocabulary", merge.line,
-                                 in_quotes(token)));
-    }
+    if (!id) fail(merge.line, fmt::format("{} isn't in the vocabulary", shown_text(token)));
     return *id;
   };
   merge.left = id_of(merge.pair.left, merge.left_hash);

@@ -15,15 +15,16 @@ struct TokenPair {
   std::string_view right;
 };
 
-// Every merge reads big tables at four random places. A few merges are therefore read together:
-// first all their places are prefetched, then they are read.
+// Every merge reads big tables at four random places, so a few merges are read together: all their
+// places are prefetched first.
 class MergeReader {
  public:
-  // The right token of a merge loses `prefix_size` bytes. `place` names the file in errors.
-  MergeReader(const Vocabulary& vocabulary, size_t num_merges, size_t prefix_size, FilePlace place);
+  // The right token of a merge loses `prefix_size` bytes. Errors are about an item of `merges`;
+  // both must outlive it.
+  MergeReader(const Vocabulary& vocabulary, const DocumentCursor& merges, size_t prefix_size);
 
-  // The next merge, which stands in this line; the views must stay valid until finish(). Throws
-  // Error corrupt, possibly for one of those before.
+  // Adds the merge of this line; the views must stay valid until finish(). Throws Error corrupt,
+  // possibly for an earlier merge.
   void add(TokenPair pair, size_t line);
   // Sets the model's merges and borders.
   void finish(BpeModel& model);
@@ -44,10 +45,11 @@ class MergeReader {
 
   void look_up(Pending& merge) const;
   void flush();
+  [[noreturn]] void fail(size_t line, std::string_view what) const;
 
   const Vocabulary& vocabulary_;
   const size_t prefix_size_;
-  const FilePlace place_;
+  const DocumentCursor& lines_;
   MergeTable merges_;
   MergeBorders borders_;
   bool texts_merge_;  // and not bytes, whose tokens don't stand for their own texts

@@ -1,4 +1,4 @@
-// MergeTable: which pairs of tokens merge, in which order, and into what.
+// MergeTable: the pairs of tokens that merge, their ranks and results.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Merge {
 
 class MergeTable {
  public:
-  // `num_merges` is how many are going to be set; more are an error of the caller.
+  // `num_merges` is the capacity; setting more merges is an error of the caller.
   explicit MergeTable(size_t num_merges = 0);
 
-  // A pair that is set again takes the later rank, as in HF tokenizers.
+  // A pair that is set again gets the later rank, as in HF tokenizers.
   void set(TokenId left, TokenId right, Merge merge);
 
   Merge find(TokenId left, TokenId right) const {

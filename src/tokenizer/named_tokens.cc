@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-// The tokens with which chat models are trained to end a turn; some generation_config.json leave
-// them out. Only added tokens count, because plain text can't produce them.
+// The tokens that end a turn of chat models; some generation_config.json lack them. Only added
+// tokens count, because plain text can't produce them.
 constexpr std::array<std::string_view, 8> kEndOfTurn = {
     "<|im_end|>",     // ChatML, Qwen
     "<end_of_turn>",  // Gemma 1 to 3
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 8> kEndOfTurn = {
     "<|end|>",  // Phi 3
 };
 
-// Where turns have channels, <|end|> ends one of a turn's messages only.
+// In formats with channels, <|end|> ends a message, not the turn.
 constexpr std::string_view kEndOfMessage = "<|end|>";
 constexpr std::string_view kChannel = "<|channel|>";
 

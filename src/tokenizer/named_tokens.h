@@ -1,4 +1,4 @@
-// NamedTokens: the tokens that the files beside tokenizer.json give a name or a meaning to.
+// NamedTokens: the tokens that the files beside tokenizer.json name, such as BOS and stop tokens.
 #pragma once
 
 #include <optional>

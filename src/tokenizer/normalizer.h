@@ -14,12 +14,12 @@ namespace paceline {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // The normalised form of well-formed UTF-8, a part of the input of `store` or made in it: `text`
-  // itself when nothing changes, else made in `store`.
+  // The normalised form of well-formed UTF-8: `text` itself when nothing changes, else a text of
+  // `store`. `text` is a part of the input of `store` or was made in it.
   virtual std::string_view normalize(std::string_view text, TextStore& store) const = 0;
 };
 
-// One after the other; none at all is the identity.
+// Applies normalizers in order; without any it is the identity.
 class NormalizerSequence final : public Normalizer {
  public:
   explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> steps);

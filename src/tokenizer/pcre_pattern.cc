@@ -45,7 +45,7 @@ std::string message_of(int error) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-// What one thread needs while it matches.
+// The state of one thread while it matches.
 class Matcher {
  public:
   explicit Matcher(const pcre2_code* code)
@@ -57,7 +57,7 @@ class Matcher {
     pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
   }
 
-  // Whether there is a match at or after `from`; begin() and end() are then its borders.
+  // Whether there is a match at or after `from`; begin() and end() are then its bounds.
   bool find(std::string_view text, size_t from) {
     int result = match(text, from, PCRE2_NO_UTF_CHECK);
     if (result == PCRE2_ERROR_JIT_STACKLIMIT && enlarge_stack()) {
@@ -83,7 +83,7 @@ class Matcher {
                        match_.get(), context_.get());
   }
 
-  // From the 32 KiB of the machine stack, where nearly every match has enough, to one of its own.
+  // Replaces the 32 KiB of the machine stack, enough for nearly every match, by a stack of its own.
   bool enlarge_stack() {
     if (stack_) return false;
     stack_.reset(pcre2_jit_stack_create(kJitStackStartBytes, kJitStackBytes, nullptr));
@@ -113,7 +113,7 @@ class PcrePattern final : public SplitPattern, public TextPattern {
       throw Error(ErrorCode::unsupported, fmt::format("{}: not a pattern for PCRE2, at byte {}: {}",
                                                       where, offset, message_of(error)));
     }
-    // Without the compiler (a hardened system) the interpreter does it, slower.
+    // If this fails (on a hardened system), the slower interpreter is used.
     pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
   }
 
@@ -136,7 +136,7 @@ class PcrePattern final : public SplitPattern, public TextPattern {
   }
 
  private:
-  // An empty match right behind another one doesn't count, as in Oniguruma's iteration.
+  // Skips an empty match right behind another one, as Oniguruma's iteration does.
   template <class Use>
   void for_each_match(std::string_view text, Use use) const {
     Matcher matcher(code_.get());

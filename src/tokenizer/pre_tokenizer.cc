@@ -6,8 +6,8 @@
 namespace paceline {
 namespace {
 
-// Joins parts of `text` to pieces, from the first part to the last, or the other way round for
-// merged_with_next. The rules are those of NormalizedString::split of HF tokenizers.
+// Joins parts of `text` to pieces, from the first part to the last, or backwards for
+// merged_with_next, by the rules of NormalizedString::split of HF tokenizers.
 class Joiner {
  public:
   explicit Joiner(SplitBehavior behavior) : behavior_(behavior) {}

@@ -13,7 +13,7 @@ namespace paceline {
 
 struct Pieces {
   std::vector<std::string_view> views;
-  TextStore& store;  // holds what was made for them
+  TextStore& store;  // owns texts made for them
 };
 
 // Immutable; any number of threads may use it at once. Each must agree with the pre-tokenizer of
@@ -21,11 +21,11 @@ struct Pieces {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Replaces pieces.views, each by what it is cut into; none is empty.
+  // Replaces each of pieces.views by its parts; none is empty.
   virtual void split(Pieces& pieces) const = 0;
 };
 
-// The place of the matches at which a text is cut. "a--b" at every "-":
+// Where the matches go when a text is cut at them. "a--b" at every "-":
 enum class SplitBehavior {
   removed,               // a b
   isolated,              // a - - b
@@ -34,19 +34,18 @@ enum class SplitBehavior {
   contiguous,            // a -- b
 };
 
-// A stretch of a text that is a match, or stands between matches.
+// A part of a text: a match, or the text between matches.
 struct SplitPart {
   size_t begin = 0;
   size_t end = 0;
   bool is_match = false;
 };
 
-// Appends the pieces that the parts of `text`, in order and without a gap, are put together to.
+// Appends the pieces made of the parts of `text`, which are in order and without gaps.
 void append_pieces(std::string_view text, const std::vector<SplitPart>& parts,
                    SplitBehavior behavior, std::vector<std::string_view>& pieces);
 
-// `Split` with behavior Isolated: the matches, and what stands between them, are pieces of their
-// own.
+// `Split` with behavior Isolated: each match, and each text between matches, is a piece.
 class IsolatedSplit final : public PreTokenizer {
  public:
   explicit IsolatedSplit(std::unique_ptr<SplitPattern> pattern);
@@ -75,7 +74,7 @@ class PrefixSpace final : public PreTokenizer {
   void split(Pieces& pieces) const override;
 };
 
-// One after the other; none at all leaves the text in one piece.
+// Applies pre-tokenizers in order; without any the text stays in one piece.
 class PreTokenizerSequence final : public PreTokenizer {
  public:
   explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> steps);

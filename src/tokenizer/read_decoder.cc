@@ -8,11 +8,11 @@
 namespace paceline {
 namespace {
 
-// Puts decoders in order: what stands before the tokens are joined changes tokens, the rest text.
+// Orders decoders: those before the joining become steps on tokens, the rest steps on text.
 class DecoderReader {
  public:
-  void add(const JsonField& field) {
-    const std::string& type = field.member("type").string();
+  void add(const DocumentCursor& field) {
+    const std::string_view type = field.at("type").string();
     if (type == "Fuse") {
       joined_ = true;
     } else if (type == "Replace") {
@@ -24,26 +24,26 @@ class DecoderReader {
     } else if (type == "BPEDecoder") {
       add_suffix(field);
     } else if (joined_ && (type == "ByteLevel" || type == "ByteFallback" || type == "WordPiece")) {
-      field.unsupported(fmt::format("decoder {} behind one that joins the tokens", type));
+      refuse_part(field, fmt::format("decoder {} behind one that joins the tokens", type));
     } else if (type == "ByteLevel") {
       tokens().push_back(make_byte_level_step());
       decoder_.joined_is_bytes = true;
       joined_ = true;
     } else if (type == "ByteFallback") {
-      if (decoder_.byte_fallback) field.unsupported("decoder ByteFallback twice");
+      if (decoder_.byte_fallback) refuse_part(field, "decoder ByteFallback twice");
       decoder_.byte_fallback = true;
     } else if (type == "WordPiece") {
       tokens().push_back(
-          make_word_piece_step(field.member("prefix").string(),
+          make_word_piece_step(field.at("prefix").string(),
                                field.boolean_or("cleanup", true) ? Cleanup::yes : Cleanup::no));
     } else {
-      field.unsupported("decoder " + type);
+      refuse_part(field, fmt::format("decoder {}", type));
     }
   }
 
-  TokenDecoder take(const JsonField& field) {
+  TokenDecoder take(const DocumentCursor& field) {
     if (decoder_.byte_fallback && decoder_.looks_at_last()) {
-      field.unsupported("decoder BPEDecoder together with ByteFallback");
+      refuse_part(field, "decoder BPEDecoder together with ByteFallback");
     }
     return std::move(decoder_);
   }
@@ -53,9 +53,9 @@ class DecoderReader {
     return decoder_.byte_fallback ? decoder_.behind : decoder_.before;
   }
 
-  void add_replace(const JsonField& field) {
-    const JsonField pattern = field.member("pattern");
-    const std::string& content = field.member("content").string();
+  void add_replace(const DocumentCursor& field) {
+    const DocumentCursor pattern = field.at("pattern");
+    const std::string_view content = field.at("content").string();
     auto found = read_pattern(pattern, "decoder Replace");
     if (!joined_) {
       tokens().push_back(make_replace_step(std::move(found), content));
@@ -66,12 +66,10 @@ class DecoderReader {
     }
   }
 
-  void add_strip(const JsonField& field) {
-    const std::string& character = read_character(field.member("content"));
+  void add_strip(const DocumentCursor& field) {
+    const std::string_view character = read_character(field.at("content"));
     const auto count = [&](const char* key) {
-      const JsonField number = field.member(key);
-      if (number.integer() < 0) number.corrupt("expected a count");
-      return static_cast<size_t>(number.integer());
+      return static_cast<size_t>(field.at(key).integer({.min = 0}));
     };
     const StripCounts counts{.start = count("start"), .stop = count("stop")};
     if (joined_) {
@@ -81,9 +79,9 @@ class DecoderReader {
     }
   }
 
-  // The joined text is the first token, and the last.
-  void add_metaspace(const JsonField& field) {
-    const std::string& mark = read_character(field.member("replacement"));
+  // After joining, the text counts as the first and last token.
+  void add_metaspace(const DocumentCursor& field) {
+    const std::string_view mark = read_character(field.at("replacement"));
     const auto scheme = field.find("prepend_scheme");
     const bool kept =
         (scheme && scheme->string() == "never") || !field.boolean_or("add_prefix_space", true);
@@ -94,9 +92,9 @@ class DecoderReader {
     }
   }
 
-  void add_suffix(const JsonField& field) {
-    const JsonField suffix = field.member("suffix");
-    if (suffix.string().empty()) suffix.unsupported("decoder BPEDecoder with an empty suffix");
+  void add_suffix(const DocumentCursor& field) {
+    const DocumentCursor suffix = field.at("suffix");
+    if (suffix.string().empty()) refuse_part(suffix, "decoder BPEDecoder with an empty suffix");
     if (joined_) {
       decoder_.text.push_back(make_replace_text(suffix.string(), ""));
     } else {
@@ -110,14 +108,14 @@ class DecoderReader {
 
 }  // namespace
 
-TokenDecoder read_decoder(const std::optional<JsonField>& field) {
+TokenDecoder read_decoder(const std::optional<DocumentCursor>& field) {
   if (!field) {
     TokenDecoder decoder;
     decoder.before.push_back(make_space_step());
     return decoder;
   }
   DecoderReader reader;
-  for (const JsonField& part : parts_of(*field, "decoders")) reader.add(part);
+  for (const DocumentCursor& part : parts_of(*field, "decoders")) reader.add(part);
   return reader.take(*field);
 }
 

@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-std::unique_ptr<Normalizer> read_one(const JsonField& field) {
-  const std::string& type = field.member("type").string();
+std::unique_ptr<Normalizer> read_one(const DocumentCursor& field) {
+  const std::string_view type = field.at("type").string();
   if (type == "NFC") return std::make_unique<UnicodeNormalizer>(UnicodeForm::nfc);
   if (type == "NFD") return std::make_unique<UnicodeNormalizer>(UnicodeForm::nfd);
   if (type == "NFKC") return std::make_unique<UnicodeNormalizer>(UnicodeForm::nfkc);
@@ -21,60 +21,63 @@ std::unique_ptr<Normalizer> read_one(const JsonField& field) {
   if (type == "Nmt") return std::make_unique<NmtNormalizer>();
   if (type == "ByteLevel") return std::make_unique<ByteLevelNormalizer>();
   if (type == "Prepend") {
-    return std::make_unique<PrependNormalizer>(field.member("prepend").string());
+    return std::make_unique<PrependNormalizer>(field.at("prepend").string());
   }
   if (type == "Strip") {
-    return std::make_unique<StripNormalizer>(
-        StripNormalizer::Sides{.left = field.member("strip_left").boolean(),
-                               .right = field.member("strip_right").boolean()});
+    return std::make_unique<StripNormalizer>(StripNormalizer::Sides{
+        .left = field.at("strip_left").boolean(), .right = field.at("strip_right").boolean()});
   }
   if (type == "Replace") {
     return std::make_unique<ReplaceNormalizer>(
-        read_pattern(field.member("pattern"), "normalizer Replace"),
-        field.member("content").string());
+        read_pattern(field.at("pattern"), "normalizer Replace"), field.at("content").string());
   }
-  field.unsupported("normalizer " + type);
+  refuse_part(field, fmt::format("normalizer {}", type));
 }
 
-void collect_parts(const JsonField& field, std::string_view list, std::vector<JsonField>& parts) {
-  if (field.member("type").string() != "Sequence") {
+void collect_parts(const DocumentCursor& field, std::string_view list,
+                   std::vector<DocumentCursor>& parts) {
+  if (field.at("type").string() != "Sequence") {
     parts.push_back(field);
     return;
   }
-  const JsonField items = field.member(list);
-  for (size_t i = 0; i < items.num_items(); ++i) collect_parts(items.item(i), list, parts);
+  for (const DocumentCursor& item : field.at(list).items()) collect_parts(item, list, parts);
 }
 
 }  // namespace
 
-std::vector<JsonField> parts_of(const JsonField& field, std::string_view list) {
-  std::vector<JsonField> parts;
+void refuse_part(const DocumentCursor& field, std::string_view what) {
+  throw Error(ErrorCode::unsupported, fmt::format("{}: {} isn't supported", field.where(), what));
+}
+
+std::vector<DocumentCursor> parts_of(const DocumentCursor& field, std::string_view list) {
+  std::vector<DocumentCursor> parts;
   collect_parts(field, list, parts);
   return parts;
 }
 
-std::unique_ptr<TextPattern> read_pattern(const JsonField& field, std::string_view what) {
+std::unique_ptr<TextPattern> read_pattern(const DocumentCursor& field, std::string_view what) {
   if (const auto regex = field.find("Regex")) {
     return make_regex_pattern(regex->string(), regex->name());
   }
   const auto string = field.find("String");
-  if (!string) field.unsupported(fmt::format("{} by a pattern other than String and Regex", what));
-  if (string->string().empty()) field.unsupported(fmt::format("{} by an empty string", what));
+  if (!string) refuse_part(field, fmt::format("{} by a pattern other than String and Regex", what));
+  if (string->string().empty()) refuse_part(field, fmt::format("{} by an empty string", what));
   return make_string_pattern(string->string());
 }
 
-const std::string& read_character(const JsonField& field) {
-  const std::string& text = field.string();
+std::string_view read_character(const DocumentCursor& field) {
+  const std::string_view text = field.string();
   if (text.empty() || decode_utf8(text).size != text.size()) {
-    field.corrupt(fmt::format("expected one character, found {}", in_quotes(text)));
+    field.mismatch("one character");
   }
   return text;
 }
 
-std::unique_ptr<Normalizer> read_normalizer(const std::optional<JsonField>& field) {
+std::unique_ptr<Normalizer> read_normalizer(const std::optional<DocumentCursor>& field) {
   if (!field) return nullptr;
   std::vector<std::unique_ptr<Normalizer>> steps;
-  for (const JsonField& part : parts_of(*field, "normalizers")) steps.push_back(read_one(part));
+  for (const DocumentCursor& part : parts_of(*field, "normalizers"))
+    steps.push_back(read_one(part));
   if (steps.empty()) return nullptr;
   if (steps.size() == 1) return std::move(steps.front());
   return std::make_unique<NormalizerSequence>(std::move(steps));

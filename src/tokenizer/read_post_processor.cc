@@ -8,73 +8,72 @@
 namespace paceline {
 namespace {
 
-TokenId read_id(const JsonField& field) {
-  const int64_t id = field.integer();
-  if (id < 0 || id >= kMaxTokenIds) field.corrupt(fmt::format("{} is no token id", id));
-  return static_cast<TokenId>(id);
+TokenId read_id(const DocumentCursor& field) {
+  return static_cast<TokenId>(field.integer(kTokenIdRange));
 }
 
-// Puts these tokens around what is there already.
+// Puts these tokens around the frame's present ones.
 void surround(SpecialFrame& frame, const std::vector<TokenId>& before,
               const std::vector<TokenId>& behind) {
   frame.before.insert(frame.before.begin(), before.begin(), before.end());
   frame.behind.insert(frame.behind.end(), behind.begin(), behind.end());
 }
 
-void add_template(const JsonField& field, SpecialFrame& frame) {
-  const JsonField pieces = field.member("single");
+void add_template(const DocumentCursor& field, SpecialFrame& frame) {
+  const DocumentCursor pieces = field.at("single");
   std::vector<TokenId> before;
   std::vector<TokenId> behind;
   bool text_seen = false;
-  for (size_t i = 0; i < pieces.num_items(); ++i) {
-    const JsonField piece = pieces.item(i);
+  for (const DocumentCursor& piece : pieces.items()) {
     if (const auto special = piece.find("SpecialToken")) {
-      const JsonField ids =
-          field.member("special_tokens").member(special->member("id").string()).member("ids");
+      const DocumentCursor ids =
+          field.at("special_tokens").at(special->at("id").string()).at("ids");
       auto& side = text_seen ? behind : before;
-      for (size_t j = 0; j < ids.num_items(); ++j) side.push_back(read_id(ids.item(j)));
+      for (const DocumentCursor& token : ids.items()) side.push_back(read_id(token));
     } else {
-      const JsonField id = piece.member("Sequence").member("id");
+      const DocumentCursor id = piece.at("Sequence").at("id");
       if (id.string() != "A" || text_seen) {
-        id.unsupported("post_processor TemplateProcessing with a text other than one A");
+        refuse_part(id, "post_processor TemplateProcessing with a text other than one A");
       }
       text_seen = true;
     }
   }
-  if (!text_seen) pieces.corrupt("the text (Sequence A) is missing");
+  if (!text_seen) pieces.fail("the text (Sequence A) is missing");
   surround(frame, before, behind);
 }
 
 // A token of BertProcessing and RobertaProcessing: its text and its id.
-TokenId read_token(const JsonField& field) {
-  if (field.num_items() != 2) field.corrupt("expected a token and its id");
-  field.item(0).string();
-  return read_id(field.item(1));
+TokenId read_token(const DocumentCursor& field) {
+  const auto both = field.items();
+  if (both.size() != 2)
+    field.fail(fmt::format("{} items, expected a token and its id", both.size()));
+  both[0].string();
+  return read_id(both[1]);
 }
 
-void add_trim(const JsonField& field, SpecialFrame& frame) {
+void add_trim(const DocumentCursor& field, SpecialFrame& frame) {
   if (!field.boolean_or("trim_offsets", true)) return;
-  frame.trims.push_back({.add_prefix_space = field.member("add_prefix_space").boolean()});
+  frame.trims.push_back({.add_prefix_space = field.at("add_prefix_space").boolean()});
 }
 
 }  // namespace
 
-SpecialFrame read_post_processor(const std::optional<JsonField>& field) {
+SpecialFrame read_post_processor(const std::optional<DocumentCursor>& field) {
   SpecialFrame frame;
   if (!field) return frame;
-  for (const JsonField& part : parts_of(*field, "processors")) {
-    const std::string& type = part.member("type").string();
+  for (const DocumentCursor& part : parts_of(*field, "processors")) {
+    const std::string_view type = part.at("type").string();
     if (type == "ByteLevel") {
       add_trim(part, frame);
     } else if (type == "TemplateProcessing") {
       add_template(part, frame);
     } else if (type == "RobertaProcessing") {
       add_trim(part, frame);
-      surround(frame, {read_token(part.member("cls"))}, {read_token(part.member("sep"))});
+      surround(frame, {read_token(part.at("cls"))}, {read_token(part.at("sep"))});
     } else if (type == "BertProcessing") {
-      surround(frame, {read_token(part.member("cls"))}, {read_token(part.member("sep"))});
+      surround(frame, {read_token(part.at("cls"))}, {read_token(part.at("sep"))});
     } else {
-      part.unsupported("post_processor " + type);
+      refuse_part(part, fmt::format("post_processor {}", type));
     }
   }
   return frame;

@@ -13,7 +13,7 @@ namespace {
 
 using Steps = std::vector<std::unique_ptr<PreTokenizer>>;
 
-SplitBehavior read_behavior(const JsonField& field) {
+SplitBehavior read_behavior(const DocumentCursor& field) {
   constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> kBehaviors = {
       {{"Removed", SplitBehavior::removed},
        {"Isolated", SplitBehavior::isolated},
@@ -23,12 +23,12 @@ SplitBehavior read_behavior(const JsonField& field) {
   for (const auto& [name, behavior] : kBehaviors) {
     if (field.string() == name) return behavior;
   }
-  field.corrupt(fmt::format("{} is no behavior", in_quotes(field.string())));
+  field.mismatch("Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }
 
-void add_split(const JsonField& field, Steps& steps) {
-  const SplitBehavior behavior = read_behavior(field.member("behavior"));
-  const JsonField pattern = field.member("pattern");
+void add_split(const DocumentCursor& field, Steps& steps) {
+  const SplitBehavior behavior = read_behavior(field.at("behavior"));
+  const DocumentCursor pattern = field.at("pattern");
   const auto regex = pattern.find("Regex");
   if (regex && behavior == SplitBehavior::isolated) {
     steps.push_back(
@@ -41,45 +41,45 @@ void add_split(const JsonField& field, Steps& steps) {
                                                  behavior, matches));
 }
 
-void add_byte_level(const JsonField& field, Steps& steps) {
-  if (field.member("add_prefix_space").boolean()) steps.push_back(std::make_unique<PrefixSpace>());
+void add_byte_level(const DocumentCursor& field, Steps& steps) {
+  if (field.at("add_prefix_space").boolean()) steps.push_back(std::make_unique<PrefixSpace>());
   if (!field.boolean_or("use_regex", true)) return;
   steps.push_back(std::make_unique<IsolatedSplit>(make_split_pattern(kGpt2Pattern, field.name())));
 }
 
-MetaspaceSplit::Prepend read_prepend(const JsonField& field) {
+MetaspaceSplit::Prepend read_prepend(const DocumentCursor& field) {
   using Prepend = MetaspaceSplit::Prepend;
   Prepend prepend = Prepend::always;
   if (const auto scheme = field.find("prepend_scheme")) {
-    const std::string& name = scheme->string();
+    const std::string_view name = scheme->string();
     if (name == "first") {
       prepend = Prepend::first;
     } else if (name == "never") {
       prepend = Prepend::never;
     } else if (name != "always") {
-      scheme->corrupt(fmt::format("expected always, first or never, found {}", in_quotes(name)));
+      scheme->mismatch("always, first or never");
     }
   }
-  // Files from before prepend_scheme.
+  // Older files, without prepend_scheme.
   if (field.boolean_or("add_prefix_space", true)) return prepend;
   if (field.find("prepend_scheme") && prepend != Prepend::never) {
-    field.member("add_prefix_space").corrupt("false contradicts prepend_scheme");
+    field.at("add_prefix_space").fail("false contradicts prepend_scheme");
   }
   return Prepend::never;
 }
 
-void add_metaspace(const JsonField& field, Steps& steps) {
+void add_metaspace(const DocumentCursor& field, Steps& steps) {
   steps.push_back(std::make_unique<MetaspaceSplit>(
-      MetaspaceSplit::Options{.replacement = read_character(field.member("replacement")),
+      MetaspaceSplit::Options{.replacement = std::string(read_character(field.at("replacement"))),
                               .prepend = read_prepend(field),
                               .split = field.boolean_or("split", true)}));
 }
 
-void add_one(const JsonField& field, Steps& steps) {
+void add_one(const DocumentCursor& field, Steps& steps) {
   const auto add_class = [&](uint16_t classes, SplitBehavior behavior) {
     steps.push_back(std::make_unique<ClassSplit>(classes, behavior));
   };
-  const std::string& type = field.member("type").string();
+  const std::string_view type = field.at("type").string();
   if (type == "Split") {
     add_split(field, steps);
   } else if (type == "ByteLevel") {
@@ -100,25 +100,25 @@ void add_one(const JsonField& field, Steps& steps) {
     add_class(kSpace, SplitBehavior::removed);
     add_class(kPunctuationMark, SplitBehavior::isolated);
   } else if (type == "CharDelimiterSplit") {
-    steps.push_back(std::make_unique<PatternSplit>(
-        make_string_pattern(read_character(field.member("delimiter"))), SplitBehavior::removed,
-        PatternSplit::Matches::as_found));
+    steps.push_back(
+        std::make_unique<PatternSplit>(make_string_pattern(read_character(field.at("delimiter"))),
+                                       SplitBehavior::removed, PatternSplit::Matches::as_found));
   } else {
-    field.unsupported("pre_tokenizer " + type);
+    refuse_part(field, fmt::format("pre_tokenizer {}", type));
   }
 }
 
 }  // namespace
 
-PieceSplitter read_pre_tokenizer(const std::optional<JsonField>& field) {
+PieceSplitter read_pre_tokenizer(const std::optional<DocumentCursor>& field) {
   Steps steps;
   bool byte_level = false;
   if (field) {
-    for (const JsonField& part : parts_of(*field, "pretokenizers")) {
-      // The last ByteLevel need not be written out: its pieces are read as bytes.
+    for (const DocumentCursor& part : parts_of(*field, "pretokenizers")) {
+      // The last ByteLevel isn't applied: merging reads its pieces as bytes.
       if (byte_level) steps.push_back(std::make_unique<ByteLevelMapping>());
       add_one(part, steps);
-      byte_level = part.member("type").string() == "ByteLevel";
+      byte_level = part.at("type").string() == "ByteLevel";
     }
   }
   return {std::make_unique<PreTokenizerSequence>(std::move(steps)), byte_level};

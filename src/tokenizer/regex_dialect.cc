@@ -37,7 +37,7 @@ class DialectCheck {
     if (c == '[') return character_class();
     if (c == '(') return group();
     if (c == '{') return interval();
-    // Lines: Ruby's ^ and $ always see them, and \Z and . have their own idea of an end.
+    // In Ruby ^ and $ always match at line ends, and \Z and . define a line end differently.
     if (c == '^' || c == '$' || c == '.') return fail(fmt::format("{}", c));
     rest_.remove_prefix(1);
   }
@@ -59,7 +59,7 @@ class DialectCheck {
   void property() {
     if (!take("{")) return fail("\\p without a name in braces");
     take("^");
-    // General categories only: other names differ in which properties they reach.
+    // General categories only: other names select different properties.
     const size_t end = rest_.find('}');
     constexpr std::array<std::string_view, 37> kCategories = {
         "C",  "Cc", "Cf", "Cn", "Co", "Cs", "L",  "Ll", "Lm", "Lo", "Lt", "Lu", "M",
@@ -111,8 +111,8 @@ class DialectCheck {
     fail(fmt::format("the group ({}", rest_.substr(0, 3)));
   }
 
-  // Oniguruma lets one character match several (ß for ss, ligatures) in a caseless group; PCRE2
-  // doesn't.
+  // In a caseless group of Oniguruma one character may match several (ß and ss, ligatures), in
+  // PCRE2 not.
   void folded_group() {
     const size_t end = rest_.find(')');
     const std::string_view content = rest_.substr(0, std::min(end, rest_.size()));
@@ -129,7 +129,7 @@ class DialectCheck {
     rest_.remove_prefix(content.size());
   }
 
-  // {n}, {n,} and {n,m}; what may follow them is read differently.
+  // {n}, {n,} and {n,m}; the engines read what follows them differently.
   void interval() {
     rest_.remove_prefix(1);
     const size_t end = rest_.find('}');

@@ -1,4 +1,4 @@
-// Takes the white space off the ends of the spans of tokens.
+// Trims the white space at the ends of token spans.
 #pragma once
 
 #include <string_view>
@@ -12,9 +12,9 @@ struct TrimmedToken {
   bool first = false;     // of the text
 };
 
-// Must agree with `process_offsets` of HF's pre_tokenizers/byte_level.rs, which counts characters:
-// a span of `input` loses as many as the token has white space. `add_prefix_space`: the tokenizer
-// put one space before the text.
+// Must agree with `process_offsets` of HF's pre_tokenizers/byte_level.rs: a span of `input` loses
+// as many characters as the token has white space. `add_prefix_space`: the tokenizer put one space
+// before the text.
 TextSpan trim_span(TextSpan span, std::string_view input, TrimmedToken token,
                    bool add_prefix_space);
 

@@ -15,17 +15,16 @@ inline constexpr std::string_view kGpt2Pattern =
 class SplitPattern {
  public:
   virtual ~SplitPattern() = default;
-  // Appends the matches in `text` (well-formed UTF-8) and the stretches between them, in order;
-  // none is empty. Throws Error exhausted when a pattern needs more steps or memory than its limits
-  // allow.
+  // Appends the matches in `text` (well-formed UTF-8) and the texts between them, in order; none is
+  // empty. Throws Error exhausted when a pattern exceeds its limits of steps or memory.
   virtual void split(std::string_view text, std::vector<std::string_view>& pieces) const = 0;
 };
 
-// The hand-written scanner of a known pattern; none for any other.
+// The hand-written scanner of a known pattern; null for any other.
 std::unique_ptr<SplitPattern> make_scanner(std::string_view pattern);
 
-// Any pattern, on PCRE2. Throws Error unsupported naming what PCRE2 can't do, or what Oniguruma
-// (the engine of HF tokenizers) would read differently; `where` names the pattern in errors.
+// Any pattern, on PCRE2. Throws Error unsupported naming a construct that PCRE2 lacks, or that
+// Oniguruma (the engine of HF tokenizers) reads differently; `where` names the pattern in errors.
 std::unique_ptr<SplitPattern> make_pcre_pattern(std::string_view pattern, std::string_view where);
 
 // The scanner if there is one, else PCRE2.

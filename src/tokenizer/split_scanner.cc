@@ -1,4 +1,4 @@
-// Hand-written scanners of the split patterns that most models have, picked by the exact pattern.
+// Hand-written scanners for the split patterns of most models, selected by the exact pattern.
 #include <string_view>
 
 #include "tokenizer/split_pattern.h"
@@ -39,8 +39,8 @@ size_t end_of_contraction(const ClassReader& text, size_t from, Case letter_case
   return second != 0 && letter_at(from + 2) == second ? from + 3 : from;
 }
 
-// \s+(?!\S)|\s+ on a run of white space that ends at `end`: it leaves its last character to what
-// follows.
+// \s+(?!\S)|\s+ on a run of white space that ends at `end`: the last character goes to the next
+// match.
 size_t end_of_space(const ClassReader& text, size_t from, size_t end) {
   if (end == text.size()) return end;
   const size_t last = text.before(end);
@@ -146,14 +146,14 @@ struct DeepSeekWords {
   }
 };
 
-// Runs a scanner over a text. Scanner::match_end gives the end of the match that begins at `from`,
-// or `from`.
+// Runs a scanner on a text. Scanner::match_end returns the end of the match that begins at `from`,
+// or `from` without one.
 template <class Scanner>
 class ScannerPattern final : public SplitPattern {
  public:
   void split(std::string_view text, std::vector<std::string_view>& pieces) const override {
     const ClassReader reader(text, table_);
-    size_t unmatched = 0;  // where what no match has taken begins
+    size_t unmatched = 0;  // the begin of the text not yet matched
     for (size_t from = 0; from < text.size();) {
       const size_t end = Scanner::match_end(reader, from);
       if (end == from) {

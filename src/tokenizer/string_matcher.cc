@@ -51,7 +51,7 @@ void StringMatcher::build_trie(const std::vector<std::string_view>& strings) {
   for (uint32_t i = 0; i < states_[kStart].num_edges; ++i) begins_[edges_[i].byte] = true;
 }
 
-// States stand in order of depth, so the failure of a state is known before its children need it.
+// States are in order of depth, so a state's failure edge is known before its children need it.
 void StringMatcher::link_failures() {
   for (size_t parent = 0; parent < states_.size(); ++parent) {
     const State from = states_[parent];
@@ -63,7 +63,7 @@ void StringMatcher::link_failures() {
         state.failure = from.failure == kDead ? kDead : next(from.failure, edges_[i].byte);
       }
       if (state.string != kNoString) {
-        state.failure = kDead;  // from here on only a longer string with the same beginning counts
+        state.failure = kDead;  // only a longer string with the same beginning can match now
       } else if (state.failure != kDead) {
         state.string = states_[state.failure].string;
         state.string_size = states_[state.failure].string_size;

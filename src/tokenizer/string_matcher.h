@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-// The automaton of Aho and Corasick, "Efficient String Matching" (1975); a failure that would give
-// up a match already found ends the search instead, which makes it leftmost-longest. Immutable.
+// The automaton of Aho and Corasick, "Efficient String Matching" (1975). A failure edge that would
+// drop a found match ends the search, which makes the match leftmost-longest. Immutable.
 class StringMatcher {
  public:
   struct Match {
@@ -37,7 +37,7 @@ class StringMatcher {
     uint32_t first_edge = 0;  // into edges_, sorted by byte
     uint32_t num_edges = 0;
     uint32_t failure = kStart;
-    uint32_t string = kNoString;  // the string that ends here, possibly one that began later
+    uint32_t string = kNoString;  // the string that ends here; it may have begun later
     uint32_t string_size = 0;
   };
   struct Edge {
@@ -52,7 +52,7 @@ class StringMatcher {
 
   std::vector<State> states_;
   std::vector<Edge> edges_;
-  std::array<bool, 256> begins_{};  // which bytes a string begins with
+  std::array<bool, 256> begins_{};  // whether a string begins with this byte
 };
 
 }  // namespace paceline

@@ -14,8 +14,8 @@ namespace {
 
 constexpr char32_t kDottedCapitalI = 0x130;
 
-// Goes through a text character by character; `rewrite(edit, character, size)` deals with one, and
-// need not be called for those before `first_changed`.
+// Calls `rewrite(edit, character, size)` for each character of a text; characters before
+// `first_changed` are kept without a call.
 template <class Rewrite>
 std::string_view rewrite_characters(std::string_view text, size_t first_changed, TextStore& store,
                                     Rewrite rewrite) {

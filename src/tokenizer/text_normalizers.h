@@ -1,4 +1,4 @@
-// The normalizers that work on characters and strings: Prepend, Replace, Strip and their like.
+// Normalizers on characters and strings: Prepend, Replace, Strip and similar.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Puts `prefix` before a text that isn't empty.
+// Puts `prefix` before a non-empty text.
 class PrependNormalizer final : public Normalizer {
  public:
   explicit PrependNormalizer(std::string_view prefix) : prefix_(prefix) {}
@@ -45,7 +45,7 @@ class StripNormalizer final : public Normalizer {
   Sides sides_;
 };
 
-// Removes the marks that decompositions leave.
+// Removes accents, after a decomposition.
 class StripAccentsNormalizer final : public Normalizer {
  public:
   std::string_view normalize(std::string_view text, TextStore& store) const override;
@@ -56,7 +56,7 @@ class LowercaseNormalizer final : public Normalizer {
   std::string_view normalize(std::string_view text, TextStore& store) const override;
 };
 
-// Removes control characters and makes spaces of what looks like one: SentencePiece's nmt.
+// Removes control characters and replaces space-like characters by spaces: SentencePiece's nmt.
 class NmtNormalizer final : public Normalizer {
  public:
   std::string_view normalize(std::string_view text, TextStore& store) const override;

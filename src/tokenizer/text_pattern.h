@@ -16,12 +16,12 @@ class TextPattern {
     size_t end = 0;  // may be `begin`
   };
   virtual ~TextPattern() = default;
-  // Replaces `matches` by those in `text` (well-formed UTF-8): leftmost first, in order, apart.
-  // Throws Error exhausted when a pattern needs more steps or memory than its limits allow.
+  // Replaces `matches` by those in `text` (well-formed UTF-8): leftmost first, in order, without
+  // overlap. Throws Error exhausted when a pattern exceeds its limits of steps or memory.
   virtual void find_all(std::string_view text, std::vector<Match>& matches) const = 0;
 };
 
-// A string that isn't empty.
+// `string` must not be empty.
 std::unique_ptr<TextPattern> make_string_pattern(std::string_view string);
 
 // On PCRE2. Throws Error unsupported as make_pcre_pattern does.

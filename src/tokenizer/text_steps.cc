@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// The longest end of `text` with which `string` begins, but not all of it.
+// The length of the longest end of `text` that is a proper prefix of `string`.
 size_t overlap(std::string_view text, std::string_view string) {
   size_t size = std::min(text.size(), string.size() - 1);
   while (size > 0 && !string.starts_with(text.substr(text.size() - size))) --size;
@@ -112,8 +112,8 @@ class StripStream final : public TextStepStream {
  private:
   std::string_view character_;
   size_t stop_;
-  size_t start_left_;  // to be removed, if they come
-  std::string held_;   // at most stop_ characters, which are removed if nothing follows
+  size_t start_left_;  // characters still to remove at the start
+  std::string held_;   // at most stop_ characters, removed if nothing follows
 };
 
 class StripText final : public TextStep {

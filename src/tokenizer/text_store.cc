@@ -60,7 +60,7 @@ void TextEdit::put(std::string_view characters, size_t source) {
   if (store_.tracked()) spans_.insert(spans_.end(), characters.size(), span_at(source));
 }
 
-// The following bytes of the new text come from the old text's byte at `source`.
+// The next `bytes` of the new text come from the old text's byte at `source`.
 void TextEdit::note_start(size_t bytes, size_t source) {
   start_goes_on_ = start_goes_on_ && source < text_.size() && store_.at_start(text_.substr(source));
   if (start_goes_on_) start_bytes_ += bytes;
@@ -84,7 +84,7 @@ void TextEdit::put_for_previous(std::string_view characters) {
   if (offset_ > 0) return put(characters, offset_ - 1);
   put(characters, 0);
   if (!store_.tracked() || text_.empty()) return;
-  // Nothing of the old text stands before it.
+  // The old text has no previous character.
   for (size_t i = spans_.size() - characters.size(); i < spans_.size(); ++i) {
     spans_[i].end = spans_[i].begin;
   }

@@ -1,5 +1,5 @@
-// TextStore holds the texts that one call of encode makes out of its input, and for each of their
-// bytes its place in the input.
+// TextStore owns the texts that one call of encode makes from its input, and maps each of their
+// bytes to the input.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ namespace paceline {
 // The spans agree with the alignments of `NormalizedString` of HF tokenizers.
 class TextStore {
  public:
-  // Tracking costs time and memory; without it span() may not be called.
+  // Tracking costs time and memory; without it span() must not be called.
   enum class Spans { untracked, tracked };
   // `input` is well-formed UTF-8 and must outlive it.
   explicit TextStore(std::string_view input, Spans spans = Spans::untracked);
@@ -23,10 +23,10 @@ class TextStore {
   TextStore& operator=(const TextStore&) = delete;
 
   bool tracked() const { return tracked_; }
-  // Whether `text`, a part of the input or of a text made here, begins with the form of the input's
-  // first character.
+  // Whether `text`, a part of the input or of a text made here, begins with the input's first
+  // character or its replacement.
   bool at_start(std::string_view text) const;
-  // The part of the input that the bytes of `text` stand for, whole characters; `text` isn't empty.
+  // The part of the input that `text` stands for, in whole characters; `text` isn't empty.
   TextSpan span(std::string_view text) const;
 
  private:
@@ -37,13 +37,13 @@ class TextStore {
   };
 
   std::string_view input_;
-  std::vector<std::string_view> starts_;  // what stands for the first character of the input
+  std::vector<std::string_view> starts_;  // replacements of the input's first character
   bool tracked_;
   std::deque<std::string> texts_;     // views of them stay valid
   std::map<const char*, Made> made_;  // by where the text begins; empty when untracked
 };
 
-// Writes a new text while it goes through an old one, which is a part of the input or made before.
+// Writes a new text while it reads an old one, which is a part of the input or was made here.
 class TextEdit {
  public:
   TextEdit(TextStore& store, std::string_view text);
@@ -53,9 +53,9 @@ class TextEdit {
   // The rest of the old text.
   std::string_view rest() const { return text_.substr(offset_); }
   void keep(size_t bytes);  // copies the next ones
-  void skip(size_t bytes);  // leaves them out
-  // Writes characters that stand for the next character of the old text, which is still to be
-  // skipped, or for the one before.
+  void skip(size_t bytes);  // omits them
+  // Writes characters that replace the next character of the old text, which is still to be
+  // skipped, or the previous one.
   void put_for_next(std::string_view characters);
   void put_for_previous(std::string_view characters);
 
@@ -72,7 +72,7 @@ class TextEdit {
   std::string& made_;
   std::vector<TextSpan> spans_;
   size_t offset_ = 0;
-  size_t start_bytes_ = 0;  // of what was made, those that stand for the first character
+  size_t start_bytes_ = 0;  // of the new text: the replacement of the input's first character
   bool start_goes_on_ = true;
 };
 

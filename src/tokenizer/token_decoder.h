@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-// The decoder of a tokenizer.json, put in order: steps on tokens, byte fallback among them, then
-// the tokens are joined, then steps on the text. Immutable.
+// The decoder of a tokenizer.json in order: steps on tokens with byte fallback among them, joining,
+// then steps on the text. Immutable.
 struct TokenDecoder {
   std::vector<std::unique_ptr<TokenStep>> before;  // byte fallback
   bool byte_fallback = false;
@@ -20,8 +20,7 @@ struct TokenDecoder {
   bool joined_is_bytes = false;  // not yet UTF-8: ill-formed bytes become U+FFFD
   std::vector<std::unique_ptr<TextStep>> text;
 
-  // Changes a token to the bytes it stands for inside a text; whether it is a byte of byte
-  // fallback.
+  // Changes a token to its bytes inside a text; returns whether it is a byte of byte fallback.
   bool decode_inside(std::string& token) const;
 
   bool looks_at_first() const;
@@ -33,23 +32,23 @@ std::optional<char> fallback_byte(std::string_view token);
 
 class TokenTable;
 
-// One sequence of tokens being joined.
+// Joins one sequence of tokens.
 class TokenJoiner {
  public:
   // Both must outlive it.
   TokenJoiner(const TokenDecoder& decoder, const TokenTable& table);
 
-  // Whether the place of the next token matters: it has to be pushed as text, not as an id.
+  // Whether the next token's position matters: it must be pushed as text, not as an id.
   bool needs_text() const {
     return looks_at_last_ || (looks_at_first_ && (first_before_ || first_behind_));
   }
-  // Whether nothing is held back, and the place of the next token doesn't matter: if it isn't a
-  // byte of byte fallback, its own bytes follow.
+  // Whether nothing is held back, and the next token's position doesn't matter: its own bytes
+  // follow, unless it is a byte of byte fallback.
   bool is_plain() const { return !needs_text() && !run_is_broken_ && run_.empty(); }
   // Appends the part of the joined text that is final after one more token.
   void push_id(int32_t id, std::string& out);
   void push_text(std::string_view token, std::string& out);
-  // And the rest of it. The next token is then the first of another text.
+  // Appends the rest of it. The next token then begins another text.
   void finish(std::string& out);
 
  private:
@@ -65,11 +64,10 @@ class TokenJoiner {
   bool looks_at_last_;
   bool first_before_ = true;
   bool first_behind_ = true;
-  std::optional<std::string> held_;  // the last token, when it matters which one that is
-  // Bytes of byte fallback next to each other: a string if they are UTF-8 together, else U+FFFD for
-  // each of them.
+  std::optional<std::string> held_;  // the last token so far, where steps treat the last one apart
+  // A run of byte fallback: text if the bytes are UTF-8 together, else U+FFFD for each byte.
   std::string run_;
-  size_t run_complete_ = 0;  // how many of them are whole characters
+  size_t run_complete_ = 0;  // bytes of its whole characters
   bool run_is_broken_ = false;
 };
 

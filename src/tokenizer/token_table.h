@@ -24,13 +24,13 @@ class TokenTable {
   // Empty, and not special, for an id without a token.
   std::string_view bytes(TokenId id) const;
   bool is_special(TokenId id) const;
-  // Whether it is a byte of byte fallback, which becomes text only together with its neighbours.
+  // Whether it is a byte of byte fallback, which is decoded together with its neighbours.
   bool is_byte(TokenId id) const { return contains(id) && at(id).byte != 0; }
   // Whether there is a token.
   bool exists(TokenId id) const { return contains(id) && at(id).exists != 0; }
 
-  // Appends the bytes of tokens up to the first one that needs more than copying: a byte of byte
-  // fallback, a special token if those are skipped, an id without a token. Returns their number.
+  // Appends the bytes of tokens up to the first that can't just be copied: a byte of byte fallback,
+  // a special token if those are skipped, an id without a token. Returns the number of tokens.
   size_t append_texts(std::span<const TokenId> ids, DecodeOptions options, std::string& out) const;
 
  private:
@@ -50,7 +50,7 @@ class TokenTable {
   // instructions.
   static constexpr size_t kCopied = 16;
 
-  std::string bytes_;           // of all tokens, one behind the other, and kCopied more
+  std::string bytes_;           // of all tokens, concatenated, and kCopied more
   std::vector<Entry> entries_;  // by id
 };
 

@@ -8,60 +8,19 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/error.h"
-#include "base/json.h"
-#include "tokenizer/json_field.h"
+#include "base/json_document.h"
 
 namespace paceline {
 namespace {
 
 constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
 
-// transformers writes "no limit" as 1000000000000000019884624838656, which JSON allows and parsers
-// of 64-bit integers refuse: such a number becomes a floating-point one.
-std::string with_long_integers_as_floats(std::string_view json) {
-  constexpr size_t kMaxDigits = 18;  // always fit
-  std::string out;
-  out.reserve(json.size() + 8);
-  bool in_string = false;
-  size_t digits = 0;  // of the number being read, as long as it is an integer
-  bool integer = true;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    const bool number = !in_string && ((c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E' ||
-                                       c == '+' || c == '-');
-    if (number) {
-      integer = integer && (c == '-' || (c >= '0' && c <= '9'));
-      ++digits;
-    } else {
-      if (integer && digits > kMaxDigits) out += "e0";
-      digits = 0;
-      integer = true;
-    }
-    out.push_back(c);
-    if (in_string && c == '\\' && i + 1 < json.size()) {
-      out.push_back(json[++i]);
-    } else if (c == '"') {
-      in_string = !in_string;
-    }
-  }
-  return out;
-}
-
-Json parse(std::string_view json, std::string_view where) {
-  try {
-    return parse_json(with_long_integers_as_floats(json), where);
-  } catch (const Error& error) {
-    throw Error(ErrorCode::corrupt, error.what());
-  }
-}
-
 constexpr std::array<std::string_view, 7> kStandardNames = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
 // A token is written as a string or as an AddedToken with its content.
-std::string text_of(const JsonField& field) {
-  return field.is_string() ? field.string() : field.member("content").string();
+std::string text_of(const DocumentCursor& field) {
+  return std::string(field.is_string() ? field.string() : field.at("content").string());
 }
 
 void set(TokenizerConfig& config, std::string_view name, std::string text) {
@@ -88,83 +47,75 @@ bool is_standard(std::string_view name) {
   return std::find(kStandardNames.begin(), kStandardNames.end(), name) != kStandardNames.end();
 }
 
-// bos_token and its like, and whatever else ends in _token and is a token.
-void read_names(const JsonField& root, TokenizerConfig& config) {
-  for (const auto& [name, field] : root.members()) {
+// Reads bos_token and the like, and any other member whose name ends in _token and that is a token.
+void read_names(const DocumentCursor& root, TokenizerConfig& config) {
+  for (const auto& [name, value] : root.members()) {
+    const DocumentCursor field = root.below(name, value);
     if (field.is_null()) continue;
     const bool is_token = field.is_string() || field.is_object();
     const bool is_named = name.ends_with("_token") && is_token;
     if (is_standard(name) || is_named) set(config, name, text_of(field));
     if (name != "extra_special_tokens" || !field.is_object()) continue;
-    for (const auto& [extra, text] : field.members()) set(config, extra, text_of(text));
+    for (const auto& [extra, text] : field.members()) {
+      set(config, extra, text_of(field.below(extra, text)));
+    }
   }
 }
 
-int64_t id_of(std::string_view digits, const JsonField& field) {
-  int64_t id = -1;
+TokenId id_of(std::string_view digits, const DocumentCursor& field) {
+  TokenId id = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  if (!whole || id < 0 || id >= kMaxTokenIds) field.corrupt("expected a token id");
+  if (!whole || id < 0 || id >= kMaxTokenIds) field.fail("expected a token id");
   return id;
-}
-
-AddedToken added_token_of(const JsonField& field, int64_t id) {
-  AddedToken token{.id = static_cast<TokenId>(id)};
-  token.content = field.member("content").string();
-  token.special = field.boolean_or("special", false);
-  token.normalized = field.boolean_or("normalized", !token.special);
-  token.lstrip = field.boolean_or("lstrip", false);
-  token.rstrip = field.boolean_or("rstrip", false);
-  token.single_word = field.boolean_or("single_word", false);
-  return token;
 }
 
 }  // namespace
 
 void read_tokenizer_config_file(std::string_view json, std::string_view where,
                                 TokenizerConfig& config) {
-  const Json tree = parse(json, where);
-  const JsonField root(tree, where);
+  const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
+  const DocumentCursor root = document.root();
   read_names(root, config);
   const auto added = root.find("added_tokens_decoder");
   if (!added) return;
-  for (const auto& [id, field] : added->members()) {
-    config.added_tokens.push_back(added_token_of(field, id_of(id, field)));
+  for (const auto& [id, value] : added->members()) {
+    const DocumentCursor field = added->entry(id, value);
+    config.added_tokens.push_back(read_added_token(field, id_of(id, field)));
   }
 }
 
 void read_special_tokens_map(std::string_view json, std::string_view where,
                              TokenizerConfig& config) {
-  const Json tree = parse(json, where);
-  read_names(JsonField(tree, where), config);
+  const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
+  read_names(document.root(), config);
 }
 
 void read_added_tokens_file(std::string_view json, std::string_view where,
                             TokenizerConfig& config) {
-  const Json tree = parse(json, where);
-  for (const auto& [text, field] : JsonField(tree, where).members()) {
-    const int64_t id = field.integer();
-    if (id < 0 || id >= kMaxTokenIds) field.corrupt(fmt::format("{} is no token id", id));
+  const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
+  const DocumentCursor root = document.root();
+  for (const auto& [text, value] : root.members()) {
     const bool special =
         std::any_of(config.special_tokens.begin(), config.special_tokens.end(),
                     [&, &text = text](const auto& token) { return token.second == text; });
-    config.added_tokens.push_back({.id = static_cast<TokenId>(id),
-                                   .content = text,
-                                   .special = special,
-                                   .normalized = !special});
+    config.added_tokens.push_back(
+        {.id = static_cast<TokenId>(root.entry(text, value).integer(kTokenIdRange)),
+         .content = std::string(text),
+         .special = special,
+         .normalized = !special});
   }
 }
 
 void read_generation_eos(std::string_view json, std::string_view where, TokenizerConfig& config) {
-  const Json tree = parse(json, where);
-  const auto field = JsonField(tree, where).find("eos_token_id");
+  const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
+  const auto field = document.root().find("eos_token_id");
   if (!field) return;
-  const auto add = [&](const JsonField& id) {
-    if (id.integer() < 0) id.corrupt(fmt::format("{} is no token id", id.integer()));
-    config.eos_ids.push_back(id.integer());
+  const auto add = [&](const DocumentCursor& id) {
+    config.eos_ids.push_back(id.integer({.min = 0}));
   };
   if (!field->is_array()) return add(*field);
-  for (size_t i = 0; i < field->num_items(); ++i) add(field->item(i));
+  for (const DocumentCursor& id : field->items()) add(id);
 }
 
 TokenizerConfig read_tokenizer_config(const ModelFiles& files) {
@@ -192,7 +143,7 @@ void add_missing_tokens(const TokenizerConfig& config, TokenizerFile& file) {
     taken.insert(file.added_tokens[i].id);
     next = std::max(next, file.added_tokens[i].id + 1);
   }
-  // A file may have holes, but not a table of holes.
+  // A file may have some unused ids, but not mostly unused ones.
   const int64_t limit = int64_t{next} + static_cast<int64_t>(config.added_tokens.size()) + 65536;
   for (AddedToken token : config.added_tokens) {
     if (token.content.empty()) continue;

@@ -20,8 +20,12 @@ struct TokenizerFile : BpeModel {
   TokenDecoder decoder;
 };
 
+// A token with its flags, as tokenizer.json and tokenizer_config.json write it; the id stands
+// inside the object or before it.
+AddedToken read_added_token(const DocumentCursor& field, TokenId id);
+
 // Reads the text of a tokenizer.json; `where` names it in errors. Throws Error unsupported naming
-// the part that isn't implemented, corrupt naming the field that is wrong.
+// the unimplemented part, corrupt naming the wrong field.
 TokenizerFile read_tokenizer_file(std::string json, std::string_view where);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// UnicodeClassTable: the classes of a code point that split patterns and normalisation need.
+// UnicodeClassTable: the classes of code points for split patterns and normalisation.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ enum UnicodeClass : uint16_t {
   kSymbol = 1 << 4,       // \p{S}
   kSpace = 1 << 5,        // \s
   kWord = 1 << 6,         // \w, for added tokens with single_word
-  kNfcActive = 1 << 7,    // NFC may change it, reorder it or compose it with what stands before it
+  kNfcActive = 1 << 7,    // NFC may change it, reorder it or compose it with the character before
   kNfcBarrier = 1 << 8,   // newer than the NFC of HF tokenizers: neither reordered nor composed
   kDecomposesLater = 1 << 9,   // newer than its normalizers: not decomposed
   kAccent = 1 << 10,           // removed by StripAccents
@@ -36,13 +36,13 @@ class UnicodeClassTable {
   uint16_t of(char32_t code_point) const {
     return classes_.data()[(size_t{block_of_[code_point >> 8]} << 8) | (code_point & 0xFF)];
   }
-  // Those of the 256 first code points.
+  // The classes of the first 256 code points.
   const uint16_t* first_block() const { return classes_.data(); }
 
  private:
   UnicodeClassTable();
 
-  std::array<uint16_t, 0x1100> block_of_{};  // by code point / 256: which block of classes_
+  std::array<uint16_t, 0x1100> block_of_{};  // blocks of classes_, by code point / 256
   std::vector<uint16_t> classes_;            // blocks of 256; block 0 is that of ASCII
 };
 
@@ -67,8 +67,8 @@ class ClassReader {
     return lead < 0x80 ? ClassifiedCodePoint{lead, ascii_[lead], 1} : at_multibyte(offset, lead);
   }
 
-  // Where the run of code points that have (have none) of these classes ends; `offset` itself if
-  // there is none.
+  // The end of the run of code points that have (have none) of these classes; `offset` itself if
+  // there is no run.
   size_t end_of_run(size_t offset, uint16_t classes) const {
     for (;;) {
       const ClassifiedCodePoint here = at(offset);
@@ -84,7 +84,7 @@ class ClassReader {
     }
   }
 
-  // Where the code point before `offset` begins; `offset` must not be 0.
+  // The begin of the code point before `offset`, which must not be 0.
   size_t before(size_t offset) const {
     do {
       --offset;

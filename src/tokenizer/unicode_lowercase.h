@@ -1,5 +1,5 @@
-// The generated table behind the normalizer Lowercase: runs of code points with equally distant
-// lower cases.
+// The generated table of the normalizer Lowercase: runs of code points with an equal distance to
+// their lower case.
 #pragma once
 
 #include <cstddef>

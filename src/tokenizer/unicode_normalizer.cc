@@ -25,12 +25,12 @@ struct Character {
   char32_t code_point = 0;
   uint16_t classes = 0;
   uint8_t combining_class = 0;
-  // How many characters of the old text end with it: 0 when it is one more of a decomposition.
-  // Moves along when it is reordered, as in HF tokenizers.
+  // The characters of the old text that end with it: 0 for later characters of a decomposition.
+  // Reordered together with it, as in HF tokenizers.
   uint32_t num_replaced = 0;
 };
 
-// What two characters compose to.
+// The composition of two characters.
 std::optional<char32_t> composed(const Character& left, const Character& right) {
   if ((right.classes & kNfcActive) == 0 || ((left.classes | right.classes) & kNfcBarrier) != 0) {
     return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<char32_t> composed(const Character& left, const Character& right) 
   return static_cast<char32_t>(pair[0]);
 }
 
-// Normalises stretch after stretch; keeps its buffers.
+// Normalises one stretch at a time; keeps its buffers.
 class Composer {
  public:
   explicit Composer(UnicodeForm form)
@@ -88,7 +88,7 @@ class Composer {
     }
   }
 
-  // Canonical ordering. utf8proc's own is quadratic in a run of marks, which a text can make long.
+  // Canonical ordering. utf8proc's is quadratic in a run of marks, which may be long.
   void reorder() {
     const auto is_starter = [](const Character& c) { return c.combining_class == 0; };
     const auto by_class = [](const Character& a, const Character& b) {
@@ -105,8 +105,8 @@ class Composer {
   // The canonical composition algorithm (Unicode 3.11, D117).
   void compose() {
     constexpr size_t kNone = SIZE_MAX;
-    size_t starter = kNone;  // the last one, in what is written already
-    uint8_t last_class = 0;  // of what stands behind it; 0: nothing
+    size_t starter = kNone;  // the last one written
+    uint8_t last_class = 0;  // of the last character written after it; 0: none
     size_t end = 0;
     for (const Character& next : characters_) {
       const bool blocked = last_class != 0 && last_class >= next.combining_class;
@@ -149,9 +149,9 @@ struct Stretch {
   size_t end = 0;
 };
 
-// The first stretch at or after `from` that NFC may change: any character and the active ones after
-// it. Inert characters with nothing active behind them are skipped; a barrier
-// stands before and behind.
+// The first stretch at or after `from` that NFC may change: a character and the active ones after
+// it. Inert characters without active ones behind them are skipped; a barrier ends a stretch on
+// both sides.
 Stretch next_nfc_stretch(const ClassReader& reader, size_t from) {
   const size_t first = reader.end_of_run_without(from, kNfcActive);
   if (first == reader.size()) return {first, first};

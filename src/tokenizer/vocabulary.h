@@ -7,18 +7,20 @@
 #include <string_view>
 #include <vector>
 
+#include "base/number_range.h"
 #include "paceline/tokenizer.h"
 
 namespace paceline {
 
-// Ids from here on are refused: no model has 16 million tokens, and a table by id must stay small.
+// Ids must be below this: no model has 16 million tokens, and tables by id must stay small.
 inline constexpr int64_t kMaxTokenIds = int64_t{1} << 24;
-// Unused ids that a file may have. A vocabulary with some holes is read, one of mostly holes isn't.
+inline constexpr NumberRange kTokenIdRange = {.min = 0, .max = kMaxTokenIds - 1};
+// The most unused ids of a file: a vocabulary of mostly unused ids is refused.
 inline constexpr int64_t kMaxHoles = 65536;
 
 class Vocabulary {
  public:
-  // `num_tokens` is how many are going to be inserted; more are an error of the caller.
+  // `num_tokens` is the capacity; inserting more is an error of the caller.
   explicit Vocabulary(size_t num_tokens = 0);
 
   enum class Inserted { yes, text_is_taken, id_is_taken };
@@ -53,7 +55,7 @@ class Vocabulary {
   // The slot that holds `text`, or the free one where it belongs.
   size_t slot_of(std::string_view text, uint64_t hash) const;
 
-  std::string texts_;          // all texts, one behind the other
+  std::string texts_;          // all texts, concatenated
   std::vector<Place> places_;  // by id
   std::vector<Slot> slots_;    // open addressing; a power of two, at most two thirds full
   uint64_t key_;

@@ -1,4 +1,4 @@
-// WordCache remembers the tokens of words that were merged before.
+// WordCache caches the tokens of merged words.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 
 namespace paceline {
 
-// Two-way associative: each place holds two words, and a new word replaces the older of them. Whole
-// words are compared, so the cache never changes a result.
+// Two-way associative: a new word replaces the older of two entries. Whole words are compared, so
+// the cache never changes a result.
 class WordCache {
  public:
-  static constexpr size_t kMaxWordBytes = 32;  // longer words aren't kept
-  static constexpr size_t kMaxTokens = 7;      // nor those of more tokens
+  static constexpr size_t kMaxWordBytes = 32;  // longer words aren't cached
+  static constexpr size_t kMaxTokens = 7;      // nor words of more tokens
   static constexpr size_t kNumEntries = 16384;
 
-  // A word in the form in which it is compared: padded with zeros.
+  // A word padded with zeros, for comparison.
   struct Key {
     std::array<uint64_t, kMaxWordBytes / 8> bytes{};
     uint32_t size = 0;
@@ -29,9 +29,9 @@ class WordCache {
 
   WordCache() : entries_(kNumEntries) {}
 
-  // Appends the tokens of a cached word; false for another.
+  // Appends the tokens of a cached word; false if it isn't cached.
   bool append(const Key& key, std::vector<TokenId>& out) const;
-  // `key` isn't in the cache.
+  // `key` must not be in the cache.
   void put(const Key& key, std::span<const TokenId> tokens);
 
  private:

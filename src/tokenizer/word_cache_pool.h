@@ -1,5 +1,4 @@
-// WordCachePool keeps the word caches of a tokenizer from one call to the next, for any number of
-// threads.
+// WordCachePool keeps a tokenizer's word caches between calls, for any number of threads.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ class WordCachePool {
  public:
   static constexpr size_t kMaxKept = 16;
 
-  // One call's cache, which goes back to the pool in the end.
+  // The cache of one call, returned to the pool at its end.
   class Lease {
    public:
     explicit Lease(WordCachePool& pool) : pool_(pool), cache_(pool.take()) {}

@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kSmallestScale = 1e-7f;
 
-// The codes belong to the scale before it is rounded, as in mlx. False when a number isn't finite.
+// Codes are computed with the unrounded scale, as in mlx. False when a number isn't finite.
 bool quantize_group(std::span<const float> group, int bits, AffineScale& fitted,
                     std::span<uint8_t> codes) {
   float sum_of_magnitudes = 0;  // not finite when one of them isn't
@@ -31,7 +31,7 @@ bool quantize_group(std::span<const float> group, int bits, AffineScale& fitted,
   return true;
 }
 
-// One thread's work on one row.
+// Quantises rows, in one thread.
 class RowQuantizer {
  public:
   RowQuantizer(const Tensor& matrix, AffineFormat format)

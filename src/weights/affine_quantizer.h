@@ -1,4 +1,4 @@
-// Quantises matrices in groups: as mlx.core.quantize does, and symmetrically in 8 bits.
+// Quantises matrices in groups like mlx.core.quantize.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ struct AffineScale {
   float offset = 0;
 };
 
-// What mlx 0.32.4 chooses on the CPU, found by experiment and equal to it bit for bit: the end of
-// the group's range that is farther from zero is the offset and gets code 0, and the scale is such
-// that zero gets a code of its own. A group of zeros has the scale -1e-7.
+// Chooses like mlx 0.32.4 on the CPU, bit for bit (found by experiment): the offset, with code 0,
+// is the end of the group's range farther from zero; the scale gives zero an exact code. A group of
+// zeros has the scale -1e-7.
 AffineScale fit_affine(std::span<const float> group, int bits);
 
 // AffineRows and the memory behind it.
 class OwnedAffineRows {
  public:
-  // Of the contiguous matrix [rows, row length] of a float dtype, which scales and biases have too.
-  // A row is whole groups. Throws Error numerical "WHERE: ..." when an element is not finite, or a
-  // group spans more than float32 can.
+  // Quantises a contiguous matrix [rows, row length] of whole groups; scales and biases get its
+  // float dtype. Throws Error numerical "WHERE: ..." when an element isn't finite, or the range of
+  // a group exceeds float32.
   OwnedAffineRows(const Tensor& matrix, AffineFormat format, std::string_view where, Memory& memory,
                   ThreadPool& threads);
 

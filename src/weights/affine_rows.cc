@@ -28,7 +28,7 @@ float value_of(float code, T scale, T bias) {
 
 template <class T>
 void fill_group(std::span<const uint8_t> codes, T scale, T bias, int bits, float* values) {
-  // Few codes: the rounding is done once for each of them.
+  // There are few codes: each is rounded once.
   std::array<float, 16> table;
   const size_t num_codes = size_t{1} << bits;
   if (num_codes > table.size()) {

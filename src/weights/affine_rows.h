@@ -19,8 +19,8 @@ struct AffineTensors {
   Tensor biases;  // like scales
 };
 
-// Values are those of mlx.core.dequantize on the CPU: scale * code is rounded to the dtype of the
-// scales, and so is the sum with the bias (measured with mlx 0.32.4; a single rounding gives other
+// Values are those of mlx.core.dequantize on the CPU: both scale * code and its sum with the bias
+// are rounded to the dtype of the scales (measured with mlx 0.32.4; a single rounding gives other
 // bits).
 class AffineRows : public GroupedRows {
  public:

@@ -1,4 +1,4 @@
-// Checkpoint is a set of named weight tensors, wherever they come from.
+// Checkpoint is a set of named weight tensors from any source.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
 
-  // Where the weights come from, for messages.
+  // The source of the weights, for messages.
   virtual std::string origin() const { return "the checkpoint"; }
 
   // The files that the tensors are read from; none for dummy weights.
   virtual std::span<const MappedFile> files() const { return {}; }
 
-  // Every tensor in it, sorted by name. Empty for dummy weights, which have any name.
+  // All tensors, sorted by name. Empty for dummy weights, which have every name.
   virtual const std::vector<CheckpointEntry>& entries() const = 0;
 
-  // Whether read() can deliver it. Dummy weights have every name except `lm_head.weight` and
-  // biases: whether a model has those depends on its config alone.
+  // Whether read() can deliver the tensor. Dummy weights have every name except `lm_head.weight`
+  // and biases: the config decides whether a model has those.
   virtual bool contains(std::string_view name) const = 0;
 
   // The stored shape; nothing for an unknown name and for dummy weights.
@@ -47,14 +47,14 @@ class Checkpoint {
   // uint32. Valid until release(name) or the checkpoint's end.
   virtual Tensor read(std::string_view name, const Extents& shape) = 0;
 
-  // The matrix [rows, row length] as it was quantised, or null when it is stored as plain numbers;
-  // read() delivers any matrix as numbers. Throws as read() does. Valid as long as read()'s view.
+  // The quantised matrix [rows, row length], or null when it is stored as plain numbers; read()
+  // delivers any matrix as numbers. Throws like read(). Valid as long as read()'s view.
   virtual std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,
                                                           const Extents& /*shape*/) {
     return nullptr;
   }
 
-  // The caller is done with the tensor's bytes: mapped pages go back to the system.
+  // Releases the tensor's bytes: mapped pages go back to the system.
   virtual void release(std::string_view name) = 0;
 };
 
@@ -63,8 +63,8 @@ class Checkpoint {
 // unsupported when there are PyTorch files instead, and the errors of safetensors.h.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& directory);
 
-// Dummy weights, seeded, for any name and shape: normal with standard deviation 0.02 for matrices,
-// ones for vectors; stored as `dtype`. For benchmarks and tests.
+// Seeded dummy weights for any name and shape, for benchmarks and tests: normal with standard
+// deviation 0.02 for matrices, ones for vectors; stored as `dtype`.
 std::unique_ptr<Checkpoint> make_dummy_checkpoint(DType dtype, uint64_t seed, Memory& memory);
 
 }  // namespace paceline

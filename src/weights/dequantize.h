@@ -1,4 +1,4 @@
-// A quantised matrix as plain numbers.
+// Dequantises a matrix to plain numbers.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// [rows, row_length] of rows.value_dtype(), bit for bit those of read_values().
+// [rows, row_length] of rows.value_dtype(), with the bits of read_values().
 OwnedTensor dequantize(const GroupedRows& rows, Memory& memory, ThreadPool& threads);
 
 }  // namespace paceline

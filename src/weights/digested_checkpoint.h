@@ -1,4 +1,4 @@
-// DigestedCheckpoint passes weights on and keeps a digest of what was read.
+// DigestedCheckpoint forwards another checkpoint and computes a digest of the tensors read.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class DigestedCheckpoint : public Checkpoint {
   DigestedCheckpoint(Checkpoint& source, ThreadPool& threads)
       : source_(source), threads_(threads) {}
 
-  // Of the names, dtypes, shapes and bytes of the tensors read so far, in whatever order.
+  // The digest of names, dtypes, shapes and bytes of all tensors read so far, in any order.
   Hash128 digest() const;
 
   std::string origin() const override { return source_.origin(); }

@@ -1,4 +1,4 @@
-// The Checkpoint of dummy weights: read() makes any tensor.
+// The Checkpoint of dummy weights: read() generates any tensor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ uint64_t split_mix(uint64_t key, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-// A nearly normal value is the sum of four uniform bytes (Irwin-Hall), centred and scaled: 1,021
-// different values, none beyond 3.46 standard deviations. A table holds them rounded to T.
+// The sum of four uniform bytes (Irwin-Hall), centred and scaled, is nearly normal: 1,021 different
+// values, none beyond 3.46 standard deviations. A table holds them rounded to T.
 constexpr size_t kNumSums = 4 * 255 + 1;
 constexpr size_t kMiddleSum = kNumSums / 2;
 constexpr float kSumDeviation = 147.80054f;  // sqrt(4 * (2^16 - 1) / 12)
@@ -76,7 +76,7 @@ void fill(const Tensor& tensor, uint64_t key) {
   });
 }
 
-// Whether a model has these tensors is up to its config.
+// The config decides whether a model has these tensors.
 bool only_on_request(std::string_view name) {
   return name.ends_with("lm_head.weight") || name.ends_with("bias");
 }

@@ -42,7 +42,7 @@ void unpack_pairs(const uint8_t* __restrict bytes, uint8_t* __restrict codes) {
 // Adds 16 to codes[i] where bit i of the 32 is set.
 void add_fifth_bits(const uint8_t* __restrict bits, uint8_t* __restrict codes) {
   for (int i = 0; i < 4; ++i) {
-    // Bit j alone in byte j; then 0x80 wherever that isn't 0, moved to the place of 16.
+    // Puts bit j into byte j, then 0x80 into each byte that isn't 0, shifted to 16.
     const uint64_t spread = (bits[i] * 0x0101010101010101u) & 0x8040201008040201u;
     const uint64_t sixteens = ((spread + 0x7F7F7F7F7F7F7F7Fu) & 0x8080808080808080u) >> 3;
     uint64_t eight_codes = 0;
@@ -63,11 +63,11 @@ void add_bit_plane(const uint8_t* __restrict bytes, uint8_t* __restrict codes) {
   }
 }
 
-// IQ4's 16 values that a nibble stands for, plus 128 (kvalues_iq4nl of ggml-common.h).
+// The 16 values of IQ4's nibbles, plus 128 (kvalues_iq4nl of ggml-common.h).
 constexpr uint8_t kIq4Codes[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                    129, 141, 153, 166, 181, 197, 217, 241};
 
-// As unpack_nibbles, for 16 bytes.
+// Like unpack_nibbles, for 16 bytes.
 void unpack_iq4(const uint8_t* __restrict bytes, uint8_t* __restrict codes) {
   for (int i = 0; i < 16; ++i) {
     codes[i] = kIq4Codes[bytes[i] & 0x0F];
@@ -150,7 +150,7 @@ struct Q2K {
   }
 };
 
-// Third bits [32], pairs [64], scales [12], d. A third bit that is not set takes 4 away.
+// Third bits [32], pairs [64], scales [12], d. An unset third bit subtracts 4.
 struct Q3K {
   static constexpr GgufType kType = GgufType::q3_k;
   static constexpr Grouping kGrouping{
@@ -170,9 +170,9 @@ struct Q3K {
   }
 };
 
-// Scales and minima of Q4_K and Q5_K: 8 each of 6 bits in 12 bytes. The first four of each stand in
-// the low bits of bytes 0 to 3 and 4 to 7; the others' low nibbles in bytes 8 to 11, their high
-// pairs above the first ones.
+// Scales and minima of Q4_K and Q5_K: 8 each, with 6 bits, in 12 bytes. The first four of each are
+// in the low bits of bytes 0 to 3 and 4 to 7. The others have their low nibbles in bytes 8 to 11
+// and their high pairs above the first four.
 void decode_scales_and_minima(const uint8_t* block, GgufScales to) {
   to.factors[0] = half_at(block);
   to.offset_factors[0] = -half_at(block + 2);

@@ -1,4 +1,4 @@
-// The block formats of GGUF: how the bytes of each become codes, scales and offsets.
+// The block formats of GGUF: decoding of their bytes to codes, scales and offsets.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Scales and offsets of the groups of blocks. Without `scales` a factor is a group's scale itself.
+// Scales and offsets of the groups of blocks. Without `scales` a factor is a group's scale.
 struct GgufScales {
   float* factors = nullptr;         // [blocks]
   float* offset_factors = nullptr;  // [blocks], where there is no zero point

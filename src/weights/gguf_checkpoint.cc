@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// What an entry is in the file; parallel to the entries.
+// An entry's tensor in the file; parallel to the entries.
 struct Source {
   const GgufTensorInfo* tensor = nullptr;
   GgufRowOrder order;
@@ -47,7 +47,7 @@ class GgufCheckpoint : public Checkpoint {
   Memory& memory_;
   std::vector<CheckpointEntry> entries_;  // sorted by name
   std::vector<Source> sources_;
-  // Numbers made from blocks, and reordered rows, by the index of their entry.
+  // Dequantised tensors and reordered rows, by the index of their entry.
   std::unordered_map<size_t, Buffer> copies_;
 };
 
@@ -111,7 +111,7 @@ std::optional<Extents> GgufCheckpoint::shape_of(std::string_view name) const {
   return entries_[*index].shape;
 }
 
-// The tensor's rows in their order, as numbers.
+// Copies the tensor's rows in their final order, as numbers.
 Buffer GgufCheckpoint::copy_of(const Source& source) const {
   const GgufTensorInfo& tensor = *source.tensor;
   if (const GgufBlockFormat* format = find_block_format(tensor.type)) {

@@ -1,4 +1,4 @@
-// The tensors of a GGUF file under the names that Hugging Face's checkpoints have for them.
+// The tensors of a GGUF file under the names of Hugging Face's checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ struct GgufTensorName {
   std::string file_name;  // as in the file: "output_norm.weight"
   // Number of heads whose rotary pairs are interleaved; 0: none. convert_hf_to_gguf.py writes the
   // query and key projections of architecture llama so that the two rows (or elements of a vector)
-  // of a pair are neighbours. read() gives the first halves of all pairs, then the second ones.
+  // of a pair are neighbours. read() returns the first halves of all pairs, then the second ones.
   int64_t interleaved_heads = 0;
 };
 
-// Matrices of block formats are numbers through read() and their codes through read_grouped().
-// Plain tensors are views of the mapped file, unless their rows are reordered.
+// For matrices in block formats read() returns numbers and read_grouped() codes. Plain tensors are
+// views of the mapped file, unless their rows are reordered.
 // Throws Error "FILE: ..." not_found when the file has no tensor of a name, corrupt when two have
 // the same name or rows don't divide into heads. `memory` must outlive it.
 std::unique_ptr<Checkpoint> make_gguf_checkpoint(std::shared_ptr<const GgufFile> file,

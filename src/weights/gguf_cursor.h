@@ -18,7 +18,7 @@ class GgufCursor {
   GgufCursor(std::span<const std::byte> file, uint64_t limit, std::string_view where)
       : file_(file), limit_(limit), where_(where) {}
 
-  // The subject of errors from here on: "tensor 3 of 12".
+  // Sets the subject of later errors: "tensor 3 of 12".
   void set_subject(std::string subject) { subject_ = std::move(subject); }
   uint64_t position() const { return position_; }
 

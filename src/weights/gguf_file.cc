@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kIndexKey = "split.no";  // counts from 0
 constexpr std::string_view kCountKey = "split.count";
 constexpr std::string_view kTensorCountKey = "split.tensors.count";
-constexpr int64_t kMaxShards = 99'999;  // as many as five digits count
+constexpr int64_t kMaxShards = 99'999;  // five digits
 
 [[noreturn]] void corrupt(const std::string& file, const std::string& what) {
   throw Error(ErrorCode::corrupt, fmt::format("{}: {}", file, what));

@@ -15,14 +15,14 @@ namespace paceline {
 // Versions 2 and 3, little-endian. Immutable, so it may be read by several threads.
 class GgufFile {
  public:
-  // Maps the file and checks its whole header. Of a split model (NAME-00001-of-00003.gguf) `path`
+  // Maps the file and checks its whole header. For a split model (NAME-00001-of-00003.gguf) `path`
   // is the first file; the others are opened beside it. Throws Error naming file and place:
-  // not_found when a file isn't there, corrupt when it contradicts itself, unsupported for another
-  // version, byte order or tensor type, and exhausted beyond the limits of gguf_parse.h.
+  // not_found for a missing file, corrupt for contradictions, unsupported for another version, byte
+  // order or tensor type, and exhausted beyond the limits of gguf_parse.h.
   explicit GgufFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return files_.front().path(); }
-  // The first, and of a split model the others.
+  // All files; several for a split model.
   std::span<const MappedFile> files() const { return files_; }
   // Of the first file.
   const GgufMetadata& metadata() const { return metadata_; }

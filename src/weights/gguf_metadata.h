@@ -1,4 +1,4 @@
-// The keys and values at the head of a GGUF file, read with the type that the caller expects.
+// Typed access to the keys and values at the head of a GGUF file.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// With the numbers that stand in files (the GGUF specification, ggml/docs/gguf.md).
+// With the numbers of the file format (the GGUF specification, ggml/docs/gguf.md).
 enum class GgufValueType : uint32_t {
   uint8 = 0,
   int8 = 1,
@@ -37,12 +37,12 @@ struct GgufValue {
   std::span<const std::byte> bytes;                   // a string without its length; all elements
 };
 
-// Every getter returns nothing when the key isn't there, and throws Error corrupt "FILE: KEY: ..."
-// when its value has another type. The views that it returns live as long as the file.
+// Every getter returns nothing for a missing key, and throws Error corrupt "FILE: KEY: ..." for a
+// value of another type. Returned views live as long as the file.
 class GgufMetadata {
  public:
   GgufMetadata() = default;
-  // `values` have unique keys and sound bytes, as parse_gguf() delivers them.
+  // `values` have unique keys and valid bytes, as parse_gguf() delivers them.
   GgufMetadata(std::string file, std::vector<GgufValue> values);
 
   // The file's name, for messages.
@@ -74,7 +74,7 @@ class GgufMetadata {
   std::vector<GgufValue> values_;
 };
 
-// "uint32", "string", "array of float32": what messages call the value's type.
+// The name of the value's type in messages: "uint32", "string", "array of float32".
 std::string describe_type(const GgufValue& value);
 
 }  // namespace paceline

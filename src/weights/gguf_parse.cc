@@ -74,7 +74,7 @@ GgufValueType read_value_type(GgufCursor& cursor) {
   return static_cast<GgufValueType>(number);
 }
 
-// Of all types but strings and arrays.
+// For all types except strings and arrays.
 uint64_t bytes_of(GgufValueType type) {
   switch (type) {
     case GgufValueType::uint8:
@@ -101,7 +101,7 @@ void check_booleans(const GgufCursor& cursor, std::span<const std::byte> bytes) 
   }
 }
 
-// The bytes of `count` values of this type; of strings with their lengths.
+// The bytes of `count` values of this type; strings include their lengths.
 std::span<const std::byte> read_elements(GgufCursor& cursor, std::span<const std::byte> file,
                                          GgufValueType type, uint64_t count) {
   if (type != GgufValueType::string) {
@@ -171,7 +171,7 @@ uint64_t read_alignment(GgufCursor& cursor, const GgufMetadata& metadata) {
   return value;
 }
 
-// A tensor as the file lists it; its bytes are found once the end of the list is known.
+// A tensor as the file lists it; its bytes are located after the list is read.
 struct GgufTensorClaim {
   GgufTensorInfo tensor;
   uint64_t offset = 0;  // from the start of the data
@@ -213,7 +213,7 @@ uint64_t needed_bytes(const GgufCursor& cursor, const Extents& extents,
   std::ranges::transform(extents, factors.begin(),
                          [](int64_t extent) { return static_cast<uint64_t>(extent); });
   const auto elements = checked_product(factors);
-  // The number of elements fits too, whatever a block's bytes are.
+  // The number of elements must fit as well.
   const auto bytes = elements && *elements <= uint64_t{INT64_MAX}
                          ? checked_mul(*elements / layout.block_elements, layout.block_bytes)
                          : std::nullopt;
@@ -240,7 +240,7 @@ GgufTensorClaim read_gguf_claim(GgufCursor& cursor, uint64_t alignment) {
   return claim;
 }
 
-// Each inside the data, none inside another.
+// Checks that each tensor is inside the data, and that none overlap.
 void place_tensors(GgufCursor& cursor, std::span<const std::byte> data,
                    std::vector<GgufTensorClaim>& claims) {
   std::ranges::sort(claims, {}, &GgufTensorClaim::offset);

@@ -1,5 +1,5 @@
-// The header of a GGUF file: every count, length and offset is checked before it is
-// used, so its results need no further checks.
+// Parses the header of a GGUF file. Every count, length and offset is checked before it is used, so
+// the results need no further checks.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct GgufTensorInfo {
   std::string name;
   GgufType type = GgufType::f32;
   Extents extents;  // row-major: the reverse of what the file lists; none is 0
-  // Lies wholly inside the file, overlaps no other tensor's, and has exactly the bytes that type
-  // and extents need. Aligned within the file to 8 bytes or more.
+  // Inside the file, without overlap with other tensors, and exactly as long as type and extents
+  // require. Aligned within the file to 8 bytes or more.
   std::span<const std::byte> bytes;
 };
 
@@ -39,10 +39,10 @@ struct GgufContents {
   std::vector<GgufTensorInfo> tensors;  // sorted by name
 };
 
-// The file whose whole content is `file`; the result has views of it. Throws Error "WHERE: ..."
-// naming the key, tensor or field: corrupt when it contradicts itself, ends too early or passes
-// a limit above; unsupported for a version other than 2 and 3, for big-endian files, arrays of
-// arrays, and tensor types that can't be read.
+// Parses a whole file; the result has views of it. Throws Error "WHERE: ..." naming the key, tensor
+// or field: corrupt when it contradicts itself, is truncated or exceeds a limit above; unsupported
+// for a version other than 2 and 3, for big-endian files, arrays of arrays, and tensor types that
+// can't be read.
 GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// GgufRows is a matrix of one of GGUF's block formats, as it lies in the file.
+// GgufRows is a matrix in one of GGUF's block formats, viewed in the mapped file.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace paceline {
 
-// Which row of the file is which row of the matrix.
+// Maps rows of the matrix to rows of the file.
 class GgufRowOrder {
  public:
   // As in the file.
   GgufRowOrder() = default;
-  // Undoes the order in which convert_hf_to_gguf.py writes query and key rows of architecture
-  // llama: in each head (of an even number of rows) the file has row j of the first half, then row
-  // j of the second.
+  // Undoes the row order of query and key projections that convert_hf_to_gguf.py writes for
+  // architecture llama: in each head (of an even number of rows) the file has row j of the first
+  // half, then row j of the second.
   GgufRowOrder(int64_t num_rows, int64_t interleaved_heads)
       : half_head_(num_rows / interleaved_heads / 2) {}
 
@@ -35,8 +35,8 @@ class GgufRowOrder {
 
 class GgufRows : public GroupedRows {
  public:
-  // The file that `tensor` views must outlive it. The extents are [rows, row length] or more; all
-  // but the last are multiplied to the number of rows.
+  // The file that `tensor` views must outlive it. The extents are [..., row length]; the product of
+  // the others is the number of rows.
   GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order);
 
   int64_t num_rows() const override { return num_rows_; }

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// Types that ggml has, or once had, and that aren't read here.
+// Present and former types of ggml that aren't supported.
 constexpr std::array<std::pair<uint32_t, std::string_view>, 25> kUnreadable = {{
     {4, "Q4_2"},    {5, "Q4_3"},      {9, "Q8_1"},      {15, "Q8_K"},     {16, "IQ2_XXS"},
     {17, "IQ2_XS"}, {18, "IQ3_XXS"},  {19, "IQ1_S"},    {21, "IQ3_S"},    {22, "IQ2_S"},

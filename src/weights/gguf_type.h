@@ -1,4 +1,4 @@
-// The element types of GGUF files: names, and elements and bytes of a block.
+// The element types of GGUF files: names, and elements and bytes per block.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-// With the numbers that stand in files (ggml_type of ggml's ggml.h). Those that can be read.
+// The supported types, with the numbers of the file format (ggml_type of ggml's ggml.h).
 enum class GgufType : uint32_t {
   f32 = 0,
   f16 = 1,
@@ -37,7 +37,7 @@ struct GgufTypeLayout {
   uint64_t block_bytes = 4;
 };
 
-// Elements and bytes of a block as ggml has them (ggml-common.h: block_q4_0 and so on).
+// Elements and bytes per block as in ggml (ggml-common.h: block_q4_0 and so on).
 inline constexpr std::array<GgufTypeLayout, 15> kGgufTypes = {{
     {GgufType::f32, "F32", 1, 4},
     {GgufType::f16, "F16", 1, 2},
@@ -56,9 +56,9 @@ inline constexpr std::array<GgufTypeLayout, 15> kGgufTypes = {{
     {GgufType::bf16, "BF16", 1, 2},
 }};
 
-// Nothing for a number of a type that can't be read.
+// Nothing for the number of an unsupported type.
 std::optional<GgufTypeLayout> find_gguf_type(uint32_t number);
-// The name of a type that ggml has, or had, whether it can be read or not; else "".
+// The name of any present or former type of ggml, supported or not; else "".
 std::string_view gguf_type_name(uint32_t number);
 
 constexpr const GgufTypeLayout& layout_of(GgufType type) {
@@ -67,7 +67,7 @@ constexpr const GgufTypeLayout& layout_of(GgufType type) {
   return kGgufTypes[index];
 }
 inline std::string_view gguf_type_name(GgufType type) { return layout_of(type).name; }
-// Of F32, F16 and BF16, which are plain numbers; nothing for types made of blocks.
+// The dtype of F32, F16 and BF16, which are plain numbers; nothing for types made of blocks.
 std::optional<DType> plain_dtype(GgufType type);
 
 }  // namespace paceline

@@ -21,7 +21,7 @@ const CheckpointEntry* find_in(const std::vector<CheckpointEntry>& entries, std:
   return at == entries.end() || at->name != name ? nullptr : &*at;
 }
 
-// The packed weight that a message is about, with its format in config.json.
+// A packed weight and its format in config.json, for messages.
 struct TensorSource {
   std::string origin;
   std::string_view weight;
@@ -36,7 +36,7 @@ struct TensorSource {
   }
 };
 
-// Of a row of packed words, from the words alone.
+// The length of a row of packed words, from the words alone.
 int64_t row_length_of(const CheckpointEntry& weight, const TensorSource& place) {
   const Extents& shape = weight.shape;
   if (shape.rank() != 2 || shape[0] == 0 || shape[1] == 0) {

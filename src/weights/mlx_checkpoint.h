@@ -1,4 +1,4 @@
-// MlxCheckpoint shows the matrices of a checkpoint that MLX quantised under their plain names.
+// MlxCheckpoint presents matrices quantised by MLX under their plain names.
 #pragma once
 
 #include <map>
@@ -14,9 +14,9 @@
 
 namespace paceline {
 
-// Where the source has M.weight [rows, words] of uint32 with M.scales and M.biases [rows, groups],
-// this has M.weight [rows, row length] of the scales' dtype and neither of the others. Every other
-// tensor passes through. Not thread-safe.
+// For M.weight [rows, words] of uint32 with M.scales and M.biases [rows, groups] in the source,
+// this has only M.weight [rows, row length] of the scales' dtype. Every other tensor passes
+// through. Not thread-safe.
 class MlxCheckpoint : public Checkpoint {
  public:
   // All arguments but `quantization` must outlive it. Throws Error corrupt naming the tensor
@@ -28,7 +28,7 @@ class MlxCheckpoint : public Checkpoint {
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find_entry(name) != nullptr; }
   std::optional<Extents> shape_of(std::string_view name) const override;
-  // Dequantised, in memory of its own.
+  // Dequantises to memory of its own.
   Tensor read(std::string_view name, const Extents& shape) override;
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/json_cursor.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
@@ -14,55 +14,48 @@ constexpr int64_t kBits[] = {2, 3, 4, 5, 6, 8};
 constexpr int64_t kGroupSizes[] = {32, 64, 128};
 constexpr std::string_view kMode = "affine";
 
-int64_t read_integer(const Json& object, std::string_view key, std::optional<int64_t> otherwise,
-                     const std::string& path) {
-  const Json* const value = object.find_value(key);
-  if (value != nullptr) return value->as_int(fmt::format("{}.{}", path, key));
-  if (otherwise) return *otherwise;
-  throw Error(ErrorCode::invalid, fmt::format("{}: the field \"{}\" is missing", path, key));
+int64_t read_integer(const JsonCursor& object, std::string_view key,
+                     std::optional<int64_t> otherwise) {
+  const auto value = object.find(key);
+  if (value) return value->integer();
+  return otherwise ? *otherwise : object.at(key).integer();
 }
 
-// `otherwise`: what an override leaves out.
-AffineFormat read_format(const Json& object, const std::optional<AffineFormat>& otherwise,
-                         const std::string& path) {
-  if (const Json* const mode = object.find_value("mode")) {
-    const std::string& name = mode->as_string(path + ".mode");
-    if (name != kMode) {
-      throw Error(ErrorCode::unsupported, fmt::format("{}.mode: {} can't be read ({} can)", path,
-                                                      quoted_name(name), kMode));
-    }
+// `otherwise` fills in members that an override omits.
+AffineFormat read_format(const JsonCursor& object, const std::optional<AffineFormat>& otherwise) {
+  if (const auto mode = object.find("mode"); mode && mode->string() != kMode) {
+    mode->fail(ErrorCode::unsupported,
+               fmt::format("{} can't be read ({} can)", quoted_name(mode->string()), kMode));
   }
+  const auto refuse = [&](std::string_view key, int64_t found, std::string_view expected) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{}: {}", object.name_of(key), found_instead(std::to_string(found), expected)));
+  };
   const auto defaulted = [&](int64_t value) {
     return otherwise ? std::optional(value) : std::nullopt;
   };
   const AffineFormat fallback = otherwise.value_or(AffineFormat{});
-  const int64_t bits = read_integer(object, "bits", defaulted(fallback.bits), path);
-  if (!is_affine_bits(bits)) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}.bits: {}, expected 2, 3, 4, 5, 6 or 8", path, bits));
-  }
-  const int64_t group_size =
-      read_integer(object, "group_size", defaulted(fallback.group_size), path);
-  if (!is_affine_group_size(group_size)) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}.group_size: {}, expected 32, 64 or 128", path, group_size));
-  }
+  const int64_t bits = read_integer(object, "bits", defaulted(fallback.bits));
+  if (!is_affine_bits(bits)) refuse("bits", bits, "2, 3, 4, 5, 6 or 8");
+  const int64_t group_size = read_integer(object, "group_size", defaulted(fallback.group_size));
+  if (!is_affine_group_size(group_size)) refuse("group_size", group_size, "32, 64 or 128");
   return {.bits = static_cast<int>(bits), .group_size = group_size};
 }
 
 }  // namespace
 
 void check_quantization_method(const Json& config, std::string_view where) {
-  const Json* const quantization = config.find_value("quantization_config");
-  if (quantization == nullptr || config.find_value("quantization") != nullptr) return;
-  const Json* const method = quantization->find_value("quant_method");
-  if (method == nullptr) return;
-  const std::string path = fmt::format("{}: quantization_config.quant_method", where);
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: weights quantised by {} can't be read; use the original model "
-                          "(--quantize q4 or q8 quantises it at load), a GGUF file of it, or one "
-                          "that mlx_lm.convert quantised",
-                          path, quoted_name(method->as_string(path))));
+  const JsonCursor root(config, std::string(where));
+  const auto quantization = root.find("quantization_config");
+  if (!quantization || root.find("quantization")) return;
+  const auto method = quantization->find("quant_method");
+  if (!method) return;
+  method->fail(ErrorCode::unsupported,
+               fmt::format("weights quantised by {} can't be read; use the original model "
+                           "(--quantize q4 or q8 quantises it at load), a GGUF file of it, or one "
+                           "that mlx_lm.convert quantised",
+                           quoted_name(method->string())));
 }
 
 bool is_affine_bits(int64_t bits) { return std::ranges::find(kBits, bits) != std::end(kBits); }
@@ -72,23 +65,20 @@ bool is_affine_group_size(int64_t size) {
 }
 
 std::optional<MlxQuantization> MlxQuantization::find(const Json& config, std::string_view where) {
-  std::string_view key = "quantization";
-  const Json* object = config.find_value(key);
-  if (object == nullptr) {
-    key = "quantization_config";
-    object = config.find_value(key);
-    if (object == nullptr || object->find_value("quant_method") != nullptr) return std::nullopt;
+  const JsonCursor root(config, std::string(where));
+  auto object = root.find("quantization");
+  if (!object) {
+    object = root.find("quantization_config");
+    if (!object || object->find("quant_method")) return std::nullopt;
   }
-  const std::string path = fmt::format("{}: {}", where, key);
   MlxQuantization found;
-  const Json::Object& members = object->as_object(path);
-  found.format_ = read_format(*object, {}, path);
-  for (const auto& [module, value] : members) {
+  found.format_ = read_format(*object, {});
+  for (const auto& [module, value] : object->members()) {
+    const std::string name(module);
     if (value.is_object()) {
-      found.overrides_[module] = read_format(value, found.format_, path + "." + module);
+      found.overrides_[name] = read_format(object->entry(module, value), found.format_);
     } else if (value.is_bool()) {
-      const bool quantised = value.as_bool(path);
-      found.overrides_[module] = quantised ? std::optional(found.format_) : std::nullopt;
+      found.overrides_[name] = value.boolean() ? std::optional(found.format_) : std::nullopt;
     }
   }
   return found;

@@ -1,4 +1,4 @@
-// MlxQuantization is the format in which MLX packed each module's weights, from config.json.
+// MlxQuantization is the format of each module's weights packed by MLX, from config.json.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ bool is_affine_group_size(int64_t size);
 // an object under a module's name ("model.layers.0.mlp.down_proj") overrides the common format.
 class MlxQuantization {
  public:
-  // From `quantization`, or from `quantization_config` when no other tool's name (`quant_method`)
-  // stands in it; nothing when the config has neither. Errors begin with "WHERE: " and the field:
-  // unsupported for a mode other than affine and for bits and groups that MLX doesn't have, invalid
-  // for anything else.
+  // Reads `quantization`, or else `quantization_config` if it names no other tool (`quant_method`);
+  // nothing when the config has neither. Errors begin with "WHERE: " and the field: unsupported for
+  // a mode other than affine and for bits and groups that MLX doesn't have, invalid for anything
+  // else.
   static std::optional<MlxQuantization> find(const Json& config, std::string_view where);
 
   // Nothing when the config excludes the module from quantisation.

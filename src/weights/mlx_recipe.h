@@ -1,4 +1,4 @@
-// MlxRecipe decides in how many bits each matrix of a model is quantised.
+// MlxRecipe decides to how many bits each matrix of a model is quantised.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace paceline {
 
-// All matrices alike, or by one of the mixed recipes of mlx_lm.convert: the head, and the value and
-// down projections of the first and last eighth of the layers and of every third one between, have
-// the larger number of bits.
+// All matrices alike, or by one of the mixed recipes of mlx_lm.convert. These give more bits to the
+// head, and to the value and down projections of the first and last eighth of the layers and of
+// every third layer between.
 class MlxRecipe {
  public:
   static MlxRecipe uniform(AffineFormat format) { return MlxRecipe(format, format.bits, 0); }
@@ -22,7 +22,7 @@ class MlxRecipe {
   static std::optional<MlxRecipe> mixed(std::string_view name, int64_t group_size,
                                         int64_t num_layers);
 
-  // The format of all modules for which format_of() has no other.
+  // The format of all modules without another one in format_of().
   AffineFormat usual_format() const { return usual_; }
   AffineFormat format_of(std::string_view module) const;
 

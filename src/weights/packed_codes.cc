@@ -10,7 +10,7 @@ constexpr int kWordBits = 32;
 template <int kBits>
 void unpack(std::span<const uint32_t> words, std::span<uint8_t> codes) {
   constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
-  uint64_t held = 0;  // bits that were read and not yet used
+  uint64_t held = 0;  // bits read but not yet used
   int num_held = 0;
   size_t next = 0;
   for (uint8_t& code : codes) {

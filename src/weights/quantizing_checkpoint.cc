@@ -37,7 +37,7 @@ class QuantizedRows : public GroupedRows {
   AffineRows rows_;
 };
 
-// 0: the tensor stays as it is.
+// 0: the tensor stays plain.
 int64_t group_size_for(const Extents& shape) {
   if (shape.rank() != 2 || shape[1] == 0) return 0;
   for (const int64_t size : {64, 32}) {

@@ -14,16 +14,16 @@ namespace paceline {
 
 enum class LoadQuantization : uint8_t {
   none,
-  q4,  // 4 bits, affine, as mlx.core.quantize: AffineRows
+  q4,  // 4 bits, affine, like mlx.core.quantize: AffineRows
   q8,  // 8 bits around 128: SymmetricRows
 };
 
 // "none", "q4", "q8".
 std::optional<LoadQuantization> parse_load_quantization(std::string_view name);
 
-// In groups of 64, or of 32 where 64 doesn't divide a row; vectors, and matrices whose rows neither
-// divides, stay plain. read() gives a matrix dequantised, rounded to its dtype.
-// Not thread-safe.
+// Uses groups of 64, or of 32 where 64 doesn't divide a row; vectors, and matrices whose rows
+// neither divides, stay plain. read() returns a matrix dequantised, rounded to its dtype. Not
+// thread-safe.
 class QuantizingCheckpoint : public Checkpoint {
  public:
   // The arguments must outlive it.
@@ -47,7 +47,7 @@ class QuantizingCheckpoint : public Checkpoint {
  private:
   struct Matrix {
     std::shared_ptr<const GroupedRows> rows;
-    std::optional<OwnedTensor> values;  // once they were read
+    std::optional<OwnedTensor> values;  // once read
   };
 
   std::shared_ptr<const GroupedRows> quantize(std::string_view name, const Extents& shape,

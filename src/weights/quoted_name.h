@@ -1,4 +1,4 @@
-// A name from a file as messages show it: quoted, control characters escaped, of bounded length.
+// Quotes a name from a file for messages, with control characters escaped and a bounded length.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-// To the nearest integer, ties to even, for magnitudes below 2^22: the sum has no room for a
-// fraction. (Unlike std::rint it is vectorised on every instruction set.)
+// Rounds to the nearest integer, ties to even, for magnitudes below 2^22: the sum leaves no bits
+// for a fraction. (Unlike std::rint it is vectorised on every instruction set.)
 inline float round_small(float value) {
   constexpr float kNoFraction = 0x1.8p23f;
   return (value + kNoFraction) - kNoFraction;

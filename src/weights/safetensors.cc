@@ -8,14 +8,11 @@
 #include <optional>
 
 #include "base/checked.h"
-#include "base/error.h"
-#include "weights/dom_object.h"
+#include "base/json_document.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
 namespace {
-
-namespace dom = simdjson::dom;
 
 constexpr size_t kLengthBytes = 8;  // the header's length, little-endian, before the header
 constexpr std::string_view kMetadataKey = "__metadata__";
@@ -26,14 +23,14 @@ constexpr std::string_view kUnsupportedDTypes[] = {
 
 // One tensor's entry in the header; begin and end count from the start of the data.
 struct TensorClaim {
-  std::string_view name;  // lives in the parser
+  std::string_view name;  // lives in the document
   DType dtype = DType::f32;
   Extents shape;
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-// The file and the tensor or field that a message is about.
+// The file and the tensor or field of a message.
 struct TensorPlace {
   std::string_view file;
   std::string subject;
@@ -82,68 +79,46 @@ std::span<const std::byte> header_bytes(std::span<const std::byte> file, std::st
   return header;
 }
 
-void check_metadata(const dom::element& element, std::string_view where) {
-  const TensorPlace place{where, "header: " + std::string(kMetadataKey)};
-  dom::object object;
-  if (element.get(object) != simdjson::SUCCESS) {
-    place.corrupt(fmt::format("expected an object, found {}", dom_kind(element)));
-  }
-  for (const DomMember& member :
-       unique_members(object, fmt::format("{}: {}", place.file, place.subject))) {
-    if (!member.value.is_string()) {
-      place.corrupt(fmt::format("{}: expected a string, found {}", quoted_name(member.key),
-                                dom_kind(member.value)));
-    }
+void check_metadata(const DocumentCursor& metadata) {
+  for (const auto& [key, value] : metadata.members()) {
+    if (!value.is_string()) metadata.entry(key, value).mismatch("a string");
   }
 }
 
-DType read_dtype(const dom::element& element, const TensorPlace& place) {
-  std::string_view name;
-  if (element.get(name) != simdjson::SUCCESS) {
-    place.corrupt(fmt::format("dtype: expected a string, found {}", dom_kind(element)));
-  }
+DType read_dtype(const DocumentCursor& field) {
+  const std::string_view name = field.string();
   if (name == "F32") return DType::f32;
   if (name == "F16") return DType::f16;
   if (name == "BF16") return DType::bf16;
   if (name == "U32") return DType::u32;
   if (std::ranges::find(kUnsupportedDTypes, name) != std::end(kUnsupportedDTypes)) {
-    place.fail(ErrorCode::unsupported,
-               fmt::format("dtype {} can't be read (F32, F16, BF16 and U32 can)", name));
+    field.fail(ErrorCode::unsupported,
+               fmt::format("{} can't be read (F32, F16, BF16 and U32 can)", name));
   }
-  place.corrupt(fmt::format("dtype: the format has no {}", quoted_name(name)));
+  field.mismatch("a dtype of the format");
 }
 
-// Fills `values` from an array of unsigned integers; nothing when it has more than fit. Returns how
-// many there were.
-std::optional<size_t> read_unsigned(const dom::element& element, std::span<uint64_t> values,
-                                    std::string_view field, const TensorPlace& place) {
-  dom::array array;
-  if (element.get(array) != simdjson::SUCCESS) {
-    place.corrupt(fmt::format("{}: expected an array, found {}", field, dom_kind(element)));
-  }
+// Fills `values` from an array of unsigned integers and returns their number; nothing when there
+// are too many.
+std::optional<size_t> read_unsigned(const DocumentCursor& field, std::span<uint64_t> values) {
   size_t count = 0;
-  for (const dom::element item : array) {
+  for (const DocumentNode item : field.array()) {
     if (count == values.size()) return std::nullopt;
-    if (item.get(values[count]) != simdjson::SUCCESS) {
-      place.corrupt(fmt::format("{}[{}]: expected an unsigned integer, found {}", field, count,
-                                dom_kind(item)));
-    }
+    values[count] = field.below(count, item).unsigned_integer();
     ++count;
   }
   return count;
 }
 
-Extents read_shape(const dom::element& element, const TensorPlace& place) {
+Extents read_shape(const DocumentCursor& field) {
   std::array<uint64_t, kMaxRank> sizes{};
-  const auto rank = read_unsigned(element, sizes, "shape", place);
+  const auto rank = read_unsigned(field, sizes);
   if (!rank) {
-    place.fail(ErrorCode::unsupported, fmt::format("shape: more than {} dimensions", kMaxRank));
+    field.fail(ErrorCode::unsupported, fmt::format("more than {} dimensions", kMaxRank));
   }
   std::array<int64_t, kMaxRank> extents{};
   for (size_t i = 0; i < *rank; ++i) {
-    if (sizes[i] > uint64_t{INT64_MAX}) {
-      place.corrupt(fmt::format("shape[{}]: {} is beyond 63 bits", i, sizes[i]));
-    }
+    if (sizes[i] > uint64_t{INT64_MAX}) field.item(i).mismatch("an integer below 2^63");
     extents[i] = static_cast<int64_t>(sizes[i]);
   }
   return Extents(std::span<const int64_t>(extents.data(), *rank));
@@ -168,47 +143,23 @@ uint64_t needed_bytes(const TensorClaim& claim, const TensorPlace& place) {
   return empty ? 0 : *bytes;
 }
 
-// The fields of one tensor, each once; fields that the format doesn't have are left alone, as the
-// reference implementation does.
-struct TensorFields {
-  std::optional<dom::element> dtype, shape, data_offsets;
-};
-
-TensorFields read_fields(const dom::element& element, const TensorPlace& place) {
-  dom::object object;
-  if (element.get(object) != simdjson::SUCCESS) {
-    place.corrupt(fmt::format("expected an object, found {}", dom_kind(element)));
-  }
-  TensorFields fields;
-  auto take = [&](std::optional<dom::element>& field, const dom::key_value_pair& member) {
-    if (field) place.corrupt(fmt::format("the field {} stands twice", quoted_name(member.key)));
-    field = member.value;
-  };
-  for (const auto member : object) {
-    if (member.key == "dtype") take(fields.dtype, member);
-    if (member.key == "shape") take(fields.shape, member);
-    if (member.key == "data_offsets") take(fields.data_offsets, member);
-  }
-  if (!fields.dtype) place.corrupt("the field \"dtype\" is missing");
-  if (!fields.shape) place.corrupt("the field \"shape\" is missing");
-  if (!fields.data_offsets) place.corrupt("the field \"data_offsets\" is missing");
-  return fields;
-}
-
 TensorPlace tensor_place(std::string_view where, std::string_view name) {
   return {where, "tensor " + quoted_name(name)};
 }
 
-TensorClaim read_claim(const DomMember& member, std::string_view where) {
-  const TensorPlace place = tensor_place(where, member.key);
-  const TensorFields fields = read_fields(member.value, place);
+// Unknown fields are ignored, as in the reference implementation.
+TensorClaim read_claim(std::string_view name, const DocumentNode& entry, std::string_view where) {
+  const TensorPlace place = tensor_place(where, name);
+  const DocumentCursor fields(entry, fmt::format("{}: {}", place.file, place.subject),
+                              ErrorCode::corrupt);
   TensorClaim claim;
-  claim.name = member.key;
-  claim.dtype = read_dtype(*fields.dtype, place);
-  claim.shape = read_shape(*fields.shape, place);
+  claim.name = name;
+  claim.dtype = read_dtype(fields.at("dtype"));
+  claim.shape = read_shape(fields.at("shape"));
   std::array<uint64_t, 2> offsets{};
-  if (read_unsigned(*fields.data_offsets, offsets, "data_offsets", place) != offsets.size()) {
-    place.corrupt("data_offsets: expected two numbers");
+  const DocumentCursor offsets_field = fields.at("data_offsets");
+  if (read_unsigned(offsets_field, offsets) != offsets.size()) {
+    offsets_field.fail("expected two numbers");
   }
   claim.begin = offsets[0];
   claim.end = offsets[1];
@@ -225,7 +176,7 @@ TensorClaim read_claim(const DomMember& member, std::string_view where) {
   return claim;
 }
 
-// One after the other, from the first byte of the data to its last.
+// Checks that the tensors cover the data without gaps or overlap.
 void check_layout(const std::vector<TensorClaim>& claims, uint64_t data_bytes,
                   std::string_view where) {
   std::vector<size_t> order(claims.size());
@@ -267,17 +218,18 @@ std::vector<SafetensorsTensor> parse_safetensors_header(std::span<const std::byt
                                                         std::string_view where) {
   const auto header = header_bytes(file, where);
   const auto data = file.subspan(kLengthBytes + header.size());
-  const std::string header_where = fmt::format("{}: header", where);
-  dom::parser parser;
-  const dom::object root = parse_dom_object(parser, header, header_where);
+  const JsonDocument document(std::string(as_text(header)), fmt::format("{}: header", where),
+                              ErrorCode::corrupt, HugeIntegers::refused);
+  const DocumentCursor root = document.root();
   std::vector<TensorClaim> claims;
-  for (const DomMember& member : unique_members(root, header_where)) {
-    if (member.key == kMetadataKey) {
-      check_metadata(member.value, where);
+  for (const auto& [name, entry] : root.members()) {
+    if (name == kMetadataKey) {
+      check_metadata(root.below(name, entry));
     } else {
-      claims.push_back(read_claim(member, where));
+      claims.push_back(read_claim(name, entry, where));
     }
   }
+  std::ranges::sort(claims, {}, &TensorClaim::name);
   check_layout(claims, data.size(), where);
   std::vector<SafetensorsTensor> tensors;
   tensors.reserve(claims.size());

@@ -1,4 +1,4 @@
-// The header of a safetensors file: everything it claims is checked before any view is made.
+// Parses the header of a safetensors file and checks every claim before making views.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,7 @@ struct SafetensorsTensor {
   std::string name;
   DType dtype = DType::f32;
   Extents shape;
-  // Lies wholly inside the file and has exactly shape times dtype bytes. Files promise no
-  // alignment.
+  // Inside the file, with exactly shape times dtype bytes. Not aligned.
   std::span<const std::byte> bytes;
 };
 

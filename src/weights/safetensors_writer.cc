@@ -23,7 +23,7 @@ constexpr NamedSize kDTypes[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}
                                  {"U8", 1},  {"I8", 1},  {"U16", 2},  {"I16", 2}, {"U32", 4},
                                  {"I32", 4}, {"U64", 8}, {"I64", 8}};
 
-// The header and its length end on such a boundary, so that the data begins on one.
+// The data begins on such a boundary.
 constexpr size_t kAlignment = 8;
 
 const NamedSize& find_dtype(std::string_view name) {

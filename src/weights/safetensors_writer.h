@@ -29,10 +29,10 @@ class SafetensorsWriter {
   // The next bytes of a tensor, elements little-endian in row-major order. A tensor may come in
   // pieces; those without elements need no call.
   void write(std::string_view name, std::span<const std::byte> bytes);
-  // Every byte is there: brings them to the disk and gives the file its name.
+  // Call it after all bytes: syncs the file to the disk and names it.
   void finish();
 
-  // Of all tensors added so far, without the header.
+  // Bytes of all tensors added so far, without the header.
   uint64_t data_bytes() const;
 
  private:

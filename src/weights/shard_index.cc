@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
 
-#include "base/error.h"
-#include "weights/dom_object.h"
-#include "weights/quoted_name.h"
+#include "base/json_document.h"
 
 namespace paceline {
 namespace {
@@ -20,36 +18,22 @@ bool is_plain_file_name(std::string_view name) {
 
 std::vector<ShardedTensor> parse_shard_index(std::span<const std::byte> json,
                                              std::string_view where) {
-  auto corrupt = [&](const std::string& what) {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: {}", where, what));
-  };
   if (json.size() > kMaxShardIndexBytes) {
-    corrupt(fmt::format("{} bytes, at most {} are read", json.size(), kMaxShardIndexBytes));
+    throw Error(ErrorCode::corrupt, fmt::format("{}: {} bytes, at most {} are read", where,
+                                                json.size(), kMaxShardIndexBytes));
   }
-  simdjson::dom::parser parser;
-  std::optional<simdjson::dom::element> map;
-  for (const DomMember& member : unique_members(parse_dom_object(parser, json, where), where)) {
-    if (member.key == "weight_map") map = member.value;
-  }
-  if (!map) corrupt("the field \"weight_map\" is missing");
-  simdjson::dom::object entries;
-  if (map->get(entries) != simdjson::SUCCESS) {
-    corrupt(fmt::format("weight_map: expected an object, found {}", dom_kind(*map)));
-  }
+  std::string text(reinterpret_cast<const char*>(json.data()), json.size());
+  const JsonDocument document(std::move(text), where, ErrorCode::corrupt, HugeIntegers::refused);
+  const DocumentCursor map = document.root().at("weight_map");
   std::vector<ShardedTensor> tensors;
-  for (const DomMember& member : unique_members(entries, fmt::format("{}: weight_map", where))) {
-    std::string_view file;
-    if (member.value.get(file) != simdjson::SUCCESS) {
-      corrupt(fmt::format("weight_map: {}: expected a file name, found {}", quoted_name(member.key),
-                          dom_kind(member.value)));
+  for (const auto& [name, value] : map.members()) {
+    if (!value.is_string() || !is_plain_file_name(value.string())) {
+      map.entry(name, value).mismatch("the name of a file beside the index");
     }
-    if (!is_plain_file_name(file)) {
-      corrupt(fmt::format("weight_map: {}: {} isn't the name of a file beside the index",
-                          quoted_name(member.key), quoted_name(file)));
-    }
-    tensors.push_back({std::string(member.key), std::string(file)});
+    tensors.push_back({std::string(name), std::string(value.string())});
   }
-  if (tensors.empty()) corrupt("weight_map: names no tensor");
+  if (tensors.empty()) map.fail("names no tensor");
+  std::ranges::sort(tensors, {}, &ShardedTensor::name);
   return tensors;
 }
 

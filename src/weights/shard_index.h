@@ -1,4 +1,4 @@
-// `model.safetensors.index.json`: which file of the directory holds which tensor.
+// `model.safetensors.index.json`: maps tensors to files of the directory.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct ShardedTensor {
 };
 
 // The index's `weight_map`, sorted by tensor. Throws Error corrupt "WHERE: ..." naming the tensor
-// or field when it is no such object, names a key twice, no tensor at all, or something that isn't
-// a plain file name.
+// or field when it isn't such an object, has a duplicate key, no tensor, or a path that isn't a
+// plain file name.
 std::vector<ShardedTensor> parse_shard_index(std::span<const std::byte> json,
                                              std::string_view where);
 

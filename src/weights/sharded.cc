@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a tensor's bytes lie; parallel to the entries.
+// The place of a tensor's bytes; parallel to the entries.
 struct Location {
   size_t file_index = 0;
   std::span<const std::byte> bytes;
@@ -51,7 +51,7 @@ class SafetensorsCheckpoint : public Checkpoint {
   std::vector<MappedFile> files_;
   std::vector<CheckpointEntry> entries_;  // sorted by name
   std::vector<Location> locations_;
-  // Copies of those tensors that are read and not aligned for their dtype in the file.
+  // Copies of tensors that aren't aligned in the file.
   std::unordered_map<size_t, std::vector<std::byte>> aligned_copies_;
 };
 
@@ -141,7 +141,7 @@ void SafetensorsCheckpoint::check_index(const std::vector<ShardedTensor>& index,
   }
 }
 
-// Also of a symbolic link whose target is gone, which then is named in the error of opening it.
+// Includes a dangling symbolic link, so that the error of opening it names it.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(fs::symlink_status(path, ignored));
@@ -182,7 +182,7 @@ std::vector<fs::path> files_ending_in(const fs::path& directory, std::string_vie
   return paths;
 }
 
-// A model in the format of torch.save, which is a program for Python's pickle and thus isn't read.
+// Files of torch.save aren't read, because they contain programs for Python's pickle.
 [[noreturn]] void throw_no_weights(const fs::path& directory) {
   for (const std::string_view extension : {".bin", ".pth"}) {
     for (const fs::path& path : files_ending_in(directory, extension)) {

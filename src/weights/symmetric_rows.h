@@ -13,12 +13,12 @@
 
 namespace paceline {
 
-// scale * (code - 128), the scale such that the group's largest magnitude gets 127 steps (the rule
-// of GGUF's Q8_0, with the scale kept in float32), codes rounded to even. Owns what it holds.
+// scale * (code - 128), where the group's largest magnitude is 127 steps (the rule of GGUF's Q8_0,
+// with the scale kept in float32); codes are rounded to even. Owns its memory.
 class SymmetricRows : public GroupedRows {
  public:
-  // Of the contiguous matrix [rows, row length] of a float dtype, which is value_dtype(). Throws
-  // Error numerical "WHERE: ..." when an element is not finite.
+  // Quantises a contiguous matrix [rows, row length] of a float dtype, which becomes value_dtype().
+  // Throws Error numerical "WHERE: ..." when an element isn't finite.
   SymmetricRows(const Tensor& matrix, int64_t group_size, std::string_view where, Memory& memory,
                 ThreadPool& threads);
 

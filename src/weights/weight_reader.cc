@@ -15,7 +15,7 @@ constexpr std::string_view kEmbedding = "embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 constexpr std::string_view kUsualPrefix = "model.";
 
-// Prefixes of the decoder's names in files; a longer one before its own beginning.
+// Prefixes of the decoder's names in files; a longer one before any prefix of it.
 constexpr std::array<std::string_view, 6> kPrefixes = {
     "model.language_model.", "model.text_model.", "language_model.model.",
     "language_model.",       kUsualPrefix,        ""};

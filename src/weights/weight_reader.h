@@ -22,18 +22,18 @@ class WeightReader {
 
   bool contains(std::string_view name) const;
   std::optional<Extents> shape_of(std::string_view name) const;
-  // Throws what Checkpoint::read throws, with the name as the file has (or should have) it;
-  // unsupported when the elements aren't floats.
+  // Throws what Checkpoint::read throws, with the name in the file; unsupported when the elements
+  // aren't floats.
   Tensor read(std::string_view name, const Extents& shape);
-  // The matrix as it was quantised, or null when it is stored as plain numbers.
+  // The quantised matrix, or null when it is stored as plain numbers.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name, const Extents& shape);
   void release(std::string_view name);
   // The checkpoint's name for a canonical name.
   std::string file_name(std::string_view name) const;
 
-  // Throws Error corrupt naming the tensors that were not read: up to eight, and how many more.
-  // Allowed are tensors that a text model doesn't need: rotary inv_freq tables, a vision tower, a
-  // multi-modal projector. lm_head.weight is read when it is present, also in a tied model.
+  // Throws Error corrupt naming up to eight unread tensors, and the number of others. Allowed are
+  // tensors that a text model doesn't need: rotary inv_freq tables, a vision tower, a multi-modal
+  // projector. lm_head.weight is read when it is present, also in a tied model.
   void expect_all_read() const;
 
   // Elements of all tensors read so far: the model's parameters once it is loaded.
@@ -52,7 +52,7 @@ class WeightReader {
   bool has_read_grouped_ = false;
 };
 
-// Whether a checkpoint's name is that of a vision tower's or a projector's weight.
+// Whether a checkpoint's name belongs to a vision tower or a projector.
 bool is_outside_the_decoder(std::string_view name);
 
 }  // namespace paceline

@@ -30,7 +30,7 @@ TEST(BlockSum, FindsEveryChangedBit) {
   }
 }
 
-// Signs of floats: the highest bits, which products alone would keep apart from all others.
+// Changes the signs of floats: the highest bits, which products alone wouldn't mix with others.
 TEST(BlockSum, FindsPairsOfChangedHighBits) {
   auto bytes = numbered_bytes(512);
   std::set<uint64_t> sums = {block_sum(bytes, 0)};
@@ -45,7 +45,7 @@ TEST(BlockSum, FindsPairsOfChangedHighBits) {
   }
 }
 
-TEST(BlockSum, TellsOrdersLengthsAndSeedsApart) {
+TEST(BlockSum, DependsOnOrderLengthAndSeed) {
   const auto bytes = numbered_bytes(256);
   std::set<uint64_t> sums;
   for (uint64_t seed = 0; seed < 100; ++seed) {
@@ -72,7 +72,7 @@ TEST(BlockSum, ALastLineCountsAsFilledUpWithZeros) {
   }
 }
 
-// Files hold these sums: others would make all of them damaged.
+// Pinned: with other sums all existing files would count as damaged.
 TEST(BlockSum, HasTheValuesThatFilesHold) {
   EXPECT_EQ(block_sum({}, 0), 0x8813fa1cbc461847u);
   EXPECT_EQ(block_sum(numbered_bytes(1000), 1), 0xd539b778468c013au);

@@ -42,7 +42,7 @@ TEST(JsonFault, NamesLineColumnAndReason) {
   }
 }
 
-// What the parser takes has no fault, and what it refuses has one (but for repeated keys).
+// A text has a fault exactly if the parser rejects it (except for duplicate keys).
 TEST(JsonFault, AgreesWithTheParser) {
   const std::string seeds[] = {R"({"a": [1, -2.5e3, true, null], "b": {"c": "x\"A😀"}})",
                                R"([[], {}, "", 0])"};

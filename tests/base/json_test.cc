@@ -76,7 +76,7 @@ TEST(Json, Numbers) {
   EXPECT_EQ(parse_json("-0.0", "t").as_int("t"), 0);
 }
 
-// Python writes int(1e30) in full, and so it stands in tokenizer configurations.
+// Python writes int(1e30) in full, for example in tokenizer configurations.
 TEST(Json, IntegersBeyond64BitsAreDoubles) {
   const Json json = parse_json(
       R"({"1":"18446744073709551616 \"99999999999999999999","a":18446744073709551616,)"
@@ -155,9 +155,9 @@ TEST(Json, RefusesEmbeddedZeros) {
 TEST(Json, DuplicateKeysAreNamed) {
   EXPECT_NE(parse_refusal(R"({"a":1,"b":2,"a":3})").find("\"a\""), std::string::npos);
   EXPECT_NE(parse_refusal(R"({"outer":[{"x":1,"x":1}]})").find("\"x\""), std::string::npos);
-  // An escape doesn't hide it.
+  // Also if it is written with an escape.
   EXPECT_NE(parse_refusal(R"({"a":1,"\u0061":2})").find("\"a\""), std::string::npos);
-  // A large object is searched another way.
+  // Large objects use another search.
   std::string large = "{";
   for (int i = 0; i < 100; ++i) large += "\"k" + std::to_string(i) + "\":0,";
   EXPECT_EQ(parse_json(large + "\"k\":0}", "t").as_object("t").size(), 101u);
@@ -189,14 +189,15 @@ TEST(Json, AccessorsSayWhereAndWhat) {
     EXPECT_EQ(message, expected);
   };
   expect(refusal([&] { at("s").as_int("rope.factor"); }),
-         "rope.factor: expected an integer, found a string");
-  expect(refusal([&] { at("d").as_int("w"); }), "w: expected an integer, found a number");
-  expect(refusal([&] { at("i").as_bool("w"); }), "w: expected a boolean, found an integer");
-  expect(refusal([&] { at("b").as_double("w"); }), "w: expected a number, found a boolean");
-  expect(refusal([&] { at("n").as_string("w"); }), "w: expected a string, found null");
-  expect(refusal([&] { at("o").as_array("w"); }), "w: expected an array, found an object");
-  expect(refusal([&] { at("a").as_object("w"); }), "w: expected an object, found an array");
-  EXPECT_NE(refusal([&] { at("u").as_int("w"); }).find("beyond 64 bits"), std::string::npos);
+         "rope.factor: found \"x\", expected an integer");
+  expect(refusal([&] { at("d").as_int("w"); }), "w: found 1.5, expected an integer");
+  expect(refusal([&] { at("i").as_bool("w"); }), "w: found 1, expected true or false");
+  expect(refusal([&] { at("b").as_double("w"); }), "w: found true, expected a number");
+  expect(refusal([&] { at("n").as_string("w"); }), "w: found null, expected a string");
+  expect(refusal([&] { at("o").as_array("w"); }), "w: found an object, expected an array");
+  expect(refusal([&] { at("a").as_object("w"); }), "w: found an array, expected an object");
+  expect(refusal([&] { at("u").as_int("w"); }),
+         "w: found 18446744073709551615, expected an integer below 2^63");
   EXPECT_EQ(at("i").as_double("w"), 1.0);
 }
 

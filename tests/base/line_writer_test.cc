@@ -29,7 +29,7 @@ class LineWriterTest : public testing::Test {
     ::close(writer_);
   }
 
-  // What comes until `size` bytes have or the pipe stays empty.
+  // Reads until `size` bytes have come or the pipe stays empty.
   std::string read_some(size_t size) {
     ::fcntl(reader_, F_SETFL, O_NONBLOCK);
     std::string text;
@@ -67,7 +67,7 @@ TEST_F(LineWriterTest, NeverBlocksAndCountsWhatItDrops) {
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
     const int64_t num_dropped = log.num_dropped();
     EXPECT_GT(num_dropped, 1000);
-    // Once the reader is back it is told.
+    // Once the reader is back, it gets the number of dropped lines.
     const size_t num_written = 5000 - static_cast<size_t>(num_dropped);
     EXPECT_THAT(read_some(100 * num_written + 40),
                 testing::HasSubstr("lines of the log were dropped"));

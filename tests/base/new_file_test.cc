@@ -51,7 +51,7 @@ TEST_F(NewFileTest, LeavesNothingWithoutACommit) {
   EXPECT_EQ(num_entries(), 0u);
 }
 
-// Between the last look and the commit another may have taken the name.
+// Another process may take the name between the last check and the commit.
 TEST_F(NewFileTest, ANameThatWasTakenMeanwhileIsLeftAlone) {
   {
     NewFile file(path_);

@@ -145,8 +145,8 @@ TEST(ThreadPool, ARunSeesWhatTheLastOneWrote) {
   }
 }
 
-// The thread that begins a piece of the first share waits inside it until all others are done, so
-// the rest of that share must be taken by somebody else.
+// The thread that begins a piece of the first share waits inside it until all other pieces are
+// done, so other threads must steal the rest of that share.
 TEST(ThreadPool, ThreadsStealWhatOthersHaveNotBegun) {
   ThreadPool pool(2);
   for (int round = 0; round < 50; ++round) {

@@ -184,7 +184,7 @@ TEST(Utf8, IncompleteSuffixAsTheOracle) {
   EXPECT_GT(num_incomplete, num_rounds / 30);
 }
 
-// A streaming reader holds back the suffix and gets the same text as one who sees all at once.
+// A streaming reader that holds back the suffix gets the same text as one that reads all at once.
 TEST(Utf8, HoldingBackTheSuffixLosesNothing) {
   std::mt19937 random(13);
   const int num_rounds = scaled(2000, 200'000);
@@ -215,7 +215,7 @@ TEST(Utf8, KnownReplacements) {
   EXPECT_EQ(incomplete_utf8_suffix("abc"), 0u);
   EXPECT_EQ(incomplete_utf8_suffix("a\xF0\x9F\x98"), 3u);
   EXPECT_EQ(incomplete_utf8_suffix("a\xF0\x9F\x98\x80"), 0u);
-  EXPECT_EQ(incomplete_utf8_suffix("a\xED\xA0"), 0u);  // no continuation can mend it
+  EXPECT_EQ(incomplete_utf8_suffix("a\xED\xA0"), 0u);  // no continuation makes it valid
 }
 
 }  // namespace

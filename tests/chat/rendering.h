@@ -1,4 +1,4 @@
-// What the tests of chat/ share: rendering from text, and lines of JSON.
+// Shared by the tests of chat/: rendering from text, and lines of JSON.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What Python's Jinja renders, and what real templates give.
+// Compares renderings with Python's Jinja, for small and for real templates.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,7 +26,7 @@ std::string json_or_nothing(const Json& row, std::string_view key) {
   return value == nullptr ? std::string() : to_json(*value);
 }
 
-// These conversations were written by a program to which 2.0 is 2.
+// The program that wrote these conversations wrote 2.0 as 2.
 std::string with_float(std::string line) {
   const std::string_view integer = "[1,2,null,true]";
   for (size_t at = 0; (at = line.find(integer, at)) != std::string::npos;) {

@@ -1,4 +1,4 @@
-// No template and no input crashes, hangs or takes memory without bound.
+// No template or input makes rendering crash, hang or use unbounded memory.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Numbers, strings and names as jinja2.lexer cuts them; the expected values are its own.
+// Numbers, strings and names are cut like in jinja2.lexer, which made the expected values.
 #include <gtest/gtest.h>
 
 #include "tests/chat/rendering.h"

@@ -1,4 +1,4 @@
-// Which variable a name is, as Jinja compiles it.
+// A name refers to the same variable as in Jinja.
 #include <gtest/gtest.h>
 
 #include "tests/chat/rendering.h"
@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-// Sources and what Python's Jinja makes of them with n = 3.
+// Sources and their renderings by Python's Jinja with n = 3.
 void expect_texts(std::initializer_list<std::pair<const char*, const char*>> cases) {
   for (const auto& [source, expected] : cases) {
     SCOPED_TRACE(source);

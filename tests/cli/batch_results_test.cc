@@ -131,7 +131,7 @@ TEST_F(BatchResultsTest, WrongLinesAreKnownByTheirNumbers) {
   EXPECT_TRUE(found.is_reported(3));
   EXPECT_TRUE(found.is_reported(70000));
   EXPECT_FALSE(found.is_reported(4));
-  EXPECT_FALSE(found.is_done("w"));  // its line may be mended
+  EXPECT_FALSE(found.is_done("w"));  // its line may be corrected
 }
 
 TEST_F(BatchResultsTest, LongAnswersAreReadInPieces) {

@@ -27,7 +27,7 @@ class BenchRunnerTest : public testing::Test {
                  ("paceline-bench-runs." + std::to_string(getpid()));
     std::filesystem::create_directories(directory_);
     std::ofstream(directory_ / "config.json") << kTiny;
-    // Steps of 32 rows; blocks of one token, so that prompts of 50 tokens often begin alike.
+    // Steps of 32 rows; blocks of one token, so that prompts often share a first block.
     model_ = load_model({.model = directory_,
                          .load_format = LoadFormat::dummy,
                          .max_model_len = 200,
@@ -43,7 +43,7 @@ class BenchRunnerTest : public testing::Test {
   BenchSample make(const BenchRun& run) {
     runner_->prepare(run);
     runner_->run(run);
-    return runner_->run(run);  // what is left of an earlier run must not matter
+    return runner_->run(run);  // results must not depend on earlier runs
   }
 
   std::filesystem::path directory_;

@@ -13,7 +13,7 @@ TEST(Conversation, TheSystemMessageStandsFirstAndAnUnansweredQuestionCanGo) {
   chat.add_answer("1");
   chat.add_question("Two?");
   chat.drop_question();
-  chat.drop_question();  // an answer stays
+  chat.drop_question();  // keeps an answered question
   const auto messages = chat.messages();
   ASSERT_EQ(messages.size(), 3u);
   EXPECT_EQ(messages[0].role, "system");

@@ -27,7 +27,7 @@ namespace {
 using testing::AnyOf;
 using testing::HasSubstr;
 
-// One value, as a request writes it and as flags do.
+// One value, as written in a request and as flags.
 struct Written {
   std::string json;
   std::vector<std::string> texts;
@@ -56,7 +56,7 @@ bool flag_by_default(const GenerationOption& option) {
   return GenerateOptions{}.*std::get<bool GenerateOptions::*>(option.member);
 }
 
-// A value that the option can have, and isn't its default.
+// An allowed value that isn't the default.
 Written inside(const GenerationOption& option) {
   switch (kind_of(option)) {
     case GenerationKind::flag:
@@ -78,7 +78,7 @@ Written inside(const GenerationOption& option) {
   return {};
 }
 
-// Values just past what the option can have.
+// Values just out of range.
 std::vector<Written> outside(const GenerationOption& option) {
   switch (kind_of(option)) {
     case GenerationKind::flag:
@@ -211,7 +211,7 @@ TEST(GenerationOptions, HelpSchemaAndDocumentsListThem) {
   }
 }
 
-// What an unset number is, in words, is what it is.
+// The words for an unset number state its real default.
 TEST(GenerationOptions, DefaultWordsAreTheDefaults) {
   const SamplingOptions sampling;
   for (const SamplingNumber& number : kSamplingNumbers) {

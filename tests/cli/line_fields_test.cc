@@ -42,7 +42,7 @@ TEST(LineFields, WrongOptionFieldsAreNamed) {
   Settings settings;
   EXPECT_EQ(
       message_of([&] { apply_option_fields(line(R"({"max_tokens": "9"})"), kOptions, settings); }),
-      "max_tokens: found a string, expected an integer from 0 to 2147483647");
+      "max_tokens: found \"9\", expected an integer from 0 to 2147483647");
 }
 
 TEST(LineFields, PromptIsOneOfTwoFields) {
@@ -55,8 +55,7 @@ TEST(LineFields, PromptIsOneOfTwoFields) {
   EXPECT_EQ(message_of([&] { prompt("{}"); }), "found neither prompt nor prompt_ids");
   EXPECT_EQ(message_of([&] { prompt(R"({"prompt": "a", "prompt_ids": [1]})"); }),
             "found both prompt and prompt_ids, expected one of them");
-  EXPECT_EQ(message_of([&] { prompt(R"({"prompt": 5})"); }),
-            "prompt: expected a string, found an integer");
+  EXPECT_EQ(message_of([&] { prompt(R"({"prompt": 5})"); }), "prompt: found 5, expected a string");
   EXPECT_EQ(message_of([&] { prompt(R"({"prompt_ids": [1, -2]})"); }),
             "prompt_ids[1]: found -2, expected a token id, an integer from 0 on");
 }

@@ -61,7 +61,7 @@ TEST(OptionTable, NoTwoOptionsOfACommandShareAFlag) {
   }
 }
 
-// -o is --output and nothing else, whatever the command; so is every long name.
+// -o means --output in every command; every long name has one meaning as well.
 TEST(OptionTable, AFlagIsTheSameOptionInEveryCommand) {
   std::map<std::string, std::string_view> owners;
   for (const OptionDef& option : option_table()) {
@@ -72,7 +72,7 @@ TEST(OptionTable, AFlagIsTheSameOptionInEveryCommand) {
   }
 }
 
-// Commands may say in their own words what an option of theirs means; then no command has two.
+// Commands may define an option of the same name with their own help; then no command has two.
 TEST(OptionTable, OptionsOfOneNameAreOfOneKindAndOfDifferentCommands) {
   std::map<std::string_view, const OptionDef*> seen;
   for (const OptionDef& option : option_table()) {
@@ -84,7 +84,7 @@ TEST(OptionTable, OptionsOfOneNameAreOfOneKindAndOfDifferentCommands) {
   }
 }
 
-// "for serve ..." in a text that other commands show too is a riddle there.
+// "for serve ..." would confuse in the help of other commands.
 TEST(OptionTable, NoHelpSpeaksOfAnotherCommand) {
   for (const OptionDef& option : option_table()) {
     if (option.name == "max-tokens") continue;  // a default of chat's own

@@ -111,7 +111,7 @@ TEST_F(ResolveTest, MisspeltFlagsAreErrorsWithASuggestion) {
   EXPECT_EQ(error_of("generate", {"-vn"}), "-n needs a value: -n N");
   EXPECT_EQ(error_of("generate", {"-vz"}), "unknown option -z");
   EXPECT_EQ(error_of("generate", {"-model", "x"}), "unknown option -model; did you mean --model?");
-  // Another command's option is not this one's.
+  // Options of other commands are errors.
   EXPECT_THAT(error_of("tokenize", {"--temperature", "1"}),
               HasSubstr("unknown option --temperature"));
 }
@@ -156,7 +156,7 @@ TEST_F(ResolveTest, AVariableOfARepeatableOptionMayBeAnArray) {
   EXPECT_THAT(labels("PACELINE_LABEL", R"([" good", "bad"])"), ElementsAre(" good", "bad"));
   EXPECT_THAT(labels("PACELINE_LABELS", R"(["good", "bad"])"), ElementsAre("good", "bad"));
   EXPECT_THAT(labels("PACELINE_LABEL", "good"), ElementsAre("good"));
-  // No array of strings is a text like others.
+  // Anything but an array of strings is a plain text.
   EXPECT_THAT(labels("PACELINE_LABEL", "[1,2]"), ElementsAre("[1,2]"));
   EXPECT_THAT(labels("PACELINE_LABEL", "[]"), ElementsAre("[]"));
   EXPECT_THAT(labels("PACELINE_LABEL", "[x"), ElementsAre("[x"));

@@ -1,5 +1,5 @@
-// A trace made by hand: three sequences on eight blocks of four tokens, with a preemption, two
-// prefix hits and a cancellation.
+// A handmade trace: three sequences on eight blocks of four tokens, with a preemption, two prefix
+// hits and a cancellation.
 #pragma once
 
 #include <unistd.h>

@@ -23,7 +23,7 @@ class TerminalKeysTest : public ::testing::Test {
   void send(std::string_view bytes) const {
     ASSERT_EQ(write(input_[1], bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
   }
-  // What comes until nothing more is there: the wake end is readable then.
+  // The keys up to the end of the input, when the wake end is readable.
   std::wstring keys_of(std::string_view bytes) {
     send(bytes);
     TerminalKeys keys(input_[0], wake_[0]);

@@ -100,7 +100,7 @@ TEST(Toml, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("a = " + std::string(1000, '[')), HasSubstr("too deeply"));
 }
 
-// Whatever the bytes, the parser ends, with entries or an Error.
+// For any bytes the parser returns entries or throws an Error.
 TEST(Toml, SurvivesMutations) {
   const std::string seed_text =
       "a = 1\n[generate]\nstop = [\"x\\n\", '''y''', \"\"\"z\\\n \"\"\"]\nb = { c = -0x1F, d = 1e5 "

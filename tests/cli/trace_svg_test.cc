@@ -99,7 +99,7 @@ TEST(Timeline, ASequenceThatNeverEndsGoesOn) {
   lines.push_back(R"({"type":"cancel","id":2,"step":9})");
   const Timeline timeline = make_timeline(read_lines(lines));
   EXPECT_EQ(timeline.lanes[0].end_us, std::nullopt);
-  // A cancellation ends a sequence even if no step came to say so.
+  // A cancellation ends a sequence even without a later step.
   EXPECT_EQ(timeline.lanes[1].end_us, timeline.duration_us);
   EXPECT_EQ(timeline.lanes[1].finish_reason, "cancelled");
 }

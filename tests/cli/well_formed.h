@@ -1,5 +1,5 @@
-// What is wrong with a text as XML: elements that don't nest, attributes or entities that aren't
-// any. Less than a parser knows, enough for what a writer may get wrong.
+// Checks that a text is well-formed XML: nesting of elements, attributes and entities. Covers less
+// than a parser, but the likely mistakes of a writer.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class XmlCheck {
  public:
   explicit XmlCheck(std::string_view text) : rest_(text) {}
 
-  // Empty when nothing is wrong.
+  // The first error; empty when there is none.
   std::string run() {
     while (problem_.empty() && !rest_.empty()) {
       const std::string_view text = take_until('<');
@@ -28,7 +28,7 @@ class XmlCheck {
   }
 
  private:
-  // What stands before `end`, which is taken too.
+  // Takes the text before `end`, and `end`.
   std::string_view take_until(char end) {
     const size_t at = rest_.find(end);
     at_end_ = at == std::string_view::npos;

@@ -1,4 +1,4 @@
-"""Every answer and every chunk against the schemas, and streams against whole answers, over a matrix of options."""
+"""Compares answers and chunks with the schemas, and streams with whole answers, over a matrix of options."""
 import os
 import random
 import unittest

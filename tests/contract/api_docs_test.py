@@ -1,4 +1,4 @@
-"""docs/api.md is what the tool makes of the server's own description."""
+"""docs/api.md equals the output of its tool for this server."""
 import subprocess
 import sys
 import unittest

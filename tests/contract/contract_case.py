@@ -1,4 +1,4 @@
-"""A test case with a server of its own, whose answers are held against the schemas of schemas/."""
+"""A test case with a server of its own, whose answers are checked against the schemas of schemas/."""
 import json
 import sys
 from pathlib import Path
@@ -50,7 +50,7 @@ class ContractCase(ServerCase):
         return self.check(schema, answer.json)
 
     def stream(self, path, schema, body):
-        """The events, each held against the schema; the stream must be whole."""
+        """The events, each checked against the schema; the stream must be complete."""
         events, done = self.client.stream(path, body)
         self.assertTrue(done)
         for event in events:

@@ -1,4 +1,4 @@
-"""What lm-evaluation-harness sends (local-completions), and what it does with the answers."""
+"""The requests of lm-evaluation-harness (local-completions), and its use of the answers."""
 import unittest
 
 from contract_case import ContractCase
@@ -46,7 +46,7 @@ class LmEvalTest(ContractCase):
         self.assertEqual(self.loglikelihood(requests, 0), batched, "max_tokens 0 scores otherwise")
         alone = [self.loglikelihood([request], 1)[0] for request in requests]
         self.assertEqual(alone, batched, "batches score otherwise")
-        # Another way to the same figures: /v1/score.
+        # /v1/score gives the same figures.
         for (ids, context), (score, _) in zip(requests, batched):
             [item] = self.ask("/v1/score", "scores", {"input": [ids]})["data"]
             self.assertAlmostEqual(sum(item["token_logprobs"][context:]), score, places=9)
@@ -54,7 +54,7 @@ class LmEvalTest(ContractCase):
         self.assertEqual(ENDINGS[best[2]], " night")
 
     def test_greedy_is_what_greedy_draws(self):
-        """is_greedy must say just what a draw at temperature 0 does."""
+        """is_greedy must agree with a draw at temperature 0."""
         num_greedy = 0
         for context in CONTEXTS:
             inside = self.encode(context)

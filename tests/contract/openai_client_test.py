@@ -1,4 +1,4 @@
-"""The openai package against `paceline serve`: what its users do."""
+"""The openai package with `paceline serve`: typical uses."""
 import asyncio
 import threading
 import time

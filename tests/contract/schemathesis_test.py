@@ -1,4 +1,4 @@
-"""schemathesis over /openapi.json: every answer must be one that the document describes."""
+"""schemathesis over /openapi.json: every answer must match the document."""
 import logging
 import os
 import unittest
@@ -29,7 +29,7 @@ class SchemathesisTest(ContractCase):
         self.statuses = set()
 
     def run_cases(self, operation, mode, num_cases):
-        """Sends generated requests and holds the answers against the document."""
+        """Sends generated requests and checks the answers against the document."""
         strategy = operation.as_strategy(generation_mode=mode)
 
         @hypothesis.seed(SEED)

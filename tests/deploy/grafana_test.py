@@ -1,4 +1,4 @@
-"""deploy/grafana and deploy/prometheus ask for metrics that the server has."""
+"""deploy/grafana and deploy/prometheus use only metrics that the server has."""
 import json
 import re
 import shutil

@@ -19,7 +19,7 @@ NOBODY = "nobody"
 
 
 def find_program(name):
-    """Debian keeps servers where an ordinary user's PATH doesn't look."""
+    """Finds a server program: Debian installs them outside an ordinary user's PATH."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
@@ -91,7 +91,7 @@ class Proxy:
 
 class HaProxy(Proxy):
     name = "haproxy"
-    # It asks /ready: a replica is left out, and comes back, without a request that finds out.
+    # It polls /ready: a replica is removed and restored without a failing request.
     checks_health = True
 
     def prepare(self, replica_ports):
@@ -116,7 +116,7 @@ class Nginx(Proxy):
         scratch = "".join(f"{kind}_temp_path {self.folder}/{kind};\n"
                           for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         path = self.folder / "nginx.conf"
-        # What surrounds a file of /etc/nginx/conf.d on Debian, less what needs root.
+        # Debian's nginx.conf around a file of /etc/nginx/conf.d, without the parts that need root.
         path.write_text(f"daemon off;\npid {self.folder}/pid;\nerror_log stderr;\n"
                         f"events {{ worker_connections 1024; }}\n"
                         f"http {{\naccess_log off;\n{scratch}include {self.folder}/paceline.conf;\n}}\n")

@@ -38,7 +38,7 @@ def listens(server):
 
 
 def told(events):
-    """What a stream says, however its pieces were cut and whatever it was called."""
+    """The contents of a stream, independent of its pieces and ids."""
     text, ends, ids, last = "", [], [], events[-1]
     for event in events:
         for choice in event["choices"]:
@@ -49,7 +49,7 @@ def told(events):
 
 
 class ProxyTests:
-    """What holds behind either proxy."""
+    """Tests for both proxies."""
     PROXY = None
 
     @classmethod
@@ -65,7 +65,7 @@ class ProxyTests:
         self.proxy = self.PROXY([server.port for server in self.replicas])
         self.addCleanup(self.proxy.stop)
         self.client = Client(self.proxy.port)
-        # A proxy that asks /ready begins with both up.
+        # A proxy that polls /ready begins with both replicas up.
         self.assertTrue(until(lambda: self.client.get("/ready").status == 200))
 
     def ask(self, session=None, **fields):
@@ -175,7 +175,7 @@ class ProxyTests:
     def test_a_503_of_one_replica_is_answered_by_the_other(self):
         self.set_up("--max-num-seqs", "1", "--queue-timeout", "0.05")
         first, second = self.replicas
-        # It has its hands full: who comes now waits too long.
+        # The replica is busy: new requests time out in its queue.
         busy = Client(first.port).open("POST", "/v1/completions", {**LONG, "prompt": [PROMPT] * 60})
         self.addCleanup(busy.connection.close)
         self.assertTrue(until(lambda: num_running(first) == 1))
@@ -194,7 +194,7 @@ class ProxyTests:
         next(timed_events(response))
         [victim] = [server for server in self.replicas if num_running(server) > 0]
         victim.signal(signal.SIGKILL)
-        # Its stream breaks off, and can be told from one that has ended.
+        # Its stream breaks off, and can be distinguished from a finished one.
         try:
             rest = response.read()
         except (http.client.HTTPException, ConnectionError) as error:
@@ -231,7 +231,7 @@ class ProxyTests:
             self.assertLess(time.monotonic() - left, 1, f"streamed: {streamed}")
 
     def raw_status(self, head, body=b""):
-        """The status of an answer that may come before all is sent."""
+        """The status of an answer that may come before the whole request is sent."""
         with socket.create_connection(("127.0.0.1", self.proxy.port), 30) as raw:
             try:
                 raw.sendall(head.encode() + body)
@@ -253,7 +253,7 @@ class ProxyTests:
         lines = "".join(f"X-Field-{i}: {'x' * 1000}\r\n" for i in range(100))
         self.assertIn(self.raw_status(f"{head}{lines}Content-Length: 2\r\n\r\n", b"{}"), (400, 431))
         self.assertEqual(self.grown(before), [0, 0])
-        # What isn't, isn't: of 8 MiB less 1 KiB, the spaces that JSON may have are no fault.
+        # A smaller body is accepted: 8 MiB minus 1 KiB, mostly of spaces, is valid JSON.
         body = json.dumps(SHORT).encode()
         self.assertEqual(self.client.post("/v1/completions", body + b" " * (8 * MIB - 1024 - len(body))).status, 200)
 
@@ -278,7 +278,7 @@ class HaProxyTest(ProxyTests, unittest.TestCase):
         self.set_up("--drain-delay", "6")
         self.replicas[0].signal(signal.SIGTERM)
         self.assertTrue(until(lambda: "Server replicas/replica1 is DOWN" in self.proxy.log()), self.proxy.log())
-        # It would still take requests, but gets none.
+        # The replica would still accept requests, but gets none.
         before = self.accepted()
         for i in range(12):
             self.ask(session=f"conversation {i}")

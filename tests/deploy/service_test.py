@@ -1,4 +1,4 @@
-"""deploy/systemd: systemd reads the unit, and the server keeps to what the unit says of it."""
+"""deploy/systemd: systemd accepts the unit, and the server behaves as the unit states."""
 import re
 import shutil
 import subprocess

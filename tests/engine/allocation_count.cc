@@ -1,4 +1,4 @@
-// Replaces the program's operator new; in a file of its own, so that no compiler sees into it.
+// Replaces the program's operator new; in a file of its own, so that it isn't inlined.
 #include "tests/engine/allocation_count.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Which tokens may come, and which of them are part of the text.
+// Restrictions on drawn tokens, and which tokens are part of the text.
 #include <gmock/gmock.h>
 
 #include "tests/engine/engine_fixture.h"

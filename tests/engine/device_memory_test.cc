@@ -1,4 +1,4 @@
-// Whatever an engine computes, it reads the memory of its backend through operations alone.
+// An engine accesses the memory of its backend only through the backend's operations.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,7 +26,7 @@
 namespace paceline::testing {
 namespace {
 
-// All that a choice of a request got, floats included.
+// All results of a request's choice, floats included.
 struct Got {
   std::vector<TokenId> tokens;
   std::vector<float> numbers;
@@ -128,8 +128,8 @@ std::vector<TokenId> prompt_of(int32_t length, int32_t first) {
   return prompt;
 }
 
-// Every way in which the engine reads logits, chunked prompts beyond the window, forks that copy a
-// block, and prefixes that are found again.
+// Requests that read logits in every way, with chunked prompts beyond the window, forks that copy a
+// block, and prefix hits.
 Answers ask_everything(Backend& backend, Types types) {
   TinyEngine engine(backend, types);
   const auto ask = [&](int32_t length, auto&& change) {
@@ -138,7 +138,7 @@ Answers ask_everything(Backend& backend, Types types) {
     change(request);
     engine.submit(std::move(request));
   };
-  for (int round = 0; round < 2; ++round) {  // the second one finds the first one's prefixes
+  for (int round = 0; round < 2; ++round) {  // the second one hits the first one's prefixes
     ask(30, [](GenerateRequest& greedy) {
       greedy.sampling.temperature = 0;
       greedy.want_logprobs = true;

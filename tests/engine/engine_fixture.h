@@ -1,4 +1,4 @@
-// An engine on a scripted runner that counts up, and a caller that collects what each request got.
+// An engine on a scripted runner that counts up, and a caller that collects the results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ inline GenerateRequest greedy(std::vector<TokenId> prompt, int64_t max_tokens) {
   return request;
 }
 
-// What one choice of one request got.
+// The results of one choice of a request.
 struct Answer {
   std::vector<TokenId> tokens;
   std::vector<float> logprobs;
@@ -72,7 +72,7 @@ class EngineTest : public ::testing::Test {
     return id.value_or(-1);
   }
 
-  // One step, and everything it told.
+  // Runs one step and takes its events.
   bool step() {
     const bool more = engine_->step();
     engine_->check_integrity();

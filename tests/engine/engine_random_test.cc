@@ -1,9 +1,9 @@
-// Random requests on random engines: each gets what it gets alone, to the last bit, whatever else
-// there is, and every block comes back.
+// Random requests on random engines: each gets the same bits as alone, and every block is released.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <random>
 #include <set>
 
@@ -38,7 +38,7 @@ class RandomEngine : public EngineTest {
                     .max_batched_tokens = 2 + below(30),
                     .max_chunk = below(3) == 0 ? 1 + below(7) : 0,
                     .max_num_seqs = 1 + below(6),
-                    .max_queued_tokens = 1 << 20,  // nobody is to be refused
+                    .max_queued_tokens = 1 << 20,  // no request is refused
                     .prefix_cache = below(4) != 0};
     if (below(4) != 0) shape.groups.push_back({.num_blocks = pools[below(4)]});
     if (shape.groups.empty() || below(3) == 0) {
@@ -130,6 +130,10 @@ void RandomEngine::play(uint32_t seed) {
       const RequestId id = requests_.begin()->first;
       engine_->cancel(id);
       cancelled_.insert(id);
+    }
+    if (!requests_.empty() && below(6) == 0) {
+      const RequestId id = std::next(requests_.begin(), below(std::ssize(requests_)))->first;
+      below(2) == 0 ? engine_->defer(id) : engine_->resume(id);
     }
     more = step();
     ASSERT_LT(++num_steps, 4000) << "seed " << seed;

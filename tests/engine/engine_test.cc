@@ -323,7 +323,7 @@ TEST_F(EngineTest, ChoicesShareTheirPromptAndTheWriterTakesACopy) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
-// A row with a NaN at position 6, and one with nothing but -inf at position 9.
+// A row with a NaN at position 6, and a row of -inf at position 9.
 void sometimes_broken(int32_t token, int32_t position, std::span<float> logits) {
   count_up(token, position, logits);
   if (position == 6) logits[3] = std::numeric_limits<float>::quiet_NaN();

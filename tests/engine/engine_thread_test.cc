@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Lets the script's rows come only while it is open.
+// Blocks the script's rows while it is closed.
 class Barrier {
  public:
   void pass() {
@@ -57,7 +57,7 @@ class EngineThreadTest : public EngineTest {
           count_up(token, position, logits);
         }) {}
 
-  // Waits for the end of so many requests.
+  // Waits for the end of `count` requests.
   void collect(size_t count) {
     std::vector<TokenEvent> events;
     while (count > 0) {

@@ -9,7 +9,7 @@
 namespace paceline::testing {
 namespace {
 
-constexpr size_t kRoom = size_t{1} << 30;  // addresses; pages are taken as they are written
+constexpr size_t kRoom = size_t{1} << 30;  // of addresses; pages are allocated on first write
 constexpr size_t kPage = 4096;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A backend whose memory the CPU can reach inside its operations only, as if it were a device's.
+// A backend whose memory is accessible only inside its operations, like a device's.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace paceline::testing {
 
-// Pages that can be neither read nor written but while somebody has them open.
+// Pages that can be read and written only while they are open.
 class GuardedPages : public MemorySource {
  public:
   GuardedPages();
@@ -40,7 +40,8 @@ class GuardedPages : public MemorySource {
   int num_open_ = 0;
 };
 
-// Passes every operation on to a CPU backend in guarded memory; what the CPU reads is copied out.
+// Forwards every operation to a CPU backend in guarded memory; results that the CPU reads are
+// copied.
 class GuardedBackend final : public Backend {
  public:
   explicit GuardedBackend(ThreadPool& threads);

@@ -1,4 +1,4 @@
-// What the policy decides, carried out: preemption, resumption, shared prefixes, held ones.
+// The engine carries out the policy's decisions: preemption, resumption, shared and held prefixes.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -106,7 +106,7 @@ TEST_F(EngineTest, AHeldPrefixStaysUntilItIsReleased) {
   const RequestId id = submit(hold);
   run_all();
   EXPECT_EQ(free_blocks(), 12);
-  for (int i = 0; i < 4; ++i) run(greedy(Ids(20, i + 5), 3));  // would push anything else out
+  for (int i = 0; i < 4; ++i) run(greedy(Ids(20, i + 5), 3));  // would evict anything not held
   EXPECT_EQ(run(greedy(Ids(12, 3), 1)).ending->stats.cached_tokens, 8);
   engine_->release(id);
   run_all();

@@ -1,5 +1,5 @@
-// ScriptedRunner plays back logits without weights: what follows a token is a pure function of it.
-// It keeps what each cache slot holds, so that a row which would read a wrong key is found out.
+// ScriptedRunner makes logits without weights: the next token is a pure function of token and
+// position. It tracks the contents of each cache slot, to detect a row that would read a wrong key.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class ScriptedRunner : public Runner {
   ScriptedRunner(int64_t vocab_size, Script script)
       : vocab_size_(vocab_size), script_(std::move(script)) {}
 
-  // From now on slots are those of `cache`.
+  // Tracks the slots of `cache` from now on.
   void watch(const KvCache* cache) {
     cache_ = cache;
     slots_.assign(static_cast<size_t>(cache->num_groups()), {});
@@ -88,7 +88,7 @@ class ScriptedRunner : public Runner {
   struct Stored {
     int32_t token = -1;
     int32_t position = -1;
-    uint64_t chain = 0;  // over all tokens before it and itself
+    uint64_t chain = 0;  // a digest of all tokens up to it
   };
   using Slots = std::map<int64_t, Stored>;
 
@@ -96,8 +96,8 @@ class ScriptedRunner : public Runner {
     return (chain ^ static_cast<uint64_t>(token + 1)) * 0x9E3779B97F4A7C15u + 1;
   }
 
-  // Every row stores itself with a digest of the positions before it, read through its block table:
-  // each must be there, unless a window hides it, and continue the one before it.
+  // Stores every row with a digest of the positions before it, read through its block table. Each
+  // position must be stored, unless it is outside the window, and continue the one before it.
   void store_and_check(const Batch& batch) {
     const int64_t block_size = cache_->block_size();
     for (size_t g = 0; g < slots_.size(); ++g) {

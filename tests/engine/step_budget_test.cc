@@ -23,7 +23,61 @@ TEST(StepBudget, AStepThatOnlyDecodesIsMeasuredFirstAndAgain) {
   EXPECT_EQ(budget.rows_beside(4), 4);
 }
 
-// A machine on which a step takes at least `floor` and `per_row` for every row.
+// A step that only decodes takes a second, so that one with a prefill may take two.
+class MeasuredBudget : public ::testing::Test {
+ protected:
+  MeasuredBudget() { budget_.record(4, 4, 1.0); }
+
+  void record_prefill(int64_t rows, double seconds) { budget_.record(4 + rows, 4, seconds); }
+  int64_t prefill_rows() const { return budget_.rows_beside(4) - 4; }
+
+  StepBudget budget_{2, 512};
+};
+
+TEST_F(MeasuredBudget, GrowsWhileFullStepsStayWellBelowTheLimit) {
+  EXPECT_EQ(prefill_rows(), 8);
+  record_prefill(8, 1.69);
+  EXPECT_EQ(prefill_rows(), 10);  // 10.2
+  record_prefill(10, 1.0);
+  EXPECT_EQ(prefill_rows(), 12);  // 12.73
+  record_prefill(11, 1.0);
+  EXPECT_EQ(prefill_rows(), 12) << "a step with fewer rows than it might have had proves nothing";
+  record_prefill(12, 1.71);
+  EXPECT_EQ(prefill_rows(), 12) << "below the limit, and not well below";
+}
+
+TEST_F(MeasuredBudget, ShrinksByAsMuchAsAStepWasTooLong) {
+  record_prefill(6, 4.0);
+  EXPECT_EQ(prefill_rows(), 3);
+  record_prefill(6, 3.0);
+  EXPECT_EQ(prefill_rows(), 2)
+      << "of the fewer rows: those of the step and those it might have had";
+  record_prefill(2, 100.0);
+  EXPECT_EQ(prefill_rows(), 1) << "a prefill goes on at any speed";
+}
+
+TEST_F(MeasuredBudget, TheTimeOfADecodeIsARunningMean) {
+  budget_.record(4, 4, 3.0);  // 1.5 now, so that the limit is 3
+  record_prefill(8, 2.56);
+  EXPECT_EQ(prefill_rows(), 8);
+  record_prefill(8, 2.54);
+  EXPECT_EQ(prefill_rows(), 10);
+}
+
+TEST_F(MeasuredBudget, StepsThatMeasureNothingChangeNothing) {
+  budget_.record(100, 0, 50.0);  // nothing decoded
+  budget_.record(0, 4, 50.0);    // nothing ran
+  budget_.record(0, 0, 50.0);
+  EXPECT_EQ(prefill_rows(), 8);
+  for (int i = 0; i < 63; ++i) record_prefill(1, 1.9);
+  EXPECT_EQ(prefill_rows(), 8);
+  record_prefill(1, 1.9);
+  EXPECT_EQ(prefill_rows(), 0) << "the 64th: time to measure a step that only decodes again";
+  budget_.record(4, 4, 1.0);
+  EXPECT_EQ(prefill_rows(), 8);
+}
+
+// A machine on which a step takes `floor` seconds or, if more, `per_row` for every row.
 void converge(double floor, double per_row, int64_t num_decodes, int64_t expected_rows) {
   StepBudget budget(2.5, 512);
   const double unloaded = std::max(floor, per_row * static_cast<double>(num_decodes));
@@ -51,7 +105,7 @@ TEST(StepBudget, ConvergesBelowTheLimitOnFastAndSlowMachines) {
 TEST(StepBudget, RecoversFromOneSlowStep) {
   StepBudget budget(2.5, 512);
   budget.record(2, 2, 0.01);
-  budget.record(10, 2, 1.0);  // the machine was away
+  budget.record(10, 2, 1.0);  // the machine was suspended
   EXPECT_EQ(budget.rows_beside(2), 3);
   for (int i = 0; i < 30; ++i) budget.record(budget.rows_beside(2), 2, 0.011);
   EXPECT_GT(budget.rows_beside(2), 100);

@@ -1,4 +1,4 @@
-// A step of decoding sequences takes no memory: everything it needs is there from the steps before.
+// A step of decoding sequences allocates no memory: it reuses the memory of earlier steps.
 #include <gtest/gtest.h>
 
 #include "tests/engine/allocation_count.h"
@@ -7,7 +7,7 @@
 namespace paceline::testing {
 namespace {
 
-// Computes nothing and takes nothing.
+// Computes and allocates nothing.
 class QuietRunner : public Runner {
  public:
   int64_t vocab_size() const override { return kVocab; }

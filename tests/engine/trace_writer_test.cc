@@ -1,4 +1,4 @@
-// A trace against what its requests got: every request, every row, every block of every step.
+// Compares a trace with the results of its requests: every request, row and block of every step.
 #include "engine/trace_writer.h"
 
 #include <gtest/gtest.h>
@@ -172,7 +172,7 @@ TEST_F(TraceWriterTest, CancellationsStandBetweenTheSteps) {
   EXPECT_EQ(cancelled, (std::map<int64_t, int64_t>{{first, 2}, {second, 2}}));
 }
 
-// What the steps of a trace say of one sequence.
+// The entries of one sequence in a trace's steps.
 struct Traced {
   int64_t rows = 0;
   int64_t first = 0;  // of the next slice
@@ -234,7 +234,7 @@ TEST_F(TraceWriterTest, StepsAddUpToWhatTheRequestsGot) {
       traced[pair[0].as_int("id")].finished = pair[1].as_string("reason");
       running.erase(pair[0].as_int("id"));
     }
-    // One group, nothing shared: what isn't free is held by those that run.
+    // One group, nothing shared: running sequences hold all blocks that aren't free.
     int64_t held = 0;
     std::set<int64_t> holders;
     for (const Json& one : array(line, "blocks")) {

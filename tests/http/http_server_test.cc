@@ -1,7 +1,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
 
 #include "tests/expect_error.h"
 #include "tests/http/http_fixture.h"
@@ -269,6 +272,34 @@ TEST_F(HttpServerTest, TakesPostsFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(eventually([&] { return count == 8000; }));
+}
+
+// Its client takes all of it; the loop serves others after each mebibyte.
+TEST_F(HttpServerTest, SendsALargeAnswerInPieces) {
+  start();
+  RawHttpClient client = connect();
+  client.send(get("/hold"));
+  const auto held = next_held();
+  const std::string body(64 << 20, 'x');
+  std::atomic<size_t> most_at_once{0};
+  size_t left = 0;
+  std::function<void()> look = [&] {
+    const size_t now = held->exchange->buffered_bytes();
+    most_at_once = std::max(most_at_once.load(), left - now);
+    left = now;
+    if (now > 0) server_->post(look);
+  };
+  on_io([&] {
+    held->exchange->respond({.body = body});
+    left = held->exchange->buffered_bytes();
+    server_->post(look);
+  });
+  const RawAnswer answer = client.read_answer();
+  EXPECT_EQ(answer.body.size(), body.size());
+  EXPECT_TRUE(eventually([&] { return server_->counters().unsent_bytes == 0; }));
+  on_io([] {});
+  EXPECT_GT(most_at_once, 0u);
+  EXPECT_LE(most_at_once, 2u << 20);
 }
 
 TEST_F(HttpServerTest, CallsBackAfterATime) {

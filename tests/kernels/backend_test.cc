@@ -49,6 +49,17 @@ TEST_F(FrontDoorDeathTest, RefusesAnotherRankTypeOrLayout) {
                "rope: table is float32 .2, 5., expected .rows, half, 2.");
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+TEST_F(FrontDoorDeathTest, RefusesMemoryThatIsNotAllocated) {
+  std::vector<float> memory(10);
+  const Tensor fits(memory.data(), DType::f32, {2, 5});
+  backend_->add(fits, fits, rows(2, 5));
+  const Tensor too_long(memory.data(), DType::f32, {3, 5});
+  EXPECT_DEATH(backend_->add(too_long, rows(3, 5), rows(3, 5)), "add: x is .* isn't allocated");
+  EXPECT_DEATH(backend_->add(rows(3, 5), rows(3, 5), too_long), "add: out is .* isn't allocated");
+}
+#endif
+
 TEST_F(FrontDoorDeathTest, RefusesIndicesOutOfRange) {
   const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
   EXPECT_DEATH(backend_->embedding(w, std::vector<int32_t>{8}, 1.0f, rows(1, 5)),

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// PACELINE_ISA, which choose_isa() looks at, as long as it lives.
+// Sets PACELINE_ISA, which choose_isa() reads, while it lives.
 class ChosenIsa {
  public:
   explicit ChosenIsa(Isa isa) : ChosenIsa(isa_name(isa)) {}
@@ -33,7 +33,7 @@ class ChosenIsa {
 };
 
 // The sets to run: the one that PACELINE_ISA names, else all that this machine has; under a
-// sanitizer the first and the last of them.
+// sanitizer only the first and the last.
 inline std::vector<Isa> isas_to_run() {
   const char* const asked = std::getenv("PACELINE_ISA");
   if (asked != nullptr && *asked != '\0') return {choose_isa()};

@@ -47,7 +47,7 @@ inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
 #define PL_TEST_EVERY_ISA(suite) \
   INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(isas_to_run()), isa_test_name)
 
-// Empty when the bits are equal, else where they first differ.
+// Where the bits first differ; empty when they are equal.
 inline std::string first_difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size()) return "sizes differ";
   for (size_t i = 0; i < a.size(); ++i) {

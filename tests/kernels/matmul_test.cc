@@ -19,8 +19,8 @@ struct Product {
   PackedMatrix w;
 };
 
-// The largest integers that codes and multiples make: column n has the least or the greatest code,
-// as its lowest bit says, and multiple, as the next one does.
+// The largest integers that codes and multiples make. The lowest bit of column n selects the least
+// or the greatest code, the next bit the least or the greatest multiple.
 class ExtremeRows : public GroupedRows {
  public:
   static constexpr float kFactor = 0x1p-12f;
@@ -83,9 +83,9 @@ class Matmul : public IsaTest {
     return multiply(backend, product, 0, product.x.view.size(0));
   }
 
-  // Under a sanitizer a third of them, others on other instruction sets.
+  // Under a sanitizer a fifth of them, others on other instruction sets.
   std::vector<WeightType> types_to_run() const {
-    return cases_to_run(weight_types(), static_cast<size_t>(GetParam()), 3);
+    return cases_to_run(weight_types(), static_cast<size_t>(GetParam()), 5);
   }
 };
 
@@ -96,7 +96,7 @@ TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
     const Product product = make(type, kRows, 167, 2100);
     const std::vector<float> whole = multiply(backend(), product);
     Draws draws(7);
-    for (const int64_t most : {1, 5, 13, 40, 290}) {
+    for (const int64_t most : cases_to_run<int64_t>({1, 5, 13, 40, 290}, 1, 2)) {
       std::vector<float> parts;
       for (int64_t row = 0; row < kRows;) {
         const int64_t end = std::min(kRows, row + 1 + draws.below(most));
@@ -110,7 +110,7 @@ TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
 }
 
 TEST_P(Matmul, EveryNumberOfRowsGivesTheSameBits) {
-  // Those of tiles of every height, then some from which on other kernels take over.
+  // Tiles of every height, then the counts at which other kernels take over.
   std::vector<int64_t> counts(30);
   std::iota(counts.begin(), counts.end(), 1);
   counts.insert(counts.end(), {35, 36, 39, 40, 47, 48, 63, 64});

@@ -86,7 +86,7 @@ const std::vector<RowOp>& row_ops() {
   return ops;
 }
 
-// Ops that move rows or look at them, and the way of elements to the CPU and back.
+// Ops that move or inspect rows, and transfers of elements to the CPU and back.
 const std::vector<RowOp>& moving_ops() {
   static const std::vector<RowOp> ops = {
       {"gather_rows", 0.0, 2,
@@ -354,7 +354,7 @@ OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, in
       }};
 }
 
-// Stored as above, then moved: a block that was written onto others, one of which is copied on.
+// Stored as above, then copied: a written block onto others, and one of the copies onwards.
 OpCase copy_case(DType dtype, int64_t block_size) {
   OpCase stored = store_case(dtype, 4 * block_size, 2, 24, block_size, CaseSize::small);
   const auto make = stored.make;
@@ -431,7 +431,7 @@ void add_pack_cases(std::vector<OpCase>& cases) {
 }
 
 void add_gated_mlp_cases(std::vector<OpCase>& cases) {
-  // Of types whose inputs aren't rounded: one more or less in a last place could become a code.
+  // Only types whose inputs aren't rounded: a difference in the last place could change a code.
   const WeightType& f32 = weight_types().front();
   for (const auto& [rows, hidden, width] : {std::array{1, 7, 33}, {5, 40, 300}, {33, 64, 129}}) {
     cases.push_back(gated_mlp_case(f32, rows, hidden, width, CaseSize::small));

@@ -274,7 +274,7 @@ std::string AttentionShape::name() const {
 
 namespace {
 
-// Distinct blocks for every entry that may be looked at, in random order.
+// Distinct blocks for every entry that may be read, in random order.
 std::vector<std::vector<int32_t>> place_blocks(const AttentionShape& shape, Draws& draws,
                                                int64_t& num_blocks) {
   std::vector<std::vector<int32_t>> tables;

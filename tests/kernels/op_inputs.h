@@ -43,7 +43,7 @@ struct WeightType {
 
   // Rows of quantised weights are whole groups long: `k`, or the next length that is.
   int64_t row_length(int64_t k) const;
-  // Of one weight with its share of scales.
+  // Bytes of one weight with its share of scales.
   double bytes() const;
 };
 // The plain ones, codes of 4 and 8 bits with every group size, with and without offsets, some of
@@ -91,10 +91,9 @@ struct AttentionShape {
   std::string name() const;
 };
 
-// A store in which every sequence of the slices has its keys and values up to its last row, and
-// from the first that a row's window reaches; all else is NaN, and table entries that nobody may
-// look at point far outside. What is stored depends on the shapes and seed alone, not on
-// block_size.
+// A store that holds every sequence's keys and values, from the first that a row's window reaches
+// up to the last row. All else is NaN, and table entries that must not be read point far outside.
+// The stored values depend on the shapes and seed alone, not on block_size.
 struct AttentionInputs {
   AttentionInputs(const AttentionShape& wanted, uint64_t seed, uint64_t placement_seed,
                   Memory& memory);

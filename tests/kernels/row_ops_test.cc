@@ -1,4 +1,4 @@
-// Ops on rows: the bits of a row depend on it alone, and what happens at the edges of the numbers.
+// Ops on rows: the bits of a row depend on it alone; edge cases of the numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using testing::ElementsAre;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Inputs of all ops, of which each uses what it needs.
+// Inputs of all ops; each uses some.
 struct Operands {
   Tensor x, y;          // [rows, width]
   Tensor weight, bias;  // [width]
@@ -177,7 +177,7 @@ TEST_P(RowOps, SoftmaxAtTheEdges) {
   for (const float value : softmax({1.0f, kNaN, 2.0f})) EXPECT_TRUE(std::isnan(value));
   for (const float value : softmax({-kInfinity, kNaN, -kInfinity})) EXPECT_TRUE(std::isnan(value));
   for (const float value : softmax({-kInfinity, -kInfinity})) EXPECT_TRUE(std::isnan(value));
-  // A block of the row without anything to choose from.
+  // Whole blocks of the row are -infinity.
   std::vector<float> long_row(9000, -kInfinity);
   long_row[8500] = 1.0f;
   const std::vector<float> result = softmax(long_row);

@@ -1,4 +1,4 @@
-// How products of a few rows read their weights is chosen by measurement and shows in no bit.
+// StreamTuner chooses how products of a few rows read their weights; no choice changes a bit.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// PACELINE_STREAMS as long as it lives.
+// Sets PACELINE_STREAMS while it lives.
 class ChosenStreams {
  public:
   explicit ChosenStreams(const std::string& text) { ::setenv("PACELINE_STREAMS", text.c_str(), 1); }

@@ -77,7 +77,7 @@ class Model {
     }
   }
 
-  // To the shortest length that is still allowed, or `back` tokens, whichever is less.
+  // Truncates by `back` tokens, but not below the shortest length still allowed.
   void truncate(size_t index, int64_t back) {
     ModelSequence& sequence = *sequences_[index];
     int64_t length = std::max<int64_t>(0, sequence.length - back);

@@ -166,7 +166,7 @@ TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
   EXPECT_EQ(cache.capacity_tokens(2), 40) << "the window lets go in time";
   EXPECT_EQ(cache.capacity_tokens(7), 12) << "3 + 7 positions can touch 4 blocks";
 
-  // A window of 4 and steps of 7 in 3 blocks of 4: never stuck below 12 tokens, whatever the steps.
+  // A window of 4 and steps of up to 7 in 3 blocks of 4: never stuck below 12 tokens.
   const CacheGroup windowed = groups[1];
   for (int64_t first = 1; first <= 7; ++first) {
     for (int64_t second = 1; second <= 7 && first + second <= 12; ++second) {

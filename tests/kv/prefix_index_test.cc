@@ -45,7 +45,7 @@ TEST(PrefixIndex, EveryTokenAndBothHalvesOfTheParentChangeTheHash) {
   }
 }
 
-// Hashes that meet are not taken for equal texts: parents and tokens are compared.
+// Colliding hashes don't count as equal prefixes: parents and tokens are compared.
 TEST(PrefixIndex, AHashThatMeetsAnotherIsNeitherFoundNorAdded) {
   PrefixIndex index(2, kNumBlocks, kKey);
   const Hash128 hash{.low = 40, .high = 1}, same_bucket{.low = 40, .high = 2};
@@ -103,6 +103,13 @@ TEST(PrefixIndex, EveryBlockCanHaveANodeAndNodesThatWentAreUsedAgain) {
   index.unpin(nodes[3]);
   EXPECT_EQ(index.insert({.low = 1000, .high = 1}, kNoNode, kOtherTokens), nodes[3]);
   EXPECT_EQ(index.insert({.low = 1001, .high = 1}, kNoNode, kOtherTokens), kNoNode);
+}
+
+TEST(PrefixIndex, EveryBlockOfALargeCacheCanHaveANode) {
+  constexpr int64_t kMany[] = {100, 40};
+  PrefixIndex index(2, kMany, kKey);
+  for (uint64_t i = 0; i < 140; ++i)
+    EXPECT_NE(index.insert({.low = i, .high = i}, kNoNode, kTokens), kNoNode) << i;
 }
 
 TEST(PrefixIndexDeathTest, MisuseAborts) {

@@ -79,7 +79,7 @@ void SharingWorld::begin() {
   take_prefix(*sequences_.back());
 }
 
-// The texts of whole blocks that something keeps: a block that can be found, or who continues them.
+// The texts of full blocks that are kept by a findable block or by a sequence that continues them.
 std::set<TextId> SharingWorld::remembered() {
   std::set<TextId> texts;
   const auto add = [&](TextId text) {
@@ -115,7 +115,7 @@ void SharingWorld::take_prefix(NaiveSequence& sequence) {
     }
     if (usable) expected = {.length = length, .revived = revived};
   }
-  PrefixHit hit;
+  PrefixHit hit{.length = 3, .revived = {5}};  // of an earlier search
   const auto chain = hashes(sequence);
   cache_.find_prefix(chain, sequence.tokens, limit, hit);
   ASSERT_EQ(hit.length, expected.length);
@@ -161,7 +161,7 @@ void SharingWorld::grow(NaiveSequence& sequence, size_t group, int64_t length,
   held.length = std::max(held.length, length);
 }
 
-// Reserves, carries out the copies and writes the rows that were reserved in every group.
+// Reserves rows, copies blocks, and writes the reserved rows in every group.
 void SharingWorld::compute(NaiveSequence& sequence) {
   const int64_t count = below(below(3) == 0 ? 3 * block_size_ : block_size_ + 2);
   const int64_t full = sequence.length() + count + (below(3) == 0 ? below(2 * block_size_) : 0);

@@ -1,5 +1,5 @@
-// SharingWorld plays random operations on a KvCache and on a naive one beside it, which remembers
-// what was written into every slot and hands out blocks from plain lists.
+// SharingWorld runs random operations on a KvCache and on a naive cache, which tracks the contents
+// of every slot and allocates blocks from plain lists.
 #pragma once
 
 #include <algorithm>
@@ -79,7 +79,7 @@ class SharingWorld {
 
   // One random operation on both.
   void step();
-  // ASSERTs that both hold the same, and every slot what its sequence wrote or found.
+  // ASSERTs that both are equal, and that every slot has what its sequence wrote or found.
   void check();
   int64_t num_hits() const { return num_hits_; }
 

@@ -1,4 +1,4 @@
-// The memory behind keys and values: its size, and blocks that move.
+// The memory of keys and values: its size, and copies of blocks.
 #include "layers/kv_storage.h"
 
 #include <gtest/gtest.h>

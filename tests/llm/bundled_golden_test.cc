@@ -1,5 +1,5 @@
-// The bundled model in bfloat16 against transformers in float32, over 255 positions of held-out
-// text.
+// Compares the bundled model in bfloat16 with transformers in float32, over 255 positions of
+// held-out text.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Where float32 is surer than this of its first choice, ours must be the same.
+// Where float32 prefers its first choice by more than this margin, ours must be the same.
 constexpr double kSureMargin = 0.05;
 
 struct Row {
@@ -65,7 +65,7 @@ TEST(BundledModelGolden, Bfloat16StaysCloseToTransformersInFloat32) {
     std::map<int32_t, double> found;
     for (const TopLogprob& top : scored[i + 1].top)
       found[top.id] = static_cast<double>(top.logprob);
-    // The part of the divergence that the eight likeliest tokens carry.
+    // The divergence over the eight likeliest tokens.
     for (size_t t = 0; t < expected.ids.size(); ++t) {
       ASSERT_TRUE(found.contains(expected.ids[t])) << "row " << i;
       divergence +=

@@ -1,4 +1,4 @@
-// Chats of the facade: a template in front of a generation, and nothing else.
+// Chats of the facade: a rendered template, then a generation.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -70,7 +70,7 @@ TEST(Chat, TheTemplateCanBeChosen) {
   options.chat_template = "llama3";
   EXPECT_NE(LLM::load(options).render(hello()).find("<|start_header_id|>user<|end_header_id|>"),
             std::string::npos);
-  EXPECT_FALSE(LLM::load(options).model_info().notes.empty());  // these markers are no tokens here
+  EXPECT_FALSE(LLM::load(options).model_info().notes.empty());  // its markers aren't tokens here
   options.chat_template = "nothing";
   expect_error(ErrorCode::invalid, {"nothing", "chatml"}, [&] { LLM::load(options); });
 }

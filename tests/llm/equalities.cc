@@ -28,7 +28,7 @@ std::vector<int32_t> random_ids(uint64_t seed, int64_t count, int32_t vocab_size
   return ids;
 }
 
-// A cache in which the requests preempt each other: a fraction of what all of them would take.
+// A cache so small that the requests preempt each other: a fraction of their total need.
 size_t tight_cache_bytes(const LoadOptions& model) {
   LoadOptions one = model;
   one.max_num_seqs = 1;

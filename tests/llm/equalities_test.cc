@@ -1,5 +1,5 @@
-// However requests are run - alone, batched, in chunks, preempted, on a warm cache, as choices of
-// one prompt - each gets the same bits.
+// Each request gets the same bits alone, batched, in chunks, preempted, on a warm cache, and as
+// choices of one prompt.
 #include "tests/llm/equalities.h"
 #include "engine/channel.h"
 #include "engine/engine.h"
@@ -103,7 +103,7 @@ TEST_P(Equalities, ClassifyAndScoreToo) {
 INSTANTIATE_TEST_SUITE_P(all, Equalities, ::testing::ValuesIn(golden_models()),
                          [](const auto& golden) { return golden.param; });
 
-// Notes how far each victim had come.
+// Records the progress of each victim.
 class PreemptionWatch : public StepObserver {
  public:
   void on_submitted(const Sequence&, int64_t) override {}
@@ -119,8 +119,8 @@ class PreemptionWatch : public StepObserver {
   std::map<int64_t, int64_t> drawn_;
 };
 
-// Two requests on pools of every size that holds one of them: the younger is preempted after every
-// number of tokens that it can have drawn.
+// Two requests on pools of every size that holds one of them: the younger one is preempted after
+// every possible number of drawn tokens.
 TEST(EqualitiesPreempted, AtEveryPossibleStep) {
   constexpr int64_t kOutput = 12;
   LoadOptions options{.model = (source() / "tests/goldens/models/qwen3_tied").string(),

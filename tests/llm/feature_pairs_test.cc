@@ -1,5 +1,5 @@
-// Every pair of request features, under every way of running them: the same completion to the last
-// bit.
+// Every pair of request features has the same completion, to the last bit, in every way of running
+// it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 
 #include "paceline/llm.h"
 #include "tests/llm/stored_formats.h"
+#include "tests/sanitized.h"
 #include "tests/source_path.h"
 #include "tests/test_scale.h"
 
@@ -55,6 +56,11 @@ const std::map<std::string, Feature>& features() {
          o.top_p = 0.9f;
          o.min_p = 0.01f;
        }},
+      {"rarer_truncation",
+       [](GenerateOptions& o) {
+         o.typical_p = 0.8f;
+         o.top_n_sigma = 2.0f;
+       }},
       {"mlx_order",
        [](GenerateOptions& o) {
          o.mlx_sampler_order = true;
@@ -85,7 +91,7 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
        [](LoadOptions& o) {
          o.block_size = 1;
          o.max_model_len = 64;
-         // What one sequence takes, for sixteen.
+         // The cache of one sequence, for sixteen sequences.
          o.kv_cache_memory_bytes = LLM::load(o).model_info().kv_cache_bytes;
        }},
       {"all_together",
@@ -130,7 +136,7 @@ void expect_same(const Completion& a, const Completion& b) {
   expect_same_logprobs(a.prompt_logprobs, b.prompt_logprobs);
 }
 
-// Those that need a tokenizer.
+// Features that need a tokenizer.
 const std::map<std::string, Feature>& text_features() {
   static const std::map<std::string, Feature> all = [] {
     std::map<std::string, Feature> more = features();
@@ -145,7 +151,7 @@ const std::map<std::string, Feature>& text_features() {
   return all;
 }
 
-// Requests of all pairs, in the map's order.
+// Requests of all pairs, in the map's order; every third under a sanitizer.
 std::vector<LLM::Request> all_pairs(const std::map<std::string, Feature>& crossed,
                                     const Prompt& prompt, const GenerateOptions& start) {
   std::vector<LLM::Request> requests;
@@ -157,7 +163,7 @@ std::vector<LLM::Request> all_pairs(const std::map<std::string, Feature>& crosse
       requests.push_back({prompt, options});
     }
   }
-  return requests;
+  return cases_to_run(requests, 0, 3);
 }
 
 std::vector<Completion> one_by_one(LLM& llm, const std::vector<LLM::Request>& requests) {
@@ -168,7 +174,7 @@ std::vector<Completion> one_by_one(LLM& llm, const std::vector<LLM::Request>& re
   return completions;
 }
 
-// Each as the third of four choices of the request with a seed two lower.
+// Runs each request as the third of four choices of a request with a seed two lower.
 std::vector<Completion> as_choices(LLM& llm, std::vector<LLM::Request> requests) {
   std::vector<Completion> completions;
   for (LLM::Request& request : requests) {
@@ -195,7 +201,7 @@ void expect_all_same(const std::vector<Completion>& found,
   }
 }
 
-// In every way, or in those named.
+// Runs the requests in every way, or in the named ways.
 void cross_all(const LoadOptions& base, const std::vector<LLM::Request>& requests,
                const std::set<std::string>& ways = {}) {
   LLM plain = LLM::load(base);

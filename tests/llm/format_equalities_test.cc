@@ -1,5 +1,5 @@
-// In every format that weights may be stored in, and whatever products round their inputs to: each
-// request gets the bits that it gets alone.
+// With every format of stored weights and every type of activations, each request gets the same
+// bits as alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST_P(FormatEqualities, BatchedOrAlone) {
   }
 }
 
-// Four short requests, of which two begin the same.
+// Four short requests, two with a common prefix.
 TEST_P(FormatEqualities, OnEveryInstructionSet) {
   auto requests = mixed_requests(kVocab, 3);
   requests.resize(4);
@@ -89,7 +89,7 @@ TEST_P(FormatEqualities, ActivationsShow) {
 INSTANTIATE_TEST_SUITE_P(all, FormatEqualities, ::testing::ValuesIn(formats_to_run()),
                          [](const auto& format) { return format.param.name; });
 
-// What can be read and isn't in the list of formats would be tested nowhere.
+// A readable format missing from the list would not be tested.
 TEST(StoredFormats, AreAllThatCanBeRead) {
   std::set<GgufType> types;
   std::set<std::pair<int64_t, int64_t>> groupings;

@@ -1,4 +1,4 @@
-// A model quantised by mlx, with overrides, against its dequantised twin
+// Compares a model quantised by mlx, with overrides, with its dequantised copy
 // (tools/goldens/make_mlx_goldens.py).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ class MlxModelGolden : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(twin_); }
 
-  // Plain numbers only; the config doesn't know of a quantisation any more.
+  // Writes plain numbers only, and a config without quantisation.
   void write_twin(Checkpoint& checkpoint) {
     SafetensorsWriter writer(twin_ / "model.safetensors");
     for (const CheckpointEntry& entry : checkpoint.entries()) {

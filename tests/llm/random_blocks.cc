@@ -9,9 +9,9 @@
 namespace paceline::testing {
 namespace {
 
-// The half floats of a block: one that all its elements are multiplied with, and in some types
-// another that moves them. Their offsets are those of ggml-common.h; with these values, any bytes
-// for the rest are elements around zero that spread by about 0.1.
+// The half floats of a block: one that multiplies all its elements, and in some types another that
+// is added. Their offsets are from ggml-common.h. With these values and random other bytes,
+// elements are around zero with a spread of about 0.1.
 struct BlockScales {
   GgufType type;
   size_t scale_at;
@@ -69,7 +69,7 @@ std::string random_blocks(GgufType type, size_t count, std::mt19937_64& random) 
   const GgufTypeLayout layout = layout_of(type);
   std::string bytes(count / layout.block_elements * layout.block_bytes, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random() & 0xFF);
-  std::uniform_real_distribution<float> spread(0.5f, 1.5f);  // else all blocks are alike
+  std::uniform_real_distribution<float> spread(0.5f, 1.5f);  // makes blocks differ
   for (size_t block = 0; block < bytes.size(); block += layout.block_bytes) {
     const float factor = spread(random);
     put(bytes, block + scales->scale_at, to_float16(factor * scales->scale));

@@ -1,4 +1,4 @@
-// Random blocks of each element type of GGUF: numbers around zero, as weights are.
+// Random blocks of each element type of GGUF, with numbers around zero, like weights.
 #pragma once
 
 #include <random>
@@ -12,8 +12,8 @@ namespace paceline::testing {
 // The types that random_blocks() makes.
 std::span<const GgufType> types_with_random_blocks();
 
-// `count` elements, whole blocks, of about the same spread whatever the type: as they stand in a
-// file. Codes and the scales inside a block are any bytes.
+// `count` elements in whole blocks, encoded as in a file, with about the same spread for every
+// type. Codes and the scales inside a block are random bytes.
 std::string random_blocks(GgufType type, size_t count, std::mt19937_64& random);
 
 }  // namespace paceline::testing

@@ -18,7 +18,7 @@ using Kind = RandomRequest::Kind;
 constexpr int64_t kContext = 96;
 constexpr int32_t kRandomVocab =
     256;  // of the tiny checkpoints; the bundled model has these ids too
-// Longer than most prompts, so that it is they that are cut and put together.
+// Longer than most prompts.
 constexpr int64_t kSharedTokens = 40;
 constexpr int64_t kOwnTokens = 24;
 constexpr int64_t kOutputTokens = 28;

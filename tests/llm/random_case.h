@@ -30,10 +30,10 @@ class Dice {
   std::mt19937_64 random_;
 };
 
-// All that may change a bit of an answer, beside the request.
+// Everything beside the request that may change a bit of an answer.
 struct Subject {
   Isa isa = Isa::baseline;
-  LoadOptions load;  // the defaults, but for the model, its types and windows
+  LoadOptions load;  // defaults, except the model, its types and windows
   bool has_text = false;
 
   std::string name() const;
@@ -55,15 +55,15 @@ struct RandomRequest {
 
 struct RandomCase {
   Subject subject;
-  LoadOptions engine;   // the subject's, run in some way; memory is left open
-  double contexts = 1;  // the cache holds so many of the longest sequences
+  LoadOptions engine;   // the subject's options with a way of running it; memory isn't set
+  double contexts = 1;  // size of the cache in contexts of the longest sequence
   bool on_thread = false;
   std::vector<RandomRequest> requests;
 
   std::string text() const;
 };
 
-// Sets of instructions take turns with the seed, so that each has its share.
+// The seed selects the instruction set in turn.
 RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas);
 
 }  // namespace paceline::testing

@@ -76,8 +76,8 @@ Together::Together(const RandomCase& drawn, const Alone& alone, uint64_t seed)
   state_.thread = std::make_unique<EngineThread>(engine(), window);
 }
 
-// With a cache for so many contexts as the case says, or a little more where blocks and windows
-// take it.
+// Loads with a cache for the case's number of contexts, or slightly more if blocks and windows need
+// it.
 void Together::load(const LoadedModel& model) {
   LoadOptions options = case_.engine;
   options.max_queued_tokens = std::numeric_limits<int32_t>::max();  // all may wait in the engine
@@ -118,7 +118,7 @@ std::vector<RandomAnswer> Together::run() {
 
 EngineCounters Together::finish() {
   state_.thread.reset();
-  engine().step();  // takes in what was released last
+  engine().step();  // processes the last releases
   engine().check_integrity();
   const KvCache& cache = engine().cache();
   for (int g = 0; g < cache.num_groups(); ++g) {

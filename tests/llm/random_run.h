@@ -1,4 +1,4 @@
-// How a RandomCase is run: its requests alone, and all of them together on the case's engine.
+// Runs a RandomCase: its requests alone, and all of them together on the case's engine.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ class Alone {
   LLM::State state_;
 };
 
-// The case's engine, loaded for it: stepped by the caller, with its integrity checked after every
-// step, or by a thread. `drawn` must outlive it.
+// The case's engine, stepped by the caller, with its integrity checked after every step, or by a
+// thread. `drawn` must outlive it.
 class Together {
  public:
   Together(const RandomCase& drawn, const Alone& alone, uint64_t seed);
 
-  // Submits and cancels at random moments; the answers in the order of the requests.
+  // Submits and cancels at random moments; returns the answers in the order of the requests.
   std::vector<RandomAnswer> run();
 
-  // Fails the test unless every block has come back.
+  // Fails the test unless every block was released.
   EngineCounters finish();
 
  private:

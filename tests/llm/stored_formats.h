@@ -1,4 +1,4 @@
-// Every format in which weights may be stored, each with a tiny model whose matrices are in it.
+// Every format of stored weights, each with a tiny model.
 #pragma once
 
 #include <ostream>
@@ -10,7 +10,7 @@
 
 namespace paceline::testing {
 
-// One of the two lists is empty. Of several formats a model's matrices take turns.
+// One of the two lists is empty. A model's matrices take turns with several formats.
 struct StoredFormat {
   std::string name;                     // "gguf_Q4_K", "mlx_4_bits_64", "mlx_mixed"
   std::vector<GgufType> types;          // of a GGUF file
@@ -22,14 +22,14 @@ struct StoredFormat {
 
 void PrintTo(const StoredFormat& format, std::ostream* out);
 
-// Each type and grouping that can be read, and all of each kind in one model.
+// Each readable type and grouping, and all of each kind in one model.
 const std::vector<StoredFormat>& stored_formats();
-// All of them; in a sanitized build every sixth, of which PACELINE_SEED says where to begin, unless
+// All of them; in a sanitized build every sixth, beginning at PACELINE_SEED, unless
 // PACELINE_TEST_SCALE=full.
 std::vector<StoredFormat> formats_to_run();
 
-// The path of a model in that format, without a tokenizer, its ids below 256. It is written when it
-// is first asked for, and removed when the program ends.
+// The path of a model in that format, without a tokenizer, with ids below 256. It is written on
+// first use, and removed when the program ends.
 std::string stored_model(const StoredFormat& format);
 
 }  // namespace paceline::testing

@@ -1,4 +1,5 @@
-// What stored_model() writes: two layers of the llama architecture, every row of 256 elements.
+// Writes the models of stored_model(): two layers of the llama architecture, with rows of 256
+// elements.
 #include <fmt/format.h>
 
 #include <map>
@@ -14,7 +15,7 @@
 namespace paceline::testing {
 namespace {
 
-constexpr uint64_t kLength = 256;  // what the largest blocks of GGUF divide
+constexpr uint64_t kLength = 256;  // a multiple of all block sizes of GGUF
 constexpr uint64_t kStoredVocab = 256, kHeads = 8, kKvHeads = 2, kHeadDim = 32;
 constexpr int kLayers = 2;
 
@@ -90,13 +91,13 @@ WrittenTensor float_tensor(std::string name, DType dtype, std::vector<uint64_t> 
   });
 }
 
-// Scales have each of the types that they may have in some format.
+// Formats take turns with the possible types of scales.
 DType scales_dtype(const AffineFormat& format) {
   constexpr DType kTypes[] = {DType::bf16, DType::f16, DType::f32};
   return kTypes[(format.bits + format.group_size / 32) % 3];
 }
 
-// Any words are codes.
+// Codes are random words.
 void add_mlx_matrix(const Matrix& matrix, const AffineFormat& format, std::mt19937_64& random,
                     std::vector<WrittenTensor>& tensors) {
   const uint64_t words = kLength * static_cast<uint64_t>(format.bits) / 32;
@@ -106,7 +107,7 @@ void add_mlx_matrix(const Matrix& matrix, const AffineFormat& format, std::mt199
   const auto largest = static_cast<float>((1 << format.bits) - 1);
   const std::vector<uint64_t> shape = {matrix.rows,
                                        kLength / static_cast<uint64_t>(format.group_size)};
-  std::uniform_real_distribution<float> spread(0.5f, 1.5f);  // else all groups are alike
+  std::uniform_real_distribution<float> spread(0.5f, 1.5f);  // makes groups differ
   std::vector<float> scales, biases;
   for (uint64_t i = 0; i < shape[0] * shape[1]; ++i) {
     scales.push_back(spread(random) * 0.35f / largest);

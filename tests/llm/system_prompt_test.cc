@@ -1,4 +1,4 @@
-// A preloaded system prompt: computed once, kept, and worth it.
+// A preloaded system prompt is computed once, kept, and saves time.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ LoadOptions prompt_model(int64_t max_model_len = 256) {
           .num_threads = 2};
 }
 
-// So many tokens and some, others for another `first` word.
+// A prompt of at least `num_tokens` tokens; different ones for another `first` word.
 std::string long_prompt(const LLM& llm, const std::string& first, size_t num_tokens = 200) {
   std::string text = first;
   for (int i = 0; llm.tokenize(text).size() < num_tokens; ++i) {
@@ -77,7 +77,7 @@ TEST(SystemPrompt, StaysWhenOthersNeedTheRoom) {
     llm.chat(chat(long_prompt(llm, "Other " + std::to_string(i)), "a"), greedy(1)).completion();
   }
   EXPECT_EQ(llm.chat(chat(system, "b"), greedy(1)).completion().usage.cached_tokens, kept);
-  // What nobody holds went to make room.
+  // Prefixes that aren't held were evicted.
   EXPECT_LT(llm.chat(chat(passing, "a"), greedy(1)).completion().usage.cached_tokens, 16);
 }
 
@@ -106,7 +106,7 @@ TEST(SystemPrompt, NeedsAPrefixCacheAndAWholeBlock) {
   EXPECT_EQ(LLM::load(options).preload_system_prompt("Be brief."), 0);
 }
 
-// A template in a file of its own, as long as it lives.
+// A temporary file with a template.
 class TemplateFile {
  public:
   explicit TemplateFile(std::string_view text)
@@ -142,7 +142,7 @@ TEST(SystemPrompt, TheOptionIsNamedWhenItCannotBe) {
                [&] { tokens_only.preload_system_prompt(text); });
 }
 
-// Measured some 50 times; asserted with room for a busy machine.
+// Measured: some 50 times sooner. The bound leaves room for a busy machine.
 TEST(SystemPrompt, BringsTheFirstTokenSooner) {
   LLM llm = LLM::load(prompt_model(1024));
   double cold = 1e9, warm = 1e9;

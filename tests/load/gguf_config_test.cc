@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-// The required keys of an architecture, but for one that may be left out.
+// The required keys of an architecture, except `left_out`.
 GgufWriter small_file(const std::string& arch, std::string_view left_out = {}) {
   GgufWriter writer;
   writer.string("general.architecture", arch);
@@ -45,7 +45,7 @@ class GgufConfig : public ::testing::Test {
     return gguf_config(GgufFile(directory_.path() / "model.gguf"));
   }
 
-  // As the model's family reads it.
+  // The config as the model's family reads it.
   DecoderConfig decoder(const GgufWriter& writer) {
     const auto weights = make_dummy_checkpoint(DType::f32, 0, memory_);
     return read_decoder_config(config(writer), WeightReader(*weights), "config.json");
@@ -242,7 +242,7 @@ TEST_F(GgufConfig, NoWindowOfAMistralIsNone) {
   EXPECT_EQ(windows_of(decoder(small_file("mistral"))), std::vector<int64_t>(6, 0));
 }
 
-// Sizes and lists are made by the numbers of a file, so each is bounded first.
+// The numbers of a file decide sizes and lists, so each must be bounded.
 TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
   const auto integers = {"block_count",
                          "context_length",

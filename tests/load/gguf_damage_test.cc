@@ -1,4 +1,4 @@
-// Whatever a GGUF file says, making a model's files from it ends in texts or in an Error.
+// Making a model's files from any GGUF file succeeds or throws an Error.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{64} << 20;
 
-// One of everything that is looked at.
+// Has one of every key that is read.
 std::string whole_file(const std::string& arch, bool pieces) {
   GgufWriter writer;
   writer.string("general.architecture", arch);

@@ -25,7 +25,7 @@ class SentencePieceGolden : public ::testing::TestWithParam<const char*> {
 
   const Json& field(const char* name) const { return *golden_.find(name); }
 
-  // Of the golden's pieces, all of one score when `without_scores`.
+  // With the golden's pieces, all with the same score if `without_scores`.
   Tokenizer tokenizer(bool without_scores = false) {
     std::vector<std::string> pieces;
     std::vector<int32_t> types;

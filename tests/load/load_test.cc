@@ -90,7 +90,7 @@ TEST_F(ModelPath, NamesThatWouldLeaveTheCacheAreNoNames) {
 
 class LoadedModelStops : public TemporaryDirectory {};
 
-// A chat model stops at its end-of-turn token though generation_config.json forgets it.
+// A chat model stops at its end-of-turn token even if generation_config.json lacks it.
 TEST_F(LoadedModelStops, TheTokenizerKnowsMoreOfThem) {
   const fs::path model = fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain";
   for (const char* name : {"config.json", "model.safetensors"}) {
@@ -161,7 +161,7 @@ TEST_F(LoadedModelQuantized, PlainOrDummyWeightsMayBeAndPackedOnesMayNot) {
   options = {.model = source_path("tests/goldens/mlx/model"), .quantize = "q8"};
   expect_error(ErrorCode::invalid, {"--quantize: ", "quantised already"},
                [&] { load_model(options); });
-  options.load_format = LoadFormat::dummy;  // what the files hold doesn't matter then
+  options.load_format = LoadFormat::dummy;  // ignores the files' contents
   EXPECT_EQ(static_cast<size_t>(load_model(options)->decoder->num_parameters()), parameters);
 }
 
@@ -206,8 +206,10 @@ TEST_F(GenerationConfigFile, DoSampleFalseIsGreedy) {
 
 TEST_F(GenerationConfigFile, ErrorsNameFileAndField) {
   write("generation_config.json", R"({"eos_token_id": 100})");
-  expect_error(ErrorCode::invalid, {"generation_config.json: eos_token_id: token id 100"},
-               [&] { read_generation_config(directory_, 100); });
+  expect_error(
+      ErrorCode::invalid,
+      {"generation_config.json: eos_token_id: found 100, expected an integer from 0 to 99"},
+      [&] { read_generation_config(directory_, 100); });
   write("generation_config.json", R"({"top_p": "high"})");
   expect_error(ErrorCode::invalid, {"generation_config.json: top_p"},
                [&] { read_generation_config(directory_, 100); });

@@ -1,4 +1,4 @@
-// ModelRunner: what it allocates, whose rows it answers with, and where its blocks are copied.
+// ModelRunner: its allocations, the rows of its results, and copies of blocks.
 #include "engine/model_runner.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ auto tiny_model(const std::string& name) {
                      .num_threads = 1});
 }
 
-// What `inspect` says a run takes is what the runner allocates.
+// The runner allocates the memory that `inspect` reports.
 TEST(ModelRunner, AllocatesWhatTheConfigSays) {
   for (const std::string name : {"qwen3_tied", "gemma2_even"}) {
     SCOPED_TRACE(name);
@@ -107,7 +107,7 @@ TEST_F(ModelRunnerTest, AnswersWithTheRowsAndColumnsAskedFor) {
   }
 }
 
-// A copied block continues as the one it was copied from, in every layer, before rows are stored.
+// A copied block continues like its source, in every layer, before rows are stored.
 TEST_F(ModelRunnerTest, ACopiedBlockHoldsTheSameKeysAndValues) {
   const int32_t from = 2, to = 3;
   runner_.run(batch({5, 9, 3, 7}, 0, from));

@@ -45,7 +45,7 @@ class QuantizeModel : public testing::Test {
     std::sort(names.begin(), names.end());
     return names;
   }
-  // Every tensor of the result as the product reads it, against the source quantised and back.
+  // Compares every tensor of the result, as a model reads it, with the quantised source.
   void expect_values_of(const QuantizeOptions& made) {
     const auto source = open_checkpoint(made.from), stored = open_checkpoint(made.to);
     const auto quantization = MlxQuantization::find(config(), "config.json");

@@ -157,7 +157,7 @@ TEST_F(WeightsCacheTest, OtherSettingsShareOne) {
 
 TEST_F(WeightsCacheTest, FingerprintsAreTheSame) {
   LoadOptions options = this->options(model());
-  load(options, Outcome::written);  // not asked for one, and keeps it
+  load(options, Outcome::written);  // without a fingerprint, but with the digest for it
   options.fingerprint = true;
   const std::string fingerprint = load(options, Outcome::reused)->fingerprint;
   options.weights_cache = "";
@@ -218,7 +218,7 @@ TEST_F(WeightsCacheTest, DamageIsFoundAndMended) {
   EXPECT_EQ(kept().size(), 1u);
 }
 
-// As after a change of the program that gave the layout no new version.
+// As after a change of the layout without a new version.
 TEST_F(WeightsCacheTest, WeightsThatDoNotFitAreReadAnew) {
   const LoadOptions options = this->options(model());
   load(options, Outcome::written);

@@ -49,12 +49,23 @@ std::map<std::string, Json> ropes_of(int64_t rotary_dim) {
                            factors + R"(], "long_factor": [)" + factors + "]}")}};
 }
 
+// Whether the path that the message is about has the field: "config.json: rope_scaling.factor:
+// ...".
+bool names_field(std::string_view message, std::string_view name) {
+  for (const std::string_view before : {": ", "."}) {
+    for (const std::string_view behind : {": ", ".", "["}) {
+      const std::string step = std::string(before) + std::string(name) + std::string(behind);
+      if (message.find(step) != message.npos) return true;
+    }
+  }
+  return false;
+}
+
 // Whether the message names a field, or the tensor whose shape contradicts one.
 bool names_a_field(std::string_view message) {
   if (message.find("tensor") != message.npos) return true;
-  return std::ranges::any_of(config_fields(), [&](const ConfigField& field) {
-    return message.find(": " + std::string(field.name) + ": ") != message.npos;
-  });
+  return std::ranges::any_of(
+      config_fields(), [&](const ConfigField& field) { return names_field(message, field.name); });
 }
 
 // `object` with the field set, or without it.
@@ -96,7 +107,7 @@ std::vector<Json> outside_the_range(const ConfigField& field) {
   return outside;
 }
 
-// What may be in or out of range.
+// Values that may be in or out of range.
 std::vector<std::optional<Json>> other_values() {
   return {std::nullopt,        Json(),        json_of("0"),  json_of("1"),       json_of("2"),
           json_of("16777216"), json_of("[]"), json_of("{}"), json_of("[[[1]]]"), json_of("\"\"")};
@@ -151,7 +162,7 @@ class FieldWalk {
   // A value in range may contradict another field, which the message then names.
   enum class Message { names_the_field, names_any_field };
 
-  // Whether it loads, without an error that breaks the promises.
+  // Whether it loads. Checks the message of an error.
   bool loads(const ConfigField& field, const Json& config, Message expected) {
     try {
       load(config);
@@ -160,9 +171,8 @@ class FieldWalk {
       const std::string message = error.what();
       check(error.code() != ErrorCode::exhausted && error.code() != ErrorCode::internal, field,
             message);
-      const bool is_named = expected == Message::names_any_field
-                                ? names_a_field(message)
-                                : message.find(": " + std::string(field.name)) != message.npos;
+      const bool is_named = expected == Message::names_any_field ? names_a_field(message)
+                                                                 : names_field(message, field.name);
       check(is_named, field, "isn't named in: " + message);
     } catch (const std::bad_alloc&) {
       check(false, field, "out of memory with " + to_json(config));
@@ -170,7 +180,7 @@ class FieldWalk {
     return false;
   }
 
-  // To standard error, which the parent process shows.
+  // Reports to standard error, which the parent process shows.
   void check(bool is_right, const ConfigField& field, const std::string& problem) {
     if (is_right) return;
     found_problems_ = true;
@@ -205,7 +215,7 @@ size_t mapped_data_bytes() {
   return pages * 4096;
 }
 
-// A sanitizer needs more memory than is measured here; the accounted limit holds there.
+// Sanitizers need more memory than is measured here; only the accounted limit applies there.
 void limit_memory() {
   if (kIsSanitized) return;
   rlimit limit{};
@@ -216,7 +226,7 @@ void limit_memory() {
 
 class ConfigFields : public ::testing::TestWithParam<std::string> {};
 
-// In a process of its own: a crash or too much memory ends that one.
+// In a child process, which a crash or too much memory ends.
 TEST_P(ConfigFields, NoValueCrashesOrTakesMuchMemory) {
   const auto walk_all = [&] {
     limit_memory();

@@ -1,4 +1,4 @@
-// Spellings of config.json against what transformers computes from them (tests/goldens/configs).
+// Compares spellings of config.json with transformers' results (tests/goldens/configs).
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Same request, same bits: a sequence's logits don't depend on how, or beside whom, it is computed.
+// Same request, same bits: a sequence's logits don't depend on chunks or on other sequences.
 #include <gtest/gtest.h>
 
 #include <algorithm>

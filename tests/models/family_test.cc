@@ -1,4 +1,4 @@
-// What read_decoder_config refuses by name, and what it takes from a multi-modal config.json.
+// read_decoder_config names unsupported fields, and reads multi-modal config.json files.
 #include "models/family.h"
 
 #include <gtest/gtest.h>

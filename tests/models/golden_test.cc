@@ -34,7 +34,7 @@ TEST_P(ModelGolden, LogitsAndGreedyTokensAreTransformers) {
   }
 }
 
-// The root of the mean square error as a share of that of the logits.
+// The root mean square error relative to the root mean square of the logits.
 double relative_error(std::span<const float> logits, std::span<const float> expected) {
   double errors = 0, all = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -67,7 +67,7 @@ TEST_P(ModelGolden, EverySpellingOfTheConfigIsTheSameModel) {
   }
 }
 
-// How each feature is switched off; the goldens say which of them they have.
+// How to switch each feature off; the goldens list their features.
 const std::map<std::string, ModelChanges>& features_off() {
   static const std::map<std::string, ModelChanges> changes = {
       {"rope_scaling",

@@ -27,8 +27,8 @@ double activate(Activation kind, double x) {
   return 0.5 * x * (1.0 + std::tanh(inner));
 }
 
-// The frequency of pair i, scaled as the config says (linear and llama3; the goldens have no
-// others).
+// The frequency of pair i with the config's scaling (linear and llama3, the only ones of the
+// goldens).
 double inverse_frequency(int64_t i, int64_t rotary_dim, const RopeConfig& rope) {
   const double plain =
       1.0 / std::pow(rope.theta, static_cast<double>(2 * i) / static_cast<double>(rotary_dim));

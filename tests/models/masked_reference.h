@@ -1,5 +1,4 @@
-// A padded, explicitly masked forward of a whole model in plain double loops: the slow twin of
-// Decoder.
+// The reference of Decoder: a padded, explicitly masked forward of a model in plain double loops.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +14,14 @@
 
 namespace paceline::testing {
 
-// Shares nothing with layers/, kernels/ and kv/ but the config: no cache, no blocks, no slices.
+// Shares only the config with layers/, kernels/ and kv/: no cache, no blocks, no slices.
 class MaskedReference {
  public:
   explicit MaskedReference(const std::filesystem::path& directory);
 
   // tokens [N][L] right-padded; lengths [N]. The mask [N, 1, L, L] holds 0 where a query may see a
-  // key and -inf elsewhere (the future, padding, what the window has passed). Returns logits [N][L
-  // * vocab]; rows of padding mean nothing.
+  // key and -inf elsewhere (the future, padding, positions before the window). Returns logits
+  // [N][L * vocab]; rows of padding are undefined.
   std::vector<std::vector<double>> forward(const std::vector<std::vector<int32_t>>& tokens,
                                            const std::vector<int64_t>& lengths) const;
 
@@ -40,7 +39,7 @@ class MaskedReference {
   void rotate(Row& heads, int64_t position, const RopeConfig& rope) const;
   void norm_heads(Row& heads, const std::string& name) const;
   Rows attention(const Rows& x, int64_t layer, const Mask& mask) const;
-  // What one query [heads * head_dim] takes of the values, for all its heads; mask [L].
+  // The attention output of one query [heads * head_dim], for all its heads; mask [L].
   Row attend(const Row& query, const Rows& keys, const Rows& values, const Row& mask) const;
   Row mlp(const Row& x, int64_t layer) const;
   Mask mask_of(int64_t padded_length, int64_t length, int64_t window) const;

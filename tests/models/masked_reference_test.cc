@@ -1,4 +1,4 @@
-// The ragged batch computes what a right-padded batch with an explicit mask would.
+// A ragged batch computes the same as a right-padded batch with an explicit mask.
 #include "tests/models/masked_reference.h"
 
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ std::vector<std::string> string_list(const Json& json, std::string_view key) {
   return values;
 }
 
-// A checkpoint with some weights hidden, and a random head where the files have none.
+// A checkpoint with some weights hidden, and a random head if the files have none.
 class ChangedCheckpoint : public Checkpoint {
  public:
   ChangedCheckpoint(std::unique_ptr<Checkpoint> files, const ModelChanges& changes, Memory& memory)

@@ -30,11 +30,11 @@ struct Golden {
 
 Golden read_golden(const std::string& name);
 
-// What a test changes between the files and the model.
+// A test's changes to the files' weights.
 struct ModelChanges {
   std::string config_file = "config.json";
   std::function<void(DecoderConfig&)> config;
-  // Names (parts of them) that the checkpoint is to hide, or to answer with noise.
+  // Parts of names of weights to hide, or to replace by noise.
   std::vector<std::string> hidden_weights;
   bool random_head = false;
 };

@@ -1,4 +1,4 @@
-"""Lets a test say what the model answers: the page's requests for chats are answered inside the browser."""
+"""Lets a test set the model's answers: the page's requests for chats are answered inside the browser."""
 
 # Each call of __answer(text) is the answer to all later chats, in pieces of __piece characters, one every __pause_ms.
 SET_UP = """

@@ -1,10 +1,10 @@
-"""The chats that the browser keeps: listed, opened, renamed, deleted, and what happens where there is no room."""
+"""The chats stored in the browser: listed, opened, renamed, deleted, and what happens when storage is full."""
 import json
 import unittest
 
 from answers import answer_with, sent
-from page_case import PHONE, PageCase
-from server import Server
+from fresh_page_case import FreshPageCase
+from page_case import PHONE
 
 TITLES = "return [...document.querySelectorAll('.chat-title')].map((node) => node.textContent)"
 MESSAGES = ("return [...document.querySelectorAll('#chat .exchanges:not([hidden]) :is(.message, .text)')]"
@@ -13,33 +13,12 @@ KEPT = ("return Object.keys(localStorage).filter((name) => name.startsWith('pace
         ".map((name) => JSON.parse(localStorage[name]))")
 
 
-class ChatsTest(PageCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        server = Server()
-        cls.addClassCleanup(server.stop)
-        cls.url = server.url
-
-    def setUp(self):
-        super().setUp()
-        self.load(self.url)
-        self.browser.run("localStorage.clear(); sessionStorage.clear();")
-        self.open(self.url)
-
-    def reload(self):
-        self.open(self.url)
-
+class ChatsTest(FreshPageCase):
     def titles(self):
         return self.browser.run(TITLES)
 
     def messages(self):
         return self.browser.run(MESSAGES)
-
-    def ask(self, prompt, answer, **timing):
-        answer_with(self.browser, answer, **timing)
-        self.send(prompt)
-        self.until_answered()
 
     def two_chats(self):
         self.ask("First question", "First **answer**.")
@@ -157,7 +136,7 @@ class ChatsTest(PageCase):
     def test_a_full_storage_is_said_and_ends(self):
         self.ask("Kept", "Kept answer.")
         self.browser.click("#new-chat")
-        # What Chromium gives a site is 5 Mi characters of names and values.
+        # Chromium limits a site to 5 Mi characters of names and values.
         self.browser.run("let size = 1 << 22; while (size >= 1) {"
                          "  try { localStorage.filler = (localStorage.filler ?? '') + 'x'.repeat(size); }"
                          "  catch { size >>= 1; } }")

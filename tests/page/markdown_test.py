@@ -1,11 +1,10 @@
-"""The page's Markdown: what text becomes, what hostile text doesn't, and that text which grows is drawn alike."""
+"""The page's Markdown: rendering, hostile text, and equal results for growing text."""
 import unittest
 
 from answers import answer_with
-from page_case import PageCase
-from server import Server
+from fresh_page_case import FreshPageCase
 
-# [text, the elements that it becomes]. A paragraph's line ends stay; headings begin below those of the page.
+# [text, its elements]. A paragraph keeps its line ends; headings begin below the page's own levels.
 EXAMPLES = [
     ["plain\nlines", "<p>plain\nlines</p>"],
     ["# One\n## Two ##\n####### seven", "<h3>One</h3><h4>Two</h4><p>####### seven</p>"],
@@ -100,25 +99,7 @@ return different.slice(0, 3);
 """
 
 
-class MarkdownTest(PageCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        server = Server()
-        cls.addClassCleanup(server.stop)
-        cls.url = server.url
-
-    def setUp(self):
-        super().setUp()
-        self.load(self.url)
-        self.browser.run("localStorage.clear(); sessionStorage.clear();")
-        self.open(self.url)
-
-    def ask(self, answer, **timing):
-        answer_with(self.browser, answer, **timing)
-        self.send("Go.")
-        self.until_answered()
-
+class MarkdownTest(FreshPageCase):
     def run_async(self, script, *arguments):
         return self.browser.run(f"return (async function () {{{script}}}).apply(null, arguments)", *arguments)
 
@@ -130,7 +111,7 @@ class MarkdownTest(PageCase):
                 self.assertEqual(found, expected)
 
     def test_hostile_text_stays_text(self):
-        self.ask(HOSTILE, piece=3)
+        self.ask("Go.", HOSTILE, piece=3)
         tags, attributes, links = self.browser.run(
             "const all = [...document.querySelectorAll('.markdown *')];"
             "return [[...new Set(all.map((node) => node.tagName))],"
@@ -192,7 +173,7 @@ class MarkdownTest(PageCase):
     def test_answers_and_code_can_be_copied(self):
         text = "Run *this*:\n\n```sh\nmake test\n  echo done\n```\n"
         self.browser.grant_clipboard(self.url)
-        self.ask(text)
+        self.ask("Go.", text)
         read = "return navigator.clipboard.readText()"
         self.browser.click(".markdown .copy-code")
         self.browser.until("return document.querySelector('.copy-code').textContent === 'Copied'")
@@ -204,9 +185,9 @@ class MarkdownTest(PageCase):
         self.assert_quiet_console()
 
     def test_text_is_copied_without_a_clipboard(self):
-        """As on a page that came over plain HTTP from another machine."""
+        """Like a page loaded over plain HTTP from another machine."""
         self.browser.grant_clipboard(self.url)
-        self.ask("Copy me.")
+        self.ask("Go.", "Copy me.")
         self.browser.run("window.__clipboard = navigator.clipboard;"
                          "Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})")
         self.browser.click(".actions .copy")
@@ -214,7 +195,7 @@ class MarkdownTest(PageCase):
         self.assertEqual(self.browser.run("return window.__clipboard.readText()"), "Copy me.")
 
     def test_the_source_can_be_shown(self):
-        self.ask("Some **bold** text.")
+        self.ask("Go.", "Some **bold** text.")
         self.assertEqual(self.browser.text(".answer .text"), "Some bold text.")
         self.browser.click(".actions .source")
         self.assertEqual(self.browser.text(".answer .text"), "Some **bold** text.")

@@ -1,4 +1,4 @@
-"""What the tests of the page have in common: a browser, and the page as a visitor sees it."""
+"""The base of the page's tests: a browser, and the page as a visitor sees it."""
 import unittest
 
 from webdriver import Browser, missing_programs
@@ -82,7 +82,7 @@ class PageCase(unittest.TestCase):
                            within=ANSWER_S)
 
     def until_idle(self):
-        """The engine holds nothing any more."""
+        """Waits until the engine holds no blocks."""
         self.browser.until("return document.querySelectorAll('#sequences tr').length === 0 &&"
                            "document.querySelector('#pools .summary').textContent.includes('; 0 in use')")
 
@@ -93,7 +93,7 @@ class PageCase(unittest.TestCase):
         return self.browser.run("return document.activeElement.id")
 
     def assert_quiet_console(self, but_for=()):
-        """Nothing was written to the console, but for what the browser itself says of answers with these states."""
+        """Nothing was written to the console, except the browser's own messages about answers with these states."""
         loud = [entry["message"] for entry in self.browser.console()
                 if entry["source"] != "network" or not any(part in entry["message"] for part in but_for)]
         self.assertEqual(loud, [])

@@ -1,31 +1,12 @@
 """The server's page in a headless Chromium; PACELINE_PAGE_URL names a running server to look at instead of one's own."""
-import os
 import unittest
 
+from fresh_page_case import URL, FreshPageCase
 from page_case import ANSWER_S, PHONE, WATCH, PageCase
 from server import Server
 
-URL = os.environ.get("PACELINE_PAGE_URL", "").rstrip("/")
 
-
-class PageTest(PageCase):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if URL:
-            cls.url = URL
-        else:
-            server = Server()
-            cls.addClassCleanup(server.stop)
-            cls.url = server.url
-
-    def setUp(self):
-        super().setUp()
-        self.load(self.url)
-        self.browser.run("localStorage.clear(); sessionStorage.clear();")
-        self.open(self.url)
-        self.browser.console()
-
+class PageTest(FreshPageCase):
     def test_an_answer_streams(self):
         self.set("temperature", "0")  # drawn ones may be over after a few tokens
         self.browser.run(WATCH)
@@ -63,7 +44,7 @@ class PageTest(PageCase):
         self.until_idle()
         self.browser.run(WATCH)
         self.browser.click("#streams-demo")
-        # Streams may end before anyone outside the page looks: the page itself keeps what it showed.
+        # Streams may end before the test reads the page, so the page itself records what it showed.
         self.browser.until("return Math.max(0, ...window.__watched.rows) === 8")
         self.browser.until("return document.querySelector('#streams-start').checkVisibility()", within=ANSWER_S)
         self.browser.until("return window.__watched.blocks.at(-1) === 0 && window.__watched.pixels.at(-1) === 0")
@@ -187,7 +168,7 @@ class PageTest(PageCase):
 
 @unittest.skipIf(URL, "needs servers of its own")
 class OwnServerTest(PageCase):
-    """What needs a server with other options, or one that goes away."""
+    """Tests that need a server with other options, or one that stops."""
 
     def start(self, *options, port=0):
         server = Server(*options, port=port)

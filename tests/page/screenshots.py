@@ -30,6 +30,8 @@ def take(browser, url, directory):
     def fresh(scheme):
         browser.prefer(color_scheme=scheme)
         browser.open(url + "/")
+        browser.run("localStorage.clear(); sessionStorage.clear();")  # the chat of the picture before
+        browser.open(url + "/")
         browser.until("return document.body.dataset.connection === 'live' && document.querySelector('#model').value")
 
     def ask(text):
@@ -40,7 +42,8 @@ def take(browser, url, directory):
 
     def run_eight_streams(selector):
         browser.click(selector)
-        browser.until("return /1\\d\\d tokens/.test(document.querySelector('.stream-head')?.textContent)")
+        browser.until("return /^1\\d\\d tokens/.test(document.querySelector('.stream-head .muted')?.textContent)",
+                      within=120)
 
     for scheme in ("light", "dark"):
         fresh(scheme)

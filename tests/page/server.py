@@ -1,4 +1,4 @@
-"""The server that the page's tests look at."""
+"""The server of the page's tests."""
 import os
 import subprocess
 import threading

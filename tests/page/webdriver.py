@@ -18,7 +18,7 @@ KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Shift": "\ue008
 
 
 def missing_programs():
-    """Those of the browser's programs that this machine lacks."""
+    """The browser's programs that this machine lacks."""
     return [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
 
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kKey = "a key\nof two lines";
 
-// Rows of codes that follow from their places.
+// Rows whose codes are computed from their indices.
 class CountingRows : public GroupedRows {
  public:
   CountingRows(int64_t num_rows, int64_t row_length, Grouping grouping)
@@ -144,7 +144,7 @@ TEST_F(PreparedFileTest, HasEveryWeightAsItWas) {
   EXPECT_EQ(std::memcmp(vector.view.raw(), vector_.view.raw(), 13 * sizeof(float)), 0);
 }
 
-// Files of other programs of this version are believed.
+// Files written by other builds of this layout version are trusted.
 TEST_F(PreparedFileTest, PanelsHaveTheBytesOfTheirVersion) {
   const auto sum = [](const PackedMatrix& matrix) {
     return block_sum(matrix_part("", matrix).bytes, 0);
@@ -199,7 +199,7 @@ TEST_F(PreparedFileTest, IsNotFoundOrOfAnotherKey) {
                [&] { PreparedFile(path_, "another key", threads_); });
 }
 
-// Every bit of head and table, a bit of every stored line, padding among them.
+// Changes every bit of head and table, and a bit of every stored line, padding included.
 TEST_F(PreparedFileTest, FindsDamageWhereverItIs) {
   table_.weights.parts.erase(table_.weights.parts.begin() + 1);  // the large one
   write();
@@ -245,7 +245,7 @@ TEST_F(PreparedFileTest, IsRefusedAtAnyOtherLength) {
   expect_refused("were written");
 }
 
-// Sums that are right, of contents that aren't: what another program might write.
+// Correct sums of wrong contents, as another program might write.
 TEST_F(PreparedFileTest, BelievesNoTable) {
   write();
   const std::string whole = content();
@@ -281,11 +281,12 @@ TEST_F(PreparedFileTest, BelievesNoTable) {
   expect_refused_as(R"("bits":4)", R"("bits":9)", "can't be");
   expect_refused_as(R"("groups_per_factor":4)", R"("groups_per_factor":3)", "can't be");
   expect_refused_as(R"("groups_per_factor":4)", R"("groups_per_factor":0)", "can't be");
-  expect_refused_as(R"("zero_point":128)", R"("zero_point":256)", "expected 0 to 255");
+  expect_refused_as(R"("zero_point":128)", R"("zero_point":256)",
+                    "zero_point: found 256, expected an integer from 0 to 255");
   expect_refused_as(R"("bits":8)", R"("bits":7)", "can't be");  // of the one around 128
   expect_refused_as(R"("dtype":"float32")", R"("dtype":"int32")", "can't be");
   expect_refused_as(R"("name":"large")", R"("name":"plain")", "has plain twice");
-  expect_refused_as(R"("name":"large")", R"("Name":"large")", "name is missing");
+  expect_refused_as(R"("name":"large")", R"("Name":"large")", "parts[1].name: missing");
   expect_refused_as(R"("digest":"fe)", R"("digest":"xx)", "expected 32 hex digits");
   expect_refused_as(R"({"key")", R"(["key")", "");
 }

@@ -85,12 +85,20 @@ TEST(ChatRequest, MessagesOfClientsComeBack) {
                 .json,
             R"({"role":"assistant","content":"","tool_calls":[{"id":"","type":"function",)"
             R"("function":{"name":"f","arguments":{"a":1}}}]})");
+  EXPECT_EQ(message(R"({"content": "x", "refusal": null, "role": "assistant", "annotations": [],
+                        "audio": null, "function_call": null, "tool_calls": null,
+                        "reasoning_content": null})")
+                .json,
+            "")
+      << "what says nothing is not shown to the template";
   EXPECT_NO_THROW(message(R"({"role": "assistant", "content": null, "tool_calls": [{"index": 0,
       "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]})"));
 }
 
 TEST(ChatRequest, ANullIsAbsentWhateverItsName) {
   EXPECT_NO_THROW(chat(chat_body(R"("some_later_field": null, "audio": null)")));
+  EXPECT_NO_THROW(chat(chat_body(R"("modalities": ["text"], "audio": null)")));
+  EXPECT_NO_THROW(chat(chat_body(R"("modalities": null, "function_call": null)")));
 }
 
 TEST(ChatRequest, ParallelToolCallsMayBeEither) {

@@ -1,4 +1,4 @@
-// Every kind of request: its fields, its smallest body, and what reads it.
+// Every kind of request: its fields, its smallest body, and its parser.
 #pragma once
 
 #include <string>

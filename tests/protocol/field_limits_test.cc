@@ -1,4 +1,5 @@
-// Walks the field tables: what a type says is what the readers take, at its bounds and past them.
+// Walks the field tables: the readers accept what a type allows, at its bounds, and refuse the
+// rest.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -27,7 +28,7 @@ std::string sample_object(const FieldType& type) {
     if (!member.is_required) continue;
     json += fmt::format("{}\"{}\": {}", json == "{" ? "" : ", ", member.name, sample(member.type));
   }
-  // What a message needs is no matter of its table alone.
+  // A message's role decides which members it needs.
   if (json.find("\"role\"") != std::string::npos) json = R"({"role": "user", "content": "x")";
   return json + "}";
 }
@@ -152,7 +153,7 @@ constexpr std::pair<FieldKind, const char*> kOfEachKind[] = {
     {FieldKind::number, "0.25"},     {FieldKind::text, "\"NaN\""},
     {FieldKind::array, "[[[[1]]]]"}, {FieldKind::object, "{\"a\": 1}"}};
 
-// What other members a value needs beside it.
+// Other members that a value needs.
 std::string companions(const Endpoint& endpoint, const FieldInfo& field, const std::string& value) {
   if (field.name == "best_of") return ", \"n\": " + value;
   if (field.name == "top_logprobs" && endpoint.name == "chat") return ", \"logprobs\": true";
@@ -165,7 +166,7 @@ std::string companions(const Endpoint& endpoint, const FieldInfo& field, const s
 }
 
 std::string body_with(const Endpoint& endpoint, const FieldInfo& field, const std::string& value) {
-  // Of /tokenize's inputs only one may be there.
+  // /tokenize takes only one of its inputs.
   const bool is_other_input =
       endpoint.name == "tokenize" && (field.name == "content" || field.name == "messages");
   const bool stands_alone =

@@ -1,4 +1,4 @@
-// Requests written as text, and what parsing says about wrong ones.
+// Requests written as text, and the errors of malformed ones.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline ClassificationRequest classification(std::string_view body) {
   return parse_classification_request(parse_json(body, "body"));
 }
 
-// The required fields, and `members` behind them.
+// The required fields, then `members`.
 inline std::string completion_body(std::string_view members) {
   return R"({"prompt": "x", )" + std::string(members) + "}";
 }
@@ -39,7 +39,7 @@ inline std::string message_body(std::string_view message) {
   return R"({"messages": [{"role": "user", "content": "x"}, )" + std::string(message) + "]}";
 }
 
-// What the client is told; a failure when nothing is thrown.
+// The error that parsing throws; fails the test when it throws none.
 template <class Parse>
 ApiError refusal(Parse&& parse, const std::string& body) {
   try {

@@ -1,5 +1,4 @@
-// Cuts by share, in exact arithmetic: a share that is no whole number of weight units is rounded
-// up.
+// Cuts by share, in exact arithmetic: a share between two units of weight is rounded up.
 #include "sampling/candidates.h"
 
 #include <gtest/gtest.h>

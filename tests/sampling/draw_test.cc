@@ -1,4 +1,4 @@
-// How often tokens are drawn, and what a draw may depend on.
+// The frequencies of drawn tokens, and what a draw depends on.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

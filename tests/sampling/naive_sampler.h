@@ -1,4 +1,4 @@
-// NaiveSampler is the sampling rules as they read: one full stable sort, doubles, std::exp.
+// NaiveSampler implements the sampling rules directly: one full stable sort, doubles, std::exp.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,7 @@ struct NaiveToken {
 
 struct NaiveChoice {
   std::vector<NaiveToken> kept;  // by ascending id
-  // The smallest relative distance of any comparison from deciding otherwise; exact ones don't
-  // count.
+  // The smallest relative distance of any comparison from its opposite result, except exact ones.
   double margin = std::numeric_limits<double>::infinity();
 };
 
@@ -105,7 +104,7 @@ class NaiveSampler {
     if (options_.mask) forbid(history.output());
   }
 
-  // `slack` is the part of the reach of rounding.
+  // `slack` scales the effect of rounding.
   void near(double value, double bound, double slack) {
     const bool exact = value == bound || value == 1.0;
     if (!exact)

@@ -183,6 +183,33 @@ TEST(Draw, TakesTheFirstTokenAtWhichTheWeightsPassTheNumber) {
   EXPECT_EQ(draw(0x1.fffffffffffffp-1), 5);
 }
 
+TEST(Draw, TheLargestNumberDrawsTheLastToken) {
+  constexpr double kLargest = 0x1.fffffffffffffp-1;
+  const auto draw = [](const std::vector<float>& row) {
+    BlockedRow blocked(std::ssize(row));
+    blocked.scan(row);
+    std::vector<uint64_t> sums(static_cast<size_t>(blocked.num_blocks()));
+    return draw_from_row(blocked, Weigher(blocked.max(), 1.0f), kLargest, sums);
+  };
+  EXPECT_EQ(draw({0.0f, -29.8f}), 1) << "however little it weighs";
+  EXPECT_EQ(draw(std::vector<float>(5000, 1.0f)), 4999);
+}
+
+TEST(Draw, ABlockFarBelowTheLargestWeighsNothing) {
+  std::mt19937_64 random(7);
+  std::vector<float> row = random_row(random, 3 * 64);
+  std::fill(row.begin() + 64, row.begin() + 128, -100.0f);
+  BlockedRow blocked(std::ssize(row));
+  blocked.scan(row);
+  const Weigher weigher(blocked.max(), 1.0f);
+  std::vector<uint64_t> sums(3, 7);
+  const uint64_t total = sum_blocks(blocked, weigher, sums);
+  EXPECT_EQ(sums[0], weigher.sum_block(row.data()));
+  EXPECT_EQ(sums[1], 0u);
+  EXPECT_EQ(sums[2], weigher.sum_block(row.data() + 128));
+  EXPECT_EQ(total, sums[0] + sums[2]);
+}
+
 TEST(Draw, FromARowEqualsFromAllItsElementsAsCandidates) {
   std::mt19937_64 random(6);
   std::uniform_real_distribution<double> uniform(0.0, 1.0);

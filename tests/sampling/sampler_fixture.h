@@ -1,4 +1,4 @@
-// A Sampler on the reference backend, and short ways to ask it.
+// A Sampler on the reference backend, with short calls.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class SamplerFixture : public testing::Test {
  protected:
   Sampler sampler(size_t vocab_size) { return Sampler(memory_, static_cast<int64_t>(vocab_size)); }
 
-  // What a draw chooses from, made of the parts that the sampler is made of.
+  // The distribution of a draw, computed with the sampler's parts.
   Distribution distribution(const std::vector<float>& logits, const SamplingOptions& options,
                             const TokenHistory& history = {}) {
     Distribution found;
@@ -61,7 +61,7 @@ class SamplerFixture : public testing::Test {
     return found;
   }
 
-  // The ids that are left to draw from.
+  // The ids that remain to draw from.
   std::vector<int32_t> kept(const std::vector<float>& logits, const SamplingOptions& options) {
     std::vector<int32_t> ids;
     for (const TokenWeight& token : distribution(logits, options).tokens) ids.push_back(token.id);

@@ -1,4 +1,4 @@
-// The sampler against the rules as they read, over random rows and options.
+// Compares the sampler with NaiveSampler over random rows and options.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -68,7 +68,7 @@ class RandomCase {
     if (random_() % 3 == 0) options.logit_bias = {{any_id(), any_of({-100.0f, 1.0f, 5.0f})}};
   }
 
-  // Something is left to draw: a token that nothing forbids.
+  // At least one token remains allowed.
   void make_mask() {
     if (random_() % 4 != 0 || options.logit_bias.size() == 1) return;
     std::vector<int32_t> allowed;
@@ -103,7 +103,7 @@ class SamplerPropertyTest : public SamplerFixture {};
 
 TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
   const int num_cases = scaled(6000, 600'000);
-  constexpr double kDecided = 1e-5;  // what float rounding can't overturn
+  constexpr double kDecided = 1e-5;  // a margin beyond float rounding
   int num_compared = 0;
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(num_cases); ++seed) {
     const RandomCase c(seed);

@@ -1,4 +1,4 @@
-// Every rule by an example small enough to compute by hand.
+// Tests every rule with an example that can be computed by hand.
 #include "sampling/sampler.h"
 
 #include <gmock/gmock.h>
@@ -110,6 +110,13 @@ TEST_F(SamplerTest, MinPKeepsWhatIsAtLeastAFractionOfTheLikeliest) {
   EXPECT_EQ(min_p(1.0f), (Ids{1}));
 }
 
+TEST_F(SamplerTest, TopNSigmaCountsEveryFiniteLogit) {
+  const SamplingOptions one_sigma = options_with(&SamplingOptions::top_n_sigma, 1.0f);
+  EXPECT_EQ(kept({0.0f, -1.0f, -kInf}, one_sigma), (Ids{0}));
+  EXPECT_EQ(kept({0.0f, -1.0f, std::numeric_limits<float>::lowest()}, one_sigma), (Ids{0, 1}))
+      << "the lowest of all makes the deviation large";
+}
+
 TEST_F(SamplerTest, TheStandardOrderCutsAfterTheTemperatureAndTopPLast) {
   // Probabilities 0.1, 0.4, 0.2, 0.3; squared and normalised 1/30, 16/30, 4/30, 9/30.
   SamplingOptions options;
@@ -219,6 +226,14 @@ TEST_F(SamplerTest, TopLogprobsBreakTiesByIdAndLeaveOutTheImpossible) {
   EXPECT_EQ(top_ids(wide, 5), (Ids{64, 2999, 0, 1, 2}));
 }
 
+TEST_F(SamplerTest, OneTopLogprobIsThatOfTheLikeliest) {
+  SamplingOptions options = greedy();
+  options.num_top_logprobs = 1;
+  const Sample sample = draw({1.0f, 3.0f, 2.0f}, options);
+  ASSERT_EQ(sample.top_logprobs.size(), 1u);
+  EXPECT_EQ(sample.top_logprobs[0].id, 1);
+}
+
 TEST_F(SamplerTest, ScoreGivesTheLogprobOfAnyToken) {
   Sampler s = sampler(4);
   for (int32_t id = 0; id < 4; ++id) {
@@ -255,6 +270,7 @@ TEST_F(SamplerTest, TheRowIsLeftAsItIs) {
 }
 
 TEST_F(SamplerTest, AVocabularyBeyondTheExactSumsIsRefused) {
+  EXPECT_NO_THROW(sampler(static_cast<size_t>(kMaxWeights)));
   const std::string message =
       error_message(ErrorCode::unsupported, [&] { sampler(static_cast<size_t>(kMaxWeights) + 1); });
   EXPECT_EQ(message, "vocab_size: found 1048577, sampling takes at most 1048576");

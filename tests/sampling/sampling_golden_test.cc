@@ -1,5 +1,5 @@
-// What is left to draw from, and how likely, against the logits processors of Hugging Face
-// transformers and against numpy.
+// Compares the remaining tokens and their probabilities with the logits processors of Hugging Face
+// transformers and with numpy.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>

@@ -41,6 +41,9 @@ TEST(SamplingOptions, DefaultsAndBoundsAreAccepted) {
   EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias = {{5, -INFINITY}}; })) << "never";
   EXPECT_NO_THROW(check_changed([](auto& o) { o.logprob_token_ids.assign(128, 99); }));
   EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias = {{0, -100.0f}, {99, 100.0f}}; }));
+  SamplingOptions many;
+  for (int32_t id = 0; id < 1024; ++id) many.logit_bias.emplace_back(id, 1.0f);
+  EXPECT_NO_THROW(check_sampling_options(many, 1024));
 }
 
 TEST(SamplingOptions, RangesEndExactlyWhereTheirMessagesSay) {

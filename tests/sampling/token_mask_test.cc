@@ -77,7 +77,7 @@ TEST_F(MaskedSampler, SaysWhenNothingIsLeft) {
   SamplingOptions options = with_mask({1}, {{1}});
   EXPECT_EQ(draw({1, 2, 3}, options).status, SampleStatus::all_forbidden);
   EXPECT_EQ(distribution({1, 2, 3}, options).status, SampleStatus::all_forbidden);
-  // Then it is the row's fault.
+  // Here the row allows nothing.
   EXPECT_EQ(draw({kNever, kNever, kNever}, options).status, SampleStatus::nothing_to_draw);
 }
 

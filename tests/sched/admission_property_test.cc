@@ -1,9 +1,10 @@
-// Random waiting sequences with prefixes in the cache against a search for the longest first slice.
+// Compares the admission of random waiting sequences with a search for the longest first slice.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "sched/plan_step.h"
@@ -49,7 +50,7 @@ WaitingCase::WaitingCase(uint32_t seed) {
   for (size_t i = 0; i < waiting.size(); ++i) waiting[i].prefix_revived = revived[i];
 }
 
-// The blocks that a group loses, position by position.
+// The blocks that a group gives up, counted position by position.
 int64_t blocks_taken(const WaitingCase& c, size_t group, const SchedWaiting& one, int64_t count) {
   const int64_t end = c.groups[group].window == 0 ? one.num_tokens : one.prefix_length + count;
   int64_t blocks = one.prefix_revived[group];
@@ -103,6 +104,51 @@ TEST(AdmissionProperty, TheFirstSliceIsAsLongAsRowsAndBlocksAllow) {
     ASSERT_EQ(plan.starved, starved) << "seed " << seed;
   }
   EXPECT_GT(num_cut, num_cases / 50) << "slices that a windowed group cuts";
+}
+
+// The class after each step of waiting, one step at a time.
+int64_t risen_class(const SchedWaiting& one, int64_t step, int64_t aging_steps, int64_t first) {
+  int64_t risen = one.priority;
+  int64_t until_next = aging_steps;
+  for (int64_t s = one.waiting_since; s < step && risen > first; ++s) {
+    if (--until_next > 0) continue;
+    until_next = aging_steps;
+    --risen;
+  }
+  return risen;
+}
+
+TEST(AdmissionProperty, WaitingOnesAreServedByTheirRisenClassThenByArrival) {
+  const int num_cases = scaled(5'000, 500'000);
+  int num_overtaking = 0;
+  for (int seed = 0; seed < num_cases; ++seed) {
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    const auto below = [&random](int64_t bound) {
+      return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
+    };
+    const int64_t step = below(40), aging_steps = 1 + below(12);
+    std::vector<SchedWaiting> waiting(static_cast<size_t>(below(7)));
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      waiting[i] = {.arrival_id = static_cast<int64_t>(10 * i) + below(10),
+                    .priority = static_cast<int32_t>(below(4) - 1),
+                    .waiting_since = below(step + 1)};
+    }
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const auto& a, const auto& b) { return a.priority < b.priority; });
+    std::vector<std::pair<std::pair<int64_t, int64_t>, int32_t>> ranked;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      const SchedWaiting& one = waiting[i];
+      const int64_t risen = risen_class(one, step, aging_steps, waiting.front().priority);
+      ranked.push_back({{risen, one.arrival_id}, static_cast<int32_t>(i)});
+    }
+    std::sort(ranked.begin(), ranked.end());
+    std::vector<int32_t> expected, order = {1, 2, 3};
+    for (const auto& [rank, index] : ranked) expected.push_back(index);
+    order_waiting(waiting, step, aging_steps, order);
+    ASSERT_EQ(order, expected) << "seed " << seed;
+    num_overtaking += std::is_sorted(order.begin(), order.end()) ? 0 : 1;
+  }
+  EXPECT_GT(num_overtaking, num_cases / 10);
 }
 
 }  // namespace

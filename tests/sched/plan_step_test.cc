@@ -224,9 +224,9 @@ TEST(PlanStep, ClassesBelowZeroKeepTheirOrder) {
   std::vector<int32_t> order;
   order_waiting(waiting, 0, 10, order);
   EXPECT_EQ(order, (std::vector<int32_t>{0, 1, 2}));
-  order_waiting(waiting, 10, 10, order);  // the second is as high as the first now, and older
+  order_waiting(waiting, 10, 10, order);  // the second now has the class of the first, and is older
   EXPECT_EQ(order, (std::vector<int32_t>{1, 0, 2}));
-  order_waiting(waiting, 1000, 10, order);  // and so is the third; nobody rises higher
+  order_waiting(waiting, 1000, 10, order);  // and so has the third; no class is higher
   EXPECT_EQ(order, (std::vector<int32_t>{2, 1, 0}));
 }
 
@@ -240,6 +240,16 @@ TEST(PlanStep, WorkWithoutBlocksIsSaidToStarve) {
   plan_step(view, {}, scratch, plan);
   EXPECT_TRUE(plan.starved);
   EXPECT_TRUE(plan.empty());
+}
+
+TEST(PlanStep, AClearedPlanHoldsNothing) {
+  StepPlan plan{
+      .preempted = {1}, .admitted = {{.waiting = 2}}, .slices = {{.count = 3}}, .starved = true};
+  plan.clear();
+  EXPECT_TRUE(plan.preempted.empty());
+  EXPECT_TRUE(plan.admitted.empty());
+  EXPECT_TRUE(plan.slices.empty());
+  EXPECT_FALSE(plan.starved);
 }
 
 }  // namespace

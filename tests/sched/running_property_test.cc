@@ -1,4 +1,5 @@
-// Random running sequences that share blocks against a planner that counts everything anew.
+// Compares plans for random running sequences that share blocks with a planner that recounts
+// everything.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace paceline::testing {
 namespace {
 
-// A view and all that its spans point at.
+// A view, and the memory that its spans point to.
 class RunningCase {
  public:
   explicit RunningCase(uint32_t seed);
@@ -162,7 +163,7 @@ bool RunningCase::copies_last(size_t sequence, size_t group,
   const Held& held = held_[sequence][group];
   if (held.length % limits_.block_size == 0) return false;
   const int32_t last = held.table.back();
-  // One that was shared is taken to be unpublished: the view doesn't tell.
+  // A formerly shared block counts as unpublished: the view doesn't have this information.
   const bool is_published = published_[group][static_cast<size_t>(last)] &&
                             (victims.empty() || counts_[group][static_cast<size_t>(last)] == 1);
   return is_published || holders_left(group, last, victims) > 1;

@@ -108,7 +108,7 @@ void SchedWorld::build_view() {
       .step = step_, .groups = group_views_, .running = running_views_, .waiting = waiting_views_};
 }
 
-// As it is served; from the order (priority, arrival id).
+// Orders the queue as the policy serves it, from the order (priority, arrival id).
 void SchedWorld::order_queue() {
   std::sort(waiting_.begin(), waiting_.end(), [](const Sequence& a, const Sequence& b) {
     return std::pair(a.request.priority, a.request.arrival_id) <
@@ -161,7 +161,7 @@ void SchedWorld::check_plan() const {
     ASSERT_LE(rows, std::max(limits_.max_rows_beside_decode,
                              decodes + limits_.min_prefill_beside_decode));
   }
-  // Every sequence that stays and decodes has its slot.
+  // Every remaining decoding sequence has its slot.
   for (int32_t i = 0; i < num_running; ++i) {
     const Sequence& one = running_[static_cast<size_t>(i)];
     if (preempted.contains(i) || one.length() - one.computed != 1) continue;

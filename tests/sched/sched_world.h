@@ -1,4 +1,4 @@
-// SchedWorld plays plans on a naive model of sequences and blocks, and checks each of them.
+// SchedWorld carries out plans on a naive model of sequences and blocks, and checks each plan.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class SchedWorld {
 
   void submit(const WorldRequest& request);
   void cancel(int64_t arrival_id);
-  // Whether the request alone would fit: what submission refuses.
+  // Whether the request would fit alone; submission refuses others.
   bool fits_alone(const WorldRequest& request) const;
 
   // Plans, checks the plan against the rules, carries it out. False when nothing is left.

@@ -1,4 +1,4 @@
-// Random and exhaustive schedules: everything that fits ends, within a bound, and nobody starves.
+// Random and exhaustive schedules: every request that fits ends within a bound; none starves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace paceline::testing {
 namespace {
 
-// Running alone a request takes its prompt's chunks and a step per token; every request before it
-// in the order may take that long, and may be computed anew each time that another one ends.
+// Alone, a request takes its prompt's chunks and a step per token. Every request before it in the
+// order may take that long, and may be recomputed each time that another one ends.
 int64_t step_bound(const std::vector<WorldRequest>& requests, const SchedLimits& limits) {
   int64_t total = limits.aging_steps * 3;
   for (const WorldRequest& request : requests) {

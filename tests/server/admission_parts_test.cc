@@ -1,4 +1,4 @@
-// What admission is made of: in_flight, keys, hosts, routes.
+// The parts of admission: in-flight limits, keys, hosts, routes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(InFlightLimit, AreRefusedUntilAFifthIsBack) {
 TEST(InFlightLimit, KnowForHowLongThereHasBeenNoRoom) {
   InFlightLimit in_flight(2);
   auto one = in_flight.acquire(), two = in_flight.acquire();
-  EXPECT_EQ(in_flight.full_for().count(), 0) << "nobody has been refused";
+  EXPECT_EQ(in_flight.full_for().count(), 0) << "no request has been refused";
   EXPECT_EQ(in_flight.acquire(), nullptr);
   const auto since = in_flight.full_for();
   EXPECT_GT(since.count(), 0);
@@ -155,7 +155,7 @@ TEST(RouteTable, WhatIsNotThere) {
   EXPECT_EQ(find("GET", "/v1/models/").status, 404);
   EXPECT_EQ(find("GET", "/page/").status, 404);
   EXPECT_EQ(find("GET", "/v1/completionsx").status, 404);
-  // 404, not 501: OpenAI's clients retry what is 500 or above.
+  // 404, not 501: OpenAI's clients retry after 500 and above.
   for (const char* path : {"/v1/embeddings", "/v1/responses/abc", "/v1/rerank", "/v1/messages",
                            "/api/chat", "/api/generate", "/nothing"}) {
     EXPECT_EQ(find("POST", path).status, 404) << path;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <vector>
 
 namespace paceline {
@@ -19,6 +20,34 @@ TEST(MemoryWatch, IsFullAt98PercentUntilItIsUnder95) {
   watch.see(949);
   EXPECT_FALSE(watch.is_full());
   EXPECT_EQ(watch.used(), 949);
+}
+
+TEST(MemoryWatch, ATrimIsDueAfterLargeMemoryIsReleased) {
+  MemoryWatch watch(1000);
+  const auto held = std::make_shared<int>(5);
+  std::shared_ptr<void> wrapped = watch.trim_after(held);
+  watch.see(100);
+  EXPECT_FALSE(watch.is_trim_due());
+  wrapped = nullptr;
+  EXPECT_EQ(held.use_count(), 1);
+  watch.see(100);
+  EXPECT_TRUE(watch.is_trim_due());
+  watch.see(100);
+  EXPECT_TRUE(watch.is_trim_due()) << "it has not begun";
+  watch.trim_has_begun();
+  watch.see(100);
+  EXPECT_FALSE(watch.is_trim_due());
+}
+
+TEST(MemoryWatch, ATrimIsDueWhereMemoryIsScarceButNotAtOnceAgain) {
+  MemoryWatch watch(1000);
+  watch.see(949);
+  EXPECT_FALSE(watch.is_trim_due());
+  watch.see(950);
+  EXPECT_TRUE(watch.is_trim_due());
+  watch.trim_has_begun();
+  watch.see(950);
+  EXPECT_FALSE(watch.is_trim_due());
 }
 
 TEST(MemoryWatch, SeesWhatThisProcessHasTouched) {

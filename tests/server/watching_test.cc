@@ -1,4 +1,4 @@
-// What watches the server: histograms, the history of steps, workers, the page's files.
+// Monitoring of the server: histograms, the history of steps, workers, the page's files.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-"""`paceline batch`: mixed files, equal answers, what stays after kills, full disks and wrong lines."""
+"""`paceline batch`: mixed files, equal answers, results after kills, full disks and malformed lines."""
 import json
 import os
 import random
@@ -28,7 +28,7 @@ def chat(custom_id, text, **body):
 
 
 def stripped(record):
-    """A record without what is different in every run."""
+    """A record without the fields that differ in every run."""
     record = json.loads(json.dumps(record))
     del record["id"]
     if record["response"]:
@@ -264,7 +264,7 @@ class BatchTest(ProgramTest):
         self.assertIn("0 answered, 0 failed, 13 done before", self.succeed(*self.command()).stderr)
         self.assertEqual(self.output.read_bytes(), before)
 
-    def test_a_mended_line_is_done(self):
+    def test_a_corrected_line_is_done(self):
         good = completion("a", "The sea", max_tokens=1)
         self.batch({**good, "url": "/v1/completion"})
         self.requests(good)

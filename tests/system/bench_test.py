@@ -1,4 +1,4 @@
-"""`paceline bench`: what it reports, whatever the speed."""
+"""`paceline bench`: its reports, independent of speed."""
 import json
 import re
 import unittest

@@ -1,4 +1,4 @@
-"""A server that a corpus of malformed requests is thrown at, and what must hold during and afterwards."""
+"""Sends a corpus of malformed requests to a server; checks invariants during and afterwards."""
 import os
 import re
 import time
@@ -47,7 +47,7 @@ class CorpusCase(unittest.TestCase):
         return (now["num_requests_running"], now["num_requests_waiting"], now["requests_open"]) == (0, 0, 0)
 
     def assert_books_balance(self):
-        """Nothing is left over, and what was accepted has ended in one of three ways."""
+        """Nothing is held, and every accepted request has ended in one of three ways."""
         self.assertTrue(until(self.is_idle), "requests are left")
         now = self.metrics()
         ended = sum(now[f"requests_{end}_total"] for end in ["completed", "cancelled", "failed"])

@@ -1,4 +1,4 @@
-"""Writes GGUF files from Hugging Face directories, as llama.cpp's converter does, with nothing but Python."""
+"""Writes GGUF files from Hugging Face directories, like llama.cpp's converter, in plain Python."""
 import json
 import math
 import struct
@@ -85,7 +85,7 @@ def q8_0(content, dtype):
 
 
 def interleave(content, rows, heads):
-    """The rows of each head so that those that rotate together stand side by side."""
+    """Reorders the rows of each head so that rows that rotate together are neighbours."""
     width, size = len(content) // rows, rows // heads
     order = [head * size + half * (size // 2) + i for head in range(heads) for i in range(size // 2) for half in (0, 1)]
     return b"".join(content[row * width:(row + 1) * width] for row in order)
@@ -111,7 +111,7 @@ def rope_of(config):
 
 
 def llama3_divisors(scaling, theta, head_dim):
-    """What transformers' _compute_llama3_parameters divides each frequency by."""
+    """The divisors of frequencies in transformers' _compute_llama3_parameters."""
     factor, low, high = scaling["factor"], scaling["low_freq_factor"], scaling["high_freq_factor"]
     original, divisors = scaling["original_max_position_embeddings"], []
     for i in range(head_dim // 2):
@@ -190,8 +190,8 @@ def tensors_of(directory, config, quantized=False):
 
 
 def tokenizer_metadata(directory, pre="default", template=True):
-    """The tokenizer of a directory as the converter writes it. sentencepiece's scores aren't in tokenizer.json: the
-    rank of the first merge that makes a piece takes their place."""
+    """The tokenizer of a directory as the converter writes it. tokenizer.json lacks sentencepiece's scores: the rank of
+    the first merge that makes a piece replaces them."""
     directory = Path(directory)
     file = json.loads((directory / "tokenizer.json").read_text())
     config = json.loads((directory / "tokenizer_config.json").read_text())

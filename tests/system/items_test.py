@@ -35,29 +35,29 @@ class ItemsTest(ProgramTest):
 
     def test_wrong_values_name_the_field(self):
         for field, value, expected in [
-                ("max_tokens", "5", "max_tokens: found a string, expected an integer"),
-                ("max_tokens", 1.5, "max_tokens: expected an integer"),
+                ("max_tokens", "5", 'max_tokens: found "5", expected an integer'),
+                ("max_tokens", 1.5, "max_tokens: found 1.5, expected an integer"),
                 ("temperature", 3, "temperature: found 3, expected a number from 0 to 2"),
                 ("top_p", 0, "top_p: found 0, expected a number above 0 and at most 1"),
                 ("top_k", -2, "top_k: found -2"),
                 ("min_p", 2, "min_p: found 2"),
                 ("repetition_penalty", 0, "repetition_penalty: found 0"),
                 ("frequency_penalty", 5, "frequency_penalty: found 5"),
-                ("presence_penalty", "x", "presence_penalty: found a string"),
+                ("presence_penalty", "x", 'presence_penalty: found "x"'),
                 ("logit_bias", {"x": 1}, "logit_bias"),
                 ("logit_bias", {"99999": 1}, "99999"),
-                ("logit_bias", [1], "logit_bias: expected an object"),
+                ("logit_bias", [1], "logit_bias: found an array, expected an object"),
                 ("seed", -1, "seed"),
-                ("stop", 5, "stop: found an integer"),
+                ("stop", 5, "stop: found 5"),
                 ("stop", ["a", 5], "stop[1]"),
                 ("stop", [""], "stop[0]: empty"),
                 ("stop", list("abcde"), "stop: 5 strings, at most 4"),
                 ("stop", "x" * 300, "stop[0]: 300 bytes, at most 256"),
                 ("stop_token_ids", [99999], "stop_token_ids[0]: the token id 99999"),
-                ("stop_token_ids", 5, "stop_token_ids: found an integer"),
-                ("ignore_eos", 1, "ignore_eos: expected a boolean"),
+                ("stop_token_ids", 5, "stop_token_ids: found 5"),
+                ("ignore_eos", 1, "ignore_eos: found 1, expected true or false"),
                 ("logprobs", 21, "logprobs: found 21, expected an integer from 0 to 20"),
-                ("prompt", 5, "prompt: expected a string"),
+                ("prompt", 5, "prompt: found 5, expected a string"),
                 ("prompt_ids", [1], "both prompt and prompt_ids")]:
             with self.subTest(field=field, value=value):
                 error = self.error_of({"prompt": "x", "max_tokens": 1, field: value})

@@ -1,4 +1,4 @@
-"""Bytes on the wire that are no request, or barely one, each with the answers that it must get; made from a seed."""
+"""Malformed and borderline requests as bytes, each with its expected answers; made from a seed."""
 import random
 
 SEED = 20261122
@@ -243,7 +243,7 @@ def no_media_type(choices):
 
 
 def cut(choices):
-    """The client says less than it promised, and nothing more."""
+    """The client sends less than it announced, and then nothing."""
     good = post()
     return Case("cut", good[:choices.randrange(1, len(good) - 1)], half_close=True)
 

@@ -1,11 +1,11 @@
-"""Bodies of requests that are wrong in a known way, made from the server's own /openapi.json and a seed."""
+"""Bodies of requests that are malformed in a known way, made from the server's own /openapi.json and a seed."""
 import json
 import random
 
 SEED = 20261121
 DEEP = 5000
 
-# The smallest good body of each route.
+# The smallest valid body of each route.
 SMALLEST = {"/v1/completions": {"prompt": "x", "max_tokens": 1}, "/generate": {"prompt": "x", "max_tokens": 1},
             "/v1/chat/completions": {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1},
             "/v1/classify": {"input": "x"}, "/v1/score": {"input": "x"}, "/tokenize": {"prompt": "x"},
@@ -19,7 +19,7 @@ VALUES = {
     "negative": [-1, -2, -0.0, -0.5, -101, -2**31, -2**63, -2**63 - 1, -10**30, -1e300, [-1], [[-1]], {"-1": 1}],
     "NaN-like": ["NaN", "nan", "Infinity", "-inf", "null", "undefined"],
 }
-# What no JSON has; each stands where the value would.
+# Invalid JSON in the place of a value.
 RAW = {
     "NaN-like": [b"NaN", b"nan", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"0x10", b"1.", b".5", b"+1", b"01", b"1e",
                  b"--1", b"1_000", b"NULL", b"True", b"undefined"],
@@ -44,7 +44,7 @@ class Case:
 
 
 def fits(schema, value):
-    """Whether a value is what the document describes; the part of JSON Schema that it uses."""
+    """Whether a value matches the document; supports the part of JSON Schema that it uses."""
     if "anyOf" in schema:
         return any(fits(part, value) for part in schema["anyOf"])
     types = schema.get("type")
@@ -118,7 +118,7 @@ def field_case(choices, path, name, schema, required):
 
 
 def body_case(choices, path):
-    """A good body, damaged as a whole."""
+    """A valid body, damaged as a whole."""
     good = json.dumps(SMALLEST[path]).encode()
     kind = choices.choice(["cut", "flipped", "behind", "before", "another document", "unknown field"])
     if kind == "cut":

@@ -23,7 +23,7 @@ class MalformedJsonTest(CorpusCase):
             return
         self.assert_error(answer, case)
         error = answer["error"]
-        # What the document can't say: a value of the right form may be refused still, by name.
+        # The document can't express this: a value of the right form may be refused by name.
         if case.is_good and (case.field, error["code"]) == ("model", "model_not_found"):
             self.assertEqual(status, 404, case)
             return

@@ -1,4 +1,4 @@
-"""A file that can't be written in full is an error, whichever option names it."""
+"""A file that can't be written completely is an error, for every option that names a file."""
 import os
 import subprocess
 import unittest
@@ -26,7 +26,7 @@ class OutputFilesTest(ProgramTest):
         self.check_full(FULL, "trace", trace, "-o", FULL)
 
     def test_a_trace_whose_disk_fills_later(self):
-        # A limit on the size of files stands for the disk; the signal that comes with it is ignored.
+        # A limit on the size of files simulates a full disk; its signal is ignored.
         script = 'trap "" XFSZ; ulimit -f 1; exec "$@"'
         prompts = lines(*({"prompt": "The old house", "max_tokens": 50, "ignore_eos": True} for _ in range(8)))
         command = [BINARY, "generate", "-m", BUNDLED, "-q", "--jsonl", "--trace", self.directory / "steps.jsonl"]

@@ -28,7 +28,7 @@ def is_sanitized():
 
 
 def environment(**variables):
-    """This process's, without what would be options."""
+    """The environment of this process, without variables that are options."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PACELINE_") or k == "PACELINE_ISA"}
     return {**clean, **variables}
 
@@ -55,7 +55,7 @@ def run_on_terminal(*arguments):
         try:
             while chunk := os.read(reader, 4096):
                 shown += chunk
-        except OSError:  # nobody holds the terminal any more
+        except OSError:  # the terminal is closed
             pass
         os.close(reader)
         code = child.wait(TIMEOUT)

@@ -115,7 +115,7 @@ class RenderTest(ProgramTest):
         return answer["error"]["message"]
 
     def test_lines_that_are_none(self):
-        for line, part in [("{", "JSON"), ("[1]", "object"), ({}, "found no messages"), ({"messages": "Hi"}, "messages"),
+        for line, part in [("{", "JSON"), ("[1]", "object"), ({}, "messages: missing"), ({"messages": "Hi"}, "messages"),
                            ({"messages": ["Hi"]}, "messages[0]"), ({"messages": USER, "mesages": 1}, "did you mean messages"),
                            ({"messages": USER, "kwargs": [1]}, "kwargs"), ({"messages": USER, "tools": {}}, "tools"),
                            ({"messages": USER, "add_generation_prompt": "yes"}, "add_generation_prompt"),
@@ -137,7 +137,7 @@ class RenderTest(ProgramTest):
         self.assertIn("--jsonlines", self.fail_with(2, "render", "--jsonlines"))
 
     def tokenizer_without_turns(self):
-        """The folder of a tokenizer that tells no chat format."""
+        """The folder of a tokenizer that implies no chat format."""
         tokenizer = json.loads((BUNDLED / "tokenizer.json").read_text())
         tokenizer["added_tokens"] = [t for t in tokenizer["added_tokens"] if "im_" not in t["content"]]
         return self.write("bare/tokenizer.json", json.dumps(tokenizer)).parent

@@ -1,4 +1,4 @@
-"""`paceline serve`: the fields of vLLM and llama.cpp that say which tokens may come, and how they are told."""
+"""`paceline serve`: the fields of vLLM and llama.cpp for restricting and reporting tokens."""
 import json
 import socket
 import unittest

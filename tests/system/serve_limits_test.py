@@ -190,7 +190,7 @@ class LimitsTest(ProgramTest):
         self.assertTrue(until(lambda: live(client)["data"] == []))
 
     def test_a_drain_lets_answers_end(self):
-        server = self.start()
+        server = self.start("--drain-timeout", "300")
         client = Client(server.port)
         response = self.open_stream(client, max_tokens=400)
         server.signal()

@@ -12,7 +12,7 @@ TEXT = "It was a dark and stormy night"
 RESULT = {"index", "content", "tokens", "id_slot", "stop", "model", "tokens_predicted", "tokens_evaluated",
           "tokens_cached", "generation_settings", "prompt", "has_new_line", "truncated", "stop_type", "stopping_word",
           "seed", "timings"}
-# What llama.cpp's own clients send when nothing is set.
+# The fields that llama.cpp's own clients send by default.
 DEFAULTS = {"n_predict": 12, "seed": 4, "temperature": 0.8, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0,
             "top_k": 40, "top_p": 0.95, "min_p": 0.05, "typical_p": 1.0, "xtc_probability": 0.0, "xtc_threshold": 0.1,
             "repeat_last_n": 64, "repeat_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0,
@@ -159,7 +159,7 @@ class LlamaRoutesTest(ServerCase):
 
 class InfillTest(unittest.TestCase):
     def test_the_gap_is_filled_behind_the_models_own_tokens(self):
-        """The bundled model with three more tokens, which it wasn't trained with: what they do is what is tested."""
+        """The bundled model with three more tokens, which it wasn't trained with: only their handling is tested."""
         directory = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, directory)
         model = directory / "fim"

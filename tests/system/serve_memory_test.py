@@ -1,7 +1,8 @@
-"""What `paceline serve` holds for clients that read slowly, ask for too much, or do not read the log."""
+"""The memory of `paceline serve` with clients that read slowly, large responses, and an unread log."""
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -96,7 +97,7 @@ class MemoryTest(ProgramTest):
         self.assertGreater(metrics(client)["paceline:unsent_bytes"], 4 << 20)
         self.assertEqual(client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status, 200)
 
-    def test_a_log_that_nobody_reads_blocks_nothing(self):
+    def test_an_unread_log_blocks_nothing(self):
         reader, writer = os.pipe()
         child = subprocess.Popen([BINARY, "serve", "-m", BUNDLED, "--port", "0", "--threads", "1"],
                                  stdin=subprocess.DEVNULL, stderr=writer, env=environment())
@@ -165,6 +166,14 @@ class MetricsTest(unittest.TestCase):
                      "request_decode_time_seconds_sum", "request_inference_time_seconds_sum"]:
             self.assertIn("vllm:" + name, values)
         self.assertFalse([name for name in values if name.startswith("paceline:")])
+
+    def test_the_caches_type_is_the_one_in_use(self):
+        for option, dtype in [("auto", "bfloat16"), ("int8", "int8"), ("f32", "float32")]:
+            server = Server("--kv-cache-dtype", option)
+            self.addCleanup(server.stop)
+            text = Client(server.port).get("/metrics").body.decode()
+            [labels] = re.findall(r"^paceline:cache_config_info\{(.*)\} 1$", text, re.M)
+            self.assertIn(f'cache_dtype="{dtype}"', labels.split(","))
 
     def test_the_process(self):
         server = Server()

@@ -1,4 +1,4 @@
-"""`paceline serve`: classify, score, tokens, templates, what the engine does, metrics."""
+"""`paceline serve`: classify, score, tokens, templates, the engine's state, metrics."""
 import math
 import os
 import re
@@ -63,7 +63,7 @@ class RoutesTest(ServerCase):
                 thread.join()
         self.assertTrue(until(lambda: re.search(rb"paceline:requests_open{[^}]*} 0\n", client.get("/metrics").body)))
 
-    def test_a_stream_may_tell_a_long_prompts_log_probabilities(self):
+    def test_a_stream_may_report_a_long_prompts_log_probabilities(self):
         body = {"prompt": [7 + i % 900 for i in range(1000)], "max_tokens": 2, "prompt_logprobs": 20, "seed": 3}
         events, done = self.client.stream("/v1/completions", body)
         self.assertTrue(done)
@@ -172,10 +172,14 @@ class RoutesTest(ServerCase):
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
         for text in ("x" * (8 << 20), "word " * (1 << 20), "\u00fc" * 1_300_000):
-            before = cpu_seconds()
-            answer = self.client.post("/v1/completions", {"prompt": text[:(8 << 20) - 100], "max_tokens": 1})
-            self.assertEqual((answer.status, answer.error["code"]), (400, "context_length_exceeded"), answer.body[:300])
-            self.assertLess(cpu_seconds() - before, MOST_CPU_S)
+            costs = []  # the least of three: other programs on the machine only add to them
+            for _ in range(3):
+                before = cpu_seconds()
+                answer = self.client.post("/v1/completions", {"prompt": text[:(8 << 20) - 100], "max_tokens": 1})
+                costs.append(cpu_seconds() - before)
+                self.assertEqual((answer.status, answer.error["code"]), (400, "context_length_exceeded"),
+                                 answer.body[:300])
+            self.assertLess(min(costs), MOST_CPU_S)
 
     def test_bodies_are_taken_as_they_are(self):
         answer = self.client.post("/v1/completions", {"prompt": "x"}, headers={"Content-Encoding": "gzip"})

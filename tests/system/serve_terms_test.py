@@ -1,4 +1,4 @@
-"""What a server lets requests ask for: how many choices, and fields that nothing knows."""
+"""Limits of a server's requests: the number of choices, and unknown fields."""
 import re
 import unittest
 

@@ -136,7 +136,7 @@ class ServeTest(ServerCase):
 
 
 def flat(choice):
-    """What of a whole choice a stream must come to."""
+    """The parts of a whole choice that a stream must add up to."""
     message = choice.get("message")
     parts = {"text": message["content"] if message else choice["text"], "finish_reason": choice["finish_reason"],
              "stop_reason": choice["stop_reason"], "seed": choice["seed"], "logprobs": tokens_of(choice["logprobs"])}

@@ -13,7 +13,7 @@ LISTENING = "listening on "
 
 
 class Server:
-    """Runs until stop(), which asserts nothing: `wait()` tells the exit code."""
+    """Runs until stop(), which asserts nothing: `wait()` returns the exit code."""
 
     def __init__(self, *options, model=BUNDLED, env=None):
         self.child = subprocess.Popen(

@@ -47,7 +47,7 @@ class TokenizeTest(ProgramTest):
         answer, = self.answers("detokenize", "-m", BUNDLED, stdin=lines({"text": "x"}), code=1)
         self.assertIn("unknown field text", answer["error"]["message"])
         answer, = self.answers("tokenize", "-m", BUNDLED, stdin=lines({}), code=1)
-        self.assertIn("found no text", answer["error"]["message"])
+        self.assertIn("text: missing", answer["error"]["message"])
         self.assertIn('ids: found "two"', self.fail_with(1, "detokenize", "-m", BUNDLED, stdin="1 two"))
         self.assertIn("tokenizer.json", self.fail_with(1, "tokenize", "-m", self.tiny_model(), "-p", "x"))
 
@@ -123,14 +123,14 @@ class ClassifyTest(ProgramTest):
                          self.classify("--temp", "0")["token"])
 
     def test_a_label_is_the_next_word(self):
-        """Its tokens are those that the tokenizer makes of the whole text."""
+        """Its tokens are those of encoding the whole text."""
         for prompt, label, text in [("The night was", "dark", " dark"), ("The night was", " dark", " dark"),
                                     ("It was a dark and stormy", "night", " night"), ("He said:", "no", " no"),
                                     ("(", "no", "no"), ("It was", ".", ".")]:
             others = [" xyzzy", " plugh"]
             scores = [self.classify(text=prompt, labels=[one, *others])["scores"] for one in (label, text)]
             self.assertEqual(*scores, (prompt, label))
-        # Behind a word the label alone would be its end.
+        # Directly after a word the label would continue it.
         done = self.succeed("classify", "-m", BUNDLED, "-p", "What a lovely morning", "--label", "good", "--label", "bad")
         spaced = self.succeed("classify", "-m", BUNDLED, "-p", "What a lovely morning", "--label", " good", "--label", " bad")
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()],
@@ -156,7 +156,7 @@ class ClassifyTest(ProgramTest):
     def test_errors(self):
         for item, expected in [({"text": "x", "labels": [""]}, "labels[0]: empty"),
                                ({"text": "x", "labels": "a", "top_k": 5}, "unknown field top_k"),
-                               ({"labels": ["a"]}, "found no text"),
+                               ({"labels": ["a"]}, "text: missing"),
                                ({"text": ""}, "text: empty")]:
             answer, = self.answers("classify", "-m", BUNDLED, stdin=lines(item), code=1)
             self.assertIn(expected, answer["error"]["message"])

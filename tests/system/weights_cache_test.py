@@ -1,4 +1,4 @@
-"""--weights-cache: the second start maps what the first has written; nothing that goes wrong with it is a failure."""
+"""--weights-cache: the second start maps the file that the first has written; its failures don't fail the start."""
 import json
 import random
 import re
@@ -19,7 +19,7 @@ class WeightsCacheTest(ProgramTest):
         self.cache = self.directory / "cache"
 
     def generate(self, model, *options, cache=True):
-        """Text, log-probabilities and all, and what was said on standard error."""
+        """Text, log-probabilities and all, and standard error."""
         kept = ["--weights-cache", self.cache] if cache else []
         done = self.succeed("generate", "-m", model, "--prompt-ids", "5,7,11,30", "-n", "6", "--temp", "0",
                             "--logprobs", "3", "--seed", "1", "--jsonl", *kept, *options)
@@ -103,7 +103,7 @@ class WeightsCacheTest(ProgramTest):
         self.assertNotEqual(self.generate(model)[0], before)
         self.assertEqual(len(self.kept()), 2)
 
-    def test_damage_is_said_and_mended(self):
+    def test_damage_is_reported_and_repaired(self):
         model = self.model()
         expected, _ = self.generate(model)
         file, = self.kept()

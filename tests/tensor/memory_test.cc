@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Whether each of the bytes is `value`: the first is, and each is like the one before it.
+// Whether all bytes are `value`: the first is, and each equals the one before it.
 bool all_are(unsigned char value, const void* block, size_t bytes) {
   const auto* const first = static_cast<const unsigned char*>(block);
   return bytes == 0 || (*first == value && std::memcmp(first, first + 1, bytes - 1) == 0);
@@ -97,7 +97,7 @@ TEST(Memory, ReusesBlocksOfTheSizeOrALittleMore) {
   memory.release(again, 64 * 1000);
   void* smaller = memory.allocate(64 * 900);  // 1000 is 11 % more
   EXPECT_EQ(smaller, block);
-  EXPECT_EQ(memory.stats().active_bytes, 64u * 1000);  // it is what it holds
+  EXPECT_EQ(memory.stats().active_bytes, 64u * 1000);  // the block's full capacity
   memory.release(smaller, 64 * 900);
   void* much_smaller = memory.allocate(64 * 800);
   EXPECT_EQ(memory.stats().cached_bytes, 64u * 1000);
@@ -120,7 +120,7 @@ TEST(Memory, TheCacheLimitGivesTheOldestBlocksBack) {
             (std::pair{std::min(blocks[1], blocks[2]), std::max(blocks[1], blocks[2])}));
   memory.release(newest, 4096);
   memory.release(middle, 4096);
-  // What is larger than the limit never enters, and throws nothing else out.
+  // A block larger than the limit isn't cached, and evicts nothing.
   void* large = memory.allocate(16'384);
   memory.release(large, 16'384);
   EXPECT_EQ(memory.stats().cached_bytes, 8192u);
@@ -138,7 +138,7 @@ TEST(Memory, TheHardLimitThrowsAndSaysWhatWasAsked) {
   for (const char* part : {"40001", "60032", "100032"}) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   }
-  // Nothing changed, and what fits exactly fits.
+  // Nothing changed, and an exact fit is possible.
   EXPECT_EQ(memory.stats().active_bytes, 60'032u);
   EXPECT_EQ(memory.stats().peak_bytes, 60'032u);
   void* rest = memory.allocate(40'000);
@@ -187,8 +187,7 @@ TEST(Memory, ImpossibleSizesAreErrorsToo) {
   EXPECT_EQ(memory.stats().peak_bytes, 0u);
 }
 
-// Against a model that keeps the books by itself: no two blocks overlap, contents stay, counts
-// agree.
+// Compares with a naive model: no two blocks overlap, contents stay, counts agree.
 TEST(Memory, RandomAllocationsAgreeWithTheBooks) {
   struct Held {
     size_t bytes;
@@ -297,8 +296,8 @@ TEST(Memory, LockAllLocksWhatIsAndWhatComes) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// In a child, which gives up the right to lock: 0 when the refusal is an Error that names the
-// remedy.
+// Runs in a child that gives up the right to lock. Exits with 0 when the refusal is an Error that
+// names the remedy.
 [[noreturn]] void exit_by_lock_refusal() {
   Memory memory;
   Buffer present(memory, 4096);

@@ -66,7 +66,7 @@ TEST(Tensor, EmptyTensorsNeedNoMemory) {
   EXPECT_EQ(contiguous(empty.transpose(0, 2), memory, storage).shape(), (Extents{5, 0, 3}));
   const OwnedTensor owned = allocate_tensor(memory, DType::f16, {0, 7});
   EXPECT_TRUE(owned.view.empty());
-  // A slice at the end of what is there points nowhere new.
+  // An empty slice at the end keeps a valid pointer.
   std::vector<float> one(4);
   EXPECT_EQ(Tensor(one.data(), DType::f32, {4}).slice(0, 4, 4).raw(), one.data());
 }
@@ -185,7 +185,7 @@ TEST(CopyElements, ConvertsBetweenAllFloatTypes) {
   }
 }
 
-// A copy between equal types moves bits, signalling NaNs included.
+// A copy between equal types keeps bits, even of signalling NaNs.
 TEST(CopyElements, KeepsEveryBitBetweenEqualTypes) {
   std::vector<uint16_t> source(65536), target(65536, 0xDEAD);
   for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<uint16_t>(i);

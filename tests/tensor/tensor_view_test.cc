@@ -1,4 +1,4 @@
-// Random chains of views against a model that lists the storage index of every element.
+// Compares random chains of views with a model that lists the storage index of every element.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -179,7 +179,7 @@ class Views {
     view_ = view_.broadcast_to(extents(shape));
   }
 
-  // Any strides that stay inside the storage, negative ones too.
+  // Any strides inside the storage, also negative ones.
   void as_strided() {
     const int64_t start = view_.elements<int32_t>() - storage_.data();
     const Sizes shape = random_shape(400);

@@ -48,7 +48,7 @@ TEST(InfillPrompt, PutsFilesFirst) {
   EXPECT_THAT(tokens->ends, ElementsAre(6, 7));
   const std::vector<TokenId> ids = encode_infill(named, *tokens, prompt);
   EXPECT_EQ(ids.front(), 6);
-  // Of "myproject" and "filename" this vocabulary has nothing but the line's end and an "a".
+  // This vocabulary has only the line's end and an "a" of "myproject" and "filename".
   std::vector<TokenId> specials;
   for (const TokenId id : ids) {
     if (id > 2) specials.push_back(id);

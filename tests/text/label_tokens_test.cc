@@ -25,7 +25,7 @@ TEST(RunsIntoPrompt, OtherLabelsAndPromptsDoNot) {
   EXPECT_FALSE(runs_into_prompt("It was", ""));
 }
 
-// A tokenizer of bytes and a few words, in which a label's spelling shows in its ids.
+// A tokenizer of bytes and a few words, whose ids show a label's spelling.
 class LabelTokensTest : public testing::Test {
  protected:
   std::vector<TokenId> joint(const std::string& prompt, const std::string& text) {
@@ -62,13 +62,13 @@ TEST_F(LabelTokensTest, ASpaceThatCostsATokenIsLeftOut) {
   EXPECT_EQ(label_tokens(bundled_, prompt, label), bundled_.encode(label));
 }
 
-// A long last word is no reason to encode a whole prompt again.
+// A long last word doesn't cause a whole prompt to be encoded again.
 TEST_F(LabelTokensTest, ALongWordIsLeftAside) {
   const std::string prompt(100'000, 'x');
   EXPECT_EQ(label_tokens(bundled_, prompt, "good"), bundled_.encode(" good"));
 }
 
-// SentencePiece tokenizers begin every text with a space, which a label behind a word must not get.
+// SentencePiece tokenizers begin every text with a space, which a label after a word must not get.
 TEST(LabelTokens, ASpaceInFrontOfEveryTextIsNotDoubled) {
   constexpr std::string_view kJson = R"({"version": "1.0", "added_tokens": [],
       "normalizer": {"type": "Sequence", "normalizers": [

@@ -60,7 +60,7 @@ TEST(AddedTokens, NormalizedOnesAreLookedForInNormalizedText) {
   EXPECT_EQ(tokens.find(TokenId{3}), nullptr);
 }
 
-// Every strip at every white space: what was eaten is not scanned again.
+// Tokens with lstrip and rstrip beside long white space: stripped text isn't scanned again.
 TEST(AddedTokens, WhiteSpaceIsLinear) {
   const std::string text(1'000'000, ' ');
   const AddedTokens right({{.id = 1, .content = " ", .rstrip = true}}, nullptr);

@@ -46,7 +46,7 @@ struct RandomModel {
   size_t num_letters = 0;
 };
 
-// The definition: again and again the lowest rank, its leftmost pair.
+// The definition: repeatedly merges the leftmost pair of the lowest rank.
 std::vector<TokenId> naive_merge(const MergeTable& merges, std::vector<TokenId> tokens) {
   for (;;) {
     Merge best;
@@ -108,7 +108,7 @@ TEST(MergeTable, ALaterMergeOfTheSamePairWins) {
   EXPECT_EQ(merges.find(4, 3).rank, Merge::kNone);
 }
 
-// Out of order on purpose: positions that come back from the right.
+// Positions are pushed out of order.
 TEST(RankQueue, GivesTheLowestRankAndTheLeftmostPosition) {
   RandomText random(2);
   const int num_rounds = scaled(200, 20'000);

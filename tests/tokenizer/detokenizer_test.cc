@@ -31,7 +31,7 @@ void expect_streams(const Tokenizer& tokenizer, const std::vector<TokenId>& ids,
 
 class DetokenizerOf : public testing::TestWithParam<const char*> {};
 
-// Tokens at random are full of bytes that begin, continue and break characters.
+// Random tokens contain many bytes that begin, continue and break characters.
 TEST_P(DetokenizerOf, EqualsTheFullDecodeOnEveryPrefix) {
   const Tokenizer tokenizer = Tokenizer::load(golden_tokenizers() / GetParam());
   RandomText random(11);
@@ -68,12 +68,12 @@ TEST(IncrementalDetokenizer, HoldsBackOnlyAnUnfinishedCharacter) {
   EXPECT_EQ(detokenizer.finish(), "");
 }
 
-// Bytes side by side are a string together, or U+FFFD each; nothing is known before the run ends.
+// Adjacent bytes are text together, or U+FFFD each; only the end of the run decides.
 TEST(IncrementalDetokenizer, HoldsBackARunOfBytes) {
   const Tokenizer tokenizer = Tokenizer::load(golden_tokenizers() / "prepended");
   const auto id_of = [&](std::string_view text) { return *tokenizer.token_id(text); };
   IncrementalDetokenizer detokenizer(tokenizer, {});
-  EXPECT_EQ(detokenizer.push(id_of("▁")), "");  // the space before a text isn't the text's
+  EXPECT_EQ(detokenizer.push(id_of("▁")), "");  // the tokenizer added the space before a text
   EXPECT_EQ(detokenizer.push(id_of("<0xC3>")), "");
   EXPECT_EQ(detokenizer.push(id_of("<0xA9>")), "");
   EXPECT_EQ(detokenizer.push(id_of("a")), "éa");

@@ -75,13 +75,13 @@ inline std::filesystem::path golden_tokenizers() {
   return std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens/tokenizer";
 }
 
-// The small tokenizers with files of their own.
+// The small tokenizers, each with files of its own.
 inline constexpr const char* kGoldenTokenizers[] = {
     "odd_flags", "ignore_merges",   "unknown_pattern",  "prepended",
     "replaced",  "metaspace_first", "metaspace_always", "suffixed",
     "prefixed",  "behaviors",       "byte_normalized",  "trimmed"};
 
-// The texts of the small goldens: strings that stand on the borders of the rules.
+// The texts of the small goldens: edge cases of the rules.
 inline std::vector<std::string> hard_texts() {
   std::vector<std::string> texts;
   for (const char* name : {"odd_flags", "prepended"}) {

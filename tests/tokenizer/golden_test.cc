@@ -61,7 +61,7 @@ TEST(BundledTokenizerGolden, EqualsHuggingFace) {
   expect_goldens(folder, golden_tokenizers() / "bundled");
 }
 
-// The tokenizers of well-known models lie beside the repository on the developers' machines only.
+// The tokenizers of well-known models exist only on the developers' machines.
 class SharedTokenizerGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(SharedTokenizerGolden, EqualsHuggingFace) {

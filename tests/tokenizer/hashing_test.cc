@@ -16,7 +16,7 @@ constexpr uint32_t kNumLefts = 256;
 constexpr uint32_t kNumRights = 64;
 constexpr size_t kNumSlots = 2 * kNumLefts * kNumRights;
 
-// The longest way through a table with linear probing that is filled with these hashes.
+// The longest probe sequence in a table with linear probing that is filled with these hashes.
 size_t longest_search(const std::vector<uint64_t>& hashes) {
   std::vector<bool> taken(kNumSlots);
   size_t longest = 0;
@@ -30,8 +30,7 @@ size_t longest_search(const std::vector<uint64_t>& hashes) {
   return longest;
 }
 
-// A key decides about the speed of everything that a tokenizer does later. Pairs as merges have
-// them: few ids, near each other.
+// A bad key would slow down all later lookups. The pairs resemble merges: few ids, near each other.
 TEST(HashInteger, NoKeyIsABadOne) {
   std::mt19937_64 random(1);
   const int num_keys = scaled(400, 40'000);

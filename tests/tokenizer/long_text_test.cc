@@ -1,4 +1,4 @@
-// Texts that are one long piece: merging is O(n log n), whatever they consist of.
+// Texts of one long piece: merging is O(n log n) for any content.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -53,7 +53,7 @@ void expect_long_texts_are_fast(const std::filesystem::path& folder) {
   for (const char* unit : {"a", " ", "\n", "▁", "😀", "-", "ab", "\u0301", "你", "it was the "}) {
     expect_seconds(tokenizer, repeated(unit), 1.0);
   }
-  // Many different merges ask for more of the memory than of the processor, which may be shared.
+  // Many different merges depend on memory more than on the processor; memory may be shared.
   for (const size_t num_letters : {size_t{2}, size_t{26}}) {
     expect_seconds(tokenizer, random_letters(num_letters), 4.0);
   }

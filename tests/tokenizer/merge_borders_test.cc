@@ -98,7 +98,7 @@ class RandomFile {
     std::string text;
     for (size_t i = random_.below(60); i > 0; --i) {
       if (random_.below(8) == 0) {
-        text += random_.below(2) == 0 ? "z" : "<0x7A>";  // unknown, or the text of a byte's token
+        text += random_.below(2) == 0 ? "z" : "<0x7A>";  // unknown, or a byte token written as text
       } else {
         text += kLetters[random_.below(std::size(kLetters))];
       }
@@ -149,7 +149,7 @@ TEST(MergeBorders, CuttingChangesNoResult) {
   EXPECT_GT(merged, 50'000u);
 }
 
-// The merge of two bytes is known by the texts of their tokens, which aren't what stands there.
+// The texts of byte tokens, which name their merges, differ from the text that they stand for.
 TEST(MergeBorders, BytesThatMergeAreNotCut) {
   std::string vocabulary = R"("<0x41><0x42>": 300)";
   for (int byte = 0; byte < 256; ++byte) {

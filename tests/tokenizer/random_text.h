@@ -17,7 +17,7 @@ class RandomText {
 
   size_t below(size_t limit) { return static_cast<size_t>(random_() % limit); }
 
-  // A code point of any plane, small ones more often; never a surrogate.
+  // A code point of any plane, low ones more often; never a surrogate.
   char32_t code_point() {
     static constexpr uint32_t kLimits[] = {0x80, 0x80, 0x250, 0x3100, 0x20000, 0x110000};
     for (;;) {
@@ -26,7 +26,7 @@ class RandomText {
     }
   }
 
-  // Words, white space, marks, and whatever else code_point() gives.
+  // Words, white space, marks, and other code points.
   std::string text(size_t max_parts) {
     static constexpr std::string_view kParts[] = {" ",
                                                   "  ",

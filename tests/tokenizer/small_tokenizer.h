@@ -38,7 +38,7 @@ inline std::string changed(std::string_view from, std::string_view to) {
   return json.replace(at, from.size(), to);
 }
 
-// The error with which a file is refused, as "code: message"; empty if it is taken.
+// The error that refuses a file, as "code: message"; empty if it is accepted.
 inline std::string refusal(std::string_view json) {
   return error_text([&] { Tokenizer::from_json(json, "t.json"); });
 }

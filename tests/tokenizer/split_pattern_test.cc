@@ -35,8 +35,8 @@ Strings split(std::string_view pattern, std::string_view text) {
   return split(*make_split_pattern(pattern, "test"), text);
 }
 
-// The code points to which PCRE2 (an older Unicode, and U+180E a space) gives the classes of our
-// table.
+// The code points that have the same classes in PCRE2 (an older Unicode, and U+180E a space) and in
+// our table.
 class SameClasses {
  public:
   bool operator()(char32_t code_point) {

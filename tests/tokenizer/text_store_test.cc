@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Every byte of the text with the span it stands for, e.g. "a:0-1".
+// Every byte of the text with its span of the input, e.g. "a:0-1".
 std::string traced(const TextStore& store, std::string_view text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -54,7 +54,7 @@ TEST(TokenTable, AppendsTextsOfAnySize) {
   std::string out = "before ";
   EXPECT_EQ(table.append_texts(ids, {}, out), ids.size());
   EXPECT_EQ(out, expected);
-  // Up to what is no token.
+  // Up to an id without a token.
   EXPECT_EQ(table.append_texts(std::vector<TokenId>{40, 42, 0}, {}, out), 1u);
   EXPECT_EQ(table.append_texts(std::vector<TokenId>{-1}, {}, out), 0u);
   EXPECT_EQ(table.append_texts({}, {}, out), 0u);

@@ -30,7 +30,7 @@ TEST(Tokenizer, Small) {
   EXPECT_EQ(tokenizer.encode("ab", {.add_special = true}), (Ids{8, 4}));
   EXPECT_EQ(tokenizer.encode("", {.add_special = true}), (Ids{8}));
   EXPECT_EQ(tokenizer.encode("a<s>b<x>", {.specials_as_text = true}), (Ids{0, 1, 9}));
-  EXPECT_EQ(tokenizer.encode("aéb"), (Ids{0, 7, 1}));  // a byte without a token is left out
+  EXPECT_EQ(tokenizer.encode("aéb"), (Ids{0, 7, 1}));  // a byte without a token is dropped
   EXPECT_EQ(tokenizer.decode(Ids{8, 6, 9}), "<s> a<x>");
   EXPECT_EQ(tokenizer.decode(Ids{8, 6, 9}, {.skip_special = true}), " a<x>");
   EXPECT_EQ(tokenizer.decode(Ids{7}), "\uFFFD");
@@ -114,7 +114,7 @@ TEST(Tokenizer, TokenBytesAddUpToTheDecodedText) {
   }
 }
 
-// Words come from the cache the second time, and collisions replace each other.
+// The second time words come from the cache; colliding words replace each other.
 TEST(Tokenizer, TheCacheChangesNothing) {
   const auto tokenizer = Tokenizer::load(golden_tokenizers() / "odd_flags");
   RandomText random(10);
@@ -180,12 +180,12 @@ TEST_F(TokenizerDirectory, NamedTokensComeFromTheFilesBeside) {
   EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), (Ids{4, 9}));
   write("tokenizer_config.json", R"({"eos_token": 3})");
   const std::string file = (path_ / "tokenizer_config.json").string();
-  EXPECT_EQ(load_error(), "corrupt: " + file + ": eos_token: expected an object, found an integer");
+  EXPECT_EQ(load_error(), "corrupt: " + file + ": eos_token: found 3, expected an object");
   write("tokenizer_config.json", R"({"eos_token)");
   EXPECT_TRUE(load_error().starts_with("corrupt: " + file)) << load_error();
 }
 
-// As a model card's repository from before added_tokens_decoder has them.
+// The files of a repository from before added_tokens_decoder.
 TEST_F(TokenizerDirectory, OlderFilesAddTokens) {
   write("tokenizer.json", kSmallTokenizer);
   write("tokenizer_config.json", R"({"bos_token": "<s>"})");
@@ -200,8 +200,9 @@ TEST_F(TokenizerDirectory, OlderFilesAddTokens) {
   EXPECT_EQ(tokenizer.pad_token(), 9);
   EXPECT_EQ(tokenizer.stop_tokens(), Ids{10});
   write("added_tokens.json", R"({"<tool>": "11"})");
-  EXPECT_EQ(load_error(), "corrupt: " + (path_ / "added_tokens.json").string() +
-                              ": <tool>: expected an integer below 2^63, found a string");
+  EXPECT_EQ(load_error(),
+            "corrupt: " + (path_ / "added_tokens.json").string() +
+                ": [\"<tool>\"]: found \"11\", expected an integer from 0 to 16777215");
 }
 
 TEST_F(TokenizerDirectory, TheConfigsAddedTokensCountInTheirPlace) {
@@ -229,7 +230,7 @@ TEST_F(TokenizerDirectory, EndOfTurnTokensStopThoughNobodySaysSo) {
   EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{9});
   write("tokenizer.json", changed(R"("content": "<x>")", R"("content": "<|end|>")"));
   EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{9});
-  // Where turns have channels it ends a message, and the turn goes on.
+  // In formats with channels it ends a message, not the turn.
   write("tokenizer_config.json",
         R"({"added_tokens_decoder": {"10": {"content": "<|channel|>", "special": true}}})");
   EXPECT_EQ(Tokenizer::load(path_).stop_tokens(), Ids{});
@@ -262,8 +263,8 @@ TEST(TokenizerSpans, CountTheBytesOfTheTextAsItWasGiven) {
   EXPECT_EQ(spans_of(tokenizer, "\xFF<x>a\xE4\xBD<x>"), (Spans{{1, 4}, {4, 5}, {7, 10}}));
 }
 
-// Whatever the parts do: spans stay in the text, in order of their ends but for overlapping pieces
-// of one character, and are those of whole characters.
+// With any parts, spans stay in the text, are in order of their ends (except pieces of one
+// character, which overlap), and cover whole characters.
 TEST(TokenizerSpans, StayInTheText) {
   RandomText random(21);
   const int num_rounds = scaled(200, 20'000);

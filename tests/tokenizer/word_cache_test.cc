@@ -66,7 +66,7 @@ TEST(WordCachePool, KeepsACacheFromOneCallToTheNext) {
     WordCachePool::Lease second(pool);
     first->put(key, Ids{1});
     Ids out;
-    EXPECT_FALSE(second->append(key, out));  // nobody else's
+    EXPECT_FALSE(second->append(key, out));  // a cache of its own
   }
   WordCachePool::Lease lease(pool);
   Ids out;

@@ -1,4 +1,4 @@
-"""bench_peers.py: what it decides, and a whole run of it between two programs that only pretend."""
+"""bench_peers.py: its decisions, and a whole run of it with two fake programs."""
 import json
 import os
 import subprocess
@@ -21,7 +21,7 @@ from peers.table import Row, figure, table  # noqa: E402
 
 BINARY = os.environ.get("PACELINE_BINARY")
 
-# Answers as llama_side.py would: faster with flash attention off, and with one cache for all.
+# Answers like llama_side.py: faster with flash attention off, and with one cache for all.
 PEER = """#!{python}
 import json, sys
 request = json.load(sys.stdin)
@@ -35,7 +35,7 @@ else:
               "peak_bytes": 200 * 2 ** 20 - 2 ** 20 * request["settings"].get("mapped", False)}}
 print(json.dumps(answer))
 """
-# As a build of llama-bench that has no -rtr and is faster with flash attention.
+# Answers like a build of llama-bench without -rtr that is faster with flash attention.
 LLAMA_BENCH = """#!{python}
 import json, sys
 option = lambda name: int(sys.argv[sys.argv.index(name) + 1])

@@ -1,4 +1,4 @@
-"""check_layers.py on small trees, each with one thing wrong."""
+"""check_layers.py on small trees with one error each."""
 import sys
 import tempfile
 import unittest
@@ -67,6 +67,13 @@ class CheckLayersTest(unittest.TestCase):
     def test_layer_syntax_and_duplicates(self):
         self.expect({}, "LAYERS:1: expected", "LAYERS:3: module base has a line already",
                     layers="base tensor\nbase:\nbase:\n")
+
+    def test_constants_of_two_modules(self):
+        self.expect({"src/base/a.h": "inline constexpr int kMost = 1;\n",
+                     "src/base/b.h": "struct S {\n  static constexpr int kMost = 2;\n};\nconstexpr int kMost[] = {1};\n",
+                     "src/tensor/t.h": "inline constexpr Type<int> kMost{2};\nconstexpr int kMost2 = half(kMost);\n",
+                     "src/tensor/t.cc": "constexpr int kMost = 3;\n"},
+                    "src/tensor/t.h:1: kMost is also defined in src/base/a.h:1, of base")
 
     def test_header_cycle(self):
         self.expect({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/c.h"\n',

@@ -1,4 +1,4 @@
-"""check_isa_symbols finds inline functions that leave an instruction set, in compiled objects."""
+"""check_isa_symbols finds inline functions outside an instruction set's namespace, in compiled objects."""
 import shutil
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Mutants: what is changed and what is not, that they keep their names, and the verdict on a module."""
+"""Mutants: the changes that are made, stable names, and the verdict on a module."""
 import contextlib
 import io
 import sys
@@ -21,6 +21,8 @@ class Operators(unittest.TestCase):
         self.assertEqual(changes("x = a >= b;", "relational"), ["x = a > b;"])
         self.assertEqual(changes("x = a == b;", "relational"), ["x = a != b;"])
         self.assertEqual(changes("std::vector<int> v;", "relational"), [])
+        self.assertEqual(changes("if (a.x != b.x) return a.x < b.x;", "relational"), ["if (a.x == b.x) return a.x < b.x;"])
+        self.assertEqual(len(changes("if (a.x != b.x) return a.y < b.x;", "relational")), 2)
 
     def test_sums_and_conjunctions_change_sign_and_lose_a_term(self):
         self.assertEqual(changes("x = f(a + b - c);", "plus_minus"), ["x = f(a - b - c);", "x = f(a + b + c);"])
@@ -40,7 +42,7 @@ class Operators(unittest.TestCase):
         self.assertEqual(changes("x = 0;", "constant"), ["x = 1;"])
         self.assertEqual(changes("x = 1.5f;", "constant"), ["x = 3.0f;"])
         self.assertEqual(changes("x = true;", "constant"), ["x = false;"])
-        self.assertEqual(changes("x = a1 + 0x1f;", "constant"), [])
+        self.assertEqual(changes("x = a1 + 0x1f + 1e-3 + 0x1p-4;", "constant"), [])
 
     def test_limits_and_rounding_are_swapped(self):
         self.assertEqual(changes("x = std::min(a, b);", "min_max"), ["x = std::max(a, b);"])
@@ -53,13 +55,22 @@ class Operators(unittest.TestCase):
         self.assertEqual(changes(body, "drop_statement"), [";", ";"])
         self.assertEqual(changes("{\n  if (a) return 1;\n}", "drop_statement"), [";"])
         self.assertEqual(changes("{\n  if (a) b();\n  else c();\n}", "drop_statement"), [])
+        self.assertEqual(changes("{\n  A(int a) : a_(a) {}\n  int b();\n  c(d);\n}", "drop_statement"), [";"])
         self.assertEqual(changes("{\n  if (a) {\n    b();\n  }\n}", "drop_statement"), [";"])
 
     def test_comments_literals_and_checks_are_left_alone(self):
         for source in ("// x = a < 1;", '  log("a < 1");', "/* a < 1\n a < 2 */", "#if a < 1", '  PL_CHECK(a < 1 &&\n b, "");',
-                       'x = R"(a < "1")";', "x = ' < ';"):
+                       'x = R"(a < "1")";', "x = ' < ';", "void A::check_integrity(int a) const {\n  if (a < 1) b();\n}"):
             found = [mutant for mutant in mutants_of("a.cc", source + "\n") if mutant.operator != "drop_statement"]
             self.assertEqual(found, [], source)
+
+    def test_room_is_left_alone(self):
+        self.assertEqual(mutants_of("a.cc", "{\n  a.reserve(b + max(c, 1));\n  if (d < e) a->f().reserve(2);\n}\n"), [])
+        self.assertNotEqual(mutants_of("a.cc", "{\n  cache.reserve(sequence, 1);\n}\n"), [])
+
+    def test_mutants_that_look_the_same_are_numbered(self):
+        found = mutants_of("a.cc", "return a < b;\nreturn c < d;\nreturn a < b;\n")
+        self.assertEqual([mutant.nth for mutant in found], [0, 0, 1])
 
     def test_lines_keep_their_numbers(self):
         source = "{\n  f(a,\n    b);\n  x = a &&\n      b;\n}\n"
@@ -87,28 +98,50 @@ class Choice(unittest.TestCase):
 
 
 class FakeWorkshop:
-    """Its tests notice whatever changes a relation."""
+    """Its tests notice whatever changes one of these operators' mutants."""
+
+    def __init__(self, noticed=("relational",)):
+        self.noticed = noticed
+        self.num_tried = 0
 
     def verdict(self, _module, mutant):
-        return "caught" if mutant.operator == "relational" else "survived"
+        self.num_tried += 1
+        return "caught" if mutant.operator in self.noticed else "survived"
 
 
 class Verdict(unittest.TestCase):
-    def judge(self, source, equivalents, least):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.kept = Path(directory.name) / "below" / "verdicts.json"
+
+    def judge(self, source, equivalents, least, workshop=None, again=False):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            tally, survivors = mutants.judge(FakeWorkshop(), "kv", mutants_of("a.cc", source), equivalents)
+            tally = mutants.judge(workshop or FakeWorkshop(), "kv", mutants_of("a.cc", source), equivalents,
+                                  mutants.Verdicts(self.kept), again)
             below = mutants.report({"kv": tally}, least)
-        return tally, survivors, below, printed.getvalue()
+        return tally, below, printed.getvalue()
 
     def test_survivors_are_shown_and_too_many_fail(self):
         source = "return a < b;\nreturn c < d;\nreturn e && f;\n"  # two relations; && to ||, and a term less
-        tally, survivors, below, printed = self.judge(source, {}, least=51)
+        tally, below, printed = self.judge(source, {}, least=51)
         self.assertEqual(tally.counts, {"caught": 2, "survived": 2, "equivalent": 0, "invalid": 0})
-        self.assertEqual([mutant.operator for mutant in survivors], ["drop_term", "logic"])
         self.assertEqual(below, ["kv"])
+        self.assertIn("a.cc:3  drop_term\n  - return e && f;\n  + return e;\n", printed)
         self.assertIn("a.cc:3  logic\n  - return e && f;\n  + return e || f;\n", printed)
-        self.assertEqual(self.judge(source, {}, least=50)[2], [])
+        self.assertEqual(self.judge(source, {}, least=50)[1], [])
+
+    def test_again_tries_survivors_and_those_without_a_verdict(self):
+        source = "return a < b;\nreturn e && f;\n"
+        self.judge(source, {}, least=95)
+        workshop = FakeWorkshop(("logic",))
+        tally, _, _ = self.judge(source + "return a < b;\n", {}, 95, workshop, again=True)
+        self.assertEqual(workshop.num_tried, 3)
+        self.assertEqual(tally.counts, {"caught": 2, "survived": 2, "equivalent": 0, "invalid": 0})
+        workshop = FakeWorkshop()
+        self.assertEqual(self.judge(source, {}, 95, workshop)[0].counts["caught"], 1)
+        self.assertEqual(workshop.num_tried, 3)
 
     def test_what_is_listed_with_a_reason_is_not_tried(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -116,9 +149,9 @@ class Verdict(unittest.TestCase):
                        "reason = 'e is f'\n")
             file.flush()
             equivalents = mutants.known_equivalents(file.name)
-        tally, survivors, _, _ = self.judge("\nreturn e && f;\n", equivalents, least=95)
-        self.assertEqual(tally.counts["equivalent"], 1)
-        self.assertEqual([mutant.operator for mutant in survivors], ["drop_term"])
+        tally, _, printed = self.judge("\nreturn e && f;\n", equivalents, least=95)
+        self.assertEqual(tally.counts, {"caught": 0, "survived": 1, "equivalent": 1, "invalid": 0})
+        self.assertIn("a.cc:2  drop_term", printed)
 
     def test_an_entry_without_a_reason_is_refused(self):
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -126,6 +159,22 @@ class Verdict(unittest.TestCase):
             file.flush()
             with self.assertRaises(SystemExit):
                 mutants.known_equivalents(file.name)
+
+
+class Commands(unittest.TestCase):
+    COMPILE = ("/usr/bin/cmake -E env A=b /usr/bin/ccache /usr/bin/g++-12 -DX=\\\"y\\\" -I/src -O2 -fPIC -Wall -Werror -std=c++20 "
+               "-Winvalid-pch -include /b/p.hxx -MD -MT o.o -MF o.o.d -o CMakeFiles/paceline_kv.dir/o.o -c /b/unity_0.cxx")
+    LINK = ": && /usr/bin/c++ -O2 o.o -o tests/test_kv libpaceline_kv.a /usr/lib/libfmt.so && :"
+
+    def test_a_compile_command_loses_its_files_and_keeps_what_the_code_depends_on(self):
+        words = mutants.command_words([self.LINK, self.COMPILE], r" -o CMakeFiles/paceline_kv\.dir/\S+\.o ")
+        flags, header = mutants.flags_of(words)
+        self.assertEqual(flags, ["/usr/bin/g++-12", '-DX="y"', "-I/src", "-fPIC", "-std=c++20", "-O1", "-w"])
+        self.assertEqual(header, Path("/b/p.hxx"))
+
+    def test_a_link_command_is_what_stands_between_the_shells_words(self):
+        words = mutants.command_words([self.COMPILE, self.LINK], " -o tests/test_kv ")
+        self.assertEqual(words, self.LINK.split()[2:-2])
 
 
 if __name__ == "__main__":

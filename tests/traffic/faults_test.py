@@ -1,8 +1,9 @@
-"""Clients that leave at any point and in any way, caches that are too small, an engine that hangs."""
+"""Clients that disconnect at any point and in any way, caches that are too small, an engine that hangs."""
 import signal
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -33,7 +34,7 @@ class Leavers:
 
     @staticmethod
     def queued(server, peer):
-        # It is told that the answer is a stream, and then waits behind those who run.
+        # It gets the head of a stream, then waits for running requests.
         peer.ask(prompt(4, seed=5), LENGTH)
         assert until(lambda: metrics(server.client)["num_requests_waiting"] == 1)
 
@@ -84,7 +85,7 @@ class FaultTest(PacedTest):
 
 
 class LeavingTest(FaultTest):
-    """Beside each leaver runs a witness, whose tokens must all come."""
+    """Beside each disconnecting client a witness runs, which must get all its tokens."""
     options = ()
 
     def setUp(self):
@@ -110,7 +111,7 @@ class LeavingTest(FaultTest):
         came = {"accept": 1, "header": 1, "body": 1}.get(point, 2)
         self.assertEqual(books["requests_accepted_total"], came)
         self.assertEqual(books["requests_failed_total"], 0)
-        # Who leaves before the last token is cancelled; behind it the answer is complete.
+        # A client that leaves before the last token is cancelled; afterwards the answer is complete.
         left = {"accept": 0, "header": 0, "body": 0, "keep_alive": 0, "before_done": 0}.get(point, 1)
         if point == "last_token":  # one step of 10 ms ahead of the end: on a busy machine the end may come first
             self.assertLessEqual(books["requests_cancelled_total"], left)
@@ -138,7 +139,7 @@ add_tests(QueueTest, ["queued"])
 
 
 class DrainTest(FaultTest):
-    """Clients that leave while the server is on its way out."""
+    """Clients that leave while the server drains."""
 
     def check(self, way):
         server = self.start("--rate", 50)
@@ -202,7 +203,7 @@ class TlsTest(FaultTest):
         peer = self.peer(server, tls=self.context)
         self.assertTrue(peer.ask(prompt(4), 2000).read_tokens(3))
         getattr(peer, way)()
-        # A drain waits for who is still here: 2,000 tokens would take 20 s.
+        # A drain waits for connected clients: 2,000 tokens would take 20 s.
         began = time.monotonic()
         self.check_serves(server)
         self.assertLess(time.monotonic() - began, 5)
@@ -216,7 +217,7 @@ for each_way in WAYS:
 
 
 class CacheTest(FaultTest):
-    """Sequences that must give up their blocks or are cancelled, at each step of their life."""
+    """Sequences that are preempted or cancelled, at each of their steps."""
     TOKENS = 20
 
     def test_preemption_at_each_step(self):
@@ -314,6 +315,71 @@ class FailureTest(FaultTest):
         self.assertIn(b'"code":"internal_error"', streamed.events()[-1])
         self.assertNotIn(b"told to fail", streamed.data)
         self.assertEqual(whole.read_all().status, 500)
+
+
+class SlowReaderTest(FaultTest):
+    """Twenty clients whose streams fill every place, or all blocks, read 1 KiB a second; then twenty others come."""
+    NUM_CLIENTS, NUM_TOKENS, RATE = 20, 2000, 200
+
+    def read_slowly(self):
+        while not self.is_read.wait(0.25):
+            for peer in self.slow:
+                peer.receive(256)
+
+    def start_slow_readers(self, *options):
+        """Returns when all have been computed further than they have been read; the rest would take 7 s and more."""
+        server = self.start("--rate", self.RATE, *options)
+        self.slow = [self.peer(server, receive_buffer=2048).ask(prompt(4, seed=seed), self.NUM_TOKENS)
+                     for seed in range(self.NUM_CLIENTS)]
+        self.is_read = threading.Event()
+        self.reader = threading.Thread(target=self.read_slowly)
+        self.reader.start()
+        self.addCleanup(self.stop_reading_slowly)
+        enough = 3 * self.RATE * self.NUM_CLIENTS
+        self.assertTrue(until(lambda: metrics(server.client)["generation_tokens_total"] >= enough))
+        return server
+
+    def stop_reading_slowly(self):
+        self.is_read.set()
+        self.reader.join()
+
+    def read_to_the_end(self):
+        """All at once: a client that takes nothing for long is closed."""
+        def read(peer):
+            peer.read_until(lambda: peer.data.endswith(b"\r\n0\r\n\r\n"))
+        readers = [threading.Thread(target=read, args=(peer,)) for peer in self.slow]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+
+    def check_that_others_run(self, server):
+        begin = time.monotonic()
+        others = [self.peer(server).ask(prompt(4, seed=100 + seed), 10) for seed in range(self.NUM_CLIENTS)]
+        for peer in others:
+            self.assertTrue(peer.read_tokens(1))
+        self.assertLess(time.monotonic() - begin, 5, "seconds until each of the others has its first token")
+        self.check_complete(others)
+
+    def test_places(self):
+        server = self.start_slow_readers("--max-num-seqs", self.NUM_CLIENTS)
+        self.check_that_others_run(server)
+        self.assertEqual(metrics(server.client)["num_requests_deferred"], self.NUM_CLIENTS)
+        self.stop_reading_slowly()
+        self.read_to_the_end()
+        self.check_complete(self.slow)
+        books = self.check_books(server.client)
+        self.assertGreaterEqual(books["num_deferred_preemptions_total"], self.NUM_CLIENTS)
+        self.assertEqual(books["num_deferred_preemptions_total"], books["num_preemptions_total"])
+
+    def test_blocks(self):
+        server = self.start_slow_readers("--num-blocks", 700)  # 11,200 tokens
+        self.check_that_others_run(server)
+        self.stop_reading_slowly()
+        for peer in self.slow:
+            self.assertIsNone(peer.problem())
+            peer.rst()
+        self.assertGreater(self.check_books(server.client)["num_preemptions_total"], 0)
 
 
 class SilenceTest(FaultTest):

@@ -1,4 +1,4 @@
-"""Load on the paced server: every token is looked at, and the books are balanced behind it."""
+"""Load on the paced server: every token is checked, and the metrics are consistent afterwards."""
 import json
 import socketserver
 import threading
@@ -43,13 +43,13 @@ class LoadTest(PacedTest):
 
 
 class LyingServer(socketserver.ThreadingTCPServer):
-    """Answers completions with what `tell(tokens)` makes of the tokens: a list of event texts."""
+    """Answers completions with the event texts that `answer(tokens)` returns."""
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, tell):
+    def __init__(self, answer):
         super().__init__(("127.0.0.1", 0), LyingHandler)
-        self.tell = tell
+        self.answer = answer
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
@@ -60,7 +60,7 @@ class LyingHandler(socketserver.StreamRequestHandler):
             if line.lower().startswith(b"content-length:"):
                 length = int(line.split(b":")[1])
         asked = json.loads(self.rfile.read(length))
-        body = "".join(f"data: {event}\n\n" for event in self.server.tell(script(asked["prompt"], asked["max_tokens"])))
+        body = "".join(f"data: {event}\n\n" for event in self.server.answer(script(asked["prompt"], asked["max_tokens"])))
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length: "
                          b"%d\r\n\r\n%s" % (len(body), body.encode()))
 
@@ -74,22 +74,22 @@ def events(tokens, finish="length", usage=None, done=True):
 
 
 class ClientTest(unittest.TestCase):
-    """The client itself: it notices what it is there to notice."""
+    """The client detects faults."""
 
-    def ask(self, tell):
-        server = LyingServer(tell)
+    def ask(self, answer):
+        server = LyingServer(answer)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         return run_load(server.server_address[1], "--streams", 1, "--stream-tokens", 20, "--stream-spread", 0)
 
-    def check_fault(self, tell, fault):
-        code, figures = self.ask(tell)
+    def check_fault(self, answer, fault):
+        code, figures = self.ask(answer)
         self.assertEqual(code, 1)
         self.assertEqual(figures["streams"]["faults"], {fault: 1}, figures)
         self.assertEqual(figures["streams"]["completed"], 0)
 
-    def check_error(self, tell, error):
-        code, figures = self.ask(tell)
+    def check_error(self, answer, error):
+        code, figures = self.ask(answer)
         self.assertEqual(code, 1)
         self.assertEqual(figures["streams"]["errors"], {error: 1}, figures)
         self.assertEqual(figures["streams"]["completed"], 0)

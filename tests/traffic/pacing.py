@@ -1,4 +1,4 @@
-"""A paced server under test, what its streams must say, and the books it keeps."""
+"""A paced server under test, the expected tokens of its streams, and its metrics."""
 import json
 import os
 import re
@@ -47,7 +47,7 @@ def scaled(usual, full):
 
 
 class PacedServer:
-    """Runs until stop(); `wait()` tells the exit code, negative after a signal."""
+    """Runs until stop(); `wait()` returns the exit code, negative after a signal."""
 
     def __init__(self, *options, wait=True):
         self.child = subprocess.Popen([PACED_SERVER, "--model", ROOT / "models" / "paceline-10m", *map(str, options)],
@@ -122,7 +122,7 @@ def blocks_held(client):
 
 
 def open_books(client):
-    """What is still held or runs, and what doesn't add up; nothing when nobody is here and all is well."""
+    """Held resources, running requests and inconsistent metrics; nothing when the server is idle and consistent."""
     found = metrics(client)
     wrong = {name: found[name] for name in ("requests_open", "num_requests_running", "num_requests_waiting",
                                             "kv_cache_usage_perc") if found[name] != 0}
@@ -146,7 +146,7 @@ class LoadClient:
         self.lines = []
 
     def wait_for(self, text):
-        """Whether it has said so before its end."""
+        """Whether it printed `text` before its end."""
         for line in self.child.stdout:
             self.lines.append(line)
             if text in line:
@@ -178,7 +178,7 @@ class PacedTest(unittest.TestCase):
         return server
 
     def check_books(self, client):
-        """Nobody is here: nothing is held, and everybody who came has left in one way. Returns the metrics."""
+        """The idle server holds nothing, and every request has ended in one way. Returns the metrics."""
         until(lambda: not open_books(client), 20)
         self.assertEqual(open_books(client), {})
         return metrics(client)

@@ -1,4 +1,4 @@
-"""A client on a bare socket, that can stop anywhere and leave in any way."""
+"""A client on a bare socket that can stop anywhere and disconnect in any way."""
 import json
 import socket
 import ssl
@@ -20,21 +20,24 @@ def completion(prompt, max_tokens, **fields):
 
 
 def dechunk(data):
-    """What chunks say, as far as they are here, and whether the last one is."""
-    text = b""
-    while b"\r\n" in data:
-        size, rest = data.split(b"\r\n", 1)
-        count = int(size, 16)
+    """The content of the chunks received so far, and whether the last one was received."""
+    pieces, at = [], 0
+    while (end := data.find(b"\r\n", at)) >= 0:
+        count, begin = int(data[at:end], 16), end + 2
         if count == 0:
-            return text, rest.startswith(b"\r\n")
-        text += rest[:count]
-        data = rest[count + 2:]
-    return text, False
+            return b"".join(pieces), data.startswith(b"\r\n", begin)
+        pieces.append(data[begin:begin + count])
+        at = begin + count + 2
+    return b"".join(pieces), False
 
 
 class Peer:
-    def __init__(self, port, tls=None):
-        plain = socket.create_connection((HOST, port), timeout=TIMEOUT)
+    def __init__(self, port, tls=None, receive_buffer=None):
+        plain = socket.socket()
+        plain.settimeout(TIMEOUT)
+        if receive_buffer is not None:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        plain.connect((HOST, port))
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = plain if tls is None else tls.wrap_socket(plain)
         self.data = b""
@@ -58,7 +61,7 @@ class Peer:
         return not self.is_cut
 
     def read_until(self, condition, count=65536):
-        """Reads at most `count` bytes at a time until it is so, or nothing comes any more; whether it is so."""
+        """Reads at most `count` bytes at a time until the condition is true or nothing comes; returns whether it is."""
         while not condition() and self.receive(count):
             pass
         return condition()
@@ -93,7 +96,7 @@ class Peer:
         return self
 
     def problem(self):
-        """What is wrong with a stream as far as it is here; None when it may be so."""
+        """The fault of a stream as far as received; None when it has none."""
         said, must = self.tokens(), script(self.prompt, self.max_tokens)
         if said != must[:len(said)]:
             return f"{said}, expected {must}"

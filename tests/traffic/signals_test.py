@@ -1,4 +1,4 @@
-"""Signals at any time, and a server that is killed and started again, with streams running."""
+"""Signals at any time, and a server that is killed and restarted, with running streams."""
 import random
 import signal
 import tempfile
@@ -45,7 +45,7 @@ class SignalTest(PacedTest):
     def check_streams(self, peers, drained):
         for peer in peers:
             self.assertIsNone(peer.problem())
-            # Who was let in before the drain gets all of it; who wasn't is told so, or not at all.
+            # An admitted request gets its whole answer; any other gets an error, or no answer.
             if drained and peer.status == 200:
                 self.assertTrue(peer.is_complete(), peer.data)
             elif drained and peer.status != 0:
@@ -56,7 +56,7 @@ class SignalTest(PacedTest):
         crowd = Crowd(server.port)
         time.sleep(when)
         server.signal(number)
-        if number == signal.SIGPIPE:  # a reader of the log that went: not minded
+        if number == signal.SIGPIPE:  # ignored: a closed log must not end the server
             self.check_streams(crowd.wait(), drained=True)
             server.signal(signal.SIGTERM)
         code = server.wait()
@@ -82,7 +82,7 @@ class SignalTest(PacedTest):
                 server = self.start(wait=False)
                 time.sleep(when)
                 server.signal(number)
-                # Before the program has taken the signal over, it is ended by it.
+                # Before the program handles the signal, the signal ends it.
                 self.assertIn(server.wait(), (0, -number))
 
     def test_two_signals_end_it_at_once(self):

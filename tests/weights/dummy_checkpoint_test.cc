@@ -84,7 +84,7 @@ TEST(DummyCheckpoint, ValuesDependOnSeedNameAndIndexOnly) {
   EXPECT_EQ(made(DType::bf16, 7, "a.weight", {4, 8}), rounded);
   for (size_t i = 0; i < values.size(); ++i) rounded[i] = to_float(to_float16(values[i]));
   EXPECT_EQ(made(DType::f16, 7, "a.weight", {4, 8}), rounded);
-  // Pinned: benchmarks and goldens of other modules may rely on these bits.
+  // Pinned, because benchmarks and goldens of other modules may rely on these bits.
   EXPECT_EQ(made(DType::f32, 0, "w", {1, 3}),
             (std::vector<float>{0x1.cd250cp-8f, -0x1.1dff98p-6f, -0x1.41789ap-6f}));
 }

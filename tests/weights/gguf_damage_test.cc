@@ -1,4 +1,4 @@
-// GGUF files cut short or changed at every place: each loads, or throws an Error that names it.
+// GGUF files truncated or changed at every byte: each loads, or throws an Error that names it.
 #include <ctime>
 #include <iostream>
 #include <memory>
@@ -29,7 +29,7 @@ std::string small_file() {
 
 // Reads every value and every row. An Error must name the file.
 bool loads(std::string_view content) {
-  // Of exactly this size, so that AddressSanitizer sees a read beyond its end.
+  // A buffer of exact size, so that AddressSanitizer sees a read beyond its end.
   const std::vector<char> exact(content.begin(), content.end());
   try {
     const auto contents = parse_gguf(std::as_bytes(std::span(exact)), kFile);
@@ -77,7 +77,7 @@ TEST(GgufDamage, OneChangedByteLoadsOrIsRefused) {
   EXPECT_LT(num_loaded, num_cases - num_cases / 20);
 }
 
-// Numbers are what a file's head is made of: each eight bytes become each value that hurts.
+// Replaces each eight bytes of the head by each dangerous number.
 TEST(GgufDamage, HugeNumbersAnywhereLoadOrAreRefused) {
   const std::string whole = small_file();
   const std::vector<uint64_t> numbers = {
@@ -96,7 +96,7 @@ TEST(GgufDamage, HugeNumbersAnywhereLoadOrAreRefused) {
   }
 }
 
-// Row 12 of the reliability list: checks that make loading slow are a defect too.
+// Slow checks are a defect too.
 TEST(GgufDamage, ALargeHeadParsesQuickly) {
   GgufWriter writer;
   std::vector<std::string> tokens;

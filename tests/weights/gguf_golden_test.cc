@@ -147,8 +147,8 @@ TEST(GgufGolden, GroupingsAreThoseOfTheFormats) {
   }
 }
 
-// The golden catches what it is there for: any bit of a block changed changes a value, unless the
-// group's scale is zero, which it isn't in each of three blocks.
+// The golden catches errors: changing any bit of a block changes a value, unless the group's scale
+// is zero, which it isn't in all of three blocks.
 TEST(GgufGolden, AChangedBitOfABlockChangesTheValues) {
   const GgufFile file(kGoldens / "formats.gguf");
   for (const GgufBlockFormat& format : gguf_block_formats()) {

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// A file of these keys, and what was read of it.
+// A file with these keys, and its parsed metadata.
 struct MetadataRead {
   explicit MetadataRead(const GgufWriter& writer)
       : content(writer.file()), metadata(parse_gguf(as_bytes_of(content), "m.gguf").metadata) {}

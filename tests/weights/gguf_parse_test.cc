@@ -1,4 +1,4 @@
-// What a GGUF file may say, and every lie that is refused.
+// Valid GGUF headers are parsed, and every contradiction is refused.
 #include "weights/gguf_parse.h"
 
 #include <limits>
@@ -159,7 +159,7 @@ TEST(GgufParse, NamesAndDimensionsHaveBounds) {
                  one_tensor({"t", GgufType::f32, {~uint64_t{0}, 1}, ""}).file());
 }
 
-// Row 2 of the reliability list: products that wrap around to few bytes, or to none.
+// Products that wrap around to few bytes, or to none.
 TEST(GgufParse, ProductsThatWrapAroundAreRefused) {
   const std::vector<std::vector<uint64_t>> shapes = {
       {kHuge, 4},
@@ -195,7 +195,7 @@ TEST(GgufParse, TypesThatCantBeReadAreRefusedByName) {
                  one_tensor({"t", static_cast<GgufType>(999), {256}, ""}).file());
 }
 
-// Rows 1 and 7: nothing outside the file is ever a view.
+// No view reaches outside the file.
 TEST(GgufParse, TensorsLieInsideTheFile) {
   const std::string whole = GgufWriter().floats("a", {8}, std::vector<float>(8)).file();
   EXPECT_EQ(parse(whole).tensors.size(), 1u);

@@ -1,4 +1,4 @@
-// GgufWriter makes GGUF files for tests: sound ones, and ones that lie where a test wants it.
+// GgufWriter makes GGUF files for tests, valid or malformed.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-// The bytes of a number as they stand in memory.
+// The bytes of a number in memory.
 template <class T>
 std::string raw_bytes(T number) {
   static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
@@ -26,13 +26,13 @@ struct GgufWrittenTensor {
   GgufType type = GgufType::f32;
   std::vector<uint64_t> extents;  // row-major
   std::string bytes;
-  std::optional<uint64_t> offset = {};  // else behind the tensors before it, aligned
+  std::optional<uint64_t> offset = {};  // default: after the previous tensor, aligned
 };
 
 class GgufWriter {
  public:
   uint32_t version = 3;
-  std::optional<uint64_t> num_tensors, num_keys;  // else as many as there are
+  std::optional<uint64_t> num_tensors, num_keys;  // default: the real numbers
   uint64_t alignment = 32;  // of the data; a key general.alignment is the test's to add
 
   static std::string text(std::string_view content) {
@@ -118,7 +118,7 @@ class GgufWriter {
   }
   size_t aligned(size_t size) const { return (size + alignment - 1) / alignment * alignment; }
 
-  std::vector<std::string> keys_;  // as they stand in the file
+  std::vector<std::string> keys_;  // encoded
   std::vector<GgufWrittenTensor> tensors_;
 };
 

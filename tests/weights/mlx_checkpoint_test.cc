@@ -148,7 +148,7 @@ TEST_F(MlxCheckpointTest, ConfigAndFileAgreeOnWhatIsPacked) {
   expect_corrupt(tensors, {"\"a.weight\": holds float32, expected packed uint32"});
 }
 
-// Whatever becomes of dtypes, shapes and the config: an Error, or matrices that can be read.
+// Any dtypes, shapes and config give an Error, or matrices that can be read.
 TEST_F(MlxCheckpointTest, AnyPartsAreAMatrixOrAnError) {
   std::mt19937 random(7);
   const auto one_of = [&](const auto& values) { return values[random() % std::size(values)]; };

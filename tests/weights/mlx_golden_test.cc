@@ -76,7 +76,7 @@ TEST_F(MlxGolden, QuantisingGivesMlxCodesScalesAndBiases) {
   }
 }
 
-// The order of rounding matters: what the test above would not see if it didn't.
+// The order of rounding matters, so the test above can catch a wrong one.
 TEST_F(MlxGolden, ASingleRoundingGivesOtherBits) {
   const Tensor scales = read("B4.G64.BF16.scales"), biases = read("B4.G64.BF16.biases");
   const AffineRows rows({read("B4.G64.BF16.weight"), scales, biases}, {4, 64});

@@ -32,7 +32,7 @@ TEST(MlxQuantization, OtherMethodsAreRefusedByName) {
   }
   EXPECT_NO_THROW(check("{}"));
   EXPECT_NO_THROW(check(R"({"quantization_config": {"bits": 4, "group_size": 64}})"));
-  expect_error(ErrorCode::invalid, {"quantization_config.quant_method: expected a string"},
+  expect_error(ErrorCode::invalid, {"quantization_config.quant_method: found 4, expected a string"},
                [&] { check(R"({"quantization_config": {"quant_method": 4}})"); });
 }
 
@@ -63,14 +63,18 @@ TEST(MlxQuantization, OtherModesAndSizesAreRefusedByName) {
   refused(unsupported, R"("group_size": 32, "bits": 4, "mode": "mxfp4")",
           ".mode: \"mxfp4\" can't be read (affine can)");
   refused(unsupported, R"("group_size": 32, "bits": 4, "a.b": {"mode": "nvfp4"})",
-          ".a.b.mode: \"nvfp4\"");
-  refused(unsupported, R"("group_size": 32, "bits": 7)", ".bits: 7, expected 2, 3, 4, 5, 6 or 8");
-  refused(unsupported, R"("group_size": 16, "bits": 4)", ".group_size: 16, expected 32, 64 or 128");
-  refused(unsupported, R"("group_size": 32, "bits": 4, "a": {"bits": 1})", ".a.bits: 1");
-  refused(ErrorCode::invalid, R"("group_size": 32)", "the field \"bits\" is missing");
-  refused(ErrorCode::invalid, R"("bits": 4)", "the field \"group_size\" is missing");
-  refused(ErrorCode::invalid, R"("bits": "4", "group_size": 32)", ".bits: expected an integer");
-  expect_error(ErrorCode::invalid, {"quantization: expected an object"},
+          "quantization[\"a.b\"].mode: \"nvfp4\"");
+  refused(unsupported, R"("group_size": 32, "bits": 7)",
+          ".bits: found 7, expected 2, 3, 4, 5, 6 or 8");
+  refused(unsupported, R"("group_size": 16, "bits": 4)",
+          ".group_size: found 16, expected 32, 64 or 128");
+  refused(unsupported, R"("group_size": 32, "bits": 4, "a": {"bits": 1})",
+          "[\"a\"].bits: found 1, expected");
+  refused(ErrorCode::invalid, R"("group_size": 32)", "quantization.bits: missing");
+  refused(ErrorCode::invalid, R"("bits": 4)", "quantization.group_size: missing");
+  refused(ErrorCode::invalid, R"("bits": "4", "group_size": 32)",
+          ".bits: found \"4\", expected an integer");
+  expect_error(ErrorCode::invalid, {"quantization: found 4, expected an object"},
                [] { found_in(R"({"quantization": 4})"); });
 }
 

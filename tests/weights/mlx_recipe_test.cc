@@ -17,7 +17,7 @@ std::vector<int64_t> high_layers(const MlxRecipe& recipe, int64_t num_layers,
   return high;
 }
 
-// What the predicate of mlx_lm 0.32.2 (mixed_quant_predicate_builder) says.
+// By the predicate of mlx_lm 0.32.2 (mixed_quant_predicate_builder).
 TEST(MlxRecipe, MixedOnesGiveTheModulesOfMlxLmMoreBits) {
   const auto recipe = MlxRecipe::mixed("mixed_3_6", 64, 16);
   ASSERT_TRUE(recipe);

@@ -1,5 +1,4 @@
-// Files cut short or changed at every place: each damaged_file_loads, or throws an Error that names
-// it.
+// Files truncated or changed at every byte: each loads, or throws an Error that names it.
 #include <ctime>
 #include <iostream>
 
@@ -23,7 +22,7 @@ std::vector<WrittenTensor> some_tensors() {
   };
 }
 
-// A copy of exactly this size on the heap, so that AddressSanitizer sees a read beyond its end.
+// A copy of exact size on the heap, so that AddressSanitizer sees a read beyond its end.
 class ExactBytes {
  public:
   explicit ExactBytes(std::string_view text)
@@ -37,7 +36,7 @@ class ExactBytes {
   std::unique_ptr<std::byte[]> bytes_;
 };
 
-// Whether the file damaged_file_loads. Reads every byte of every view; an Error must name the file.
+// Whether the file loads. Reads every byte of every view; an Error must name the file.
 bool damaged_file_loads(std::string_view content) {
   const ExactBytes file(content);
   try {
@@ -122,7 +121,7 @@ TEST(SafetensorsDamage, SeveralChangedBytesLoadOrAreRefused) {
   }
 }
 
-// JSON texts cut apart at their tokens, a token changed, doubled or left out.
+// JSON texts with a token changed, doubled or omitted.
 TEST(SafetensorsDamage, MutatedJsonLoadsOrIsRefused) {
   const std::vector<std::string> tokens = {"{",
                                            "\"a\"",
@@ -215,7 +214,7 @@ TEST(SafetensorsDamage, MutatedJsonLoadsOrIsRefused) {
   }
 }
 
-// Row 12 of the reliability list: checks that make loading slow are a defect too.
+// Slow checks are a defect too.
 TEST(SafetensorsDamage, AHundredThousandTensorsParseQuickly) {
   std::vector<WrittenTensor> tensors;
   for (int i = 0; i < 100'000; ++i) {

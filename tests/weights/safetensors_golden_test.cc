@@ -58,7 +58,7 @@ TEST(SafetensorsGolden, UnsupportedDTypesAreNamed) {
     std::ranges::transform(dtype, dtype.begin(), [](unsigned char c) { return std::toupper(c); });
     const MappedFile mapped(file.path());
     expect_error(ErrorCode::unsupported,
-                 {file.path().string(), "tensor \"of." + stem + "\": dtype " + dtype + " "},
+                 {file.path().string(), "tensor \"of." + stem + "\": dtype: " + dtype + " "},
                  [&] { parse_safetensors_header(mapped.bytes(), file.path().string()); });
     ++count;
   }

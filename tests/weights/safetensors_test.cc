@@ -104,15 +104,16 @@ TEST(Safetensors, HeaderIsOneJsonObject) {
   expect_corrupt(" {}", 0, {"header: doesn't begin with `{`"});
   expect_corrupt("[]", 0, {"header: doesn't begin with `{`"});
   expect_corrupt("\xEF\xBB\xBF{}", 0, {"header: doesn't begin with `{`"});
-  expect_corrupt("{", 0, {"header: not JSON"});
-  expect_corrupt("{}}", 0, {"header: not JSON"});
-  expect_corrupt("{} {}", 0, {"header: not JSON"});
-  expect_corrupt(std::string("{}\0", 3), 0, {"header: not JSON"});
-  expect_corrupt("{\"\xFF\":1}", 0, {"header: not JSON"});
-  expect_corrupt(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},})", 0, {"not JSON"});
+  expect_corrupt("{", 0, {"header: not valid JSON: "});
+  expect_corrupt("{}}", 0, {"header: not valid JSON: "});
+  expect_corrupt("{} {}", 0, {"header: not valid JSON: "});
+  expect_corrupt(std::string("{}\0", 3), 0, {"header: not valid JSON: "});
+  expect_corrupt("{\"\xFF\":1}", 0, {"header: not valid JSON: "});
+  expect_corrupt(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},})", 0,
+                 {"header: not valid JSON: "});
   std::string deep = "{\"a\":";
   deep.append(100'000, '[');
-  expect_corrupt(deep, 0, {"header: not JSON"});
+  expect_corrupt(deep, 0, {"header: not valid JSON: ", "nested deeper than 64"});
 }
 
 TEST(Safetensors, KeysStandOnce) {
@@ -130,27 +131,30 @@ TEST(Safetensors, KeysStandOnce) {
        {R"("dtype":"F32")", R"("shape":[0])", R"("data_offsets":[0,0])"}) {
     const std::string name = field.substr(0, field.find(':'));
     expect_corrupt(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0],)" + field + "}}", 0,
-                   {"tensor \"a\": the field " + name + " stands twice"});
+                   {"header: a: the key " + name + " stands twice"});
   }
+  expect_corrupt(
+      R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"note":{"x":{"y":1,"y":1}}}})", 0,
+      {"header: a.note.x: the key \"y\" stands twice"});
 }
 
 TEST(Safetensors, MetadataHoldsOnlyStrings) {
   expect_corrupt(R"({"__metadata__":[]})", 0,
-                 {"header: __metadata__: expected an object, found an array"});
+                 {"header: __metadata__: found an array, expected an object"});
   expect_corrupt(R"({"__metadata__":null})", 0, {"__metadata__", "found null"});
   expect_corrupt(R"({"__metadata__":{"good":"x","step":7}})", 0,
-                 {"__metadata__: \"step\": expected a string, found an integer"});
-  expect_corrupt(R"({"__metadata__":{"o":{}}})", 0, {"\"o\"", "found an object"});
+                 {"__metadata__[\"step\"]: found 7, expected a string"});
+  expect_corrupt(R"({"__metadata__":{"o":{}}})", 0, {"[\"o\"]", "found an object"});
 }
 
 TEST(Safetensors, TensorFieldsAreThere) {
-  expect_corrupt(R"({"a.w":7})", 0, {"tensor \"a.w\": expected an object, found an integer"});
+  expect_corrupt(R"({"a.w":7})", 0, {"tensor \"a.w\": found 7, expected an object"});
   expect_corrupt(R"({"a.w":{"shape":[0],"data_offsets":[0,0]}})", 0,
-                 {"tensor \"a.w\": the field \"dtype\" is missing"});
+                 {"tensor \"a.w\": dtype: missing"});
   expect_corrupt(R"({"a.w":{"dtype":"F32","data_offsets":[0,0]}})", 0,
-                 {"tensor \"a.w\": the field \"shape\" is missing"});
+                 {"tensor \"a.w\": shape: missing"});
   expect_corrupt(R"({"a.w":{"dtype":"F32","shape":[0]}})", 0,
-                 {"tensor \"a.w\": the field \"data_offsets\" is missing"});
+                 {"tensor \"a.w\": data_offsets: missing"});
 }
 
 TEST(Safetensors, UnsupportedDTypesAreNamed) {
@@ -158,30 +162,33 @@ TEST(Safetensors, UnsupportedDTypesAreNamed) {
        {"BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3", "I16", "U16", "I32",
         "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E3M2", "F64", "I64", "U64", "C64"}) {
     expect_refused(ErrorCode::unsupported, one_tensor(dtype, "[0]", "[0,0]"), 0,
-                   {"tensor \"a.w\": dtype " + dtype + " can't be read"});
+                   {"tensor \"a.w\": dtype: " + dtype + " can't be read"});
   }
 }
 
 TEST(Safetensors, UnknownDTypesAreCorrupt) {
   for (const std::string dtype : {"", "f32", "F33", "BF17", "FLOAT", "F32 "}) {
     expect_corrupt(one_tensor(dtype, "[0]", "[0,0]"), 0,
-                   {"tensor \"a.w\": dtype: the format has no \"" + dtype + "\""});
+                   {"tensor \"a.w\": dtype: found \"" + dtype + "\", expected a dtype"});
   }
   expect_corrupt(R"({"a.w":{"dtype":32,"shape":[0],"data_offsets":[0,0]}})", 0,
-                 {"tensor \"a.w\": dtype: expected a string, found an integer"});
+                 {"tensor \"a.w\": dtype: found 32, expected a string"});
 }
 
 TEST(Safetensors, ShapesAreUnsignedIntegersOfAtMostKMaxRank) {
   expect_corrupt(one_tensor("F32", "2", "[0,8]"), 8,
-                 {"tensor \"a.w\": shape: expected an array, found an integer"});
+                 {"tensor \"a.w\": shape: found 2, expected an array"});
   expect_corrupt(one_tensor("F32", "[2,-1]", "[0,8]"), 8,
-                 {"tensor \"a.w\": shape[1]: expected an unsigned integer, found a negative"});
-  expect_corrupt(one_tensor("F32", "[2.0]", "[0,8]"), 8, {"shape[0]", "isn't an integer"});
-  expect_corrupt(one_tensor("F32", "[\"2\"]", "[0,8]"), 8, {"shape[0]", "found a string"});
+                 {"tensor \"a.w\": shape[1]: found -1, expected an integer from 0 on"});
+  expect_corrupt(one_tensor("F32", "[2.0]", "[0,8]"), 8,
+                 {"shape[0]: found 2.0, expected an integer"});
+  expect_corrupt(one_tensor("F32", "[\"2\"]", "[0,8]"), 8, {"shape[0]: found \"2\""});
   expect_corrupt(one_tensor("F32", "[null]", "[0,8]"), 8, {"shape[0]", "found null"});
   expect_corrupt(one_tensor("F32", "[9223372036854775808]", "[0,8]"), 8,
-                 {"shape[0]: 9223372036854775808 is beyond 63 bits"});
-  expect_corrupt(one_tensor("F32", "[18446744073709551616]", "[0,8]"), 8, {"header: not JSON"});
+                 {"shape[0]: found 9223372036854775808, expected an integer below 2^63"});
+  expect_corrupt(one_tensor("F32", "[18446744073709551616]", "[0,8]"), 8,
+                 {"header: [\"a.w\"].shape[0]: found 18446744073709551616, expected an integer of "
+                  "at most 64 bits"});
   const std::string file = safetensors_file(one_tensor("F32", "[1,1,1,1,1,1]", "[0,4]"), "1234");
   EXPECT_EQ(parse_safetensors_header(as_bytes_of(file), kValidFile)[0].shape.rank(), kMaxRank);
   expect_refused(ErrorCode::unsupported, one_tensor("F32", "[1,1,1,1,1,1,1]", "[0,4]"), 4,
@@ -190,7 +197,7 @@ TEST(Safetensors, ShapesAreUnsignedIntegersOfAtMostKMaxRank) {
 
 TEST(Safetensors, ShapeTimesDTypeIsCheckedForOverflow) {
   const std::string half = "4294967296";  // 2^32
-  // Products that wrap to the eight bytes that are there, or to zero, in 64 bits.
+  // Products that wrap in 64 bits to the eight bytes of data, or to zero.
   expect_corrupt(one_tensor("F32", "[4611686018427387906]", "[0,8]"), 8,
                  {"tensor \"a.w\": shape [4611686018427387906] needs 2^63 bytes or more"});
   expect_corrupt(one_tensor("BF16", "[" + half + "," + half + "]", "[0,0]"), 0,
@@ -200,7 +207,7 @@ TEST(Safetensors, ShapeTimesDTypeIsCheckedForOverflow) {
   // Fits 64 bits, but no signed size.
   expect_corrupt(one_tensor("F32", "[2305843009213693952]", "[0,9223372036854775808]"), 8,
                  {"needs 2^63 bytes or more"});
-  // No bytes at all, but strides that can't be computed.
+  // No bytes, but strides that overflow.
   for (const std::string& zeros : {"[0," + half + "," + half + "]", "[" + half + "," + half + ",0]",
                                    "[" + half + ",0," + half + "]"}) {
     expect_corrupt(one_tensor("F16", zeros, "[0,0]"), 0, {"needs 2^63 bytes or more"});
@@ -208,12 +215,12 @@ TEST(Safetensors, ShapeTimesDTypeIsCheckedForOverflow) {
 }
 
 TEST(Safetensors, OffsetsAreTwoUnsignedIntegersInOrder) {
-  expect_corrupt(one_tensor("F32", "[2]", "8"), 8, {"data_offsets: expected an array"});
+  expect_corrupt(one_tensor("F32", "[2]", "8"), 8, {"data_offsets: found 8, expected an array"});
   expect_corrupt(one_tensor("F32", "[2]", "[]"), 8, {"data_offsets: expected two numbers"});
   expect_corrupt(one_tensor("F32", "[2]", "[0]"), 8, {"data_offsets: expected two numbers"});
   expect_corrupt(one_tensor("F32", "[2]", "[0,8,8]"), 8, {"data_offsets: expected two numbers"});
   expect_corrupt(one_tensor("F32", "[2]", "[-1,7]"), 8,
-                 {"tensor \"a.w\": data_offsets[0]: expected an unsigned integer"});
+                 {"tensor \"a.w\": data_offsets[0]: found -1, expected an integer from 0 on"});
   expect_corrupt(one_tensor("F32", "[2]", "[0,8.5]"), 8, {"data_offsets[1]"});
   expect_corrupt(one_tensor("F32", "[2]", "[8,0]"), 8,
                  {"tensor \"a.w\": data_offsets: the end 0 is before the begin 8"});

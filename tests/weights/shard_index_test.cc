@@ -28,14 +28,14 @@ TEST(ShardIndex, IsReadSortedByTensor) {
 }
 
 TEST(ShardIndex, IsAnObjectWithAWeightMap) {
-  expect_corrupt("", {"empty, not JSON"});
-  expect_corrupt("{", {"not JSON"});
-  expect_corrupt("[]", {"expected an object, found an array"});
-  expect_corrupt("{}", {"the field \"weight_map\" is missing"});
-  expect_corrupt(R"({"weight_map":[]})", {"weight_map: expected an object, found an array"});
+  expect_corrupt("", {"not valid JSON: line 1, column 1: the text ends"});
+  expect_corrupt("{", {"not valid JSON: line 1, column 2: the text ends"});
+  expect_corrupt("[]", {"found an array, expected an object"});
+  expect_corrupt("{}", {"weight_map: missing"});
+  expect_corrupt(R"({"weight_map":[]})", {"weight_map: found an array, expected an object"});
   expect_corrupt(R"({"weight_map":{}})", {"weight_map: names no tensor"});
   expect_corrupt(R"({"weight_map":{"a":1}})",
-                 {"weight_map: \"a\": expected a file name, found an integer"});
+                 {"weight_map[\"a\"]: found 1, expected the name of a file beside the index"});
 }
 
 TEST(ShardIndex, KeysStandOnce) {
@@ -45,11 +45,18 @@ TEST(ShardIndex, KeysStandOnce) {
                  {"weight_map: the key \"a\" stands twice"});
 }
 
+TEST(ShardIndex, IntegersHaveAtMost64Bits) {
+  expect_corrupt(R"({"metadata":{"total_size":18446744073709551616},"weight_map":{"a":"f"}})",
+                 {"metadata.total_size: found 18446744073709551616, expected an integer of at most "
+                  "64 bits"});
+}
+
 TEST(ShardIndex, FilesLieBesideTheIndex) {
   for (const std::string name :
        {"", ".", "..", "../f", "sub/f", "/etc/passwd", "a..b", "f\\u0000"}) {
-    expect_corrupt(R"({"weight_map":{"t":")" + name + R"("}})",
-                   {"weight_map: \"t\"", "isn't the name of a file beside the index"});
+    expect_corrupt(
+        R"({"weight_map":{"t":")" + name + R"("}})",
+        {"weight_map[\"t\"]: found \"" + name, "expected the name of a file beside the index"});
   }
 }
 

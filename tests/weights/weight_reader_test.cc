@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// A checkpoint of one-element tensors with these names, and the reader of it.
+// A checkpoint of one-element tensors with these names, and its reader.
 class NamedCheckpoint {
  public:
   explicit NamedCheckpoint(const std::vector<std::string>& names) {

@@ -1,4 +1,4 @@
-// What the tests of weights/ write themselves: safetensors files, temporary directories.
+// Files for the tests of weights/: safetensors files, temporary directories.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// Length, header and data put together, whatever they say.
+// Concatenates length, header and data, valid or not.
 inline std::string safetensors_file(std::string_view header, std::string_view data_bytes = {}) {
   std::string file;
   for (int i = 0; i < 8; ++i) {
@@ -62,7 +62,7 @@ inline std::span<const std::byte> as_bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-// Changes one byte to another value, of which `draw` chooses one.
+// Changes one byte to another value, chosen by `draw`.
 inline void change_byte(std::string& content, size_t at, uint32_t draw) {
   content[at] = static_cast<char>(content[at] ^ static_cast<char>(1 + draw % 255));
 }

@@ -82,12 +82,12 @@ def tied_flag(_: GoldenSpec, config: Config) -> Config:
 
 
 def no_head_dim(_: GoldenSpec, config: Config) -> Config:
-    """head_dim is left to the shape of the q projection."""
+    """No head_dim: the shape of the q projection implies it."""
     return {key: value for key, value in config.items() if key != "head_dim"}
 
 
 def no_model_type(_: GoldenSpec, config: Config) -> Config:
-    """The family is left to the tensors' names."""
+    """No model_type: the tensors' names imply the family."""
     return {key: value for key, value in config.items()
             if key not in ("model_type", "architectures")}
 
@@ -98,7 +98,6 @@ VARIANTS: dict[str, Callable[[GoldenSpec, Config], Config]] = {
     "no_head_dim": no_head_dim,
     "no_model_type": no_model_type,
 }
-# Spellings from which transformers itself builds the model, so that the script can prove them
-# equal. It takes an absent head_dim as hidden / heads or as a constant, and an absent model_type
-# not at all.
+# Spellings that transformers itself accepts, so that the script can prove them equal. It reads an
+# absent head_dim as hidden / heads or as a constant, and refuses an absent model_type.
 PROVABLE = ("v4", "tied_flag")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stores what transformers computes in float32 from a bundled model, for bf16 to be held against.
+"""Stores the float32 results of transformers for a bundled model, as the reference for bf16.
 
     python tools/goldens/make_bf16_reference.py MODEL_DIR VALID_TXT --full REFERENCE.safetensors
     python tools/goldens/make_bf16_reference.py MODEL_DIR VALID_TXT --small GOLDEN.json

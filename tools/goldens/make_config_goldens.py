@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/configs/configs.jsonl: what transformers computes from each config.json.
+"""Makes tests/goldens/configs/configs.jsonl: transformers' results for each config.json.
 
     python tools/goldens/make_config_goldens.py [--out FILE]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/gguf/: files written by gguf-py, and what it reads in them.
+"""Makes tests/goldens/gguf/: files written by gguf-py, and their contents as gguf-py reads them.
 
     python tools/goldens/make_gguf_goldens.py [--out DIR]
 
@@ -19,7 +19,7 @@ from gguf import GGMLQuantizationType as Type
 from safetensors.numpy import save_file
 
 SEED = 61
-# Where a block has its half floats, in bytes; all other bits may be anything.
+# The byte offsets of a block's half floats; all other bits may have any value.
 HALVES = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],

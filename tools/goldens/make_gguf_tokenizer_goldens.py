@@ -1,5 +1,5 @@
-"""Writes tests/goldens/gguf/sentencepiece_*.json: small sentencepiece vocabularies as a GGUF file lists them, and what
-sentencepiece itself makes of texts."""
+"""Writes tests/goldens/gguf/sentencepiece_*.json: small sentencepiece vocabularies as a GGUF file lists them, and
+sentencepiece's encodings of texts."""
 import io
 import json
 import random

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/mlx/: what mlx.core.quantize and mlx.core.dequantize compute on the CPU.
+"""Makes tests/goldens/mlx/: results of mlx.core.quantize and mlx.core.dequantize on the CPU.
 
     python tools/goldens/make_mlx_goldens.py [--out DIR]
 

@@ -106,7 +106,7 @@ def logits_of(model: PreTrainedModel, ids: list[int]) -> torch.Tensor:  # [len(i
 
 
 def greedy_continuation(model: PreTrainedModel, prompt_ids: list[int]) -> list[int]:
-    """Recomputes everything at each step, so that no cache takes part."""
+    """Recomputes everything at each step, without a cache."""
     ids = list(prompt_ids)
     for _ in range(NUM_GREEDY):
         best = logits_of(model, ids)[-1].topk(2)
@@ -126,7 +126,7 @@ def largest_difference(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def check_rounding(model: PreTrainedModel, golden: torch.Tensor, prompt_ids: list[int]) -> None:
-    """Moves every weight by about its last bit; the logits must hardly notice."""
+    """Changes every weight by about its last bit; the logits must change little."""
     generator = torch.Generator().manual_seed(0)
     exact = {name: value.clone() for name, value in model.state_dict().items()}
     for parameter in model.parameters():
@@ -211,7 +211,7 @@ def write_golden(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
 
 
 def check_files(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
-    """transformers itself must read the golden logits back from every spelling."""
+    """transformers itself must compute the golden logits from every spelling."""
     num_bytes = sum(path.stat().st_size for path in folder.iterdir())
     if num_bytes > MAX_BYTES:
         raise SystemExit(f"{spec.name}: {num_bytes} bytes, allowed are {MAX_BYTES}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/weights/: small files written by the safetensors library, and what is in them.
+"""Makes tests/goldens/weights/: small files written by the safetensors library, and their contents.
 
     python tools/goldens/make_safetensors_goldens.py [--out DIR]
 

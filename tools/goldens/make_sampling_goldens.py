@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/sampling/chains.json: what the logits processors of transformers leave of a row.
+"""Makes tests/goldens/sampling/chains.json: the tokens that transformers' logits processors keep of a row.
 
     python tools/goldens/make_sampling_goldens.py [--out FILE]
 
@@ -106,7 +106,7 @@ def probabilities(logits: torch.Tensor, seen: torch.Tensor, options: dict, shake
 
 
 def is_telling(logits: torch.Tensor, seen: torch.Tensor, options: dict, found: torch.Tensor) -> bool:
-    # Of cuts that follow each other directly, or at one temperature, only the strictest shows.
+    # Of adjacent cuts, or cuts at the same temperature, only the strictest has an effect.
     cuts = {"min_p", "top_k", "top_p"} if options.get("order") == "mlx" else {"min_p", "top_k"}
     for group in [cuts & options.keys()] + [{key} for key in options.keys() - cuts - {"num_seen"}]:
         if not group:

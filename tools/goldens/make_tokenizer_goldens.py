@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/tokenizer/: small tokenizers with odd settings, and what HF `tokenizers` makes of hard strings.
+"""Makes tests/goldens/tokenizer/: small tokenizers with odd settings, and HF `tokenizers`' encodings of hard strings.
 
     python tools/goldens/make_tokenizer_goldens.py [--bundled DIR] [--out DIR]
 
-Needs the `tokenizers` of requirements.txt. Each tokenizer gets a folder with tokenizer.json (the bundled one none: it
-is that of models/) and golden.jsonl: `text`, `ids`, `ids_with_special`, `ids_special_as_text`, `decoded` (of `ids`),
-`decoded_skip_special` (of `ids_with_special`), the fields of which the larger golden files of the developers have more;
-also `spans` of `ids`, flat, in bytes of the text; and lines with `decode`, random ids, and `decoded` alone.
+Needs the `tokenizers` of requirements.txt. Each tokenizer gets a folder with tokenizer.json (except the bundled one,
+which is in models/) and golden.jsonl. A line has `text`, `ids`, `ids_with_special`, `ids_special_as_text`, `decoded`
+(of `ids`), `decoded_skip_special` (of `ids_with_special`), as in the larger golden files of the developers, and `spans`
+of `ids`, flat, in bytes of the text. Other lines have only `decode`, random ids, and `decoded`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ PINNED = "0.23.3"
 ROOT = Path(__file__).resolve().parent.parent.parent
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
-UNKNOWN = r"\p{Lu}?\p{Ll}+|\p{N}{2}|[^\S\r\n]+"  # no scanner has it, and it leaves much unmatched
+UNKNOWN = r"\p{Lu}?\p{Ll}+|\p{N}{2}|[^\S\r\n]+"  # no scanner has it, and much text stays unmatched
 TRAINING = """It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of
 foolishness; we had everything before us, we had nothing before us. "I don't know," she said, "they'll say we've gone."
 The year was 1775. Na\u00efve caf\u00e9 owners in \u4f60\u597d \u4e16\u754c, \u041f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440.
@@ -45,7 +45,7 @@ TEXTS = [
 ]
 
 
-# Where SentencePiece-like files and the rarer parts have their borders.
+# Edge cases of SentencePiece-like files and rarer parts.
 FEW_TEXTS = [
     "", " ", "  ", "a", "it was", " it was ", "It  was   the", "\u2581it\u2581was", "\u2581", "was\nit\n\n", "\t", "caf\u00e9 CAFE\u0301",
     "\u4f60\u597d \u4e16", "\U0001f600\U0001f600", "\u00ff\u0100x", "1775 12\u00bd\u0663", "don't!? (said) -- \u00abx\u00bb", "\ufb01ne \u212b\u1e9b\u0323",
@@ -119,7 +119,7 @@ def unknown_pattern():
 
 def assembled(pre_tokenizer=None, normalizer=None, decoder=None, post_processor=None, size=340, bytes_of_fallback=False,
               added=(), **options):
-    """A tokenizer whose parts are given as JSON, trained with them in place."""
+    """A tokenizer with parts from JSON, trained with them."""
     tree = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": normalizer,
             "pre_tokenizer": pre_tokenizer, "post_processor": None, "decoder": decoder,
             "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
@@ -169,7 +169,7 @@ def metaspace(**options):
 
 
 def assembled_tokenizers():
-    """Every part that isn't in the three above, as the files of well-known models put them together or worse."""
+    """Every part missing in the three above, in the combinations of well-known models or worse."""
     fallback = {"byte_fallback": True, "bytes_of_fallback": True, "unk_token": "<unk>", "size": 520}
     joined = sequence("decoders", SPACED, {"type": "ByteFallback"}, {"type": "Fuse"})
     return {

@@ -3,8 +3,8 @@
 
     python tools/goldens/make_typical_p_goldens.py
 
-Needs numpy. The filter is TypicalLogitsWarper's of transformers with min_tokens_to_keep 1, and the last one of the
-chain: tokens by how far their -log p is from the entropy, until they have typical_p together; ties with the last stay.
+Needs numpy. The filter is that of TypicalLogitsWarper of transformers with min_tokens_to_keep 1, the last of the chain:
+it keeps tokens by the distance of their -log p from the entropy until their sum reaches typical_p, with ties.
 """
 import numpy as np
 from sampling_rows import softmax, write_goldens

@@ -31,7 +31,7 @@ VISION_SHAPE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class GoldenSpec:
-    """What one golden is made of, and which features its logits must depend on."""
+    """The model of one golden, and the features that its logits must depend on."""
 
     name: str
     family: str  # model_type of config.json

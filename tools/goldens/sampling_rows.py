@@ -1,8 +1,8 @@
-"""Rows of logits for goldens of the sampler, and what Paceline's filters leave of them, in numpy's float64.
+"""Rows of logits for goldens of the sampler, and the tokens that Paceline's filters keep, in numpy's float64.
 
-A filter takes the logits at the filters' temperature, the tokens kept so far and its option, and returns what it keeps.
+A filter takes the logits at the filters' temperature, the tokens kept so far and its option, and returns the kept ones.
 A row is rejected, and the next seed tried, unless its kept tokens stay the same when any option of a filter changes by
-1e-4 of itself, at least three are kept, and leaving the option that the golden is about out keeps others.
+1e-4 of itself, at least three are kept, and other tokens are kept without the golden's option.
 """
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ FILTERS = {"min_p": min_p, "top_k": top_k, "top_p": top_p}
 
 
 def kept_tokens(logits, options, first, last):
-    """What is left, and how likely. `first` and `last`: {option: filter}, around min-p, top-k and top-p."""
+    """The kept tokens and their probabilities. `first`, `last`: {option: filter}, around min-p, top-k and top-p."""
     temperature = options.get("temperature", 1.0)
     is_mlx = options.get("order") == "mlx"
     middle = ["top_p", "min_p", "top_k"] if is_mlx else ["min_p", "top_k", "top_p"]
@@ -85,7 +85,7 @@ def write_goldens(about, script, cases, first, last):
     (GOLDENS / f"{about}.json").write_text(head + ', "cases": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
-# Without further filters: a second look at what make_sampling_goldens.py asks transformers.
+# Without further filters: a second check of make_sampling_goldens.py's cases.
 CASES = [
     ("alone", 96, 2.0, {"top_p": 0.8}),
     ("most", 200, 1.0, {"top_p": 0.95}),

@@ -1,18 +1,18 @@
-"""What Paceline must reach beside the peer, and whether it does."""
+"""The bars that Paceline must reach beside the peer, and the verdicts."""
 import statistics
 from dataclasses import dataclass
 
 PREFILL_RATIO, PREFILL_RATIO_BF16 = 1.8, 1.5
 DECODE_RATIO = 1.15
 TOTAL_RATIO, TOTAL_SEQUENCES = 3.5, 32
-# Of the bandwidth at which all threads read: whoever decodes at this share needs no ratio.
+# Shares of the read bandwidth of all threads: decoding at such a share passes without a ratio.
 BANDWIDTH_SHARE = {"BF16": 0.92, "Q8_0": 0.90, "Q4_0": 0.85, "Q4_K_M": 0.80}
 
 
 @dataclass(frozen=True)
 class Bar:
-    ratio: float | None = None  # None: nothing is asked
-    share: float | None = None  # of the roofline, which is enough as well
+    ratio: float | None = None  # to the peer; None: no bar
+    share: float | None = None  # of the roofline; reaching it is enough as well
 
     def __str__(self):
         if self.ratio is None:
@@ -39,7 +39,7 @@ class Judged:
 
 
 def judge(bar, ours, theirs, share=None):
-    """`ours`, `theirs`: rates of runs that took turns; medians count. `share`: what ours reach of the roofline."""
+    """`ours`, `theirs`: rates of alternating runs; medians count. `share`: ours relative to the roofline."""
     ratio = statistics.median(ours) / statistics.median(theirs)
     if bar.ratio is None:
         return Judged(ratio, True, "-")
@@ -57,5 +57,5 @@ def judge_memory(ours_bytes, theirs_bytes):
 
 
 def spread(values):
-    """How far apart runs were: (largest - smallest) / median."""
+    """The spread of runs: (largest - smallest) / median."""
     return (max(values) - min(values)) / statistics.median(values)

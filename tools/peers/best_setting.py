@@ -1,11 +1,11 @@
-"""The peer's best settings, found by trying: one thing after the other, each against the best so far, taking turns."""
+"""Searches the peer's best settings: one setting after the other, each alternating with the best so far."""
 import json
 
 TRIES = 2
 HOPELESS = 0.85  # of the best: not tried a second time
 
-# The first of each is where the search begins; flash attention and cache types matter beside caches, ubatch (tokens
-# computed together) beside prompts, the unified cache beside other sequences.
+# The search begins with the first of each. Flash attention and cache types affect caches, ubatch (tokens computed
+# together) affects prompts, the unified cache affects several sequences.
 FOR_PREFILL = {"flash": (True, False), "repacked": (True, False), "ubatch": (512, 128), "cache": ("f16", "bf16")}
 FOR_DECODE = {"flash": (True, False), "repacked": (True, False), "cache": ("f16", "bf16")}
 FOR_BATCH = {"flash": (True, False), "unified": (False, True), "ubatch": (512, 2048), "repacked": (True, False),
@@ -40,7 +40,7 @@ def search(choices, rate_of):
 
 
 def shorter(test):
-    """A test that takes less time and likes the same settings."""
+    """A shorter test with the same best settings."""
     if test["kind"] == "decode":
         return {**test, "output": min(test["output"], 32)}
     if test["kind"] == "batch":
@@ -49,7 +49,7 @@ def shorter(test):
 
 
 class Remembered:
-    """Settings that were found before, in a file beside the models."""
+    """Settings found before, stored in a file beside the models."""
 
     def __init__(self, path):
         self.path = path

@@ -1,4 +1,4 @@
-"""Programs that are measured: each run is a process of its own, watched from outside."""
+"""Runs the measured programs, each run as a process of its own, and monitors them."""
 import json
 import os
 import resource
@@ -25,11 +25,11 @@ class Killed(Failed):
 class Finished:
     output: str
     peak_bytes: int      # the largest resident memory that was seen
-    others_cores: float  # what everybody else used meanwhile
+    others_cores: float  # used by other processes meanwhile
 
 
 def machine_seconds():
-    """Core seconds that anybody has used since the start."""
+    """Core seconds used by all processes since boot."""
     user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split(maxsplit=8)[1:8])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
@@ -85,7 +85,7 @@ def has_amx():
 
 
 def ask(python, request):
-    """llama_side.py's answer, beside what others used meanwhile."""
+    """llama_side.py's answer, and the cores used by others meanwhile."""
     try:
         done = run([python, FOLDER / "llama_side.py"], json.dumps(request))
     except Failed as failed:

@@ -1,4 +1,4 @@
-"""One model in one format on both sides: settings first, then runs that take turns, then memory and agreement."""
+"""Compares one model in one format on both sides: settings first, then alternating runs, then memory and agreement."""
 import statistics
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ class Sides:
         self.others_cores.append(others)
 
     def others(self, first=0):
-        """Cores that other work used, the median of all runs since the first."""
+        """Cores used by other processes, the median of all runs since the first."""
         return statistics.median(self.others_cores[first:] or [0.0])
 
     def theirs(self, file, test, settings):
@@ -37,7 +37,7 @@ class Sides:
         return answer
 
     def best(self, file, wanted, test):
-        """The peer's best settings for a test, remembered when they were found while nothing else ran."""
+        """The peer's best settings for a test, stored if they were found on an idle machine."""
         kind = test["kind"]
         name = "total" if kind == "batch" else kind
 
@@ -91,7 +91,7 @@ def rate_row(names, label, wanted, test, runs, sequences=1, peer=""):
 
 
 def memory_row(sides, names, file, test, label, settings):
-    """The peer's smaller peak, of a file that is mapped and one that is read."""
+    """The peer's smaller peak, with the file mapped and with the file read."""
     few = {**test, "output": 8, "length": test["prompt"] + test["output"]}
     theirs = min(sides.theirs(file, few, {**settings, "mapped": mapped})["peak_bytes"] for mapped in (True, False))
     ours = sides.paceline.peak_bytes(file, test)
@@ -100,7 +100,7 @@ def memory_row(sides, names, file, test, label, settings):
 
 
 def faster_peer(sides, compared, names, file, kind, runs, second_rates):
-    """Its name where that is the second one, whose rates then stand in `runs`."""
+    """The peer's name if it is the second one, whose rates are then in `runs`."""
     if not sides.second:
         return ""
     first = statistics.median(theirs for _, theirs in runs[kind])

@@ -31,7 +31,7 @@ def pip(folder, *arguments, **variables):
 
 
 def make(folder, has_amx):
-    """Its python; made unless it was made so before. Raises Missing with what is missing."""
+    """Its python; makes the environment if needed. Raises Missing with the missing requirement."""
     stamp, wanted = folder / "made-of", f"{PEER} {flags(has_amx)} {sys.version}"
     python = folder / "bin" / "python"
     if stamp.exists() and stamp.read_text() == wanted:

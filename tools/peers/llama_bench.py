@@ -1,10 +1,10 @@
-"""A second peer: any build of llama-bench, of llama.cpp or of what was made from it (ik_llama.cpp). One sequence at a
-time; each measurement is a process of its own."""
+"""A second peer: any build of llama-bench, from llama.cpp or a fork (ik_llama.cpp). One sequence at a time; each
+measurement is a process of its own."""
 import json
 
 from .children import Failed, run
 
-# Tried beside no option at all: flash attention, and ik_llama.cpp's repacking as it loads.
+# Tried: no option, flash attention, and ik_llama.cpp's repacking at load.
 VARIANTS = ((), ("-fa", "1"), ("-rtr", "1"), ("-fa", "1", "-rtr", "1"))
 SHORT_OUTPUT = 32
 
@@ -12,7 +12,7 @@ SHORT_OUTPUT = 32
 def rate_in(output, kind):
     """Tokens per second of the one test in the report of `llama-bench -o json`."""
     try:
-        # Builds may write lines of their own before it.
+        # Builds may write other lines before it.
         report = json.loads(output[output.index("["):])
         count = "n_prompt" if kind == "prefill" else "n_gen"
         rates = [float(test["avg_ts"]) for test in report if test[count] > 0]
@@ -37,7 +37,7 @@ class LlamaBench:
         return rate_in(done.output, kind)
 
     def best_variant(self, file, test):
-        """The fastest of one short run each; a build refuses options that it hasn't."""
+        """The fastest of one short run each; a build refuses unknown options."""
         rates, reason = {}, None
         for variant in VARIANTS:
             try:

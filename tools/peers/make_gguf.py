@@ -15,14 +15,14 @@ SEED = 1
 
 
 def byte_letters():
-    """The letter that stands for each byte in byte-level BPE (as in GPT-2's encoder.py)."""
+    """The character of each byte in byte-level BPE (as in GPT-2's encoder.py)."""
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
     return [chr(byte) for byte in shown] + [chr(256 + i) for i in range(len(hidden))]
 
 
 def add_tokenizer(writer, vocab_size):
-    """One token a byte, one merge, and as many unused tokens as the vocabulary wants."""
+    """One token per byte, one merge, and unused tokens up to the size of the vocabulary."""
     tokens = [*byte_letters(), "ab"]
     types = [gguf.TokenType.NORMAL] * len(tokens)
     unused = vocab_size - len(tokens) - 2

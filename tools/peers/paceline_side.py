@@ -1,11 +1,11 @@
-"""Paceline's measurements: `paceline bench --json` for rates, generate for memory, score for what it computes."""
+"""Paceline's measurements: `paceline bench --json` for rates, generate for memory, score for log-probabilities."""
 import json
 import tempfile
 from pathlib import Path
 
 from .children import Failed, run
 
-MEMORY_OUTPUT = 4  # the peak comes with the prompts
+MEMORY_OUTPUT = 4  # prompts cause the peak
 
 
 def member(found, name, where):
@@ -38,7 +38,7 @@ def rates_of(report):
 
 
 def prompt_lines(sequences, count):
-    """Prompts of ids that any vocabulary has, of which no two begin alike."""
+    """Prompts of ids of any vocabulary, all with different beginnings."""
     return "".join(json.dumps({"prompt_ids": [1 + (i * 7919 + sequence * 104729) % 255 for i in range(count)]}) + "\n"
                    for sequence in range(sequences))
 
@@ -55,7 +55,7 @@ class Paceline:
         return run([self.binary, "--version"]).output.splitlines()[0]
 
     def bench(self, file, tests, prompt, output, *options):
-        """{test: (tokens per second, the roofline's)}, and what others used meanwhile."""
+        """{test: (tokens per second, the roofline's)}, and the cores used by others meanwhile."""
         done = self.call("bench", file, "--json", "--tests", tests, "--repetitions", 1, "--prompt-tokens", prompt,
                          "--output-tokens", output, *options)
         report = json.loads(done.output)
@@ -66,7 +66,7 @@ class Paceline:
         return self.bench(file, "batch", test["prompt"], test["output"], "--sequences", test["sequences"])
 
     def peak_bytes(self, file, test):
-        """Of a process that computes the prompts of a batch, with room for the outputs."""
+        """The peak memory of a process that computes the prompts of a batch, with room for the outputs."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "prompts.jsonl"
             path.write_text(prompt_lines(test["sequences"], test["prompt"]))

@@ -1,5 +1,5 @@
-"""Random weights as the bytes of a GGUF type: codes drawn uniformly, and scales so that a row has a length of about 1,
-as trained weights have. gguf-py can't quantise to all of these types, and speed doesn't depend on values."""
+"""Random weights as the bytes of a GGUF type: uniform codes, and scales that give rows a norm of about 1, like trained
+weights. gguf-py can't quantise to all of these types, and speed doesn't depend on values."""
 import numpy as np
 
 CHUNK = 1 << 24  # numbers drawn at a time
@@ -59,7 +59,7 @@ def q6_k(rng, count, deviation):
     return np.hstack([codes, scales.view(np.uint8), halves(d)])
 
 
-# Numbers a block has, and its bytes.
+# Elements of a block, and the function that makes its bytes.
 TYPES = {"F32": (1, plain("F32")), "F16": (1, plain("F16")), "BF16": (1, plain("BF16")), "Q8_0": (32, q8_0),
          "Q4_0": (32, q4_0), "Q4_K": (256, q4_k), "Q6_K": (256, q6_k)}
 

@@ -1,4 +1,4 @@
-"""Models to compare on: published sizes, the tensors that they make, and the type that each tensor has in a format.
+"""Models to compare: published sizes, their tensors, and the type of each tensor in a format.
 
 The recipe of the formats is llama.cpp's quantizer's (llama-quant.cpp, without an importance matrix): norms stay F32, a
 tied embedding is also the output and so Q6_K in the 4-bit formats, and Q4_K_M gives more bits to some layers' values

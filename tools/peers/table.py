@@ -25,14 +25,14 @@ class Row:
 
 
 def figure(value):
-    """Three digits that count."""
+    """Three significant digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
 
 
 def table(rows):
-    """Markdown whose columns stand below each other."""
+    """Markdown with aligned columns."""
     lines = [HEADER, *(row.cells() for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     is_number = [2 <= i <= 7 for i in range(len(HEADER))]

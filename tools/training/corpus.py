@@ -1,4 +1,4 @@
-"""The training rows: plain text in a seeded order, and conversations cut from it."""
+"""Makes training rows: plain text in a seeded order, and conversations made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits per byte on the validation text: a quick look during training, and the whole of it."""
+"""Bits per byte on the validation text: on a part during training, and on the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch computes with: the device, and the number of threads found by timing."""
+"""The device of torch, and its number of threads, chosen by timing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions a decoder layer and its loss are made of."""
+"""The functions of a decoder layer and its loss."""
 
 from __future__ import annotations
 

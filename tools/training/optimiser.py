@@ -94,7 +94,7 @@ class Optimiser:
         self.master[index].addcdiv_(first, root, value=-scale)
 
     def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
+        """Return the state for a checkpoint."""
         keys = ("master", "first", "second", "step_count")
         return {key: getattr(self, key) for key in keys}
 

@@ -1,4 +1,4 @@
-"""What is written: the model as transformers lays it out, and checkpoints of a run."""
+"""Saves models in transformers' layout, and checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHAT_TEMPLATE = """\
 
 
 def save_model(model: FastQwen3, tokenizer: Tokenizer, path: Path) -> None:
-    """Save weights, configuration and tokenizer the way transformers lays them out."""
+    """Save weights, configuration and tokenizer in transformers' layout."""
     path.mkdir(parents=True, exist_ok=True)
     saved = model.to_transformers().to(torch.bfloat16)
     saved.config.dtype = torch.bfloat16
@@ -48,7 +48,7 @@ def save_model(model: FastQwen3, tokenizer: Tokenizer, path: Path) -> None:
 
 
 def save_atomically(state: dict[str, Any], path: Path) -> None:
-    """Write a checkpoint that is never seen half-written."""
+    """Write a checkpoint atomically."""
     partial = path.with_suffix(".partial")
     torch.save(state, partial)
     os.replace(partial, path)

@@ -1,4 +1,4 @@
-"""One run of training: steps until the time is over, with a checkpoint now and then."""
+"""One run of training: steps until the time is up, with regular checkpoints."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class TrainingRun:
         return state["elapsed"]
 
     def progress(self) -> float:
-        """Return the share of the time that is over."""
+        """Return the elapsed share of the time."""
         return (time.monotonic() - self.started) / (60 * self.args.minutes)
 
     def run(self) -> None:
-        """Train until the time is over, then save the model."""
+        """Train until the time is up, then save the model."""
         args = self.args
         saved_at = time.monotonic() - args.checkpoint_seconds / 2
         chooser = ThreadChooser(args.threads) if args.device == "cpu" else None
@@ -103,7 +103,7 @@ class TrainingRun:
         return loss / targets.numel(), targets.numel()
 
     def report(self, step: int, progress: float, loss: float, speed: float) -> None:
-        """Print where the run stands."""
+        """Print the progress of the run."""
         print(
             f"step {step} progress {progress:.4f} tokens {self.position * CONTEXT:,}"
             f" loss {loss:.4f} {speed:.0f} tok/s threads {torch.get_num_threads()}",
@@ -116,7 +116,7 @@ class TrainingRun:
         self.curve.append((self.position * CONTEXT, round(bits, 4)))
 
     def save_checkpoint(self) -> None:
-        """Write what a later run goes on from, and the model as it is now."""
+        """Write a checkpoint for a later run, and the current model."""
         self.measure()
         print(f"valid (48 windows): {self.curve[-1]}", flush=True)
         state = {"position": self.position, "curve": self.curve}
@@ -125,7 +125,7 @@ class TrainingRun:
         save_model(self.model, self.tokenizer, self.args.work / f"snapshot-{self.args.preset}")
 
     def finish(self) -> None:
-        """Save the model and its learning curve; the checkpoint is not needed any more."""
+        """Save the model and its learning curve, and remove the checkpoint."""
         self.measure()
         save_model(self.model, self.tokenizer, self.args.out)
         self.checkpoint.unlink(missing_ok=True)

@@ -53,7 +53,7 @@ void AnswerReader::feed(std::string_view bytes) {
   }
 }
 
-// Whether it is whole.
+// Whether the line is complete.
 bool AnswerReader::take_line(std::string_view& bytes) {
   constexpr size_t kLongest = 16 << 10;
   const size_t end = bytes.find('\n');

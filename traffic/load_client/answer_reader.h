@@ -1,4 +1,4 @@
-// AnswerReader takes HTTP/1.1 answers apart as they come in, byte by byte if need be.
+// AnswerReader parses HTTP/1.1 answers incrementally, even byte by byte.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ class AnswerReader {
  public:
   using Body = std::function<void(std::string_view piece)>;
 
-  // The next answer's body goes to `on_body`.
+  // Begins the next answer, with its body passed to `on_body`.
   void begin(Body on_body);
-  // Bytes off the wire, of one answer at most: throws Error corrupt when they aren't one.
+  // Takes received bytes of at most one answer. Throws Error corrupt when they are malformed.
   void feed(std::string_view bytes);
 
   bool is_done() const { return part_ == Part::done; }
-  bool has_begun() const { return has_begun_; }  // some of it is here
+  bool has_begun() const { return has_begun_; }  // some bytes were received
   int status() const { return status_; }         // 0: not known yet
-  bool closes() const { return closes_; }        // the connection, behind this answer
+  bool closes() const { return closes_; }        // whether the connection closes after this answer
 
  private:
   enum class Part { head, body, chunk_size, chunk, chunk_end, trailer, done };
@@ -33,7 +33,7 @@ class AnswerReader {
 
   Part part_ = Part::done;
   Body on_body_;
-  std::string line_;  // as far as it is here
+  std::string line_;  // as far as received
   bool is_first_line_ = true;
   bool has_begun_ = false;
   bool is_chunked_ = false;

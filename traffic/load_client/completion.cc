@@ -92,7 +92,7 @@ void Completion::count_whole() {
 
 std::string Completion::find_fault() const {
   if (request_.is_scripted && !check_.fault().empty()) return check_.fault();
-  if (!error_.empty()) return "";  // that says enough
+  if (!error_.empty()) return "";  // reported as an error
   if (check_.count() != request_.max_tokens) {
     return fmt::format("{} tokens instead of {}", check_.count(), request_.max_tokens);
   }

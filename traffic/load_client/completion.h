@@ -1,4 +1,4 @@
-// Completion is one request to the completions API: its answer is checked, its times are taken.
+// Completion is one request to the completions API: it checks the answer and measures its times.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace paceline::traffic {
 
 class Completion : public AnswerSink {
  public:
-  // `due`: when it is to be sent; being late with that counts as latency.
+  // `due`: when it should be sent; latency counts from then.
   Completion(CompletionRequestText request, Clock::time_point due, const TickGrid& grid,
              Tally& tally);
 
-  // Called once, at its end; and when its first token has come.
+  // Set callbacks for its end, and for its first token; each is called once.
   void set_on_over(std::function<void()> on_over) { on_over_ = std::move(on_over); }
   void set_on_begun(std::function<void()> on_begun) { on_begun_ = std::move(on_begun); }
 
@@ -54,7 +54,7 @@ class Completion : public AnswerSink {
   std::string error_;
   std::string finish_reason_;
   int64_t usage_tokens_ = -1;
-  bool is_done_ = false;                     // [DONE] was there
+  bool is_done_ = false;                     // [DONE] was received
   std::vector<Clock::time_point> arrivals_;  // by token
 };
 

@@ -1,4 +1,4 @@
-// What the client reads of the completions API's JSON, as the server writes it.
+// Reads the completions API's JSON as the server formats it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct CompletionRequestText {
 // A whole HTTP request.
 std::string completion_request(const CompletionRequestText& request);
 
-// The string or the number behind a key, given as it stands: `"name":`. Nothing when it isn't there
-// or null. A key can't be mistaken for text: in a string its quotes would be escaped.
+// The string or number after a key, which is given as `"name":`. Nothing when it is missing or
+// null. Text can't be mistaken for a key: quotes in strings are escaped.
 std::optional<std::string_view> find_string(std::string_view json, std::string_view key);
 std::optional<int64_t> find_integer(std::string_view json, std::string_view key);
 

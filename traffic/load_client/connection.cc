@@ -67,20 +67,20 @@ void Connection::on_ready(uint32_t epoll_events) {
 void Connection::write_out() {
   while (!unsent_.empty()) {
     const ssize_t count = ::send(fd_, unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
-    // A server that refuses by the header may have closed; its answer is still to be read.
+    // A server that refuses a request by its header may have closed; its answer can still be read.
     if (count < 0) return;
     unsent_.erase(0, static_cast<size_t>(count));
   }
 }
 
-// `has_ended`: there is an end behind the bytes.
+// `has_ended`: the connection ends after the bytes.
 void Connection::read_in(bool has_ended) {
   static std::array<char, 256 << 10> buffer;
   while (fd_ >= 0) {
     const ssize_t count = recv(fd_, buffer.data(), buffer.size(), 0);
     if (count > 0) {
       take({buffer.data(), static_cast<size_t>(count)});
-      // A short read has emptied it; what comes later is a new edge.
+      // A short read has emptied it; later bytes are a new edge.
       if (!has_ended && static_cast<size_t>(count) < buffer.size()) return;
     } else if (count < 0 && errno == EINTR) {
       continue;
@@ -93,7 +93,7 @@ void Connection::read_in(bool has_ended) {
 }
 
 void Connection::take(std::string_view bytes) {
-  if (sink_ == nullptr) return lose("bytes that nobody asked for");
+  if (sink_ == nullptr) return lose("bytes without a request");
   try {
     reader_.feed(bytes);
   } catch (const std::exception& error) {

@@ -11,13 +11,13 @@
 
 namespace paceline::traffic {
 
-// What becomes of a request.
+// Receives the answer to a request.
 class AnswerSink {
  public:
   virtual ~AnswerSink() = default;
   virtual void on_body(int status, std::string_view piece) = 0;
-  virtual void on_end(int status) = 0;                     // the answer is whole
-  virtual void on_failure(const std::string& reason) = 0;  // it never will be
+  virtual void on_end(int status) = 0;                     // the answer is complete
+  virtual void on_failure(const std::string& reason) = 0;  // it will never be complete
 };
 
 class Connection : public Pollable {
@@ -34,9 +34,9 @@ class Connection : public Pollable {
   bool is_open() const { return fd_ >= 0; }
   bool is_idle() const { return is_open() && sink_ == nullptr; }
   bool is_connected() const { return is_connected_; }
-  // From connect() to the handshake's end.
+  // Seconds from connect() to the end of the handshake.
   double connect_seconds() const { return connect_seconds_; }
-  // Whether that has been taken note of.
+  // Whether those seconds were recorded.
   bool is_counted() const { return is_counted_; }
   void set_counted() { is_counted_ = true; }
 

@@ -1,4 +1,4 @@
-// ConnectionPool reuses connections, and takes note of how long each took to be made.
+// ConnectionPool reuses connections, and records the time to open each.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ class ConnectionPool {
 
   // An idle one, or a new one.
   Connection& take();
-  // Its answer is over: kept when it is open, else destroyed behind the present round.
+  // Takes back a connection after its answer: keeps it if it is open, else destroys it after the
+  // current round.
   void give_back(Connection& connection);
 
   int64_t num_made() const { return num_made_; }

@@ -1,4 +1,4 @@
-// EventReader cuts a text/event-stream into the data of its events; comments are left out.
+// EventReader splits a text/event-stream into the data of its events, without comments.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class EventReader {
   // Calls on_data(std::string_view) for each event that `piece` completes.
   template <class OnData>
   void feed(std::string_view piece, OnData&& on_data) {
-    // As a rule a piece is one whole event, and nothing is copied.
+    // Usually a piece is one whole event, and nothing is copied.
     if (!rest_.empty()) {
       rest_ += piece;
       piece = rest_;
@@ -25,7 +25,7 @@ class EventReader {
     rest_ = std::string(piece);
   }
 
-  // Nothing is left of an event that never ended.
+  // False inside an incomplete event.
   bool is_between_events() const { return rest_.empty(); }
 
  private:

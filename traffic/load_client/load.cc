@@ -9,7 +9,7 @@
 namespace paceline::traffic {
 namespace {
 
-void tell(const char* line) {
+void print_line(const char* line) {
   std::puts(line);
   std::fflush(stdout);
 }
@@ -20,7 +20,7 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 
 }  // namespace
 
-// Asks once whether the server lives, then only waits.
+// Sends one GET /live, then only waits.
 class Load::IdleConnection : public AnswerSink {
  public:
   explicit IdleConnection(Load& load) : load_(load), connection_(load.poller_, load.plan_.port) {
@@ -127,11 +127,11 @@ void Load::run_slot(Clock::time_point due) {
   });
   if (!is_first) return;
   completion.set_on_begun([this] {
-    if (++num_slots_begun_ == plan_.streams) tell("streams open");
+    if (++num_slots_begun_ == plan_.streams) print_line("streams open");
   });
 }
 
-// One timer, for the next one due.
+// Arms one timer, for the next due request.
 void Load::schedule_request() {
   if (requests_.sent >= plan_.requests) return;
   const auto due = after(static_cast<double>(requests_.sent) / plan_.request_rate);
@@ -161,7 +161,7 @@ void Load::schedule_idle() {
 void Load::idle_answered(double seconds) {
   idle_times_.add(seconds);
   if (idle_times_.count() < plan_.idle) return;
-  tell("idle open");
+  print_line("idle open");
   poller_.at(
       Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1e3 * plan_.idle_seconds)),
       [this] { idle_is_over_ = true; });

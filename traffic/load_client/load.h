@@ -1,4 +1,4 @@
-// Load carries out a plan: streams held, requests of an open loop, idle connections.
+// Load carries out a plan: concurrent streams, requests of an open loop, idle connections.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ class Load {
   explicit Load(const LoadPlan& plan);
   ~Load();
 
-  // Until all of it is over. Says on standard output when all streams have begun ("streams open")
-  // and all idle connections are there ("idle open").
+  // Runs to the end. Prints "streams open" when all streams have begun, and "idle open" when all
+  // idle connections are open.
   void run();
 
   const Tally& streams() const { return streams_; }
   const Tally& requests() const { return requests_; }
-  double request_seconds() const { return request_seconds_; }  // first due to last answer
+  double request_seconds() const { return request_seconds_; }  // first due time to last answer
   int64_t num_connections() const { return pool_.num_made(); }
   const Samples& connect_times() const { return pool_.connect_times(); }
   const Samples& idle_times() const { return idle_times_; }  // connect() to the answer's end
-  int64_t num_lost_idle() const;                             // that didn't stay open
+  int64_t num_lost_idle() const;                             // closed early
   double seconds() const { return seconds_; }
 
  private:
   class IdleConnection;
 
-  // Sends one, and calls `on_over` behind its end.
+  // Sends one, and calls `on_over` after its end.
   Completion& begin(const CompletionRequestText& request, Clock::time_point due, Tally& tally,
                     std::function<void()> on_over);
   CompletionRequestText next_request(int64_t max_tokens);

@@ -1,4 +1,4 @@
-// LoadPlan is what the client is asked to do; its parts run together.
+// LoadPlan has the client's options; its parts run concurrently.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@ struct LoadPlan {
   uint16_t port = 8080;
   double rate = 20;  // the server's: ticks per second
   int64_t prompt_tokens = 8;
-  bool any_tokens = false;  // not a paced server: only their number is checked
+  bool any_tokens = false;  // for other servers: only the number of tokens is checked
 
-  // So many streams at a time: where one ends, the next begins.
+  // The number of concurrent streams: when one ends, the next begins.
   int64_t streams = 0;
   int64_t stream_tokens = 100;
-  double stream_seconds = 0;  // no further ones after that; 0: one each
-  double stream_spread = 1;   // seconds over which the first ones begin
+  double stream_seconds = 0;  // no new streams after that; 0: one each
+  double stream_spread = 1;   // seconds over which the first streams begin
 
-  // An open loop: requests that come when they are due, whatever became of those before.
+  // An open loop: requests are sent when they are due, independent of earlier ones.
   int64_t requests = 0;
   double request_rate = 100;  // per second
   int64_t request_tokens = 20;
   bool streams_requests = false;
-  bool may_refuse = false;  // a 429 is an answer like others
+  bool may_refuse = false;  // a 429 isn't an error
 
-  // Connections that say GET /live once and then nothing.
+  // Connections that send GET /live once and then nothing.
   int64_t idle = 0;
   double idle_spread = 1;
-  double idle_seconds = 0;  // to be held when all are open
+  double idle_seconds = 0;  // to hold them once all are open
 
-  double grace = 60;  // seconds for what is open when the last part should have ended
+  double grace = 60;  // seconds for open requests after the planned end
   std::string json;   // a file for the figures
 };
 
-// Prints help or what is wrong, and ends the program, when there is nothing to do.
+// Prints the help or an error and ends the program, when there is nothing to do.
 LoadPlan read_load_plan(int argc, char** argv);
 
 }  // namespace paceline::traffic

@@ -1,4 +1,4 @@
-// Puts a load on a paced server; exits with 1 when a token was wrong or an answer missing.
+// Puts load on a paced server; exits with 1 when a token is wrong or an answer is missing.
 #include <cstdio>
 #include <exception>
 #include <fstream>

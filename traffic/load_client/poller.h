@@ -1,4 +1,4 @@
-// Poller waits for sockets and for times of day, in one thread.
+// Poller waits for sockets and timers, in one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Edge-triggered, for reading and writing. Closing the socket ends it; `pollable` must live until
-  // the round of on_ready calls in which it did is over (see defer).
+  // Edge-triggered, for reading and writing, until the socket is closed. `pollable` must live until
+  // the end of the round of on_ready calls that closed it (see defer).
   void add(int fd, Pollable& pollable);
   // Calls `work` once, not before `time`.
   void at(Clock::time_point time, std::function<void()> work);
-  // Calls `work` behind the present round.
+  // Calls `work` after the current round.
   void defer(std::function<void()> work) { deferred_.push_back(std::move(work)); }
 
   // One round: waits at most until the next time, or `most`.
@@ -37,7 +37,7 @@ class Poller {
  private:
   struct Timed {
     Clock::time_point time;
-    int64_t number;  // of equal times the first set comes first
+    int64_t number;  // orders timers of equal time
     std::function<void()> work;
     bool operator<(const Timed& other) const {
       return time != other.time ? time > other.time : number > other.number;

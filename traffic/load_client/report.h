@@ -1,4 +1,4 @@
-// What a load came to, as a table and as JSON.
+// Reports the results of a load, as a table and as JSON.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace paceline::traffic {
 std::string report_table(const LoadPlan& plan, const Load& load);
 std::string report_json(const LoadPlan& plan, const Load& load);
 
-// No token wrong, nothing that isn't an answer, no connection lost.
+// True without wrong tokens, errors and lost connections.
 bool is_flawless(const LoadPlan& plan, const Load& load);
 
 }  // namespace paceline::traffic

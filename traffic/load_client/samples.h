@@ -6,14 +6,14 @@
 
 namespace paceline::traffic {
 
-// Buckets of 1 %: a quantile is told at most that much too high.
+// Buckets of 1 %: a quantile is at most that much too high.
 class Samples {
  public:
   Samples();
 
   void add(double seconds);
   int64_t count() const { return count_; }
-  // The least duration that so large a share of all are not above; 0 without any.
+  // The smallest duration that at least `share` of all samples don't exceed; 0 without samples.
   double quantile(double share) const;
   double most() const { return most_; }
 

@@ -1,4 +1,4 @@
-// TokenCheck compares what a stream says with what it must say.
+// TokenCheck compares a stream's tokens with the expected ones.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class TokenCheck {
 
   void take(int32_t token);
   int64_t count() const { return count_; }
-  // Empty as long as all is well; else what the first wrong token looks like.
+  // A description of the first wrong token; empty if there is none.
   const std::string& fault() const { return fault_; }
 
  private:

@@ -18,13 +18,13 @@
 namespace paceline::traffic {
 namespace {
 
-// In one write: lines of several threads don't mix.
+// Uses one write, so that lines of several threads don't mix.
 void say(std::string_view text) {
   const std::string line = fmt::format("{}\n", text);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-// Ends the engine: what an observer throws is nobody's request's fault.
+// Makes the engine fail: an observer's exception isn't attributed to a request.
 class Breaker : public StepObserver {
  public:
   explicit Breaker(int64_t step) : step_(step) {}

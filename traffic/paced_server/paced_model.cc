@@ -19,7 +19,7 @@ TokenTexts token_texts(const Tokenizer& tokenizer) {
   };
 }
 
-// What the script says must be text that arrives when it is said.
+// Checks that each scripted token is text that is emitted at once.
 void check_script(const Tokenizer& tokenizer) {
   for (TokenId id = kFirstToken; id < kFirstToken + kNumTokens; ++id) {
     const bool is_known = id < tokenizer.vocab_size() && !tokenizer.is_special(id);

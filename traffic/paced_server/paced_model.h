@@ -24,8 +24,7 @@ struct PacedModelOptions {
   int64_t max_queued = 1024;
 };
 
-// Members stand in the order in which they depend on those before them. Blocks are integers here:
-// nobody stores a key.
+// Each member depends only on earlier ones. Blocks are only integers here: no keys are stored.
 class PacedModel {
  public:
   // Throws Error naming the file at fault.

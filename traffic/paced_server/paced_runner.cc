@@ -11,7 +11,7 @@
 namespace paceline::traffic {
 namespace {
 
-constexpr float kHot = 64;  // whatever the sampling: nothing else is ever drawn
+constexpr float kHot = 64;  // so likely that no other token is drawn with any sampling options
 
 }  // namespace
 

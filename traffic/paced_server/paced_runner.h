@@ -1,5 +1,4 @@
-// PacedRunner is a model without weights: its tokens follow a rule, its steps take as long as
-// asked.
+// PacedRunner is a model without weights: its tokens follow a rule, its steps take a given time.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ namespace paceline::traffic {
 struct PaceOptions {
   double rate = 20;               // decode steps per second
   double prefill_rate = 200'000;  // prompt tokens per second
-  int64_t stall_after = -1;       // this many steps, the next one hangs; negative: none does
+  int64_t stall_after = -1;       // the step after this many hangs; negative: none does
   double stall_seconds = 0;
 };
 
@@ -26,7 +25,8 @@ class PacedRunner : public Runner {
  public:
   PacedRunner(int64_t vocab_size, const PaceOptions& options);
 
-  // Whose steps these are: it knows whether somebody has begun to speak. Before the first run.
+  // Sets the engine of these steps, which knows whether a sequence decodes. Call it before the
+  // first run.
   void watch(const Engine* engine) { engine_ = engine; }
 
   int64_t vocab_size() const override { return vocab_size_; }
@@ -51,7 +51,7 @@ class PacedRunner : public Runner {
   int64_t num_steps_ = 0;
   std::vector<int32_t> next_;    // by output of the last run
   std::vector<uint8_t> finite_;  // always
-  std::vector<float> rows_;      // [kNumRows, vocab]: zeros, but for one column each
+  std::vector<float> rows_;      // [kNumRows, vocab]: zeros, except one column each
   std::vector<int32_t> hot_;     // [kNumRows] that column
   std::vector<float> column_rows_;
 };

@@ -1,4 +1,4 @@
-// Pacer says when a step ends: decodes on the ticks of a fixed grid, prefills as long as they take.
+// Pacer computes when a step ends: decodes at the ticks of a fixed grid, prefills by their tokens.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace paceline::traffic {
 
-// The schedule is absolute: a step that came late is followed by steps in a hurry, until each token
-// is out at the tick it was due; only who is kMostTicksBehind late gives those ticks up.
+// The schedule is absolute: after a late step, steps are shorter until each token is emitted at its
+// tick again. Ticks are skipped only after a delay of kMostTicksBehind.
 class Pacer {
  public:
   static constexpr int64_t kMostTicksBehind = 20;
@@ -16,8 +16,8 @@ class Pacer {
   // Decode steps and prompt tokens per second.
   Pacer(double rate, double prefill_rate) : grid_(rate), prefill_rate_(prefill_rate) {}
 
-  // When a step that begins now is to end. `is_decoding`: some of its sequences have begun to
-  // speak, so that it is the step behind the last one.
+  // When a step that begins now should end. `is_decoding`: some of its sequences decode, so it
+  // follows the last step on the grid.
   Clock::time_point end_of_step(Clock::time_point now, bool is_decoding, int64_t prefill_rows);
 
  private:

@@ -10,10 +10,10 @@ struct ServerArguments {
   PacedModelOptions model;
   ServerOptions server;
   bool logs_requests = false;
-  int64_t fail_after = -1;  // so many steps the engine ends; never below 0
+  int64_t fail_after = -1;  // the engine fails after this many steps; negative: never
 };
 
-// Prints help or what is wrong, and ends the program, when there is nothing to serve.
+// Prints the help or an error and ends the program, when there is nothing to serve.
 ServerArguments read_server_arguments(int argc, char** argv);
 
 }  // namespace paceline::traffic

@@ -1,5 +1,5 @@
 // One chunk of attention: scores, their softmax and the weighted values, for the rows that see it.
-// What is done for a pair is the same alone or beside others: tiles only share loads.
+// A pair's arithmetic is the same alone or beside others: tiles only share loads.
 #pragma once
 
 #include "kernels/cpu/attention_tile.h"
@@ -94,8 +94,8 @@ static void multiply_small(int64_t num_vectors, int64_t pairs, SmallProduct prod
   }
 }
 
-// Scores of the pairs [first, first + pairs), later ones of which begin and end later: of whole
-// vectors of keys; what a pair doesn't see is dropped afterwards.
+// Scores of the pairs [first, first + pairs), whose keys begin and end later from pair to pair.
+// Covers whole vectors of keys; keys that a pair doesn't see are dropped afterwards.
 PL_INLINE void score_pairs(const AttentionTask& task, const TileBuffers& buffers, int64_t first,
                            int64_t pairs) {
   const int64_t begin = buffers.visible[first].begin / kLanes;
@@ -117,7 +117,7 @@ struct MaxAndSum {
   float sum;
 };
 
-// Scores to exponentials in place. Lanes are summed by absolute position; keys out of sight count
+// Turns scores into exponentials in place. Lanes are summed by absolute position; masked keys count
 // as -infinity, so they add zero.
 PL_INLINE MaxAndSum exponentiate(const AttentionTask& task, KeyRange keys, float* scores) {
   Vec values[kChunkVectors];
@@ -163,8 +163,8 @@ PL_INLINE void add_values(const AttentionTask& task, const TileBuffers& buffers,
                               .out_stride = padded});
 }
 
-// The weighted values of a few pairs, keys ascending: the edges that not all see pair by pair, the
-// middle together.
+// The weighted values of a few pairs, keys ascending: keys that all see together, the edges pair by
+// pair.
 PL_INLINE void weigh_pairs(const AttentionTask& task, const TileBuffers& buffers, float* values,
                            int64_t first, int64_t pairs) {
   const KeyRange* const visible = buffers.visible;

@@ -1,5 +1,4 @@
-// What a tile of attention knows about itself: its buffers, and which rows see which keys of a
-// chunk.
+// A tile of attention: its buffers, and which rows see which keys of a chunk.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"

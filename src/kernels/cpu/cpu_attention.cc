@@ -15,7 +15,7 @@ constexpr int64_t kTasksPerThread = 2;
 constexpr int64_t kSpansPerThread = 4;
 // Multiply-adds below which another thread is not worth waking.
 constexpr int64_t kSmallAttention = 65536;
-// What the partials of all chunks of a call may take: 32 MiB.
+// The limit for the partials of all chunks of a call: 32 MiB.
 constexpr int64_t kMaxPartialFloats = int64_t{8} << 20;
 
 char* head_of(const Tensor& store, int64_t kv_head) {
@@ -87,7 +87,7 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
   const int64_t tile_rows = std::max<int64_t>(1, kTileFloats / (group * head_dim));
   int64_t num_tiles = 0;
   for (const AttentionSlice& slice : slices) num_tiles += divide_up(slice.num_rows, tile_rows);
-  // Heads of a task, where that leaves each thread a few tasks.
+  // A task takes several heads where that leaves each thread a few tasks.
   const int64_t spare = num_tiles * kv_heads / (kTasksPerThread * threads_.num_threads());
   const int64_t scale_block_stride = store.has_scales() ? store.key_scales.stride(0) : 0;
   const int64_t scale_head_stride = store.has_scales() ? store.key_scales.stride(1) : 0;

@@ -14,7 +14,7 @@ static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::f16) 
               static_cast<int>(DType::bf16) == 2);
 static_assert(static_cast<int>(Activation::gelu_erf) == kNumActivations - 1);
 
-// The cost of one, in elements of cheaper operations.
+// The cost of a sine, in elements of cheaper operations.
 constexpr int64_t kSineElements = 16;
 constexpr int64_t kExpElements = 16;
 

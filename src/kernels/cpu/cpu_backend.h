@@ -20,7 +20,7 @@ class GrowingBuffer {
  public:
   explicit GrowingBuffer(Memory& memory) : memory_(&memory) {}
 
-  // At least `bytes`, 64-byte aligned; what it held before is lost.
+  // At least `bytes`, 64-byte aligned; earlier contents are lost.
   void* reserve(size_t bytes) {
     if (buffer_.size_bytes() < bytes) {
       buffer_ = Buffer();
@@ -80,7 +80,8 @@ class CpuBackend final : public Backend {
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
   void do_argmax(const Tensor& x, std::span<int32_t> out) override;
 
-  // body(row) for all rows, split over the threads in pieces of at least kPieceElements elements.
+  // Calls body(row) for all rows, split over the threads in pieces of at least kPieceElements
+  // elements.
   template <class Body>
   void for_each_row(int64_t rows, int64_t row_elements, Body&& body) {
     const int64_t grain = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, row_elements));
@@ -88,7 +89,7 @@ class CpuBackend final : public Backend {
       for (int64_t row = begin; row < end; ++row) body(row);
     });
   }
-  // body(row, block, first column, columns) over rows cut into blocks of kRowBlock columns.
+  // Calls body(row, block, first column, columns) for rows cut into blocks of kRowBlock columns.
   template <class Body>
   void for_each_block(int64_t rows, int64_t width, Body&& body) {
     const int64_t blocks = num_row_blocks(width);

@@ -8,15 +8,15 @@
 namespace paceline {
 namespace {
 
-// A feed-forward network computes this many of its inner columns at a time: as many panels as a
-// product of many rows takes at once, or the inputs of the last product that share a scale.
+// Inner columns of a feed-forward network computed at a time: as many panels as a product of many
+// rows takes at once, or the inputs of the last product that share a scale.
 constexpr int64_t kInnerColumns = 128;
 // The last product's input rows lie far apart: the row this many rows ahead is prefetched.
 constexpr int64_t kPrefetchedRows = 8;
 // The share of the second-level cache for a piece of gate and up.
 constexpr int64_t kInnerBytes = 256 * 1024;
 
-// Some columns of a projection, and the panels that they lie in.
+// The panels that hold some columns of a projection.
 struct CoveringPanels {
   int64_t first;
   int64_t last;
@@ -40,7 +40,7 @@ struct InnerColumns {
   int64_t stride;
 };
 
-// Pieces of the split are of `unit` columns.
+// Pieces of the split have `unit` columns.
 InnerColumns inner_columns(const ProductSplit& split, int64_t unit) {
   const int64_t row_bytes = split.block_rows * unit * 2 * int64_t{sizeof(float)};
   const int64_t at_once =

@@ -48,7 +48,7 @@ void CpuProduct::prepare(const float* x, int64_t first, int64_t count, std::byte
 }
 
 void CpuProduct::prefetch(int64_t first, int64_t count, std::byte* row) const {
-  if (kind_ == Kind::int8) return kernels_.expect_row(groups_, first, count, row);
+  if (kind_ == Kind::int8) return kernels_.prefetch_row(groups_, first, count, row);
   const int64_t bytes = kernels_.input_bytes[static_cast<size_t>(matrix_.dtype)];
   for (int64_t i = 0; i < count * bytes; i += kInputLine) {
     __builtin_prefetch(row + first * bytes + i, 1);
@@ -61,14 +61,14 @@ int64_t CpuProduct::stream_panels(int64_t num_rows) const {
       return kernels_.stream_panels[static_cast<size_t>(matrix_.dtype)](num_rows);
     case Kind::int8:
       return kernels_.group_stream_panels(groups_, num_rows);
-    case Kind::expanded:  // in the caches
+    case Kind::expanded:  // its panels are in the caches
       break;
   }
   return 0;
 }
 
 void CpuProduct::multiply(const Piece& piece) const {
-  // To the kernels the piece's panels are the matrix.
+  // The kernels get the piece's panels as their matrix.
   Piece moved = piece;
   if (piece.bias != nullptr) moved.bias += piece.first_panel * kPanelWidth;
   const int64_t n = matrix_.n - piece.first_panel * kPanelWidth;

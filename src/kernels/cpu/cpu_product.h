@@ -1,5 +1,5 @@
-// CpuProduct is how one matrix is multiplied by the kernels of an instruction set: the form that
-// inputs take, and some prepared rows times some panels.
+// CpuProduct multiplies by one matrix with the kernels of an instruction set: it prepares rows of
+// inputs, then multiplies prepared rows by panels.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ class CpuProduct {
   // Both must outlive it.
   CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix);
 
-  // Elements [first, first + count) of a row of inputs are prepared from `x` into the row: of
-  // quantised weights whole multiples of input_length(), whole interleaved elements of others.
+  // Prepares elements [first, first + count) of a row of inputs, which begin at `x`: whole
+  // multiples of input_length() for quantised weights, whole interleaved elements for others.
   void prepare(const float* x, int64_t first, int64_t count, std::byte* row) const;
-  // Prefetches what prepare() will write of a row.
+  // Prefetches the part of a row that prepare() will write.
   void prefetch(int64_t first, int64_t count, std::byte* row) const;
-  // So many elements of a row share a scale; 1 where none do.
+  // Elements of a row that share a scale; 1 where none do.
   int64_t input_length() const { return kind_ == Kind::int8 ? groups_.input_length : 1; }
-  // From one prepared row to the next.
+  // Bytes from one prepared row to the next.
   int64_t input_stride() const { return input_stride_; }
-  // Whether rows that were prepared for the other matrix serve this one.
+  // Whether rows prepared for the other product fit this one.
   bool takes_inputs_of(const CpuProduct& other) const;
 
   struct Piece {
@@ -44,7 +44,7 @@ class CpuProduct {
     WeightStreams streams{};  // of a few rows
   };
   void multiply(const Piece& piece) const;
-  // How many panels so many rows may read side by side; 0: Piece::streams doesn't matter to them.
+  // How many panels `num_rows` rows may read side by side; 0: they ignore Piece::streams.
   int64_t stream_panels(int64_t num_rows) const;
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
@@ -52,7 +52,7 @@ class CpuProduct {
   enum class Kind : uint8_t {
     plain,
     int8,      // inputs of 8 bits
-    expanded,  // panels are taken apart into bfloat16, one by one
+    expanded,  // panels are expanded to bfloat16, one by one
   };
 
   void multiply_plain(const Piece& piece, const void* panels, int64_t panel_elements,

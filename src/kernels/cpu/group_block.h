@@ -1,4 +1,5 @@
-// Blocks of rows in tile registers, group after group. Included by isa_group_tiles.cc alone.
+// Multiplies blocks of rows in tile registers, group after group. Included by isa_group_tiles.cc
+// alone.
 #pragma once
 
 #include "kernels/cpu/half_panel.h"
@@ -7,12 +8,12 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
 constexpr int kSumTiles = 4;
-// The sums of a group leave their tile so many groups after their products, and are used so many
-// after: neither waits for what it needs.
+// A software pipeline, counted in groups: sums are stored kStoreLag groups after their products are
+// issued and used kUseLag groups after, so that neither step waits.
 constexpr int kStoreLag = 2;
 constexpr int kUseLag = 3;
 
-// Tile kSum = inputs times weights of one group, in so many steps.
+// Tile kSum = inputs times weights of one group, in kSteps steps.
 template <bool kOffsets, int kSum, int kSteps>
 PL_INLINE void multiply_group(const char* inputs, int64_t stride, const char* weights) {
   constexpr int kInput = kSumTiles + kSum % 2, kWeight = kSumTiles + 2 + kSum % 2;
@@ -24,13 +25,13 @@ PL_INLINE void multiply_group(const char* inputs, int64_t stride, const char* we
   });
 }
 
-// A block's scales and sums of inputs, group after group: what a step reads stands in one line.
+// A block's scales and sums of inputs, transposed to one cache line per group.
 struct InputNumbers {
   static constexpr int64_t kMostGroups = kSegmentLength / kLeastTileGroup;
   alignas(64) float scales[kMostGroups][kTileRows];
   alignas(64) float sums[kMostGroups][kTileRows];
 
-  // Those of rows that aren't there are zero.
+  // Missing rows are zero.
   template <bool kSums>
   void read(const TileBlock& block) {
     for (int64_t r = 0; r < block.num_rows; ++r) {
@@ -46,8 +47,8 @@ struct InputNumbers {
   }
 };
 
-// What add_group() and add_totals() of group_sums.h add, in their order. Groups take kSteps tiles;
-// with totals they take one, and sums wait in memory.
+// Accumulates like add_group() and add_totals() of group_sums.h, in the same order. A group takes
+// kSteps tiles; with totals it takes one, and the sums stay in memory.
 template <bool kOffsets, int kSteps, bool kTotals>
 void multiply_group_block(const TileBlock& block) {
   static_assert(kSteps == 1 || !kTotals);

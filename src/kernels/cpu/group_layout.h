@@ -1,4 +1,4 @@
-// Where the parts of quantised panels and of their inputs stand.
+// The layout of quantised panels and of their inputs.
 #pragma once
 
 #include "kernels/cpu/group_task.h"
@@ -14,12 +14,12 @@ constexpr int64_t kLineBytes = 64;
 struct RecordLayout {
   bool has_offsets = false;
   int64_t groups_per_factor = 1;
-  int64_t groups_per_input = 1;  // so many meet inputs of one scale: a power of two
+  int64_t groups_per_input = 1;  // groups whose inputs share a scale: a power of two
   int64_t scale_bytes = 0;       // offsets included
   int64_t multiple_bytes = 0;    // of a group
   int64_t code_bytes = 0;        // of a group
 
-  // With codes of so many bits: those of the panel, or 8 where it was widened.
+  // `bits` of a code: the panel's, or 8 where it was widened.
   RecordLayout(const GroupPanels& weights, int bits)
       : has_offsets(weights.has_offsets),
         groups_per_factor(weights.groups_per_factor),
@@ -32,10 +32,10 @@ struct RecordLayout {
   explicit RecordLayout(const GroupPanels& weights) : RecordLayout(weights, weights.bits) {}
 
   bool has_multiples() const { return groups_per_factor > 1; }
-  // Whether sums of several groups make totals before they meet the scale of the inputs; so it is
-  // where groups have multiples.
+  // Whether several groups are totalled before they are multiplied by the scale of their inputs.
+  // True wherever groups have multiples.
   bool has_totals() const { return groups_per_input > 1; }
-  // Whether a group, counted from one that is the first of a total, is the last of one.
+  // Whether `group`, counted from the first of a total, is the last of one.
   bool ends_total(int64_t group) const { return ((group + 1) & (groups_per_input - 1)) == 0; }
   int64_t head_bytes() const { return scale_bytes + groups_per_factor * multiple_bytes; }
   int64_t bytes_of(int64_t num_groups) const {
@@ -43,7 +43,7 @@ struct RecordLayout {
   }
 };
 
-// One group after another.
+// Walks through the groups of a panel.
 struct GroupCursor {
   const char* scales;  // of its record
   const char* multiples;
@@ -65,8 +65,8 @@ struct GroupCursor {
   }
 };
 
-// Of the columns from `lane` on, of their scales or (kIsOffset) their offsets: what a record holds,
-// what groups multiply it by, and what a group has of both.
+// For the columns from `lane` on, of their scales or (kIsOffset) their offsets: the factors in a
+// record, a group's multiples of them, and the products of the two.
 template <bool kIsOffset>
 constexpr int64_t kFirstNumber = kIsOffset ? kPanelWidth : 0;
 
@@ -85,7 +85,7 @@ PL_INLINE Vec load_scales(const RecordLayout& layout, const char* scales, const 
   if (!layout.has_multiples()) return factors;
   return factors * __builtin_convertvector(load_multiples<kIsOffset>(multiples, lane), Vec);
 }
-// The multiples of the offsets of two neighbouring groups as 16 bits each, the first's below.
+// The multiples of the offsets of two neighbouring groups, 16 bits each, the first in the low half.
 PL_INLINE Uints load_offset_pairs(const RecordLayout& layout, const char* multiples, int64_t lane) {
   const Uints first = (Uints)load_multiples<true>(multiples, lane);
   const Uints second = (Uints)load_multiples<true>(multiples + layout.multiple_bytes, lane);
@@ -99,7 +99,7 @@ PL_INLINE int64_t num_groups(const GroupPanels& weights) { return weights.k / we
 PL_INLINE int64_t input_code_bytes(const GroupPanels& weights) {
   return weights.k / 4 * IntProduct::kInputBytes;
 }
-// From the scale of a group to the sum of its inputs, or to that of their codes.
+// Bytes from the scale of a group to the sum of its inputs, or of their codes.
 PL_INLINE int64_t input_sums(const GroupPanels& weights, int64_t group) {
   const int64_t sums = num_groups(weights) * 8;
   return weights.groups_per_factor == 1 ? sums : sums - group * 2;

@@ -1,4 +1,4 @@
-// A quantised PackedMatrix as the kernels of one instruction set are told of it.
+// Makes the kernels' description of a quantised PackedMatrix.
 #pragma once
 
 #include "kernels/cpu/group_task.h"

@@ -6,38 +6,38 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// Numbers that are rarely used are to leave the registers to others.
+// Keeps rarely used numbers out of registers.
 PL_INLINE Vec* keep_in_memory(Vec* numbers) {
   __asm__("" : "+r"(numbers) : : "memory");
   return numbers;
 }
 
-// Prefetches the scales of the records that are `lead` bytes ahead.
+// Prefetches the heads of the records that are `distance` bytes ahead.
 template <int kVectors>
 PL_INLINE void prefetch_heads(const GroupTile& tile, const RecordLayout& layout,
-                              const GroupCursor& place, int64_t lead) {
+                              const GroupCursor& place, int64_t distance) {
   const int64_t bytes = layout.head_bytes();
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; v += kPanelVectors) {
-    const char* const head = place.scales + panel_of(v) * tile.panel_bytes + lead;
+    const char* const head = place.scales + panel_of(v) * tile.panel_bytes + distance;
     for (int64_t line = 0; line < bytes; line += kLineBytes) __builtin_prefetch(head + line);
   }
 }
 
-// Groups are added one after another, or total after total. Forms of scales are told apart as it
-// runs: a kernel for each took twice as long to compile and was no faster.
+// Accumulates group after group, or total after total. The form of the scales is a run-time branch:
+// a kernel for each form took twice as long to compile and was no faster.
 template <int kBits, int kRows, int kVectors>
 void multiply_group_tile(const GroupTile& tile) {
   using Codes = PanelCodes<kBits>;
   constexpr int kFours = kChunkElements / 4;
-  // Weights of few rows come from memory; those of many stay in the cache, and the next rows'
-  // inputs are asked for.
+  // Few rows stream their weights from memory. Many rows find them in the cache, and prefetch the
+  // next rows' inputs.
   constexpr bool kIsStreaming = kRows <= kMaxStreamingRows;
   const char* inputs = tile.codes;
   const char* scales = tile.scales;
   const RecordLayout layout = tile.layout;
   GroupCursor place(layout, tile.records);
-  const char* ahead = tile.ahead;
+  const char* next = tile.next;
   const int64_t stride = tile.input_stride;
   const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
   Vec sums[kRows][kVectors] = {};  // or totals, as integers where groups have multiples
@@ -56,9 +56,10 @@ void multiply_group_tile(const GroupTile& tile) {
     }
     const char* low = place.codes + tile.first_lane * 4;
     const char* high = low + low_bytes;
-    const int64_t lead = tile.lead + (place.codes >= tile.leap_from ? tile.leap : 0);
+    const int64_t distance =
+        tile.prefetch_bytes + (place.codes >= tile.skip_from ? tile.skip_bytes : 0);
     if (kIsStreaming && place.left == layout.groups_per_factor) {
-      prefetch_heads<kVectors>(tile, layout, place, lead);
+      prefetch_heads<kVectors>(tile, layout, place, distance);
     }
     for (int64_t first = 0; first < tile.group_size; first += Codes::kElements) {
       const auto add_chunk = [&]<int kChunk>() __attribute__((always_inline)) {
@@ -75,7 +76,7 @@ void multiply_group_tile(const GroupTile& tile) {
           for (int v = 0; v < kVectors; ++v) {
             const int64_t at = panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
             if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
-              Codes::template ask<kPlace>(low + at + lead, high + at + lead);
+              Codes::template prefetch<kPlace>(low + at + distance, high + at + distance);
             }
             weights[v] =
                 IntProduct::split<kBits>(Codes::template read<kPlace>(low + at, high + at));
@@ -106,8 +107,8 @@ void multiply_group_tile(const GroupTile& tile) {
     if constexpr (!kIsStreaming) {
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) __builtin_prefetch(inputs + (kRows + r) * stride);
-      const char* const end = ahead + min_of(tile.ahead_step, tile.ahead_end - ahead);
-      for (; ahead < end; ahead += kLineBytes) __builtin_prefetch(ahead, 0, kSecondLevel);
+      const char* const end = next + min_of(tile.next_step, tile.next_end - next);
+      for (; next < end; next += kLineBytes) __builtin_prefetch(next, 0, kSecondLevel);
     }
     if (layout.has_multiples()) {
       add_multiples(tile, place, acc, sums);

@@ -1,11 +1,58 @@
-// What becomes of a tile's integer products: sums of groups, or totals of several that share a
-// factor, then outputs.
+// A tile of sums of a quantised product, some rows times some vectors of columns over one segment,
+// and how it accumulates the integer products of groups.
 #pragma once
 
-#include "kernels/cpu/group_tile.h"
+#include "kernels/cpu/group_layout.h"
 #include "kernels/cpu/int_products.h"
+#include "kernels/packed_layout.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
+
+constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
+// A sum takes two registers, one of integers inside a group and one of floats; the rest hold
+// weights, scales and inputs.
+constexpr int kGroupSums = kAccumulators / 2 - (kAccumulators < 24 ? 2 : 0);
+constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
+constexpr int kMinGroupVectors = 2;
+constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;
+constexpr int kMaxStreamingRows = 4;
+constexpr int64_t kLineLanes = 16;  // of four codes each
+// Elements multiplied without a branch, the length of the shortest group. Codes with a plane of
+// single bits take two chunks at once.
+constexpr int kChunkElements = 16;
+
+struct GroupTile {
+  const char* codes = nullptr;    // of the first row's inputs at the segment's start
+  const char* scales = nullptr;   // of the first row and the segment's first group
+  int64_t starts = 0;             // bytes from a scale to the start of its integer sums
+  int64_t sums = 0;               // from the first scale to the first sum of inputs
+  int64_t input_stride = 0;       // bytes from row to row, of all of them
+  const char* records = nullptr;  // the segment's first in the first vector's panel
+  RecordLayout layout;
+  const char* factors = nullptr;  // of the tile's columns
+  int64_t panel_bytes = 0;
+  int64_t first_lane = 0;  // of the tile's first column in its panel
+  int64_t group_size = 0;
+  int64_t num_groups = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  int64_t num_columns = 0;      // of the matrix, from the tile's first on
+  const float* bias = nullptr;  // at the tile's first column, in the last segment; or nullptr
+  bool is_first_segment = false;
+  // The prefetch distance of tiles of few rows. Codes from `skip_from` on prefetch past the end of
+  // their panel: they skip the tile's other panels too, to those of the next tile.
+  int64_t prefetch_bytes = 0;
+  const char* skip_from = nullptr;
+  int64_t skip_bytes = 0;
+  // The next segment: tiles of many rows prefetch `next_step` bytes of it in each group.
+  const char* next = nullptr;
+  const char* next_end = nullptr;
+  int64_t next_step = 0;
+};
+
+// The panel of vector v of the tile's columns, and the vector's first lane in it.
+PL_INLINE int64_t panel_of(int v) { return v / kPanelVectors; }
+PL_INLINE int64_t lane_of(int v) { return v % kPanelVectors * int64_t{kLanes}; }
 
 template <int kRows, int kVectors>
 PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][kVectors]) {
@@ -28,8 +75,8 @@ PL_INLINE void store_group_tile(const GroupTile& tile, const Vec (&sums)[kRows][
   }
 }
 
-// The integer sums of one group become part of the tile's: sum += scale * float(products); with
-// offsets, sum += offset * sum of inputs. Those of totals don't meet the scale of the inputs yet.
+// Accumulates one group: sum += scale * float(product); with offsets, sum += offset * sum of
+// inputs. `scale` includes the scale of the inputs, except in totals (add_totals).
 template <bool kOfTotals, int kRows, int kVectors>
 PL_INLINE void add_group(const GroupTile& tile, const GroupCursor& place, const char* scales,
                          const Ints (&products)[kRows][kVectors], Vec (&sums)[kRows][kVectors]) {
@@ -56,7 +103,7 @@ PL_INLINE void add_group(const GroupTile& tile, const GroupCursor& place, const 
   }
 }
 
-// sums += total * scale of the inputs; totals begin anew. `scales` is that of the last group's.
+// sums += total * scale of the inputs; totals restart from zero. `scales` is the last group's.
 template <int kRows, int kVectors>
 PL_INLINE void add_totals(const GroupTile& tile, const char* scales, Vec (&totals)[kRows][kVectors],
                           Vec* sums) {
@@ -72,8 +119,8 @@ PL_INLINE void add_totals(const GroupTile& tile, const char* scales, Vec (&total
   }
 }
 
-// Where groups share factors their integer sums, times the groups' multiples, make a total of all
-// that meet inputs of one scale.
+// Where groups share factors: total += product * the group's multiple, in integers, over the groups
+// whose inputs share a scale.
 template <int kRows, int kVectors>
 PL_INLINE void add_multiples(const GroupTile& tile, const GroupCursor& place,
                              const Ints (&products)[kRows][kVectors],
@@ -89,8 +136,8 @@ PL_INLINE void add_multiples(const GroupTile& tile, const GroupCursor& place,
   }
 }
 
-// `place` and the rows' numbers are those of the last group of a total. With f the factor of the
-// scales, o that of the offsets and t the total of those, exact too:
+// Accumulates a total at its last group, `group`, where `place` stands. With f the factor of the
+// scales, o that of the offsets, and t the integer total of offset multiples times input codes:
 // sum += (float(total) * f + float(t) * o) * scale of the inputs.
 template <int kRows, int kVectors>
 PL_INLINE void add_integer_totals(const GroupTile& tile, const GroupCursor& place, int64_t group,

@@ -1,4 +1,4 @@
-// What kernels of quantised products are told; part of kernel_table.h.
+// Arguments of the kernels of quantised products; part of kernel_table.h.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct GroupPanels {
   int zero_point = 0;  // without offsets
 };
 
-// Inputs of a quantised product: per row the codes [k], then of each group the float32 scale of its
-// inputs, the int32 that its integer sums start from (a multiple of the sum of its codes) and the
-// float32 sum of its inputs; of its codes where it shares their scale, as int16 where it also
-// shares factors.
+// A row of inputs holds the codes [k], then for each group three arrays: the float32 scale of its
+// inputs; the int32 that its integer sums start from, a multiple of the sum of its codes; and the
+// float32 sum of its inputs. Groups that share a scale have the sum of their codes instead, as
+// int16 if they also share factors.
 struct GroupTask {
   const void* inputs = nullptr;  // as quantize_row wrote them, [num_rows][input_stride bytes]
   int64_t input_stride = 0;
@@ -36,7 +36,7 @@ struct GroupTask {
   float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
   int64_t out_stride = 0;
   void* scratch = nullptr;  // of this thread, KernelTable::group_scratch_bytes()
-  // Whether codes of 4 bits are best taken apart for every tile, however many there are.
+  // Whether unpacking codes of 4 bits for every tile beats widening them once.
   bool unpacks_freely = false;
   WeightStreams streams;  // of a few rows
 };

@@ -1,5 +1,5 @@
-// Half a panel of quantised weights as tile registers take it: 16 columns of one segment, codes
-// with their zero point taken off, scales in float32.
+// Half a panel of quantised weights in the layout of tile registers: 16 columns of one segment,
+// codes minus their zero point, scales in float32.
 #pragma once
 
 #include "kernels/cpu/group_layout.h"
@@ -12,7 +12,7 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 // Some groups, from a record on, of the 16 columns from `lane` on.
 struct PanelPart {
   const char* panel = nullptr;   // its head
-  const char* record = nullptr;  // the first
+  const char* record = nullptr;  // the first one
   int64_t lane = 0;
   int64_t num_groups = 0;
 };

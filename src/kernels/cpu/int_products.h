@@ -1,5 +1,5 @@
-// How four unsigned codes of each lane meet four signed ones: the only code of integer products
-// that differs by instruction set. Sums are exact, so all sets agree to the bit.
+// Multiplies four unsigned codes of each lane by four signed ones: the only part of integer
+// products that differs by instruction set. Sums are exact, so all sets agree to the bit.
 #pragma once
 
 #if defined(__SSE2__)
@@ -12,17 +12,17 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// An integer product says
-//   kInputBytes                 of four inputs, as store_inputs leaves them
-//   code_bias(bits)             what tiles subtract from the codes of panels of so many bits: the
-//                               sum starts from so many times the inputs' sum
+// An integer product defines
+//   kInputBytes                 bytes of four inputs, as store_inputs leaves them
+//   code_bias(bits)             what tiles subtract from codes of that width: a sum starts from the
+//                               bias times the inputs' sum
 //   kReadsAnyWidth              whether tiles may read codes of any width, with the sums of 8 bits
 //   Input, input(from)          four inputs of one row for all lanes
 // and, where tiles read codes of kBits (4 or 8),
 //   Weights<kBits>, split       four codes of every lane
 //   Sum<kBits>                  of the products of kChunkElements: begin(acc), add, end(sum, acc)
 
-// Pairs of 16 bits, multiplied and added in 32.
+// Multiplies pairs of 16 bits and adds each pair in 32.
 PL_INLINE Ints multiply_add_pairs(Uints a, Uints b) {
 #if defined(__AVX512BW__)
   return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
@@ -90,7 +90,7 @@ struct IntProduct : ByteInputs {
 
 #elif defined(__AVX2__)
 
-// Pairs of bytes, unsigned times signed, added in 16 bits with saturation; pairs of 16 bits in 32.
+// Multiplies unsigned by signed bytes and adds each pair in 16 bits with saturation.
 PL_INLINE Ints multiply_add_bytes(Uints a, Uints b) {
 #if defined(__AVX512BW__)
   return (Ints)_mm512_maddubs_epi16((__m512i)a, (__m512i)b);
@@ -109,8 +109,8 @@ PL_INLINE Ints add_word_pairs(Ints words) {
   return multiply_add_pairs((Uints)words, splat_bits(0x00010001u));
 }
 
-// vpmaddubsw. Products of codes of 4 bits leave room in 16 bits: 4 steps of 2 * 15 * 127. Codes of
-// 8 bits are made signed, and their signs given to the inputs: 2 * 128 * 127 fits.
+// vpmaddubsw. Codes of 4 bits can't overflow 16 bits: 4 steps of 2 * 15 * 127. Codes of 8 bits are
+// made signed and their signs moved to the inputs: 2 * 128 * 127 fits.
 struct IntProduct : ByteInputs {
   struct SignedCodes {
     Uints magnitudes;
@@ -124,7 +124,7 @@ struct IntProduct : ByteInputs {
   using Weights = std::conditional_t<kBits == 8, SignedCodes, Uints>;
   template <int kBits>
   using Sum = Ints;
-  static constexpr bool kReadsAnyWidth = false;  // sums of wide ones need their signs
+  static constexpr bool kReadsAnyWidth = false;  // sums of 8 bits need signed codes
   static constexpr int code_bias(int bits) { return bits == 4 ? 0 : 128; }
 
   template <int kBits>

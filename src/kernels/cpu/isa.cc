@@ -23,6 +23,14 @@ namespace {
 constexpr std::array kAllIsas = {Isa::baseline,   Isa::avx2,       Isa::avxvnni, Isa::avx512,
                                  Isa::avx512vnni, Isa::avx512bf16, Isa::amx};
 
+struct CompiledIsa {
+  Isa isa;
+  KernelTable (*make_table)();
+};
+#define PACELINE_COMPILED_ISA(isa) CompiledIsa{Isa::isa, &isa::make_kernel_table},
+constexpr std::array kCompiledIsas = {PACELINE_COMPILED_ISAS(PACELINE_COMPILED_ISA)};
+#undef PACELINE_COMPILED_ISA
+
 #if defined(__x86_64__)
 
 constexpr uint32_t bit(int index) { return uint32_t{1} << index; }
@@ -72,7 +80,7 @@ bool is_made_by(uint32_t vendor) {
 // rate.
 bool has_slow_bf16_products() { return is_made_by(signature_INTEL_ebx); }
 
-// Linux gives tile registers to a process that asks (Documentation/arch/x86/xstate.rst).
+// Linux grants tile registers on request (Documentation/arch/x86/xstate.rst).
 bool may_use_tiles() {
 #if defined(__linux__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
@@ -112,41 +120,20 @@ bool machine_runs(Isa isa) {
   return false;
 }
 
-KernelTable make_table(Isa isa) {
-  switch (isa) {
-    case Isa::baseline:
-      break;
-    case Isa::avx2:
-      return avx2::make_kernel_table();
-    case Isa::avxvnni:
-      return avxvnni::make_kernel_table();
-    case Isa::avx512:
-      return avx512::make_kernel_table();
-    case Isa::avx512vnni:
-      return avx512vnni::make_kernel_table();
-    case Isa::avx512bf16:
-      return avx512bf16::make_kernel_table();
-    case Isa::amx:
-      return amx::make_kernel_table();
-  }
-  return baseline::make_kernel_table();
-}
-
 #else
 
 constexpr uint32_t signature_AMD_ebx = 0;
 bool is_made_by(uint32_t) { return false; }
 bool has_slow_bf16_products() { return false; }
 bool machine_runs(Isa isa) { return isa == Isa::baseline; }
-KernelTable make_table(Isa) { return baseline::make_kernel_table(); }
 
 #endif
 
 std::span<const Isa> find_isas() {
   static std::array<Isa, kAllIsas.size()> isas{};
   size_t count = 0;
-  for (const Isa isa : kAllIsas) {
-    if (machine_runs(isa)) isas[count++] = isa;
+  for (const CompiledIsa& compiled : kCompiledIsas) {
+    if (machine_runs(compiled.isa)) isas[count++] = compiled.isa;
   }
   return {isas.data(), count};
 }
@@ -158,7 +145,8 @@ bool is_available(Isa isa) {
 
 Isa fastest_isa() {
   const Isa newest = available_isas().back();
-  return newest == Isa::avx512bf16 && has_slow_bf16_products() ? Isa::avx512vnni : newest;
+  const bool is_slow = newest == Isa::avx512bf16 && has_slow_bf16_products();
+  return is_slow && is_available(Isa::avx512vnni) ? Isa::avx512vnni : newest;
 }
 
 std::string names_of(std::span<const Isa> isas) {
@@ -203,9 +191,10 @@ Isa choose_isa() {
   for (const Isa isa : kAllIsas) {
     if (isa_name(isa) != wanted) continue;
     if (is_available(isa)) return isa;
-    throw Error(ErrorCode::unsupported,
-                fmt::format("PACELINE_ISA is {}, which this machine lacks; it runs {}", wanted,
-                            names_of(available_isas())));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("PACELINE_ISA is {}, which this machine or this build lacks; it runs {}",
+                    wanted, names_of(available_isas())));
   }
   throw Error(ErrorCode::invalid, fmt::format("PACELINE_ISA is \"{}\", expected one of {}", wanted,
                                               names_of(kAllIsas)));
@@ -217,11 +206,12 @@ bool unpacks_freely() {
 }
 
 const KernelTable& kernel_table(Isa isa) {
-  PL_CHECK(is_available(isa), fmt::format("this machine lacks {}", isa_name(isa)));
+  PL_CHECK(is_available(isa), fmt::format("this machine or this build lacks {}", isa_name(isa)));
   static std::array<KernelTable, kAllIsas.size()> tables = [] {
     std::array<KernelTable, kAllIsas.size()> made{};
-    for (const Isa available : available_isas()) {
-      made[static_cast<size_t>(available)] = make_table(available);
+    for (const CompiledIsa& compiled : kCompiledIsas) {
+      if (is_available(compiled.isa))
+        made[static_cast<size_t>(compiled.isa)] = compiled.make_table();
     }
     return made;
   }();

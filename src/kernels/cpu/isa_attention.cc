@@ -79,11 +79,11 @@ void widen_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, Key
   });
 }
 
-// What attend_chunk is called for after this: the next head, or the first one of the next chunk.
+// The next call of attend_chunk: the next head, or the first head of the next chunk.
 struct NextPart {
   int64_t kv_head;
   int64_t chunk;
-  KeyRange keys;  // none where all is done
+  KeyRange keys;  // empty: there is no next call
 };
 
 PL_INLINE NextPart next_part(const AttentionTask& task, int64_t kv_head, int64_t chunk) {
@@ -94,8 +94,8 @@ PL_INLINE NextPart next_part(const AttentionTask& task, int64_t kv_head, int64_t
   return {next.kv_head, next.chunk, keys_of_rows(task, next.chunk, rows)};
 }
 
-// Asks for the part's pieces of blocks, `head` being block 0's: blocks lie anywhere, and no
-// processor guesses where the next one is.
+// Prefetches the part's pieces of blocks; `head` is block 0's. Blocks lie anywhere, so hardware
+// prefetchers can't predict the next one.
 template <class T>
 PL_INLINE void prefetch_blocks(const AttentionTask& task, const NextPart& part, const T* head,
                                int64_t block_stride) {
@@ -109,8 +109,8 @@ PL_INLINE void prefetch_blocks(const AttentionTask& task, const NextPart& part, 
   });
 }
 
-// Multiplies what each pair has for a key, which was made of codes, or is to weigh them, by the
-// key's scale in `head_scales`.
+// Multiplies each pair's number for a key (a score made of key codes, or the weight of value codes)
+// by the key's scale in `head_scales`.
 PL_INLINE void apply_scales(const AttentionTask& task, const float* head_scales, int64_t chunk,
                             KeyRange keys, const TileBuffers& buffers, PairRange pairs) {
   float scales[kChunkLength] = {};
@@ -218,7 +218,7 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   weigh_chunk(task, buffers, pairs, partial);
 }
 
-// Heads inside chunks, so that the blocks of a chunk are read in pieces as long as can be.
+// Loops over heads inside chunks, which reads the blocks of a chunk in the longest pieces.
 template <class T>
 void attention(const AttentionTask& task) {
   for (int64_t head = 0; head < task.num_kv_heads; ++head) {

@@ -1,5 +1,5 @@
-// Element by element along a row. A tail runs the same vector code, so an element's bits don't
-// depend on where it stands.
+// Element-wise operations along a row. A tail runs the same vector code, so an element's bits don't
+// depend on its position.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/vec_math.h"
 

@@ -1,23 +1,23 @@
-// Products with quantised matrices in integers. Tiles of few rows read codes of any width (of 4 and
-// 8 bits alone where products can't take others), those of many codes of 8 bits: panels of other
-// widths are widened first, to the same sums.
+// Products with quantised matrices in integers. Tiles of few rows read codes of any width, or only
+// of 4 and 8 bits where IntProduct can't take others. Tiles of many rows read codes of 8 bits:
+// panels of other widths are widened first, with the same sums.
 #include "kernels/cpu/group_product.h"
 #include "kernels/cpu/isa_kernels.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// From how many rows on widening a panel pays where taking it apart isn't free: of 4 bits, and of
-// other widths.
+// The least number of rows for which widening a panel pays, where unpacking isn't free: of 4 bits,
+// and of other widths.
 constexpr int64_t kWideningRows = 3 * kMaxGroupRows;
 constexpr int64_t kOddWideningRows = 2 * kMaxStreamingRows + 1;
-// One panel of one segment with codes of 8 bits, scales and offsets of the shortest groups.
+// One panel of one segment: codes of 8 bits, and scales and offsets of the shortest groups.
 constexpr int64_t kScratchBytes =
     kSegmentLength * kPanelWidth + kSegmentLength / kChunkElements * kPanelWidth * 4;
-// What the second-level cache holds of inputs at once.
+// Inputs that the second-level cache holds at once.
 constexpr int64_t kBlockInputBytes = 768 * 1024;
 
-// The most rows whose tiles read codes of so many bits where they stand.
+// The most rows of a tile that reads stored codes of kBits.
 template <int kBits>
 constexpr int kMostRows = kBits == 4 || kBits == 8 ? kMaxGroupRows
                                                    : min_of(kMaxGroupRows, kMaxStreamingRows);
@@ -59,7 +59,7 @@ int64_t num_tiles(int64_t num_rows, int bits) {
   return (num_rows + most_rows - 1) / most_rows;
 }
 
-// The widest tiles of so many rows whose sums stay in registers.
+// The width of the widest tiles of `num_rows` rows whose sums stay in registers.
 int64_t tile_vectors(int64_t num_rows, int bits) {
   const int64_t tiles = num_tiles(num_rows, bits);
   const int64_t tile_rows = (num_rows + tiles - 1) / tiles;
@@ -72,13 +72,13 @@ int64_t panels_at_once(int64_t num_rows, int bits) {
   return max_of(tile_vectors(num_rows, bits) / kPanelVectors, 1);
 }
 
-// Tiles of few rows in products of many meet weights that the tile before asked for: 128 elements
-// of 32 columns are enough.
+// Tiles of few rows in products of many find weights that the tile before prefetched: a distance of
+// 128 elements of 32 columns is enough.
 int64_t prefetch_distance(const GroupTask& task) {
   return task.num_rows <= kMaxStreamingRows ? task.streams.prefetch_bytes : task.weights.bits * 512;
 }
 
-// One segment of some panels, as the tiles want it.
+// One segment of some panels, as tiles read it.
 struct Segment {
   int64_t first_k = 0;
   int64_t length = 0;
@@ -87,7 +87,7 @@ struct Segment {
   RecordLayout layout;
   int64_t panel_bytes = 0;
   int bits = 0;
-  const char* next = nullptr;  // what follows in memory, about as much as this segment
+  const char* next = nullptr;  // the bytes behind it in memory, about as many as this segment has
   const char* next_end = nullptr;
 };
 
@@ -122,32 +122,32 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
           .is_first_segment = segment.first_k == 0};
 }
 
-// Rows [row, row + count) times so many panels of a segment, of which `panel` is the first.
+// Rows [row, row + count) times `num_panels` panels of a segment, from `panel` on.
 void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row, int64_t count,
                       int64_t panel, int64_t num_panels) {
   const Multiply multiply = choose_multiply(segment.bits);
   const int64_t tiles = num_tiles(count, segment.bits), end = num_panels * kPanelVectors;
   const int64_t width = min_of(tile_vectors(count, segment.bits), end);
-  // All tiles together ask for the segment that comes next, line after line.
+  // All tiles together prefetch the next segment, line after line.
   const int64_t groups = tiles * (segment.length / task.weights.group_size);
   const int64_t lines = (segment.next_end - segment.next + kLineBytes - 1) / kLineBytes;
   const int64_t step = (lines + groups - 1) / groups * kLineBytes;
   for (int64_t vector = 0; vector < end; vector += width) {
     GroupTile tile = make_tile(task, segment, row, panel, vector);
-    tile.ahead = segment.next;
-    tile.ahead_end = segment.next_end;
-    tile.ahead_step = step;
+    tile.next = segment.next;
+    tile.next_end = segment.next_end;
+    tile.next_step = step;
     const int64_t panel_end = (vector / kPanelVectors + 1) * segment.panel_bytes;
-    tile.lead = prefetch_distance(task);
-    tile.leap_from = segment.panels + panel_end - tile.lead;
-    tile.leap = (max_of(width / kPanelVectors, 1) - 1) * segment.panel_bytes;
+    tile.prefetch_bytes = prefetch_distance(task);
+    tile.skip_from = segment.panels + panel_end - tile.prefetch_bytes;
+    tile.skip_bytes = (max_of(width / kPanelVectors, 1) - 1) * segment.panel_bytes;
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t tile_rows = count / tiles + (i < count % tiles ? 1 : 0);
       multiply(tile_rows, width, tile);
       tile.codes += tile_rows * tile.input_stride;
       tile.scales += tile_rows * tile.input_stride;
       tile.out += tile_rows * tile.out_stride;
-      tile.ahead += min_of(step * tile.num_groups, tile.ahead_end - tile.ahead);
+      tile.next += min_of(step * tile.num_groups, tile.next_end - tile.next);
     }
   }
 }
@@ -183,7 +183,7 @@ void widen_codes(const char* codes, int64_t group_size, char* to) {
   }
 }
 
-// Not by memcpy, which GCC makes a string instruction of: 30 cycles for 64 bytes.
+// Not memcpy, which GCC turns into a string instruction: 30 cycles for 64 bytes.
 PL_INLINE void copy_bytes(const char* from, int64_t count, char* to) {
   for (int64_t i = 0; i < count; i += int64_t{sizeof(Uints)}) {
     const Uints bytes = load_bits(from + i);
@@ -200,12 +200,12 @@ Segment widen_segment(const GroupTask& task, const Segment& stored) {
   wide.records = static_cast<const char*>(task.scratch);
   wide.layout = RecordLayout(weights, wide.bits);
   GroupCursor from(layout, stored.records);
-  const int64_t ahead = prefetch_distance(task);
+  const int64_t distance = prefetch_distance(task);
   auto* to = static_cast<char*>(task.scratch);
   with_code_bits(weights.bits, [&]<int kBits>() {
     for (int64_t g = 0; g < stored.length / weights.group_size; ++g) {
       for (int64_t line = 0; line < layout.code_bytes; line += kLineBytes) {
-        __builtin_prefetch(from.codes + ahead + line);
+        __builtin_prefetch(from.codes + distance + line);
       }
       if (from.left == layout.groups_per_factor) {
         copy_bytes(from.scales, layout.head_bytes(), to);
@@ -219,7 +219,7 @@ Segment widen_segment(const GroupTask& task, const Segment& stored) {
   return wide;
 }
 
-// Whether tiles read the panels as they are stored.
+// Whether tiles read the stored panels, without widening.
 bool reads_stored(const GroupTask& task) {
   if (task.weights.bits == 8) return true;
   if (!IntProduct::kReadsAnyWidth) return task.weights.bits == 4;
@@ -229,8 +229,9 @@ bool reads_stored(const GroupTask& task) {
 
 }  // namespace
 
-// Few rows meet tiles as wide as registers allow, over panels that stream side by side. For many,
-// one segment of one panel stays in the first-level cache while all rows of a block meet it.
+// Few rows use tiles as wide as registers allow, over panels that stream side by side. With many
+// rows, one segment of one panel stays in the first-level cache while a whole block of rows is
+// multiplied by it.
 void matmul_groups(const GroupTask& task) {
   const bool is_stored = reads_stored(task);
   int64_t most_panels = 1;

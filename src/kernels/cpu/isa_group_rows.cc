@@ -1,5 +1,5 @@
-// What stands around quantised products: inputs rounded to 8 bits, panels taken apart into
-// bfloat16, rows of a quantised embedding.
+// Kernels beside quantised products: inputs rounded to 8 bits, panels expanded to bfloat16, rows of
+// a quantised embedding.
 #include "kernels/cpu/group_layout.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/panel_codes.h"
@@ -12,14 +12,14 @@ constexpr int64_t kPanelVectors = kPanelWidth / kLanes;
 constexpr int64_t kMaxGroupSize = 128;
 constexpr float kMaxCode = 127.0f;
 
-// Ties to even, by the addition of a number whose last place is one: |value| is below 2^22.
+// Rounds to nearest, ties to even, by adding a number whose last place is one: |value| < 2^22.
 PL_INLINE Ints round_to_ints(Vec value) {
   const Vec magic = splat(0x1.8p23f);
   return (Ints)(value + magic) - (Ints)magic;
 }
 
-// The bits of |value|: as integers they have the order of the magnitudes, and what isn't finite is
-// above all that is.
+// The bits of |value|: as integers they are in the order of the magnitudes, with infinity and NaN
+// last.
 PL_INLINE Uints magnitude_bits(Vec value) { return as_bits(value) & 0x7FFFFFFFu; }
 constexpr uint32_t kInfinityBits = 0x7F800000u;
 
@@ -44,8 +44,8 @@ PL_INLINE int32_t round_group(const float* x, int64_t size, float inverse, int8_
   return static_cast<int32_t>(reduce_add(__builtin_convertvector(sums, Vec)));
 }
 
-// Of every `length` elements one scale, the largest magnitude / 127, or NaN where one isn't finite;
-// it stands in scales[] `copies` times.
+// One scale per `length` elements: the largest magnitude / 127, or NaN where an element isn't
+// finite. scales[] holds each `copies` times.
 void find_scales(const float* x, int64_t length, int64_t count, int64_t copies, float* scales) {
   const auto set = [&](int64_t at, float scale) {
     for (int64_t i = 0; i < copies; ++i) scales[at * copies + i] = scale;
@@ -76,7 +76,7 @@ void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int
   auto* const scales =
       reinterpret_cast<float*>(codes_to + input_code_bytes(weights)) + first / size;
   auto* const starts = reinterpret_cast<int32_t*>(scales + num_groups(weights));
-  // One of the two.
+  // Only one of the two is written.
   auto* const sums = scales + 2 * num_groups(weights);
   auto* const code_sums = reinterpret_cast<int16_t*>(sums - first / size) + first / size;
   const int64_t length = weights.input_length;
@@ -99,22 +99,22 @@ void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int
   }
 }
 
-void expect_row(const GroupPanels& weights, int64_t first, int64_t count, void* input) {
-  const auto expect = [](const char* begin, int64_t bytes) {
+void prefetch_row(const GroupPanels& weights, int64_t first, int64_t count, void* input) {
+  const auto prefetch = [](const char* begin, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(begin + i, 1);
     __builtin_prefetch(begin + bytes - 1, 1);
   };
   const auto* const row = static_cast<const char*>(input);
-  expect(row + first / 4 * IntProduct::kInputBytes, count / 4 * IntProduct::kInputBytes);
+  prefetch(row + first / 4 * IntProduct::kInputBytes, count / 4 * IntProduct::kInputBytes);
   const int64_t group = first / weights.group_size, bytes = count / weights.group_size * 4;
   const char* const scales = row + input_code_bytes(weights) + group * 4;
-  expect(scales, bytes);
-  expect(scales + num_groups(weights) * 4, bytes);
-  expect(scales + input_sums(weights, group), bytes);
+  prefetch(scales, bytes);
+  prefetch(scales + num_groups(weights) * 4, bytes);
+  prefetch(scales + input_sums(weights, group), bytes);
 }
 
-// The scales and offsets of some columns in one group, as they are used. A zero point is taken off
-// the code, which is exact: the product is then the only rounding, fused or not.
+// The scales and offsets of some columns in one group, times the columns' factors. A zero point is
+// subtracted from the code, which is exact: only the product rounds, fused or not.
 struct Affine {
   Vec scale;
   Vec offset;
@@ -149,8 +149,8 @@ PL_INLINE void expand_codes(const Affine& affine, Uints codes, uint32_t* to) {
   __builtin_memcpy(to + kPanelWidth, &high, sizeof(high));
 }
 
-// The columns from `lane` on of one group: `codes` at their words, `pairs` at their first two
-// elements.
+// Expands one group of a vector of columns: `codes` points to their words, `pairs` to their first
+// two elements.
 template <int kBits>
 void expand_group(const Affine& affine, const char* codes, int64_t group_size, uint32_t* pairs) {
   for_each_codes<kBits>(codes, group_size, [&](int64_t k, Uints fours) {
@@ -205,7 +205,7 @@ void add_group_row_kernels(KernelTable& table) {
     return quantized_row_bytes(weights);
   };
   table.quantize_row = quantize_row;
-  table.expect_row = expect_row;
+  table.prefetch_row = prefetch_row;
   table.expand_panel = expand_panel;
   table.embedding_groups = embedding_groups;
 }

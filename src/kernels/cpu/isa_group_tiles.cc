@@ -1,5 +1,5 @@
 // Products of many rows with quantised matrices in tile registers, where the instruction set has
-// them: to the bit what the vectors of isa_group_matmul.cc compute.
+// them. Their bits are those of the vectors of isa_group_matmul.cc.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/packed_layout.h"
 
@@ -11,7 +11,7 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// So many panels are widened at once.
+// Panels widened at once.
 constexpr int64_t kTilePanels = 4;
 constexpr int64_t kPanelHalves = kPanelWidth / kTileColumns;
 
@@ -20,7 +20,7 @@ struct Segment {
   int64_t panel = 0;  // the first
   int64_t num_halves = 0;
   int64_t first_k = 0;
-  int64_t length = 0;  // none: nothing is left
+  int64_t length = 0;  // 0: behind the last segment
 };
 
 Segment segment_at(const GroupTask& task, int64_t panel, int64_t first_k) {
@@ -39,8 +39,8 @@ Segment next_segment(const GroupTask& task, const Segment& segment) {
   return segment_at(task, segment.panel + kTilePanels, 0);
 }
 
-// Asks for part `part` of `parts` of the records that a segment will be widened from.
-void ask_for(const GroupTask& task, const Segment& segment, int64_t part, int64_t parts) {
+// Prefetches part `part` of `parts` of a segment's records, before it is widened.
+void prefetch_segment(const GroupTask& task, const Segment& segment, int64_t part, int64_t parts) {
   const GroupPanels& weights = task.weights;
   const RecordLayout layout(weights);
   const int64_t bytes = layout.bytes_of(segment.length / weights.group_size);
@@ -57,7 +57,7 @@ void ask_for(const GroupTask& task, const Segment& segment, int64_t part, int64_
   }
 }
 
-// Whether sums are totals of groups: their codes are widened with their multiples.
+// Whether sums are totals of several groups, whose codes are widened with their multiples.
 bool has_planes(const GroupPanels& weights) {
   return weights.groups_per_factor > 1 && weights.input_length == kMostSharedInputs;
 }
@@ -104,8 +104,8 @@ BlockProduct block_product(const GroupPanels& weights) {
                              : group_block_product<false>(weights);
 }
 
-// So many blocks of so many rows each, from `row` on, times a widened segment.
-// Meanwhile what comes next is asked for.
+// `num_blocks` blocks of `num_rows` rows, from `row` on, times a widened segment. Meanwhile the
+// next segment is prefetched.
 void multiply_blocks(const GroupTask& task, const Segment& segment, const Segment& next,
                      int64_t row, int64_t num_blocks, int64_t num_rows) {
   if (num_blocks == 0) return;
@@ -121,7 +121,7 @@ void multiply_blocks(const GroupTask& task, const Segment& segment, const Segmen
   }
   for (int64_t i = 0; i < num_blocks; ++i, row += num_rows) {
     const char* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride;
-    ask_for(task, next, row / num_rows, task.num_rows / num_rows);
+    prefetch_segment(task, next, row / num_rows, task.num_rows / num_rows);
     multiply({.inputs = inputs + segment.first_k,
               .scales = inputs + input_code_bytes(weights) + first_group * int64_t{sizeof(float)},
               .sums = input_sums(weights, first_group),
@@ -140,8 +140,8 @@ void multiply_blocks(const GroupTask& task, const Segment& segment, const Segmen
   }
 }
 
-// From how many rows on tiles are faster than vectors, which read codes of 8 bits where they stand
-// and use as many lanes for short groups as for long ones.
+// The least number of rows for which tiles are faster than vectors. It is higher for codes of 8
+// bits, which vectors needn't widen, and for short groups, which fill a tile less.
 int64_t least_rows(const GroupPanels& weights) {
   if (has_planes(weights)) return weights.bits == 8 ? 44 : 30;
   if (weights.group_size < 64) return weights.bits == 8 ? 48 : 24;
@@ -153,8 +153,8 @@ bool fits_tiles(const GroupPanels& weights) {
   return weights.group_size >= kLeastTileGroup;
 }
 
-// A segment of some panels is widened into the second-level cache, then meets all rows, of which
-// a block's inputs stay in the first-level cache.
+// A segment of some panels is widened into the second-level cache, then multiplied by all rows. The
+// inputs of one block of rows stay in the first-level cache.
 void matmul_group_tiles(const GroupTask& task) {
   const GroupPanels& weights = task.weights;
   if (!fits_tiles(weights) || task.num_rows < least_rows(weights)) return matmul_groups(task);

@@ -1,4 +1,4 @@
-// What the sources of one instruction set define for its table.
+// The kernels that the sources of one instruction set add to its table.
 #pragma once
 
 #include "kernels/cpu/kernel_table.h"
@@ -17,7 +17,7 @@ void add_attention_kernels(KernelTable& table);
 void add_elementwise_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);
-// In place of others, where the instruction set has tile registers.
+// Replace others where the instruction set has tile registers.
 void add_tile_kernels(KernelTable& table);
 void add_group_tile_kernels(KernelTable& table);
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr float kLargestCode = 127.0f;
 
-// The largest magnitude / 127, or NaN where an element isn't finite. Bits of magnitudes are in the
-// order of their values, those of NaN the largest.
+// The largest magnitude / 127, or NaN where an element isn't finite. The bits of magnitudes are in
+// the order of their values, with NaN last.
 float scale_of(const float* row, int64_t head_dim) {
   Ints largest = {};
   for_each_vector(head_dim, [&](int64_t d, int64_t num_lanes) {
@@ -23,7 +23,8 @@ float scale_of(const float* row, int64_t head_dim) {
   return magnitude / kLargestCode;
 }
 
-// Ties to even; a scale so small that it was rounded down itself would need larger codes.
+// Ties to even. Clamps, as a scale so small that it was rounded down itself would need larger
+// codes.
 PL_INLINE Vec codes_of(Vec values, float scale) {
   if (!(scale > 0.0f)) return Vec{};
   const Vec codes = max(min(values / scale, splat(kLargestCode)), splat(-kLargestCode));

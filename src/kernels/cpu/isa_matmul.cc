@@ -1,5 +1,5 @@
-// Products with packed matrices: one tile kernel for any number of rows, so that a row's bits never
-// depend on its company.
+// Products with packed matrices: one tile kernel for any number of rows, so that a row's bits don't
+// depend on the other rows.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/products.h"
 #include "kernels/packed_layout.h"
@@ -11,10 +11,10 @@ constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
 constexpr int kMaxTileVectors = kAccumulators >= 16 ? 16 : 8;
 constexpr int kMinTileVectors = 2;
 constexpr int kPrefetchLine = 64;
-// Products of more rows meet weights in the caches.
+// Products of more rows find weights in the caches.
 constexpr int64_t kMostStreamedRows = 8;
-// What the second-level cache holds at once: a block of rows' inputs to one segment, and the
-// weights of a few panels to it.
+// The second-level cache holds a block of rows' inputs to one segment, and the weights of a few
+// panels in it.
 constexpr int64_t kBlockInputBytes = 512 * 1024;
 constexpr int64_t kGroupPanels = 4;
 constexpr int kMaxTileRows = kAccumulators / kMinTileVectors;
@@ -64,7 +64,7 @@ void multiply_tile(const Tile<Product>& tile) {
   const typename Product::Weight* weights = tile.weights;
   const int64_t input_stride = tile.input_stride;
   const int64_t panel_elements = tile.panel_elements;
-  const int64_t lead = tile.prefetch_bytes;
+  const int64_t distance = tile.prefetch_bytes;
   Vec sums[kRows][kVectors] = {};
   for (int64_t step = 0; step < tile.num_steps; ++step) {
     typename Product::Raw raw[kVectors];
@@ -74,7 +74,7 @@ void multiply_tile(const Tile<Product>& tile) {
                                v % kPanelVectors * kLanes * Product::kDepth;
       raw[v] = Product::load_weights(from);
       if (v * kVectorBytes % kPrefetchLine == 0) {
-        __builtin_prefetch(reinterpret_cast<const char*>(from) + lead);
+        __builtin_prefetch(reinterpret_cast<const char*>(from) + distance);
       }
     }
     const auto add_factor = [&]<int kFactor>() __attribute__((always_inline)) {
@@ -111,7 +111,7 @@ void multiply_rows(int64_t num_rows, const Tile<Product>& tile) {
 
 int64_t num_tiles(int64_t num_rows) { return (num_rows + kMaxTileRows - 1) / kMaxTileRows; }
 
-// The widest tiles of so many rows whose sums stay in registers.
+// The width of the widest tiles of `num_rows` rows whose sums stay in registers.
 int64_t widest_tile(int64_t num_rows) {
   const int64_t tile_rows = (num_rows + num_tiles(num_rows) - 1) / num_tiles(num_rows);
   int64_t vectors = kMaxTileVectors;
@@ -144,8 +144,7 @@ void multiply(int64_t num_rows, int64_t num_vectors, const Tile<Product>& tile) 
   }
 }
 
-// Some vectors of columns times all rows of a tile that is too tall, cut into tiles of nearly equal
-// height.
+// Cuts a tile that is too tall into tiles of nearly equal height.
 template <class Product>
 void multiply_columns(int64_t num_rows, int64_t num_vectors, Tile<Product> tile) {
   const int64_t tiles = num_tiles(num_rows);
@@ -198,7 +197,7 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
   }
 }
 
-// The order of the loops is free: an element's segments come in ascending order in any.
+// Any order of the loops adds an element's segments in ascending order.
 template <class Product>
 void matmul(const MatmulTask& task) {
   constexpr auto kInputBytes = static_cast<int64_t>(sizeof(typename Product::Input));
@@ -206,7 +205,7 @@ void matmul(const MatmulTask& task) {
       kSegmentLength / Product::kDepth * Product::kInputsPerStep * kInputBytes;
   constexpr int64_t kBlockRows = kBlockInputBytes / kSegmentBytes;
   const int64_t tile = tile_vectors(task, task.num_rows);
-  // What few rows stream goes on from segment to segment.
+  // Few rows stream their panels through all segments.
   const int64_t group = task.num_rows <= kMostStreamedRows
                             ? max_of(tile, kPanelVectors)
                             : max_of(kGroupPanels * kPanelVectors, tile);
@@ -221,7 +220,7 @@ void matmul(const MatmulTask& task) {
   }
 }
 
-// float32 as it is, zeros up to padded_k.
+// Copies float32, with zeros up to padded_k.
 void copy_row(const float* x, int64_t k, int64_t padded_k, void* input) {
   auto* const to = static_cast<float*>(input);
   for_each_vector(
@@ -229,7 +228,7 @@ void copy_row(const float* x, int64_t k, int64_t padded_k, void* input) {
   for (int64_t i = k; i < padded_k; ++i) to[i] = 0.0f;
 }
 
-// Rounded to bfloat16; held as the product of this instruction set wants it.
+// Rounds to bfloat16, in the element type of this instruction set's product.
 void round_row(const float* x, int64_t k, int64_t padded_k, void* input) {
   if constexpr (Bf16Product::kFactors == 1) {
     auto* const to = static_cast<Bf16*>(input);

@@ -5,12 +5,52 @@
 #if defined(PACELINE_ISA_AMX)
 
 #include "kernels/cpu/tile_blocks.h"
-#include "kernels/cpu/tile_row.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
-// One row times `kPanels` panels; the sums as multiply_low leaves them.
+// A single row is multiplied in vector registers, which read weights faster than tiles do, with the
+// bits of tiles. At most this many panels are read at once.
+constexpr int64_t kRowPanels = 4;
+
+// Treats denormals as zeros, in and out, while it lives.
+class DenormalsAreZeros {
+ public:
+  DenormalsAreZeros() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040u); }
+  ~DenormalsAreZeros() { _mm_setcsr(before_); }
+  DenormalsAreZeros(const DenormalsAreZeros&) = delete;
+  DenormalsAreZeros& operator=(const DenormalsAreZeros&) = delete;
+
+ private:
+  uint32_t before_;
+};
+
+// sums[v] += the products of kTileDepth values of K with the panels' columns 16 v to 16 v + 15.
+// Even and odd products are summed apart, from zero in ascending order, then added.
+template <int kPanels>
+PL_INLINE void add_row_step(const Bf16* inputs, const Bf16* const (&panels)[kPanels],
+                            int64_t prefetch_bytes, Vec (&sums)[2 * kPanels]) {
+  Vec even[2 * kPanels] = {};
+  Vec odd[2 * kPanels] = {};
+  for (int64_t pair = 0; pair < kTileDepth / 2; ++pair) {
+    uint32_t x;
+    __builtin_memcpy(&x, inputs + 2 * pair, sizeof(x));
+    const Vec x_even = as_floats(splat_bits(x << 16));
+    const Vec x_odd = as_floats(splat_bits(x & 0xFFFF0000u));
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * kPanels; ++v) {
+      const Bf16* const from = panels[v / 2] + pair * 2 * kPanelWidth + v % 2 * 2 * kLanes;
+      const Uints weights = load_bits(from);
+      __builtin_prefetch(reinterpret_cast<const char*>(from) + prefetch_bytes);
+      even[v] = fma(x_even, as_floats(weights << 16), even[v]);
+      odd[v] = fma(x_odd, as_floats(weights & 0xFFFF0000u), odd[v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < 2 * kPanels; ++v) sums[v] = sums[v] + (even[v] + odd[v]);
+}
+
+// One row times `kPanels` panels; sums are laid out as by multiply_low.
 template <int kPanels>
 void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
   const Bf16* panels[kPanels];
@@ -53,7 +93,7 @@ void multiply_row(const Block& block, int64_t num_panels, float* sums) {
   }
 }
 
-// Where a block's sums go.
+// The outputs of a block.
 struct Target {
   float* out;
   int64_t out_stride;
@@ -86,7 +126,7 @@ Target behind(const Target& target, int64_t columns) {
 
 void store_high(int64_t num_rows, const Target& target) {
   alignas(64) float sums[kBlockRows * kPanelWidth];
-  // Straight to where they belong, if nothing is to be added to them.
+  // Sums are stored straight to the outputs if nothing is to be added to them.
   const bool is_straight =
       target.is_first_segment && target.bias == nullptr && target.num_columns >= kPanelWidth;
   float* const to = is_straight ? target.out : sums;
@@ -118,7 +158,7 @@ void multiply_and_store(const Block& block, const Target& target, int64_t num_pa
   }
 }
 
-// How many panels a block of so many rows, up to 16, meets before the next segment.
+// How many panels a block of up to 16 rows is multiplied by before the next segment.
 int64_t most_panels(const MatmulTask& task, int64_t num_rows) {
   return task.num_rows == 1 && num_rows == 1 ? min_of(kRowPanels, task.streams.panels) : kLowPanels;
 }
@@ -173,7 +213,7 @@ void matmul_tiles(const MatmulTask& task) {
   _tile_release();
 }
 
-// Rounded to bfloat16, zeros up to a whole step: rows have room for it.
+// Rounds to bfloat16, with zeros up to a whole step: rows have room for it.
 void round_row(const float* x, int64_t k, int64_t padded_k, void* input) {
   auto* const to = static_cast<Bf16*>(input);
   for_each_vector(
@@ -183,7 +223,7 @@ void round_row(const float* x, int64_t k, int64_t padded_k, void* input) {
 
 constexpr int64_t kRunProducts = 4;
 
-// For the roofline: products that depend on each other only every fourth time.
+// For the roofline: four independent chains of products.
 float run_tiles(int64_t iterations, float seed) {
   alignas(64) float values[kTileRows * kTileColumns];
   for (float& value : values) value = seed;

@@ -1,5 +1,5 @@
-// RMS and layer norm. Sums over a row run in four vectors of lanes, in an order that its width
-// fixes.
+// RMS and layer norm. Sums over a row run in four vectors of lanes; the row's width alone fixes
+// their order.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/vec.h"
 

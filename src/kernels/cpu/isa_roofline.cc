@@ -1,4 +1,4 @@
-// What the machine can do at best: bytes read, and products without a memory operand.
+// The machine's limits: bytes read, and products without a memory operand.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/products.h"
 
@@ -9,7 +9,7 @@ constexpr int kRateSums = 12;
 
 using HalfInts = int32_t __attribute__((vector_size(sizeof(Ints) / 2)));
 
-// A line of each stream in turn, in loads of Loaded.
+// Reads a line of each stream in turn, in loads of Loaded.
 template <class Loaded, int kStreams>
 int32_t read(const void* from, int64_t bytes) {
   constexpr int64_t kLine = 64, kLoads = kLine / int64_t{sizeof(Loaded)};
@@ -54,7 +54,7 @@ float run(int64_t iterations, float seed) {
   __builtin_memcpy(inputs, &seed, sizeof(inputs[0]));
   const typename Product::Factor w = Product::template weights<0>(Product::load_weights(weights));
   const typename Product::Factor x = Product::template input<0>(inputs);
-  // Different sums, or the compiler would keep only one.
+  // The sums differ, or the compiler would keep only one.
   Vec sums[kRateSums];
   for (int s = 0; s < kRateSums; ++s) sums[s] = splat(seed * static_cast<float>(s));
   for (int64_t i = 0; i < iterations; ++i) {
@@ -66,7 +66,7 @@ float run(int64_t iterations, float seed) {
   return reduce_add(total);
 }
 
-// A multiply-add per lane and pair element that one instruction takes.
+// One instruction does a multiply-add per lane and pair element.
 template <class Product>
 constexpr int64_t flops() {
   return int64_t{2} * kRateSums * kLanes * Product::kDepth / Product::kFactors;

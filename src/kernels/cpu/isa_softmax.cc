@@ -1,5 +1,5 @@
-// Reductions over a row of logits: each block of it gives a partial of its own, and partials
-// combine in ascending order, so that blocks may be computed by any thread.
+// Reductions over a row of logits. Any thread may compute the partial of a block; partials are
+// combined in ascending order.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/vec_math.h"
 
@@ -12,7 +12,7 @@ PL_INLINE Vec first_lanes(Vec value, int64_t count, Vec others) {
   return lane_indices() < static_cast<int32_t>(count) ? value : others;
 }
 
-// A row of nothing but -infinity must give exp(-infinity) = 0, not exp(NaN).
+// A row of -infinity alone must give exp(-infinity) = 0, not exp(NaN).
 PL_INLINE float shift_of(float max) { return max == -kInfinity ? 0.0f : max; }
 
 ExpSum exp_sum(const float* x, int64_t width) {

@@ -1,30 +1,16 @@
-// The tables of every instruction set that this binary was compiled for.
+// The table of every instruction set that this binary was compiled for.
 #pragma once
 
+#include "kernels/compiled_isas.h"
 #include "kernels/cpu/kernel_table.h"
 
 namespace paceline {
 
-namespace baseline {
-KernelTable make_kernel_table();
-}
-namespace avx2 {
-KernelTable make_kernel_table();
-}
-namespace avxvnni {
-KernelTable make_kernel_table();
-}
-namespace avx512vnni {
-KernelTable make_kernel_table();
-}
-namespace avx512 {
-KernelTable make_kernel_table();
-}
-namespace avx512bf16 {
-KernelTable make_kernel_table();
-}
-namespace amx {
-KernelTable make_kernel_table();
-}
+#define PACELINE_DECLARE_TABLE(isa) \
+  namespace isa {                   \
+  KernelTable make_kernel_table();  \
+  }
+PACELINE_COMPILED_ISAS(PACELINE_DECLARE_TABLE)
+#undef PACELINE_DECLARE_TABLE
 
 }  // namespace paceline

@@ -84,7 +84,7 @@ struct ExpSum {
   float sum = 0.0f;
 };
 
-// Reads a buffer once and returns what keeps the work alive.
+// Reads a buffer once. The result only keeps the compiler from dropping the reads.
 struct ReadKernel {
   int vector_bits = 0;  // of a load; 0: there is no such kernel
   int streams = 0;      // read side by side
@@ -93,24 +93,22 @@ struct ReadKernel {
 constexpr int kNumReadKernels = 8;
 
 struct KernelTable {
-  // Weights of each type take their inputs in a form of their own: [padded_k] elements of this
-  // size.
+  // Each weight type has a form of inputs: [padded_k] elements of this size.
   int64_t input_bytes[kNumFloatTypes];
   void (*prepare_row[kNumFloatTypes])(const float* x, int64_t k, int64_t padded_k, void* input);
   void (*matmul[kNumFloatTypes])(const MatmulTask& task);
-  // How many panels products of so many rows may read side by side; 0: MatmulTask::streams doesn't
-  // matter to them.
+  // How many panels a product of `num_rows` rows may read side by side; 0: it ignores
+  // MatmulTask::streams.
   int64_t (*stream_panels[kNumFloatTypes])(int64_t num_rows);
 
-  // Quantised weights. A row of inputs takes quantized_row_bytes, of which quantize_row writes what
-  // stands for elements [first, first + count), whole multiples of input_length that begin at `x`;
-  // expect_row brings what it will write of another row to the caches.
-  // expand_panel writes the panel that pack_matrix would have made of the weights' values in
-  // bfloat16.
+  // Quantised weights. A row of inputs takes quantized_row_bytes. quantize_row writes its part for
+  // elements [first, first + count), whole multiples of input_length that begin at `x`;
+  // prefetch_row prefetches that part of a row. expand_panel writes the panel that pack_matrix
+  // would make of the weights' values in bfloat16.
   int64_t (*quantized_row_bytes)(const GroupPanels& weights);
   void (*quantize_row)(const float* x, const GroupPanels& weights, int64_t first, int64_t count,
                        void* input);
-  void (*expect_row)(const GroupPanels& weights, int64_t first, int64_t count, void* input);
+  void (*prefetch_row)(const GroupPanels& weights, int64_t first, int64_t count, void* input);
   void (*matmul_groups)(const GroupTask& task);
   int64_t (*group_stream_panels)(const GroupPanels& weights, int64_t num_rows);
   int64_t (*group_scratch_bytes)(const GroupPanels& weights);  // GroupTask::scratch
@@ -136,7 +134,7 @@ struct KernelTable {
   int64_t (*attention_partial)(const AttentionTask& task);
   // The chunks that any row of a task sees.
   int64_t (*attention_num_chunks)(const AttentionTask& task);
-  // All of a task.
+  // A whole task.
   void (*attention[kNumKvTypes])(const AttentionTask& task);
   // The same in two steps: the partials of chunks [first, last), one after another, then the
   // combination of those of all chunks.
@@ -159,8 +157,9 @@ struct KernelTable {
   float (*largest)(const float* x, int64_t width);
   int64_t (*index_of)(const float* x, int64_t width, float value);
 
-  // For the roofline: what reads memory fastest differs by processor. Then register-only runs of
-  // the instructions that products are made of; they return what keeps the work alive.
+  // For the roofline: several ways to read memory, as the fastest differs by processor, and
+  // register-only runs of the instructions of products. The runs return a value that keeps the
+  // compiler from dropping the work.
   ReadKernel reads[kNumReadKernels];
   float (*run_bf16)(int64_t iterations, float seed);
   float (*run_f32)(int64_t iterations, float seed);

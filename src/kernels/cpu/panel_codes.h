@@ -1,4 +1,4 @@
-// Codes of a panel as the planes of packed_groups.h hold them, read a vector of columns at a time.
+// Reads the codes of a panel from the planes of packed_groups.h, a vector of columns at a time.
 #pragma once
 
 #include "kernels/cpu/vec.h"
@@ -6,14 +6,14 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// Of the codes of four elements (or of several fours, one above the other) in one panel.
+// A word of 4 bytes per column: the codes of four elements, or of several fours in narrower fields.
 constexpr int64_t kStepBytes = kPanelWidth * 4;
-constexpr int kSecondLevel = 2;  // the cache that __builtin_prefetch() is to bring a line to
+constexpr int kSecondLevel = 2;  // __builtin_prefetch() into the second-level cache
 
 template <int kBits>
 struct PanelCodes {
   static constexpr CodePlanes kPlanes = code_planes(kBits);
-  // So many elements use up whole words of both planes.
+  // The fewest elements that fill whole words of both planes.
   static constexpr int kElements = kPlanes.high == 1 ? 32 : 16;
   static constexpr int64_t kLowBytes = kElements * kPlanes.low / 32 * kStepBytes;
   static constexpr int64_t kHighBytes = kElements * kPlanes.high / 32 * kStepBytes;
@@ -29,16 +29,16 @@ struct PanelCodes {
       return codes | bits_of<kPlanes.high, kFour>(high) << kPlanes.low;
     }
   }
-  // Asks for the lines of which read<kFour>() is the first to read.
+  // Prefetches the lines that read<kFour>() reads and no earlier read does.
   template <int kFour>
-  PL_INLINE void ask(const char* low, const char* high) {
-    ask_for<kPlanes.low, kFour>(low);
-    if constexpr (kPlanes.high > 0) ask_for<kPlanes.high, kFour>(high);
+  PL_INLINE void prefetch(const char* low, const char* high) {
+    prefetch_plane<kPlanes.low, kFour>(low);
+    if constexpr (kPlanes.high > 0) prefetch_plane<kPlanes.high, kFour>(high);
   }
 
  private:
   template <int kWidth, int kFour>
-  PL_INLINE void ask_for(const char* plane) {
+  PL_INLINE void prefetch_plane(const char* plane) {
     constexpr int kInByte = 8 / kWidth;
     if constexpr (kFour % kInByte == 0) __builtin_prefetch(plane + kFour / kInByte * kStepBytes);
   }
@@ -55,7 +55,7 @@ struct PanelCodes {
   }
 };
 
-// use.operator()<kFour>() for 0 to kCount - 1, unrolled.
+// Calls use.operator()<kFour>() for 0 to kCount - 1, unrolled.
 template <int kCount, int kFour = 0, class Use>
 PL_INLINE void for_each_four(const Use& use) {
   if constexpr (kFour < kCount) {
@@ -64,8 +64,8 @@ PL_INLINE void for_each_four(const Use& use) {
   }
 }
 
-// use(k, codes) for elements k to k + 3 of a group, one to a byte, of the columns where its codes
-// begin at `group`; for all fours of its elements.
+// Calls use(k, codes) for each four elements k to k + 3 of a group, one to a byte. `group` is where
+// the codes of the wanted columns begin.
 template <int kBits, class Use>
 PL_INLINE void for_each_codes(const char* group, int64_t group_size, const Use& use) {
   using Codes = PanelCodes<kBits>;
@@ -80,7 +80,7 @@ PL_INLINE void for_each_codes(const char* group, int64_t group_size, const Use& 
   }
 }
 
-// use.operator()<kBits>() for the width of codes that panels have.
+// Calls use.operator()<bits>().
 template <class Use>
 PL_INLINE void with_code_bits(int bits, const Use& use) {
   switch (bits) {

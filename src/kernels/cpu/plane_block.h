@@ -1,5 +1,5 @@
-// Blocks of rows in tile registers, total after total of groups that share a factor. Included by
-// isa_group_tiles.cc alone.
+// Multiplies blocks of rows in tile registers, total after total of groups that share a factor.
+// Included by isa_group_tiles.cc alone.
 #pragma once
 
 #include "kernels/cpu/plane_panel.h"
@@ -7,19 +7,19 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// A block's rows are cut in two, so that a tile of weights, which comes from the second-level
-// cache, serves two of inputs.
+// A block's rows are cut in two: each tile of weights, from the second-level cache, is multiplied
+// by two tiles of inputs.
 constexpr int kPlaneRows = 2 * static_cast<int>(kTileRows);
-// A total takes so many steps of one tile of inputs; in each of them a part of the rows adds what
-// the last total came to.
+// Steps of one tile of inputs per total. Each step also accumulates the previous total for
+// kStepRows rows.
 constexpr int kPlaneSteps = static_cast<int>(kMostSharedInputs / kRowBytes);
 constexpr int kStepRows = kPlaneRows / kPlaneSteps;
 
-// How many rows stand in the first half of the registers.
+// Rows in the first half of the registers.
 PL_INLINE int64_t upper_rows(int64_t num_rows) { return (num_rows + 1) / 2; }
 
-// Where the numbers and outputs of each row in the registers begin; of rows that aren't there, the
-// last one's, and nothing.
+// Where the numbers and outputs of each row in the registers begin. Missing rows have the last
+// row's numbers and no outputs.
 struct PlaneRows {
   const char* begins[kPlaneRows];
   float* outs[kPlaneRows];
@@ -41,7 +41,7 @@ struct PlaneRows {
 };
 
 // The products of one total: low bytes of the upper rows, of the lower ones, then high bytes. Zero
-// in rows that aren't there.
+// in missing rows.
 struct PlaneProducts {
   alignas(64) char tiles[4][kTileElements * 4] = {};
 
@@ -73,13 +73,12 @@ PL_INLINE void multiply_planes(const char* upper, const char* lower, int64_t str
   multiply_tiles<false, 3, kLower, kHigh>();
 }
 
-// The sums of products of two neighbouring groups' numbers of 16 bits, added to the lanes of `sum`.
+// Multiplies two neighbouring groups' numbers of 16 bits and adds both products to `sum`.
 PL_INLINE Ints add_pairs(Ints sum, const uint32_t* pairs, uint32_t inputs) {
   return (Ints)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)load_bits(pairs),
                                    (__m512i)splat_bits(inputs));
 }
 
-// What is known of a total.
 struct PlaneTotal {
   Vec scale;
   Vec offset;
@@ -89,7 +88,7 @@ struct PlaneTotal {
   int64_t sums_at = 0;
 };
 
-// Rows kFirst to kFirst + kStepRows - 1 of sums: what add_integer_totals() of group_sums.h adds.
+// Accumulates rows kFirst to kFirst + kStepRows - 1 like add_integer_totals() of group_sums.h.
 template <bool kOffsets, int kFirst>
 PL_INLINE void add_plane_rows(const PlaneRows& rows, const PlaneProducts& products,
                               const PlaneTotal& total, float (*sums)[kTileColumns]) {
@@ -108,7 +107,7 @@ PL_INLINE void add_plane_rows(const PlaneRows& rows, const PlaneProducts& produc
   }
 }
 
-// A half's sums become outputs, and zero.
+// Adds a half's sums to the outputs and clears them.
 inline void store_plane_half(const TileBlock& block, const PlaneRows& rows, int64_t half,
                              const float* column_factors, float (*sums)[kTileColumns]) {
   const HalfOutputs outputs(block, half, column_factors);

@@ -1,8 +1,7 @@
-// Half a panel of quantised weights whose groups share factors, as tile registers take it: 16
-// columns of one segment. Codes, less their zero point, are multiplied by their group's multiple,
-// which is a whole number of 16 bits at most; a plane holds the low bytes of those (from -128 to
-// 127), another the high ones. So the sums of neighbouring groups are one integer, made by tiles
-// alone.
+// Half a panel of quantised weights whose groups share factors, in the layout of tile registers: 16
+// columns of one segment. Codes minus their zero point are multiplied by their group's multiple,
+// which gives integers of at most 16 bits. One plane holds their low bytes (from -128 to 127),
+// another their high bytes. Tiles thus sum several groups in one integer.
 #pragma once
 
 #include "kernels/cpu/group_layout.h"
@@ -39,7 +38,8 @@ PL_INLINE PlanePanel plane_panel_at(char* from, int64_t num_totals) {
 using Words = int16_t __attribute__((vector_size(64)));
 using UnsignedWords = uint16_t __attribute__((vector_size(64)));
 
-// Four codes a lane, times a multiple of the lane (twice in its 16 bits), as low and high bytes.
+// Four codes a lane times the lane's multiple (given twice, in 16 bits each), as low and high
+// bytes.
 PL_INLINE void store_planes(Uints codes, Words zero, Words multiples, char* to) {
   const Words even = (Words)(codes & 0x00FF00FFu) - zero;
   const Words odd = (Words)((UnsignedWords)codes >> 8) - zero;

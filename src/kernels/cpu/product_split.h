@@ -10,24 +10,24 @@ namespace paceline {
 
 constexpr int64_t kInputLine = 64;  // bytes
 
-// From one row of inputs to the next. One line more than the row: rows a power of two apart would
-// share their cache sets.
+// Bytes from one row of inputs to the next. One line more than the row: rows a power of two apart
+// would share their cache sets.
 inline int64_t input_stride_of(int64_t row_bytes) {
   return divide_up(row_bytes, kInputLine) * kInputLine + kInputLine;
 }
 
-// A grid of pieces, of which each multiplies some rows with some panels.
+// A grid of pieces: each multiplies some rows by some panels.
 struct ProductSplit {
   int64_t num_rows = 0;
   int64_t num_panels = 0;
   int64_t block_rows = 0;
   int64_t piece_panels = 0;
 
-  // By rows only where there are too few panels.
+  // Splits by rows only where there are too few panels.
   ProductSplit(int64_t rows, int64_t panels, int64_t num_threads)
       : num_rows(rows), num_panels(panels) {
-    // Fewer rows per block would read the weights too often; a product of one row runs so many
-    // panels at a time.
+    // Fewer rows per block would read the weights too often. A product of one row streams up to
+    // kPanelsAtOnce panels.
     constexpr int64_t kMinBlockRows = 24, kPiecesPerThread = 6, kPanelsAtOnce = 8;
     const int64_t wanted = kPiecesPerThread * num_threads;
     piece_panels = std::max<int64_t>(1, panels / wanted);

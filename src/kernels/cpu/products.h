@@ -1,12 +1,12 @@
-// What one step along K multiplies, per weight type. The only code of products that differs by
-// instruction set: how bfloat16 pairs meet.
+// What one step along K multiplies, per weight type. Only the products of bfloat16 pairs differ by
+// instruction set.
 #pragma once
 
 #include "kernels/cpu/vec.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-// A product says
+// A product defines
 //   Weight, Input            elements of the panels and of the prepared rows
 //   kDepth                   K values per step
 //   kFactors                 multiply-adds per step
@@ -41,8 +41,8 @@ struct F16Product : F32Product {
 
 #if defined(PACELINE_ISA_AVX512BF16)
 
-// vdpbf16ps: for each lane the odd pair's product is added first, then the even one's, both fused,
-// with denormals taken and given as zeros.
+// vdpbf16ps: each lane adds the odd product of its pair first, then the even one, both fused;
+// denormals are zeros, in and out.
 struct Bf16Product {
   using Weight = Bf16;
   using Input = uint32_t;  // two bfloat16

@@ -12,8 +12,8 @@
 namespace paceline {
 namespace {
 
-// Every candidate is timed so often, unless it falls behind: the fastest time counts, as whatever
-// else the machine does only adds to it.
+// Every candidate is timed kRounds times, unless it falls behind. Its fastest time counts: other
+// load on the machine only adds to it.
 constexpr int kRounds = 5;
 constexpr double kMostBehind = 1.1;
 // Smaller products depend on the caches more than on how memory is read.

@@ -1,5 +1,5 @@
-// StreamTuner chooses how products of a few rows read their weights, by timing the first products
-// of each shape: they run with one choice after another, which changes no bit.
+// StreamTuner chooses how products of a few rows read their weights. It times the first products of
+// each shape, with one choice after another; no choice changes a bit.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@
 
 namespace paceline {
 
-// The one choice that PACELINE_STREAMS asks for: "1x8192" is one panel at a time and a prefetch
-// 8,192 bytes ahead. Throws Error invalid when the variable says anything else.
+// The choice that PACELINE_STREAMS fixes, if it is set: "1x8192" is one panel at a time and a
+// prefetch distance of 8,192 bytes. Throws Error invalid when it can't be read.
 std::optional<WeightStreams> fixed_streams();
 
-// What is tried, with so many panels side by side at most.
+// The choices to try, with at most `most_panels` panels side by side.
 std::vector<WeightStreams> stream_candidates(int64_t most_panels);
 
 // One thread at a time.
@@ -28,8 +28,8 @@ class StreamTuner {
   // Times one product, from its construction to its destruction.
   class Product {
    public:
-    // Of `rows` rows with `bytes` of weights; `matrix` is the one, or the first, that holds them.
-    // The kernel reads up to `most_panels` side by side; 0: the choice doesn't matter to it.
+    // A product of `rows` rows with `bytes` of weights, in `matrix` and perhaps others. The kernel
+    // reads up to `most_panels` side by side; 0: it ignores the choice.
     Product(StreamTuner& tuner, const PackedMatrix& matrix, int64_t bytes, int64_t rows,
             int64_t most_panels);
     ~Product();
@@ -40,12 +40,12 @@ class StreamTuner {
 
    private:
     StreamTuner& tuner_;
-    std::optional<size_t> shape_;  // that is still being measured
+    std::optional<size_t> shape_;  // while it is being measured
     WeightStreams streams_;
     std::chrono::steady_clock::time_point begin_;
   };
 
-  // What was chosen so far and how, a line a shape.
+  // The choices so far and their measurements, a line per shape.
   std::vector<std::string> describe() const;
 
  private:
@@ -53,15 +53,15 @@ class StreamTuner {
     WeightStreams streams;
     double seconds = 0;  // of its fastest product; 0: none yet
   };
-  // Products that are compared with each other.
+  // Products whose times are compared.
   struct Shape {
     std::string format;
     int64_t n = 0;
     int64_t k = 0;
     int64_t bytes = 0;  // of the weights
     int64_t rows = 0;
-    std::vector<Candidate> candidates;  // the fastest first once it is chosen
-    size_t num_left = 0;                // of the candidates, the first ones
+    std::vector<Candidate> candidates;  // fastest first after each round
+    size_t num_left = 0;                // the first ones are still timed
     size_t next = 0;
     int num_rounds = 0;
     bool is_chosen = false;

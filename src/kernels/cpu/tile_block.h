@@ -1,5 +1,5 @@
-// A block of rows times widened halves of panels in tile registers: what its products are told, and
-// where they leave their sums.
+// A block of rows times widened halves of panels in tile registers: arguments and outputs of its
+// products.
 #pragma once
 
 #include "kernels/cpu/tile_registers.h"
@@ -26,12 +26,12 @@ struct TileBlock {
   bool is_first_segment = false;
 };
 
-// How the sums of a half become outputs.
+// Makes outputs of the sums of a half.
 struct HalfOutputs {
   Vec factors;
   Vec bias = {};
   int64_t column = 0;
-  int64_t count = 0;  // of columns that the matrix has
+  int64_t count = 0;  // columns that the matrix has
   bool is_first = false;
   bool has_bias = false;
 
@@ -52,12 +52,12 @@ struct HalfOutputs {
   }
 };
 
-// Where in a block's halves a step of its product stands: at which part of which half.
+// The position of a product's step in a block's halves.
 struct TilePlace {
   int64_t half = 0;
   int64_t part = 0;
 
-  // Whether a half has ended.
+  // True when a half has ended.
   bool advance(int64_t num_parts) {
     if (++part < num_parts) return false;
     part = 0;

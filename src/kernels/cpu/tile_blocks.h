@@ -13,14 +13,14 @@ namespace {
 
 constexpr int64_t kTileDepth = 32;  // values of K in a row of inputs
 
-// The panels that a group of rows meets before the next one does: they stay in the second-level
-// cache.
+// Panels that one block of rows is multiplied by before the next block: they stay in the
+// second-level cache.
 constexpr int64_t kGroupPanels = 4;
 constexpr int64_t kBlockRows = 2 * kTileRows;
 // A step's weights lie side by side: 16 pairs of K for 32 columns.
 constexpr int64_t kStepWeights = kTileDepth * kPanelWidth;
 constexpr int64_t kPairBytes = kPanelWidth * 2 * static_cast<int64_t>(sizeof(Bf16));
-// Of few rows so many panels are read side by side, so many steps at a time.
+// Few rows stream kLowPanels panels side by side, kStepsAtOnce steps at a time.
 constexpr int64_t kLowPanels = 8;
 constexpr int64_t kStepsAtOnce = 1;
 constexpr uintptr_t kPrefetchBytes = kStepsAtOnce * kStepWeights * sizeof(Bf16);
@@ -53,8 +53,8 @@ struct Block {
   int64_t prefetch_bytes;  // of a single row
 };
 
-// The pairs of K behind the last whole step, and zeros up to a whole one: inputs have zeros there,
-// but what follows a panel is no number.
+// The pairs of K behind the last whole step, padded with zeros to a step: inputs have zeros there,
+// but the bytes behind a panel may be NaN.
 struct alignas(64) TailWeights {
   Bf16 values[kStepWeights];
 
@@ -66,7 +66,7 @@ struct alignas(64) TailWeights {
   }
 };
 
-// Up to 32 rows by 32 columns: each tile that is loaded takes part in two products.
+// Up to 32 rows by 32 columns: each loaded tile is used in two products.
 PL_INLINE void add_high_step(const Bf16* inputs, int64_t input_stride, const Bf16* weights) {
   const auto* const lower = reinterpret_cast<const char*>(inputs) + kTileRows * input_stride;
   _tile_loadd(6, weights, kPairBytes);
@@ -97,7 +97,7 @@ void multiply_high(const Block& block) {
   }
 }
 
-// Half of what the panel's next turn needs.
+// Prefetches half of the weights of the panel's next turn.
 PL_INLINE void prefetch_half(const Bf16* weights) {
   const auto from = reinterpret_cast<uintptr_t>(weights) + kPrefetchBytes;
 #pragma GCC unroll 16
@@ -127,7 +127,7 @@ PL_INLINE void add_low_step(const Bf16* inputs, int64_t input_stride, const Bf16
   }
 }
 
-// Sums of up to 16 rows and two panels that go on, or begin, as tiles in memory.
+// Loads the sums of up to 16 rows and two panels, to be continued.
 template <int kPanels>
 PL_INLINE void load_low(const float* sums) {
   _tile_loadd(0, sums, kRowBytes);
@@ -174,8 +174,8 @@ void add_low_steps(const Block& block, int64_t first, int64_t last, float* sums)
   keep_low<kPanels>(sums);
 }
 
-// Up to 16 rows times up to 8 panels, a few steps of two panels at a time: so many streams keep the
-// memory busy.
+// Up to 16 rows times up to 8 panels, a few steps of two panels at a time: eight streams saturate
+// the memory.
 void multiply_low(Block block, int64_t num_panels, float* sums) {
   const Bf16* const weights = block.weights;
   int64_t first = 0;

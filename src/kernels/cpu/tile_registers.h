@@ -10,10 +10,10 @@ constexpr int64_t kTileColumns = 16;
 constexpr int64_t kRowBytes = 64;
 constexpr int64_t kTileElements = kTileRows * kTileColumns;  // of sums
 
-// GCC 12 doesn't know that loading a tile reads memory: what was written before must stand there.
+// GCC 12 doesn't know that loading a tile reads memory: earlier stores must be finished first.
 PL_INLINE void finish_stores() { __asm__ volatile("" ::: "memory"); }
 
-// The shape of every tile register, until the next one is used or _tile_release() is called.
+// The shape of every tile register, until the next use() or _tile_release().
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -31,7 +31,7 @@ struct alignas(64) TileConfig {
   }
 };
 
-// Instructions whose register is a parameter; GCC's own take literals alone.
+// Instructions with the register as a template parameter; GCC's intrinsics take literals alone.
 template <int kTile>
 PL_INLINE void zero_tile() {
   __asm__ volatile("tilezero %%tmm%c0" : : "i"(kTile));

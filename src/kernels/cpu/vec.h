@@ -2,8 +2,8 @@
 // it.
 #pragma once
 
-// Everything here lives in the namespace of one instruction set and is inlined: code compiled for a
-// newer processor must never be the one copy that the linker keeps for all.
+// Everything here lives in the namespace of one instruction set and is inlined: the linker must
+// never merge copies for all sets into one compiled for a newer processor.
 #define PL_INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
@@ -28,7 +28,7 @@ constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit -
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// What the compiler can know nothing of: loops that only measure are not to be shortened.
+// Hides a value from the compiler, which would otherwise shorten loops that only measure.
 PL_INLINE void hide(Uints& bits) {
 #if defined(__AVX512F__)
   __asm__("" : "+v"(bits));
@@ -87,13 +87,13 @@ PL_INLINE Vec load(const int8_t* from) { return __builtin_convertvector(load_cod
 PL_INLINE void store(int8_t* to, Vec value) {
   store_codes(to, __builtin_convertvector(value, Ints));
 }
-// What a store of T keeps beside its elements.
+// Whether a store of T keeps scales beside its elements.
 template <class T>
 constexpr bool kHasScales = false;
 template <>
 constexpr bool kHasScales<int8_t> = true;
 
-// The first `count` (< kLanes) elements, zeros after them; what lies behind them isn't touched.
+// The first `count` (< kLanes) elements, then zeros; memory behind them isn't touched.
 PL_INLINE Vec load_part(const float* from, int64_t count) { return load_part_bits(from, count); }
 PL_INLINE void store_part(float* to, Vec value, int64_t count) {
   store_part_bits(to, value, count);

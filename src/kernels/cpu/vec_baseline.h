@@ -56,7 +56,7 @@ PL_INLINE void narrow_f16(Vec value, void* to) {
   __builtin_memcpy(to, &narrow, sizeof(narrow));
 }
 
-// Each code is moved to the top of its lane, and down again with its sign.
+// Moves each code to the top of its lane and back down, which extends its sign.
 PL_INLINE Ints load_codes(const int8_t* from) {
   using Bytes = int8_t __attribute__((vector_size(16)));
   using Words = int16_t __attribute__((vector_size(16)));

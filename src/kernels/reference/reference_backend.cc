@@ -42,7 +42,7 @@ void for_each_row(const Tensor& x, const Tensor& out, Body&& body) {
   }
 }
 
-// Inputs that share a scale as 8-bit codes times it: the largest magnitude becomes 127.
+// Inputs that share a scale, as codes of 8 bits: the largest magnitude becomes 127.
 struct QuantizedInputs {
   std::vector<double> codes;
   double scale = 0.0;

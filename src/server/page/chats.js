@@ -1,4 +1,4 @@
-// The chats of the page: the one that is shown, those that the browser keeps, and what can be done with them.
+// The chats of the page: the current one, the ones stored in the browser, and their actions.
 import { ChatList } from "./chat_list.js";
 import { forgetChat, readChats, saveChat, whenAnotherTabChangesChats } from "./chat_store.js";
 import { Conversation } from "./conversation.js";

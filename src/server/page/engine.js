@@ -42,10 +42,10 @@ async function ask() {
     const live = await getJson("/v1/requests", { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
     numFailures = 0;
     wait = pause(live.engine);
-    tell({ live });
+    notify({ live });
   } catch (error) {
     wait = retryPause(error);
-    tell({ error });
+    notify({ error });
   } finally {
     asking = false;
   }
@@ -66,6 +66,6 @@ function retryPause(error) {
   return error instanceof ConnectionError ? Math.min(FIRST_RETRY_MS * 2 ** (numFailures - 1), FAILED_MS) : FAILED_MS;
 }
 
-function tell(state) {
+function notify(state) {
   for (const listener of [...listeners]) listener(state);
 }

@@ -77,7 +77,7 @@ function showFigures({ engine, pools: [pool], steps }) {
     ["Step", last ? duration(last.ms) : "–", engine.step_age_s > OLD_S ? `${time(engine.step_age_s)} ago` : "last one"],
     ["Blocks", shareOf(blocksInUse, pool?.num_blocks), `${count(blocksInUse)} of ${count(pool?.num_blocks ?? 0)}`],
     ["Prefix cache", shareOf(engine.prefix_hits, engine.prefix_queries),
-      engine.prefix_queries > 0 ? `hits: ${count(engine.prefix_hits)} of ${count(engine.prefix_queries)}` : "nothing asked"],
+      engine.prefix_queries > 0 ? `${count(engine.prefix_hits)} of ${count(engine.prefix_queries)}` : "nothing asked"],
     ["Preempted", count(engine.preemptions), engine.preemptions === 1 ? "time" : "times"],
     ["Context", count(engine.max_model_len), "tokens at most"],
   ]);

@@ -196,7 +196,7 @@ class Blocks {
       children: [table] };
   }
 
-  // The cells below a header of so many columns. A growing text that has only begun like a table counts as one.
+  // The cells below a header. A growing text that has only begun like a table counts as one.
   tableDelimiters(numColumns) {
     if (numColumns === 0 || numColumns > MOST_COLUMNS) return null;
     const below = this.lines[this.at + 1];
