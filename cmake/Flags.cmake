@@ -1,10 +1,14 @@
 # Compiler and linker flags: paceline_flags for every target, paceline_init_flags for all but the kernels,
-# paceline_sanitizers for all but kernels that are left plain (PACELINE_SANITIZED_KERNELS).
+# paceline_sanitizers for all but tests and kernels that are left plain (PACELINE_SANITIZED_KERNELS), and
+# paceline_test_flags for the code of tests.
 include(CheckCXXCompilerFlag)
 
 add_library(paceline_flags INTERFACE)
 add_library(paceline_init_flags INTERFACE)
 add_library(paceline_sanitizers INTERFACE)
+# Tests spend their time in the modules that they call: optimising their own code costs more seconds than it saves.
+add_library(paceline_test_flags INTERFACE)
+target_compile_options(paceline_test_flags INTERFACE -O0 -U_FORTIFY_SOURCE)
 target_link_options(paceline_flags INTERFACE -Wl,--as-needed)
 
 # The numerics rule: the compiler contracts and reorders nothing.
@@ -21,7 +25,13 @@ endif()
 if(PACELINE_SANITIZE)
   set(sanitize "-fsanitize=${PACELINE_SANITIZE}")
   target_compile_options(paceline_sanitizers INTERFACE ${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  if(PACELINE_SANITIZE_EXCEPT)
+    target_compile_options(paceline_sanitizers INTERFACE "-fno-sanitize=${PACELINE_SANITIZE_EXCEPT}")
+  endif()
   target_link_options(paceline_sanitizers INTERFACE ${sanitize})
+  string(REGEX MATCH "^[a-z]+" memory_sanitizer "${PACELINE_SANITIZE}")
+  target_compile_options(paceline_test_flags INTERFACE "-fsanitize=${memory_sanitizer}" -fno-omit-frame-pointer)
+  target_link_options(paceline_test_flags INTERFACE ${sanitize})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Instrumented code makes these three warn about what isn't there (GCC manual, -fsanitize=undefined).
     target_compile_options(paceline_flags INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)

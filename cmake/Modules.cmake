@@ -22,13 +22,24 @@ function(paceline_read_layers file)
   set(PACELINE_LAYERS "${modules}" PARENT_SCOPE)
 endfunction()
 
-# The flags, include roots and language level of every target of the project.
+# The flags and include roots of every target of the project. paceline_target_defaults(target [PLAIN | TEST]): PLAIN is
+# never sanitized; TEST is what only tests run.
 function(paceline_target_defaults target)
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:paceline_flags>
-    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:${target},PACELINE_IS_PLAIN>>>:$<BUILD_INTERFACE:paceline_sanitizers>>)
+  set(kind "${ARGN}")
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:paceline_flags>)
+  if(kind STREQUAL "TEST")
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:paceline_test_flags>)
+  elseif(NOT kind STREQUAL "PLAIN")
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:paceline_sanitizers>)
+  endif()
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include"
     "${PACELINE_GENERATED_DIR}")
 endfunction()
+
+set(PACELINE_PRECOMPILED_HEADERS
+  <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstddef> <cstdint> <cstring> <filesystem> <functional>
+  <limits> <map> <memory> <mutex> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
+  <fmt/format.h>)
 
 # United sources share precompiled headers of the standard library. Other builds read the headers anew, so a source has
 # to include what it uses.
@@ -43,10 +54,7 @@ function(paceline_precompile_headers)
   add_library(paceline_precompiled OBJECT "${source}")
   paceline_target_defaults(paceline_precompiled)
   target_link_libraries(paceline_precompiled PRIVATE Threads::Threads fmt::fmt)
-  target_precompile_headers(paceline_precompiled PRIVATE
-    <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstddef> <cstdint> <cstring> <filesystem> <functional>
-    <limits> <map> <memory> <mutex> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
-    <fmt/format.h>)
+  target_precompile_headers(paceline_precompiled PRIVATE ${PACELINE_PRECOMPILED_HEADERS})
 endfunction()
 
 # Compiles the sources of a target together, in units of about PACELINE_UNIT_KILOBYTES: most of a source's compile time is

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints the seconds that build directories took, by module and by test, and fails far above the budget.
+"""Prints the seconds that build directories took, by module and by test, beside the budget of `make test`.
 
-Usage: time_budget.py [--budget-minutes 20] [--limit-minutes 40] [--rows 12] BUILD_DIRECTORY...
+Usage: time_budget.py [--budget-minutes 20] [--limit-minutes M] [--rows 12] BUILD_DIRECTORY...
 
 Seconds are read from Ninja's log (.ninja_log, one line an output) and from ctest's (tests.xml, as `ctest
---output-junit` writes it). Their sum, shared by two processors, is compared with the budget of `make test`. Only the
-limit fails: other processors are slower than those the budget was measured on.
+--output-junit` writes it). A build counts as the sum of its outputs shared by two processors, tests as the time that
+ctest took from its start to its end. It fails only above --limit-minutes: processors differ by more than half, and a
+slow machine is no fault of the change that it tests.
 """
 import argparse
 import re
@@ -48,15 +49,17 @@ def build_seconds(directory):
 
 
 def test_seconds(directory):
-    """{test: seconds} of the last run of ctest in directory, empty where none was."""
+    """({test: seconds}, seconds from start to end) of the last run of ctest in directory; ({}, 0) where none was."""
     report = directory / "tests.xml"
     if not report.exists():
-        return {}
-    return {case.get("name"): float(case.get("time", "0")) for case in ElementTree.parse(report).iter("testcase")}
+        return {}, 0.0
+    suite = ElementTree.parse(report).getroot()
+    tests = {case.get("name"): float(case.get("time", "0")) for case in suite.iter("testcase")}
+    return tests, float(suite.get("time", "0"))
 
 
 def print_rows(title, seconds, rows):
-    print(f"{title}: {sum(seconds.values()):.0f} s")
+    print(title)
     ordered = sorted(seconds.items(), key=lambda item: -item[1])
     for name, took in ordered[:rows]:
         print(f"  {took:7.1f} s  {name}")
@@ -69,19 +72,20 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directories", nargs="+", type=Path, metavar="BUILD_DIRECTORY")
     parser.add_argument("--budget-minutes", type=float, default=20)
-    parser.add_argument("--limit-minutes", type=float, default=40)
+    parser.add_argument("--limit-minutes", type=float)
     parser.add_argument("--rows", type=int, default=12)
     options = parser.parse_args(arguments)
-    total = 0.0
+    minutes = 0.0
     for directory in options.directories:
-        for title, seconds in ((f"{directory}: compiling and linking, by module", build_seconds(directory)),
-                               (f"{directory}: tests", test_seconds(directory))):
-            print_rows(title, seconds, options.rows)
-            total += sum(seconds.values())
-    minutes = total / PROCESSORS / 60
-    print(f"Together {total:.0f} s, {minutes:.1f} minutes on {PROCESSORS} processors; "
-          f"the budget is {options.budget_minutes:g} minutes.")
-    if minutes > options.limit_minutes:
+        modules = build_seconds(directory)
+        build_minutes = sum(modules.values()) / PROCESSORS / 60
+        print_rows(f"{directory}: built in {build_minutes:.1f} minutes on {PROCESSORS} processors, by module",
+                   modules, options.rows)
+        tests, wall = test_seconds(directory)
+        print_rows(f"{directory}: tested in {wall / 60:.1f} minutes, by test (several at once)", tests, options.rows)
+        minutes += build_minutes + wall / 60
+    print(f"Together {minutes:.1f} minutes; the budget is {options.budget_minutes:g} minutes.")
+    if options.limit_minutes is not None and minutes > options.limit_minutes:
         print(f"time_budget.py: {minutes:.1f} minutes is over the limit of {options.limit_minutes:g}. Move the longest "
               "test to `make nightly` or share it out, or make the largest module cheaper to compile.", file=sys.stderr)
         return 1

@@ -1,7 +1,9 @@
 // Texts of one long piece: merging is O(n log n) for any content.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ctime>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,12 +14,12 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kSize = size_t{4} << 20;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-constexpr double kSlower = 15;
+// Without optimisation or under a sanitizer everything takes about 15 times as long: a 16th of the
+// text, the same limits.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !PACELINE_OPTIMISED
+constexpr size_t kSize = size_t{4} << 16;
 #else
-constexpr double kSlower = 1;
+constexpr size_t kSize = size_t{4} << 20;
 #endif
 
 // Processor time of this thread, so that a busy machine doesn't fail the test.
@@ -40,12 +42,18 @@ std::string random_letters(size_t num_letters) {
   return text;
 }
 
+// The least of up to three runs: a neighbour on the same core slows a thread down without using its
+// time.
 void expect_seconds(const Tokenizer& tokenizer, const std::string& text, double limit) {
   SCOPED_TRACE(text.substr(0, 16));
-  const double begin = thread_seconds();
-  const std::vector<TokenId> ids = tokenizer.encode(text);
-  EXPECT_LT(thread_seconds() - begin, limit * kSlower);
-  EXPECT_GT(ids.size(), 1000u);
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < 3 && least >= limit; ++run) {
+    const double begin = thread_seconds();
+    const std::vector<TokenId> ids = tokenizer.encode(text);
+    least = std::min(least, thread_seconds() - begin);
+    EXPECT_GT(ids.size(), 1000u);
+  }
+  EXPECT_LT(least, limit);
 }
 
 void expect_long_texts_are_fast(const std::filesystem::path& folder) {
