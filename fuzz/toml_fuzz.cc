@@ -21,7 +21,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) {
@@ -35,7 +35,7 @@ std::string quoted(std::string_view text) {
 
 std::string written(const Json& value) {
   std::string result;
-  if (value.is_string()) return quoted(value.as_string(""));
+  if (value.is_string()) return quoted_text(value.as_string(""));
   if (value.is_bool()) return value.as_bool("") ? "true" : "false";
   if (value.is_integer()) {
     return value.is_negative() ? std::to_string(value.as_int(""))
@@ -47,7 +47,7 @@ std::string written(const Json& value) {
     return "[" + result + "]";
   }
   for (const auto& [key, member] : value.as_object("")) {
-    result += quoted(key) + " = " + written(member) + ",";
+    result += quoted_text(key) + " = " + written(member) + ",";
   }
   return "{" + result + "}";
 }
@@ -55,7 +55,7 @@ std::string written(const Json& value) {
 std::string written(const std::vector<TomlEntry>& entries) {
   std::string text;
   for (const TomlEntry& entry : entries) {
-    text += fmt::format("[{}]\n{} = {}\n", quoted(entry.table), quoted(entry.key),
+    text += fmt::format("[{}]\n{} = {}\n", quoted_text(entry.table), quoted_text(entry.key),
                         written(entry.value));
   }
   return text;

@@ -103,9 +103,9 @@ std::vector<Interval> times_of_pool(const Timeline& timeline) {
 // The blocks held in the first group; shared blocks count for each sequence.
 Amounts unshared_blocks(const Trace& trace) {
   Amounts blocks;
-  for (const TraceStep& step : trace.steps) {
+  for (const StepRecord& step : trace.steps) {
     double sum = 0;
-    for (const TraceCount& one : step.blocks) sum += static_cast<double>(one.count);
+    for (const StepRecord::Blocks& one : step.blocks) sum += static_cast<double>(one.count);
     blocks.push_back(sum);
   }
   return blocks;
@@ -184,9 +184,9 @@ void draw_pool(SvgWriter& svg, const Trace& trace, const Timeline& timeline, siz
   Layer held{.css_class = "held", .amounts = {}};
   Layer cached{.css_class = "cached", .amounts = {}};
   int64_t most_used = 0;
-  for (const TraceStep& step : trace.steps) {
-    const int64_t num_held = group.blocks - step.free[group_index];
-    const int64_t num_cached = step.cached[group_index];
+  for (const StepRecord& step : trace.steps) {
+    const int64_t num_held = group.blocks - step.free_blocks[group_index];
+    const int64_t num_cached = step.cached_blocks[group_index];
     held.amounts.push_back(static_cast<double>(num_held));
     cached.amounts.push_back(static_cast<double>(num_cached));
     most_used = std::max(most_used, num_held + num_cached);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -39,9 +41,17 @@ class DrawnTokens : public StepObserver {
 };
 
 GenerateRequest request_of(const TraceRequest& recorded, size_t num_drawn) {
+  SamplingOptions sampling = recorded.sampling;
+  for (const TraceBias& bias : recorded.logit_bias) {
+    sampling.logit_bias.emplace_back(bias.id, bias.bias);
+  }
+  for (const TokenId id : recorded.never) {
+    sampling.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
+  }
+  if (recorded.sampler_order == "mlx") sampling.order = SamplerOrder::mlx;
   return {.prompt = recorded.prompt_ids,
           .max_tokens = static_cast<int64_t>(num_drawn),
-          .sampling = recorded.sampling,
+          .sampling = std::move(sampling),
           .allowed_token_ids = recorded.allowed_token_ids,
           .banned_sequences = recorded.banned,
           .eos_tokens = recorded.eos_token_ids,
@@ -67,8 +77,9 @@ std::string difference(int64_t id, const std::vector<TokenId>& found,
 // compared up to its last token.
 Replay replay_trace(const Trace& trace, const LoadOptions& options) {
   std::unordered_map<int64_t, std::vector<TokenId>> recorded;
-  for (const TraceStep& step : trace.steps) {
-    for (const TraceToken& token : step.tokens) recorded[token.id].push_back(token.token);
+  for (const StepRecord& step : trace.steps) {
+    for (const StepRecord::DrawnToken& token : step.tokens)
+      recorded[token.id].push_back(token.token);
   }
   const auto model = load_model(options);
   Replay replay;

@@ -1,62 +1,76 @@
-// TraceFields takes one line of a trace apart: no field may be missing, none may be left over.
+// TraceFields reads one line of a trace as engine/trace_lines.h visits it: no field may be missing,
+// none may be left over.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/json_cursor.h"
+#include "engine/trace_lines.h"
 
 namespace paceline {
 
-constexpr NumberRange kAnyInteger{};
-constexpr NumberRange kNotNegative{.min = 0};
-// Far more than there can be, and sums of them stay within 64 bits.
-constexpr NumberRange kCount{.min = 0, .max = 1'000'000'000'000};
-constexpr NumberRange kPositive{.min = 1, .max = kCount.max};
-constexpr NumberRange kClockTime{.min = 0, .max = 1'000'000'000'000'000};  // microseconds
-constexpr NumberRange kAnyTokenId{.min = 0, .max = std::numeric_limits<int32_t>::max()};
-
-// The values of one array such as [7,32,88], taken in order.
-class TraceTuple {
+// Reads the values of one array such as [7,32,88].
+class TraceParts {
  public:
-  explicit TraceTuple(std::vector<JsonCursor> values) : values_(std::move(values)) {}
+  explicit TraceParts(std::vector<JsonCursor> values) : values_(std::move(values)) {}
 
-  int64_t integer(const NumberRange& range) { return values_.at(next_++).integer(range); }
-  int32_t token_id() { return static_cast<int32_t>(integer(kAnyTokenId)); }
-  double number() { return values_.at(next_++).number(); }
-  const std::string& text() { return values_.at(next_++).string(); }
+  template <class T>
+  void operator()(T& value, const NumberRange& range) {
+    value = static_cast<T>(values_.at(next_++).integer(range));
+  }
+  void operator()(float& value) { value = static_cast<float>(values_.at(next_++).number()); }
+  void operator()(FinishReason& reason);
 
  private:
   std::vector<JsonCursor> values_;
   size_t next_ = 0;
 };
 
-// Whatever isn't as asked for is an error of the cursor: "WHERE: FIELD: ...".
+// Whatever isn't as the lists say is an error of the cursor: "WHERE: FIELD: ...".
 class TraceFields {
  public:
   // Of a line, or of an object in it.
   explicit TraceFields(JsonCursor object) : object_(std::move(object)) {}
 
-  bool has(std::string_view name) const { return object_.contains(name); }
+  const std::string& text(std::string_view name) { return take(name).string(); }
 
-  int64_t integer(std::string_view name, const NumberRange& range);
-  uint64_t seed(std::string_view name);
-  double number(std::string_view name);
-  bool boolean(std::string_view name);
-  const std::string& text(std::string_view name);
-  std::vector<int64_t> integers(std::string_view name, const NumberRange& range);
-  std::vector<int32_t> token_ids(std::string_view name);
-  std::vector<std::vector<int32_t>> token_id_lists(std::string_view name);
-  std::vector<std::string> texts(std::string_view name);
-  // An array of objects, each of which `read` takes apart.
-  void objects(std::string_view name, const std::function<void(TraceFields& object)>& read);
-  // An array of arrays of `size` values, each of which `read` takes apart.
-  void tuples(std::string_view name, size_t size,
-              const std::function<void(TraceTuple& tuple)>& read);
+  void operator()(std::string_view name, std::string& value) { value = text(name); }
+  void operator()(std::string_view name, bool& value) { value = take(name).boolean(); }
+  void operator()(std::string_view name, uint64_t& value) { value = take(name).unsigned_integer(); }
+  void operator()(std::string_view name, int64_t& value, const NumberRange& range) {
+    value = take(name).integer(range);
+  }
+  void operator()(std::string_view name, std::vector<int64_t>& values, const NumberRange& range);
+  void operator()(std::string_view name, std::vector<TokenId>& ids);
+  void operator()(std::string_view name, std::vector<std::vector<TokenId>>& lists);
+  void operator()(std::string_view name, std::vector<std::string>& texts);
+  template <class T>
+  void operator()(std::string_view name, std::vector<T>& all) {
+    for (const JsonCursor& value : take(name).items()) {
+      TraceParts visit(items_of(value, num_parts<T>()));
+      visit_parts(all.emplace_back(), visit);
+    }
+  }
+  template <class T, class... Range>
+  void optional(std::string_view name, T& value, const std::type_identity_t<T>&,
+                const Range&... range) {
+    if (object_.contains(name)) (*this)(name, value, range...);
+  }
+  template <class T>
+  void objects(std::string_view name, std::vector<T>& all) {
+    for (const JsonCursor& value : take(name).items()) {
+      TraceFields fields(value);
+      visit_fields(all.emplace_back(), fields);
+      fields.expect_no_more();
+    }
+  }
+  // Traces of older versions lack the numbers that came later.
+  void number(const SamplingNumber& number, int32_t& value);
+  void number(const SamplingNumber& number, float& value);
 
   // Call it last: Error invalid for a field that nobody took.
   void expect_no_more() const { object_.expect_keys(taken_); }
@@ -65,6 +79,22 @@ class TraceFields {
   std::string place(std::string_view name) const { return object_.name_of(name); }
 
  private:
+  struct PartCounter {
+    template <class... T>
+    void operator()(const T&...) {
+      ++count;
+    }
+    size_t count = 0;
+  };
+  template <class T>
+  static size_t num_parts() {
+    PartCounter counter;
+    T parts;
+    visit_parts(parts, counter);
+    return counter.count;
+  }
+  static std::vector<JsonCursor> items_of(const JsonCursor& array, size_t expected);
+
   JsonCursor take(std::string_view name);
 
   JsonCursor object_;

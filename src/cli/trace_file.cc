@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <unordered_set>
 
 #include "base/json.h"
@@ -13,111 +12,11 @@
 namespace paceline {
 namespace {
 
-TraceStart read_start(TraceFields& fields) {
-  TraceStart start;
-  start.model = fields.text("model");
-  start.block_size = fields.integer("block_size", kPositive);
-  fields.objects("groups", [&](TraceFields& group) {
-    start.groups.push_back(
-        {.window = group.integer("window", kCount), .blocks = group.integer("blocks", kPositive)});
-  });
-  start.max_num_seqs = fields.integer("max_num_seqs", kPositive);
-  start.max_batched_tokens = fields.integer("max_batched_tokens", kPositive);
-  return start;
-}
-
-// Traces of older versions lack the numbers that came later.
-void read_numbers(TraceFields& fields, SamplingOptions& sampling) {
-  for (const SamplingNumber& number : kSamplingNumbers) {
-    if (!fields.has(number.name)) continue;
-    if (const auto* whole = std::get_if<int32_t SamplingOptions::*>(&number.member)) {
-      sampling.*(*whole) = static_cast<int32_t>(fields.integer(number.name, number.range));
-    } else {
-      sampling.*std::get<float SamplingOptions::*>(number.member) =
-          static_cast<float>(fields.number(number.name));
-    }
-  }
-}
-
-void read_sampling(TraceFields& fields, SamplingOptions& sampling) {
-  read_numbers(fields, sampling);
-  fields.tuples("logit_bias", 2, [&](TraceTuple& bias) {
-    const int32_t id = bias.token_id();
-    sampling.logit_bias.emplace_back(id, static_cast<float>(bias.number()));
-  });
-  if (fields.has("never")) {
-    for (const int32_t id : fields.token_ids("never")) {
-      sampling.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
-    }
-  }
-  if (fields.has("sampler_order") && fields.text("sampler_order") == "mlx") {
-    sampling.order = SamplerOrder::mlx;
-  }
-  sampling.seed = fields.seed("seed");
-}
-
-// What a request has that most haven't.
-void read_restrictions(TraceFields& fields, TraceRequest& request) {
-  if (fields.has("allowed_token_ids")) {
-    request.allowed_token_ids = fields.token_ids("allowed_token_ids");
-  }
-  if (fields.has("banned")) request.banned = fields.token_id_lists("banned");
-  if (fields.has("min_tokens")) request.min_tokens = fields.integer("min_tokens", kCount);
-  if (fields.has("skip_special_tokens")) {
-    request.skip_special_tokens = fields.boolean("skip_special_tokens");
-  }
-}
-
-TraceRequest read_request(TraceFields& fields) {
-  TraceRequest request;
-  request.id = fields.integer("id", kAnyInteger);
-  request.step = fields.integer("step", kCount);
-  request.prompt_ids = fields.token_ids("prompt_ids");
-  request.prompt_tokens = fields.integer("prompt_tokens", kCount);
-  request.max_tokens = fields.integer("max_tokens", kNotNegative);
-  read_sampling(fields, request.sampling);
-  request.stop_token_ids = fields.token_ids("stop_token_ids");
-  request.stop = fields.texts("stop");
-  request.eos_token_ids = fields.token_ids("eos_token_ids");
-  request.ignore_eos = fields.boolean("ignore_eos");
-  request.priority = fields.integer("priority", kAnyInteger);
-  read_restrictions(fields, request);
-  return request;
-}
-
-std::vector<TraceCount> read_counts(TraceFields& fields, std::string_view name) {
-  std::vector<TraceCount> counts;
-  fields.tuples(name, 2, [&](TraceTuple& t) {
-    counts.push_back({.id = t.integer(kAnyInteger), .count = t.integer(kCount)});
-  });
-  return counts;
-}
-
-TraceStep read_step(TraceFields& fields) {
-  TraceStep step;
-  step.step = fields.integer("step", kCount);
-  step.at_us = fields.integer("at_us", kClockTime);
-  step.plan_us = fields.integer("plan_us", kCount);
-  step.forward_us = fields.integer("forward_us", kCount);
-  step.total_us = fields.integer("total_us", kCount);
-  step.rows = fields.integer("rows", kCount);
-  step.waiting = fields.integer("waiting", kCount);
-  step.free = fields.integers("free", kCount);
-  step.cached = fields.integers("cached", kCount);
-  step.admitted = read_counts(fields, "admitted");
-  step.preempted = fields.integers("preempted", kAnyInteger);
-  fields.tuples("slices", 3, [&](TraceTuple& t) {
-    step.slices.push_back(
-        {.id = t.integer(kAnyInteger), .first = t.integer(kCount), .count = t.integer(kPositive)});
-  });
-  step.blocks = read_counts(fields, "blocks");
-  fields.tuples("tokens", 2, [&](TraceTuple& t) {
-    step.tokens.push_back({.id = t.integer(kAnyInteger), .token = t.token_id()});
-  });
-  fields.tuples("finished", 2, [&](TraceTuple& t) {
-    step.finished.push_back({.id = t.integer(kAnyInteger), .reason = t.text()});
-  });
-  return step;
+template <class Line>
+Line read_line(TraceFields& fields) {
+  Line line;
+  visit_fields(line, fields);
+  return line;
 }
 
 // Adds line after line and checks each against those above it.
@@ -131,16 +30,15 @@ class TraceBuilder {
                               has_start_ ? "no second start" : "\"start\" on the first line"));
     }
     if (type == "start") {
-      trace_.start = read_start(fields);
+      trace_.start = read_line<TraceStart>(fields);
       has_start_ = true;
     } else if (type == "request") {
       add_request(fields);
     } else if (type == "step") {
       add_step(fields);
     } else if (type == "cancel") {
-      const int64_t id = fields.integer("id", kAnyInteger);
-      trace_.cancels.push_back({.id = id, .step = fields.integer("step", kCount)});
-      expect_known(fields, "id", id);
+      trace_.cancels.push_back(read_line<TraceCancel>(fields));
+      expect_known(fields, "id", trace_.cancels.back().id);
     } else {
       throw Error(ErrorCode::invalid,
                   fmt::format("{}: found \"{}\", expected start, request, step or cancel",
@@ -154,7 +52,7 @@ class TraceBuilder {
 
  private:
   void add_request(TraceFields& fields) {
-    TraceRequest request = read_request(fields);
+    TraceRequest request = read_line<TraceRequest>(fields);
     if (!ids_.insert(request.id).second) refuse(fields, "id", request.id, "one of its own");
     const auto num_ids = static_cast<int64_t>(request.prompt_ids.size());
     if (request.prompt_tokens != num_ids) {
@@ -165,9 +63,9 @@ class TraceBuilder {
   }
 
   void add_step(TraceFields& fields) {
-    TraceStep step = read_step(fields);
+    StepRecord step = read_line<StepRecord>(fields);
     if (!trace_.steps.empty()) {
-      const TraceStep& last = trace_.steps.back();
+      const StepRecord& last = trace_.steps.back();
       if (step.step <= last.step) {
         refuse(fields, "step", step.step, fmt::format("more than {}, the last", last.step));
       }
@@ -176,31 +74,34 @@ class TraceBuilder {
       }
     }
     check_groups(fields, step);
-    for (const TraceCount& one : step.admitted) expect_known(fields, "admitted", one.id);
+    for (const StepRecord::Admission& one : step.admitted) expect_known(fields, "admitted", one.id);
     for (int64_t id : step.preempted) expect_known(fields, "preempted", id);
-    for (const TraceSlice& slice : step.slices) expect_known(fields, "slices", slice.id);
-    for (const TraceCount& one : step.blocks) expect_known(fields, "blocks", one.id);
-    for (const TraceToken& token : step.tokens) expect_known(fields, "tokens", token.id);
-    for (const TraceFinish& one : step.finished) expect_known(fields, "finished", one.id);
+    for (const StepRecord::Slice& slice : step.slices) expect_known(fields, "slices", slice.id);
+    for (const StepRecord::Blocks& one : step.blocks) expect_known(fields, "blocks", one.id);
+    for (const StepRecord::DrawnToken& token : step.tokens)
+      expect_known(fields, "tokens", token.id);
+    for (const StepRecord::IdAndReason& one : step.finished)
+      expect_known(fields, "finished", one.id);
     trace_.steps.push_back(std::move(step));
   }
 
-  void check_groups(const TraceFields& fields, const TraceStep& step) const {
+  void check_groups(const TraceFields& fields, const StepRecord& step) const {
     const std::vector<TraceGroup>& groups = trace_.start.groups;
     const auto check_size = [&](std::string_view name, size_t size) {
       if (size == groups.size()) return;
       refuse(fields, name, static_cast<int64_t>(size), fmt::format("{}", groups.size()),
              " numbers, one for each group");
     };
-    check_size("free", step.free.size());
-    check_size("cached", step.cached.size());
+    check_size("free_blocks", step.free_blocks.size());
+    check_size("cached_blocks", step.cached_blocks.size());
     for (size_t i = 0; i < groups.size(); ++i) {
-      if (step.free[i] > groups[i].blocks) {
-        refuse(fields, "free", step.free[i], fmt::format("at most {}", groups[i].blocks));
+      if (step.free_blocks[i] > groups[i].blocks) {
+        refuse(fields, "free_blocks", step.free_blocks[i],
+               fmt::format("at most {}", groups[i].blocks));
       }
-      if (step.cached[i] > step.free[i]) {
-        refuse(fields, "cached", step.cached[i], fmt::format("at most {}", step.free[i]),
-               ", those that are free");
+      if (step.cached_blocks[i] > step.free_blocks[i]) {
+        refuse(fields, "cached_blocks", step.cached_blocks[i],
+               fmt::format("at most {}", step.free_blocks[i]), ", those that are free");
       }
     }
   }

@@ -17,7 +17,7 @@ class TimelineBuilder {
  public:
   explicit TimelineBuilder(const Trace& trace) : trace_(trace) {
     if (!trace.steps.empty()) origin_us_ = trace.steps.front().at_us;
-    for (const TraceStep& step : trace.steps) {
+    for (const StepRecord& step : trace.steps) {
       const int64_t begin = step.at_us - origin_us_;
       timeline_.steps.push_back({.step = step.step, .time = {begin, begin + step.total_us}});
       timeline_.duration_us = std::max(timeline_.duration_us, begin + step.total_us);
@@ -28,7 +28,7 @@ class TimelineBuilder {
   Timeline build() {
     for (index_ = 0; index_ < trace_.steps.size(); ++index_) add_step(trace_.steps[index_]);
     for (const TraceCancel& cancel : trace_.cancels) {
-      end_lane(cancel.id, begin_of(cancel.step), "cancelled");
+      end_lane(cancel.id, begin_of(cancel.step), FinishReason::cancelled);
     }
     return std::move(timeline_);
   }
@@ -51,22 +51,23 @@ class TimelineBuilder {
     return found == timeline_.steps.end() ? timeline_.duration_us : found->time.begin_us;
   }
 
-  void add_step(const TraceStep& step) {
+  void add_step(const StepRecord& step) {
     const Interval time = timeline_.steps[index_].time;
     for (int64_t id : step.preempted) {
       lane(id).preemptions_us.push_back(time.begin_us);
       progress(id).is_decoding = false;
     }
-    for (const TraceCount& one : step.admitted) {
-      if (one.count == 0) continue;
-      lane(one.id).cache_hits.push_back({.at_us = time.begin_us, .tokens = one.count});
-      lane(one.id).cached_tokens += one.count;
+    for (const StepRecord::Admission& one : step.admitted) {
+      if (one.cached_tokens == 0) continue;
+      lane(one.id).cache_hits.push_back({.at_us = time.begin_us, .tokens = one.cached_tokens});
+      lane(one.id).cached_tokens += one.cached_tokens;
     }
-    for (const TraceSlice& slice : step.slices) add_slice(slice, time);
-    for (const TraceToken& token : step.tokens) add_token(token.id, time.end_us);
-    for (const TraceFinish& one : step.finished) {
+    for (const StepRecord::Slice& slice : step.slices) add_slice(slice, time);
+    for (const StepRecord::DrawnToken& token : step.tokens) add_token(token.id, time.end_us);
+    for (const StepRecord::IdAndReason& one : step.finished) {
       // Cancellations take effect before the forward.
-      end_lane(one.id, one.reason == "cancelled" ? time.begin_us : time.end_us, one.reason);
+      end_lane(one.id, one.reason == FinishReason::cancelled ? time.begin_us : time.end_us,
+               one.reason);
     }
   }
 
@@ -82,7 +83,7 @@ class TimelineBuilder {
     ++so_far.num_tokens;
   }
 
-  void add_slice(const TraceSlice& slice, Interval time) {
+  void add_slice(const StepRecord::Slice& slice, Interval time) {
     Progress& so_far = progress(slice.id);
     std::vector<LaneSpan>& spans = lane(slice.id).spans;
     StepTime& step = timeline_.steps[index_];
@@ -104,11 +105,11 @@ class TimelineBuilder {
   }
 
   // The first end counts: a cancellation may come before or after a finish.
-  void end_lane(int64_t id, int64_t at_us, const std::string& reason) {
+  void end_lane(int64_t id, int64_t at_us, FinishReason reason) {
     Lane& ended = lane(id);
     if (ended.end_us) return;
     ended.end_us = at_us;
-    ended.finish_reason = reason;
+    ended.finish_reason = finish_reason_name(reason);
   }
 
   Lane& lane(int64_t id) { return timeline_.lanes[lane_indices_.at(id)]; }

@@ -46,13 +46,13 @@ void add_steps(const Trace& trace, TraceTotals& totals) {
   totals.max_held.assign(trace.start.groups.size(), 0);
   int64_t forward_us = 0;
   int64_t overhead_us = 0;
-  for (const TraceStep& step : trace.steps) {
+  for (const StepRecord& step : trace.steps) {
     forward_us += step.forward_us;
     overhead_us += step.total_us - step.forward_us;
     totals.max_plan_us = std::max(totals.max_plan_us, step.plan_us);
     totals.max_running = std::max(totals.max_running, static_cast<int64_t>(step.slices.size()));
     for (size_t i = 0; i < totals.max_held.size(); ++i) {
-      const int64_t held = trace.start.groups[i].blocks - step.free[i];
+      const int64_t held = trace.start.groups[i].blocks - step.free_blocks[i];
       totals.max_held[i] = std::max(totals.max_held[i], held);
     }
   }

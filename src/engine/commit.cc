@@ -63,7 +63,7 @@ void EngineCore::commit_rows() {
     const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
     const auto began = EngineClock::now();
     const std::span<const float> logits = runner_.logits(begin, count);
-    record_.forward_seconds += seconds_between(began, EngineClock::now());
+    record_.forward_us += microseconds_of(EngineClock::now() - began);
     for (int64_t i = 0; i < count; ++i) {
       const BatchOutput& output = builder_.outputs()[static_cast<size_t>(begin + i)];
       if (output.sequence->finished) continue;  // it failed

@@ -39,7 +39,7 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
 EngineCore::~EngineCore() { end_all(); }
 
 bool EngineCore::step() {
-  record_.begin = EngineClock::now();
+  step_began_ = EngineClock::now();
   take_in();  // new requests and cancellations
   for (const EngineInspection& look : mail_.inspections) look(engine_);
   give_way();     // deferred sequences leave
@@ -57,7 +57,7 @@ void EngineCore::compute() {
   try {
     const auto begin = EngineClock::now();
     runner_.run(builder_.batch());
-    record_.forward_seconds += std::chrono::duration<double>(EngineClock::now() - begin).count();
+    record_.forward_us += microseconds_of(EngineClock::now() - begin);
     commit();
   } catch (const Error& error) {
     fail_batch(error.code(), error.what());
@@ -98,7 +98,7 @@ void EngineCore::decide() {
   plan_limits_.max_rows_beside_decode = rows;
   plan_limits_.min_prefill_beside_decode = rows > view_.num_decodes() ? 1 : 0;
   plan_step(view, plan_limits_, scratch_, plan_);
-  record_.plan_seconds = std::chrono::duration<double>(EngineClock::now() - begin).count();
+  record_.plan_us = microseconds_of(EngineClock::now() - begin);
 }
 
 // The only place that acquires blocks; finished sequences release theirs in end().
@@ -139,7 +139,7 @@ void EngineCore::admit(const PlannedAdmission& admission) {
   sequence.num_computed = admission.prefix_length;
   if (!sequence.has_started) {
     sequence.has_started = true;
-    sequence.started = record_.begin;
+    sequence.started = step_began_;
     sequence.stats.cached_tokens = admission.prefix_length;
   }
   record_.admitted.push_back({.id = sequence.arrival_id, .cached_tokens = admission.prefix_length});
@@ -209,8 +209,11 @@ void EngineCore::remove_finished() {
 
 void EngineCore::record_step() {
   record_.step = counters_.steps;
-  record_.total_seconds = std::chrono::duration<double>(EngineClock::now() - record_.begin).count();
-  budget_.record(record_.num_rows, view_.num_decodes(), record_.total_seconds);
+  const EngineClock::duration total = EngineClock::now() - step_began_;
+  record_.at_us = microseconds_of(step_began_ - created_);
+  record_.total_us = microseconds_of(total);
+  budget_.record(record_.num_rows, view_.num_decodes(),
+                 std::chrono::duration<double>(total).count());
   if (observer_ != nullptr) show_record();
   record_.clear();
 }

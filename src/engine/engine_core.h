@@ -123,6 +123,8 @@ class EngineCore {
   StepBudget budget_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
   EngineClock::time_point computed_at_;            // when the step's forward ended
+  const EngineClock::time_point created_ = EngineClock::now();
+  EngineClock::time_point step_began_;
   StepRecord record_;
   StepObserver* observer_ = nullptr;
   EngineCounters counters_;

@@ -16,4 +16,12 @@ std::string_view finish_reason_name(FinishReason reason) {
   return "error";
 }
 
+std::optional<FinishReason> find_finish_reason(std::string_view name) {
+  for (const FinishReason reason :
+       {FinishReason::stop, FinishReason::length, FinishReason::cancelled, FinishReason::error}) {
+    if (finish_reason_name(reason) == name) return reason;
+  }
+  return std::nullopt;
+}
+
 }  // namespace paceline

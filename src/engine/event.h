@@ -17,9 +17,15 @@ namespace paceline {
 
 using EngineClock = std::chrono::steady_clock;
 
+inline int64_t microseconds_of(EngineClock::duration time) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
+}
+
 enum class FinishReason : uint8_t { stop, length, cancelled, error };
 
 std::string_view finish_reason_name(FinishReason reason);
+// Nothing: no reason has the name.
+std::optional<FinishReason> find_finish_reason(std::string_view name);
 
 struct Finish {
   FinishReason reason = FinishReason::stop;

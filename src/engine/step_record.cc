@@ -3,7 +3,7 @@
 namespace paceline {
 
 void StepRecord::clear() {
-  plan_seconds = forward_seconds = total_seconds = 0;
+  plan_us = forward_us = total_us = 0;
   num_rows = num_waiting = 0;
   free_blocks.clear();
   cached_blocks.clear();

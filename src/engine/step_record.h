@@ -1,4 +1,5 @@
-// StepRecord is what one step did, for traces, statistics and tests.
+// StepRecord is what one step did, for traces, statistics and tests. trace_lines.h lists its
+// fields.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,10 @@ struct StepRecord {
   };
 
   int64_t step = 0;
-  EngineClock::time_point begin;
-  double plan_seconds = 0;
-  double forward_seconds = 0;  // the runner's
-  double total_seconds = 0;
+  int64_t at_us = 0;  // when it began, since the engine was constructed
+  int64_t plan_us = 0;
+  int64_t forward_us = 0;  // the runner's
+  int64_t total_us = 0;
   int64_t num_rows = 0;
   int64_t num_waiting = 0;
   std::vector<int64_t> free_blocks;    // per group, cached ones included

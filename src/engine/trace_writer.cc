@@ -2,67 +2,130 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "engine/engine.h"
 #include "engine/sequence.h"
+#include "engine/trace_lines.h"
 #include "sampling/token_mask.h"
 
 namespace paceline {
 namespace {
 
-int64_t microseconds(double seconds) { return static_cast<int64_t>(seconds * 1e6); }
+// Writes the parts of one array such as [7,32,88].
+class PartWriter {
+ public:
+  explicit PartWriter(JsonWriter& writer) : writer_(writer) {}
 
-template <class Numbers>
-void write_numbers(JsonWriter& writer, std::string_view key, const Numbers& numbers) {
-  writer.key(key).begin_array();
-  for (const auto number : numbers) writer.integer(number);
-  writer.end_array();
+  void operator()(int64_t value, const NumberRange&) { writer_.integer(value); }
+  void operator()(float value) { writer_.number(value); }
+  void operator()(FinishReason reason) { writer_.string(finish_reason_name(reason)); }
+
+ private:
+  JsonWriter& writer_;
+};
+
+// Writes fields as trace_lines.h visits them.
+class FieldWriter {
+ public:
+  explicit FieldWriter(JsonWriter& writer) : writer_(writer) {}
+
+  template <class T, class... Range>
+  void operator()(std::string_view name, const T& value, const Range&...) {
+    writer_.key(name);
+    write(value);
+  }
+  template <class T, class... Range>
+  void optional(std::string_view name, const T& value, const std::type_identity_t<T>& usual,
+                const Range&... range) {
+    if (value != usual) (*this)(name, value, range...);
+  }
+  template <class T>
+  void objects(std::string_view name, const std::vector<T>& all) {
+    writer_.key(name).begin_array();
+    for (const T& one : all) {
+      writer_.begin_object();
+      visit_fields(one, *this);
+      writer_.end_object();
+    }
+    writer_.end_array();
+  }
+  template <class T>
+  void number(const SamplingNumber& number, const T& value) {
+    writer_.member(number.name, value);
+  }
+
+ private:
+  void write(bool value) { writer_.boolean(value); }
+  void write(int32_t value) { writer_.integer(value); }
+  void write(int64_t value) { writer_.integer(value); }
+  void write(uint64_t value) { writer_.unsigned_integer(value); }
+  void write(const std::string& text) { writer_.string(text); }
+  template <class T>
+  void write(const std::vector<T>& all) {
+    writer_.begin_array();
+    for (const T& one : all) write(one);
+    writer_.end_array();
+  }
+  template <class Parts>
+  void write(const Parts& parts) {
+    writer_.begin_array();
+    PartWriter visit(writer_);
+    visit_parts(parts, visit);
+    writer_.end_array();
+  }
+
+  JsonWriter& writer_;
+};
+
+TraceStart start_of(std::string_view model, const Engine& engine) {
+  const KvCache& cache = engine.cache();
+  TraceStart start{.model = std::string(model),
+                   .block_size = cache.block_size(),
+                   .groups = {},
+                   .max_num_seqs = engine.limits().max_num_seqs,
+                   .max_batched_tokens = engine.limits().max_batched_tokens};
+  for (int g = 0; g < cache.num_groups(); ++g) {
+    start.groups.push_back({.window = cache.group(g).window, .blocks = cache.pool(g).num_blocks()});
+  }
+  return start;
 }
 
-// Pairs of an id and a number.
-template <class Pairs>
-void write_pairs(JsonWriter& writer, std::string_view key, const Pairs& pairs) {
-  writer.key(key).begin_array();
-  for (const auto& [id, number] : pairs) {
-    writer.begin_array().integer(id).integer(number).end_array();
-  }
-  writer.end_array();
-}
-
-void write_mask(JsonWriter& writer, const TokenMask& mask) {
-  write_numbers(writer, "allowed_token_ids", mask.allowed());
-  writer.key("banned").begin_array();
-  for (const auto& sequence : mask.banned()) {
-    writer.begin_array();
-    for (const int32_t id : sequence) writer.integer(id);
-    writer.end_array();
-  }
-  writer.end_array();
-}
-
-void write_sampling(JsonWriter& writer, const SamplingOptions& sampling, int32_t choice) {
-  for (const SamplingNumber& number : kSamplingNumbers) {
-    std::visit([&](auto member) { writer.member(number.name, sampling.*member); }, number.member);
-  }
-  writer.key("logit_bias").begin_array();
-  std::vector<int32_t> never;
-  for (const auto& [id, bias] : sampling.logit_bias) {
+TraceRequest request_of(const Sequence& sequence, int32_t choice, int64_t step) {
+  const GenerateRequest& request = sequence.request();
+  TraceRequest line{.id = sequence.shared->id + choice,
+                    .step = step,
+                    .prompt_ids = request.prompt,
+                    .prompt_tokens = sequence.prompt_length,
+                    .max_tokens = request.max_tokens,
+                    .sampling = request.sampling,
+                    .stop_token_ids = request.stop_token_ids,
+                    .stop = request.stop_strings,
+                    .eos_token_ids = request.eos_tokens,
+                    .ignore_eos = request.ignore_eos,
+                    .priority = request.priority,
+                    .min_tokens = std::max<int64_t>(request.min_tokens, 0),
+                    .skip_special_tokens = request.specials != SpecialTokens::shown};
+  line.sampling.seed += static_cast<uint64_t>(choice);
+  for (const auto& [id, bias] : request.sampling.logit_bias) {
     if (std::isfinite(bias)) {
-      writer.begin_array().integer(id).number(bias).end_array();
+      line.logit_bias.push_back({.id = id, .bias = bias});
     } else {
-      never.push_back(id);
+      line.never.push_back(id);
     }
   }
-  writer.end_array();
-  if (!never.empty()) write_numbers(writer, "never", never);
-  if (sampling.mask) write_mask(writer, *sampling.mask);
-  if (sampling.order == SamplerOrder::mlx) writer.member("sampler_order", "mlx");
-  writer.member("seed", sampling.seed + static_cast<uint64_t>(choice));
+  if (const auto& mask = request.sampling.mask) {
+    line.allowed_token_ids.assign(mask->allowed().begin(), mask->allowed().end());
+    line.banned.assign(mask->banned().begin(), mask->banned().end());
+  }
+  if (request.sampling.order == SamplerOrder::mlx) line.sampler_order = "mlx";
+  return line;
 }
 
 }  // namespace
@@ -72,17 +135,7 @@ TraceWriter::TraceWriter(const std::string& path, std::string_view model, const 
   if (file_ == nullptr) {
     throw Error(ErrorCode::invalid, fmt::format("--trace {}: {}", path, std::strerror(errno)));
   }
-  const KvCache& cache = engine.cache();
-  JsonWriter writer(line_);
-  writer.begin_object().member("type", "start").member("model", model);
-  writer.member("block_size", cache.block_size()).key("groups").begin_array();
-  for (int g = 0; g < cache.num_groups(); ++g) {
-    writer.begin_object().member("window", cache.group(g).window);
-    writer.member("blocks", cache.pool(g).num_blocks()).end_object();
-  }
-  writer.end_array().member("max_num_seqs", engine.limits().max_num_seqs);
-  writer.member("max_batched_tokens", engine.limits().max_batched_tokens).end_object();
-  write_line();
+  write_line("start", start_of(model, engine));
   if (file_ != nullptr && std::fflush(file_.get()) != 0) fail(errno);
   if (!problem_.empty()) throw Error(ErrorCode::exhausted, problem_);
 }
@@ -99,7 +152,13 @@ void TraceWriter::finish() {
   if (!problem_.empty()) throw Error(ErrorCode::exhausted, problem_ + "; the trace ends early");
 }
 
-void TraceWriter::write_line() {
+template <class Line>
+void TraceWriter::write_line(std::string_view type, const Line& line) {
+  JsonWriter writer(line_);
+  writer.begin_object().member("type", type);
+  FieldWriter visit(writer);
+  visit_fields(line, visit);
+  writer.end_object();
   line_.push_back('\n');
   if (file_ != nullptr && std::fwrite(line_.data(), 1, line_.size(), file_.get()) != line_.size()) {
     fail(errno);
@@ -109,60 +168,15 @@ void TraceWriter::write_line() {
 
 // A line for each of its choices.
 void TraceWriter::on_submitted(const Sequence& sequence, int64_t step) {
-  const GenerateRequest& request = sequence.request();
-  for (int32_t choice = 0; choice < request.n; ++choice) {
-    JsonWriter writer(line_);
-    writer.begin_object().member("type", "request").member("id", sequence.shared->id + choice);
-    writer.member("step", step);
-    write_numbers(writer, "prompt_ids", request.prompt);
-    writer.member("prompt_tokens", sequence.prompt_length);
-    writer.member("max_tokens", request.max_tokens);
-    write_sampling(writer, request.sampling, choice);
-    write_numbers(writer, "stop_token_ids", request.stop_token_ids);
-    writer.key("stop").begin_array();
-    for (const std::string& stop : request.stop_strings) writer.string(stop);
-    writer.end_array();
-    write_numbers(writer, "eos_token_ids", request.eos_tokens);
-    writer.member("ignore_eos", request.ignore_eos).member("priority", request.priority);
-    if (request.min_tokens > 0) writer.member("min_tokens", request.min_tokens);
-    if (request.specials == SpecialTokens::shown) writer.member("skip_special_tokens", false);
-    writer.end_object();
-    write_line();
+  for (int32_t choice = 0; choice < sequence.request().n; ++choice) {
+    write_line("request", request_of(sequence, choice, step));
   }
 }
 
 void TraceWriter::on_cancelled(RequestId id, int64_t step) {
-  JsonWriter writer(line_);
-  writer.begin_object().member("type", "cancel").member("id", id).member("step", step);
-  writer.end_object();
-  write_line();
+  write_line("cancel", TraceCancel{.id = id, .step = step});
 }
 
-void TraceWriter::on_step(const StepRecord& record) {
-  JsonWriter writer(line_);
-  const double at = std::chrono::duration<double>(record.begin - begin_).count();
-  writer.begin_object().member("type", "step").member("step", record.step);
-  writer.member("at_us", microseconds(at)).member("plan_us", microseconds(record.plan_seconds));
-  writer.member("forward_us", microseconds(record.forward_seconds));
-  writer.member("total_us", microseconds(record.total_seconds));
-  writer.member("rows", record.num_rows).member("waiting", record.num_waiting);
-  write_numbers(writer, "free", record.free_blocks);
-  write_numbers(writer, "cached", record.cached_blocks);
-  write_pairs(writer, "admitted", record.admitted);
-  write_numbers(writer, "preempted", record.preempted);
-  writer.key("slices").begin_array();
-  for (const StepRecord::Slice& slice : record.slices) {
-    writer.begin_array().integer(slice.id).integer(slice.first).integer(slice.count).end_array();
-  }
-  writer.end_array();
-  write_pairs(writer, "blocks", record.blocks);
-  write_pairs(writer, "tokens", record.tokens);
-  writer.key("finished").begin_array();
-  for (const StepRecord::IdAndReason& one : record.finished) {
-    writer.begin_array().integer(one.id).string(finish_reason_name(one.reason)).end_array();
-  }
-  writer.end_array().end_object();
-  write_line();
-}
+void TraceWriter::on_step(const StepRecord& record) { write_line("step", record); }
 
 }  // namespace paceline

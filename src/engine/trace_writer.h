@@ -12,9 +12,8 @@ namespace paceline {
 
 class Engine;
 
-// The first line describes the engine; `paceline trace` reads the file. Times are microseconds
-// since the writer was constructed. When the disk is full, the trace ends and the engine goes on;
-// finish() then throws.
+// The first line describes the engine; `paceline trace` reads the file (trace_lines.h). When the
+// disk is full, the trace ends and the engine goes on; finish() then throws.
 class TraceWriter : public StepObserver {
  public:
   // Writes the first line. Throws Error invalid or exhausted naming the file when it can't.
@@ -32,13 +31,13 @@ class TraceWriter : public StepObserver {
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  void write_line();
+  template <class Line>
+  void write_line(std::string_view type, const Line& line);
   void fail(int reason);  // an errno
 
   std::string path_;
   std::string problem_;  // empty: none so far
   std::unique_ptr<std::FILE, CloseFile> file_;
-  EngineClock::time_point begin_ = EngineClock::now();
   std::string line_;  // reused
 };
 

@@ -25,7 +25,7 @@ void StepHistory::on_step(const StepRecord& record) {
     if (steps_.size() < kNumSteps) steps_.emplace_back();
     Step& step = steps_[num_steps_++ % kNumSteps];
     step.step = record.step;
-    step.seconds = record.total_seconds;
+    step.seconds = 1e-6 * static_cast<double>(record.total_us);
     step.slices.clear();
     for (const auto& slice : record.slices) step.slices.emplace_back(slice.id, slice.count);
     tokens_per_step_.observe(static_cast<double>(record.num_rows));

@@ -31,24 +31,24 @@ inline std::vector<std::string> small_trace_lines() {
       request_line(1, 0, 10),
       request_line(2, 0, 6),
       R"({"type":"step","step":0,"at_us":1000,"plan_us":3,"forward_us":450,"total_us":500,)"
-      R"("rows":16,"waiting":0,"free":[3],"cached":[0],"admitted":[[1,0],[2,0]],"preempted":[],)"
+      R"("num_rows":16,"num_waiting":0,"free_blocks":[3],"cached_blocks":[0],"admitted":[[1,0],[2,0]],"preempted":[],)"
       R"("slices":[[1,0,10],[2,0,6]],"blocks":[[1,3],[2,2]],"tokens":[[1,11],[2,12]],)"
       R"("finished":[]})",
       R"({"type":"step","step":1,"at_us":1600,"plan_us":2,"forward_us":90,"total_us":100,)"
-      R"("rows":2,"waiting":0,"free":[3],"cached":[0],"admitted":[],"preempted":[],)"
+      R"("num_rows":2,"num_waiting":0,"free_blocks":[3],"cached_blocks":[0],"admitted":[],"preempted":[],)"
       R"("slices":[[1,10,1],[2,6,1]],"blocks":[[1,3],[2,2]],"tokens":[[1,13],[2,14]],)"
       R"("finished":[]})",
       request_line(3, 2, 12),
       R"({"type":"step","step":2,"at_us":1700,"plan_us":7,"forward_us":180,"total_us":200,)"
-      R"("rows":5,"waiting":1,"free":[4],"cached":[1],"admitted":[[3,8]],"preempted":[2],)"
+      R"("num_rows":5,"num_waiting":1,"free_blocks":[4],"cached_blocks":[1],"admitted":[[3,8]],"preempted":[2],)"
       R"("slices":[[1,11,1],[3,8,4]],"blocks":[[1,3],[3,3]],"tokens":[[1,15],[3,16]],)"
       R"("finished":[[1,"stop"]]})",
       R"({"type":"cancel","id":3,"step":3})",
       R"({"type":"step","step":3,"at_us":2000,"plan_us":2,"forward_us":90,"total_us":100,)"
-      R"("rows":4,"waiting":0,"free":[6],"cached":[4],"admitted":[[2,4]],"preempted":[],)"
+      R"("num_rows":4,"num_waiting":0,"free_blocks":[6],"cached_blocks":[4],"admitted":[[2,4]],"preempted":[],)"
       R"("slices":[[2,4,4]],"blocks":[[2,2]],"tokens":[[2,17]],"finished":[[3,"cancelled"]]})",
       R"({"type":"step","step":4,"at_us":2100,"plan_us":2,"forward_us":90,"total_us":100,)"
-      R"("rows":1,"waiting":0,"free":[5],"cached":[3],"admitted":[],"preempted":[],)"
+      R"("num_rows":1,"num_waiting":0,"free_blocks":[5],"cached_blocks":[3],"admitted":[],"preempted":[],)"
       R"("slices":[[2,8,1]],"blocks":[[2,3]],"tokens":[[2,18]],"finished":[[2,"length"]]})"};
 }
 

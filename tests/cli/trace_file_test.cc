@@ -53,7 +53,9 @@ TEST(TraceFile, ReadsStartAndRequests) {
   EXPECT_EQ(request.sampling.repetition_penalty, 1.1f);
   EXPECT_EQ(request.sampling.frequency_penalty, -1);
   EXPECT_EQ(request.sampling.presence_penalty, 2);
-  EXPECT_THAT(request.sampling.logit_bias, ElementsAre(Pair(3, -1.5)));
+  ASSERT_THAT(request.logit_bias, SizeIs(1));
+  EXPECT_EQ(request.logit_bias[0].id, 3);
+  EXPECT_EQ(request.logit_bias[0].bias, -1.5f);
   EXPECT_EQ(request.sampling.seed, UINT64_MAX);
   EXPECT_THAT(request.stop_token_ids, ElementsAre(4));
   EXPECT_THAT(request.stop, ElementsAre("a", "b"));
@@ -65,19 +67,19 @@ TEST(TraceFile, ReadsStartAndRequests) {
 TEST(TraceFile, ReadsStepsAndCancellations) {
   const Trace trace = read_lines(small_trace_lines());
   ASSERT_THAT(trace.steps, SizeIs(5));
-  const TraceStep& step = trace.steps[2];
+  const StepRecord& step = trace.steps[2];
   EXPECT_EQ(step.step, 2);
   EXPECT_EQ(step.at_us, 1700);
   EXPECT_EQ(step.plan_us, 7);
   EXPECT_EQ(step.forward_us, 180);
   EXPECT_EQ(step.total_us, 200);
-  EXPECT_EQ(step.rows, 5);
-  EXPECT_EQ(step.waiting, 1);
-  EXPECT_THAT(step.free, ElementsAre(4));
-  EXPECT_THAT(step.cached, ElementsAre(1));
+  EXPECT_EQ(step.num_rows, 5);
+  EXPECT_EQ(step.num_waiting, 1);
+  EXPECT_THAT(step.free_blocks, ElementsAre(4));
+  EXPECT_THAT(step.cached_blocks, ElementsAre(1));
   ASSERT_THAT(step.admitted, SizeIs(1));
   EXPECT_EQ(step.admitted[0].id, 3);
-  EXPECT_EQ(step.admitted[0].count, 8);
+  EXPECT_EQ(step.admitted[0].cached_tokens, 8);
   EXPECT_THAT(step.preempted, ElementsAre(2));
   ASSERT_THAT(step.slices, SizeIs(2));
   EXPECT_EQ(step.slices[1].id, 3);
@@ -89,7 +91,7 @@ TEST(TraceFile, ReadsStepsAndCancellations) {
   EXPECT_EQ(step.tokens[1].token, 16);
   ASSERT_THAT(step.finished, SizeIs(1));
   EXPECT_EQ(step.finished[0].id, 1);
-  EXPECT_EQ(step.finished[0].reason, "stop");
+  EXPECT_EQ(step.finished[0].reason, FinishReason::stop);
   ASSERT_THAT(trace.cancels, SizeIs(1));
   EXPECT_EQ(trace.cancels[0].id, 3);
   EXPECT_EQ(trace.cancels[0].step, 3);
@@ -162,7 +164,7 @@ TEST(TraceFile, RefusesMalformedLinesByLineAndField) {
        R"("finished":[])",
        R"("finished":[[1,2]])",
        {"line 4: finished[0][1]: found 2, expected a string"}},
-      {kStep, R"("free":[3],)", "", {"line 4: free: missing"}},
+      {kStep, R"("free_blocks":[3],)", "", {"line 4: free_blocks: missing"}},
   };
   for (const Malformed& one : cases) {
     SCOPED_TRACE(one.to + " for " + one.from);
@@ -183,13 +185,22 @@ TEST(TraceFile, RefusesLinesThatContradictThoseAbove) {
        {"line 2: prompt_tokens: found 9"}},
       {kStep + 1, R"("step":1)", R"("step":0)", {"line 5: step: found 0, expected more than 0"}},
       {kStep + 1, R"("at_us":1600)", R"("at_us":999)", {"line 5: at_us: found 999"}},
-      {kStep, R"("free":[3])", R"("free":[3,3])", {"line 4: free: found 2, expected 1 numbers"}},
-      {kStep, R"("cached":[0])", R"("cached":[])", {"line 4: cached: found 0, expected 1 numbers"}},
       {kStep,
-       R"("cached":[0])",
-       R"("cached":[4])",
-       {"line 4: cached: found 4, expected at most 3"}},
-      {kStep, R"("free":[3])", R"("free":[9])", {"line 4: free: found 9, expected at most 8"}},
+       R"("free_blocks":[3])",
+       R"("free_blocks":[3,3])",
+       {"line 4: free_blocks: found 2, expected 1 numbers"}},
+      {kStep,
+       R"("cached_blocks":[0])",
+       R"("cached_blocks":[])",
+       {"line 4: cached_blocks: found 0, expected 1 numbers"}},
+      {kStep,
+       R"("cached_blocks":[0])",
+       R"("cached_blocks":[4])",
+       {"line 4: cached_blocks: found 4, expected at most 3"}},
+      {kStep,
+       R"("free_blocks":[3])",
+       R"("free_blocks":[9])",
+       {"line 4: free_blocks: found 9, expected at most 8"}},
       {kStep, R"("admitted":[[1,0])", R"("admitted":[[7,0])", {"line 4: admitted: found 7"}},
       {kStep, R"("preempted":[])", R"("preempted":[7])", {"line 4: preempted: found 7"}},
       {kStep, R"("slices":[[1,)", R"("slices":[[7,)", {"line 4: slices: found 7"}},

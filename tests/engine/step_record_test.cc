@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause(3);
 
 struct Times {
-  double plan = 0, forward = 0, total = 0;
+  int64_t plan = 0, forward = 0, total = 0;  // microseconds
 };
 
 class TimesOfSteps : public StepObserver {
@@ -22,7 +22,7 @@ class TimesOfSteps : public StepObserver {
   void on_submitted(const Sequence&, int64_t) override {}
   void on_cancelled(RequestId, int64_t) override {}
   void on_step(const StepRecord& record) override {
-    times.push_back({record.plan_seconds, record.forward_seconds, record.total_seconds});
+    times.push_back({record.plan_us, record.forward_us, record.total_us});
   }
 
   std::vector<Times> times;
@@ -51,7 +51,7 @@ TEST_F(SlowRunnerTest, TheRunnersTimeIsThatOfItsRowsAndOfTheirLogits) {
   engine_->set_observer(nullptr);
   ASSERT_EQ(observer.times.size(), 3u);
   for (const Times& step : observer.times) {
-    EXPECT_GE(step.forward, std::chrono::duration<double>(2 * kPause).count());
+    EXPECT_GE(step.forward, std::chrono::microseconds(2 * kPause).count());
     EXPECT_GE(step.plan, 0);
     EXPECT_LE(step.plan + step.forward, step.total) << "of this step alone";
   }

@@ -224,7 +224,7 @@ TEST_F(TraceWriterTest, StepsAddUpToWhatTheRequestsGot) {
       traced[parts[0]].rows += parts[2];
       rows_of_step += parts[2];
     }
-    EXPECT_EQ(integer(line, "rows"), rows_of_step);
+    EXPECT_EQ(integer(line, "num_rows"), rows_of_step);
     rows += rows_of_step;
     for (const Json& token : array(line, "tokens")) {
       traced[integers(token)[0]].tokens.push_back(static_cast<TokenId>(integers(token)[1]));
@@ -242,9 +242,9 @@ TEST_F(TraceWriterTest, StepsAddUpToWhatTheRequestsGot) {
       holders.insert(integers(one)[0]);
     }
     EXPECT_EQ(holders, running);
-    EXPECT_EQ(integers(line, "free")[0] + held, 8);
-    EXPECT_GE(integers(line, "free")[0], integers(line, "cached")[0]);
-    EXPECT_EQ(integer(line, "waiting"),
+    EXPECT_EQ(integers(line, "free_blocks")[0] + held, 8);
+    EXPECT_GE(integers(line, "free_blocks")[0], integers(line, "cached_blocks")[0]);
+    EXPECT_EQ(integer(line, "num_waiting"),
               3 - static_cast<int64_t>(running.size()) -
                   std::count_if(traced.begin(), traced.end(),
                                 [](auto& x) { return !x.second.finished.empty(); }));

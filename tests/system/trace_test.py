@@ -11,9 +11,9 @@ REQUEST = {"type": "request", "id": 7, "step": 0, "prompt_ids": [5, 6, 7], "prom
            "temperature": 1, "top_p": 1, "top_k": 0, "min_p": 0, "repetition_penalty": 1, "frequency_penalty": 0,
            "presence_penalty": 0, "logit_bias": [], "seed": 42, "stop_token_ids": [], "stop": [], "eos_token_ids": [2],
            "ignore_eos": False, "priority": 0}
-STEP = {"type": "step", "step": 0, "at_us": 100, "plan_us": 1, "forward_us": 900, "total_us": 1000, "rows": 3,
-        "waiting": 0, "free": [7], "cached": [0], "admitted": [[7, 0]], "preempted": [], "slices": [[7, 0, 3]],
-        "blocks": [[7, 1]], "tokens": [[7, 9]], "finished": []}
+STEP = {"type": "step", "step": 0, "at_us": 100, "plan_us": 1, "forward_us": 900, "total_us": 1000, "num_rows": 3,
+        "num_waiting": 0, "free_blocks": [7], "cached_blocks": [0], "admitted": [[7, 0]], "preempted": [],
+        "slices": [[7, 0, 3]], "blocks": [[7, 1]], "tokens": [[7, 9]], "finished": []}
 LAST = {**STEP, "step": 1, "at_us": 1100, "admitted": [], "slices": [[7, 3, 1]], "tokens": [[7, 2]],
         "finished": [[7, "stop"]]}
 RESTRICTED = [{}, {"bad_words": [",", "in the"]}, {"allowed_token_ids": list(range(256, 400))}]
