@@ -55,8 +55,8 @@ MaskedReference::MaskedReference(const std::filesystem::path& directory)
 
 bool MaskedReference::has(const std::string& name) const { return reader_->contains(name); }
 
-MaskedReference::Row MaskedReference::weights(const std::string& name,
-                                              std::initializer_list<int64_t> shape) const {
+const MaskedReference::Row& MaskedReference::weights(const std::string& name,
+                                                     std::initializer_list<int64_t> shape) const {
   const auto found = cache_.find(name);
   if (found != cache_.end()) return found->second;
   const Tensor stored = reader_->read(name, Extents(shape));
@@ -65,7 +65,7 @@ MaskedReference::Row MaskedReference::weights(const std::string& name,
 }
 
 MaskedReference::Row MaskedReference::norm(const Row& x, const std::string& name) const {
-  const Row weight = weights(name + ".weight", {static_cast<int64_t>(x.size())});
+  const Row& weight = weights(name + ".weight", {static_cast<int64_t>(x.size())});
   double squares = 0;
   for (const double value : x) squares += value * value;
   const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) +
@@ -80,11 +80,14 @@ MaskedReference::Row MaskedReference::norm(const Row& x, const std::string& name
 MaskedReference::Row MaskedReference::linear(const Row& x, const std::string& name,
                                              int64_t out_features) const {
   const auto in_features = static_cast<int64_t>(x.size());
-  const Row weight = weights(name + ".weight", {out_features, in_features});
+  const Row& weight = weights(name + ".weight", {out_features, in_features});
   Row out(static_cast<size_t>(out_features), 0.0);
   if (has(name + ".bias")) out = weights(name + ".bias", {out_features});
-  for (size_t o = 0; o < out.size(); ++o) {
-    for (size_t i = 0; i < x.size(); ++i) out[o] += weight[o * x.size() + i] * x[i];
+  const double* inputs = x.data();
+  const double* row = weight.data();
+  for (double& sum : out) {
+    for (int64_t i = 0; i < in_features; ++i) sum += row[i] * inputs[i];
+    row += in_features;
   }
   return out;
 }

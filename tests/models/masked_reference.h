@@ -32,7 +32,7 @@ class MaskedReference {
   using Rows = std::vector<Row>;  // [L][width]
   using Mask = std::vector<std::vector<double>>;
 
-  Row weights(const std::string& name, std::initializer_list<int64_t> shape) const;
+  const Row& weights(const std::string& name, std::initializer_list<int64_t> shape) const;
   bool has(const std::string& name) const;
   Row norm(const Row& x, const std::string& name) const;
   Row linear(const Row& x, const std::string& name, int64_t out_features) const;
