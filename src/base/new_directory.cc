@@ -69,9 +69,13 @@ TemporaryDirectory::~TemporaryDirectory() {
   if (all.paths.erase(path_) > 0) remove_directory(path_);
 }
 
-void TemporaryDirectory::keep() {
+void TemporaryDirectory::rename_to(const fs::path& name) {
   TemporaryDirectories& all = temporary_directories();
   const std::lock_guard lock(all.mutex);
+  if (!all.paths.contains(path_)) {
+    throw Error(ErrorCode::cancelled, fmt::format("{}: interrupted; not written", name.string()));
+  }
+  rename_to_new(path_, name);
   all.paths.erase(path_);
 }
 
@@ -84,10 +88,5 @@ void remove_temporary_directories() {
 
 NewDirectory::NewDirectory(fs::path path)
     : path_(without_final_slash(std::move(path))), temporary_(make_filling_directory(path_)) {}
-
-void NewDirectory::commit() {
-  rename_to_new(temporary_.path(), path_);
-  temporary_.keep();
-}
 
 }  // namespace paceline

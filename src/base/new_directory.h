@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-// Removes a directory with its content, unless keep() was called.
+// Removes a directory with its content, unless rename_to() gave it another name.
 class TemporaryDirectory {
  public:
   // `path` must exist.
@@ -16,7 +16,9 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  void keep();
+  // Throws Error cancelled after remove_temporary_directories(), and invalid when `name` is taken.
+  // Neither removal nor renaming sees the other half done.
+  void rename_to(const std::filesystem::path& name);
 
  private:
   std::filesystem::path path_;
@@ -35,8 +37,8 @@ class NewDirectory {
 
   // The place to write its files.
   const std::filesystem::path& filling_path() const { return temporary_.path(); }
-  // Throws Error invalid when the name was taken meanwhile.
-  void commit();
+  // Throws as TemporaryDirectory::rename_to() does.
+  void commit() { temporary_.rename_to(path_); }
 
  private:
   std::filesystem::path path_;

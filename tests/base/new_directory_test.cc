@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
-#include <optional>
+#include <latch>
+#include <thread>
 
 #include "tests/expect_error.h"
 
@@ -58,6 +60,40 @@ TEST_F(NewDirectoryTest, AProcessThatEndsEarlyLeavesNothing) {
   remove_temporary_directories();
   EXPECT_EQ(num_entries(), 1u);
   EXPECT_TRUE(fs::exists(parent_ / "whole"));
+}
+
+TEST_F(NewDirectoryTest, StandsWholeOrNotAtAllWhenTheProcessEndsDuringACommit) {
+  constexpr int kFiles = 400, kRuns = 20;
+  for (int run = 0; run < kRuns; ++run) {
+    const fs::path out = parent_ / std::to_string(run);
+    NewDirectory directory(out);
+    for (int i = 0; i < kFiles; ++i) {
+      std::ofstream(directory.filling_path() / std::to_string(i)) << "text";
+    }
+    std::latch start(2);
+    std::jthread ending([&] {
+      start.arrive_and_wait();
+      remove_temporary_directories();
+    });
+    start.arrive_and_wait();
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * run));
+    try {
+      directory.commit();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+    }
+    ending.join();
+    const auto files = fs::exists(out) ? std::distance(fs::directory_iterator(out), {}) : 0;
+    EXPECT_TRUE(files == 0 || files == kFiles) << files;
+  }
+}
+
+TEST_F(NewDirectoryTest, CannotBeCommittedOnceRemoved) {
+  NewDirectory directory(parent_ / "out");
+  remove_temporary_directories();
+  expect_error(ErrorCode::cancelled, {"out: interrupted; not written"},
+               [&] { directory.commit(); });
+  EXPECT_EQ(num_entries(), 0u);
 }
 
 TEST_F(NewDirectoryTest, ReplacesNothing) {
