@@ -85,7 +85,7 @@ std::string row_text(const BenchReport& report, const BenchRow& row) {
 std::string report_text(const BenchReport& report) {
   std::string text = fmt::format(
       "\n{}, {}, {}: {} in {}, {} resident, {} of weights\n", report.name, report.weight_format,
-      counted_threads(report.threads), report.has_dummy_weights ? "made up" : "loaded",
+      counted_threads(report.threads), report.has_dummy_weights ? "dummy" : "loaded",
       duration_figure(report.load_seconds),
       bytes_text(static_cast<double>(std::max<int64_t>(report.resident_bytes, 0))),
       bytes_text(static_cast<double>(report.weight_bytes)));
@@ -124,7 +124,7 @@ void write_model(const BenchReport& report, JsonWriter& writer) {
 void write_variant(const BenchReport& report, JsonWriter& writer) {
   writer.begin_object();
   write_model(report, writer);
-  writer.member("weights_made_up", report.has_dummy_weights)
+  writer.member("dummy_weights", report.has_dummy_weights)
       .member("load_seconds", report.load_seconds);
   writer.member("resident_bytes", report.resident_bytes);
   writer.member("weight_bytes", report.weight_bytes);

@@ -68,7 +68,7 @@ class BenchTest(ProgramTest):
             self.assertGreater(variant["load_seconds"], 0)
             self.assertIn("resident_bytes", variant)
             self.assertGreaterEqual(variant["weight_bytes"], variant["decode_bytes"])
-            self.assertTrue(variant["weights_made_up"])
+            self.assertTrue(variant["dummy_weights"])
 
     def test_prompts_are_computed_every_time(self):
         trace = self.directory / "trace.jsonl"
