@@ -212,16 +212,6 @@ void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const T
   if (!out.empty()) do_rms_norm(x, weight, eps, out);
 }
 
-void Backend::layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
-                         const Tensor& out) {
-  ShapeCheck check("layer_norm");
-  check.tensor("x", x, {"rows", "width"});
-  check.tensor("weight", weight, {"width"});
-  check.tensor("bias", bias, {"width"});
-  check.tensor("out", out, {"rows", "width"});
-  if (!out.empty()) do_layer_norm(x, weight, bias, eps, out);
-}
-
 void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                          const Tensor& table) {
   ShapeCheck check("rope_table");
@@ -300,27 +290,12 @@ void Backend::soft_cap(const Tensor& x, float cap, const Tensor& out) {
   if (!out.empty()) do_soft_cap(x, cap, out);
 }
 
-void Backend::softmax(const Tensor& x, const Tensor& out) {
-  ShapeCheck check("softmax");
-  check.tensor("x", x, {"rows", "width"});
-  check.tensor("out", out, {"rows", "width"});
-  if (!out.empty()) do_softmax(x, out);
-}
-
 void Backend::log_sum_exp(const Tensor& x, std::span<float> out) {
   ShapeCheck check("log_sum_exp");
   check.tensor("x", x, {"rows", "width"});
   check.dimension("out", "rows", std::ssize(out));
   PL_CHECK(check.size("width") > 0, "log_sum_exp: rows are not empty");
   if (!out.empty()) do_log_sum_exp(x, out);
-}
-
-void Backend::argmax(const Tensor& x, std::span<int32_t> out) {
-  ShapeCheck check("argmax");
-  check.tensor("x", x, {"rows", "width"});
-  check.dimension("out", "rows", static_cast<int64_t>(out.size()));
-  PL_CHECK(check.size("width") > 0, "argmax: rows are not empty");
-  if (!out.empty()) do_argmax(x, out);
 }
 
 }  // namespace paceline

@@ -81,11 +81,6 @@ class Backend {
   // weight [width]
   void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out);
 
-  // out = (x - mean) / sqrt(var + eps) * weight + bias, in place.  x, out [rows, width], weight,
-  // bias [width]
-  void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
-                  const Tensor& out);
-
   // table[r, i] = {cos, sin}(positions[r] * inv_freq[i]) * scale.  inv_freq [half], table [rows,
   // half, 2]
   void rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
@@ -118,15 +113,8 @@ class Backend {
   // out = cap * tanh(x / cap), in place.  x, out [rows, width]
   void soft_cap(const Tensor& x, float cap, const Tensor& out);
 
-  // out[r] = exp(x[r] - max) / sum, in place.              x, out [rows, width]
-  void softmax(const Tensor& x, const Tensor& out);
-
   // out[r] = log(sum(exp(x[r]))).         x [rows, width], out [rows]
   void log_sum_exp(const Tensor& x, std::span<float> out);
-
-  // out[r] = the lowest index of the largest element, or -1 when the row holds a NaN.
-  //                                       x [rows, width], out [rows]
-  void argmax(const Tensor& x, std::span<int32_t> out);
 
  private:
   virtual std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) = 0;
@@ -146,8 +134,6 @@ class Backend {
                          const Tensor& out) = 0;
   virtual void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) = 0;
   virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
-  virtual void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
-                             const Tensor& out) = 0;
   virtual void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                              float scale, const Tensor& table) = 0;
   virtual void do_rope(const Tensor& table, const Tensor& x) = 0;
@@ -160,9 +146,7 @@ class Backend {
                                    const Tensor& out) = 0;
   virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
-  virtual void do_softmax(const Tensor& x, const Tensor& out) = 0;
   virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
-  virtual void do_argmax(const Tensor& x, std::span<int32_t> out) = 0;
 };
 
 // The readable definition of every op in plain loops; slow. Accumulates in double.

@@ -120,12 +120,6 @@ void GuardedBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float ep
   inner_->rms_norm(x, weight, eps, out);
 }
 
-void GuardedBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                   float eps, const Tensor& out) {
-  const GuardedPages::Opened opened(pages_);
-  inner_->layer_norm(x, weight, bias, eps, out);
-}
-
 void GuardedBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                    float scale, const Tensor& table) {
   const GuardedPages::Opened opened(pages_);
@@ -166,19 +160,9 @@ void GuardedBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) 
   inner_->soft_cap(x, cap, out);
 }
 
-void GuardedBackend::do_softmax(const Tensor& x, const Tensor& out) {
-  const GuardedPages::Opened opened(pages_);
-  inner_->softmax(x, out);
-}
-
 void GuardedBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   const GuardedPages::Opened opened(pages_);
   inner_->log_sum_exp(x, out);
-}
-
-void GuardedBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
-  const GuardedPages::Opened opened(pages_);
-  inner_->argmax(x, out);
 }
 
 }  // namespace paceline::testing

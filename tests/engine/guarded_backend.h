@@ -68,8 +68,6 @@ class GuardedBackend final : public Backend {
                  const Tensor& out) override;
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
-  void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
-                     const Tensor& out) override;
   void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                      const Tensor& table) override;
   void do_rope(const Tensor& table, const Tensor& x) override;
@@ -81,9 +79,7 @@ class GuardedBackend final : public Backend {
                            const Tensor& out) override;
   void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
-  void do_softmax(const Tensor& x, const Tensor& out) override;
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
-  void do_argmax(const Tensor& x, std::span<int32_t> out) override;
 
   GuardedPages pages_;
   Memory memory_{pages_};

@@ -41,9 +41,9 @@ TEST_F(FrontDoorDeathTest, NamesTheDimensionThatDiffers) {
 
 TEST_F(FrontDoorDeathTest, RefusesAnotherRankTypeOrLayout) {
   const OwnedTensor half = allocate_tensor(memory_, DType::f16, {2, 5});
-  EXPECT_DEATH(backend_->softmax(half.view, rows(2, 5)),
-               "softmax: x is float16 .2, 5., expected .rows, width.");
-  EXPECT_DEATH(backend_->softmax(rows(2, 5).transpose(0, 1), rows(5, 2)),
+  EXPECT_DEATH(backend_->soft_cap(half.view, 1.0f, rows(2, 5)),
+               "soft_cap: x is float16 .2, 5., expected .rows, width.");
+  EXPECT_DEATH(backend_->soft_cap(rows(2, 5).transpose(0, 1), 1.0f, rows(5, 2)),
                "a contiguous last dimension");
   EXPECT_DEATH(backend_->rope(rows(2, 5), rows(2, 5)),
                "rope: table is float32 .2, 5., expected .rows, half, 2.");
@@ -79,8 +79,8 @@ TEST_F(FrontDoor, EmptyBatchesAreNoWork) {
   const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
   backend_->matmul(rows(0, 5), w, nullptr, rows(0, 8));
   backend_->embedding(w, {}, 1.0f, rows(0, 5));
-  backend_->softmax(rows(0, 5), rows(0, 5));
-  backend_->argmax(rows(0, 5), {});
+  backend_->soft_cap(rows(0, 5), 1.0f, rows(0, 5));
+  backend_->log_sum_exp(rows(0, 5), {});
 }
 
 TEST(Isa, TheEnvironmentForcesAnyThatTheMachineRuns) {

@@ -21,10 +21,9 @@ struct Rows {
       : x(random_tensor(memory, DType::f32, {rows, width}, kCaseSeed, size)),
         y(random_tensor(memory, DType::f32, {rows, width}, kCaseSeed + 1, size)),
         weight(random_tensor(memory, DType::f32, {width}, kCaseSeed + 2)),
-        bias(random_tensor(memory, DType::f32, {width}, kCaseSeed + 3)),
         out(allocate_tensor(memory, DType::f32, {rows, width})) {}
 
-  OwnedTensor x, y, weight, bias, out;
+  OwnedTensor x, y, weight, out;
 };
 
 template <class Inputs, class Run>
@@ -46,10 +45,6 @@ const std::vector<RowOp>& row_ops() {
   static const std::vector<RowOp> ops = {
       {"rms_norm", 1e-6, 2,
        [](Backend& b, Rows& r) { b.rms_norm(r.x.view, r.weight.view, 1e-5f, r.out.view); }},
-      {"layer_norm", 2e-6, 2,
-       [](Backend& b, Rows& r) {
-         b.layer_norm(r.x.view, r.weight.view, r.bias.view, 1e-5f, r.out.view);
-       }},
       {"silu_gate", 1e-6, 3,
        [](Backend& b, Rows& r) {
          b.gated_activation(Activation::silu, r.x.view, r.y.view, r.out.view);
@@ -68,18 +63,10 @@ const std::vector<RowOp>& row_ops() {
       {"add", 0.0, 3, [](Backend& b, Rows& r) { b.add(r.x.view, r.y.view, r.out.view); }},
       {"soft_cap", 5e-7, 2, [](Backend& b, Rows& r) { b.soft_cap(r.x.view, 30.0f, r.out.view); },
        100.0f},
-      {"softmax", 1e-6, 2, [](Backend& b, Rows& r) { b.softmax(r.x.view, r.out.view); }, 10.0f},
       {"log_sum_exp", 1e-6, 1,
        [](Backend& b, Rows& r) {
          b.log_sum_exp(r.x.view,
                        {r.out.view.elements<float>(), static_cast<size_t>(r.x.view.size(0))});
-       },
-       10.0f},
-      {"argmax", 0.0, 1,
-       [](Backend& b, Rows& r) {
-         std::vector<int32_t> indices(static_cast<size_t>(r.x.view.size(0)));
-         b.argmax(r.x.view, indices);
-         std::copy(indices.begin(), indices.end(), r.out.view.elements<float>());
        },
        10.0f},
   };

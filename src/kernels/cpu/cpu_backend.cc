@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "kernels/cpu/group_panels.h"
 #include "kernels/cpu/isa.h"
 
@@ -64,16 +62,6 @@ void CpuBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps, c
   });
 }
 
-void CpuBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
-                               const Tensor& out) {
-  const int64_t width = x.size(1);
-  const float* const weights = weight.elements<float>();
-  const float* const biases = bias.elements<float>();
-  for_each_row(x.size(0), width, [&](int64_t row) {
-    kernels_.layer_norm(x.row<float>(row), weights, biases, eps, width, out.row<float>(row));
-  });
-}
-
 void CpuBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                float scale, const Tensor& table) {
   const int64_t half = table.size(1);
@@ -127,37 +115,11 @@ const ExpSum* CpuBackend::exp_sums(const Tensor& x) {
   return totals;
 }
 
-void CpuBackend::do_softmax(const Tensor& x, const Tensor& out) {
-  const ExpSum* const totals = exp_sums(x);
-  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
-    kernels_.softmax(x.row<float>(row) + first, totals[row], count, out.row<float>(row) + first);
-  });
-}
-
 void CpuBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   const ExpSum* const totals = exp_sums(x);
   for (int64_t row = 0; row < x.size(0); ++row) {
     out[static_cast<size_t>(row)] = kernels_.log_sum(totals[row]);
   }
-}
-
-void CpuBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
-  const int64_t rows = x.size(0), width = x.size(1), blocks = num_row_blocks(width);
-  auto* const largest = row_partials_.reserve_as<float>(rows * blocks);
-  for_each_block(rows, width, [&](int64_t row, int64_t block, int64_t first, int64_t count) {
-    largest[row * blocks + block] = kernels_.largest(x.row<float>(row) + first, count);
-  });
-  for_each_row(rows, kRowBlock, [&](int64_t row) {
-    const float* const begin = largest + row * blocks;
-    const float* const end = begin + blocks;
-    int32_t& index = out[static_cast<size_t>(row)];
-    index = -1;
-    if (std::any_of(begin, end, [](float value) { return std::isnan(value); })) return;
-    const int64_t first = (std::max_element(begin, end) - begin) * kRowBlock;
-    index = static_cast<int32_t>(first + kernels_.index_of(x.row<float>(row) + first,
-                                                           std::min(kRowBlock, width - first),
-                                                           *std::max_element(begin, end)));
-  });
 }
 
 std::unique_ptr<Backend> make_cpu_backend(Isa isa, ThreadPool& threads, Memory& memory) {

@@ -15,7 +15,7 @@ void add_rope_kernels(KernelTable& table);
 void add_kv_store_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_elementwise_kernels(KernelTable& table);
-void add_softmax_kernels(KernelTable& table);
+void add_log_sum_exp_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);
 // Replace others where the instruction set has tile registers.
 void add_tile_kernels(KernelTable& table);

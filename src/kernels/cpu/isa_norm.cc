@@ -1,4 +1,4 @@
-// RMS and layer norm. Sums over a row run in four vectors of lanes; the row's width alone fixes
+// RMS norm. Sums over a row run in four vectors of lanes; the row's width alone fixes
 // their order.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/vec.h"
@@ -37,30 +37,8 @@ void rms_norm(const float* x, const float* weight, float eps, int64_t width, flo
   });
 }
 
-void layer_norm(const float* x, const float* weight, const float* bias, float eps, int64_t width,
-                float* out) {
-  const auto size = static_cast<float>(width);
-  const float sum =
-      sum_of(width, [&](int64_t i, int64_t count) { return load_upto(x + i, count); });
-  const Vec mean = splat(sum / size);
-  const float squares = sum_of(width, [&](int64_t i, int64_t count) {
-    const Vec centred = load_upto(x + i, count) - mean;
-    const Vec kept = lane_indices() < static_cast<int32_t>(count) ? centred : Vec{};
-    return kept * kept;
-  });
-  const Vec inverse = splat(inverse_root(squares / size, eps));
-  for_each_vector(width, [&](int64_t i, int64_t count) {
-    const Vec value = (load_upto(x + i, count) - mean) * inverse;
-    store_upto(out + i, fma(value, load_upto(weight + i, count), load_upto(bias + i, count)),
-               count);
-  });
-}
-
 }  // namespace
 
-void add_norm_kernels(KernelTable& table) {
-  table.rms_norm = rms_norm;
-  table.layer_norm = layer_norm;
-}
+void add_norm_kernels(KernelTable& table) { table.rms_norm = rms_norm; }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

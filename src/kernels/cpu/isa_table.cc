@@ -15,7 +15,7 @@ KernelTable make_kernel_table() {
   add_kv_store_kernels(table);
   add_attention_kernels(table);
   add_elementwise_kernels(table);
-  add_softmax_kernels(table);
+  add_log_sum_exp_kernels(table);
   add_roofline_kernels(table);
   add_tile_kernels(table);
   add_group_tile_kernels(table);

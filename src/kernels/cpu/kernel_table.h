@@ -15,7 +15,7 @@ constexpr int kNumActivations = 3;
 
 // Keys per partial result of attention, at absolute positions.
 constexpr int64_t kChunkLength = 64;
-// Elements of a row that give one partial of softmax, log_sum_exp and argmax.
+// Elements of a row that give one partial of log_sum_exp.
 constexpr int64_t kRowBlock = 4096;
 
 // Rows [0, num_rows) times the panels [first_panel, last_panel) of a packed matrix.
@@ -120,8 +120,6 @@ struct KernelTable {
                                     float* out);
 
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t width, float* out);
-  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps,
-                     int64_t width, float* out);
   void (*rope_table)(float position, const float* inv_freq, int64_t half, float scale,
                      float* table);
   void (*rope)(const float* table, int64_t half, float* head);
@@ -149,13 +147,8 @@ struct KernelTable {
 
   ExpSum (*exp_sum)(const float* x, int64_t width);
   ExpSum (*combine_exp_sums)(const ExpSum* parts, int64_t count);
-  // out = exp(x - total.max) / total.sum
-  void (*softmax)(const float* x, ExpSum total, int64_t width, float* out);
   // log(total.sum) + total.max
   float (*log_sum)(ExpSum total);
-  // The largest element, or NaN when there is one; and the first index of a value, or -1.
-  float (*largest)(const float* x, int64_t width);
-  int64_t (*index_of)(const float* x, int64_t width, float value);
 
   // For the roofline: several ways to read memory, as the fastest differs by processor, and
   // register-only runs of the instructions of products. The runs return a value that keeps the

@@ -206,25 +206,6 @@ void ReferenceBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float 
   });
 }
 
-void ReferenceBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                     float eps, const Tensor& out) {
-  const int64_t width = x.size(1);
-  const float* w = weight.elements<float>();
-  const float* b = bias.elements<float>();
-  for_each_row(x, out, [&](const float* row, float* out_row) {
-    double sum = 0.0, squares = 0.0;
-    for (int64_t i = 0; i < width; ++i) sum += double{row[i]};
-    const double mean = sum / static_cast<double>(width);
-    for (int64_t i = 0; i < width; ++i)
-      squares += (double{row[i]} - mean) * (double{row[i]} - mean);
-    const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(width) + double{eps});
-    for (int64_t i = 0; i < width; ++i) {
-      const double scaled = (double{row[i]} - mean) * inverse * double{w[i]};
-      out_row[i] = static_cast<float>(scaled + double{b[i]});
-    }
-  });
-}
-
 void ReferenceBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                      float scale, const Tensor& table) {
   for (int64_t r = 0; r < table.size(0); ++r) {
@@ -282,18 +263,6 @@ void ReferenceBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out
   });
 }
 
-void ReferenceBackend::do_softmax(const Tensor& x, const Tensor& out) {
-  const int64_t width = x.size(1);
-  for_each_row(x, out, [&](const float* row, float* out_row) {
-    const double max = double{*std::max_element(row, row + width)};
-    double sum = 0.0;
-    for (int64_t i = 0; i < width; ++i) sum += std::exp(double{row[i]} - max);
-    for (int64_t i = 0; i < width; ++i) {
-      out_row[i] = static_cast<float>(std::exp(double{row[i]} - max) / sum);
-    }
-  });
-}
-
 void ReferenceBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   const int64_t width = x.size(1);
   for (int64_t r = 0; r < x.size(0); ++r) {
@@ -303,16 +272,6 @@ void ReferenceBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
     double sum = 0.0;
     for (int64_t i = 0; i < width; ++i) sum += std::exp(double{row[i]} - shift);
     out[static_cast<size_t>(r)] = static_cast<float>(std::log(sum) + shift);
-  }
-}
-
-void ReferenceBackend::do_argmax(const Tensor& x, std::span<int32_t> out) {
-  const int64_t width = x.size(1);
-  for (int64_t r = 0; r < x.size(0); ++r) {
-    const float* row = x.row<float>(r);
-    const bool has_nan = std::any_of(row, row + width, [](float v) { return std::isnan(v); });
-    const auto index = std::max_element(row, row + width) - row;
-    out[static_cast<size_t>(r)] = has_nan ? -1 : static_cast<int32_t>(index);
   }
 }
 

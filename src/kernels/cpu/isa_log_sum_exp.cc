@@ -1,4 +1,4 @@
-// Reductions over a row of logits. Any thread may compute the partial of a block; partials are
+// log(sum(exp(x))) of a row of logits. Any thread may compute the partial of a block; partials are
 // combined in ascending order.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/vec_math.h"
@@ -41,49 +41,17 @@ ExpSum combine_exp_sums(const ExpSum* parts, int64_t count) {
   return total;
 }
 
-void softmax(const float* x, ExpSum total, int64_t width, float* out) {
-  const Vec shift = splat(shift_of(total.max));
-  const Vec inverse = splat(1.0f / total.sum);
-  for_each_vector(width, [&](int64_t i, int64_t count) {
-    store_upto(out + i, exp(load_upto(x + i, count) - shift) * inverse, count);
-  });
-}
-
 float log_sum(ExpSum total) {
   const double log = log_one(static_cast<double>(total.sum));
   return static_cast<float>(log + static_cast<double>(shift_of(total.max)));
 }
 
-float largest(const float* x, int64_t width) {
-  const Vec lowest = splat(-kInfinity);
-  Vec maxima = lowest;
-  Ints is_nan = {};
-  for_each_vector(width, [&](int64_t i, int64_t count) {
-    const Vec value = first_lanes(load_upto(x + i, count), count, lowest);
-    maxima = max(maxima, value);
-    is_nan |= value != value;
-  });
-  int32_t any_nan = 0;
-  for (int i = 0; i < kLanes; ++i) any_nan |= is_nan[i];
-  return any_nan != 0 ? __builtin_nanf("") : reduce_max(maxima);
-}
-
-int64_t index_of(const float* x, int64_t width, float value) {
-  for (int64_t i = 0; i < width; ++i) {
-    if (x[i] == value) return i;
-  }
-  return -1;
-}
-
 }  // namespace
 
-void add_softmax_kernels(KernelTable& table) {
+void add_log_sum_exp_kernels(KernelTable& table) {
   table.exp_sum = exp_sum;
   table.combine_exp_sums = combine_exp_sums;
-  table.softmax = softmax;
   table.log_sum = log_sum;
-  table.largest = largest;
-  table.index_of = index_of;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE
