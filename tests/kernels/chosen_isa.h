@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "tests/sanitized.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 

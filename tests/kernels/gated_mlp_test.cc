@@ -7,7 +7,7 @@
 
 #include "tests/kernels/every_isa.h"
 #include "tests/kernels/op_inputs.h"
-#include "tests/sanitized.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {

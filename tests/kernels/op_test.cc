@@ -8,7 +8,7 @@
 
 #include "tests/kernels/chosen_isa.h"
 #include "tests/kernels/op_cases.h"
-#include "tests/sanitized.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {

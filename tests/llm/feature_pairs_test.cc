@@ -12,7 +12,6 @@
 
 #include "paceline/llm.h"
 #include "tests/llm/stored_formats.h"
-#include "tests/sanitized.h"
 #include "tests/source_path.h"
 #include "tests/test_scale.h"
 
@@ -229,7 +228,7 @@ void cross_all(const LoadOptions& base, const std::vector<LLM::Request>& request
       expect_all_same(together(many, requests), expected);
     }
     SCOPED_TRACE("as choices");
-    const size_t step = size_t(scaled(4, 1));
+    const size_t step = is_full_scale() ? 1 : 4;
     expect_all_same(as_choices(many, every(requests, step)), every(expected, step));
   }
 }
@@ -252,7 +251,8 @@ TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
                       .activations = GetParam().second,
                       .max_num_seqs = 1,
                       .num_threads = 1};
-  cross_all(options, all_pairs(features(), kPrompt, {.max_tokens = scaled(12, 24), .seed = 7}));
+  cross_all(options,
+            all_pairs(features(), kPrompt, {.max_tokens = is_full_scale() ? 24 : 12, .seed = 7}));
   LLM quantised = LLM::load(options);
   options.quantize = "none";
   LLM plain = LLM::load(options);
@@ -280,11 +280,11 @@ TEST_P(FormatPairs, ChangeNoBitHoweverTheyAreRun) {
              .activations = activations,
              .max_num_seqs = 1,
              .num_threads = 1},
-            all_pairs(features(), kPrompt, {.max_tokens = scaled(6, 24), .seed = 7}));
+            all_pairs(features(), kPrompt, {.max_tokens = is_full_scale() ? 24 : 6, .seed = 7}));
 }
 
 std::vector<std::pair<testing::StoredFormat, std::string>> formats_with_codes() {
-  const bool is_full = scaled(0, 1) != 0;
+  const bool is_full = is_full_scale();
   std::vector<std::pair<testing::StoredFormat, std::string>> all;
   for (const testing::StoredFormat& format : testing::stored_formats()) {
     if (!format.has_codes() || !(is_full || format.is_mixed())) continue;
@@ -311,7 +311,8 @@ TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
                       .kv_cache_dtype = "int8",
                       .max_num_seqs = 1,
                       .num_threads = 1};
-  cross_all(options, all_pairs(features(), kPrompt, {.max_tokens = scaled(12, 24), .seed = 7}));
+  cross_all(options,
+            all_pairs(features(), kPrompt, {.max_tokens = is_full_scale() ? 24 : 12, .seed = 7}));
   LLM codes = LLM::load(options);
   options.kv_cache_dtype = "float32";
   LLM exact = LLM::load(options);
@@ -331,12 +332,14 @@ TEST(FeaturePairsText, StopStringsAndTextToo) {
   if (!std::filesystem::exists(model + "/model.safetensors")) {
     GTEST_SKIP() << "the bundled model isn't here";
   }
-  const bool all_ways = scaled(0, 1) != 0;
-  cross_all({.model = model, .max_model_len = 256, .max_num_seqs = 1, .num_threads = 1},
-            all_pairs(text_features(), "It was a dark and stormy night, and the old man",
-                      {.max_tokens = scaled(8, 24), .seed = 7, .stop = {" the ", "\n\n", "qz"}}),
-            all_ways ? std::set<std::string>{}
-                     : std::set<std::string>{"chunks_of_7", "preempted", "all_together", "mapped"});
+  const bool all_ways = is_full_scale();
+  cross_all(
+      {.model = model, .max_model_len = 256, .max_num_seqs = 1, .num_threads = 1},
+      all_pairs(
+          text_features(), "It was a dark and stormy night, and the old man",
+          {.max_tokens = is_full_scale() ? 24 : 8, .seed = 7, .stop = {" the ", "\n\n", "qz"}}),
+      all_ways ? std::set<std::string>{}
+               : std::set<std::string>{"chunks_of_7", "preempted", "all_together", "mapped"});
 }
 
 }  // namespace

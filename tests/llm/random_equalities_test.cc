@@ -16,7 +16,6 @@
 #include "tests/llm/equalities.h"
 #include "tests/llm/random_case.h"
 #include "tests/llm/random_run.h"
-#include "tests/sanitized.h"
 #include "tests/test_scale.h"
 
 namespace paceline::testing {
@@ -175,9 +174,10 @@ uint64_t first_seed(bool is_long) {
 }
 
 TEST_F(RandomEqualities, TogetherAsAlone) {
-  constexpr int kUsual = kIsSanitized ? 50 : 200, kProgress = 500;
-  const int count = scaled(kUsual, 10000);
-  const uint64_t first = first_seed(count > kUsual);
+  constexpr int kProgress = 500;
+  const bool is_long = is_full_scale();
+  const int count = scaled(200, 10000);
+  const uint64_t first = first_seed(is_long);
   const std::vector<Isa> isas = isas_to_run();
   std::cout << count << " random combinations from PACELINE_SEED=" << first << std::endl;
   for (int i = 0; i < count; ++i) {
@@ -189,7 +189,7 @@ TEST_F(RandomEqualities, TogetherAsAlone) {
     const Watchdog watchdog(name);
     play(seed, drawn);
     if (HasFailure()) return;
-    if (count > kUsual && (i + 1) % kProgress == 0) std::cout << i + 1 << " done" << std::endl;
+    if (is_long && (i + 1) % kProgress == 0) std::cout << i + 1 << " done" << std::endl;
   }
   std::cout << coverage_.answers << " answers, " << coverage_.choices << " completions, "
             << coverage_.cancelled << " cancelled, " << coverage_.errors << " errors, "

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "tests/llm/random_blocks.h"
-#include "tests/sanitized.h"
+#include "tests/test_scale.h"
 
 namespace paceline::testing {
 namespace {

@@ -199,7 +199,7 @@ TEST(Memory, RandomAllocationsAgreeWithTheBooks) {
   std::mt19937 random(4);
   std::map<unsigned char*, Held> held;
   size_t asked = 0, num_refused = 0;
-  const int num_steps = scaled(1500, 150'000);
+  const int num_steps = scaled(6000, 150'000);
   for (int step = 0; step < num_steps; ++step) {
     if (random() % 2 == 0 || held.empty()) {
       const size_t bytes = random() % (random() % 8 == 0 ? 5 * kMiB : 100'000);

@@ -209,7 +209,7 @@ class Views {
 };
 
 TEST(TensorViews, RandomChainsAgreeWithTheModel) {
-  int num_strided = 0, num_empty = 0;
+  unsigned num_strided = 0, num_empty = 0;
   const auto num_seeds = static_cast<unsigned>(scaled(3000, 300'000));
   for (unsigned seed = 0; seed < num_seeds; ++seed) {
     Views views(seed);
@@ -222,13 +222,13 @@ TEST(TensorViews, RandomChainsAgreeWithTheModel) {
       num_empty += views.view().empty() ? 1 : 0;
     }
   }
-  EXPECT_GT(num_strided, 5000);
-  EXPECT_GT(num_empty, 500);
+  EXPECT_GT(num_strided, num_seeds * 5 / 3);
+  EXPECT_GT(num_empty, num_seeds / 6);
 }
 
 TEST(TensorViews, ContiguousGivesTheElementsInOrder) {
   Memory memory;
-  int num_copied = 0;
+  unsigned num_copied = 0;
   const auto num_seeds = static_cast<unsigned>(scaled(1000, 100'000));
   for (unsigned seed = 0; seed < num_seeds; ++seed) {
     Views views(seed);
@@ -245,7 +245,7 @@ TEST(TensorViews, ContiguousGivesTheElementsInOrder) {
               views.naive().indices);
     num_copied += storage.get() != nullptr ? 1 : 0;
   }
-  EXPECT_GT(num_copied, 200);
+  EXPECT_GT(num_copied, num_seeds / 5);
   EXPECT_EQ(memory.stats().active_bytes, 0u);
 }
 

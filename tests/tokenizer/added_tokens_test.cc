@@ -110,7 +110,7 @@ TEST(StringMatcher, EqualsTheDefinition) {
       ++num_matches;
     }
   }
-  EXPECT_GT(num_matches, 20'000u);
+  EXPECT_GT(num_matches, 10 * static_cast<size_t>(num_rounds));
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ TEST(TokenizerFile, AnyDamageIsSafe) {
     ++refused;
     EXPECT_NE(error.find(": t.json: "), std::string::npos) << error;
   }
-  EXPECT_GT(refused, 1000u);
+  EXPECT_GT(refused, static_cast<size_t>(num_rounds) / 3);
 }
 
 }  // namespace

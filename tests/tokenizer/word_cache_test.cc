@@ -46,8 +46,8 @@ TEST(WordCache, HoldsWhatWasPutLast) {
       ++misses;
     }
   }
-  EXPECT_GT(hits, 20'000u);
-  EXPECT_GT(misses, 20'000u);
+  EXPECT_GT(hits, static_cast<size_t>(num_steps) / 10);
+  EXPECT_GT(misses, static_cast<size_t>(num_steps) / 10);
 }
 
 TEST(WordCache, LeavesOutWhatIsTooLong) {
