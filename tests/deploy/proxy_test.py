@@ -88,7 +88,7 @@ class ProxyTests:
 
     def test_events_arrive_when_they_are_made(self):
         self.set_up()
-        response = self.open_stream(n=4)
+        response = self.open_stream(n=4, max_tokens=450)
         self.assertEqual(response.headers["Content-Type"], "text/event-stream")
         events = timed_events(response)
         first, _ = next(events)
@@ -208,7 +208,7 @@ class ProxyTests:
         self.set_up()
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(
-            self.client.post("/v1/completions", {**LONG, "stream": False, "n": 8})))
+            self.client.post("/v1/completions", {**LONG, "max_tokens": 300, "stream": False, "n": 8})))
         waiting.start()
         self.assertTrue(until(lambda: any(num_running(server) == 8 for server in self.replicas)))
         [victim] = [server for server in self.replicas if num_running(server) > 0]
