@@ -14,7 +14,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-Tokens proposal(Drafter& drafter, DraftState& state, const Tokens& tokens, int64_t most) {
+Tokens looked_up(Drafter& drafter, DraftState& state, const Tokens& tokens, int64_t most) {
   Draft draft;
   const DraftRequest request = {.state = &state,
                                 .tokens = tokens,
@@ -27,33 +27,33 @@ Tokens proposal(Drafter& drafter, DraftState& state, const Tokens& tokens, int64
   return draft.tokens;
 }
 
-Tokens proposal(const Tokens& tokens, int64_t most, const PromptLookupOptions& options = {}) {
+Tokens looked_up(const Tokens& tokens, int64_t most, const PromptLookupOptions& options = {}) {
   NgramDrafter drafter(options);
-  return proposal(drafter, *drafter.begin(tokens, {}), tokens, most);
+  return looked_up(drafter, *drafter.begin(tokens, {}), tokens, most);
 }
 
 TEST(NgramDrafter, ProposesWhatFollowedTheLongestMatch) {
-  EXPECT_EQ(proposal({1, 2, 3, 40, 41, 9, 2, 3, 50, 51, 1, 2, 3}, 2), (Tokens{40, 41}));
+  EXPECT_EQ(looked_up({1, 2, 3, 40, 41, 9, 2, 3, 50, 51, 1, 2, 3}, 2), (Tokens{40, 41}));
 }
 
 TEST(NgramDrafter, OfEquallyLongMatchesTheLastOneCounts) {
-  EXPECT_EQ(proposal({1, 2, 40, 8, 1, 2, 50, 9, 1, 2}, 2), (Tokens{50, 9}));
+  EXPECT_EQ(looked_up({1, 2, 40, 8, 1, 2, 50, 9, 1, 2}, 2), (Tokens{50, 9}));
 }
 
 TEST(NgramDrafter, ProposesNothingForNewText) {
-  EXPECT_EQ(proposal({1, 2, 3, 4, 5, 3}, 4), Tokens{});
-  EXPECT_EQ(proposal({}, 4), Tokens{});
-  EXPECT_EQ(proposal({5}, 4), Tokens{});
+  EXPECT_EQ(looked_up({1, 2, 3, 4, 5, 3}, 4), Tokens{});
+  EXPECT_EQ(looked_up({}, 4), Tokens{});
+  EXPECT_EQ(looked_up({5}, 4), Tokens{});
 }
 
 TEST(NgramDrafter, TheShortestMatchIsAnOption) {
-  EXPECT_EQ(proposal({3, 4, 5, 3}, 2, {.min_length = 1, .max_length = 3}), (Tokens{4, 5}));
-  EXPECT_EQ(proposal({2, 3, 4, 5, 2, 3}, 2, {.min_length = 3, .max_length = 3}), Tokens{});
+  EXPECT_EQ(looked_up({3, 4, 5, 3}, 2, {.min_length = 1, .max_length = 3}), (Tokens{4, 5}));
+  EXPECT_EQ(looked_up({2, 3, 4, 5, 2, 3}, 2, {.min_length = 3, .max_length = 3}), Tokens{});
 }
 
 TEST(NgramDrafter, PeriodicTextGoesOnBeyondItsEnd) {
-  EXPECT_EQ(proposal({1, 2, 3, 1, 2}, 8), (Tokens{3, 1, 2, 3, 1, 2, 3, 1}));
-  EXPECT_EQ(proposal({6, 6, 6}, 5), (Tokens{6, 6, 6, 6, 6}));
+  EXPECT_EQ(looked_up({1, 2, 3, 1, 2}, 8), (Tokens{3, 1, 2, 3, 1, 2, 3, 1}));
+  EXPECT_EQ(looked_up({6, 6, 6}, 5), (Tokens{6, 6, 6, 6, 6}));
 }
 
 TEST(NgramDrafter, ASequenceThatBeginsAgainProposesTheSame) {
@@ -61,13 +61,13 @@ TEST(NgramDrafter, ASequenceThatBeginsAgainProposesTheSame) {
   const Tokens prompt = {1, 2, 3, 4, 9};
   Tokens tokens = prompt;
   std::unique_ptr<DraftState> state = drafter.begin(prompt, {});
-  EXPECT_EQ(proposal(drafter, *state, tokens, 3), Tokens{});
+  EXPECT_EQ(looked_up(drafter, *state, tokens, 3), Tokens{});
   tokens.insert(tokens.end(), {1, 2});
-  EXPECT_EQ(proposal(drafter, *state, tokens, 3), (Tokens{3, 4, 9}));
+  EXPECT_EQ(looked_up(drafter, *state, tokens, 3), (Tokens{3, 4, 9}));
   state = drafter.begin(tokens, {});
-  EXPECT_EQ(proposal(drafter, *state, tokens, 3), (Tokens{3, 4, 9}));
+  EXPECT_EQ(looked_up(drafter, *state, tokens, 3), (Tokens{3, 4, 9}));
   tokens.insert(tokens.end(), {3, 4});
-  EXPECT_EQ(proposal(drafter, *state, tokens, 3), (Tokens{9, 1, 2}));
+  EXPECT_EQ(looked_up(drafter, *state, tokens, 3), (Tokens{9, 1, 2}));
 }
 
 TEST(NgramDrafter, RejectsLengthsOutOfRange) {

@@ -16,7 +16,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-Tokens proposal(DraftState& state, const Tokens& tokens, int64_t most) {
+Tokens predicted(DraftState& state, const Tokens& tokens, int64_t most) {
   PredictionDrafter drafter;
   Draft draft;
   const DraftRequest request = {.state = &state,
@@ -31,57 +31,57 @@ Tokens proposal(DraftState& state, const Tokens& tokens, int64_t most) {
 }
 
 // The proposal after `output`, given the tokens one by one.
-Tokens proposal(const Tokens& prediction, const Tokens& output, int64_t most) {
+Tokens predicted(const Tokens& prediction, const Tokens& output, int64_t most) {
   Tokens tokens = {100, 101};
   const std::unique_ptr<DraftState> state = PredictionDrafter().begin(tokens, prediction);
   for (const int32_t token : output) {
-    proposal(*state, tokens, 1);
+    predicted(*state, tokens, 1);
     tokens.push_back(token);
   }
-  return proposal(*state, tokens, most);
+  return predicted(*state, tokens, most);
 }
 
 const Tokens kPrediction = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
 TEST(PredictionDrafter, BeginsAtTheFirstToken) {
-  EXPECT_EQ(proposal(kPrediction, {}, 3), (Tokens{1, 2, 3}));
-  EXPECT_EQ(proposal({}, {1, 2}, 3), Tokens{});
+  EXPECT_EQ(predicted(kPrediction, {}, 3), (Tokens{1, 2, 3}));
+  EXPECT_EQ(predicted({}, {1, 2}, 3), Tokens{});
 }
 
 TEST(PredictionDrafter, FollowsTheOutputToTheEnd) {
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 3, 4}, 2), (Tokens{5, 6}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 3, 4}, 2), (Tokens{5, 6}));
   Tokens output(kPrediction.begin(), kPrediction.end() - 1);
-  EXPECT_EQ(proposal(kPrediction, output, 4), Tokens{12});
+  EXPECT_EQ(predicted(kPrediction, output, 4), Tokens{12});
   output.push_back(12);
-  EXPECT_EQ(proposal(kPrediction, output, 4), Tokens{});
+  EXPECT_EQ(predicted(kPrediction, output, 4), Tokens{});
   output.push_back(50);
-  EXPECT_EQ(proposal(kPrediction, output, 4), Tokens{});
+  EXPECT_EQ(predicted(kPrediction, output, 4), Tokens{});
 }
 
 TEST(PredictionDrafter, AReplacedTokenIsPassedOver) {
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 50}, 2), (Tokens{4, 5}));
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 50, 4, 5}, 2), (Tokens{6, 7}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 50}, 2), (Tokens{4, 5}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 50, 4, 5}, 2), (Tokens{6, 7}));
 }
 
 TEST(PredictionDrafter, AnAddedTokenIsPassedOver) {
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 50, 3}, 2), (Tokens{4, 5}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 50, 3}, 2), (Tokens{4, 5}));
 }
 
 TEST(PredictionDrafter, ATokenLeftOutIsPassedOver) {
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 4}, 2), (Tokens{5, 6}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 4}, 2), (Tokens{5, 6}));
 }
 
 TEST(PredictionDrafter, FindsItsPlaceAfterALongAddition) {
   Tokens output = {1, 2, 3};
   for (int32_t i = 0; i < 40; ++i) output.push_back(200 + i);
-  EXPECT_EQ(proposal(kPrediction, output, 2), Tokens{});
+  EXPECT_EQ(predicted(kPrediction, output, 2), Tokens{});
   output.insert(output.end(), {4, 5});
-  EXPECT_EQ(proposal(kPrediction, output, 2), (Tokens{6, 7}));
+  EXPECT_EQ(predicted(kPrediction, output, 2), (Tokens{6, 7}));
 }
 
 TEST(PredictionDrafter, FindsItsPlaceWhenMuchIsLeftOutOrRepeated) {
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 9, 10}, 2), (Tokens{11, 12}));
-  EXPECT_EQ(proposal(kPrediction, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2}, 2), (Tokens{3, 4}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 9, 10}, 2), (Tokens{11, 12}));
+  EXPECT_EQ(predicted(kPrediction, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2}, 2), (Tokens{3, 4}));
 }
 
 TEST(PredictionDrafter, OfEqualPlacesTheNearestAfterTheCursorCounts) {
@@ -89,23 +89,23 @@ TEST(PredictionDrafter, OfEqualPlacesTheNearestAfterTheCursorCounts) {
   Tokens output = {1, 2, 30, 4, 5, 6};
   for (int32_t i = 0; i < 20; ++i) output.push_back(200 + i);
   output.insert(output.end(), {1, 2});
-  EXPECT_EQ(proposal(prediction, output, 1), Tokens{32});  // 20 replaced tokens: the last place
+  EXPECT_EQ(predicted(prediction, output, 1), Tokens{32});  // 20 replaced tokens: the last place
   output = {1, 2, 30, 4, 5, 6, 50, 51, 1, 2};
-  EXPECT_EQ(proposal(prediction, output, 1), Tokens{31});
+  EXPECT_EQ(predicted(prediction, output, 1), Tokens{31});
 }
 
 TEST(PredictionDrafter, TheLongestMatchCountsBeforeTheNearest) {
   const Tokens prediction = {1, 2, 3, 4, 5, 6, 7, 3, 60, 61, 62, 63, 64, 2, 3, 70};
-  EXPECT_EQ(proposal(prediction, {1, 2, 3, 4, 90, 91, 92, 93, 64, 2, 3}, 1), Tokens{70});
+  EXPECT_EQ(predicted(prediction, {1, 2, 3, 4, 90, 91, 92, 93, 64, 2, 3}, 1), Tokens{70});
 }
 
 TEST(PredictionDrafter, ASequenceThatBeginsAgainGoesOn) {
   Tokens prompt = {100, 101};
   prompt.insert(prompt.end(), kPrediction.begin(), kPrediction.begin() + 9);
   const std::unique_ptr<DraftState> state = PredictionDrafter().begin(prompt, kPrediction);
-  EXPECT_EQ(proposal(*state, prompt, 2), (Tokens{10, 11}));
+  EXPECT_EQ(predicted(*state, prompt, 2), (Tokens{10, 11}));
   prompt.push_back(10);
-  EXPECT_EQ(proposal(*state, prompt, 2), (Tokens{11, 12}));
+  EXPECT_EQ(predicted(*state, prompt, 2), (Tokens{11, 12}));
 }
 
 // An answer that edits `share` of the prediction's tokens.
