@@ -49,4 +49,9 @@ int32_t draw_from_row(const BlockedRow& row, const Weigher& weigher, double unif
   return static_cast<int32_t>(block * weights.size() + walk(weights, before));
 }
 
+int32_t draw_from(const Distribution& distribution, double uniform) {
+  uint64_t before = weight_before(uniform, distribution.total);
+  return distribution.ids[walk(distribution.weights, before)];
+}
+
 }  // namespace paceline

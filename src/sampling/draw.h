@@ -6,6 +6,7 @@
 
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
+#include "sampling/distribution.h"
 #include "sampling/weights.h"
 
 namespace paceline {
@@ -19,5 +20,8 @@ int32_t draw_candidate(const Candidates& candidates, double uniform);
 // ... or among all of a row. Equal to drawing from candidates that hold the whole row.
 int32_t draw_from_row(const BlockedRow& row, const Weigher& weigher, double uniform,
                       std::span<uint64_t> block_sums);
+
+// ... or among those of a distribution, which isn't empty.
+int32_t draw_from(const Distribution& distribution, double uniform);
 
 }  // namespace paceline

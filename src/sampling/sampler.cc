@@ -79,14 +79,19 @@ SampleStatus Sampler::scan_adjusted(std::span<const float> logits, const Samplin
   return status;
 }
 
+bool Sampler::truncate_row(const SamplingOptions& options, const Weigher& weigher) {
+  Scratch& s = *scratch_;
+  if (!truncate(s.row, options, s.block_sums, s.candidates)) return false;
+  if (options.order == SamplerOrder::mlx) s.candidates.weigh(weigher);
+  return true;
+}
+
 int32_t Sampler::choose(const SamplingOptions& options, double uniform) {
   Scratch& s = *scratch_;
   if (options.temperature == 0.0f) return s.row.argmax();
   const Weigher weigher(s.row.max(), options.temperature);
-  if (!truncate(s.row, options, s.block_sums, s.candidates))
-    return draw_from_row(s.row, weigher, uniform, s.block_sums);
-  if (options.order == SamplerOrder::mlx) s.candidates.weigh(weigher);
-  return draw_candidate(s.candidates, uniform);
+  if (truncate_row(options, weigher)) return draw_candidate(s.candidates, uniform);
+  return draw_from_row(s.row, weigher, uniform, s.block_sums);
 }
 
 Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
@@ -102,6 +107,33 @@ Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
   }
   s.raw_row.scan(row.logits);
   return with_logprobs(s.raw_row, *row.log_sum_exp, sample.id, options);
+}
+
+SampleStatus Sampler::distribution(const LogitsRow& row, const SamplingOptions& options,
+                                   const TokenHistory& history, Distribution& out) {
+  out.ids.clear();
+  out.weights.clear();
+  out.total = 0;
+  const SampleStatus status = scan_adjusted(row.logits, options, history);
+  if (status != SampleStatus::ok) return status;
+  Scratch& s = *scratch_;
+  if (options.temperature == 0.0f) {
+    out.ids.push_back(s.row.argmax());
+    out.weights.push_back(kWeightOne);
+    out.total = kWeightOne;
+    return status;
+  }
+  const Weigher weigher(s.row.max(), options.temperature);
+  if (!truncate_row(options, weigher)) {
+    s.candidates.collect(s.row, weigher.cutoff(0.0));
+    s.candidates.weigh(weigher);
+  }
+  const auto weights = s.candidates.weights();
+  s.candidates.keep_if([&](int64_t i) { return weights[static_cast<size_t>(i)] > 0; });
+  out.ids.assign(s.candidates.ids().begin(), s.candidates.ids().end());
+  out.weights.assign(s.candidates.weights().begin(), s.candidates.weights().end());
+  out.total = s.candidates.total_weight();
+  return status;
 }
 
 Sample Sampler::score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs) {

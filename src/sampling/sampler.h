@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "sampling/distribution.h"
 #include "sampling/sample.h"
 #include "sampling/sampling_options.h"
 #include "sampling/token_history.h"
@@ -16,6 +17,7 @@ namespace paceline {
 
 class BlockedRow;
 class Memory;
+class Weigher;
 
 // A row of the model's logits.
 struct LogitsRow {
@@ -38,6 +40,11 @@ class Sampler {
   Sample draw(const LogitsRow& row, const SamplingOptions& options, const TokenHistory& history,
               int64_t position);
 
+  // What draw() draws from, into `out`; at temperature 0 the one token that it takes. Nothing
+  // unless the status is ok.
+  SampleStatus distribution(const LogitsRow& row, const SamplingOptions& options,
+                            const TokenHistory& history, Distribution& out);
+
   // The log-probability of `id` (-inf for a token of probability 0) and the top entries of a raw
   // row, as used for prompts; the row has its log_sum_exp.
   Sample score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs);
@@ -47,6 +54,8 @@ class Sampler {
 
   SampleStatus scan_adjusted(std::span<const float> logits, const SamplingOptions& options,
                              const TokenHistory& history);
+  // False when every token of the row may be drawn; candidates are untouched then.
+  bool truncate_row(const SamplingOptions& options, const Weigher& weigher);
   int32_t choose(const SamplingOptions& options, double uniform);
   Sample with_logprobs(BlockedRow& row, float log_sum_exp, int32_t id,
                        const SamplingOptions& options);

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <random>
+#include <utility>
 #include <vector>
+
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -21,11 +27,52 @@ std::vector<float> penalised(std::vector<float> logits, const SamplingOptions& o
   return logits;
 }
 
+using Counts = std::vector<std::pair<int32_t, int32_t>>;
+
+Counts counts_of(const TokenHistory& seen) {
+  Counts counts;
+  for (const TokenCount& token : seen.tokens()) counts.emplace_back(token.id, token.in_output);
+  return counts;
+}
+
 TEST(TokenHistory, CountsOnlyTheOutputAndListsEveryTokenOnce) {
   TokenHistory seen = history({5, 3, 5}, {3, 8, 3, 8, 3});
-  std::vector<std::pair<int32_t, int32_t>> found;
-  for (const TokenCount& token : seen.tokens()) found.emplace_back(token.id, token.in_output);
-  EXPECT_EQ(found, (std::vector<std::pair<int32_t, int32_t>>{{5, 0}, {3, 3}, {8, 2}}));
+  EXPECT_EQ(counts_of(seen), (Counts{{5, 0}, {3, 3}, {8, 2}}));
+}
+
+TEST(TokenHistory, RemovingOutputsLeavesWhatAHistoryWithoutThemHolds) {
+  std::mt19937_64 random(11);
+  const auto some_ids = [&](uint64_t most) {
+    std::vector<int32_t> ids(random() % (most + 1));
+    for (int32_t& id : ids) id = static_cast<int32_t>(random() % 12);
+    return ids;
+  };
+  const int num_rounds = scaled(2000, 200'000);
+  for (int round = 0; round < num_rounds; ++round) {
+    const std::vector<int32_t> prompt = some_ids(8);
+    std::vector<int32_t> output = some_ids(8);
+    TokenHistory seen = history(prompt, output);
+    for (int turn = 0; turn < 4; ++turn) {  // drafts begin where others were taken back
+      for (const int32_t id : some_ids(6)) {
+        seen.add_output(id);
+        output.push_back(id);
+      }
+      for (uint64_t left = random() % (output.size() + 1); left > 0; --left) {
+        seen.remove_last_output();
+        output.pop_back();
+      }
+      const TokenHistory rebuilt = history(prompt, output);
+      ASSERT_EQ(counts_of(seen), counts_of(rebuilt)) << round;
+      ASSERT_TRUE(std::ranges::equal(seen.output(), rebuilt.output())) << round;
+    }
+  }
+}
+
+TEST(TokenHistory, APromptTokenStaysWhenItsOutputsAreRemoved) {
+  TokenHistory seen = history({4, 5}, {5, 6});
+  seen.remove_last_output();
+  seen.remove_last_output();
+  EXPECT_EQ(counts_of(seen), (Counts{{4, 0}, {5, 0}}));
 }
 
 TEST(Penalties, RepetitionDividesPositiveAndMultipliesOtherLogitsOnce) {

@@ -10,11 +10,8 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "sampling/candidates.h"
-#include "sampling/penalties.h"
+#include "sampling/distribution.h"
 #include "sampling/sampler.h"
-#include "sampling/truncation.h"
-#include "sampling/weights.h"
 #include "tensor/memory.h"
 
 namespace paceline {
@@ -27,7 +24,7 @@ struct TokenWeight {
   uint64_t weight = 0;  // proportional to the probability
 };
 
-struct Distribution {
+struct WeighedTokens {
   SampleStatus status = SampleStatus::ok;
   std::vector<TokenWeight> tokens = {};  // by ascending id, weights above 0
 };
@@ -36,27 +33,14 @@ class SamplerFixture : public testing::Test {
  protected:
   Sampler sampler(size_t vocab_size) { return Sampler(memory_, static_cast<int64_t>(vocab_size)); }
 
-  // The distribution of a draw, computed with the sampler's parts.
-  Distribution distribution(const std::vector<float>& logits, const SamplingOptions& options,
-                            const TokenHistory& history = {}) {
-    Distribution found;
-    found.status = sampler(logits.size()).draw({logits}, options, history, 0).status;
-    if (found.status != SampleStatus::ok) return found;
-    std::vector<float> adjusted = logits;
-    apply_penalties(adjusted, options, history);
-    BlockedRow row(std::ssize(adjusted));
-    row.scan(adjusted);
-    if (options.temperature == 0.0f) {
-      found.tokens.push_back({row.argmax(), kWeightOne});
-      return found;
-    }
-    Candidates candidates(memory_, std::ssize(adjusted));
-    std::vector<uint64_t> block_sums(static_cast<size_t>(row.num_blocks()));
-    if (!truncate(row, options, block_sums, candidates)) candidates.collect(row, -kInf);
-    candidates.weigh(Weigher(row.max(), options.temperature));
-    for (size_t i = 0; i < candidates.ids().size(); ++i) {
-      if (candidates.weights()[i] == 0) continue;
-      found.tokens.push_back({candidates.ids()[i], candidates.weights()[i]});
+  // What a draw draws from.
+  WeighedTokens distribution(const std::vector<float>& logits, const SamplingOptions& options,
+                             const TokenHistory& history = {}) {
+    WeighedTokens found;
+    Distribution distribution;
+    found.status = sampler(logits.size()).distribution({logits}, options, history, distribution);
+    for (size_t i = 0; i < distribution.ids.size(); ++i) {
+      found.tokens.push_back({distribution.ids[i], distribution.weights[i]});
     }
     return found;
   }

@@ -1,12 +1,15 @@
 // Compares the sampler with NaiveSampler over random rows and options.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <vector>
 
 #include "base/random.h"
+#include "sampling/draw.h"
 #include "tests/sampling/naive_sampler.h"
 #include "tests/sampling/sampler_fixture.h"
 #include "tests/test_scale.h"
@@ -111,7 +114,7 @@ TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
     if (expected.margin < kDecided) continue;
 
     Sampler s = sampler(c.logits.size());
-    const Distribution found = distribution(c.logits, c.options, c.history);
+    const WeighedTokens found = distribution(c.logits, c.options, c.history);
     ASSERT_EQ(found.status, SampleStatus::ok) << "seed " << seed;
     ASSERT_EQ(found.tokens.size(), expected.kept.size()) << "seed " << seed;
     for (size_t i = 0; i < found.tokens.size(); ++i) {
@@ -130,6 +133,28 @@ TEST_F(SamplerPropertyTest, KeptTokensAndDrawsEqualThoseOfAFullSort) {
     }
   }
   EXPECT_GT(num_compared, num_cases / 10 * 9);
+}
+
+TEST_F(SamplerPropertyTest, DrawsFromTheDistributionAreThoseFromTheRow) {
+  const auto num_cases = static_cast<uint64_t>(scaled(2000, 200'000));
+  Distribution distribution;  // filled again and again
+  for (uint64_t seed = 0; seed < num_cases; ++seed) {
+    const RandomCase c(seed);
+    Sampler s = sampler(c.logits.size());
+    ASSERT_EQ(s.distribution({c.logits}, c.options, c.history, distribution), SampleStatus::ok);
+    ASSERT_TRUE(std::ranges::adjacent_find(distribution.ids, std::ranges::greater_equal()) ==
+                distribution.ids.end())
+        << seed;
+    ASSERT_EQ(std::ranges::count(distribution.weights, uint64_t{0}), 0) << seed;
+    ASSERT_EQ(
+        std::accumulate(distribution.weights.begin(), distribution.weights.end(), uint64_t{0}),
+        distribution.total);
+    for (int64_t position = 0; position < 5; ++position) {
+      const double u = uniform_draw(c.options.seed, static_cast<uint64_t>(position));
+      ASSERT_EQ(s.draw({c.logits}, c.options, c.history, position).id, draw_from(distribution, u))
+          << "seed " << seed << ", position " << position;
+    }
+  }
 }
 
 TEST_F(SamplerPropertyTest, TopLogprobsEqualThoseOfAFullSort) {

@@ -180,6 +180,28 @@ TEST_F(SamplerTest, ARowWithoutFiniteMaximumLeavesNothingToDraw) {
   }
 }
 
+TEST_F(SamplerTest, ARowThatCannotBeDrawnFromHasNoDistribution) {
+  Sampler s = sampler(3);
+  Distribution distribution;
+  std::vector<float> row = {1.0f, 2.0f, 3.0f};
+  EXPECT_EQ(s.distribution({row}, {}, {}, distribution), SampleStatus::ok);
+  EXPECT_EQ(distribution.ids.size(), 3u);
+  row[1] = kNan;
+  EXPECT_EQ(s.distribution({row}, {}, {}, distribution), SampleStatus::nan_logits);
+  EXPECT_TRUE(distribution.empty());
+  EXPECT_TRUE(distribution.weights.empty());
+  EXPECT_EQ(distribution.total, 0u);
+}
+
+TEST_F(SamplerTest, AtTemperatureZeroTheDistributionIsTheLargestAlone) {
+  const std::vector<float> row = {1.0f, 3.0f, 2.0f, 3.0f};
+  Distribution distribution;
+  EXPECT_EQ(sampler(4).distribution({row}, greedy(), {}, distribution), SampleStatus::ok);
+  EXPECT_EQ(distribution.ids, (Ids{1}));
+  EXPECT_EQ(distribution.weights, (std::vector<uint64_t>{distribution.total}));
+  EXPECT_GT(distribution.total, 0u);
+}
+
 TEST_F(SamplerTest, MinusInfinityIsNeverDrawn) {
   std::vector<float> logits(130, -kInf);
   logits[128] = -3.0f;

@@ -74,7 +74,7 @@ class SamplingGoldenTest : public SamplerFixture {
     const SamplingOptions options = options_of(*c.find("options"));
     check_sampling_options(options, static_cast<int64_t>(logits.size()));
 
-    const Distribution found = distribution(logits, options, history);
+    const WeighedTokens found = distribution(logits, options, history);
     ASSERT_EQ(found.tokens.size(), array(c, "kept_ids").size());
     double total = 0;
     for (const TokenWeight& token : found.tokens) total += static_cast<double>(token.weight);
