@@ -8,8 +8,8 @@
 
 #include "engine/channel.h"
 #include "engine/engine.h"
-#include "engine/runner.h"
 #include "kv/kv_cache.h"
+#include "runner/runner.h"
 #include "sched/plan_step.h"
 
 namespace paceline {

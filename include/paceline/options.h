@@ -48,7 +48,22 @@ struct LoadOptions {
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;
-  bool prefix_caching = true;    // common prefixes are computed once
+  bool prefix_caching = true;  // common prefixes are computed once
+  // Speculative decoding: model (needs speculative_model), ngram (the longest suffix of prompt and
+  // output that occurred before proposes what followed it); empty: model if speculative_model is
+  // set, else none.
+  std::string speculative_method;
+  std::string speculative_model;                  // as `model`; it has the same tokenizer
+  std::optional<int64_t> num_speculative_tokens;  // drafted in a step, at most: 1 to 64; default 8
+  int64_t prompt_lookup_min = 2;                  // tokens of the suffix
+  int64_t prompt_lookup_max = 5;
+  // coupled: a drafted token is taken if it is the one that the model draws, so an output's bits
+  // are those of plain decoding. rejection: speculative sampling, which keeps the distribution
+  // only.
+  std::string spec_accept = "coupled";
+  // The same settings as vLLM's JSON object, which goes before the members above: {"method":
+  // "ngram", "num_speculative_tokens": 4}; empty: none.
+  std::string speculative_config;
   std::string trace_file;        // records every step for `paceline trace`; empty: none
   int64_t batch_timeout_ms = 0;  // when idle, wait up to this for batch_size requests
   int64_t batch_size = 1;
@@ -100,6 +115,8 @@ struct GenerateOptions {
   std::string cache_salt;          // shares cached prefixes only with requests of the same salt
   int32_t priority = 0;            // smaller is served first
   std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
+  bool speculation = true;         // false: nothing is drafted for it
+  std::string prediction;          // a text that the output will mostly repeat: tokens to draft
   std::stop_token cancelled;       // takes effect within one step
 };
 

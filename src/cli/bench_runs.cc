@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/model_runner.h"
+#include "runner/model_runner.h"
 
 namespace paceline {
 namespace {

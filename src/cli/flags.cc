@@ -14,7 +14,8 @@ namespace paceline {
 namespace {
 
 // Like getopt_long: "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", "-vq" for "-v -q"; only
-// operands after "--". A value may begin with '-'.
+// operands after "--". A value may begin with '-'. A flag such as "-md" (llama.cpp's) goes before
+// "-m d".
 class ArgumentSplitter {
  public:
   explicit ArgumentSplitter(CommandId command) {
@@ -107,6 +108,9 @@ class ArgumentSplitter {
   }
 
   void take_short(const std::string& word) {
+    if (word.size() > 2 && options_.contains(word.substr(0, word.find('=')))) {
+      return take_long(word);
+    }
     // "-model x" is a long option with a dash missing, not -m with the value "odel".
     const std::string long_flag = "-" + word.substr(0, word.find('='));
     if (long_flag.size() > 3 && options_.contains(long_flag)) return refuse_unknown(word);

@@ -23,8 +23,8 @@ constexpr Heading kHeadings[] = {
     {OptionGroup::sampling, "Sampling"},   {OptionGroup::stopping, "Stopping"},
     {OptionGroup::measuring, "Measuring"}, {OptionGroup::quantizing, "Quantising"},
     {OptionGroup::model, "Model"},         {OptionGroup::memory, "Memory"},
-    {OptionGroup::batching, "Batching"},   {OptionGroup::serving, "Serving"},
-    {OptionGroup::general, "General"},
+    {OptionGroup::batching, "Batching"},   {OptionGroup::speculation, "Speculation"},
+    {OptionGroup::serving, "Serving"},     {OptionGroup::general, "General"},
 };
 
 constexpr std::string_view kBasicsOfEveryCommand[] = {"verbose", "quiet", "help", "help-all"};

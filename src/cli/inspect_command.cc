@@ -8,11 +8,11 @@
 #include "cli/model_costs.h"
 #include "cli/model_opening.h"
 #include "cli/progress.h"
-#include "engine/model_runner.h"
 #include "kernels/backend.h"
 #include "load/cache_sizing.h"
 #include "load/loaded_model.h"
 #include "load/model_source.h"
+#include "runner/model_runner.h"
 #include "weights/checkpoint.h"
 
 namespace paceline {

@@ -59,6 +59,7 @@ enum class OptionGroup : uint8_t {
   model,
   memory,
   batching,
+  speculation,
   serving,
   general
 };

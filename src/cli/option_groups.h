@@ -17,8 +17,9 @@ std::span<const OptionDef> measuring_options();   // measuring
 std::span<const OptionDef> quantizing_options();  // quantizing
 std::span<const OptionDef> model_options();       // model and memory
 std::span<const OptionDef> batching_options();    // batching
-std::span<const OptionDef> serving_options();     // serving
-std::span<const OptionDef> general_options();     // general
+std::span<const OptionDef> speculation_options();
+std::span<const OptionDef> serving_options();  // serving
+std::span<const OptionDef> general_options();  // general
 
 // Shared by several of the files: sets of commands, and the largest count of tokens.
 constexpr CommandSet kLoading =

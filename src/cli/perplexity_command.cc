@@ -13,10 +13,10 @@
 #include "cli/perplexity.h"
 #include "cli/usage_error.h"
 #include "engine/engine.h"
-#include "engine/model_runner.h"
 #include "engine/run_alone.h"
 #include "load/loaded_model.h"
 #include "paceline/error.h"
+#include "runner/model_runner.h"
 
 namespace paceline {
 namespace {

@@ -77,6 +77,13 @@ class TraceBuilder {
     for (const StepRecord::Admission& one : step.admitted) expect_known(fields, "admitted", one.id);
     for (int64_t id : step.preempted) expect_known(fields, "preempted", id);
     for (const StepRecord::Slice& slice : step.slices) expect_known(fields, "slices", slice.id);
+    for (const StepRecord::Draft& draft : step.drafts) {
+      expect_known(fields, "drafts", draft.id);
+      if (draft.accepted > draft.drafted) {
+        refuse(fields, "drafts", draft.accepted, fmt::format("at most {}", draft.drafted),
+               " accepted tokens");
+      }
+    }
     for (const StepRecord::Blocks& one : step.blocks) expect_known(fields, "blocks", one.id);
     for (const StepRecord::DrawnToken& token : step.tokens)
       expect_known(fields, "tokens", token.id);

@@ -21,12 +21,12 @@ bool contains(std::span<const TokenId> ids, TokenId id) {
 
 void EngineCore::commit() {
   computed_at_ = EngineClock::now();
-  const auto finite_rows = runner_.finite_rows();
-  for (const BatchSlice& slice : builder_.slices()) commit_slice(slice, finite_rows);
+  for (const StepSlice& slice : batch_.slices()) commit_slice(slice);
   commit_rows();
   commit_columns();
+  settle_drafts();
   // A request without tokens to draw ends with its prompt.
-  for (const BatchSlice& slice : builder_.slices()) {
+  for (const StepSlice& slice : batch_.slices()) {
     Sequence& sequence = *slice.sequence;
     if (sequence.finished || sequence.num_computed < sequence.num_wanted()) continue;
     if (sequence.request().max_tokens > 0) continue;
@@ -35,11 +35,18 @@ void EngineCore::commit() {
   }
 }
 
-// Fails a sequence with a row that isn't finite before its blocks are published.
-void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows) {
+// Drafted rows are kept as their tokens are drawn.
+void EngineCore::commit_slice(const StepSlice& slice) {
   Sequence& sequence = *slice.sequence;
+  keep_rows(sequence, slice.first_row, slice.count - slice.num_drafted);
+  if (sequence.finished || slice.num_drafted > 0) return;
+  cache_.release_outside_window(sequence.blocks, sequence.num_computed);
+}
+
+// Fails a sequence with a row that isn't finite before its blocks are published.
+void EngineCore::keep_rows(Sequence& sequence, int64_t first_row, int64_t count) {
   const auto rows =
-      finite_rows.subspan(static_cast<size_t>(slice.first_row), static_cast<size_t>(slice.count));
+      runner_.finite_rows().subspan(static_cast<size_t>(first_row), static_cast<size_t>(count));
   const auto bad = std::find(rows.begin(), rows.end(), 0);
   if (bad != rows.end()) {
     fail(sequence, ErrorCode::numerical,
@@ -47,39 +54,69 @@ void EngineCore::commit_slice(const BatchSlice& slice, std::span<const uint8_t> 
                      sequence.num_computed + (bad - rows.begin())));
     return;
   }
-  sequence.num_computed += slice.count;
+  sequence.num_computed += count;
   const PrefixUse& prefix = sequence.request().prefix;
-  if (limits_.prefix_cache && prefix.write != PrefixUse::Write::none) {
-    sequence.extend_hashes(cache_.prefixes(), cache_.block_size(), sequence.num_computed);
-    cache_.publish(sequence.blocks, sequence.hashes, sequence.tokens, sequence.num_computed,
-                   prefix.write == PrefixUse::Write::keep);
-  }
-  cache_.release_outside_window(sequence.blocks, sequence.num_computed);
+  if (!limits_.prefix_cache || prefix.write == PrefixUse::Write::none) return;
+  sequence.extend_hashes(cache_.prefixes(), cache_.block_size(), sequence.num_computed);
+  cache_.publish(sequence.blocks, sequence.hashes, sequence.tokens, sequence.num_computed,
+                 prefix.write == PrefixUse::Write::keep);
 }
 
 void EngineCore::commit_rows() {
-  const int64_t num_outputs = builder_.num_whole_outputs();
+  const int64_t num_outputs = batch_.num_whole_outputs();
   for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
     const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
     const auto began = EngineClock::now();
     const std::span<const float> logits = runner_.logits(begin, count);
     record_.forward_us += microseconds_of(EngineClock::now() - began);
     for (int64_t i = 0; i < count; ++i) {
-      const BatchOutput& output = builder_.outputs()[static_cast<size_t>(begin + i)];
-      if (output.sequence->finished) continue;  // it failed
+      const StepOutput& output = batch_.outputs()[static_cast<size_t>(begin + i)];
       const auto width = static_cast<size_t>(vocab_size());
       LogitsRow row{.logits = logits.subspan(static_cast<size_t>(i) * width, width)};
-      const bool is_scored = output.sequence->is_scored(output.position + 1);
-      if (is_scored || output.sequence->request().want_logprobs) {
-        row.log_sum_exp = runner_.log_sum_exp(i);
-      }
-      if (is_scored) score(output, row);
-      if (output.is_last && !output.sequence->finished) commit_last_row(*output.sequence, row);
+      if (takes_row(output)) commit_row(output, row, i);
     }
   }
 }
 
-void EngineCore::score(const BatchOutput& output, const LogitsRow& row) {
+// False for a row of a sequence that failed or ended, and for one behind a drafted token that was
+// not drawn. A drafted token that was drawn makes its row one of the sequence's.
+bool EngineCore::takes_row(const StepOutput& output) {
+  Sequence& sequence = *output.sequence;
+  if (sequence.finished) return false;
+  if (output.position < sequence.num_computed) return true;
+  if (output.position > sequence.num_computed || !sequence.drew_draft(output.position)) {
+    return false;
+  }
+  keep_rows(sequence, output.row, 1);
+  return !sequence.finished;
+}
+
+void EngineCore::commit_row(const StepOutput& output, LogitsRow& row, int64_t row_index) {
+  Sequence& sequence = *output.sequence;
+  const bool is_scored = sequence.is_scored(output.position + 1);
+  if (is_scored || sequence.request().want_logprobs) {
+    row.log_sum_exp = runner_.log_sum_exp(row_index);
+  }
+  if (is_scored) score(output, row);
+  if (output.is_drawn && !sequence.finished) commit_last_row(sequence, row);
+}
+
+// Gives back the slots of drafted tokens that were not drawn.
+void EngineCore::settle_drafts() {
+  for (const StepSlice& slice : batch_.slices()) {
+    if (slice.num_drafted == 0) continue;
+    Sequence& sequence = *slice.sequence;
+    record_.drafts.push_back({.id = sequence.arrival_id,
+                              .drafted = slice.num_drafted,
+                              .accepted = sequence.num_accepted});
+    speculation_.settle(sequence, slice.num_drafted);
+    if (sequence.finished) continue;
+    cache_.truncate(sequence.blocks, sequence.num_computed);
+    cache_.release_outside_window(sequence.blocks, sequence.num_computed);
+  }
+}
+
+void EngineCore::score(const StepOutput& output, const LogitsRow& row) {
   Sequence& sequence = *output.sequence;
   const int64_t position = output.position + 1;
   Sample sample = sampler_.score(row, sequence.tokens[static_cast<size_t>(position)],
@@ -96,8 +133,8 @@ void EngineCore::score(const BatchOutput& output, const LogitsRow& row) {
 
 // Rows that need some columns only; neighbours with the same columns share a product.
 void EngineCore::commit_columns() {
-  const auto outputs = builder_.outputs();
-  auto begin = static_cast<size_t>(builder_.num_whole_outputs());
+  const auto outputs = batch_.outputs();
+  auto begin = static_cast<size_t>(batch_.num_whole_outputs());
   while (begin < outputs.size()) {
     const auto& columns = outputs[begin].sequence->request().columns;
     size_t end = begin + 1;
@@ -185,6 +222,7 @@ void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   stats.decode_seconds = seconds_between(sequence.first_token, now);
   if (stats.output_tokens == request.min_tokens) sequence.allow_ends();
   record_.tokens.push_back({.id = sequence.arrival_id, .token = sample.id});
+  sequence.count_draft(sample.id);
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
     retire(sequence, {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
     return;

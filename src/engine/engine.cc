@@ -5,9 +5,9 @@
 namespace paceline {
 
 Engine::Engine(Runner& runner, Memory& memory, KvCache& cache, EngineLimits limits,
-               TokenTexts token_texts)
+               TokenTexts token_texts, Drafter* drafter)
     : core_(std::make_unique<EngineCore>(*this, runner, memory, cache, limits,
-                                         std::move(token_texts))) {}
+                                         std::move(token_texts), drafter)) {}
 
 Engine::~Engine() = default;
 

@@ -2,6 +2,7 @@
 // between steps.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 namespace paceline {
 
 class Channel;
+class Drafter;
 class EngineCore;
 class KvCache;
 class Memory;
@@ -34,12 +36,21 @@ struct TokenText {
 // Of any id of the runner's vocabulary, on any thread; without one there is no text.
 using TokenTexts = std::function<TokenText(TokenId)>;
 
+struct SpeculationCounters {
+  int64_t drafts = 0;  // slices with drafted tokens
+  int64_t drafted_tokens = 0;
+  int64_t accepted_tokens = 0;  // of these, drawn
+  int64_t failures = 0;         // of the drafter; these sequences were decoded without drafts
+  std::array<int64_t, kMaxSpeculativeTokens> accepted_at = {};  // by position in the draft
+};
+
 struct EngineCounters {
   int64_t steps = 0;
   int64_t preemptions = 0;
   int64_t deferred_preemptions = 0;  // of these, deferred requests' in favour of others
   int64_t late_cancellations = 0;    // of requests that had ended
   int64_t dropped_holds = 0;         // held prefixes given up for want of blocks
+  SpeculationCounters speculation;
 };
 
 class Engine;
@@ -50,7 +61,7 @@ using EngineInspection = std::function<void(const Engine&)>;
 class Engine {
  public:
   Engine(Runner& runner, Memory& memory, KvCache& cache, EngineLimits limits,
-         TokenTexts token_texts);
+         TokenTexts token_texts, Drafter* drafter = nullptr);
   ~Engine();
 
   // Any thread. Checks the request (Error invalid names the field at fault, or exhausted when it

@@ -19,7 +19,7 @@ int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
 }  // namespace
 
 EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvCache& cache,
-                       EngineLimits limits, TokenTexts token_texts)
+                       EngineLimits limits, TokenTexts token_texts, Drafter* drafter)
     : engine_(engine),
       runner_(runner),
       cache_(cache),
@@ -28,8 +28,9 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
       sampler_(memory, runner.vocab_size()),
       queue_(limits.max_queued, most_queued_tokens(limits, cache)),
       view_(cache),
-      builder_(cache),
-      budget_(limits.max_step_slowdown, limits.max_batched_tokens) {
+      batch_(cache),
+      budget_(limits.max_step_slowdown, limits.max_batched_tokens),
+      speculation_(limits.speculation, drafter, runner.vocab_size()) {
   plan_limits_ = {.block_size = cache.block_size(),
                   .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
                   .max_rows = limits.max_batched_tokens,
@@ -44,6 +45,7 @@ bool EngineCore::step() {
   for (const EngineInspection& look : mail_.inspections) look(engine_);
   give_way();     // deferred sequences leave
   decide();       // changes nothing
+  draft();        // proposes tokens for decoding sequences
   apply();        // preempts, admits, reserves
   build_batch();  // flat arrays
   compute();      // runs the model and commits the results
@@ -56,7 +58,7 @@ void EngineCore::compute() {
   if (plan_.empty()) return;  // no sequence is left, or none has blocks yet
   try {
     const auto begin = EngineClock::now();
-    runner_.run(builder_.batch());
+    runner_.run(batch_.batch());
     record_.forward_us += microseconds_of(EngineClock::now() - begin);
     commit();
   } catch (const Error& error) {
@@ -67,7 +69,7 @@ void EngineCore::compute() {
 }
 
 void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
-  for (const BatchSlice& slice : builder_.slices()) {
+  for (const StepSlice& slice : batch_.slices()) {
     if (!slice.sequence->finished) fail(*slice.sequence, code, message);
   }
 }
@@ -91,6 +93,7 @@ void EngineCore::give_way() {
 
 void EngineCore::decide() {
   const auto begin = EngineClock::now();
+  speculation_.wish(running_);
   const int64_t room = plan_limits_.max_sequences - static_cast<int64_t>(running_.size());
   const SchedView& view =
       view_.build(running_, waiting_, room, counters_.steps, plan_limits_, limits_.prefix_cache);
@@ -101,7 +104,14 @@ void EngineCore::decide() {
   record_.plan_us = microseconds_of(EngineClock::now() - begin);
 }
 
-// The only place that acquires blocks; finished sequences release theirs in end().
+void EngineCore::draft() {
+  const auto begin = EngineClock::now();
+  if (!speculation_.propose(running_, plan_, record_.draft_failure)) return;
+  record_.draft_us = microseconds_of(EngineClock::now() - begin);
+}
+
+// The only place that acquires blocks; finished sequences release theirs in end(), and drafts what
+// was not accepted in settle_drafts().
 void EngineCore::apply() {
   admitted_.clear();
   if (plan_.starved && !drop_oldest_hold()) fail_starved_sequence();
@@ -110,12 +120,12 @@ void EngineCore::apply() {
   std::erase(waiting_, nullptr);
   cache_.clear_copies();
   for (const int32_t index : plan_.preempted) preempt(static_cast<size_t>(index));
-  builder_.clear();
+  batch_.clear();
   for (const PlannedSlice& slice : plan_.slices) {
     const auto index = static_cast<size_t>(slice.sequence);
     Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
-    const auto missing =
-        cache_.reserve(sequence.blocks, sequence.num_wanted(), slice.first + slice.count);
+    const auto missing = cache_.reserve(sequence.blocks, sequence.num_wanted() + slice.num_drafted,
+                                        slice.first + slice.count);
     PL_CHECK(!missing.has_value(), "the plan counted blocks that aren't there");
   }
 }
@@ -124,6 +134,7 @@ void EngineCore::apply() {
 void EngineCore::preempt(size_t index) {
   Sequence& sequence = *running_[index];
   sequence.blocks.clear();
+  sequence.draft_state.reset();
   sequence.num_computed = 0;
   sequence.waiting_since = counters_.steps;
   ++sequence.stats.preemptions;
@@ -152,12 +163,12 @@ void EngineCore::build_batch() {
   for (const PlannedSlice& slice : plan_.slices) {
     const auto index = static_cast<size_t>(slice.sequence);
     Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
-    builder_.add(sequence, slice.count);
+    batch_.add(sequence, slice.count, slice.num_drafted);
     record_.slices.push_back(
         {.id = sequence.arrival_id, .first = slice.first, .count = slice.count});
   }
-  builder_.finish();
-  record_.num_rows = builder_.batch().num_rows();
+  batch_.finish();
+  record_.num_rows = batch_.batch().num_rows();
 }
 
 // Releases the oldest held prefix when blocks run out; false when there is none.
@@ -212,8 +223,11 @@ void EngineCore::record_step() {
   const EngineClock::duration total = EngineClock::now() - step_began_;
   record_.at_us = microseconds_of(step_began_ - created_);
   record_.total_us = microseconds_of(total);
-  budget_.record(record_.num_rows, view_.num_decodes(),
-                 std::chrono::duration<double>(total).count());
+  const double seconds =
+      std::chrono::duration<double>(total).count() - 1e-6 * static_cast<double>(record_.draft_us);
+  budget_.record(record_.num_rows, view_.num_decodes(), seconds);
+  speculation_.record_step(record_, view_.num_decodes(), seconds);
+  counters_.speculation = speculation_.counters();
   if (observer_ != nullptr) show_record();
   record_.clear();
 }

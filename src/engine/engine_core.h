@@ -5,16 +5,17 @@
 #include <utility>
 #include <vector>
 
-#include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/mailbox.h"
 #include "engine/queue_limit.h"
-#include "engine/runner.h"
 #include "engine/sequence.h"
+#include "engine/speculation.h"
+#include "engine/step_batch.h"
 #include "engine/step_budget.h"
 #include "engine/step_record.h"
 #include "engine/step_view.h"
 #include "kv/kv_cache.h"
+#include "runner/runner.h"
 #include "sampling/sampler.h"
 #include "sched/plan_step.h"
 
@@ -25,7 +26,7 @@ namespace paceline {
 class EngineCore {
  public:
   EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvCache& cache,
-             EngineLimits limits, TokenTexts token_texts);
+             EngineLimits limits, TokenTexts token_texts, Drafter* drafter);
   ~EngineCore();
 
   // As Engine's.
@@ -65,6 +66,8 @@ class EngineCore {
 
   void decide();
 
+  void draft();
+
   void apply();
   void preempt(size_t index);
   void admit(const PlannedAdmission& admission);
@@ -76,10 +79,14 @@ class EngineCore {
   void fail_batch(ErrorCode code, const std::string& message);
 
   void commit();
-  void commit_slice(const BatchSlice& slice, std::span<const uint8_t> finite_rows);
+  void commit_slice(const StepSlice& slice);
+  void keep_rows(Sequence& sequence, int64_t first_row, int64_t count);
   void commit_rows();
+  void commit_row(const StepOutput& output, LogitsRow& row, int64_t row_index);
+  bool takes_row(const StepOutput& output);
   void commit_columns();
-  void score(const BatchOutput& output, const LogitsRow& row);
+  void settle_drafts();
+  void score(const StepOutput& output, const LogitsRow& row);
   void commit_last_row(Sequence& sequence, const LogitsRow& row);
   void fork_choices(Sequence& sequence);
   void draw(Sequence& sequence, const LogitsRow& row);
@@ -119,8 +126,9 @@ class EngineCore {
   PlanScratch scratch_;
   StepPlan plan_;
   std::vector<SequencePtr> admitted_;
-  BatchBuilder builder_;
+  StepBatch batch_;
   StepBudget budget_;
+  Speculation speculation_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
   EngineClock::time_point computed_at_;            // when the step's forward ended
   const EngineClock::time_point created_ = EngineClock::now();

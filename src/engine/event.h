@@ -1,4 +1,4 @@
-// The engine's output: token ids, one event per sequence and step.
+// The engine's output: an event for each token, and one for an end without a token.
 #pragma once
 
 #include <chrono>
@@ -38,10 +38,12 @@ struct GenerationStats {
   int64_t cached_tokens = 0;  // of the prompt, found in the prefix cache
   int64_t output_tokens = 0;  // drawn, an EOS included
   int64_t preemptions = 0;
-  double logprob = 0;          // of all that was drawn, summed; 0 unless asked for
-  double queue_seconds = 0;    // from submission to the first step that computed some of it
-  double prefill_seconds = 0;  // from there to the first token, or the end of the prompt
-  double decode_seconds = 0;   // from the first token to the last
+  int64_t drafted_tokens = 0;   // proposed by speculation and checked
+  int64_t accepted_tokens = 0;  // of these, drawn
+  double logprob = 0;           // of all that was drawn, summed; 0 unless asked for
+  double queue_seconds = 0;     // from submission to the first step that computed some of it
+  double prefill_seconds = 0;   // from there to the first token, or the end of the prompt
+  double decode_seconds = 0;    // from the first token to the last
   double time_to_first_token_seconds = 0;  // from submission
 };
 

@@ -146,6 +146,7 @@ void EngineCore::end(Sequence& sequence, TokenEvent&& event, const Finish& finis
   sequence.finished = true;
   const bool is_whole =
       finish.reason == FinishReason::length || finish.reason == FinishReason::stop;
+  sequence.draft_state.reset();
   if (sequence.request().prefix.hold && is_whole) {
     holds_.emplace_back(sequence.shared->id, std::move(sequence.blocks));
   } else {

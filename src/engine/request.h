@@ -47,6 +47,8 @@ struct GenerateRequest {
   bool ignore_eos = false;
   SpecialTokens specials = SpecialTokens::hidden;
   bool want_logprobs = false;
+  bool speculation = true;          // false: nothing is drafted for it
+  std::vector<TokenId> prediction;  // a text that the output will mostly repeat: its draft
   // Log-probabilities of the prompt's tokens from this position on; the first token has none.
   std::optional<int64_t> score_from;
   // Of the prompt's last row: the logits of these columns, and the whole row.
@@ -66,6 +68,21 @@ void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::stri
 
 constexpr int32_t kMaxChoices = 128;
 
+// Which drafted tokens become output.
+enum class SpecAccept : uint8_t {
+  coupled,    // those that the model draws itself, with its own noise: the bits of plain decoding
+  rejection,  // speculative sampling: the distribution of plain decoding, not its bits
+};
+
+constexpr int64_t kMaxSpeculativeTokens = 64;
+
+struct SpeculationLimits {
+  int64_t num_tokens = 0;  // drafted for a sequence in a step, at most; 0: nothing is drafted
+  SpecAccept accept = SpecAccept::coupled;
+  // Drafts less, down to nothing, where a row costs more time than it saves.
+  bool adapts = true;
+};
+
 struct EngineLimits {
   int64_t max_model_len = 2048;         // prompt and output together
   int64_t max_batched_tokens = 512;     // rows of one step; longer prompts are computed in chunks
@@ -78,6 +95,7 @@ struct EngineLimits {
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;
+  SpeculationLimits speculation;
 };
 
 // Throws Error invalid naming the field at fault, the value found and what was expected; clamps

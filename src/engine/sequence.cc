@@ -41,7 +41,8 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
       blocks(cache),
       sampling(shared->request.sampling),
       keeps_history(reads_history(sampling)),
-      matcher(shared->stops) {
+      matcher(shared->stops),
+      speculates(shared->request.speculation && shared->request.max_tokens > 1) {
   const GenerateRequest& asked = shared->request;
   const int64_t longest = prompt_length + std::min(asked.max_tokens, kOutputReserved);
   tokens.reserve(static_cast<size_t>(longest));

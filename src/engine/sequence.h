@@ -14,6 +14,8 @@
 #include "kv/kv_cache.h"
 #include "sampling/token_history.h"
 #include "sampling/token_mask.h"
+#include "spec/draft_length.h"
+#include "spec/drafter.h"
 
 namespace paceline {
 
@@ -64,6 +66,26 @@ struct Sequence {
   }
   // From now on end tokens may be drawn: min_tokens have been.
   void allow_ends() { sampling.logit_bias = request().sampling.logit_bias; }
+  // The drafted token at `position`; nullptr: there is none.
+  const TokenId* drafted_at(int64_t position) const {
+    const int64_t index = position - draft_begin;
+    return index >= 0 && index < std::ssize(draft.tokens)
+               ? &draft.tokens[static_cast<size_t>(index)]
+               : nullptr;
+  }
+  // Whether the token drawn for `position` is the drafted one.
+  bool drew_draft(int64_t position) const {
+    const TokenId* drafted = drafted_at(position);
+    return drafted != nullptr && position < num_tokens() &&
+           tokens[static_cast<size_t>(position)] == *drafted;
+  }
+  // Called with the token that is drawn next.
+  void count_draft(TokenId drawn) {
+    const TokenId* drafted = drafted_at(num_tokens());
+    if (drafted == nullptr || *drafted != drawn) return;
+    ++num_accepted;
+    ++stats.accepted_tokens;
+  }
   // Brings the chain of hashes up to the full blocks of the first `length` tokens.
   void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);
 
@@ -88,6 +110,15 @@ struct Sequence {
   StopMatcher matcher;
   int64_t text_bytes = 0;
   std::unique_ptr<PromptOutputs> prompt_outputs;
+
+  // Of a step's draft. The state begins with the first draft and ends with a preemption.
+  std::unique_ptr<DraftState> draft_state;
+  Draft draft;
+  int64_t draft_begin = 0;   // position of its first token
+  int64_t num_wished = 0;    // tokens to draft in the coming step
+  int64_t num_accepted = 0;  // drafted tokens that were drawn in this step
+  AcceptanceRate acceptance;
+  bool speculates;
 
   GenerationStats stats;
   EngineClock::time_point started;  // first step that computed some of it

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,14 @@ struct StepRecord {
   struct Slice {
     int64_t id = 0;
     int64_t first = 0;
-    int64_t count = 0;
+    int64_t count = 0;  // rows, drafted tokens included
+  };
+  // The last rows of a slice.
+  struct Draft {
+    int64_t id = 0;
+    int64_t drafted = 0;
+    int64_t accepted = 0;  // of these, drawn
+    bool operator==(const Draft&) const = default;
   };
   struct Admission {
     int64_t id = 0;
@@ -39,6 +47,7 @@ struct StepRecord {
   int64_t step = 0;
   int64_t at_us = 0;  // when it began, since the engine was constructed
   int64_t plan_us = 0;
+  int64_t draft_us = 0;
   int64_t forward_us = 0;  // the runner's
   int64_t total_us = 0;
   int64_t num_rows = 0;
@@ -48,9 +57,11 @@ struct StepRecord {
   std::vector<Admission> admitted;
   std::vector<int64_t> preempted;
   std::vector<Slice> slices;
+  std::vector<Draft> drafts;
   std::vector<Blocks> blocks;  // held in the first group
   std::vector<DrawnToken> tokens;
   std::vector<IdAndReason> finished;
+  std::string draft_failure;  // of a drafter, in this step; not in the trace
 
   void clear();
 };

@@ -53,6 +53,7 @@ void StepView::add_running(const Sequence& sequence) {
                             .num_tokens = sequence.num_wanted(),
                             .num_computed = sequence.num_computed,
                             .num_output = sequence.num_output(),
+                            .num_wished = sequence.num_wished,
                             .groups = std::span(blocks_).subspan(begin)});
   const bool decodes = sequence.num_wanted() - sequence.num_computed == 1;
   num_decodes_ += decodes ? 1 : 0;

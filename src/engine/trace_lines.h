@@ -132,6 +132,7 @@ void visit_fields(Step& step, Visit& visit) {
   visit("step", step.step, kCount);
   visit("at_us", step.at_us, kClockTime);
   visit("plan_us", step.plan_us, kCount);
+  visit.optional("draft_us", step.draft_us, 0, kCount);
   visit("forward_us", step.forward_us, kCount);
   visit("total_us", step.total_us, kCount);
   visit("num_rows", step.num_rows, kCount);
@@ -141,6 +142,7 @@ void visit_fields(Step& step, Visit& visit) {
   visit("admitted", step.admitted);
   visit("preempted", step.preempted, kAnyInteger);
   visit("slices", step.slices);
+  visit.optional("drafts", step.drafts, {});
   visit("blocks", step.blocks);
   visit("tokens", step.tokens);
   visit("finished", step.finished);
@@ -157,6 +159,13 @@ void visit_parts(Slice& slice, Visit& visit) {
   visit(slice.id, kAnyInteger);
   visit(slice.first, kCount);
   visit(slice.count, kPositive);
+}
+
+template <ConstOrNot<StepRecord::Draft> Draft, class Visit>
+void visit_parts(Draft& draft, Visit& visit) {
+  visit(draft.id, kAnyInteger);
+  visit(draft.drafted, kPositive);
+  visit(draft.accepted, kCount);
 }
 
 template <ConstOrNot<StepRecord::Admission> Admission, class Visit>

@@ -53,6 +53,11 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 
 }  // namespace
 
+size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
+  const KvLayer layer{.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim};
+  return config.layers.size() * kv_block_bytes(layer, 1, dtype);
+}
+
 DType choose_kv_dtype(const std::string& name, DType automatic) {
   if (name == "auto") return automatic;
   if (name == dtype_name(DType::i8)) return DType::i8;

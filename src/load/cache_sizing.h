@@ -37,6 +37,9 @@ constexpr int64_t kMinCacheBlocks = 512;
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 
+// Bytes of a token's keys and values in all layers.
+size_t kv_token_bytes(const DecoderConfig& config, DType dtype);
+
 // The dtype of --kv-cache-dtype `name`. Throws Error invalid for an unknown name.
 DType choose_kv_dtype(const std::string& name, DType automatic);
 

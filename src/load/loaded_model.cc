@@ -13,79 +13,27 @@
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "engine/engine.h"
-#include "engine/model_runner.h"
 #include "kernels/backend.h"
 #include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
-#include "load/cached_decoder.h"
+#include "load/draft_model.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
+#include "load/load_decoder.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
 #include "models/family.h"
 #include "prepared/prepared_file.h"
+#include "runner/model_runner.h"
+#include "spec/model_drafter.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::string_view kConfig = "config.json";
-
 Json read_config_json(const ModelFiles& files) {
   return parse_json(files.read(kConfig, kMaxConfigBytes), files.where(kConfig));
-}
-
-// Dummy weights take their dtype from the config, whose reader needs the weights: the config is
-// read with an empty checkpoint first.
-std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const ModelSource& source,
-                                         const Json& config, Memory& memory) {
-  if (options.load_format == LoadFormat::files) return source.open_weights(memory);
-  const auto nothing = make_dummy_checkpoint(DType::f32, options.seed, memory);
-  const DType dtype = read_decoder_config(config, WeightReader(*nothing), "config.json").dtype;
-  return make_dummy_checkpoint(dtype, options.seed, memory);
-}
-
-// The type of the largest tensor, or the config's for dummy weights.
-DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
-  const CheckpointEntry* largest = nullptr;
-  const auto elements = [](const CheckpointEntry& entry) {
-    int64_t product = 1;
-    for (const int64_t size : entry.shape) product *= size;
-    return product;
-  };
-  for (const CheckpointEntry& entry : checkpoint.entries()) {
-    if (!is_float(entry.dtype)) continue;
-    if (largest == nullptr || elements(entry) > elements(*largest)) largest = &entry;
-  }
-  return largest == nullptr ? config.dtype : largest->dtype;
-}
-
-DType choose_dtype(const std::string& name, DType automatic) {
-  if (name == "auto") return automatic;
-  const auto dtype = parse_dtype(name);
-  if (!dtype || !is_float(*dtype)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--dtype: \"{}\", expected auto, float32, float16 or bfloat16", name));
-  }
-  return *dtype;
-}
-
-std::optional<ActivationType> choose_activations(const std::string& name) {
-  if (name == "auto" || name == "int8") return ActivationType::int8;
-  if (parse_dtype(name) == DType::bf16) return ActivationType::bf16;
-  if (name == "plain") return std::nullopt;
-  throw Error(ErrorCode::invalid,
-              fmt::format("--activations: \"{}\", expected auto, int8, bfloat16 or plain", name));
-}
-
-LoadQuantization choose_quantization(const std::string& name) {
-  const auto quantization = parse_load_quantization(name);
-  if (!quantization) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--quantize: \"{}\", expected none, q4 or q8", name));
-  }
-  return *quantization;
 }
 
 void check_positive(std::string_view option, int64_t value, int64_t max) {
@@ -106,13 +54,6 @@ void check_options(const LoadOptions& options) {
   if (options.num_threads < 0 || options.num_threads > 1024) {
     throw Error(ErrorCode::invalid,
                 fmt::format("--threads: {}, expected 0 to 1024", options.num_threads));
-  }
-}
-
-// Gives every layer a rotating window; the context is then unbounded without --max-model-len.
-void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
-  for (LayerConfig& layer : config.layers) {
-    layer.window = layer.window == 0 ? max_kv_size : std::min(layer.window, max_kv_size);
   }
 }
 
@@ -180,62 +121,6 @@ void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string
   }
 }
 
-// Refuses to quantise quantised weights.
-void check_quantization(const ModelSource& source, const LoadOptions& options) {
-  const bool reads_files = options.load_format == LoadFormat::files;
-  if (source.gguf() == nullptr || !reads_files) return;
-  if (choose_quantization(options.quantize) == LoadQuantization::none) return;
-  for (const GgufTensorInfo& tensor : source.gguf()->tensors()) {
-    if (plain_dtype(tensor.type)) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("--quantize: {}: tensor {} is {}: the weights are quantised already",
-                            source.path().string(), tensor.name, gguf_type_name(tensor.type)));
-  }
-}
-
-bool keeps_weights(const LoadOptions& options) {
-  return !options.weights_cache.empty() && options.load_format == LoadFormat::files;
-}
-
-// The weights' digest, if it was taken.
-std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
-                                    const LoadOptions& options) {
-  check_quantization(source, options);
-  const std::string config_text = source.files().read(kConfig, kMaxConfigBytes);
-  const std::string where = source.files().where(kConfig);
-  const Json config_json = parse_json(config_text, where);
-  auto stored = open_weights(options, source, config_json, model.memory);
-  const auto files = stored->files();
-  const WeightStack stack(std::move(stored),
-                          {.config = config_json,
-                           .where = where,
-                           .digested = options.fingerprint || keeps_weights(options),
-                           .is_dummy = options.load_format == LoadFormat::dummy,
-                           .quantization = choose_quantization(options.quantize)},
-                          model.memory, *model.threads);
-  WeightReader weights(stack.top());
-  DecoderConfig config = read_decoder_config(config_json, weights, where);
-  if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
-  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
-  const LoadContext context{.weights = weights,
-                            .backend = *model.backend,
-                            .weight_dtype = model.weight_dtype,
-                            .activations = choose_activations(options.activations)};
-  if (!keeps_weights(options)) {
-    make_decoder(model, context, config);
-    return stack.digest();
-  }
-  WeightsCache cache(options.weights_cache,
-                     {.files = files,
-                      .config = config_text,
-                      .dtype = model.weight_dtype,
-                      .quantize = options.quantize,
-                      .keeps_quantised = context.activations.has_value()},
-                     *model.threads);
-  find_or_make_decoder(model, cache, context, config, stack);
-  return model.prepared ? model.prepared->digest() : stack.digest();
-}
-
 // Checks the positions that the model was made for, scaled ropes included.
 void check_context(const LoadOptions& options, const DecoderConfig& config) {
   double longest = static_cast<double>(config.max_position);
@@ -265,20 +150,32 @@ size_t memory_for_cache(const LoadedModel& model) {
   return free - std::min(free, mapped_bytes(model));
 }
 
-void build_engine(LoadedModel& model, const LoadOptions& options) {
-  const DecoderConfig& config = model.decoder->config();
-  check_context(options, config);
-  const bool is_exact = model.weight_dtype == DType::f32 && !model.is_quantised;
-  const DType automatic = is_exact ? DType::f32 : DType::bf16;
-  model.kv_dtype = choose_kv_dtype(options.kv_cache_dtype, automatic);
-  const CacheSize size = size_cache(config,
-                                    {.block_size = options.block_size,
-                                     .max_batched_tokens = options.max_num_batched_tokens,
-                                     .max_num_seqs = options.max_num_seqs,
-                                     .max_model_len = options.max_model_len,
-                                     .memory_bytes = options.kv_cache_memory_bytes,
-                                     .dtype = model.kv_dtype},
-                                    memory_for_cache(model));
+// The model's part of the memory for keys and values; the rest is the draft model's.
+double cache_share(const LoadedModel& model) {
+  if (model.draft == nullptr) return 1.0;
+  const auto token_bytes = [](const LoadedModel& one) {
+    return static_cast<double>(kv_token_bytes(one.decoder->config(), one.kv_dtype));
+  };
+  return token_bytes(model) / (token_bytes(model) + token_bytes(*model.draft));
+}
+
+// The dtype of keys and values, the cache and the runner, within `share` of the memory for keys and
+// values.
+CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double share,
+                       RunnerLimits limits) {
+  const auto part_of = [share](size_t bytes) {
+    return static_cast<size_t>(share * static_cast<double>(bytes));
+  };
+  std::optional<size_t> memory_bytes = options.kv_cache_memory_bytes;
+  if (memory_bytes) memory_bytes = part_of(*memory_bytes);
+  CacheSize size = size_cache(model.decoder->config(),
+                              {.block_size = options.block_size,
+                               .max_batched_tokens = options.max_num_batched_tokens,
+                               .max_num_seqs = options.max_num_seqs,
+                               .max_model_len = options.max_model_len,
+                               .memory_bytes = memory_bytes,
+                               .dtype = model.kv_dtype},
+                              part_of(memory_for_cache(model)));
   std::vector<int64_t> group_blocks;
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
@@ -286,9 +183,45 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   model.cache = std::make_unique<KvCache>(options.block_size, size.groups);
   model.runner = std::make_unique<ModelRunner>(
       *model.decoder, *model.backend,
-      KvStorage(kv_layers, options.block_size, model.kv_dtype, model.backend->memory()),
-      RunnerLimits{.max_rows = options.max_num_batched_tokens});
-  const EngineLimits limits{.max_model_len = context_length(options, size),
+      KvStorage(kv_layers, options.block_size, model.kv_dtype, model.backend->memory()), limits);
+  return size;
+}
+
+void choose_kv_type(LoadedModel& model, const LoadOptions& options) {
+  const bool is_exact = model.weight_dtype == DType::f32 && !model.is_quantised;
+  model.kv_dtype = choose_kv_dtype(options.kv_cache_dtype, is_exact ? DType::f32 : DType::bf16);
+}
+
+// The draft model's keys and values are as many as the model's own, and share their memory.
+void build_drafter(LoadedModel& model, const LoadOptions& options, int64_t max_model_len) {
+  if (model.draft == nullptr) {
+    model.drafter = make_ngram_drafter(options);
+    return;
+  }
+  LoadedModel& draft = *model.draft;
+  LoadOptions draft_options = options;
+  const int64_t longest = std::min(max_model_len, draft.decoder->config().max_position);
+  draft_options.max_model_len.reset();
+  constexpr int64_t kDraftRows = 256;
+  const CacheSize size =
+      build_runner(draft, draft_options, 1.0 - cache_share(model),
+                   {.max_rows = std::min(options.max_num_batched_tokens, kDraftRows)});
+  model.drafter = std::make_unique<ModelDrafter>(
+      *draft.runner, *draft.cache, model.memory,
+      ModelDrafterLimits{.vocab_size = model.decoder->config().vocab_size,
+                         .max_length = std::min(longest, size.max_model_len),
+                         .max_rows = std::min(options.max_num_batched_tokens, kDraftRows)});
+}
+
+void build_engine(LoadedModel& model, const LoadOptions& options) {
+  check_context(options, model.decoder->config());
+  choose_kv_type(model, options);
+  if (model.draft) choose_kv_type(*model.draft, options);
+  const CacheSize size = build_runner(model, options, cache_share(model),
+                                      {.max_rows = options.max_num_batched_tokens});
+  const int64_t max_model_len = context_length(options, size);
+  build_drafter(model, options, max_model_len);
+  const EngineLimits limits{.max_model_len = max_model_len,
                             .max_batched_tokens = options.max_num_batched_tokens,
                             .max_chunk = options.max_chunk,
                             .max_num_seqs = options.max_num_seqs,
@@ -296,29 +229,45 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_queued_tokens = options.max_queued_tokens,
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
-                            .max_step_slowdown = options.max_step_slowdown};
+                            .max_step_slowdown = options.max_step_slowdown,
+                            .speculation = speculation_limits(options)};
   model.engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, limits,
-                                          token_texts_of(model.tokenizer));
+                                          token_texts_of(model.tokenizer), model.drafter.get());
 }
 
 }  // namespace
 
-LoadedModel::LoadedModel() = default;
+Machine::Machine() = default;
+Machine::~Machine() = default;
+
+LoadedModel::LoadedModel(std::shared_ptr<Machine> its_machine)
+    : machine(std::move(its_machine)),
+      memory(machine->memory),
+      threads(machine->threads.get()),
+      backend(machine->backend.get()),
+      isa(machine->isa) {}
+
 LoadedModel::~LoadedModel() = default;
 
-std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
-  check_options(options);
-  auto model = std::make_unique<LoadedModel>();
-  const ModelSource source = open_model_source(options.model);
-  const ModelFiles& files = source.files();
-  model->path = source.path();
-  if (options.memory_limit_bytes) model->memory.set_memory_limit(*options.memory_limit_bytes);
-  if (options.cache_limit_bytes) model->memory.set_cache_limit(*options.cache_limit_bytes);
-  model->threads = std::make_unique<ThreadPool>(
+std::shared_ptr<Machine> make_machine(const LoadOptions& options) {
+  auto machine = std::make_shared<Machine>();
+  if (options.memory_limit_bytes) machine->memory.set_memory_limit(*options.memory_limit_bytes);
+  if (options.cache_limit_bytes) machine->memory.set_cache_limit(*options.cache_limit_bytes);
+  machine->threads = std::make_unique<ThreadPool>(
       options.num_threads,
       options.pin_threads ? ThreadPool::Pinning::pinned : ThreadPool::Pinning::none);
-  model->isa = choose_isa();
-  model->backend = make_cpu_backend(model->isa, *model->threads, model->memory);
+  machine->isa = choose_isa();
+  machine->backend = make_cpu_backend(machine->isa, *machine->threads, machine->memory);
+  return machine;
+}
+
+std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
+  const LoadOptions options = with_speculative_config(asked);
+  check_options(options);
+  const ModelSource source = open_model_source(options.model);
+  const ModelFiles& files = source.files();
+  auto model = std::make_unique<LoadedModel>(make_machine(options));
+  model->path = source.path();
   auto tokenizer =
       std::async(std::launch::async, [&files] { return load_tokenizer_if_present(files); });
   // With a weights cache the tokenizer takes longest, so it is read beside the weights. Without one
@@ -334,6 +283,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& options) {
   model->generation = read_generation_config(files, vocab_size);
   add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
   set_up_chats(*model, files, options.chat_template);
+  model->draft = load_draft_model(*model, options);
   build_engine(*model, options);
   if (options.fingerprint) {
     model->fingerprint = model_fingerprint(*model, files, options, *weights);

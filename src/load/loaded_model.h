@@ -22,6 +22,7 @@ namespace paceline {
 
 class Backend;
 class Decoder;
+class Drafter;
 struct DecoderConfig;
 class Engine;
 enum class Isa : uint8_t;
@@ -30,16 +31,28 @@ class ModelRunner;
 class PreparedFile;
 class ThreadPool;
 
-// Each member depends only on earlier ones.
-struct LoadedModel {
-  LoadedModel();
-  ~LoadedModel();
+// What computes; a model and the one that drafts for it share it.
+struct Machine {
+  Machine();
+  ~Machine();
 
-  std::filesystem::path path;  // the directory, or the GGUF file
   Memory memory;
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<Backend> backend;
-  Isa isa{};                           // the baseline
+  Isa isa{};  // the baseline
+};
+
+// Each member depends only on earlier ones.
+struct LoadedModel {
+  explicit LoadedModel(std::shared_ptr<Machine> its_machine);
+  ~LoadedModel();
+
+  std::shared_ptr<Machine> machine;
+  Memory& memory;  // the machine's, as the next three
+  ThreadPool* threads;
+  Backend* backend;
+  Isa isa;
+  std::filesystem::path path;          // the directory, or the GGUF file
   std::optional<Tokenizer> tokenizer;  // nothing when the model has none
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
@@ -54,6 +67,8 @@ struct LoadedModel {
   size_t kv_bytes = 0;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;
+  std::unique_ptr<LoadedModel> draft;  // of --speculative-model; it has no engine and no tokenizer
+  std::unique_ptr<Drafter> drafter;
   std::unique_ptr<Engine> engine;
   std::string fingerprint;             // with LoadOptions::fingerprint; see fingerprint.h
   SipKey salt_key = random_sip_key();  // of cache salts

@@ -35,12 +35,15 @@ class Planner {
   void preempt(int32_t victim);
   void admit();
   int64_t admissible_count(const SchedWaiting& one, int64_t budget);
+  void grant_drafts();
+  bool grant_row(PlannedSlice& slice);
 
   const SchedView& view_;
   const SchedLimits& limits_;
   PlanScratch& scratch_;
   StepPlan& plan_;
-  int64_t rows_left_ = 0;  // for prefills
+  size_t num_decodes_ = 0;  // the first slices
+  int64_t rows_left_ = 0;   // for prefills, then for drafts
 };
 
 void Planner::reset_free() {
@@ -93,7 +96,6 @@ void Planner::take_blocks(const SchedRunning& one, int64_t count) {
 // Slices for all candidates; false when one of them can't have its next row.
 bool Planner::schedule_running() {
   plan_.slices.clear();
-  int64_t num_decodes = 0;
   const auto take = [this](int32_t index, int64_t count) {
     const SchedRunning& one = view_.running[static_cast<size_t>(index)];
     take_blocks(one, count);
@@ -104,9 +106,9 @@ bool Planner::schedule_running() {
     if (!decodes(one)) continue;
     if (fitting_count(one, 1) == 0) return false;
     take(index, 1);
-    ++num_decodes;
   }
-  rows_left_ = prefill_budget(num_decodes);
+  num_decodes_ = plan_.slices.size();
+  rows_left_ = prefill_budget(static_cast<int64_t>(num_decodes_));
   for (const int32_t index : scratch_.candidates) {
     const SchedRunning& one = view_.running[static_cast<size_t>(index)];
     if (decodes(one)) continue;
@@ -203,6 +205,48 @@ void Planner::admit() {
   }
 }
 
+// One row more for a drafted token, behind those that the sequence has; false when it has no room.
+bool Planner::grant_row(PlannedSlice& slice) {
+  const SchedRunning& one = view_.running[static_cast<size_t>(slice.sequence)];
+  if (slice.count >= limits_.max_slice) return false;
+  const int64_t end = slice.first + slice.count;
+  const auto num_new = [&](size_t g) {
+    const SchedBlocks& held = one.groups[g];
+    return blocks_to_grow(held, end + 1, limits_.block_size) -
+           blocks_to_grow(held, end, limits_.block_size);
+  };
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    if (num_new(g) > scratch_.num_free[g]) return false;
+  }
+  for (size_t g = 0; g < view_.groups.size(); ++g) scratch_.num_free[g] -= num_new(g);
+  ++slice.count;
+  ++slice.num_drafted;
+  --rows_left_;
+  return true;
+}
+
+void Planner::grant_drafts() {
+  if (!plan_.preempted.empty() || plan_.lacks_blocks) return;
+  auto& wished = scratch_.num_wished;
+  wished.clear();
+  for (size_t i = 0; i < num_decodes_; ++i) {
+    wished.push_back(view_.running[static_cast<size_t>(plan_.slices[i].sequence)].num_wished);
+  }
+  // The first tokens of a draft are accepted most often: everybody's first one goes first.
+  for (bool granted = true; granted && rows_left_ > 0;) {
+    granted = false;
+    for (size_t i = 0; i < num_decodes_ && rows_left_ > 0; ++i) {
+      PlannedSlice& slice = plan_.slices[i];
+      if (slice.num_drafted >= wished[i]) continue;
+      if (grant_row(slice)) {
+        granted = true;
+      } else {
+        wished[i] = slice.num_drafted;
+      }
+    }
+  }
+}
+
 void Planner::run() {
   PL_CHECK(limits_.max_rows > 0 && limits_.max_slice > 0 && limits_.max_sequences > 0,
            "a step has room for a row");
@@ -220,6 +264,7 @@ void Planner::run() {
     preempt(choose_victim());
   }
   if (plan_.preempted.empty()) admit();
+  grant_drafts();
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct SchedRunning {
   int64_t num_tokens = 0;
   int64_t num_computed = 0;  // tokens whose keys and values are in the cache
   int64_t num_output = 0;    // tokens it has drawn
+  int64_t num_wished = 0;  // drafted tokens that it would like to have checked; 0 unless it decodes
   std::span<const SchedBlocks> groups;
 };
 
@@ -62,11 +63,12 @@ struct SchedView {
 };
 
 // `count` tokens of a sequence from its first uncomputed one on: of running[sequence], or of
-// admitted[sequence - running.size()].
+// admitted[sequence - running.size()]. The last `num_drafted` of them are drafted tokens.
 struct PlannedSlice {
   int32_t sequence = 0;
   int64_t first = 0;
   int64_t count = 0;
+  int64_t num_drafted = 0;
   bool operator==(const PlannedSlice&) const = default;
 };
 
@@ -77,8 +79,8 @@ struct PlannedAdmission {
 };
 
 // The step's actions, in this order: preempt, admit, then reserve and compute the slices. A group
-// without a window reserves all of a sequence's current length, a windowed one up to the slice's
-// end.
+// without a window reserves all of a sequence's current length and its drafted tokens, a windowed
+// one up to the slice's end.
 struct StepPlan {
   std::vector<int32_t> preempted;  // indices in running, in the order of eviction
   std::vector<PlannedAdmission> admitted;
@@ -96,6 +98,7 @@ struct PlanScratch {
   std::vector<int64_t> num_free;                       // per group
   std::vector<int32_t> candidates;                     // running sequences still in
   std::vector<std::vector<int32_t>> reference_counts;  // per group, copied when one is preempted
+  std::vector<int64_t> num_wished;                     // per slice of a decoding sequence
 };
 
 // The policy. Decodes come first and each gets its slot; prefills share what the budget leaves, cut
@@ -103,7 +106,9 @@ struct PlanScratch {
 // ties to the higher id) of the last class is preempted, counting only blocks without other
 // holders; the last running one never is. Then, if nothing was preempted, waiting sequences are
 // admitted in the order (class risen with waiting, arrival id): each reserves its whole current
-// length or nothing, and none overtakes the first one that doesn't fit.
+// length or nothing, and none overtakes the first one that doesn't fit. Drafted tokens get rows and
+// blocks that are left after all of this, one row a sequence in turn; none when a sequence was
+// preempted or lacks blocks.
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
                StepPlan& plan);
 

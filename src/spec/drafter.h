@@ -26,10 +26,13 @@ struct Draft {
   // By token, where the drafter was asked for it: the distribution that the token was drawn from.
   // Empty: each token was certain.
   std::vector<Distribution> distributions;
+  // The drafter can't go on with this sequence: its logits hold a NaN.
+  bool failed = false;
 
   void clear() {
     tokens.clear();
     distributions.clear();
+    failed = false;
   }
 };
 

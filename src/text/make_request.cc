@@ -22,6 +22,17 @@ void check_length(const TextModel& model, std::string_view text) {
                           text.size(), context));
 }
 
+std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view text) {
+  if (text.empty()) return {};
+  if (model.tokenizer == nullptr) {
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("prediction: {} has no tokenizer.json, which a text needs", model.name));
+  }
+  check_length(model, text);
+  return model.tokenizer->encode(text);
+}
+
 }  // namespace
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
@@ -86,6 +97,8 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .ignore_eos = options.ignore_eos,
           .specials = options.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown,
           .want_logprobs = options.logprobs.has_value(),
+          .speculation = options.speculation,
+          .prediction = encode_prediction(model, options.prediction),
           .score_from = options.prompt_logprobs ? std::optional<int64_t>(0) : std::nullopt,
           .priority = options.priority,
           .prefix = {.scope = prefix_scope(model, options)},

@@ -54,15 +54,18 @@ class EngineTest : public ::testing::Test {
     int64_t block_size = 2;
     EngineLimits limits = {.max_model_len = 64, .max_batched_tokens = 4};
     std::vector<CacheGroup> groups = {};  // instead of one of num_blocks
+    Drafter* drafter = nullptr;
   };
   Engine& engine() { return engine(Shape{}); }
   Engine& engine(const Shape& shape) {
     auto groups = shape.groups;
     if (groups.empty()) groups.push_back({.window = 0, .num_blocks = shape.num_blocks});
     engine_.reset();
+    answers_.clear();
     cache_ = std::make_unique<KvCache>(shape.block_size, groups);
     runner_.watch(cache_.get());
-    engine_ = std::make_unique<Engine>(runner_, memory_, *cache_, shape.limits, letter);
+    engine_ =
+        std::make_unique<Engine>(runner_, memory_, *cache_, shape.limits, letter, shape.drafter);
     return *engine_;
   }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tests/engine/engine_fixture.h"
+#include "tests/engine/script_drafter.h"
 #include "tests/test_scale.h"
 
 namespace paceline::testing {
@@ -40,6 +41,15 @@ class RandomEngine : public EngineTest {
                     .max_num_seqs = 1 + below(6),
                     .max_queued_tokens = 1 << 20,  // no request is refused
                     .prefix_cache = below(4) != 0};
+    if (drafts_) {
+      shape.limits.speculation = {.num_tokens = 1 + below(8), .adapts = below(4) == 0};
+      drafter_ = std::make_unique<ScriptDrafter>(
+          kVocab, scatter, [this, rate = below(11)](int64_t) { return below(10) < rate; });
+      if (below(6) == 0) {
+        drafter_->fails = [at = 1 + below(9)](int64_t proposal) { return proposal == at; };
+      }
+      shape.drafter = drafter_.get();
+    }
     if (below(4) != 0) shape.groups.push_back({.num_blocks = pools[below(4)]});
     if (shape.groups.empty() || below(3) == 0) {
       shape.groups.push_back({.window = 1 + below(9), .num_blocks = 14 + pools[below(4)]});
@@ -98,10 +108,13 @@ class RandomEngine : public EngineTest {
     }
   }
 
+  void run_random_engines(int count);
   void play(uint32_t seed);
   void compare_with_alone();
 
   std::mt19937 random_;
+  bool drafts_ = false;
+  std::unique_ptr<ScriptDrafter> drafter_;
   std::map<RequestId, GenerateRequest> requests_;
   std::set<RequestId> cancelled_;
 };
@@ -148,7 +161,7 @@ void RandomEngine::compare_with_alone() {
     for (int32_t k = 0; k < request.n; ++k) {
       ASSERT_TRUE(together.contains({id, k})) << "an answer is missing";
       engine({.num_blocks = 200, .limits = {.max_model_len = 48, .max_batched_tokens = 200}});
-      answers_.clear();
+
       GenerateRequest alone = request;
       alone.n = 1;
       alone.sampling.seed += static_cast<uint64_t>(k);
@@ -164,8 +177,7 @@ void RandomEngine::compare_with_alone() {
   }
 }
 
-TEST_F(RandomEngine, EverybodyGetsWhatTheyGetAlone) {
-  const int count = scaled(400, 20000);
+void RandomEngine::run_random_engines(int count) {
   for (int seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(seed);
     play(static_cast<uint32_t>(seed));
@@ -175,6 +187,13 @@ TEST_F(RandomEngine, EverybodyGetsWhatTheyGetAlone) {
     compare_with_alone();
     if (HasFailure()) return;
   }
+}
+
+TEST_F(RandomEngine, EverybodyGetsWhatTheyGetAlone) { run_random_engines(scaled(400, 20000)); }
+
+TEST_F(RandomEngine, DraftsChangeNoBit) {
+  drafts_ = true;
+  run_random_engines(scaled(800, 40000));
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runner.h"
 #include "kv/kv_cache.h"
+#include "runner/runner.h"
 
 namespace paceline::testing {
 

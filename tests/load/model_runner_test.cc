@@ -1,5 +1,5 @@
 // ModelRunner: its allocations, the rows of its results, and copies of blocks.
-#include "engine/model_runner.h"
+#include "runner/model_runner.h"
 
 #include <gtest/gtest.h>
 

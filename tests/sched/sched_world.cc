@@ -74,6 +74,12 @@ std::vector<int64_t> SchedWorld::waiting_ids() const {
   return ids;
 }
 
+// A draft of k tokens may give k + 1, and no more than are missing.
+int64_t SchedWorld::wished_by(const Sequence& one) const {
+  if (one.length() - one.computed != 1 || one.drawn == 0) return 0;
+  return std::min(one.request.wished, one.request.output - one.drawn - 1);
+}
+
 void SchedWorld::build_view() {
   group_views_.clear();
   running_views_.clear();
@@ -94,6 +100,7 @@ void SchedWorld::build_view() {
                               .num_tokens = one.length(),
                               .num_computed = one.computed,
                               .num_output = one.drawn,
+                              .num_wished = wished_by(one),
                               .groups = std::span(block_views_).subspan(begin, groups_.size())});
   }
   order_queue();
@@ -152,7 +159,11 @@ void SchedWorld::check_plan() const {
     const Sequence& one = runs ? running_[static_cast<size_t>(slice.sequence)]
                                : waiting_[static_cast<size_t>(plan_.admitted[index].waiting)];
     ASSERT_EQ(slice.first, one.computed);
-    ASSERT_LE(slice.first + slice.count, one.length());
+    ASSERT_LE(slice.first + slice.count, one.length() + slice.num_drafted);
+    ASSERT_LE(slice.num_drafted, runs ? wished_by(one) : 0);
+    if (slice.num_drafted > 0) {
+      ASSERT_EQ(slice.count, 1 + slice.num_drafted) << "only a decode has a draft";
+    }
     rows += slice.count;
     if (runs && one.length() - one.computed == 1) ++decodes;
   }
@@ -166,6 +177,46 @@ void SchedWorld::check_plan() const {
     const Sequence& one = running_[static_cast<size_t>(i)];
     if (preempted.contains(i) || one.length() - one.computed != 1) continue;
     ASSERT_TRUE(sliced.contains(i)) << "a decode was left out";
+  }
+  check_drafts();
+}
+
+// The same plan without wishes, with its drafts taken away, is the plan: a draft changes nothing
+// for anybody. With rows and blocks left every wish is granted.
+void SchedWorld::check_drafts() const {
+  std::vector<SchedRunning> running(view_.running.begin(), view_.running.end());
+  for (SchedRunning& one : running) one.num_wished = 0;
+  SchedView view = view_;
+  view.running = running;
+  PlanScratch scratch;
+  StepPlan plain;
+  plan_step(view, limits_, scratch, plain);
+  ASSERT_EQ(plain.preempted, plan_.preempted);
+  ASSERT_EQ(plain.admitted, plan_.admitted);
+  ASSERT_EQ(plain.starved, plan_.starved);
+  ASSERT_EQ(plain.lacks_blocks, plan_.lacks_blocks);
+  ASSERT_EQ(plain.slices.size(), plan_.slices.size());
+  int64_t rows = 0;
+  for (size_t i = 0; i < plan_.slices.size(); ++i) {
+    PlannedSlice slice = plan_.slices[i];
+    rows += slice.count;
+    slice.count -= std::exchange(slice.num_drafted, 0);
+    ASSERT_EQ(slice, plain.slices[i]);
+  }
+  if (!plan_.preempted.empty() || plan_.lacks_blocks) {
+    for (const PlannedSlice& slice : plan_.slices) ASSERT_EQ(slice.num_drafted, 0);
+    return;
+  }
+  const bool has_blocks = std::all_of(free_.begin(), free_.end(), [this](const auto& free) {
+    return std::ssize(free) >= 25 * (std::ssize(running_) + std::ssize(plan_.admitted));
+  });
+  if (!has_blocks || rows >= std::min(limits_.max_rows, limits_.max_rows_beside_decode)) return;
+  for (const PlannedSlice& slice : plan_.slices) {
+    if (slice.sequence >= std::ssize(running_)) continue;
+    const Sequence& one = running_[static_cast<size_t>(slice.sequence)];
+    ASSERT_EQ(slice.num_drafted,
+              std::min(wished_by(one), limits_.max_slice - slice.count + slice.num_drafted))
+        << "rows and blocks are left, a wish isn't granted";
   }
 }
 
@@ -192,8 +243,27 @@ void SchedWorld::grow(Held& held, size_t group, int64_t length) {
   held.length = std::max(held.length, length);
 }
 
-void SchedWorld::finish_slice(Sequence& sequence, int64_t count) {
-  sequence.computed += count;
+// Gives back the slots behind the computed ones.
+void SchedWorld::truncate(Sequence& sequence) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    Held& held = sequence.groups[g];
+    held.length = std::min(held.length, sequence.computed);
+    while (static_cast<int64_t>(held.table.size()) > blocks_of(held.length, limits_.block_size)) {
+      const int32_t block = held.table.back();
+      held.table.pop_back();
+      --references_[g][static_cast<size_t>(block)];
+      free_[g].push_back(block);
+    }
+  }
+}
+
+void SchedWorld::finish_slice(Sequence& sequence, const PlannedSlice& slice) {
+  const bool draws = sequence.computed + slice.count - slice.num_drafted == sequence.length();
+  const int64_t accepted = slice.num_drafted > 0 ? accepted_(slice.num_drafted) : 0;
+  ASSERT_LE(accepted, slice.num_drafted);
+  sequence.computed += slice.count - slice.num_drafted + accepted;
+  num_drafted_ += slice.num_drafted;
+  if (slice.num_drafted > 0) truncate(sequence);
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].window == 0) continue;
     Held& held = sequence.groups[g];
@@ -205,7 +275,7 @@ void SchedWorld::finish_slice(Sequence& sequence, int64_t count) {
       block = -1;
     }
   }
-  if (sequence.computed == sequence.length()) ++sequence.drawn;
+  if (draws) sequence.drawn += 1 + accepted;
 }
 
 void SchedWorld::carry_out() {
@@ -231,13 +301,13 @@ void SchedWorld::carry_out() {
     const auto index = static_cast<size_t>(slice.sequence);
     Sequence& one = index < num_running ? running_[index] : admitted[index - num_running];
     for (size_t g = 0; g < groups_.size(); ++g) {
-      grow(one.groups[g], g, groups_[g].window == 0 ? one.length() : slice.first + slice.count);
+      grow(one.groups[g], g,
+           groups_[g].window == 0 ? one.length() + slice.num_drafted : slice.first + slice.count);
     }
   }
   for (const PlannedSlice& slice : plan_.slices) {
     const auto index = static_cast<size_t>(slice.sequence);
-    finish_slice(index < num_running ? running_[index] : admitted[index - num_running],
-                 slice.count);
+    finish_slice(index < num_running ? running_[index] : admitted[index - num_running], slice);
     num_rows_now_ += slice.count;
   }
   for (Sequence& one : admitted) running_.push_back(std::move(one));

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sched/plan_step.h"
@@ -15,6 +17,7 @@ struct WorldRequest {
   int32_t priority = 0;
   int64_t prompt = 1;  // tokens
   int64_t output = 1;  // tokens until it ends
+  int64_t wished = 0;  // drafted tokens that it would like while it decodes
 };
 
 struct WorldGroup {
@@ -43,6 +46,11 @@ class SchedWorld {
   std::vector<int64_t> waiting_ids() const;
   int64_t num_free(size_t group) const { return static_cast<int64_t>(free_[group].size()); }
   int64_t num_rows_now() const { return num_rows_now_; }
+  // How many of a step's drafted tokens are accepted: at most this many.
+  void set_accepted(std::function<int64_t(int64_t num_drafted)> accepted) {
+    accepted_ = std::move(accepted);
+  }
+  int64_t num_drafted() const { return num_drafted_; }  // in all steps
 
  private:
   struct Held {
@@ -63,10 +71,13 @@ class SchedWorld {
   void build_view();
   void order_queue();
   void check_plan() const;
+  void check_drafts() const;
+  int64_t wished_by(const Sequence& one) const;
   void give_back(Sequence& sequence);
   void grow(Held& held, size_t group, int64_t length);
   void carry_out();
-  void finish_slice(Sequence& sequence, int64_t count);
+  void finish_slice(Sequence& sequence, const PlannedSlice& slice);
+  void truncate(Sequence& sequence);
   void enqueue(Sequence sequence);
   void check_blocks() const;
 
@@ -77,6 +88,8 @@ class SchedWorld {
   std::vector<Sequence> running_, waiting_;
   int64_t step_ = 0;
   int64_t num_rows_now_ = 0;
+  int64_t num_drafted_ = 0;
+  std::function<int64_t(int64_t)> accepted_ = [](int64_t num_drafted) { return num_drafted; };
   std::vector<int64_t> finished_, preempted_now_;
   SchedView view_;
   std::vector<SchedGroup> group_views_;

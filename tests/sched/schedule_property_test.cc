@@ -23,7 +23,8 @@ int64_t step_bound(const std::vector<WorldRequest>& requests, const SchedLimits&
   return total * static_cast<int64_t>(requests.size() + 1);
 }
 
-void run_schedule(uint32_t seed) {
+// Returns how many tokens were drafted.
+int64_t run_schedule(uint32_t seed, int64_t most_wished) {
   std::mt19937 random(seed);
   const auto below = [&random](int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
@@ -41,6 +42,10 @@ void run_schedule(uint32_t seed) {
   if (below(2) == 0) groups.push_back({.window = 1 + below(6), .num_blocks = pools[below(5)]});
   if (below(4) == 0) groups.erase(groups.begin());
   SchedWorld world(limits, groups);
+  std::mt19937 draws(seed);
+  world.set_accepted([&draws](int64_t num_drafted) {
+    return static_cast<int64_t>(draws() % static_cast<uint64_t>(num_drafted + 1));
+  });
 
   std::vector<WorldRequest> requests;
   std::set<int64_t> expected;
@@ -49,7 +54,8 @@ void run_schedule(uint32_t seed) {
     const WorldRequest request{.arrival_id = id,
                                .priority = static_cast<int32_t>(below(3) == 0 ? below(3) : 0),
                                .prompt = 1 + below(12),
-                               .output = 1 + below(10)};
+                               .output = 1 + below(10),
+                               .wished = most_wished == 0 ? 0 : below(most_wished + 1)};
     if (world.fits_alone(request)) requests.push_back(request);
   }
   const int64_t bound = step_bound(requests, limits);
@@ -69,26 +75,37 @@ void run_schedule(uint32_t seed) {
       }
     }
     more = world.step();
-    ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "seed " << seed;
-    ASSERT_LE(world.step_number(), bound + num_requests) << "seed " << seed;
+    if (::testing::Test::HasFatalFailure()) return 0;
+    EXPECT_LE(world.step_number(), bound + num_requests) << "seed " << seed;
   }
   const std::set<int64_t> finished(world.finished().begin(), world.finished().end());
-  ASSERT_EQ(finished, expected) << "seed " << seed;
+  EXPECT_EQ(finished, expected) << "seed " << seed;
   for (size_t g = 0; g < groups.size(); ++g) {
-    ASSERT_EQ(world.num_free(g), groups[g].num_blocks) << "seed " << seed;
+    EXPECT_EQ(world.num_free(g), groups[g].num_blocks) << "seed " << seed;
   }
+  return world.num_drafted();
 }
 
 TEST(ScheduleProperty, WhatFitsAloneEndsWithinTheBoundAndBlocksAreConserved) {
   const int count = scaled(1000, 100000);
   for (int seed = 0; seed < count; ++seed) {
-    run_schedule(static_cast<uint32_t>(seed));
-    if (HasFatalFailure()) return;
+    run_schedule(static_cast<uint32_t>(seed), 0);
+    if (HasFailure()) return;
   }
 }
 
+TEST(ScheduleProperty, DraftsDelayNobodyAndGiveTheirBlocksBack) {
+  const int count = scaled(1000, 100000);
+  int64_t num_drafted = 0;
+  for (int seed = 0; seed < count; ++seed) {
+    num_drafted += run_schedule(static_cast<uint32_t>(seed), 8);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(num_drafted, count);
+}
+
 // Every way in which three requests of up to three prompt and three output tokens arrive at a pool
-// of four blocks.
+// of four blocks, without drafts and with drafts of which none, half or all are accepted.
 TEST(ScheduleProperty, ThreeRequestsAndFourBlocksNeverDeadlock) {
   int64_t num_worlds = 0;
   for (int64_t code = 0; code < 9 * 9 * 9; ++code) {
@@ -96,13 +113,19 @@ TEST(ScheduleProperty, ThreeRequestsAndFourBlocksNeverDeadlock) {
       SchedLimits limits{.block_size = 1, .max_sequences = 3, .max_rows = 4, .max_slice = 2};
       limits.max_rows_beside_decode = 2;
       SchedWorld world(limits, {{.num_blocks = 4}});
+      const int64_t kind = (code + arrivals) % 4;  // no drafts; all of one, half, none accepted
+      world.set_accepted([kind](int64_t num_drafted) {
+        return kind == 3 ? 0 : num_drafted / std::max<int64_t>(1, kind);
+      });
       std::map<int64_t, std::vector<WorldRequest>> at_step;
       size_t num_expected = 0;
       int64_t rest = code;
       const int64_t steps[] = {0, arrivals % 3, arrivals / 3};
       for (int64_t id = 1; id <= 3; ++id, rest /= 9) {
-        const WorldRequest request{
-            .arrival_id = id, .prompt = 1 + rest % 9 / 3, .output = 1 + rest % 3};
+        const WorldRequest request{.arrival_id = id,
+                                   .prompt = 1 + rest % 9 / 3,
+                                   .output = 1 + rest % 3,
+                                   .wished = kind == 0 ? 0 : 2};
         if (!world.fits_alone(request)) continue;
         at_step[steps[id - 1]].push_back(request);
         ++num_expected;

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/runner.h"
+#include "runner/runner.h"
 #include "traffic/paced_server/pacer.h"
 
 namespace paceline {

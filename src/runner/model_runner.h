@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "engine/runner.h"
 #include "layers/kv_storage.h"
 #include "layers/scratch.h"
 #include "models/decoder.h"
+#include "runner/runner.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "engine/model_runner.h"
+#include "runner/model_runner.h"
 
 #include <algorithm>
 

@@ -1,0 +1,82 @@
+// Options of speculative decoding.
+#include "cli/option_groups.h"
+#include "engine/request.h"
+
+namespace paceline {
+namespace {
+
+using enum CommandId;
+
+constexpr CommandSet kSpeculating = set_of({generate, chat, batch, bench, serve});
+constexpr double kMostTokens = kMaxSpeculativeTokens;
+constexpr double kLongestSuffix = 16;
+
+constexpr OptionDef kSpeculationOptions[] = {
+    {.name = "speculative-model",
+     .aliases = "-md --model-draft",
+     .placeholder = "MODEL",
+     .kind = OptionKind::text,
+     .help = "Draft with this smaller model of the same tokenizer; answers keep their bits.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.speculative_model = as_text(v); }},
+    {.name = "speculative-method",
+     .placeholder = "METHOD",
+     .kind = OptionKind::text,
+     .default_text = "model with --speculative-model, else none",
+     .help = "Draft with a model, or by ngram: what followed the last tokens where they occurred.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.speculative_method = as_text(v); }},
+    {.name = "num-speculative-tokens",
+     .aliases = "--draft-max",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, kMostTokens},
+     .default_text = "8",
+     .help = "Tokens to draft in a step, at most; fewer where they would cost more than they save.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s,
+                 const OptionValue& v) { s.load.num_speculative_tokens = as_integer(v); }},
+    {.name = "prompt-lookup-min",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, kLongestSuffix},
+     .default_text = "2",
+     .help = "Shortest run of last tokens that ngram looks for.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.prompt_lookup_min = as_integer(v); }},
+    {.name = "prompt-lookup-max",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, kLongestSuffix},
+     .default_text = "5",
+     .help = "Longest run of last tokens that ngram looks for.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.prompt_lookup_max = as_integer(v); }},
+    {.name = "spec-accept",
+     .placeholder = "RULE",
+     .kind = OptionKind::choice,
+     .choices = "coupled rejection",
+     .default_text = "coupled",
+     .help = "coupled keeps every bit of an answer; rejection keeps only the distribution.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.spec_accept = as_text(v); }},
+    {.name = "speculative-config",
+     .placeholder = "JSON",
+     .kind = OptionKind::text,
+     .help = "The settings above as vLLM's object: {\"method\": \"ngram\", ...}.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.speculative_config = as_text(v); }},
+};
+
+}  // namespace
+
+std::span<const OptionDef> speculation_options() { return kSpeculationOptions; }
+
+}  // namespace paceline

@@ -1,0 +1,155 @@
+#include "engine/speculation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// Drafted from a prediction where nothing else is drafted.
+constexpr int64_t kPredictedTokens = 8;
+
+bool decodes(const Sequence& sequence) {
+  return sequence.num_output() > 0 && sequence.num_computed == sequence.num_tokens() - 1;
+}
+
+}  // namespace
+
+Speculation::Speculation(const SpeculationLimits& limits, Drafter* drafter, int64_t vocab_size)
+    : limits_(limits), drafter_(drafter), vocab_size_(vocab_size) {
+  PL_CHECK(limits.num_tokens >= 0 && limits.num_tokens <= kMaxSpeculativeTokens,
+           "drafts have a bounded length");
+}
+
+Drafter* Speculation::drafter_of(const Sequence& sequence) {
+  if (!sequence.speculates) return nullptr;
+  return sequence.request().prediction.empty() ? drafter_ : &predictions_;
+}
+
+void Speculation::wish(std::span<const std::unique_ptr<Sequence>> running) {
+  const auto num_decodes =
+      std::count_if(running.begin(), running.end(), [](const auto& one) { return decodes(*one); });
+  for (const auto& sequence : running) {
+    if (sequence->draft.tokens.empty())
+      sequence->acceptance.record(0, 0);  // a step without a draft
+    sequence->draft.clear();
+    sequence->num_accepted = 0;
+    sequence->num_wished = wished_by(*sequence, num_decodes);
+  }
+}
+
+int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
+  Drafter* drafter = drafter_of(sequence);
+  if (drafter == nullptr || !decodes(sequence)) return 0;
+  // A draft of k tokens gives k + 1 at most.
+  const int64_t left = sequence.request().max_tokens - sequence.stats.output_tokens - 1;
+  const int64_t longest =
+      drafter == drafter_ ? limits_.num_tokens : std::max(limits_.num_tokens, kPredictedTokens);
+  int64_t most = std::min(left, longest);
+  if (most > 0 && limits_.adapts) {
+    most = draft_length(sequence.acceptance, cost_, num_decodes, most);
+  }
+  if (most <= 0 || sequence.draft_state == nullptr) return std::max<int64_t>(most, 0);
+  return drafter->prospects(*sequence.draft_state, sequence.tokens, most);
+}
+
+bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, StepPlan& plan,
+                          std::string& failure) {
+  drafting_.clear();
+  for (const PlannedSlice& slice : plan.slices) {
+    if (slice.num_drafted == 0) continue;
+    Sequence& sequence = *running[static_cast<size_t>(slice.sequence)];
+    sequence.num_wished = slice.num_drafted;
+    sequence.draft_begin = sequence.num_tokens();
+    drafting_.push_back(&sequence);
+  }
+  if (drafting_.empty()) return false;
+  const auto begin = EngineClock::now();
+  for (Drafter* drafter : {drafter_, static_cast<Drafter*>(&predictions_)}) {
+    asking_.clear();
+    for (Sequence* sequence : drafting_) {
+      if (drafter_of(*sequence) == drafter && drafter != nullptr) asking_.push_back(sequence);
+    }
+    if (!asking_.empty()) propose_all(*drafter, failure);
+  }
+  int64_t num_drafted = 0;
+  for (PlannedSlice& slice : plan.slices) {
+    if (slice.num_drafted == 0) continue;
+    Sequence& sequence = *running[static_cast<size_t>(slice.sequence)];
+    cut(sequence, slice.num_drafted);
+    const int64_t count = std::ssize(sequence.draft.tokens);
+    slice.count -= slice.num_drafted - count;
+    slice.num_drafted = count;
+    sequence.stats.drafted_tokens += count;
+    num_drafted += count;
+  }
+  cost_.record_draft(num_drafted,
+                     std::chrono::duration<double>(EngineClock::now() - begin).count());
+  return true;
+}
+
+// Drafts for all of asking_ together.
+void Speculation::propose_all(Drafter& drafter, std::string& failure) {
+  try {
+    requests_.clear();
+    for (Sequence* sequence : asking_) {
+      if (sequence->draft_state == nullptr) {
+        sequence->draft_state =
+            drafter.begin(sequence->request().prompt, sequence->request().prediction);
+      }
+      requests_.push_back({.state = sequence->draft_state.get(),
+                           .tokens = sequence->tokens,
+                           .sampling = &sequence->sampling,
+                           .history = &sequence->history,
+                           .most = sequence->num_wished,
+                           .wants_distributions = limits_.accept == SpecAccept::rejection,
+                           .draft = &sequence->draft});
+    }
+    drafter.propose(requests_);
+  } catch (const std::exception& error) {
+    for (Sequence* sequence : asking_) give_up(*sequence, error.what(), failure);
+    return;
+  }
+  for (Sequence* sequence : asking_) {
+    if (sequence->draft.failed) give_up(*sequence, "its logits hold a NaN", failure);
+  }
+}
+
+void Speculation::give_up(Sequence& sequence, std::string_view why, std::string& failure) {
+  sequence.draft.clear();
+  sequence.draft_state.reset();
+  sequence.speculates = false;
+  ++counters_.failures;
+  if (failure.empty()) failure = fmt::format("drafter: {}", why);
+}
+
+// A drafter's mistakes cost its own tokens only.
+void Speculation::cut(Sequence& sequence, int64_t most) const {
+  Draft& draft = sequence.draft;
+  const auto is_outside = [this](TokenId id) { return id < 0 || id >= vocab_size_; };
+  const auto bad = std::find_if(draft.tokens.begin(), draft.tokens.end(), is_outside);
+  const auto count = std::min<int64_t>(most, bad - draft.tokens.begin());
+  draft.tokens.resize(static_cast<size_t>(count));
+}
+
+void Speculation::settle(Sequence& sequence, int64_t num_drafted) {
+  const int64_t accepted = sequence.num_accepted;
+  sequence.acceptance.record(num_drafted, accepted);
+  ++counters_.drafts;
+  counters_.drafted_tokens += num_drafted;
+  counters_.accepted_tokens += accepted;
+  for (int64_t i = 0; i < accepted; ++i) ++counters_.accepted_at[static_cast<size_t>(i)];
+}
+
+void Speculation::record_step(const StepRecord& record, int64_t num_decodes, double seconds) {
+  int64_t drafted = 0;
+  for (const StepRecord::Draft& draft : record.drafts) drafted += draft.drafted;
+  if (num_decodes > 0 && record.num_rows == num_decodes + drafted) {
+    cost_.record(record.num_rows, seconds);
+  }
+}
+
+}  // namespace paceline

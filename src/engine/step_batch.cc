@@ -1,0 +1,70 @@
+#include "engine/step_batch.h"
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// Whether it needs some columns of its last row and nothing else.
+bool wants_columns_only(const GenerateRequest& request) {
+  return !request.columns.empty() && request.max_tokens == 0 && !request.want_row;
+}
+
+}  // namespace
+
+void StepBatch::clear() {
+  builder_.clear();
+  slices_.clear();
+  outputs_.clear();
+  column_outputs_.clear();
+  num_whole_outputs_ = 0;
+}
+
+void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
+  const int64_t first = sequence.num_computed;
+  const int64_t num_known = count - num_drafted;
+  PL_CHECK(num_known > 0 && first + num_known <= sequence.num_tokens(),
+           "slice beyond the sequence");
+  PL_CHECK(num_drafted == 0 || first + num_known == sequence.num_tokens(),
+           "a draft follows the last token");
+  const int64_t first_row = builder_.add(
+      {.tokens = std::span(sequence.tokens)
+                     .subspan(static_cast<size_t>(first), static_cast<size_t>(num_known)),
+       .drafted = std::span(sequence.draft.tokens).first(static_cast<size_t>(num_drafted)),
+       .first_position = first,
+       .blocks = sequence.blocks});
+  slices_.push_back(
+      {.sequence = &sequence, .first_row = first_row, .count = count, .num_drafted = num_drafted});
+  add_outputs(slices_.back());
+}
+
+void StepBatch::add_outputs(const StepSlice& slice) {
+  Sequence& sequence = *slice.sequence;
+  const bool wants_last_row = sequence.request().needs_last_row();
+  for (int64_t i = 0; i < slice.count; ++i) {
+    const int64_t position = sequence.num_computed + i;
+    const bool is_drawn = wants_last_row && position >= sequence.num_tokens() - 1;
+    if (!is_drawn && !sequence.is_scored(position + 1)) continue;
+    const StepOutput output{.sequence = &sequence,
+                            .row = slice.first_row + i,
+                            .position = position,
+                            .is_drawn = is_drawn};
+    if (is_drawn && wants_columns_only(sequence.request())) {
+      column_outputs_.push_back(output);
+      continue;
+    }
+    builder_.add_output(output.row);
+    outputs_.push_back(output);
+  }
+}
+
+void StepBatch::finish() {
+  builder_.add_copies();
+  num_whole_outputs_ = static_cast<int64_t>(outputs_.size());
+  for (const StepOutput& output : column_outputs_) {
+    builder_.add_output(output.row);
+    outputs_.push_back(output);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// StepBatch is the batch of one step, and which sequence each of its slices and outputs belongs to.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/sequence.h"
+#include "runner/batch_builder.h"
+
+namespace paceline {
+
+// A row whose state leaves the decoder, and its use.
+struct StepOutput {
+  Sequence* sequence = nullptr;
+  int64_t row = 0;
+  int64_t position = 0;
+  bool is_drawn = false;  // a token is drawn from it; otherwise it scores the token after it
+};
+
+struct StepSlice {
+  Sequence* sequence = nullptr;
+  int64_t first_row = 0;
+  int64_t count = 0;        // rows
+  int64_t num_drafted = 0;  // of these, the last ones: tokens that are drafted, not drawn
+};
+
+class StepBatch {
+ public:
+  explicit StepBatch(const KvCache& cache) : builder_(cache) {}
+
+  void clear();
+  // The next `count` uncomputed tokens of the sequence, the last `num_drafted` of them of its
+  // draft. Their slots are reserved.
+  void add(Sequence& sequence, int64_t count, int64_t num_drafted);
+  // Adds the copies of blocks, then the outputs: whole rows first, then rows that need only
+  // some columns.
+  void finish();
+
+  const Batch& batch() const { return builder_.batch(); }
+  std::span<const StepSlice> slices() const { return slices_; }
+  // In the order of the batch's output rows. Those of a slice follow each other.
+  std::span<const StepOutput> outputs() const { return outputs_; }
+  int64_t num_whole_outputs() const { return num_whole_outputs_; }
+
+ private:
+  void add_outputs(const StepSlice& slice);
+
+  BatchBuilder builder_;
+  std::vector<StepSlice> slices_;
+  std::vector<StepOutput> outputs_;
+  std::vector<StepOutput> column_outputs_;
+  int64_t num_whole_outputs_ = 0;
+};
+
+}  // namespace paceline

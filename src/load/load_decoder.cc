@@ -1,0 +1,138 @@
+#include "load/load_decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/thread_pool.h"
+#include "kernels/backend.h"
+#include "load/cached_decoder.h"
+#include "load/weight_stack.h"
+#include "models/decoder.h"
+#include "models/family.h"
+#include "prepared/prepared_file.h"
+#include "weights/checkpoint.h"
+#include "weights/weight_reader.h"
+
+namespace paceline {
+namespace {
+
+// Dummy weights take their dtype from the config, whose reader needs the weights: the config is
+// read with an empty checkpoint first.
+std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const ModelSource& source,
+                                         const Json& config, Memory& memory) {
+  if (options.load_format == LoadFormat::files) return source.open_weights(memory);
+  const auto nothing = make_dummy_checkpoint(DType::f32, options.seed, memory);
+  const DType dtype = read_decoder_config(config, WeightReader(*nothing), "config.json").dtype;
+  return make_dummy_checkpoint(dtype, options.seed, memory);
+}
+
+// The type of the largest tensor, or the config's for dummy weights.
+DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
+  const CheckpointEntry* largest = nullptr;
+  const auto elements = [](const CheckpointEntry& entry) {
+    int64_t product = 1;
+    for (const int64_t size : entry.shape) product *= size;
+    return product;
+  };
+  for (const CheckpointEntry& entry : checkpoint.entries()) {
+    if (!is_float(entry.dtype)) continue;
+    if (largest == nullptr || elements(entry) > elements(*largest)) largest = &entry;
+  }
+  return largest == nullptr ? config.dtype : largest->dtype;
+}
+
+DType choose_dtype(const std::string& name, DType automatic) {
+  if (name == "auto") return automatic;
+  const auto dtype = parse_dtype(name);
+  if (!dtype || !is_float(*dtype)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--dtype: \"{}\", expected auto, float32, float16 or bfloat16", name));
+  }
+  return *dtype;
+}
+
+std::optional<ActivationType> choose_activations(const std::string& name) {
+  if (name == "auto" || name == "int8") return ActivationType::int8;
+  if (parse_dtype(name) == DType::bf16) return ActivationType::bf16;
+  if (name == "plain") return std::nullopt;
+  throw Error(ErrorCode::invalid,
+              fmt::format("--activations: \"{}\", expected auto, int8, bfloat16 or plain", name));
+}
+
+LoadQuantization choose_quantization(const std::string& name) {
+  const auto quantization = parse_load_quantization(name);
+  if (!quantization) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--quantize: \"{}\", expected none, q4 or q8", name));
+  }
+  return *quantization;
+}
+
+// Gives every layer a rotating window; the context is then unbounded without --max-model-len.
+void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
+  for (LayerConfig& layer : config.layers) {
+    layer.window = layer.window == 0 ? max_kv_size : std::min(layer.window, max_kv_size);
+  }
+}
+
+// Refuses to quantise quantised weights.
+void check_quantization(const ModelSource& source, const LoadOptions& options) {
+  const bool reads_files = options.load_format == LoadFormat::files;
+  if (source.gguf() == nullptr || !reads_files) return;
+  if (choose_quantization(options.quantize) == LoadQuantization::none) return;
+  for (const GgufTensorInfo& tensor : source.gguf()->tensors()) {
+    if (plain_dtype(tensor.type)) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("--quantize: {}: tensor {} is {}: the weights are quantised already",
+                            source.path().string(), tensor.name, gguf_type_name(tensor.type)));
+  }
+}
+
+bool keeps_weights(const LoadOptions& options) {
+  return !options.weights_cache.empty() && options.load_format == LoadFormat::files;
+}
+
+}  // namespace
+
+std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
+                                    const LoadOptions& options) {
+  check_quantization(source, options);
+  const std::string config_text = source.files().read(kConfig, kMaxConfigBytes);
+  const std::string where = source.files().where(kConfig);
+  const Json config_json = parse_json(config_text, where);
+  auto stored = open_weights(options, source, config_json, model.memory);
+  const auto files = stored->files();
+  const WeightStack stack(std::move(stored),
+                          {.config = config_json,
+                           .where = where,
+                           .digested = options.fingerprint || keeps_weights(options),
+                           .is_dummy = options.load_format == LoadFormat::dummy,
+                           .quantization = choose_quantization(options.quantize)},
+                          model.memory, *model.threads);
+  WeightReader weights(stack.top());
+  DecoderConfig config = read_decoder_config(config_json, weights, where);
+  if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
+  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
+  const LoadContext context{.weights = weights,
+                            .backend = *model.backend,
+                            .weight_dtype = model.weight_dtype,
+                            .activations = choose_activations(options.activations)};
+  if (!keeps_weights(options)) {
+    make_decoder(model, context, config);
+    return stack.digest();
+  }
+  WeightsCache cache(options.weights_cache,
+                     {.files = files,
+                      .config = config_text,
+                      .dtype = model.weight_dtype,
+                      .quantize = options.quantize,
+                      .keeps_quantised = context.activations.has_value()},
+                     *model.threads);
+  find_or_make_decoder(model, cache, context, config, stack);
+  return model.prepared ? model.prepared->digest() : stack.digest();
+}
+
+}  // namespace paceline

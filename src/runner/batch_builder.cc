@@ -1,0 +1,47 @@
+#include "runner/batch_builder.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace paceline {
+
+void BatchBuilder::clear() {
+  batch_.clear();
+  batch_.groups.resize(static_cast<size_t>(cache_.num_groups()));
+}
+
+int64_t BatchBuilder::add(const BatchRows& rows) {
+  const int64_t first_row = batch_.num_rows();
+  const int64_t count = std::ssize(rows.tokens) + std::ssize(rows.drafted);
+  PL_CHECK(count > 0, "a slice has a row");
+  batch_.tokens.insert(batch_.tokens.end(), rows.tokens.begin(), rows.tokens.end());
+  batch_.tokens.insert(batch_.tokens.end(), rows.drafted.begin(), rows.drafted.end());
+  for (int64_t i = 0; i < count; ++i) {
+    batch_.positions.push_back(static_cast<int32_t>(rows.first_position + i));
+  }
+  for (int g = 0; g < cache_.num_groups(); ++g) {
+    GroupBatch& group = batch_.groups[static_cast<size_t>(g)];
+    for (int64_t i = 0; i < count; ++i) {
+      group.slots.push_back(rows.blocks.slot(g, rows.first_position + i));
+    }
+    group.slices.push_back({.first_row = first_row,
+                            .num_rows = count,
+                            .first_position = rows.first_position,
+                            .block_table = rows.blocks.table(g)});
+  }
+  return first_row;
+}
+
+void BatchBuilder::add_output(int64_t row) {
+  batch_.output_rows.push_back(static_cast<int32_t>(row));
+}
+
+void BatchBuilder::add_copies() {
+  for (const BlockCopy& copy : cache_.copies()) {
+    batch_.groups[static_cast<size_t>(copy.group)].copies.push_back(
+        {.from = copy.from, .to = copy.to});
+  }
+}
+
+}  // namespace paceline

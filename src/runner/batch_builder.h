@@ -1,0 +1,39 @@
+// BatchBuilder lays out slices of sequences as the flat arrays that a runner takes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kv/kv_cache.h"
+#include "layers/batch.h"
+
+namespace paceline {
+
+// Consecutive positions of one sequence, whose slots are reserved: tokens, then drafted ones.
+struct BatchRows {
+  std::span<const int32_t> tokens;
+  std::span<const int32_t> drafted = {};
+  int64_t first_position = 0;
+  const SequenceBlocks& blocks;
+};
+
+class BatchBuilder {
+ public:
+  explicit BatchBuilder(const KvCache& cache) : cache_(cache) {}
+
+  void clear();
+  // Returns the first row.
+  int64_t add(const BatchRows& rows);
+  // The row's state leaves the decoder, behind those of earlier calls.
+  void add_output(int64_t row);
+  // Takes the copies of blocks that the cache has asked for since KvCache::clear_copies.
+  void add_copies();
+
+  const Batch& batch() const { return batch_; }
+
+ private:
+  const KvCache& cache_;
+  Batch batch_;
+};
+
+}  // namespace paceline
