@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
 #include "sampling/draw.h"
@@ -86,12 +85,12 @@ bool Sampler::truncate_row(const SamplingOptions& options, const Weigher& weighe
   return true;
 }
 
-int32_t Sampler::choose(const SamplingOptions& options, double uniform) {
+int32_t Sampler::choose(const SamplingOptions& options, uint64_t key) {
   Scratch& s = *scratch_;
   if (options.temperature == 0.0f) return s.row.argmax();
   const Weigher weigher(s.row.max(), options.temperature);
-  if (truncate_row(options, weigher)) return draw_candidate(s.candidates, uniform);
-  return draw_from_row(s.row, weigher, uniform, s.block_sums);
+  if (truncate_row(options, weigher)) return draw_candidate(s.candidates, key);
+  return draw_from_row(s.row, weigher, key);
 }
 
 Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
@@ -99,7 +98,7 @@ Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
   Sample sample;
   sample.status = scan_adjusted(row.logits, options, history);
   if (sample.status != SampleStatus::ok) return sample;
-  sample.id = choose(options, uniform_draw(options.seed, static_cast<uint64_t>(position)));
+  sample.id = choose(options, draw_key(options.seed, position));
   if (!row.log_sum_exp) return sample;
   Scratch& s = *scratch_;
   if (!changes_logits(options, history)) {

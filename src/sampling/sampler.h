@@ -56,7 +56,7 @@ class Sampler {
                              const TokenHistory& history);
   // False when every token of the row may be drawn; candidates are untouched then.
   bool truncate_row(const SamplingOptions& options, const Weigher& weigher);
-  int32_t choose(const SamplingOptions& options, double uniform);
+  int32_t choose(const SamplingOptions& options, uint64_t key);
   Sample with_logprobs(BlockedRow& row, float log_sum_exp, int32_t id,
                        const SamplingOptions& options);
 

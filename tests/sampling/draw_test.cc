@@ -3,100 +3,164 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "sampling/draw.h"
+#include "tests/sampling/chi_square.h"
 #include "tests/sampling/sampler_fixture.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
 
+// The seed and the position of draw i.
+using Key = std::pair<uint64_t, int64_t>;
+using Keys = std::function<Key(int64_t)>;
+
+Key over_seeds(int64_t i) { return {static_cast<uint64_t>(i), 17}; }
+Key over_positions(int64_t i) { return {12345, i}; }
+// Choice k of a request is the request with seed + k.
+Key over_choices(int64_t i) { return {static_cast<uint64_t>(i % 200), i / 200}; }
+
+int64_t num_draws() { return scaled(1'000'000, 20'000'000); }
+
+std::vector<double> shares_of(const Distribution& distribution) {
+  std::vector<double> shares;
+  for (const uint64_t weight : distribution.weights) shares.push_back(static_cast<double>(weight));
+  return shares;
+}
+
+size_t index_of(const Distribution& distribution, int32_t id) {
+  const auto found = std::ranges::lower_bound(distribution.ids, id);
+  return static_cast<size_t>(found - distribution.ids.begin());
+}
+
+size_t draw_index(const Distribution& distribution, const Key& key) {
+  return index_of(distribution, draw_from(distribution, draw_key(key.first, key.second)));
+}
+
+double misfit_of_draws(const Distribution& distribution, const Keys& keys) {
+  std::vector<int64_t> counts(distribution.ids.size());
+  const int64_t count = num_draws();
+  for (int64_t i = 0; i < count; ++i) ++counts[draw_index(distribution, keys(i))];
+  return misfit(counts, shares_of(distribution));
+}
+
+// Of pairs of draws, whose keys are keys(i) and the next one's.
+double misfit_of_pairs(const Distribution& distribution, const Keys& keys) {
+  const size_t size = distribution.ids.size();
+  std::vector<double> weights;
+  for (const double first : shares_of(distribution)) {
+    for (const double second : shares_of(distribution)) weights.push_back(first * second);
+  }
+  std::vector<int64_t> counts(size * size);
+  const int64_t count = num_draws() / 2;
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t first = draw_index(distribution, keys(2 * i));
+    ++counts[first * size + draw_index(distribution, keys(2 * i + 1))];
+  }
+  return misfit(counts, weights);
+}
+
 class DrawTest : public SamplerFixture {
  protected:
-  // Pearson's statistic of drawn ids, grouped by id modulo num_cells, against the weights.
-  double chi_square(const std::vector<float>& logits, const SamplingOptions& options,
-                    size_t num_cells, int num_draws,
-                    const std::function<std::pair<uint64_t, int64_t>(int)>& key) {
-    std::vector<double> expected(num_cells, 0.0), observed(num_cells, 0.0);
-    double total = 0;
-    for (const TokenWeight& token : distribution(logits, options).tokens) {
-      expected[static_cast<size_t>(token.id) % num_cells] += static_cast<double>(token.weight);
-      total += static_cast<double>(token.weight);
-    }
-    Sampler s = sampler(logits.size());
-    SamplingOptions keyed = options;
-    for (int i = 0; i < num_draws; ++i) {
-      const auto [seed, position] = key(i);
-      keyed.seed = seed;
-      const int32_t id = s.draw({logits}, keyed, {}, position).id;
-      observed[static_cast<size_t>(id) % num_cells] += 1;
-    }
-    double statistic = 0;
-    for (size_t cell = 0; cell < num_cells; ++cell) {
-      const double mean = expected[cell] / total * num_draws;
-      if (mean == 0) {
-        EXPECT_EQ(observed[cell], 0) << cell;
-        continue;
-      }
-      statistic += (observed[cell] - mean) * (observed[cell] - mean) / mean;
-    }
-    return statistic;
+  Distribution made(const std::vector<float>& logits, const SamplingOptions& options = {}) {
+    Distribution distribution;
+    sampler(logits.size()).distribution({logits}, options, {}, distribution);
+    return distribution;
   }
 };
 
-constexpr int kNumDraws = 40000;
-constexpr double kLimitOf7 = 24.3;   // 99.9 % quantile of chi-square with 7 degrees of freedom
-constexpr double kLimitOf19 = 43.8;  // with 19
+const std::vector<float> kEightLogits = {0.0f, 1.0f, 2.0f, 0.5f, -1.0f, 1.5f, 0.1f, -0.5f};
 
-TEST_F(DrawTest, FrequenciesFollowTheProbabilitiesOverSeedsAndOverPositions) {
-  const std::vector<float> logits = {0.0f, 1.0f, 2.0f, 0.5f, -1.0f, 1.5f, 0.1f, -0.5f};
-  const auto over_seeds = [](int i) {
-    return std::pair<uint64_t, int64_t>(static_cast<uint64_t>(i), 17);
-  };
-  const auto over_positions = [](int i) { return std::pair<uint64_t, int64_t>(12345, i); };
-  const auto over_choices = [](int i) {  // choice k of a request is the request with seed + k
-    return std::pair<uint64_t, int64_t>(static_cast<uint64_t>(i % 200), i / 200);
-  };
-  SamplingOptions options;
-  for (float temperature : {0.5f, 1.0f, 2.0f}) {
-    options.temperature = temperature;
-    EXPECT_LT(chi_square(logits, options, 8, kNumDraws, over_seeds), kLimitOf7);
-    EXPECT_LT(chi_square(logits, options, 8, kNumDraws, over_positions), kLimitOf7);
-    EXPECT_LT(chi_square(logits, options, 8, kNumDraws, over_choices), kLimitOf7);
-  }
-  options = {};
-  options.top_k = 5;
-  options.top_p = 0.9f;
-  EXPECT_LT(chi_square(logits, options, 8, kNumDraws, over_positions), kLimitOf7);
-  options.order = SamplerOrder::mlx;
-  options.temperature = 1.5f;
-  EXPECT_LT(chi_square(logits, options, 8, kNumDraws, over_positions), kLimitOf7);
+std::vector<float> skewed_logits(size_t size) {
+  std::vector<float> logits(size);
+  for (size_t i = 0; i < size; ++i) logits[i] = 4.0f * std::sin(static_cast<float>(i * i));
+  return logits;
 }
 
-TEST_F(DrawTest, FrequenciesFollowTheProbabilitiesOverAWholeRow) {
-  std::vector<float> logits(1000);
-  for (size_t i = 0; i < logits.size(); ++i) logits[i] = std::sin(static_cast<float>(i * i));
-  const auto over_positions = [](int i) { return std::pair<uint64_t, int64_t>(1, i); };
-  EXPECT_LT(chi_square(logits, {}, 20, kNumDraws, over_positions), kLimitOf19);
-  SamplingOptions options;
-  options.top_p = 0.8f;
-  EXPECT_LT(chi_square(logits, options, 20, kNumDraws, over_positions), kLimitOf19);
+TEST_F(DrawTest, FrequenciesFollowTheProbabilitiesOverSeedsPositionsAndChoices) {
+  for (float temperature : {0.5f, 1.0f, 2.0f}) {
+    const Distribution eight =
+        made(kEightLogits, options_with(&SamplingOptions::temperature, temperature));
+    EXPECT_LT(misfit_of_draws(eight, over_seeds), 1) << temperature;
+    EXPECT_LT(misfit_of_draws(eight, over_positions), 1) << temperature;
+    EXPECT_LT(misfit_of_draws(eight, over_choices), 1) << temperature;
+  }
+  for (size_t size : {2, 3, 16}) {
+    EXPECT_LT(misfit_of_draws(made(skewed_logits(size)), over_seeds), 1) << size;
+    EXPECT_LT(misfit_of_draws(made(std::vector<float>(size, 1.0f)), over_positions), 1) << size;
+  }
+}
+
+TEST_F(DrawTest, FrequenciesFollowTheProbabilitiesOverASkewedVocabulary) {
+  const Distribution skewed = made(skewed_logits(1000));
+  EXPECT_LT(misfit_of_draws(skewed, over_seeds), 1);
+  EXPECT_LT(misfit_of_draws(skewed, over_positions), 1);
+}
+
+TEST_F(DrawTest, NeighbouringPositionsAndSeedsAreIndependent) {
+  const auto next_seed = [](int64_t i) { return Key(static_cast<uint64_t>(i % 2), i / 2); };
+  const auto next_of_any_seed = [](int64_t i) { return Key(static_cast<uint64_t>(i), 3); };
+  const auto next_position_of_any_seed = [](int64_t i) {
+    return Key(static_cast<uint64_t>(i / 2), 3 + i % 2);
+  };
+  for (const Distribution& distribution :
+       {made(skewed_logits(16)), made(std::vector<float>(5, 0.0f))}) {
+    EXPECT_LT(misfit_of_pairs(distribution, over_positions), 1);
+    EXPECT_LT(misfit_of_pairs(distribution, next_seed), 1);
+    EXPECT_LT(misfit_of_pairs(distribution, next_of_any_seed), 1);
+    EXPECT_LT(misfit_of_pairs(distribution, next_position_of_any_seed), 1);
+  }
+}
+
+TEST_F(DrawTest, AWholeRowIsDrawnFromByItsProbabilities) {
+  const std::vector<float> logits = skewed_logits(300);
+  SamplingOptions cut;
+  cut.top_p = 0.8f;
+  cut.top_k = 100;
+  for (const SamplingOptions& options : {SamplingOptions(), cut}) {
+    const Distribution distribution = made(logits, options);
+    Sampler s = sampler(logits.size());
+    std::vector<int64_t> counts(distribution.ids.size());
+    const int64_t count = num_draws() / 5;
+    for (int64_t position = 0; position < count; ++position) {
+      ++counts[index_of(distribution, s.draw({logits}, options, {}, position).id)];
+    }
+    EXPECT_LT(misfit(counts, shares_of(distribution)), 1);
+  }
 }
 
 TEST_F(DrawTest, AWrongDistributionWouldBeNoticed) {
-  const std::vector<float> logits = {0.0f, 1.0f, 2.0f, 0.5f, -1.0f, 1.5f, 0.1f, -0.5f};
-  std::vector<float> shifted = logits;
-  shifted[3] += 0.1f;  // 10 % more of one token
-  Sampler s = sampler(8);
-  std::vector<double> observed(8, 0.0);
-  for (int i = 0; i < kNumDraws; ++i)
-    observed[static_cast<size_t>(s.draw({shifted}, {}, {}, i).id)] += 1;
-  double total = 0, statistic = 0;
-  for (float x : logits) total += std::exp(x);
-  for (size_t id = 0; id < 8; ++id) {
-    const double mean = std::exp(logits[id]) / total * kNumDraws;
-    statistic += (observed[id] - mean) * (observed[id] - mean) / mean;
+  std::vector<float> shifted = kEightLogits;
+  shifted[3] += 0.04f;  // 4 % more of one token
+  const Distribution drawn = made(shifted);
+  std::vector<int64_t> counts(8);
+  for (int64_t i = 0; i < 1'000'000; ++i) ++counts[draw_index(drawn, over_positions(i))];
+  EXPECT_LT(misfit(counts, shares_of(drawn)), 1);
+  EXPECT_GT(misfit(counts, shares_of(made(kEightLogits))), 1);
+}
+
+TEST_F(DrawTest, DistributionsMostlyAgreeOnTheTokenOfAKey) {
+  // At least (1 - d) / (1 + d) of the draws are equal, whatever lies between the common tokens.
+  std::vector<float> other = kEightLogits;
+  other[0] += 0.4f;
+  other[5] -= 0.3f;
+  const Distribution p = made(kEightLogits), q = made(other);
+  double common = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    common += std::min(static_cast<double>(p.weights[i]) / static_cast<double>(p.total),
+                       static_cast<double>(q.weights[i]) / static_cast<double>(q.total));
   }
-  EXPECT_GT(statistic, kLimitOf7);
+  int64_t num_equal = 0;
+  const int64_t count = num_draws();
+  for (int64_t i = 0; i < count; ++i) {
+    num_equal += draw_index(p, over_positions(i)) == draw_index(q, over_positions(i)) ? 1 : 0;
+  }
+  const double share = static_cast<double>(num_equal) / static_cast<double>(count);
+  EXPECT_GT(share, common / (2 - common) - 0.005);
+  EXPECT_LT(share, common + 0.005);
 }
 
 TEST_F(DrawTest, TheSameSeedAndPositionGiveTheSameTokenWhateverCameBefore) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "sampling/race.h"
 #include "sampling/sampling_options.h"
 #include "sampling/token_history.h"
 #include "sampling/token_mask.h"
@@ -66,15 +67,19 @@ class NaiveSampler {
     return choice_;
   }
 
-  static int32_t draw(NaiveChoice& choice, double uniform) {
-    double total = 0, sum = 0;
-    for (const auto& token : choice.kept) total += token.weight;
+  // Token i comes after -log(1 - u_i) / weight, and the first is drawn.
+  static int32_t draw(NaiveChoice& choice, uint64_t key) {
+    double least = std::numeric_limits<double>::infinity(), second = least;
+    int32_t first = -1;
     for (const auto& token : choice.kept) {
-      sum += token.weight;
-      choice.margin = std::min(choice.margin, std::abs(sum - uniform * total) / total);
-      if (sum > uniform * total) return token.id;
+      const double noise = static_cast<double>(token_noise(key, token.id));
+      const double time = -std::log1p(-(noise + 0.5) * 0x1p-64) / token.weight;
+      if (time < least) first = token.id;
+      second = std::min(second, std::max(time, least));
+      least = std::min(least, time);
     }
-    return choice.kept.back().id;
+    choice.margin = std::min(choice.margin, (second - least) / least);
+    return first;
   }
 
  private:

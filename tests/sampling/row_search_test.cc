@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "sampling/blocked_row.h"
+#include "sampling/candidates.h"
 #include "sampling/draw.h"
+#include "sampling/race.h"
 #include "sampling/ranking.h"
 #include "sampling/weights.h"
+#include "tensor/memory.h"
 #include "tests/test_scale.h"
 
 namespace paceline {
@@ -168,31 +171,67 @@ TEST(Ranking, APrefixEndsWhereASortWouldEndIt) {
   }
 }
 
-TEST(Draw, TakesTheFirstTokenAtWhichTheWeightsPassTheNumber) {
-  const std::vector<float> row = {-kInfinity, 0.0f, 0.0f, -kInfinity, 0.0f, 0.0f};
-  BlockedRow blocked(6);
-  blocked.scan(row);
-  const Weigher weigher(0.0f, 1.0f);
-  std::vector<uint64_t> sums(1);
-  const auto draw = [&](double u) { return draw_from_row(blocked, weigher, u, sums); };
-  EXPECT_EQ(draw(0.0), 1) << "a token of weight 0 is never drawn";
-  EXPECT_EQ(draw(0.2499), 1);
-  EXPECT_EQ(draw(0.25), 2) << "a quarter is passed only by the second";
-  EXPECT_EQ(draw(0.5), 4);
-  EXPECT_EQ(draw(0.75), 5);
-  EXPECT_EQ(draw(0x1.fffffffffffffp-1), 5);
+// A race of every element, none skipped.
+int32_t first_of_all(const BlockedRow& row, const Weigher& weigher, uint64_t key) {
+  int32_t first = -1;
+  double least = std::numeric_limits<double>::infinity();
+  std::vector<uint64_t> weights(64);
+  for (int64_t block = 0; block < row.num_blocks(); ++block) {
+    weigher.weigh_block(row.block(block), weights.data());
+    for (size_t i = 0; i < 64; ++i) {
+      const auto id = static_cast<int32_t>(block * 64) + static_cast<int32_t>(i);
+      const double time = exponential_time(token_noise(key, id)) / static_cast<double>(weights[i]);
+      if (weights[i] == 0 || time >= least) continue;
+      least = time;
+      first = id;
+    }
+  }
+  return first;
 }
 
-TEST(Draw, TheLargestNumberDrawsTheLastToken) {
-  constexpr double kLargest = 0x1.fffffffffffffp-1;
-  const auto draw = [](const std::vector<float>& row) {
+TEST(Draw, FromARowOrItsElementsIsTheRaceOfAllOfThem) {
+  std::mt19937_64 random(6);
+  Memory memory;
+  const int num_draws = scaled(300, 30'000);
+  for (size_t width : {1, 5, 64, 100, 1000, 9000}) {
+    for (float temperature : {0.02f, 0.3f, 2.0f, 100.0f}) {
+      std::vector<float> row = random_row(random, width);
+      for (size_t i = 0; i < width / 4; ++i) row[random() % width] = -kInfinity;
+      row[random() % width] = 1.0f;
+      BlockedRow blocked(static_cast<int64_t>(width));
+      blocked.scan(row);
+      const Weigher weigher(blocked.max(), temperature);
+      Candidates candidates(memory, static_cast<int64_t>(width));
+      candidates.collect(blocked, -kInfinity);
+      candidates.weigh(weigher);
+      for (int i = 0; i < num_draws / (width > 1000 ? 10 : 1); ++i) {
+        const uint64_t key = random();
+        const int32_t id = draw_from_row(blocked, weigher, key);
+        ASSERT_EQ(id, first_of_all(blocked, weigher, key)) << width << ", " << key;
+        ASSERT_EQ(draw_candidate(candidates, key), id) << width << ", " << key;
+      }
+    }
+  }
+}
+
+TEST(Draw, ATokenIsDrawnHoweverLittleItWeighs) {
+  const auto draw = [](const std::vector<float>& row, int32_t favoured) {
     BlockedRow blocked(std::ssize(row));
     blocked.scan(row);
-    std::vector<uint64_t> sums(static_cast<size_t>(blocked.num_blocks()));
-    return draw_from_row(blocked, Weigher(blocked.max(), 1.0f), kLargest, sums);
+    const uint64_t key = 0 - (static_cast<uint64_t>(favoured) + 1) * kNoiseStep;  // noise 0
+    return draw_from_row(blocked, Weigher(blocked.max(), 1.0f), key);
   };
-  EXPECT_EQ(draw({0.0f, -29.8f}), 1) << "however little it weighs";
-  EXPECT_EQ(draw(std::vector<float>(5000, 1.0f)), 4999);
+  EXPECT_EQ(draw({0.0f, -29.8f}, 1), 1);
+  std::vector<float> wide(5000, 0.0f);
+  wide[4999] = -29.8f;
+  EXPECT_EQ(draw(wide, 4999), 4999);
+  wide[4999] = -31.0f;
+  EXPECT_NE(draw(wide, 4999), 4999) << "its weight is 0";
+  std::vector<float> apart(5000, -100.0f);
+  apart[0] = 0.0f;
+  apart[4999] = -29.8f;
+  EXPECT_EQ(draw(apart, 4999), 4999);
+  EXPECT_EQ(draw(apart, 300), 0);
 }
 
 TEST(Draw, ABlockFarBelowTheLargestWeighsNothing) {
@@ -208,29 +247,6 @@ TEST(Draw, ABlockFarBelowTheLargestWeighsNothing) {
   EXPECT_EQ(sums[1], 0u);
   EXPECT_EQ(sums[2], weigher.sum_block(row.data() + 128));
   EXPECT_EQ(total, sums[0] + sums[2]);
-}
-
-TEST(Draw, FromARowEqualsFromAllItsElementsAsCandidates) {
-  std::mt19937_64 random(6);
-  std::uniform_real_distribution<double> uniform(0.0, 1.0);
-  Memory memory;
-  const int num_draws = scaled(300, 30'000);
-  for (size_t width : {1, 5, 64, 100, 1000}) {
-    const std::vector<float> row = random_row(random, width);
-    BlockedRow blocked(static_cast<int64_t>(width));
-    blocked.scan(row);
-    const Weigher weigher(blocked.max(), 0.2f);
-    Candidates candidates(memory, static_cast<int64_t>(width));
-    candidates.collect(blocked, -kInfinity);
-    candidates.weigh(weigher);
-    std::vector<uint64_t> sums(width / 64 + 1);
-    for (int i = 0; i < num_draws; ++i) {
-      const double u = i == 0 ? 0.0 : i == 1 ? 0x1.fffffffffffffp-1 : uniform(random);
-      const int32_t id = draw_from_row(blocked, weigher, u, sums);
-      ASSERT_EQ(draw_candidate(candidates, u), id);
-      ASSERT_LT(id, static_cast<int32_t>(width));
-    }
-  }
 }
 
 }  // namespace

@@ -14,6 +14,12 @@
 namespace paceline {
 namespace {
 
+Json read_golden(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return parse_json(text, path.filename().string());
+}
+
 // Every file of the directory, by name.
 std::vector<Json> read_goldens() {
   std::vector<std::filesystem::path> paths;
@@ -23,11 +29,7 @@ std::vector<Json> read_goldens() {
   }
   std::sort(paths.begin(), paths.end());
   std::vector<Json> goldens;
-  for (const auto& path : paths) {
-    std::ifstream file(path);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    goldens.push_back(parse_json(text, path.filename().string()));
-  }
+  for (const auto& path : paths) goldens.push_back(read_golden(path));
   return goldens;
 }
 
@@ -40,7 +42,9 @@ const Json::Array& array(const Json& object, const char* key) {
 
 SamplingOptions options_of(const Json& json) {
   SamplingOptions options;
-  for (const auto& [key, value] : json.as_object("options")) {
+  for (const auto& field : json.as_object("options")) {
+    const auto& key = field.first;
+    const auto& value = field.second;
     if (const SamplingNumber* number = find_sampling_number(key)) {
       std::visit(
           [&](auto member) {
@@ -60,12 +64,17 @@ SamplingOptions options_of(const Json& json) {
   return options;
 }
 
+std::vector<float> logits_of(const Json& c) {
+  std::vector<float> logits;
+  for (const Json& x : array(c, "logits"))
+    logits.push_back(static_cast<float>(x.as_double("logits")));
+  return logits;
+}
+
 class SamplingGoldenTest : public SamplerFixture {
  protected:
   void expect_golden(const Json& c) {
-    std::vector<float> logits;
-    for (const Json& x : array(c, "logits"))
-      logits.push_back(static_cast<float>(x.as_double("logits")));
+    const std::vector<float> logits = logits_of(c);
     TokenHistory history;
     for (const Json& id : array(c, "seen_ids")) {
       const auto token = static_cast<int32_t>(id.as_int("seen_ids"));
@@ -93,6 +102,25 @@ TEST_F(SamplingGoldenTest, KeptTokensAndProbabilitiesEqualThoseOfTheOthers) {
     for (const Json& c : array(golden, "cases")) {
       SCOPED_TRACE(made_by + ": " + c.find("name")->as_string("name"));
       expect_golden(c);
+    }
+  }
+}
+
+TEST_F(SamplingGoldenTest, DrawnTokensEqualThoseOfTheRaceInPython) {
+  const Json golden = read_golden(PACELINE_SOURCE_DIR "/tests/goldens/draws/race.json");
+  EXPECT_GE(array(golden, "cases").size(), 8u);
+  for (const Json& c : array(golden, "cases")) {
+    const std::vector<float> logits = logits_of(c);
+    SamplingOptions options;
+    options.temperature = static_cast<float>(c.find("temperature")->as_double("temperature"));
+    Sampler s = sampler(logits.size());
+    for (const Json& draw : array(c, "draws")) {
+      const Json::Array& numbers = draw.as_array("draws");
+      ASSERT_EQ(numbers.size(), 3u);
+      options.seed = static_cast<uint64_t>(numbers[0].as_int("seed"));
+      const int64_t position = numbers[1].as_int("position");
+      EXPECT_EQ(s.draw({logits}, options, {}, position).id, numbers[2].as_int("token"))
+          << logits.size() << " tokens, seed " << options.seed << ", position " << position;
     }
   }
 }
