@@ -55,7 +55,9 @@ struct LoadOptions {
   std::string speculative_method;
   std::string speculative_model;                  // as `model`; it has the same tokenizer
   std::optional<int64_t> num_speculative_tokens;  // drafted in a step, at most: 1 to 64; default 8
-  int64_t prompt_lookup_min = 2;                  // tokens of the suffix
+  // Drafts fewer, down to none, where they would cost more time than they save.
+  bool adaptive_drafts = true;
+  int64_t prompt_lookup_min = 2;  // tokens of the suffix
   int64_t prompt_lookup_max = 5;
   // coupled: a drafted token is taken if it is the one that the model draws, so an output's bits
   // are those of plain decoding. rejection: speculative sampling, which keeps the distribution

@@ -39,6 +39,12 @@ constexpr OptionDef kSpeculationOptions[] = {
      .commands = kSpeculating,
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.num_speculative_tokens = as_integer(v); }},
+    {.name = "no-adaptive-drafts",
+     .help =
+         "Draft --num-speculative-tokens in every step, even where it costs more than it saves.",
+     .group = OptionGroup::speculation,
+     .commands = kSpeculating,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.adaptive_drafts = !as_flag(v); }},
     {.name = "prompt-lookup-min",
      .placeholder = "N",
      .kind = OptionKind::integer,

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/engine_core.h"
+#include "spec/rejection.h"
 
 namespace paceline {
 namespace {
@@ -193,9 +194,28 @@ void EngineCore::fork_choices(Sequence& sequence) {
   }
 }
 
+// The model's own draw decides, but for speculative sampling, which asks how likely the drafter and
+// the model were to draw the drafted token.
+Sample EngineCore::next_sample(Sequence& sequence, const LogitsRow& row) {
+  const int64_t position = sequence.num_tokens();
+  const TokenId* drafted = sequence.drafted_at(position);
+  if (limits_.speculation.accept == SpecAccept::coupled || drafted == nullptr) {
+    return sampler_.draw(row, sequence.sampling, sequence.history, position);
+  }
+  Sample failed;
+  failed.status = sampler_.distribution(row, sequence.sampling, sequence.history, distribution_);
+  if (failed.status != SampleStatus::ok) return failed;
+  const auto index = static_cast<size_t>(position - sequence.draft_begin);
+  const auto& proposed = sequence.draft.distributions;
+  const RejectionOutcome outcome =
+      accept_or_resample(distribution_, index < proposed.size() ? &proposed[index] : nullptr,
+                         *drafted, sequence.sampling.seed, position);
+  return sampler_.chosen(row, sequence.sampling, outcome.token);
+}
+
 void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   const GenerateRequest& request = sequence.request();
-  Sample sample = sampler_.draw(row, sequence.sampling, sequence.history, sequence.num_tokens());
+  Sample sample = next_sample(sequence, row);
   if (sample.status == SampleStatus::all_forbidden) {
     fail(sequence, ErrorCode::invalid,
          fmt::format("position {}: no token is left that logit_bias, allowed_token_ids, bad_words "

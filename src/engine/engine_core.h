@@ -90,6 +90,7 @@ class EngineCore {
   void commit_last_row(Sequence& sequence, const LogitsRow& row);
   void fork_choices(Sequence& sequence);
   void draw(Sequence& sequence, const LogitsRow& row);
+  Sample next_sample(Sequence& sequence, const LogitsRow& row);
   void accept(Sequence& sequence, TokenEvent& event);
 
   void retire(Sequence& sequence, const Finish& finish);
@@ -108,6 +109,7 @@ class EngineCore {
   EngineLimits limits_;
   TokenTexts token_texts_;
   Sampler sampler_;
+  Distribution distribution_;  // of a drafted token's row
   Mailbox mailbox_;
 
   std::atomic<RequestId> next_id_ = 1;

@@ -125,7 +125,8 @@ SpeculationLimits speculation_limits(const LoadOptions& options) {
   const bool drafts = method_of(options) != Method::none;
   return {
       .num_tokens = drafts ? num_tokens : 0,
-      .accept = options.spec_accept == "rejection" ? SpecAccept::rejection : SpecAccept::coupled};
+      .accept = options.spec_accept == "rejection" ? SpecAccept::rejection : SpecAccept::coupled,
+      .adapts = options.adaptive_drafts};
 }
 
 std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,

@@ -295,7 +295,8 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
 }
 
 size_t lock_memory(LoadedModel& model) {
-  const size_t mapped_bytes = model.prepared ? model.prepared->lock() : 0;
+  size_t mapped_bytes = model.prepared ? model.prepared->lock() : 0;
+  if (model.draft && model.draft->prepared) mapped_bytes += model.draft->prepared->lock();
   return mapped_bytes + model.memory.lock_all();
 }
 

@@ -135,6 +135,16 @@ SampleStatus Sampler::distribution(const LogitsRow& row, const SamplingOptions& 
   return status;
 }
 
+Sample Sampler::chosen(const LogitsRow& row, const SamplingOptions& options, int32_t id) {
+  if (!row.log_sum_exp) {
+    Sample sample;
+    sample.id = id;
+    return sample;
+  }
+  scratch_->raw_row.scan(row.logits);
+  return with_logprobs(scratch_->raw_row, *row.log_sum_exp, id, options);
+}
+
 Sample Sampler::score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs) {
   PL_CHECK(std::ssize(row.logits) == vocab_size_, "a row has one logit per token");
   PL_CHECK(id >= 0 && id < vocab_size_, "token id out of the vocabulary");

@@ -45,6 +45,9 @@ class Sampler {
   SampleStatus distribution(const LogitsRow& row, const SamplingOptions& options,
                             const TokenHistory& history, Distribution& out);
 
+  // A token that another rule than draw() chose, as draw() would report it.
+  Sample chosen(const LogitsRow& row, const SamplingOptions& options, int32_t id);
+
   // The log-probability of `id` (-inf for a token of probability 0) and the top entries of a raw
   // row, as used for prompts; the row has its log_sum_exp.
   Sample score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs);

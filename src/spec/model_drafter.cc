@@ -118,7 +118,7 @@ void ModelDrafter::start(const DraftRequest& request) {
 }
 
 bool ModelDrafter::add_rows(Job& job) {
-  job.num_rows = 0;
+  job.first_row = job.num_rows = 0;
   if (job.is_done) return false;
   State& state = *job.state;
   const auto tokens = job.request->tokens;

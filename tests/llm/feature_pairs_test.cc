@@ -80,6 +80,19 @@ struct PairsDirectory {
   ~PairsDirectory() { std::filesystem::remove_all(path); }
 };
 
+// Little more than what one sequence needs, from `bytes` on.
+void take_least_memory(LoadOptions& options, size_t bytes) {
+  for (;; bytes += bytes / 4) {
+    options.kv_cache_memory_bytes = bytes;
+    try {
+      LLM::load(options);
+      return;
+    } catch (const Error& error) {
+      ASSERT_EQ(error.code(), ErrorCode::exhausted);
+    }
+  }
+}
+
 const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
   static const std::map<std::string, std::function<void(LoadOptions&)>> all = {
       {"two_threads", [](LoadOptions& o) { o.num_threads = 2; }},
@@ -92,6 +105,31 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
          o.max_model_len = 64;
          // The cache of one sequence, for sixteen sequences.
          o.kv_cache_memory_bytes = LLM::load(o).model_info().kv_cache_bytes;
+       }},
+      {"drafted_by_itself",
+       [](LoadOptions& o) {
+         o.speculative_model = o.model;
+         o.num_speculative_tokens = 5;
+         o.adaptive_drafts = false;
+       }},
+      {"drafted_from_the_text",
+       [](LoadOptions& o) {
+         o.speculative_method = "ngram";
+         o.num_speculative_tokens = 3;
+         o.prompt_lookup_min = 1;
+         o.adaptive_drafts = false;
+         o.num_threads = 2;
+         o.block_size = 5;
+       }},
+      {"drafted_and_preempted",
+       [](LoadOptions& o) {
+         o.block_size = 1;
+         o.max_model_len = 64;
+         const size_t bytes = LLM::load(o).model_info().kv_cache_bytes;
+         o.speculative_model = o.model;
+         o.num_speculative_tokens = 8;
+         o.adaptive_drafts = false;
+         take_least_memory(o, bytes);
        }},
       {"all_together",
        [](LoadOptions& o) {
