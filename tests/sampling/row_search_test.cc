@@ -234,6 +234,44 @@ TEST(Draw, ATokenIsDrawnHoweverLittleItWeighs) {
   EXPECT_EQ(draw(apart, 300), 0);
 }
 
+uint64_t without_shift(uint64_t shifted, int count) {
+  uint64_t bits = shifted;
+  for (int known = count; known < 64; known += count) bits = shifted ^ (bits >> count);
+  return bits;
+}
+
+uint64_t inverse(uint64_t odd) {  // modulo 2^64, by Newton's iteration
+  uint64_t found = odd;
+  for (int i = 0; i < 5; ++i) found *= 2 - odd * found;
+  return found;
+}
+
+// SplitMix64 backwards.
+uint64_t key_with_noise(int32_t id, uint64_t noise) {
+  uint64_t state = without_shift(noise, 31) * inverse(0x94D049BB133111EBu);
+  state = without_shift(state, 27) * inverse(0xBF58476D1CE4E5B9u);
+  return without_shift(state, 30) - (static_cast<uint64_t>(id) + 1) * kNoiseStep;
+}
+
+TEST(Draw, ATokenIsDrawnFromABlockThatHardlyWeighsAnything) {
+  // A token of weight 1 comes at 2^-64 * noise, the other one of weight 2^43 at 2^-43 * its time.
+  std::vector<float> row(200, -kInfinity);
+  row[0] = 0.0f;
+  row[130] = -29.8f;
+  BlockedRow blocked(std::ssize(row));
+  blocked.scan(row);
+  const Weigher weigher(0.0f, 1.0f);
+  int num_rare = 0;
+  for (uint64_t noise = 1; noise < uint64_t{1} << 24; noise += noise / 16 + 1) {
+    const uint64_t key = key_with_noise(130, noise);
+    ASSERT_EQ(token_noise(key, 130), noise);
+    const int32_t id = draw_from_row(blocked, weigher, key);
+    ASSERT_EQ(id, first_of_all(blocked, weigher, key)) << noise;
+    num_rare += id == 130 ? 1 : 0;
+  }
+  EXPECT_GT(num_rare, 100);
+}
+
 TEST(Draw, ABlockFarBelowTheLargestWeighsNothing) {
   std::mt19937_64 random(7);
   std::vector<float> row = random_row(random, 3 * 64);
