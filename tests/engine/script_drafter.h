@@ -58,6 +58,10 @@ class ScriptDrafter : public Drafter {
       const Sample sample =
           sampler_.draw({.logits = row_}, *request.sampling, *request.history, position);
       if (sample.status != SampleStatus::ok) return;
+      if (request.wants_distributions) {
+        sampler_.distribution({.logits = row_}, *request.sampling, *request.history,
+                              request.draft->distributions.emplace_back());
+      }
       last = errs_(position) ? static_cast<int32_t>((sample.id + 1) % vocab_size_) : sample.id;
       request.draft->tokens.push_back(last);
     }
