@@ -115,6 +115,16 @@ void ApiCall::end_stream(int status, const std::string& error_code) {
   finish(status);
 }
 
+void ApiCall::hold_permit(bool holds) {
+  if (is_finished_) return;
+  std::shared_ptr<void>& permit = admitted().permit;
+  if (!holds) {
+    permit = nullptr;
+  } else if (permit == nullptr) {
+    permit = context_.in_flight.acquire();
+  }
+}
+
 void ApiCall::finish(int status) {
   if (std::exchange(is_finished_, true)) return;
   admitted().permit = nullptr;

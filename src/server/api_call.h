@@ -57,6 +57,9 @@ class ApiCall {
   // Sends the head of a streamed response.
   void begin_events();
 
+  // False: others may have its permit, until this is called with true. It then goes on without one
+  // if there is none.
+  void hold_permit(bool holds);
   // Its body has been parsed and freed.
   void release_body();
   // Reserves memory for a large response until it has been sent; false when there is none.

@@ -240,10 +240,12 @@ void GenerationResponse::emit_chunks() {
   pending_bytes_ = 0;
 }
 
-// A client that lags has enough to read while others are computed.
+// A client that lags has enough to read while others are computed, in its places and with its
+// permit.
 void GenerationResponse::watch_reader() {
   const bool lags = reader_pace_.lags(call_->exchange().progress());
   if (lags == std::exchange(is_deferred_, lags)) return;
+  call_->hold_permit(!lags);
   EngineLink& link = call_->context().link;
   for (const RequestId id : ids_) lags ? link.defer(id) : link.resume(id);
 }

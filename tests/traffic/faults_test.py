@@ -372,6 +372,15 @@ class SlowReaderTest(FaultTest):
         self.assertGreaterEqual(books["num_deferred_preemptions_total"], self.NUM_CLIENTS)
         self.assertEqual(books["num_deferred_preemptions_total"], books["num_preemptions_total"])
 
+    def test_permits(self):
+        server = self.start_slow_readers("--max-requests", self.NUM_CLIENTS)
+        self.assertTrue(until(lambda: metrics(server.client)["num_requests_deferred"] == self.NUM_CLIENTS))
+        self.check_that_others_run(server)
+        self.stop_reading_slowly()
+        self.read_to_the_end()
+        self.check_complete(self.slow)
+        self.check_books(server.client)
+
     def test_blocks(self):
         server = self.start_slow_readers("--num-blocks", 700)  # 11,200 tokens
         self.check_that_others_run(server)
