@@ -120,6 +120,7 @@ nightly: check ## The long runs: full random tests, equalities, mutants, the sec
 	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=7200
 	$(BUILD) release
 	PACELINE_TEST_SCALE=full $(CTEST) release
+	PACELINE_PACED_OPTIONS="--num-drafted 4" $(CTEST) release -R '^load\.'
 	$(MAKE) equalities
 	$(MAKE) mutants
 	$(CONFIGURE) odr

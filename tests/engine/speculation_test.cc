@@ -160,6 +160,22 @@ TEST_F(SpeculationTest, ADraftTakesNoRowFromAPrompt) {
   EXPECT_EQ(answer(first).tokens.size(), 25);
 }
 
+TEST_F(SpeculationTest, APredictionIsDraftedWithoutADrafter) {
+  Shape shape;
+  shape.limits = {.max_model_len = 64, .max_batched_tokens = 16};
+  shape.limits.speculation.adapts = false;
+  engine(shape);
+  GenerateRequest request = greedy({1}, 20);
+  for (TokenId id = 2; id < 12; ++id) request.prediction.push_back(id);
+  request.prediction.insert(request.prediction.end(), {3, 3, 14, 15, 16, 17, 18, 19, 20});
+  const Answer& answer = run(std::move(request));
+  EXPECT_EQ(answer.tokens.size(), 20);
+  EXPECT_EQ(answer.tokens.back(), 21);
+  EXPECT_GE(answer.ending->stats.accepted_tokens, 12);
+  EXPECT_GT(answer.ending->stats.drafted_tokens, answer.ending->stats.accepted_tokens);
+  EXPECT_LT(runner_.num_runs, 8);
+}
+
 TEST_F(SpeculationTest, APreemptedSequenceDraftsAgain) {
   Shape shape{.num_blocks = 12, .block_size = 1};
   shape.limits = {.max_model_len = 12, .max_batched_tokens = 16};

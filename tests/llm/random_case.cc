@@ -83,15 +83,17 @@ void draw_engine(Dice& dice, RandomCase& drawn) {
   engine.max_num_batched_tokens = dice.one_of<int64_t>({1, 3, 8, 17, 64, 512, 512});
   engine.max_num_seqs = dice.one_of<int64_t>({1, 2, 3, 8, 256, 256});
   engine.prefix_caching = !dice.one_in(4);
-  if (dice.one_in(3)) {
-    const bool by_model = dice.one_in(2);
+  drawn.contexts = dice.one_of({1.0, 1.0, 1.0, 1.3, 1.7, 2.5, 4.0, 16.0});
+  if (dice.one_in(2)) {
+    const bool by_model = dice.below(3) > 0;
     engine.speculative_method = by_model ? "model" : "ngram";
     if (by_model) engine.speculative_model = engine.model;
     engine.num_speculative_tokens = 1 + dice.below(8);
     engine.prompt_lookup_min = 1 + dice.below(2);
-    engine.adaptive_drafts = dice.one_in(3);
+    engine.adaptive_drafts = dice.one_in(4);
+    // A sequence that waits for blocks lets nobody draft.
+    drawn.contexts = dice.one_of({1.0, 4.0, 16.0, 32.0});
   }
-  drawn.contexts = dice.one_of({1.0, 1.0, 1.0, 1.3, 1.7, 2.5, 4.0, 16.0});
   drawn.on_thread = dice.one_in(2);
   if (drawn.on_thread && dice.one_in(3)) {
     engine.batch_timeout_ms = 1 + dice.below(8);
@@ -259,6 +261,11 @@ std::string RandomCase::text() const {
       subject.name(), engine.num_threads, engine.block_size, engine.max_chunk,
       engine.max_num_batched_tokens, engine.max_num_seqs, engine.prefix_caching, contexts,
       on_thread ? "on a thread" : "stepped", engine.batch_timeout_ms, engine.batch_size);
+  if (!engine.speculative_method.empty()) {
+    text += fmt::format(", drafts by {} of {}, lookup from {}, adaptive {}",
+                        engine.speculative_method, *engine.num_speculative_tokens,
+                        engine.prompt_lookup_min, engine.adaptive_drafts);
+  }
   for (const RandomRequest& request : requests) text += "\n- " + request.text();
   return text;
 }

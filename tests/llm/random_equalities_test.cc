@@ -113,6 +113,9 @@ struct Coverage {
   int64_t answers = 0;
   int64_t choices = 0;
   int64_t preemptions = 0;
+  int64_t draft_failures = 0;
+  int64_t drafted = 0;
+  int64_t accepted = 0;  // of these
   int64_t cached_tokens = 0;
   int64_t cancelled = 0;
   int64_t errors = 0;
@@ -157,7 +160,11 @@ class RandomEqualities : public ::testing::Test {
         coverage_.count(found[i]);
       }
     }
-    coverage_.preemptions += together.finish().preemptions;
+    const EngineCounters counters = together.finish();
+    coverage_.preemptions += counters.preemptions;
+    coverage_.draft_failures += counters.speculation.failures;
+    coverage_.drafted += counters.speculation.drafted_tokens;
+    coverage_.accepted += counters.speculation.accepted_tokens;
   }
 
   std::map<std::string, std::unique_ptr<Alone>> alone_;
@@ -194,10 +201,14 @@ TEST_F(RandomEqualities, TogetherAsAlone) {
   std::cout << coverage_.answers << " answers, " << coverage_.choices << " completions, "
             << coverage_.cancelled << " cancelled, " << coverage_.errors << " errors, "
             << coverage_.preemptions << " preemptions, " << coverage_.cached_tokens
-            << " cached tokens" << std::endl;
+            << " cached tokens, " << coverage_.draft_failures << " failures of drafters, "
+            << coverage_.drafted << " drafted, " << coverage_.accepted << " of them accepted"
+            << std::endl;
   EXPECT_GT(coverage_.choices, 5 * count);
   EXPECT_GT(coverage_.preemptions, count / 10);
   EXPECT_GT(coverage_.cached_tokens, 10 * count);
+  EXPECT_GT(coverage_.drafted, 5 * count);
+  EXPECT_GT(coverage_.accepted, 2 * count);
   EXPECT_GT(coverage_.cancelled, count / 10);
   EXPECT_EQ(coverage_.errors, 0);
 }

@@ -23,6 +23,13 @@ class LoadTest(PacedTest):
         books = self.check_books(server.client)
         self.assertEqual(books["requests_completed_total"], NUM_STREAMS + NUM_REQUESTS)
 
+    def test_streams_with_drafts(self):
+        server = self.start("--max-num-seqs", 1024, "--num-drafted", 4)
+        code, figures = run_load(server.port, "--streams", NUM_STREAMS, "--stream-tokens", NUM_TOKENS, "--stream-spread", 2)
+        self.assertEqual(code, 0, figures)
+        self.assertEqual(figures["streams"]["tokens"], NUM_STREAMS * NUM_TOKENS)
+        self.check_books(server.client)
+
     def test_ten_times_what_there_is_room_for(self):
         server = self.start("--max-num-seqs", 20, "--max-num-queued-reqs", 20, "--rate", 50)
         # 20 at a time and 25 tokens each: 40 requests per second.

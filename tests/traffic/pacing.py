@@ -50,7 +50,9 @@ class PacedServer:
     """Runs until stop(); `wait()` returns the exit code, negative after a signal."""
 
     def __init__(self, *options, wait=True):
-        self.child = subprocess.Popen([PACED_SERVER, "--model", ROOT / "models" / "paceline-10m", *map(str, options)],
+        everywhere = os.environ.get("PACELINE_PACED_OPTIONS", "").split()  # of a run of all tests
+        self.child = subprocess.Popen([PACED_SERVER, "--model", ROOT / "models" / "paceline-10m", *everywhere,
+                                       *map(str, options)],
                                       stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment())
         self.lines = []
         self.port = None

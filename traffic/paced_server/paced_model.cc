@@ -12,6 +12,8 @@
 namespace paceline::traffic {
 namespace {
 
+constexpr int64_t kErrorPeriod = 5;  // positions; one of them is drafted wrongly
+
 // The tokenizer must outlive it.
 TokenTexts token_texts(const Tokenizer& tokenizer) {
   return [&tokenizer](TokenId id) -> TokenText {
@@ -39,7 +41,8 @@ EngineLimits limits_of(const PacedModelOptions& options) {
   return {.max_model_len = options.max_model_len,
           .max_batched_tokens = options.max_batched_tokens,
           .max_num_seqs = options.max_num_seqs,
-          .max_queued = options.max_queued};
+          .max_queued = options.max_queued,
+          .speculation = {.num_tokens = options.num_drafted, .adapts = false}};
 }
 
 std::array<CacheGroup, 1> one_group(int64_t num_blocks) {
@@ -55,7 +58,8 @@ PacedModel::PacedModel(const PacedModelOptions& options)
       chat_(set_up_chat(directory_, "", tokenizer_)),
       cache_(options.block_size, one_group(options.num_blocks)),
       runner_(tokenizer_.vocab_size(), options.pace),
-      engine_(runner_, memory_, cache_, limits_of(options), token_texts(tokenizer_)) {
+      drafter_(kErrorPeriod),
+      engine_(runner_, memory_, cache_, limits_of(options), token_texts(tokenizer_), &drafter_) {
   check_script(tokenizer_);
   runner_.watch(&engine_);
 }

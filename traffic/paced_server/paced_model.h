@@ -9,6 +9,7 @@
 #include "kv/kv_cache.h"
 #include "load/chat_setup.h"
 #include "text/text_model.h"
+#include "traffic/paced_server/paced_drafter.h"
 #include "traffic/paced_server/paced_runner.h"
 
 namespace paceline::traffic {
@@ -22,6 +23,7 @@ struct PacedModelOptions {
   int64_t max_num_seqs = 256;
   int64_t max_batched_tokens = 8192;
   int64_t max_queued = 1024;
+  int64_t num_drafted = 0;  // tokens of each step's draft; 0: none
 };
 
 // Each member depends only on earlier ones. Blocks are only integers here: no keys are stored.
@@ -42,6 +44,7 @@ class PacedModel {
   ChatSetup chat_;
   KvCache cache_;
   PacedRunner runner_;
+  PacedDrafter drafter_;
   Engine engine_;
   SipKey salt_key_ = random_sip_key();
 };

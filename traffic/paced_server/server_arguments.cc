@@ -20,6 +20,8 @@ void add_model_options(Arguments& options, PacedModelOptions& model) {
   options.add("--max-model-len", model.max_model_len, "Prompt and output together.");
   options.add("--max-num-seqs", model.max_num_seqs, "Sequences computed at once.");
   options.add("--max-num-batched-tokens", model.max_batched_tokens, "Rows of one step.");
+  options.add("--num-drafted", model.num_drafted,
+              "Tokens of each step's draft, a fifth of them wrong; 0: none.");
   options.add("--max-num-queued-reqs", model.max_queued, "Requests that wait.");
 }
 
