@@ -2,8 +2,8 @@
 """Checks the sources against src/LAYERS: allowed includes, modules reached through them, no cycles, no stray files.
 
 A file may include headers of its own module and of the modules on its line. Modules reached only through these headers
-are in parentheses on the line. Headers of different modules define no constants of the same name: the linker would keep
-one of two inline constants for both.
+are in parentheses on the line. Different modules define no constants (in headers) and no types (outside of unnamed
+namespaces) of the same name: the linker would keep one of two inline constants or member functions for both.
 
 Usage: check_layers.py [src]
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 CONSTANT = re.compile(r"^(?:inline )?constexpr [^(]*?\b(k[A-Z]\w*)\s*[\[={]")
+TYPE = re.compile(r"^(?:class|struct|union|enum(?: class)?) (\w+)(?: final)?(?: : [^;{]*)?\s*(?:\{|$)")
 LAYER = re.compile(r"^([a-z_0-9]+):((?:\s+[a-z_0-9]+)*)(?:\s+\(([a-z_0-9 ]+)\))?$")
 
 
@@ -168,18 +169,26 @@ def check_brought(src, layers, graph):
     return errors
 
 
-def check_constants(src):
-    """Returns an error for each constant that headers of two modules define outside of classes and functions."""
+def names_outside(file):
+    """Yields (line number, name) of the constants of a header and the types of any file, those at namespace scope."""
+    unnamed = False
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if re.match(r"namespace \{|\}  // namespace$", line):
+            unnamed = line.startswith("namespace")
+        match = TYPE.match(line) or (CONSTANT.match(line) if file.suffix == ".h" else None)
+        if match and not unnamed:
+            yield number, match[1]
+
+
+def check_names(src, public):
+    """Returns an error for each constant or type that two modules define; the public headers are one module."""
     errors, first = [], {}
-    for file in source_files(src):
-        module = file.relative_to(src).parts[0]
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.suffix == ".h" else [], 1):
-            match = CONSTANT.match(line)
-            if not match:
-                continue
-            owner, place = first.setdefault(match[1], (module, f"{file}:{number}"))
+    for file in source_files(src) + (source_files(public) if public.is_dir() else []):
+        module = file.relative_to(src).parts[0] if file.is_relative_to(src) else "include"
+        for number, name in names_outside(file):
+            owner, place = first.setdefault(name, (module, f"{file}:{number}"))
             if owner != module:
-                errors.append(f"{file}:{number}: {match[1]} is also defined in {place}, of {owner}: rename one")
+                errors.append(f"{file}:{number}: {name} is also defined in {place}, of {owner}: rename one")
     return errors
 
 
@@ -214,7 +223,7 @@ def check(src):
             if error:
                 errors.append(error)
             graph[file].setdefault(public / target, number)
-    return errors + check_brought(src, layers, graph) + find_cycles(graph) + check_constants(src)
+    return errors + check_brought(src, layers, graph) + find_cycles(graph) + check_names(src, public)
 
 
 def main(arguments):

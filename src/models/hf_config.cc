@@ -19,7 +19,7 @@ constexpr double kLargest = 1e6;
 
 namespace field_table {
 
-using enum FieldType;
+using enum ConfigFieldType;
 
 constexpr ConfigField rope_number(std::string_view name, double min,
                                   std::optional<double> otherwise = {}) {
@@ -116,7 +116,7 @@ void HfConfig::unsupported(std::string_view key, std::string_view what) const {
 }
 
 void HfConfig::missing(const ConfigField& field) const {
-  const bool is_integer = field.type == FieldType::integer;
+  const bool is_integer = field.type == ConfigFieldType::integer;
   invalid(field.name,
           fmt::format("missing, expected {}",
                       range_words(is_integer ? "an integer" : "a number", range_of(field))));

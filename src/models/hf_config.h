@@ -13,13 +13,13 @@
 
 namespace paceline {
 
-enum class FieldType : uint8_t { integer, number, flag, word, list, object };
+enum class ConfigFieldType : uint8_t { integer, number, flag, word, list, object };
 enum class FieldPlace : uint8_t { top, rope, either };  // rope: rope_parameters, rope_scaling
 
 // A field of config.json. Its range bounds sizes before any allocation.
 struct ConfigField {
   std::string_view name;
-  FieldType type = FieldType::integer;
+  ConfigFieldType type = ConfigFieldType::integer;
   double min = 0;  // integers and numbers: inclusive bounds
   double max = 0;
   // transformers' default if all families share it. Without one the field is required, unless a

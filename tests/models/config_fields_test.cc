@@ -87,21 +87,21 @@ Json changed_text_model(const Json& config, std::string_view key,
   return changed(config, "text_config", changed(*nested, key, value));
 }
 
-std::vector<Json> wrong_types(FieldType type) {
+std::vector<Json> wrong_types(ConfigFieldType type) {
   std::vector<Json> wrong = {json_of("\"text\""), json_of("[1]"), json_of("{\"a\": 1}"),
                              json_of("true"), json_of("0.5")};
-  if (type == FieldType::integer) return wrong;
-  const std::map<FieldType, size_t> right = {{FieldType::number, 4},
-                                             {FieldType::flag, 3},
-                                             {FieldType::word, 0},
-                                             {FieldType::list, 1},
-                                             {FieldType::object, 2}};
+  if (type == ConfigFieldType::integer) return wrong;
+  const std::map<ConfigFieldType, size_t> right = {{ConfigFieldType::number, 4},
+                                                   {ConfigFieldType::flag, 3},
+                                                   {ConfigFieldType::word, 0},
+                                                   {ConfigFieldType::list, 1},
+                                                   {ConfigFieldType::object, 2}};
   wrong.erase(wrong.begin() + static_cast<std::ptrdiff_t>(right.at(type)));
   return wrong;
 }
 
 std::vector<Json> outside_the_range(const ConfigField& field) {
-  if (field.type != FieldType::integer && field.type != FieldType::number) return {};
+  if (field.type != ConfigFieldType::integer && field.type != ConfigFieldType::number) return {};
   std::vector<Json> outside = {json_of("-1"), json_of("-9223372036854775808"),
                                json_of("9007199254740992"), json_of("1e300"), json_of("-1e300")};
   if (field.min > 0) outside.push_back(json_of("0"));
@@ -250,7 +250,8 @@ TEST(ConfigFieldTable, NamesAreUniqueAndRangesHoldTheirDefaults) {
   for (const ConfigField& field : config_fields()) {
     SCOPED_TRACE(std::string(field.name));
     EXPECT_EQ(std::ranges::count(config_fields(), field.name, &ConfigField::name), 1);
-    const bool has_range = field.type == FieldType::integer || field.type == FieldType::number;
+    const bool has_range =
+        field.type == ConfigFieldType::integer || field.type == ConfigFieldType::number;
     EXPECT_EQ(field.min < field.max, has_range);
     if (!field.otherwise) continue;
     EXPECT_GE(*field.otherwise, field.min);

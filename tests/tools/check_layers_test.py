@@ -75,6 +75,17 @@ class CheckLayersTest(unittest.TestCase):
                      "src/tensor/t.cc": "constexpr int kMost = 3;\n"},
                     "src/tensor/t.h:1: kMost is also defined in src/base/a.h:1, of base")
 
+    def test_types_of_two_modules(self):
+        self.expect({"src/base/a.h": "enum class Kind : uint8_t { one, two };\nstruct Part;\nclass Whole final {\n"
+                                     "  struct Part {\n  };\n};\n",
+                     "src/base/b.cc": "namespace {\nstruct Local {\n};\n}  // namespace\nstruct Seen {\n};\n",
+                     "src/tensor/t.h": "struct Part {\n};\nstruct Kind {\n};\nstruct Whole<int> {\n};\n",
+                     "src/tensor/t.cc": "struct Local {\n};\nclass Seen : public Part,\n             Kind {\n};\n",
+                     "include/paceline/llm.h": "class Whole {\n};\n"},
+                    "src/tensor/t.cc:3: Seen is also defined in src/base/b.cc:5, of base",
+                    "src/tensor/t.h:3: Kind is also defined in src/base/a.h:1, of base",
+                    "include/paceline/llm.h:1: Whole is also defined in src/base/a.h:3, of base")
+
     def test_header_cycle(self):
         self.expect({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/c.h"\n',
                      "src/base/c.h": '#include "base/a.h"\n'}, "src/base/c.h:1: include cycle: a.h -> b.h -> c.h -> a.h")
