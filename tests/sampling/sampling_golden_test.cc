@@ -46,10 +46,11 @@ SamplingOptions options_of(const Json& json) {
     const auto& key = field.first;
     const auto& value = field.second;
     if (const SamplingNumber* number = find_sampling_number(key)) {
+      const double given = value.as_double(key);
       std::visit(
           [&](auto member) {
             using T = std::decay_t<decltype(options.*member)>;
-            options.*member = static_cast<T>(value.as_double(key));
+            options.*member = static_cast<T>(given);
           },
           number->member);
     } else if (key == "order" && value.as_string(key) == "mlx") {
