@@ -29,6 +29,8 @@ struct Usage {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;  // all drawn tokens, an EOS included
   int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
+  int64_t drafted_tokens = 0;     // proposed by speculative decoding and checked
+  int64_t accepted_tokens = 0;    // of these, drawn
 };
 
 // Times of one choice; those of the prompt are from the choice that computed it.
@@ -73,8 +75,10 @@ struct Classification {
 struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;
-  int64_t cached_tokens = 0;  // of the prompts, found in the prefix cache
-  int64_t preemptions = 0;    // times that a sequence lost its blocks and was resumed
+  int64_t cached_tokens = 0;    // of the prompts, found in the prefix cache
+  int64_t preemptions = 0;      // times that a sequence lost its blocks and was resumed
+  int64_t drafted_tokens = 0;   // proposed by speculative decoding and checked
+  int64_t accepted_tokens = 0;  // of these, drawn
   double prefill_tokens_per_second = 0;
   double decode_tokens_per_second = 0;
   double time_to_first_token_seconds = 0;
@@ -109,6 +113,14 @@ struct WeightsCacheUse {
   std::string problem;  // a failure and its consequence; empty: none
 };
 
+// What drafts for a model in speculative decoding.
+struct DrafterInfo {
+  std::string name;           // the draft model's path, or ngram; empty: nothing drafts
+  int64_t max_tokens = 0;     // in a step
+  size_t weight_bytes = 0;    // of a draft model, as packed
+  size_t kv_cache_bytes = 0;  // reserved for its keys and values
+};
+
 struct ModelInfo {
   std::string path;
   std::string family;  // model_type
@@ -131,6 +143,7 @@ struct ModelInfo {
   std::string chat_template;       // the source of the one in use; empty: none
   std::vector<std::string> notes;  // warnings about the model, in sentences
   WeightsCacheUse weights_cache;
+  DrafterInfo drafter;
 };
 
 }  // namespace paceline

@@ -242,7 +242,7 @@ void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   stats.decode_seconds = seconds_between(sequence.first_token, now);
   if (stats.output_tokens == request.min_tokens) sequence.allow_ends();
   record_.tokens.push_back({.id = sequence.arrival_id, .token = sample.id});
-  sequence.count_draft(sample.id);
+  const bool was_drafted = sequence.count_draft(sample.id);
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
     retire(sequence, {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
     return;
@@ -254,6 +254,7 @@ void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   TokenEvent event;
   event.token = TokenLogprob{.id = sample.id, .logprob = sample.logprob};
   event.top_logprobs = std::move(sample.top_logprobs);
+  event.was_drafted = was_drafted;
   accept(sequence, event);
 }
 

@@ -80,6 +80,7 @@ EngineSnapshot snapshot_of(const Engine& engine) {
                           .deferred_preemptions = engine.counters().deferred_preemptions,
                           .late_cancellations = engine.counters().late_cancellations,
                           .dropped_holds = engine.counters().dropped_holds,
+                          .speculation = engine.counters().speculation,
                           .sequences = {},
                           .pools = {}};
   for (const auto& sequence : engine.running()) {

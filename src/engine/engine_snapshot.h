@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace paceline {
+#include "engine/engine.h"
 
-class Engine;
+namespace paceline {
 
 struct SequenceSnapshot {
   int64_t sequence = 0;  // its arrival id
@@ -43,6 +43,7 @@ struct EngineSnapshot {
   int64_t deferred_preemptions = 0;
   int64_t late_cancellations = 0;
   int64_t dropped_holds = 0;
+  SpeculationCounters speculation;
   std::vector<SequenceSnapshot> sequences;  // the running ones first
   std::vector<PoolSnapshot> pools;
 };

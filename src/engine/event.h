@@ -74,6 +74,7 @@ struct TokenEvent {
   int32_t choice = 0;
   std::optional<TokenLogprob> token;  // logprob is 0 unless asked for
   std::vector<TokenLogprob> top_logprobs;
+  bool was_drafted = false;  // the token
   // Bytes of the output's text, from its start, that may be shown: what may still become a stop
   // string is held back, and a stop string itself is never released.
   int64_t releasable_bytes = 0;

@@ -75,6 +75,8 @@ enum class SpecAccept : uint8_t {
 };
 
 constexpr int64_t kMaxSpeculativeTokens = 64;
+// Drafted from a prediction, in a step, where nothing else is drafted.
+constexpr int64_t kPredictedTokens = 8;
 
 struct SpeculationLimits {
   int64_t num_tokens = 0;  // drafted for a sequence in a step, at most; 0: nothing is drafted

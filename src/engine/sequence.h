@@ -79,12 +79,13 @@ struct Sequence {
     return drafted != nullptr && position < num_tokens() &&
            tokens[static_cast<size_t>(position)] == *drafted;
   }
-  // Called with the token that is drawn next.
-  void count_draft(TokenId drawn) {
+  // Called with the token that is drawn next. Returns whether it was drafted.
+  bool count_draft(TokenId drawn) {
     const TokenId* drafted = drafted_at(num_tokens());
-    if (drafted == nullptr || *drafted != drawn) return;
+    if (drafted == nullptr || *drafted != drawn) return false;
     ++num_accepted;
     ++stats.accepted_tokens;
+    return true;
   }
   // Brings the chain of hashes up to the full blocks of the first `length` tokens.
   void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);

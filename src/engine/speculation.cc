@@ -9,9 +9,6 @@
 namespace paceline {
 namespace {
 
-// Drafted from a prediction where nothing else is drafted.
-constexpr int64_t kPredictedTokens = 8;
-
 bool decodes(const Sequence& sequence) {
   return sequence.num_output() > 0 && sequence.num_computed == sequence.num_tokens() - 1;
 }

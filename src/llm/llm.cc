@@ -135,7 +135,8 @@ ModelInfo LLM::model_info() const {
           .chat_template = model.chat.chat_template ? std::string(model.chat.chat_template->name())
                                                     : std::string(),
           .notes = model.chat.notes,
-          .weights_cache = model.weights_cache};
+          .weights_cache = model.weights_cache,
+          .drafter = drafter_info(model)};
 }
 
 }  // namespace paceline

@@ -20,6 +20,8 @@ void LLM::State::record(const GenerationStats& stats) {
              .completion_tokens = stats.output_tokens,
              .cached_tokens = stats.cached_tokens,
              .preemptions = stats.preemptions,
+             .drafted_tokens = stats.drafted_tokens,
+             .accepted_tokens = stats.accepted_tokens,
              .prefill_tokens_per_second = rate(prefilled, stats.prefill_seconds),
              .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
              .time_to_first_token_seconds = stats.time_to_first_token_seconds,
@@ -35,6 +37,8 @@ void LLM::State::record_together(const GenerationStats& totals, EngineClock::tim
              .completion_tokens = totals.output_tokens,
              .cached_tokens = totals.cached_tokens,
              .preemptions = totals.preemptions,
+             .drafted_tokens = totals.drafted_tokens,
+             .accepted_tokens = totals.accepted_tokens,
              .prefill_tokens_per_second = rate(totals.prompt_tokens),
              .decode_tokens_per_second = rate(totals.output_tokens),
              .peak_memory_bytes = model->memory.stats().peak_bytes};

@@ -145,6 +145,8 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
       totals.cached_tokens += choice.stats().cached_tokens;
       totals.preemptions += choice.stats().preemptions;
       totals.output_tokens += choice.stats().output_tokens;
+      totals.drafted_tokens += choice.stats().drafted_tokens;
+      totals.accepted_tokens += choice.stats().accepted_tokens;
     }
     done.result = std::move(completions);
   }

@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "load/load_decoder.h"
 #include "models/decoder.h"
+#include "prepared/prepared_file.h"
 #include "spec/ngram_drafter.h"
 
 namespace paceline {
@@ -141,6 +142,7 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
   const size_t before = target.memory.stats().active_bytes;
   load_decoder(*draft, source, draft_options);
   draft->weight_bytes = target.memory.stats().active_bytes - before;
+  if (draft->prepared) draft->weight_bytes += draft->prepared->size_bytes();
   draft->memory.clear_cache();
   check_tokens(target, source, *draft);
   return draft;

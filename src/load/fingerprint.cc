@@ -51,6 +51,7 @@ std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                                  dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
   for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
+  if (options.spec_accept == "rejection") text += "rejection\n";
   const Hash128 all = siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(text)));
   return fmt::format("fp_{:016x}", all.low);
 }

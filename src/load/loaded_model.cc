@@ -300,6 +300,16 @@ size_t lock_memory(LoadedModel& model) {
   return mapped_bytes + model.memory.lock_all();
 }
 
+DrafterInfo drafter_info(const LoadedModel& model) {
+  if (model.drafter == nullptr) return {};
+  DrafterInfo info{.name = "ngram", .max_tokens = model.engine->limits().speculation.num_tokens};
+  if (model.draft == nullptr) return info;
+  info.name = model.draft->path.string();
+  info.weight_bytes = model.draft->weight_bytes;
+  info.kv_cache_bytes = model.draft->kv_bytes;
+  return info;
+}
+
 double kv_bytes_per_token(const LoadedModel& model) {
   const KvCache& cache = *model.cache;
   int64_t blocks = 0;

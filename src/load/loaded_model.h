@@ -81,6 +81,9 @@ size_t lock_memory(LoadedModel& model);
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
 
+// What drafts for the model; requests with a prediction have drafts without it.
+DrafterInfo drafter_info(const LoadedModel& model);
+
 // Bytes of keys and values per token of the cache.
 double kv_bytes_per_token(const LoadedModel& model);
 

@@ -47,27 +47,6 @@ constexpr FieldDef<Part> kPartFields[] = {
      .read = [](const FieldValue& v, Part& t) { t.text = v.text(); }},
 };
 
-FieldList part_fields() { return list_fields<Part>(kPartFields); }
-
-constexpr FieldType kPart = object_type(part_fields);
-constexpr FieldType kContentKinds[] = {kAnyText, array_type(kPart, 0, kMaxMessages)};
-
-std::string read_content(const FieldValue& value) {
-  if (value.json().is_string()) return value.text();
-  std::string content;
-  bool is_first = true;
-  for (const FieldValue& item : value.items()) {
-    Part part;
-    RequestReader reader(item);
-    reader.read<Part>(kPartFields, part);
-    reader.finish();
-    if (!is_first) content += '\n';
-    is_first = false;
-    content += part.text;
-  }
-  return content;
-}
-
 struct Call {
   std::string id;
   std::string name;
@@ -148,7 +127,7 @@ constexpr FieldDef<Message> kMessageFields[] = {
      .read = [](const FieldValue& v,
                 Message& t) { t.role = v.text() == "developer" ? "system" : v.text(); }},
     {.name = "content",
-     .type = one_of_type(kContentKinds, "a string or an array of parts"),
+     .type = kContent,
      .help = "The text; only an assistant's message with calls or a refusal may omit it.",
      .read = [](const FieldValue& v, Message& t) { t.content = read_content(v); }},
     {.name = "name",
@@ -253,6 +232,24 @@ ChatMessage read_message(const FieldValue& value) {
 }
 
 }  // namespace
+
+FieldList content_part_fields() { return list_fields<Part>(kPartFields); }
+
+std::string read_content(const FieldValue& value) {
+  if (value.json().is_string()) return value.text();
+  std::string content;
+  bool is_first = true;
+  for (const FieldValue& item : value.items()) {
+    Part part;
+    RequestReader reader(item);
+    reader.read<Part>(kPartFields, part);
+    reader.finish();
+    if (!is_first) content += '\n';
+    is_first = false;
+    content += part.text;
+  }
+  return content;
+}
 
 FieldList message_fields() { return list_fields<Message>(kMessageFields); }
 

@@ -12,6 +12,12 @@ namespace paceline {
 
 constexpr uint64_t kMaxMessages = 1024;
 
+// A content: a string, or parts of text.
+FieldList content_part_fields();
+inline constexpr FieldType kContentPart = object_type(content_part_fields);
+inline constexpr FieldType kContentKinds[] = {kAnyText, array_type(kContentPart, 0, kMaxMessages)};
+inline constexpr FieldType kContent = one_of_type(kContentKinds, "a string or an array of parts");
+
 FieldList message_fields();
 inline constexpr FieldType kMessage = object_type(message_fields);
 inline constexpr FieldType kMessages = array_type(kMessage, 1, kMaxMessages);
@@ -20,6 +26,9 @@ inline constexpr FieldType kMessages = array_type(kMessage, 1, kMaxMessages);
 // line breaks, missing content becomes an empty text, the JSON arguments of a call become an
 // object, and the role developer becomes system.
 std::vector<ChatMessage> read_messages(const FieldValue& value);
+
+// The text of a content; parts are joined with line breaks.
+std::string read_content(const FieldValue& value);
 
 // Throws RequestError for continue_final_message together with add_generation_prompt.
 void check_continuation(const ChatInput& input);

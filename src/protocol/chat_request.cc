@@ -35,6 +35,29 @@ void read_response_format(const FieldValue& value, ChatDraft&) {
   reader.finish();
 }
 
+constexpr std::string_view kContentWords[] = {"content"};
+
+constexpr FieldDef<ChatDraft> kPredictionFields[] = {
+    {.name = "type",
+     .type = only_words_type(kContentWords),
+     .is_required = true,
+     .help = "Only content."},
+    {.name = "content",
+     .type = kContent,
+     .is_required = true,
+     .help = "The text, as a string or parts.",
+     .read = [](const FieldValue& v,
+                ChatDraft& t) { t.request.options.prediction = read_content(v); }},
+};
+
+FieldList prediction_fields() { return list_fields<ChatDraft>(kPredictionFields); }
+
+void read_prediction(const FieldValue& value, ChatDraft& draft) {
+  RequestReader reader(value);
+  reader.read<ChatDraft>(kPredictionFields, draft);
+  reader.finish();
+}
+
 constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "messages",
      .type = kMessages,
@@ -109,6 +132,10 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .type = object_type(format_fields),
      .help = "Only {\"type\": \"text\"}.",
      .read = read_response_format},
+    {.name = "prediction",
+     .type = object_type(prediction_fields),
+     .help = "A text that the answer will mostly repeat: drafts for it, which never change it.",
+     .read = read_prediction},
     {.name = "modalities", .type = kModalities, .help = "Only [\"text\"]."},
     {.name = "verbosity",
      .type = kAnyText,
@@ -120,7 +147,6 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .help = "templates come with the model or by --chat-template"},
     {.name = "reasoning_effort", .use = FieldUse::refused, .help = "see chat_template_kwargs"},
     {.name = "audio", .use = FieldUse::refused},
-    {.name = "prediction", .use = FieldUse::refused},
     {.name = "web_search_options", .use = FieldUse::refused},
     {.name = "moderation", .use = FieldUse::refused},
     {.name = "functions", .use = FieldUse::refused, .help = "use tools"},

@@ -73,6 +73,8 @@ void add_usage(std::span<const Completion> choices, ResponseUsage& usage) {
   usage.cached_tokens = usage.cached_tokens.value_or(0) + of_first.cached_tokens;
   for (const Completion& completion : choices) {
     usage.completion_tokens += completion.usage.completion_tokens;
+    usage.drafted_tokens += completion.usage.drafted_tokens;
+    usage.accepted_tokens += completion.usage.accepted_tokens;
   }
 }
 
@@ -131,6 +133,7 @@ ChatResponse completed_response(const ChatRequest& request, const CompletedPart&
     answer.choices.push_back(std::move(choice));
   }
   add_usage(part.choices, answer.usage);
+  answer.usage.has_prediction = !request.options.prediction.empty();
   return answer;
 }
 

@@ -22,6 +22,11 @@ constexpr FieldDef<StreamFields> kStreamOptions[] = {
      .by_default = false,
      .help = "Send the usage so far in every chunk.",
      .read = [](const FieldValue& v, StreamFields& t) { t.continuous_usage = v.boolean(); }},
+    {.name = "include_accepted",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Add pieces to chunks with drafted tokens: the text, each part with accepted.",
+     .read = [](const FieldValue& v, StreamFields& t) { t.include_accepted = v.boolean(); }},
 };
 
 FieldList stream_options() { return list_fields<StreamFields>(kStreamOptions); }

@@ -114,6 +114,8 @@ std::string llama_settings_json(const GenerateRequest& request, const Completion
   writer.member("n_probs", fields.logprobs.value_or(0)).member("grammar", "");
   writer.member("stream", fields.generation.streaming.stream);
   writer.member("timings_per_token", false).member("post_sampling_probs", false);
+  writer.member("speculative.n_max", request.speculation ? style.max_drafted : 0);
+  writer.member("speculative.n_min", 0);
   writer.end_object();
   return json;
 }

@@ -23,6 +23,7 @@ struct LlamaPrompt {
 struct LlamaStyle {
   std::string model;
   int64_t context = 0;          // tokens of a prompt and its text together, at most
+  int64_t max_drafted = 0;      // tokens in a step, of the server's drafter; 0: it has none
   bool returns_tokens = false;  // of a whole result; the events of a stream always have them
   bool has_probabilities = false;
   TokenNaming naming = TokenNaming::text;

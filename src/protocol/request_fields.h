@@ -40,6 +40,7 @@ struct StreamFields {
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;  // in every chunk
+  bool include_accepted = false;  // chunks mark the text of drafted tokens
   int64_t interval = 1;           // tokens of a chunk, but for the first and the last one
   bool has_options = false;       // stream_options was there
 };

@@ -35,6 +35,10 @@ void write_timings(JsonWriter& writer, const ResponseTimings& timings) {
   // The first token comes with the prompt.
   write_rate(writer, "predicted", std::max<int64_t>(tokens.completion_tokens - 1, 0),
              times.output_seconds);
+  if (tokens.drafted_tokens > 0) {
+    writer.member("draft_n", tokens.drafted_tokens);
+    writer.member("draft_n_accepted", tokens.accepted_tokens);
+  }
   writer.end_object();
 }
 
@@ -62,6 +66,12 @@ void write_usage(JsonWriter& writer, const ResponseUsage& usage) {
   if (usage.cached_tokens) {
     writer.key("prompt_tokens_details").begin_object();
     writer.member("cached_tokens", *usage.cached_tokens).end_object();
+  }
+  if (usage.has_prediction) {
+    writer.key("completion_tokens_details").begin_object();
+    writer.member("accepted_prediction_tokens", usage.accepted_tokens);
+    writer.member("rejected_prediction_tokens", usage.drafted_tokens - usage.accepted_tokens);
+    writer.end_object();
   }
   writer.end_object();
 }

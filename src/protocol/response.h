@@ -25,6 +25,9 @@ struct ResponseUsage {
   int64_t prompt_tokens = 0;             // each prompt counts once, whatever n is
   int64_t completion_tokens = 0;         // of all choices
   std::optional<int64_t> cached_tokens;  // of the prompts, from the cache; nothing: unknown
+  int64_t drafted_tokens = 0;            // of all choices, by speculative decoding
+  int64_t accepted_tokens = 0;           // of these, drawn
+  bool has_prediction = false;           // of the output, in the request: the drafts are reported
 };
 
 struct NamedToken {

@@ -15,9 +15,19 @@ void finish_chunk(JsonWriter& writer, const ResponseChunk& chunk, const ChunkSty
   writer.end_object();
 }
 
+void write_pieces(JsonWriter& writer, const std::vector<TextPiece>& pieces) {
+  writer.key("pieces").begin_array();
+  for (const TextPiece& piece : pieces) {
+    writer.begin_object().member("text", piece.text).member("accepted", piece.is_accepted);
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
 }  // namespace
 
 void write_chunk_end(JsonWriter& writer, const ResponseChunk& chunk) {
+  if (!chunk.pieces.empty()) write_pieces(writer, chunk.pieces);
   if (chunk.ending == nullptr) {
     writer.key("finish_reason").null();
     if (chunk.token_ids) write_token_ids(writer, *chunk.token_ids);

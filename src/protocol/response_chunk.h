@@ -11,6 +11,12 @@
 
 namespace paceline {
 
+// A part of a chunk's text: of drafted tokens, or of others.
+struct TextPiece {
+  std::string text;
+  bool is_accepted = false;
+};
+
 struct ResponseChunk {
   int64_t index = 0;                          // of the choice
   bool has_role = false;                      // the first chunk of a chat's choice
@@ -20,6 +26,7 @@ struct ResponseChunk {
   std::string_view named_text = {};
   int64_t text_offset = 0;
   std::optional<std::vector<int32_t>> token_ids = {};
+  std::vector<TextPiece> pieces = {};       // reported if there are any
   std::optional<ResponseUsage> usage = {};  // so far, when every chunk reports it
   // In the last chunk of a choice. Its text, log-probabilities and ids are ignored.
   const ResponseChoice* ending = nullptr;
@@ -38,7 +45,8 @@ std::string completion_chunk_json(const ResponseHead& head, const ResponseChunk&
 std::string chat_chunk_json(const ResponseHead& head, const ResponseChunk& chunk,
                             const ChunkStyle& style);
 
-// The members finish_reason and token_ids; in the last chunk also stop_reason and the others.
+// The members finish_reason, pieces and token_ids; in the last chunk also stop_reason and the
+// others.
 void write_chunk_end(JsonWriter& writer, const ResponseChunk& chunk);
 
 // The last chunk of a stream, without choices.

@@ -18,6 +18,11 @@ constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
   "type": "array", "description": "With n_probs, in place of logprobs.", "items": @Probability})"},
     {"ending", R"("finish_reason": @FinishReason, "stop_reason": @StopReason,
   "prompt_logprobs": @PromptLogprobs, "token_ids": @TokenIds, "timings": @Timings, "seed": @Seed)"},
+    {"pieces", R"("pieces": {"type": "array",
+  "description": "With include_accepted, of a chunk with drafted tokens: its text in parts.",
+  "items": {"type": "object", "required": ["text", "accepted"], "properties": {
+    "text": {"type": "string"},
+    "accepted": {"type": "boolean", "description": "Whether its tokens were drafted."}}}})"},
     {"chunkusage", R"("usage": {"anyOf": [@Usage, {"type": "null"}],
   "description": "So far, with continuous_usage_stats; of all in the last one, with include_usage."})"},
 };
@@ -36,7 +41,12 @@ constexpr std::string_view kShared = R"({
     "completion_tokens": {"type": "integer", "minimum": 0},
     "total_tokens": {"type": "integer", "minimum": 0},
     "prompt_tokens_details": {"type": "object", "required": ["cached_tokens"], "properties": {
-      "cached_tokens": {"type": "integer", "minimum": 0}}}}},
+      "cached_tokens": {"type": "integer", "minimum": 0}}},
+    "completion_tokens_details": {"type": "object",
+      "description": "Of a request with a prediction: tokens drafted from it that the model drew, and others.",
+      "required": ["accepted_prediction_tokens", "rejected_prediction_tokens"], "properties": {
+        "accepted_prediction_tokens": {"type": "integer", "minimum": 0},
+        "rejected_prediction_tokens": {"type": "integer", "minimum": 0}}}}},
 "FinishReason": {"enum": ["stop", "length", null]},
 "StopReason": {"type": ["integer", "string", "null"],
   "description": "The stop string or stop token id that ended the text."},
@@ -48,7 +58,9 @@ constexpr std::string_view kShared = R"({
     "prompt_n": {"type": "integer"}, "prompt_ms": {"type": "number"},
     "prompt_per_token_ms": {"type": "number"}, "prompt_per_second": {"type": "number"},
     "predicted_n": {"type": "integer"}, "predicted_ms": {"type": "number"},
-    "predicted_per_token_ms": {"type": "number"}, "predicted_per_second": {"type": "number"}}},
+    "predicted_per_token_ms": {"type": "number"}, "predicted_per_second": {"type": "number"},
+    "draft_n": {"type": "integer", "description": "Tokens drafted by speculative decoding, if any."},
+    "draft_n_accepted": {"type": "integer", "description": "Drafted tokens that the model drew."}}},
 "Seed": {"type": "integer", "description": "The seed that gives this answer again."},
 "TokenIds": {"type": "array", "items": {"type": "integer", "minimum": 0},
   "description": "Of the text; with return_token_ids, or when the model has no tokenizer."},
@@ -82,7 +94,7 @@ constexpr std::string_view kShared = R"({
 constexpr std::string_view kTexts = R"(
 "CompletionChoice": {"type": "object", "required": ["index", "text", "logprobs", "finish_reason"],
   "properties": {@index, @text, "logprobs": {"anyOf": [@CompletionLogprobs, {"type": "null"}]},
-    @ending}},
+    @pieces, @ending}},
 "Completion": {"type": "object",
   "required": ["id", "object", "created", "model", "choices", "usage"],
   "properties": {@head, "object": {"const": "text_completion"},
@@ -105,7 +117,7 @@ constexpr std::string_view kTexts = R"(
   "properties": {@index,
     "delta": {"type": "object", "properties": {
       "role": {"const": "assistant"}, "content": {"type": "string"}}},
-    "logprobs": {"anyOf": [@ChatLogprobs, {"type": "null"}]}, @ending}},
+    "logprobs": {"anyOf": [@ChatLogprobs, {"type": "null"}]}, @pieces, @ending}},
 "ChatCompletionChunk": {"type": "object",
   "required": ["id", "object", "created", "model", "choices"],
   "properties": {@head, "object": {"const": "chat.completion.chunk"},
@@ -115,7 +127,7 @@ constexpr std::string_view kTexts = R"(
   "properties": {"id": {"type": "string"}, "model": {"type": "string"}, @text, @nativelogprobs,
     @ending, "usage": @Usage}},
 "GeneratedChunk": {"type": "object",
-  "properties": {"id": {"type": "string"}, @text, @nativelogprobs, @ending, @chunkusage}},
+  "properties": {"id": {"type": "string"}, @text, @nativelogprobs, @pieces, @ending, @chunkusage}},
 )";
 
 // Of llama.cpp's routes.
@@ -160,7 +172,8 @@ constexpr std::string_view kLlama = R"(
 "LlamaSlots": {"type": "array", "description": "One for each request that can be computed at once.",
   "items": {"type": "object", "required": ["id", "id_task", "n_ctx", "is_processing"],
     "properties": {"id": {"type": "integer"}, "id_task": {"type": "integer"},
-      "n_ctx": {"type": "integer"}, "speculative": {"type": "boolean"},
+      "n_ctx": {"type": "integer"}, "speculative": {"type": "boolean",
+        "description": "Whether the server has a drafter."},
       "is_processing": {"type": "boolean"},
       "next_token": {"type": "object", "properties": {"has_next_token": {"type": "boolean"},
         "n_remain": {"type": "integer"}, "n_decoded": {"type": "integer"}}}}}},
@@ -215,7 +228,8 @@ constexpr std::string_view kOthers = R"(
     "engine": {"type": "object"},
     "pools": {"type": "array", "description": "Who holds which block.",
               "items": {"type": "object"}},
-    "steps": {"type": "array", "description": "The last steps.", "items": {"type": "object"}}}},
+    "steps": {"type": "array", "description": "The last steps: slices are [sequence, rows], drafts [sequence, drafted rows, accepted].",
+              "items": {"type": "object"}}}},
 "Version": {"type": "object", "required": ["version", "commit"], "properties": {
     "version": {"type": "string"}, "commit": {"type": "string"}}},
 "Status": {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}

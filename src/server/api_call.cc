@@ -133,6 +133,14 @@ void ApiCall::finish(int status) {
   write_log(context_, entry_);
 }
 
+void write_warning(LineWriter& log, std::string_view warning, bool as_json) {
+  if (!as_json) return log.write(fmt::format("warning: {}", warning));
+  std::string line;
+  JsonWriter writer(line);
+  writer.begin_object().member("time", now_text()).member("warning", warning).end_object();
+  log.write(line);
+}
+
 void write_log(const ServerContext& context, const LogEntry& entry) {
   if (context.options.log == nullptr) return;
   std::string line;

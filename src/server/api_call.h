@@ -36,6 +36,8 @@ struct LogEntry {
   std::string error_code;
 };
 void write_log(const ServerContext& context, const LogEntry& entry);
+// Any thread. A line about what went wrong without ending a request.
+void write_warning(LineWriter& log, std::string_view warning, bool as_json);
 
 // I/O thread.
 class ApiCall {

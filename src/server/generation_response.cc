@@ -179,7 +179,7 @@ void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
   }
   if (is_over_ || choices_.empty()) return;
   if (has_prompt && !echoed_[which.part]) echo_prompt(which.part);
-  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text);
+  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text, event.was_drafted);
 }
 
 void GenerationResponse::count_token(size_t choice) {
@@ -331,6 +331,8 @@ ResponseUsage GenerationResponse::usage() {
     }
     add_usage(counted, usage);
   }
+  const auto* chat = std::get_if<ChatRequest>(&prepared_.request);
+  usage.has_prediction = chat != nullptr && !chat->options.prediction.empty();
   return usage;
 }
 

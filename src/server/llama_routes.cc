@@ -15,15 +15,17 @@ constexpr uint64_t kRandomSeed = 0xFFFFFFFF;  // llama.cpp's word for it
 
 // The options of a request that sets none, whose text ends when the context is full.
 void write_default_settings(JsonWriter& writer, const ServerContext& context) {
-  const int64_t max_model_len = context.model.engine.limits().max_model_len;
-  const LlamaStyle style{.model = context.options.model_names[0], .context = max_model_len};
+  const EngineLimits& limits = context.model.engine.limits();
+  const LlamaStyle style{.model = context.options.model_names[0],
+                         .context = limits.max_model_len,
+                         .max_drafted = limits.speculation.num_tokens};
   GenerateRequest request;
   request.max_tokens = -1;
   GenerateOptions options;
   options.seed = kRandomSeed;
   request.sampling = sampling_options(complete_options(context.model, options));
   writer.key("default_generation_settings").begin_object();
-  writer.member("n_ctx", max_model_len).key("params");
+  writer.member("n_ctx", limits.max_model_len).key("params");
   writer.raw(llama_settings_json(request, {}, style)).end_object();
 }
 
@@ -33,10 +35,12 @@ void write_special_tokens(JsonWriter& writer, const Tokenizer& tokenizer) {
   }
 }
 
-void write_slot(JsonWriter& writer, int64_t id, int64_t context, const SequenceSnapshot* sequence) {
+void write_slot(JsonWriter& writer, int64_t id, const EngineLimits& limits,
+                const SequenceSnapshot* sequence) {
   writer.begin_object().member("id", id);
   writer.member("id_task", sequence == nullptr ? -1 : sequence->sequence);
-  writer.member("n_ctx", context).member("speculative", false);
+  writer.member("n_ctx", limits.max_model_len);
+  writer.member("speculative", limits.speculation.num_tokens > 0);
   writer.member("is_processing", sequence != nullptr);
   if (sequence != nullptr) {
     writer.key("next_token").begin_object().member("has_next_token", true);
@@ -73,9 +77,9 @@ void show_slots(const CallPtr& call) {
     writer.begin_array();
     int64_t id = 0;
     for (const SequenceSnapshot& sequence : snapshot.sequences) {
-      if (sequence.is_running) write_slot(writer, id++, limits.max_model_len, &sequence);
+      if (sequence.is_running) write_slot(writer, id++, limits, &sequence);
     }
-    while (id < limits.max_num_seqs) write_slot(writer, id++, limits.max_model_len, nullptr);
+    while (id < limits.max_num_seqs) write_slot(writer, id++, limits, nullptr);
     writer.end_array();
     ready->respond_json(std::move(json));
   });

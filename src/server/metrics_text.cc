@@ -1,10 +1,12 @@
 // GET /metrics: Prometheus text. Names that vLLM has are spelled as there, under --metrics-prefix.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <iterator>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "engine/engine_snapshot.h"
@@ -31,11 +33,12 @@ class MetricsWriter {
     sample(name, "", value);
   }
   // One sample for each of `counts`, with its key as the value of `label`.
+  template <class Counts>
   void counters(std::string_view name, std::string_view help, std::string_view label,
-                const std::map<std::string, int64_t>& counts) {
+                const Counts& counts) {
     begin(name, "counter", help);
     for (const auto& [key, count] : counts) {
-      sample(name, fmt::format(",{}={}", label, json_quote(key)), count);
+      sample(name, fmt::format(",{}={}", label, json_quote(fmt::format("{}", key))), count);
     }
   }
   void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
@@ -106,6 +109,24 @@ BlockCounts count_blocks(const EngineSnapshot& snapshot) {
   return counts;
 }
 
+void write_speculation(MetricsWriter& out, const SpeculationLimits& limits,
+                       const SpeculationCounters& counters) {
+  const auto num_positions = static_cast<size_t>(std::max(limits.num_tokens, kPredictedTokens));
+  std::vector<std::pair<size_t, int64_t>> accepted_at;
+  for (size_t i = 0; i < num_positions; ++i) accepted_at.emplace_back(i, counters.accepted_at[i]);
+  out.counter("spec_decode_num_drafts_total", "Drafts of speculative decoding.", counters.drafts);
+  out.counter("spec_decode_num_draft_tokens_total", "Tokens drafted by speculative decoding.",
+              counters.drafted_tokens);
+  out.counter("spec_decode_num_accepted_tokens_total", "Drafted tokens that the model drew.",
+              counters.accepted_tokens);
+  out.counters("spec_decode_num_accepted_tokens_per_pos_total",
+               "Drafted tokens that the model drew, by their position in the draft.", "position",
+               accepted_at);
+  out.counter("spec_decode_failures_total",
+              "Sequences that continued without drafts after the drafter failed.",
+              counters.failures);
+}
+
 void write_engine(MetricsWriter& out, const ServerContext& context,
                   const EngineSnapshot& snapshot) {
   int64_t num_running = 0, num_deferred = 0;
@@ -147,6 +168,7 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   out.counter("dropped_prefix_holds_total",
               "Held prefixes released early because the cache ran out of blocks.",
               snapshot.dropped_holds);
+  write_speculation(out, limits.speculation, snapshot.speculation);
   out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
             context.step_age());

@@ -94,6 +94,7 @@ void add_llama_answers(const TextModel& model, const RequestRules& rules, bool r
   const auto& request = std::get<CompletionRequest>(prepared.request);
   prepared.llama_style = {.model = rules.model_names[0],
                           .context = model.engine.limits().max_model_len,
+                          .max_drafted = model.engine.limits().speculation.num_tokens,
                           .returns_tokens = returns_tokens,
                           .has_probabilities = request.as_probabilities,
                           .naming = naming_of(request.generation)};

@@ -33,7 +33,10 @@ void write_engine(JsonWriter& writer, const ServerContext& context,
   writer.member("step_age_s", context.step_age());
   writer.member("prefix_queries", context.metrics.prompt_tokens);
   writer.member("prefix_hits", context.metrics.cached_tokens);
-  writer.member("preemptions", snapshot.preemptions).end_object();
+  writer.member("preemptions", snapshot.preemptions);
+  writer.member("max_drafted_tokens", limits.speculation.num_tokens);
+  writer.member("drafted_tokens", snapshot.speculation.drafted_tokens);
+  writer.member("accepted_tokens", snapshot.speculation.accepted_tokens).end_object();
 }
 
 void write_sequence(JsonWriter& writer, const ServerContext& context,
@@ -64,6 +67,15 @@ void write_pool(JsonWriter& writer, const PoolSnapshot& pool) {
   writer.end_array().end_object();
 }
 
+void write_drafts(JsonWriter& writer, const std::vector<StepRecord::Draft>& drafts) {
+  writer.key("drafts").begin_array();
+  for (const StepRecord::Draft& draft : drafts) {
+    writer.begin_array().integer(draft.id).integer(draft.drafted).integer(draft.accepted);
+    writer.end_array();
+  }
+  writer.end_array();
+}
+
 void write_steps(JsonWriter& writer, const StepHistory& steps) {
   writer.key("steps").begin_array();
   for (const StepHistory::Step& step : steps.last_steps()) {
@@ -72,7 +84,9 @@ void write_steps(JsonWriter& writer, const StepHistory& steps) {
     for (const auto& [sequence, rows] : step.slices) {
       writer.begin_array().integer(sequence).integer(rows).end_array();
     }
-    writer.end_array().end_object();
+    writer.end_array();
+    if (!step.drafts.empty()) write_drafts(writer, step.drafts);
+    writer.end_object();
   }
   writer.end_array();
 }

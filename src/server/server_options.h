@@ -35,7 +35,8 @@ struct ServerOptions {
   int64_t max_response_bytes = 64 << 20;   // estimated, of one that is built whole
   int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's
   std::string metrics_prefix = "paceline";
-  LineWriter* log = nullptr;  // gets one line per request
+  LineWriter* log = nullptr;       // gets one line per request
+  LineWriter* warnings = nullptr;  // gets a line about what went wrong without ending a request
   bool log_json = false;
 };
 

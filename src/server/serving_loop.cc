@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "server/api_call.h"
 #include "server/api_server.h"
 #include "server/step_history.h"
 
@@ -17,6 +18,11 @@ std::string serve_until_drained(ServerFrontend& frontend, const ServedModel& mod
                                 const std::function<void(std::string_view)>& say) {
   Engine& engine = model.text.engine;
   StepHistory steps(model.observer);
+  steps.on_first_draft_failure([&options](const std::string& failure) {
+    if (options.warnings == nullptr) return;
+    write_warning(*options.warnings, failure + "; its sequences are decoded without drafts",
+                  options.log_json);
+  });
   engine.set_observer(&steps);
   ApiServer server(frontend, model.text, steps, options);
   std::string failure;

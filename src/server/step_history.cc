@@ -1,6 +1,7 @@
 #include "server/step_history.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -28,12 +29,14 @@ void StepHistory::on_step(const StepRecord& record) {
     step.seconds = 1e-6 * static_cast<double>(record.total_us);
     step.slices.clear();
     for (const auto& slice : record.slices) step.slices.emplace_back(slice.id, slice.count);
+    step.drafts = record.drafts;
     tokens_per_step_.observe(static_cast<double>(record.num_rows));
     const auto num_tokens = static_cast<int64_t>(record.tokens.size());
     if (drawn_.size() < kNumDrawn) drawn_.emplace_back();
     drawn_[num_drawn_++ % kNumDrawn] = {.at = EngineClock::now(), .num_tokens = num_tokens};
   }
   if (next_ != nullptr) next_->on_step(record);
+  if (!record.draft_failure.empty() && warn_) std::exchange(warn_, nullptr)(record.draft_failure);
 }
 
 std::vector<StepHistory::Step> StepHistory::last_steps() const {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,10 +19,17 @@ class StepHistory : public StepObserver {
   // Passes every call on to `next`, if there is one.
   explicit StepHistory(StepObserver* next = nullptr) : next_(next) {}
 
+  // Calls `warn` on the engine's thread with the first failure of a drafter. Set before the first
+  // step.
+  void on_first_draft_failure(std::function<void(const std::string&)> warn) {
+    warn_ = std::move(warn);
+  }
+
   struct Step {
     int64_t step = 0;
     double seconds = 0;
     std::vector<std::pair<int64_t, int64_t>> slices;  // arrival id, rows
+    std::vector<StepRecord::Draft> drafts;            // the last rows of these slices
   };
   // At most the last 64, the oldest first.
   std::vector<Step> last_steps() const;
@@ -40,6 +49,7 @@ class StepHistory : public StepObserver {
   };
 
   StepObserver* next_;
+  std::function<void(const std::string&)> warn_;  // empty once it was called
   mutable std::mutex mutex_;
   std::vector<Step> steps_;  // a ring, overwritten from the oldest on
   size_t num_steps_ = 0;

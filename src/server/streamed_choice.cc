@@ -10,8 +10,29 @@
 #include "protocol/reported_tokens.h"
 
 namespace paceline {
+
+void StreamedChoice::add(std::string_view text, bool is_accepted) {
+  pending_ += text;
+  if (text.empty()) return;
+  if (runs_.empty() || runs_.back().is_accepted != is_accepted) {
+    runs_.push_back({.bytes = 0, .is_accepted = is_accepted});
+  }
+  runs_.back().bytes += text.size();
+}
+
+std::vector<TextPiece> StreamedChoice::pieces() const {
+  std::vector<TextPiece> pieces;
+  size_t begin = 0;
+  for (const Run& run : runs_) {
+    pieces.push_back({.text = piece_.substr(begin, run.bytes), .is_accepted = run.is_accepted});
+    begin += run.bytes;
+  }
+  return pieces;
+}
+
 void StreamedChoice::echo(std::string text, std::vector<ReportedToken> tokens) {
   pending_.insert(0, text);
+  if (!text.empty()) runs_.insert(runs_.begin(), {.bytes = text.size(), .is_accepted = false});
   echoed_ = std::move(tokens);
 }
 
@@ -24,6 +45,12 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
   }
   piece_ = std::exchange(pending_, {});
   if (completion.text) chunk.text = piece_;
+  const auto is_accepted = [](const Run& run) { return run.is_accepted; };
+  if (terms.fields.streaming.include_accepted &&
+      std::any_of(runs_.begin(), runs_.end(), is_accepted)) {
+    chunk.pieces = pieces();
+  }
+  runs_.clear();
   if (terms.num_top_logprobs) take_tokens(completion, is_finished, terms, chunk);
   if (terms.fields.return_token_ids || !completion.text) {
     const auto first = completion.token_ids.begin() + static_cast<ptrdiff_t>(num_ids_);

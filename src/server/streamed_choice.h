@@ -31,7 +31,8 @@ class StreamedChoice {
 
   // The prompt, in front of all else, and its tokens if log-probabilities are told.
   void echo(std::string text, std::vector<ReportedToken> tokens);
-  void add(std::string_view text) { pending_ += text; }
+  // The text that a token released, and whether the token was drafted.
+  void add(std::string_view text, bool is_accepted);
 
   // Calls `write` with the chunk that says all there is to say of `completion`, if there is
   // something, and tokens enough for a chunk. A token is told with the piece that has the last of
@@ -47,6 +48,12 @@ class StreamedChoice {
   }
 
  private:
+  struct Run {
+    size_t bytes = 0;
+    bool is_accepted = false;
+  };
+
+  std::vector<TextPiece> pieces() const;  // of piece_
   bool take(const Completion& completion, bool is_finished, const StreamTerms& terms,
             ResponseChunk& chunk, ResponseChoice& ending);
   void take_tokens(const Completion& completion, bool is_finished, const StreamTerms& terms,
@@ -54,8 +61,9 @@ class StreamedChoice {
   void count_named(const std::vector<ReportedToken>& tokens);
 
   int64_t index_;
-  std::string pending_;  // text that hasn't been told
-  std::string piece_;    // what the last chunk tells
+  std::string pending_;    // text that hasn't been told
+  std::vector<Run> runs_;  // of pending_: what tokens it came from
+  std::string piece_;      // what the last chunk tells
   std::vector<ReportedToken> echoed_;
   bool has_ended_ = false;
   size_t num_ids_ = 0;   // told

@@ -51,7 +51,9 @@ void CompletionBuilder::finish(const Ending& ending) {
   completion_.logprob = stats_.logprob;
   completion_.usage = {.prompt_tokens = stats_.prompt_tokens,
                        .completion_tokens = stats_.output_tokens,
-                       .cached_tokens = stats_.cached_tokens};
+                       .cached_tokens = stats_.cached_tokens,
+                       .drafted_tokens = stats_.drafted_tokens,
+                       .accepted_tokens = stats_.accepted_tokens};
   completion_.timings = {.queue_seconds = stats_.queue_seconds,
                          .prompt_seconds = stats_.prefill_seconds,
                          .output_seconds = stats_.decode_seconds,

@@ -12,13 +12,13 @@ namespace paceline {
 namespace {
 
 // Normalisation may shorten a text: NFC composes Hangul to a third.
-void check_length(const TextModel& model, std::string_view text) {
+void check_length(const TextModel& model, std::string_view text, std::string_view what) {
   constexpr size_t kShrinks = 4;
   const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
   const size_t longest = kShrinks * model.longest_token_bytes * context;
   if (longest == 0 || text.size() <= longest) return;
   throw Error(ErrorCode::invalid,
-              fmt::format("the prompt has {} bytes, which no {} tokens can hold (--max-model-len)",
+              fmt::format("{} has {} bytes, which no {} tokens can hold (--max-model-len)", what,
                           text.size(), context));
 }
 
@@ -29,7 +29,7 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
         ErrorCode::not_found,
         fmt::format("prediction: {} has no tokenizer.json, which a text needs", model.name));
   }
-  check_length(model, text);
+  check_length(model, text, "prediction: it");
   return model.tokenizer->encode(text);
 }
 
@@ -43,7 +43,7 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                 fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
                             model.name));
   }
-  check_length(model, std::get<std::string>(prompt));
+  check_length(model, std::get<std::string>(prompt), "the prompt");
   return model.tokenizer->encode(std::get<std::string>(prompt),
                                  {.add_special = add_special_tokens});
 }

@@ -12,7 +12,7 @@ KEY = "sk-contract"
 
 
 class OpenAiClientTest(ContractCase):
-    options = ("--api-key", KEY)
+    options = ("--api-key", KEY, "--no-adaptive-drafts")  # so that predictions are always tried
 
     def setUp(self):
         self.client = Client(self.server.port, KEY)
@@ -56,6 +56,19 @@ class OpenAiClientTest(ContractCase):
         self.assertEqual("".join(piece.choices[0].delta.content or "" for piece in pieces), whole)
         self.assertEqual((last.choices, last.usage.completion_tokens), ([], 20))
         self.assertEqual({piece.usage for piece in pieces}, {None})
+
+    def test_a_prediction(self):
+        text = self.chat(max_completion_tokens=40).choices[0].message.content
+        for content in (text, [{"type": "text", "text": text}]):
+            answer = self.chat(max_completion_tokens=40, prediction={"type": "content", "content": content})
+            self.assertEqual(answer.choices[0].message.content, text)
+            details = answer.usage.completion_tokens_details
+            self.assertGreater(details.accepted_prediction_tokens, 10)
+            self.assertGreaterEqual(details.rejected_prediction_tokens, 0)
+        *_, last = self.chat(max_completion_tokens=40, prediction={"type": "content", "content": text}, stream=True,
+                             stream_options={"include_usage": True})
+        self.assertGreater(last.usage.completion_tokens_details.accepted_prediction_tokens, 10)
+        self.assertIsNone(self.chat().usage.completion_tokens_details)
 
     def test_the_stream_helper(self):
         text = self.chat(max_completion_tokens=30).choices[0].message.content

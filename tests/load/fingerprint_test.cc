@@ -47,6 +47,15 @@ TEST_F(Fingerprint, IsOneNameForWhatGivesTheSameBits) {
               options.prefix_caching = false;
             }),
             usual);
+  EXPECT_EQ(fingerprint([&](LoadOptions& options) {
+              options.speculative_method = "ngram";
+              options.num_speculative_tokens = 3;
+              options.prompt_lookup_max = 4;
+            }),
+            usual);
+  EXPECT_EQ(
+      fingerprint([&](LoadOptions& options) { options.speculative_model = directory_.string(); }),
+      usual);
 }
 
 TEST_F(Fingerprint, IsOneForAllNamesOfASetting) {
@@ -66,6 +75,7 @@ TEST_F(Fingerprint, IsAnotherForWhatMayNot) {
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }),
             fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }));
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.max_kv_size = 8; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.spec_accept = "rejection"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q4"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q8"; }),
             fingerprint([](LoadOptions& options) { options.quantize = "q4"; }));

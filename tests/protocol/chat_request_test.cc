@@ -253,5 +253,29 @@ TEST(ChatRequest, TheTemplateIsNotTheCallers) {
             "response_format.type");
 }
 
+TEST(ChatRequest, APredictionIsTextOrPartsOfText) {
+  EXPECT_EQ(chat(chat_body(R"("seed": 1)")).options.prediction, "");
+  EXPECT_EQ(
+      chat(chat_body(R"("prediction": {"type": "content", "content": "a b"})")).options.prediction,
+      "a b");
+  EXPECT_EQ(chat(chat_body(R"("prediction": {"type": "content", "content": [
+                {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})"))
+                .options.prediction,
+            "a\nb");
+  EXPECT_EQ(chat(chat_body(R"("prediction": null)")).options.prediction, "");
+}
+
+TEST(ChatRequest, AnotherPredictionIsRefusedByItsPath) {
+  for (const auto& [members, param] : std::vector<std::pair<std::string, std::string>>{
+           {R"("prediction": "text")", "prediction"},
+           {R"("prediction": {"content": "x"})", "prediction.type"},
+           {R"("prediction": {"type": "tokens", "content": "x"})", "prediction.type"},
+           {R"("prediction": {"type": "content"})", "prediction.content"},
+           {R"("prediction": {"type": "content", "content": 5})", "prediction.content"},
+           {R"("prediction": {"type": "content", "content": "x", "n": 1})", "prediction.n"}}) {
+    EXPECT_EQ(refusal(chat, chat_body(members)).param, param) << members;
+  }
+}
+
 }  // namespace
 }  // namespace paceline

@@ -176,6 +176,25 @@ TEST_F(CompletedResponses, AChatHasOnePromptAndItsOwnWayToAskForAlternatives) {
   EXPECT_EQ(answer.usage.completion_tokens, 4);
 }
 
+TEST_F(CompletedResponses, APredictionsTokensAreCounted) {
+  CompletedPart part;
+  part.choices = {completion_of(0), completion_of(1)};
+  for (Completion& one : part.choices) {
+    one.usage.drafted_tokens = 7;
+    one.usage.accepted_tokens = 5;
+  }
+  const ChatResponse plain =
+      completed_response(chat(chat_body(R"("n": 2)")), part, names_, kCompletedHead);
+  EXPECT_EQ(chat_response_json(plain).find("completion_tokens_details"), std::string::npos);
+  const ChatResponse predicted = completed_response(
+      chat(chat_body(R"("n": 2, "prediction": {"type": "content", "content": "x"})")), part, names_,
+      kCompletedHead);
+  EXPECT_NE(chat_response_json(predicted).find(
+                R"("completion_tokens_details":{"accepted_prediction_tokens":10,)"
+                R"("rejected_prediction_tokens":4}})"),
+            std::string::npos);
+}
+
 TEST_F(CompletedResponses, AClassificationTellsWhatItHas) {
   std::vector<CompletedPart> parts(2);
   parts[0].classification = {

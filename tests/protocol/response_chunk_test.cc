@@ -53,5 +53,15 @@ TEST(ResponseChunk, OffsetsGoOnFromThePieceBefore) {
             std::string::npos);
 }
 
+TEST(ResponseChunk, PiecesSayWhichTextWasDrafted) {
+  const ResponseChunk chunk{.text = "ab c",
+                            .pieces = {{.text = "ab", .is_accepted = true}, {.text = " c"}}};
+  EXPECT_EQ(chat_chunk_json(head(), chunk, {}),
+            R"({"id":"x-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)"
+            R"({"index":0,"delta":{"content":"ab c"},"logprobs":null,"pieces":[)"
+            R"({"text":"ab","accepted":true},{"text":" c","accepted":false}],)"
+            R"("finish_reason":null}]})");
+}
+
 }  // namespace
 }  // namespace paceline

@@ -207,5 +207,20 @@ TEST(RandomId, IsNeverTheSame) {
   EXPECT_EQ(ids.begin()->find_first_not_of("0123456789abcdef", 5), std::string::npos);
 }
 
+TEST(Timings, HaveDraftsOnlyWhereSomethingWasDrafted) {
+  const auto json_of = [](const Usage& tokens) {
+    std::string json;
+    JsonWriter writer(json);
+    writer.begin_object();
+    write_timings(writer, {.tokens = tokens, .times = {}});
+    writer.end_object();
+    return json;
+  };
+  EXPECT_EQ(json_of({.completion_tokens = 5}).find("draft_n"), std::string::npos);
+  EXPECT_NE(json_of({.completion_tokens = 5, .drafted_tokens = 4, .accepted_tokens = 3})
+                .find(R"("draft_n":4,"draft_n_accepted":3})"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline

@@ -1,9 +1,13 @@
 // Monitoring of the server: histograms, the history of steps, workers, the page's files.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
 
+#include "base/line_writer.h"
+#include "server/api_call.h"
 #include "server/histogram.h"
 #include "server/page_files.h"
 #include "server/step_history.h"
@@ -44,6 +48,41 @@ TEST(StepHistory, KeepsTheLastInOrder) {
     EXPECT_EQ(steps[i].slices[0], (std::pair<int64_t, int64_t>(steps[i].step, 2)));
   }
   EXPECT_DOUBLE_EQ(history.tokens_per_second(), 100) << "two hundred in the last two seconds";
+}
+
+TEST(StepHistory, SaysTheFirstFailureOfADrafterOnce) {
+  StepHistory history;
+  std::vector<std::string> said;
+  history.on_first_draft_failure([&](const std::string& failure) { said.push_back(failure); });
+  StepRecord record;
+  history.on_step(record);
+  EXPECT_TRUE(said.empty());
+  for (const char* failure : {"drafter: one", "drafter: two"}) {
+    record.clear();
+    record.drafts.push_back({.id = 4, .drafted = 3, .accepted = 2});
+    record.draft_failure = failure;
+    history.on_step(record);
+  }
+  EXPECT_EQ(said, std::vector<std::string>{"drafter: one"});
+  EXPECT_EQ(history.last_steps().back().drafts, record.drafts);
+}
+
+TEST(Warning, IsALineInTheLogsFormat) {
+  int ends[2] = {};
+  ASSERT_EQ(pipe(ends), 0);
+  {
+    LineWriter log(ends[1]);
+    write_warning(log, "drafter: \"x\"", false);
+    write_warning(log, "drafter: \"x\"", true);
+  }
+  close(ends[1]);
+  char lines[512] = {};
+  ASSERT_GT(read(ends[0], lines, sizeof lines - 1), 0);
+  close(ends[0]);
+  const std::string text(lines);
+  EXPECT_THAT(text, testing::StartsWith("warning: drafter: \"x\"\n{\"time\":\""));
+  EXPECT_THAT(text, testing::EndsWith(R"(","warning":"drafter: \"x\""})"
+                                      "\n"));
 }
 
 TEST(WorkerPool, RunsWhatItTakesAndRefusesMore) {

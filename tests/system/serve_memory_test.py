@@ -163,7 +163,9 @@ class MetricsTest(unittest.TestCase):
                      "prompt_tokens_total", "generation_tokens_total", "request_success_total",
                      "time_to_first_token_seconds_bucket", "e2e_request_latency_seconds_bucket",
                      "request_queue_time_seconds_sum", "request_prefill_time_seconds_sum",
-                     "request_decode_time_seconds_sum", "request_inference_time_seconds_sum"]:
+                     "request_decode_time_seconds_sum", "request_inference_time_seconds_sum",
+                     "spec_decode_num_drafts_total", "spec_decode_num_draft_tokens_total",
+                     "spec_decode_num_accepted_tokens_total", "spec_decode_num_accepted_tokens_per_pos_total"]:
             self.assertIn("vllm:" + name, values)
         self.assertFalse([name for name in values if name.startswith("paceline:")])
 
