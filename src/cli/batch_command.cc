@@ -9,6 +9,7 @@
 #include "cli/batch_run.h"
 #include "cli/chat_input.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
 
@@ -101,6 +102,11 @@ int run_batch(const Settings& settings, Session& session) {
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (!settings.quiet) session.print_note(summary(counts, took.count()));
+  if (settings.verbose && counts.drafted_tokens > 0) {
+    session.print_note(draft_figures({.drafted = counts.drafted_tokens,
+                                      .accepted = counts.accepted_tokens,
+                                      .output = counts.completion_tokens}));
+  }
   session.explain_interruption("run the same command again to do the rest");
   llm.close();
   return session.exit_code(0);

@@ -176,6 +176,8 @@ void BatchRun::write_response(const BatchJob& job, Files& files) {
   counts_.prompt_tokens += answer.usage.prompt_tokens;
   counts_.cached_tokens += answer.usage.cached_tokens.value_or(0);
   counts_.completion_tokens += answer.usage.completion_tokens;
+  counts_.drafted_tokens += answer.usage.drafted_tokens;
+  counts_.accepted_tokens += answer.usage.accepted_tokens;
 }
 
 void BatchRun::write_failure(const std::string& custom_id, const ApiError& error, Files& files) {

@@ -29,6 +29,8 @@ struct BatchCounts {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of the prompts
   int64_t completion_tokens = 0;
+  int64_t drafted_tokens = 0;  // by speculative decoding
+  int64_t accepted_tokens = 0;
 
   int64_t finished() const { return answered + failed + bad_lines; }
 };

@@ -18,7 +18,7 @@ constexpr CommandDef kCommands[] = {
                  "paceline generate -m meta-llama/Llama-3.2-1B -f story.txt -n 200 --temp 0.7\n"
                  "echo '{\"prompt\": \"Once\", \"max_tokens\": 20}' | paceline generate --jsonl",
      .basics = "prompt file jsonl max-tokens temperature top-p stop seed model quantize "
-               "max-model-len threads",
+               "max-model-len speculative-model threads",
      .notes = "The text is continued as it stands; `paceline chat` applies the chat template. "
               "Ctrl-C keeps what was written so far and exits with code 130.",
      .details =
@@ -39,7 +39,7 @@ constexpr CommandDef kCommands[] = {
          "echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | paceline chat "
          "--jsonl",
      .basics = "prompt file jsonl system max-tokens temperature top-p seed model chat-template "
-               "quantize max-model-len threads",
+               "quantize max-model-len speculative-model threads",
      .notes = "On a terminal, /help lists the commands, Ctrl-C stops an answer and Ctrl-D leaves. "
               "Piped text is one conversation, one turn a line; each --prompt or --file is a "
               "conversation of its own.",
@@ -81,7 +81,7 @@ constexpr CommandDef kCommands[] = {
                  "paceline batch -m Qwen/Qwen3-0.6B -i requests.jsonl -o results.jsonl "
                  "--max-num-seqs 32",
      .basics = "input output model quantize chat-template system-prompt max-model-len "
-               "max-num-seqs kv-cache-memory-bytes threads",
+               "max-num-seqs kv-cache-memory-bytes speculative-model threads",
      .notes =
          "Both files have the format of OpenAI's Batch API. After a crash or an interruption, run "
          "the same command again: it does the requests that have no result yet.",
@@ -107,7 +107,8 @@ constexpr CommandDef kCommands[] = {
                  "paceline serve -m Qwen/Qwen3-0.6B --port 9000 --api-key \"$(cat key)\"\n"
                  "paceline serve --unix-socket /run/paceline.sock",
      .basics = "model host port unix-socket api-key tls-cert tls-key quantize weights-cache "
-               "max-model-len max-num-seqs kv-cache-memory-bytes threads drain-timeout log-format",
+               "max-model-len max-num-seqs kv-cache-memory-bytes speculative-model threads "
+               "drain-timeout log-format",
      .notes =
          "Prints `listening on http://HOST:PORT` on standard error when it is ready. Open that "
          "address in a browser, or use http://HOST:PORT/v1 as a client's base URL. Ctrl-C finishes "
@@ -165,7 +166,7 @@ constexpr CommandDef kCommands[] = {
      .name = "inspect",
      .summary = "Show a model's configuration, tensors and memory needs",
      .examples = "paceline inspect -m Qwen/Qwen3-0.6B -c 8192 --max-num-seqs 4",
-     .basics = "model json dtype max-model-len max-num-seqs kv-cache-dtype",
+     .basics = "model json dtype max-model-len max-num-seqs kv-cache-dtype speculative-model",
      .notes = "Weights are not loaded. The memory shown is for --max-num-seqs sequences of "
               "--max-model-len tokens; by default, for one sequence of the model's full context.",
      .run = run_inspect},

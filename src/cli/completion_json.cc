@@ -46,7 +46,12 @@ void write_completion(JsonWriter& writer, const Completion& completion, bool wit
   writer.key("usage").begin_object();
   writer.member("prompt_tokens", usage.prompt_tokens);
   writer.member("completion_tokens", usage.completion_tokens);
-  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  if (usage.drafted_tokens > 0) {
+    writer.member("drafted_tokens", usage.drafted_tokens);
+    writer.member("accepted_tokens", usage.accepted_tokens);
+  }
+  writer.end_object();
   writer.member("seed", completion.seed);
 }
 

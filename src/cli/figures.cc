@@ -61,6 +61,21 @@ std::string duration_figure(double seconds) {
   return with_prefix(seconds, "s", std::min(power_of_1000(seconds), 0));
 }
 
+double DraftCounts::tokens_per_step() const {
+  const int64_t plain = output - accepted;
+  return static_cast<double>(output) / static_cast<double>(std::max<int64_t>(plain, 1));
+}
+
+std::string draft_figures(const DraftCounts& counts) {
+  const double rate = counts.drafted == 0 ? 0.0
+                                          : static_cast<double>(counts.accepted) /
+                                                static_cast<double>(counts.drafted);
+  return fmt::format("drafted {} token{}, accepted {} ({}), {:.2f} tokens a step",
+                     grouped(std::to_string(counts.drafted)), counts.drafted == 1 ? "" : "s",
+                     grouped(std::to_string(counts.accepted)), share_figure(rate),
+                     counts.tokens_per_step());
+}
+
 std::string share_figure(double fraction) {
   if (!std::isfinite(fraction)) return "-";
   const double percent = 100 * fraction;

@@ -1,6 +1,7 @@
 // Formats numbers for people: three significant digits, thousands grouped, never an exponent.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,19 @@ std::string figure_of(double value, std::string_view unit);
 
 // "850 ns", "41.5 µs", "3.79 s" (of 3,790 ms), "1,200 s".
 std::string duration_figure(double seconds);
+
+// Tokens of speculative decoding.
+struct DraftCounts {
+  int64_t drafted = 0;
+  int64_t accepted = 0;  // of these, drawn
+  int64_t output = 0;    // drawn in all
+
+  // Tokens that a sequence draws in a step: each draws one beside the drafted ones.
+  double tokens_per_step() const;
+};
+
+// "drafted 120 tokens, accepted 90 (75%), 2.3 tokens a step".
+std::string draft_figures(const DraftCounts& counts);
 
 // A fraction as a percentage: "62%", "4.1%" below ten.
 std::string share_figure(double fraction);

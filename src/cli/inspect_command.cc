@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "base/thread_pool.h"
@@ -44,6 +46,10 @@ struct ModelReport {
   DType weight_dtype = DType::bf16;
   DType kv_dtype = DType::bf16;
   MemoryNeed memory;
+  std::unique_ptr<ModelReport> draft;  // of --speculative-model
+
+  // Of both models.
+  size_t total_bytes() const { return memory.total() + (draft ? draft->memory.total() : 0); }
 };
 
 std::vector<TensorRow> tensor_rows(const std::vector<CheckpointEntry>& entries) {
@@ -135,6 +141,18 @@ ModelReport make_report(const Settings& settings) {
   return report;
 }
 
+// With the draft model for as many tokens, as far as its context reaches.
+ModelReport make_whole_report(const Settings& settings) {
+  ModelReport report = make_report(settings);
+  if (settings.load.speculative_model.empty()) return report;
+  Settings of_draft = settings;
+  of_draft.load.model = std::exchange(of_draft.load.speculative_model, {});
+  of_draft.load.dtype = "auto";
+  of_draft.load.max_model_len = report.memory.context;
+  report.draft = std::make_unique<ModelReport>(make_report(of_draft));
+  return report;
+}
+
 // The configuration as (name, JSON value).
 std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderConfig& c) {
   static constexpr std::string_view kActivations[] = {"silu", "gelu_tanh", "gelu"};
@@ -190,7 +208,15 @@ std::string report_json(const ModelReport& report) {
   writer.member("dtype", dtype_name(report.weight_dtype));
   writer.member("kv_cache_dtype", dtype_name(report.kv_dtype));
   writer.member("weight_bytes", memory.weights).member("kv_cache_bytes", memory.kv_cache);
-  writer.member("activation_bytes", memory.activations).member("total_bytes", memory.total());
+  writer.member("activation_bytes", memory.activations);
+  if (report.draft) {
+    const MemoryNeed& of_draft = report.draft->memory;
+    writer.key("draft_model").begin_object().member("path", report.draft->path.string());
+    writer.member("parameters", report.draft->parameters);
+    writer.member("weight_bytes", of_draft.weights).member("kv_cache_bytes", of_draft.kv_cache);
+    writer.member("activation_bytes", of_draft.activations).end_object();
+  }
+  writer.member("total_bytes", report.total_bytes());
   writer.end_object().end_object();
   return json + "\n";
 }
@@ -220,13 +246,18 @@ std::string report_text(const ModelReport& report) {
   text += fmt::format("  {:<20}{:>10}  ({})\n", "keys and values", size(memory.kv_cache),
                       dtype_name(report.kv_dtype));
   text += fmt::format("  {:<20}{:>10}\n", "activations", size(memory.activations));
-  return text + fmt::format("  {:<20}{:>10}\n", "in all", size(memory.total()));
+  if (report.draft) {
+    text += fmt::format("  {:<20}{:>10}  ({}, {} parameters)\n", "draft model",
+                        size(report.draft->memory.total()), report.draft->path.string(),
+                        grouped_number(static_cast<double>(report.draft->parameters)));
+  }
+  return text + fmt::format("  {:<20}{:>10}\n", "in all", size(report.total_bytes()));
 }
 
 }  // namespace
 
 int run_inspect(const Settings& settings, Session& session) {
-  const ModelReport report = make_report(settings);
+  const ModelReport report = make_whole_report(settings);
   session.out().write(settings.json ? report_json(report) : report_text(report));
   session.out().flush();
   return 0;

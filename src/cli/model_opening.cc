@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 
+#include "cli/figures.h"
 #include "cli/progress.h"
 #include "load/model_path.h"
 #include "load/model_source.h"
@@ -30,6 +31,8 @@ void print_model(const LLM& llm, double seconds, Session& session) {
                   bytes_text(static_cast<double>(model.weight_bytes)),
                   bytes_text(static_cast<double>(model.kv_cache_bytes)), model.kv_cache_dtype,
                   model.max_model_len));
+  const std::string drafter = drafter_text(model.drafter);
+  if (!drafter.empty()) session.print_note(drafter);
   session.print_note(fmt::format("machine: {}, {}, {} thread{}", device.name,
                                  device.instruction_set, device.num_threads,
                                  device.num_threads == 1 ? "" : "s"));
@@ -123,9 +126,24 @@ void print_metrics(const Metrics& metrics, Session& session, std::string_view re
                         metrics.completion_tokens, grouped_number(metrics.decode_tokens_per_second),
                         1e3 * metrics.time_to_first_token_seconds);
   }
+  if (metrics.drafted_tokens > 0) {
+    line += "; " + draft_figures({.drafted = metrics.drafted_tokens,
+                                  .accepted = metrics.accepted_tokens,
+                                  .output = metrics.completion_tokens});
+  }
   line +=
       fmt::format("; peak memory {}", bytes_text(static_cast<double>(metrics.peak_memory_bytes)));
   session.print_note(line + std::string(rest));
+}
+
+std::string drafter_text(const DrafterInfo& drafter) {
+  if (drafter.name.empty()) return {};
+  const std::string most = fmt::format("drafts up to {} token{} a step", drafter.max_tokens,
+                                       drafter.max_tokens == 1 ? "" : "s");
+  if (drafter.weight_bytes == 0) return fmt::format("drafter: {}, {}", drafter.name, most);
+  return fmt::format("draft model: {}, weights {}, keys and values {}; {}", drafter.name,
+                     bytes_text(static_cast<double>(drafter.weight_bytes)),
+                     bytes_text(static_cast<double>(drafter.kv_cache_bytes)), most);
 }
 
 std::string bytes_text(double bytes) {

@@ -46,6 +46,10 @@ Tokenizer open_tokenizer(const Settings& settings);
 // With --verbose, prints a line about the last call.
 void print_metrics(const Metrics& metrics, Session& session, std::string_view rest);
 
+// "draft model: PATH, weights 1.5 MiB, keys and values 2.0 MiB; drafts up to 8 tokens a step".
+// Empty when nothing drafts.
+std::string drafter_text(const DrafterInfo& drafter);
+
 // "12.3 MiB"
 std::string bytes_text(double bytes);
 

@@ -111,6 +111,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                         .log_json = settings.log_json};
   options.http = wire_limits(settings);
   if (settings.log_requests && !settings.quiet) options.log = &log;
+  if (!settings.quiet) options.warnings = &log;
   return options;
 }
 
@@ -120,6 +121,11 @@ TextModel named(TextModel text, const std::string& name) {
   if (at != std::string::npos) text.chat_problem.replace(at, text.name.size(), name);
   text.name = name;
   return text;
+}
+
+void print_drafter(const LoadedModel& model, Session& session) {
+  const std::string text = drafter_text(drafter_info(model));
+  if (!text.empty()) session.print_note(text);
 }
 
 // The message of an engine that failed, else empty.
@@ -164,6 +170,7 @@ int run_serve(const Settings& settings, Session& session) {
   print_weights_cache(model->weights_cache, settings, session);
   print_short_context(model->engine->limits().max_model_len, model->decoder->config().max_position,
                       settings, session);
+  if (!settings.quiet) print_drafter(*model, session);
   const std::string failure = serve_model(settings, session, frontend, *model, options);
   if (failure.empty()) return 0;
   log.write("paceline: the engine failed: " + failure);

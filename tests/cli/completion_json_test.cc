@@ -22,6 +22,15 @@ TEST(CompletionJson, HasEveryFieldInOrder) {
       R"("seed":18446744073709551615})");
 }
 
+TEST(CompletionJson, DraftsAreCountedWhereThereWereSome) {
+  Completion completion;
+  completion.usage = {
+      .prompt_tokens = 3, .completion_tokens = 9, .drafted_tokens = 8, .accepted_tokens = 6};
+  EXPECT_NE(completion_json(completion, false)
+                .find(R"("total_tokens":12,"drafted_tokens":8,"accepted_tokens":6},)"),
+            std::string::npos);
+}
+
 TEST(CompletionJson, AbsentPartsAreNull) {
   Completion completion;
   completion.finish_reason = "length";

@@ -76,5 +76,27 @@ TEST(ShareFigure, IsPercent) {
   EXPECT_EQ(share_figure(12.34), "1,234%");
 }
 
+TEST(DraftFigures, SayHowManyTokensAStepGave) {
+  EXPECT_EQ(draft_figures({.drafted = 1200, .accepted = 900, .output = 1500}),
+            "drafted 1,200 tokens, accepted 900 (75%), 2.50 tokens a step");
+  EXPECT_EQ(draft_figures({.drafted = 1, .accepted = 0, .output = 4}),
+            "drafted 1 token, accepted 0 (0.0%), 1.00 tokens a step");
+  EXPECT_EQ(draft_figures({.drafted = 3, .accepted = 3, .output = 3}),
+            "drafted 3 tokens, accepted 3 (100%), 3.00 tokens a step")
+      << "an output that ends inside a draft";
+}
+
+TEST(DrafterText, NamesTheDrafterAndItsMemory) {
+  EXPECT_EQ(drafter_text({}), "");
+  EXPECT_EQ(drafter_text({.name = "ngram", .max_tokens = 1}),
+            "drafter: ngram, drafts up to 1 token a step");
+  EXPECT_EQ(drafter_text({.name = "small",
+                          .max_tokens = 8,
+                          .weight_bytes = size_t{3} << 19,
+                          .kv_cache_bytes = size_t{2} << 20}),
+            "draft model: small, weights 1.5 MiB, keys and values 2.0 MiB; drafts up to 8 tokens a "
+            "step");
+}
+
 }  // namespace
 }  // namespace paceline
