@@ -153,12 +153,22 @@ std::string pool_note(const TraceGroup& group, int64_t block_size, int64_t num_s
 
 void draw_rows(SvgWriter& svg, const Trace& trace, const Timeline& timeline, const SvgBox& box,
                const TimeScale& scale) {
-  static constexpr LegendEntry kLegend[] = {{"decode", "decode"}, {"prefill", "prefill"}};
+  static constexpr LegendEntry kLegend[] = {{"decode", "decode"},
+                                            {"prefill", "prefill"},
+                                            {"accepted", "accepted drafts"},
+                                            {"rejected", "rejected drafts"}};
   Layer decode{.css_class = "decode", .amounts = {}};
+  Layer accepted{.css_class = "accepted", .amounts = {}};
+  Layer rejected{.css_class = "rejected", .amounts = {}};
   Layer prefill{.css_class = "prefill", .amounts = {}};
   int64_t most = 0;
+  bool has_drafts = false;
   for (const StepTime& step : timeline.steps) {
-    decode.amounts.push_back(static_cast<double>(step.decode_rows));
+    const int64_t drafted = step.accepted_rows + step.rejected_rows;
+    has_drafts = has_drafts || drafted > 0;
+    decode.amounts.push_back(static_cast<double>(step.decode_rows - drafted));
+    accepted.amounts.push_back(static_cast<double>(step.accepted_rows));
+    rejected.amounts.push_back(static_cast<double>(step.rejected_rows));
     prefill.amounts.push_back(static_cast<double>(step.prefill_rows));
     most = std::max(most, step.decode_rows + step.prefill_rows);
   }
@@ -166,10 +176,13 @@ void draw_rows(SvgWriter& svg, const Trace& trace, const Timeline& timeline, con
                {.name = "Rows of the batch",
                 .note = fmt::format("at most {} a step, {} allowed", grouped_digits(most),
                                     grouped_digits(trace.start.max_batched_tokens)),
-                .legend = kLegend});
+                .legend = std::span(kLegend).first(has_drafts ? 4 : 2)});
   draw_frame(svg, box, scale);
   const auto top = static_cast<double>(std::max<int64_t>(most, 1));
-  draw_stacked(svg, times_of_rows(timeline, scale), {decode, prefill}, box, top, scale);
+  const std::vector<Layer> layers = has_drafts
+                                        ? std::vector<Layer>{decode, accepted, rejected, prefill}
+                                        : std::vector<Layer>{decode, prefill};
+  draw_stacked(svg, times_of_rows(timeline, scale), layers, box, top, scale);
   draw_amounts(svg, box, top, most);
 }
 

@@ -37,6 +37,11 @@ std::string tooltip_of(const Lane& lane) {
       fmt::format("sequence {}: {} prompt tokens, {} of them from the prefix cache, {} drawn",
                   lane.id, grouped_digits(lane.prompt_tokens), grouped_digits(lane.cached_tokens),
                   grouped_digits(lane.output_tokens));
+  if (lane.drafted_tokens > 0) {
+    text += "\n" + draft_figures({.drafted = lane.drafted_tokens,
+                                  .accepted = lane.accepted_tokens,
+                                  .output = lane.output_tokens});
+  }
   text += "\narrived at " + milliseconds(lane.arrival_us);
   if (lane.first_token_us) {
     text += ", first token after " + milliseconds(*lane.first_token_us - lane.arrival_us);
@@ -90,7 +95,7 @@ class LaneDrawing {
     const LaneSpan& span = lane_.spans[first];
     const double begin = scale_.x(span.time.begin_us);
     double end = scale_.x(span.time.end_us);
-    int64_t tokens = span.tokens;
+    LaneSpan drawn = span;
     size_t next = first + 1;
     for (; next < lane_.spans.size(); ++next) {
       const LaneSpan& other = lane_.spans[next];
@@ -99,22 +104,38 @@ class LaneDrawing {
       const bool is_narrow = other_end - end < kNarrow;
       if (other.kind != span.kind || !is_adjacent || !is_narrow) break;
       end = other_end;
-      tokens += other.tokens;
+      drawn.tokens += other.tokens;
+      drawn.drafted += other.drafted;
+      drawn.accepted += other.accepted;
     }
     // A gap keeps neighbouring slices apart.
     const double gap = end - begin > kNarrow ? 0.75 : 0;
-    draw_bar({begin, bar_.y, std::max(end - begin - gap, 0.5), bar_.height}, span.kind, tokens);
+    draw_bar({begin, bar_.y, std::max(end - begin - gap, 0.5), bar_.height}, drawn);
     return next;
   }
 
-  void draw_bar(const SvgBox& box, SpanKind kind, int64_t tokens) {
+  void draw_bar(const SvgBox& box, const LaneSpan& span) {
+    const SpanKind kind = span.kind;
     svg_.rectangle(class_of(kind), box, has_text() && box.width > 6 ? 2 : 0);
+    draw_drafts(box, span);
     // Decoded tokens are counted at the lane's end, with the token that the prefill drew.
     if (kind == SpanKind::decode || !has_text()) return;
-    const std::string label = grouped_digits(tokens);
+    const std::string label = grouped_digits(span.tokens);
     if (text_width(label, kLaneFontSize) + 4 > box.width) return;
     svg_.text(kind == SpanKind::prefill ? "label on-prefill" : "label on-again",
               label_at(box.x + box.width / 2), label);
+  }
+
+  // The upper part of a bar shows the share of drafted rows: accepted ones below rejected ones.
+  void draw_drafts(const SvgBox& box, const LaneSpan& span) {
+    if (span.drafted == 0) return;
+    const auto height_of = [&](int64_t rows) {
+      return box.height * static_cast<double>(rows) / static_cast<double>(span.tokens);
+    };
+    const double rejected = height_of(span.drafted - span.accepted);
+    const double accepted = height_of(span.accepted);
+    if (rejected > 0) svg_.rectangle("rejected", {box.x, box.y, box.width, rejected});
+    if (accepted > 0) svg_.rectangle("accepted", {box.x, box.y + rejected, box.width, accepted});
   }
 
   // Cached tokens take no time: they are shown before the first slice, if there is room.

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "cli/progress.h"
 #include "cli/svg_style.h"
@@ -27,6 +29,10 @@ constexpr std::string_view kTraceLight = R"(.figure { font-size: 22px; font-weig
 .again-ground { fill: #fbe0b8; }
 .again-stripe { fill: #d9822b; }
 .decode { fill: #3373cc; }
+.accepted { fill: #8fb8ee; }
+.rejected { fill: url(#paceline-rejected); }
+.rejected-ground { fill: #e3ebf6; }
+.rejected-stripe { fill: #8fa3bd; }
 .cached { fill: #12a187; }
 .held { fill: #7566cf; }
 .unshared { fill: none; stroke: #1b2430; stroke-width: 1.5; stroke-dasharray: 4 3; }
@@ -49,6 +55,9 @@ constexpr std::string_view kTraceDark = R"(.reason, .step-number { fill: #9aa5b4
 .again-ground { fill: #5b4423; }
 .again-stripe { fill: #e59a38; }
 .decode { fill: #5794ec; }
+.accepted { fill: #a9cbfa; }
+.rejected-ground { fill: #263142; }
+.rejected-stripe { fill: #6b7f9b; }
 .cached { fill: #22b598; }
 .held { fill: #8f81e8; }
 .unshared, .unshared-key { stroke: #e6eaf0; }
@@ -66,6 +75,10 @@ constexpr std::string_view kPatterns = R"svg(<defs>
  patternTransform="rotate(45)">
 <rect class="again-ground" width="6" height="6"/><rect class="again-stripe" width="2.5" height="6"/>
 </pattern>
+<pattern id="paceline-rejected" width="4" height="4" patternUnits="userSpaceOnUse"
+ patternTransform="rotate(-45)">
+<rect class="rejected-ground" width="4" height="4"/><rect class="rejected-stripe" width="1.5" height="4"/>
+</pattern>
 </defs>)svg";
 
 // Style and patterns, as markup. The colours differ for all common kinds of colour blindness. No
@@ -80,10 +93,16 @@ constexpr double kRowsHeight = 80;
 constexpr double kPoolHeight = 130;
 constexpr double kTraceGap = 48;  // between panels, with a heading in it
 
-constexpr LegendEntry kLaneLegend[] = {{"wait", "waiting"},    {"cached", "from the prefix cache"},
-                                       {"prefill", "prefill"}, {"again", "computed again"},
-                                       {"decode", "decode"},   {"preempted", "preempted"},
-                                       {"end", "end"}};
+constexpr LegendEntry kLaneLegend[] = {{"wait", "waiting"},
+                                       {"cached", "from the prefix cache"},
+                                       {"prefill", "prefill"},
+                                       {"again", "computed again"},
+                                       {"decode", "decode"},
+                                       {"preempted", "preempted"},
+                                       {"end", "end"},
+                                       {"accepted", "accepted drafts"},
+                                       {"rejected", "rejected drafts"}};
+constexpr size_t kDraftEntries = 2;  // the last ones, of traces with drafts
 
 // The positions of the panels, from top to bottom.
 struct Layout {
@@ -112,7 +131,7 @@ std::string shortened(std::string_view text, size_t most) {
 }
 
 void draw_totals(SvgWriter& svg, const TraceTotals& totals) {
-  const std::pair<std::string, std::string_view> figures[] = {
+  std::vector<std::pair<std::string, std::string_view>> figures = {
       {grouped_digits(totals.requests), "requests"},
       {grouped_digits(totals.prompt_tokens), "prompt tokens"},
       {grouped_digits(totals.cached_tokens), "cached tokens"},
@@ -121,12 +140,19 @@ void draw_totals(SvgWriter& svg, const TraceTotals& totals) {
       {fmt::format("{:.2f}", totals.seconds), "seconds"},
       {grouped_number(totals.tokens_per_second()), "tokens/s"},
       {grouped_digits(totals.preemptions), "preemptions"}};
+  if (totals.drafted_tokens > 0) {
+    const DraftCounts drafts = totals.drafts();
+    figures.insert(figures.begin() + 4,
+                   {{grouped_digits(drafts.drafted), "drafted"},
+                    {grouped_digits(drafts.accepted), "accepted"},
+                    {fmt::format("{:.2f}", drafts.tokens_per_step()), "tokens a step"}});
+  }
   svg.text("title", {kTraceLeft, 44}, "The batch over time: " + shortened(totals.model, 60));
   double x = kTraceLeft;
   for (const auto& [figure, caption] : figures) {
     svg.text("figure", {x, 92}, figure);
     svg.text("caption", {x, 110}, caption);
-    x += kTracePlotWidth / static_cast<double>(std::size(figures));
+    x += kTracePlotWidth / static_cast<double>(figures.size());
   }
 }
 
@@ -140,10 +166,13 @@ std::string draw_trace(const Trace& trace, const Timeline& timeline, const Trace
       fmt::format("<title>{}</title>\n{}", xml_escape(totals_text(totals)), trace_style()));
   svg.rectangle("page", {0, 0, kTracePageWidth, layout.height});
   draw_totals(svg, totals);
-  draw_heading(svg, layout.lanes,
-               {.name = "Sequences",
-                .note = "in order of arrival, with tokens computed and drawn",
-                .legend = kLaneLegend});
+  const bool has_drafts = totals.drafted_tokens > 0;  // the longer legend needs the note's room
+  const size_t num_hidden = has_drafts ? 0 : kDraftEntries;
+  draw_heading(
+      svg, layout.lanes,
+      {.name = "Sequences",
+       .note = has_drafts ? "by arrival" : "in order of arrival, with tokens computed and drawn",
+       .legend = std::span(kLaneLegend).first(std::size(kLaneLegend) - num_hidden)});
   draw_lanes(svg, timeline, layout.lanes, scale);
   draw_rows(svg, trace, timeline, layout.rows, scale);
   for (size_t i = 0; i < layout.pools.size(); ++i) {

@@ -62,6 +62,8 @@ class TimelineBuilder {
       lane(one.id).cache_hits.push_back({.at_us = time.begin_us, .tokens = one.cached_tokens});
       lane(one.id).cached_tokens += one.cached_tokens;
     }
+    drafts_.clear();
+    for (const StepRecord::Draft& draft : step.drafts) drafts_[draft.id] = draft;
     for (const StepRecord::Slice& slice : step.slices) add_slice(slice, time);
     for (const StepRecord::DrawnToken& token : step.tokens) add_token(token.id, time.end_us);
     for (const StepRecord::IdAndReason& one : step.finished) {
@@ -90,7 +92,12 @@ class TimelineBuilder {
     SpanKind kind = slice.first < so_far.num_computed ? SpanKind::recompute : SpanKind::prefill;
     if (so_far.is_decoding) kind = SpanKind::decode;
     (so_far.is_decoding ? step.decode_rows : step.prefill_rows) += slice.count;
-    so_far.num_computed = std::max(so_far.num_computed, slice.first + slice.count);
+    const auto found = drafts_.find(slice.id);
+    const StepRecord::Draft draft = found == drafts_.end() ? StepRecord::Draft{} : found->second;
+    const int64_t num_rejected = draft.drafted - draft.accepted;
+    step.accepted_rows += draft.accepted;
+    step.rejected_rows += num_rejected;
+    so_far.num_computed = std::max(so_far.num_computed, slice.first + slice.count - num_rejected);
     // A slice up to the last known token draws the next one: the sequence decodes from there on.
     so_far.is_decoding = so_far.is_decoding || slice.first + slice.count >= so_far.num_tokens;
 
@@ -101,6 +108,10 @@ class TimelineBuilder {
     }
     spans.back().time.end_us = time.end_us;
     spans.back().tokens += slice.count;
+    spans.back().drafted += draft.drafted;
+    spans.back().accepted += draft.accepted;
+    lane(slice.id).drafted_tokens += draft.drafted;
+    lane(slice.id).accepted_tokens += draft.accepted;
     spans.back().last_step = index_;
   }
 
@@ -119,6 +130,7 @@ class TimelineBuilder {
   Timeline timeline_;
   std::vector<Progress> progress_;  // parallel to the lanes
   std::unordered_map<int64_t, size_t> lane_indices_;
+  std::unordered_map<int64_t, StepRecord::Draft> drafts_;  // of the step being added
   int64_t origin_us_ = 0;
   size_t index_ = 0;  // of the step being added
 };

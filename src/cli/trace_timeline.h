@@ -19,14 +19,16 @@ struct Interval {
 enum class SpanKind : uint8_t {
   prefill,    // prompt tokens computed for the first time
   recompute,  // tokens computed again after a preemption
-  decode,     // one token per step
+  decode,     // one token per step, and drafted ones
 };
 
 // A slice of one step, or the slices of adjacent decode steps.
 struct LaneSpan {
   SpanKind kind = SpanKind::prefill;
   Interval time;
-  int64_t tokens = 0;
+  int64_t tokens = 0;    // rows, drafted ones included
+  int64_t drafted = 0;   // rows of drafts
+  int64_t accepted = 0;  // of these, kept
   size_t last_step = 0;  // index into the steps
 };
 
@@ -48,13 +50,17 @@ struct Lane {
   std::vector<int64_t> preemptions_us;
   int64_t cached_tokens = 0;
   int64_t output_tokens = 0;
+  int64_t drafted_tokens = 0;
+  int64_t accepted_tokens = 0;
 };
 
 struct StepTime {
   int64_t step = 0;
   Interval time;
-  int64_t prefill_rows = 0;  // recomputed ones included
-  int64_t decode_rows = 0;
+  int64_t prefill_rows = 0;   // recomputed ones included
+  int64_t decode_rows = 0;    // drafted ones included
+  int64_t accepted_rows = 0;  // of drafts
+  int64_t rejected_rows = 0;
 };
 
 struct Timeline {

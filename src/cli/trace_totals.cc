@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
-#include "cli/figures.h"
 #include "cli/progress.h"
 
 namespace paceline {
@@ -29,6 +28,8 @@ void add_lanes(const Timeline& timeline, TraceTotals& totals) {
     totals.prompt_tokens += lane.prompt_tokens;
     totals.cached_tokens += lane.cached_tokens;
     totals.output_tokens += lane.output_tokens;
+    totals.drafted_tokens += lane.drafted_tokens;
+    totals.accepted_tokens += lane.accepted_tokens;
     totals.preemptions += static_cast<int64_t>(lane.preemptions_us.size());
     for (const LaneSpan& span : lane.spans) {
       totals.computed_tokens += span.tokens;
@@ -96,6 +97,9 @@ std::string totals_json(const TraceTotals& totals) {
   writer.member("computed_tokens", totals.computed_tokens);
   writer.member("recomputed_tokens", totals.recomputed_tokens);
   writer.member("output_tokens", totals.output_tokens);
+  writer.member("drafted_tokens", totals.drafted_tokens);
+  writer.member("accepted_tokens", totals.accepted_tokens);
+  writer.member("tokens_per_step", totals.drafts().tokens_per_step());
   writer.member("tokens_per_second", totals.tokens_per_second());
   writer.member("preemptions", totals.preemptions).member("max_running", totals.max_running);
   writer.key("max_blocks_held").begin_array();
@@ -108,12 +112,14 @@ std::string totals_json(const TraceTotals& totals) {
 }
 
 std::string totals_text(const TraceTotals& totals) {
-  return fmt::format(
+  std::string text = fmt::format(
       "{} · {} out of {} in · {} · {:.2f} s · {} tokens/s · {} · {} from the prefix cache",
       counted(totals.requests, "request"), counted(totals.output_tokens, "token"),
       grouped_digits(totals.prompt_tokens), counted(totals.steps, "step"), totals.seconds,
       grouped_number(totals.tokens_per_second()), counted(totals.preemptions, "preemption"),
       counted(totals.cached_tokens, "token"));
+  if (totals.drafted_tokens > 0) text += " · " + draft_figures(totals.drafts());
+  return text;
 }
 
 std::string grouped_digits(int64_t value) { return grouped(std::to_string(value)); }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/figures.h"
 #include "cli/trace_file.h"
 #include "cli/trace_timeline.h"
 
@@ -24,6 +25,8 @@ struct TraceTotals {
   int64_t computed_tokens = 0;  // rows of all steps
   int64_t recomputed_tokens = 0;
   int64_t output_tokens = 0;
+  int64_t drafted_tokens = 0;
+  int64_t accepted_tokens = 0;
   int64_t preemptions = 0;
   int64_t max_running = 0;                      // sequences in one step
   std::vector<int64_t> max_held;                // most blocks of each group held at once
@@ -33,6 +36,9 @@ struct TraceTotals {
 
   // Tokens drawn per second; 0 without time.
   double tokens_per_second() const;
+  DraftCounts drafts() const {
+    return {.drafted = drafted_tokens, .accepted = accepted_tokens, .output = output_tokens};
+  }
 };
 
 TraceTotals add_up(const Trace& trace, const Timeline& timeline);

@@ -71,6 +71,54 @@ TEST(Timeline, FollowsEachSequence) {
   EXPECT_EQ(third.finish_reason, "cancelled");
 }
 
+// The first trace, whose sequence 1 drafts three tokens in step 1 and keeps two.
+std::vector<std::string> drafting_trace_lines() {
+  std::vector<std::string> lines = small_trace_lines();
+  for (std::string& line : lines) {
+    const auto replace = [&line](std::string_view from, std::string_view to) {
+      const size_t at = line.find(from);
+      if (at != std::string::npos) line.replace(at, from.size(), to);
+    };
+    if (line.find(R"("step":1,)") != std::string::npos) {
+      replace(R"("slices":[[1,10,1],)", R"("slices":[[1,10,4],)");
+      replace(R"("blocks")", R"("drafts":[[1,3,2]],"blocks")");
+      replace(R"("tokens":[[1,13],)", R"("tokens":[[1,13],[1,23],[1,33],)");
+      replace(R"("num_rows":2)", R"("num_rows":5)");
+    }
+    replace(R"("slices":[[1,11,1],)", R"("slices":[[1,13,1],)");
+  }
+  return lines;
+}
+
+TEST(Timeline, DraftsAreRowsOfADecode) {
+  const Trace trace = read_lines(drafting_trace_lines());
+  const Timeline timeline = make_timeline(trace);
+  const Lane& lane = timeline.lanes[0];
+  EXPECT_THAT(kinds_and_tokens(lane),
+              ElementsAre(Pair(SpanKind::prefill, 10), Pair(SpanKind::decode, 5)));
+  EXPECT_EQ(lane.spans[1].drafted, 3);
+  EXPECT_EQ(lane.spans[1].accepted, 2);
+  EXPECT_EQ(lane.output_tokens, 5);
+  EXPECT_EQ(timeline.steps[1].accepted_rows, 2);
+  EXPECT_EQ(timeline.steps[1].rejected_rows, 1);
+  const TraceTotals totals = add_up(trace, timeline);
+  EXPECT_EQ(totals.drafted_tokens, 3);
+  EXPECT_EQ(totals.accepted_tokens, 2);
+  EXPECT_THAT(totals_text(totals), testing::EndsWith(draft_figures(totals.drafts())));
+  EXPECT_THAT(totals_json(totals), HasSubstr(R"("drafted_tokens":3,"accepted_tokens":2,)"));
+}
+
+TEST(DrawTrace, DraftsHaveTheirOwnParts) {
+  const std::string plain = draw(read_lines(small_trace_lines()));
+  const std::string drafting = draw(read_lines(drafting_trace_lines()));
+  EXPECT_THAT(plain, Not(HasSubstr("accepted drafts")));
+  EXPECT_THAT(drafting, HasSubstr("rejected drafts"));
+  EXPECT_EQ(count(drafting, "<rect class=\"accepted\"") - count(plain, "<rect class=\"accepted\""),
+            3)
+      << "a part of the lane, and two legends";
+  EXPECT_THAT(drafting, HasSubstr("drafted 3 tokens, accepted 2 (67%)"));
+}
+
 TEST(Timeline, CountsTheRowsOfEachStep) {
   const Timeline timeline = make_timeline(read_lines(small_trace_lines()));
   std::vector<std::pair<int64_t, int64_t>> rows;
@@ -111,6 +159,7 @@ TEST(TraceTotals, AddUp) {
             R"({"model":"tiny","requests":3,"finished":{"stop":1,"length":1,"cancelled":1},)"
             R"("steps":5,"seconds":0.0012,"forward_seconds":9e-04,"prompt_tokens":28,)"
             R"("cached_tokens":12,"computed_tokens":28,"recomputed_tokens":4,"output_tokens":8,)"
+            R"("drafted_tokens":0,"accepted_tokens":0,"tokens_per_step":1,)"
             R"("tokens_per_second":6666.666666666667,"preemptions":1,"max_running":2,)"
             R"("max_blocks_held":[5],"median_first_token_ms":0.5,"mean_overhead_us":20,)"
             R"("max_plan_us":7})");
