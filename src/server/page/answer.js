@@ -1,5 +1,6 @@
 // What the page shows of one answer: its choices, how it ended, its usage and times.
 import { button, element, setText } from "./dom.js";
+import { DraftedText } from "./drafted.js";
 import { count, counted, duration, rate } from "./format.js";
 import { MarkdownView } from "./markdown_view.js";
 import { TokenList, tokenLegend } from "./tokens.js";
@@ -54,7 +55,7 @@ export class Answer {
   }
 
   /** Adds a piece of a choice. */
-  add({ index, text, tokens, finish, seed }) {
+  add({ index, text, parts, tokens, finish, seed }) {
     const choice = this.#choice(index);
     if (text !== "" || tokens.length > 0) this.#waiting.remove();
     if (tokens.length > 0 && !choice.tokens) {
@@ -65,6 +66,8 @@ export class Answer {
     choice.tokens?.append(tokens);
     choice.text += text;
     choice.view?.append(text);
+    if (parts.some(({ accepted }) => accepted)) choice.drafted ??= new DraftedText(choice.output);
+    choice.drafted?.add(parts);
     choice.finish = finish ?? choice.finish;
     choice.seed = seed ?? choice.seed;
   }
@@ -98,7 +101,7 @@ export class Answer {
 
   /** Shows an answer of an earlier visit. */
   restore(text, ending) {
-    if (text !== "") this.add({ index: 0, text, tokens: [], finish: ending, seed: null });
+    if (text !== "") this.add({ index: 0, text, parts: [], tokens: [], finish: ending, seed: null });
     this.#end(ending === "failed");
     if (ending !== "stop") this.#meta.append(element("li", {}, ENDINGS[ending] ?? ENDINGS.unfinished));
   }
@@ -107,7 +110,8 @@ export class Answer {
     this.#failed = hasFailed;
     this.#waiting.remove();
     this.node.removeAttribute("aria-busy");
-    for (const { tokens, view, text } of this.#choices) {
+    for (const { tokens, view, text, drafted } of this.#choices) {
+      drafted?.clear();
       tokens?.finish(text);
       view?.finish();
     }
@@ -120,7 +124,7 @@ export class Answer {
       const body = element("div", { className: "text" }, output);
       if (this.#kind === "completion") body.prepend(element("span", { className: "given" }, this.#prompt));
       const node = element("div", { className: "choice" }, body);
-      this.#choices.push({ node, output, view, text: "", tokens: null, finish: null, seed: null });
+      this.#choices.push({ node, output, view, text: "", tokens: null, drafted: null, finish: null, seed: null });
       this.#choiceList.append(node);
       if (this.#choices.length > 1) this.#nameChoices();
     }

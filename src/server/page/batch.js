@@ -53,12 +53,22 @@ function neighbour(steps, current, key) {
 function captionOf(steps, examined) {
   const step = examined === null ? steps.at(-1) : steps.find((other) => other.step === examined);
   if (!step) return "No step yet. Send a message, and each step's batch appears here.";
-  const prefills = step.slices.filter(([, rows]) => rows > 1);
+  const drafts = draftsOf(step);
+  const prefills = step.slices.filter(([sequence, rows]) => rows > 1 && !drafts.has(sequence));
   const numRows = prefills.reduce((sum, [, rows]) => sum + rows, 0);
   const parts = [];
   if (step.slices.length > prefills.length) parts.push(`${step.slices.length - prefills.length} decoding`);
+  if (drafts.size > 0) parts.push(draftsText([...drafts.values()]));
   if (prefills.length) parts.push(`${prefills.length} in prefill with ${counted(numRows, "row")}`);
   return `${examined === null ? "Last step" : `Step ${count(step.step)}`}: ${parts.join(", ")}; ${duration(step.ms)}`;
+}
+
+// The drafted and accepted rows of a step by sequence; they are the last rows of its slice.
+const draftsOf = ({ drafts }) => new Map((drafts ?? []).map(([sequence, drafted, accepted]) => [sequence, { drafted, accepted }]));
+
+function draftsText(drafts) {
+  const sum = (name) => drafts.reduce((total, draft) => total + draft[name], 0);
+  return `${counted(sum("drafted"), "drafted row")}, ${count(sum("accepted"))} accepted`;
 }
 
 function draw(canvas, steps, examined) {
@@ -79,7 +89,7 @@ function draw(canvas, steps, examined) {
       context.fillStyle = colors.free;
       context.fillRect(x, 0, width, HEIGHT);
     }
-    drawSlices(context, step.slices, { x, bottom: height, width: Math.max(1, width - 1), unit, colors, hatch });
+    drawSlices(context, step, { x, bottom: height, width: Math.max(1, width - 1), unit, colors, hatch });
     context.globalAlpha = 1;
     context.fillStyle = colors.cached;
     const time = (TIMES_HEIGHT * step.ms) / slowest;
@@ -87,12 +97,13 @@ function draw(canvas, steps, examined) {
   });
 }
 
-function drawSlices(context, slices, { x, bottom, width, unit, colors, hatch }) {
+function drawSlices(context, step, { x, bottom, width, unit, colors, hatch }) {
   const highlighted = highlightedSequence();
+  const drafts = draftsOf(step);
   const gap = unit >= 3 ? 1 : 0;
   let y = bottom;
   let units = 0;
-  for (const [sequence, rows] of slices) {
+  for (const [sequence, rows] of step.slices) {
     const top = Math.round(bottom - unit * (units += unitsOf(rows)));
     const height = y - top;
     y = top;
@@ -100,9 +111,27 @@ function drawSlices(context, slices, { x, bottom, width, unit, colors, hatch }) 
     context.fillStyle = colors.sequence(sequence);
     context.fillRect(x, y, width, height - gap);
     if (rows === 1) continue;
+    const draft = drafts.get(sequence);
+    if (draft) {
+      drawDraft(context, draft, rows, { x, y, width, height: height - gap, colors });
+      continue;
+    }
     context.fillStyle = hatch;
     context.fillRect(x, y, width, height - gap);
   }
+}
+
+// The upper part of a slice: accepted rows are lighter, rejected ones are hardly coloured.
+function drawDraft(context, { drafted, accepted }, rows, { x, y, width, height, colors }) {
+  const alpha = context.globalAlpha;
+  context.fillStyle = colors.surface;
+  for (const [count, strength] of [[drafted - accepted, 0.85], [accepted, 0.45]]) {
+    const part = (height * count) / rows;
+    context.globalAlpha = strength;
+    context.fillRect(x, y, width, part);
+    y += part;
+  }
+  context.globalAlpha = alpha;
 }
 
 function hatching(context, color) {

@@ -7,6 +7,7 @@ import { watchClosely, whenEngineChanges } from "./engine.js";
 import { titleOf } from "./errors.js";
 import { count, duration, percent, rate } from "./format.js";
 import { setUpSequences, showSequences } from "./sequences.js";
+import { offerSpeculation } from "./settings.js";
 import { setUpSparkline } from "./sparkline.js";
 
 const OLD_S = 2;
@@ -30,6 +31,8 @@ export function setUpEngineView(onReconnect) {
     if (!isConnected) onReconnect();
     isConnected = true;
     showFigures(live);
+    offerSpeculation(live.engine.max_drafted_tokens > 0);
+    if (live.engine.drafted_tokens > 0) byId("draft-key").hidden = false;
     addRate(live.engine.tokens_per_second);
     showSteps(live.steps);
     showPools(live.pools);
@@ -80,6 +83,8 @@ function showFigures({ engine, pools: [pool], steps }) {
       engine.prefix_queries > 0 ? `${count(engine.prefix_hits)} of ${count(engine.prefix_queries)}` : "nothing asked"],
     ["Preempted", count(engine.preemptions), engine.preemptions === 1 ? "time" : "times"],
     ["Context", count(engine.max_model_len), "tokens at most"],
+    ...(engine.drafted_tokens > 0 ? [["Drafts accepted", shareOf(engine.accepted_tokens, engine.drafted_tokens),
+      `${count(engine.accepted_tokens)} of ${count(engine.drafted_tokens)}`]] : []),
   ]);
 }
 

@@ -8,16 +8,16 @@ const PATHS = { chat: "/v1/chat/completions", completion: "/v1/completions" };
 export class Generation {
   id = null;
   usage = null;
-  numPieces = 0;
+  numCounted = 0;
   firstMs = null;
   lastMs = null;
 
   constructor(kind, body) {
     this.kind = kind;
-    this.body = { ...body, stream: true, stream_options: { include_usage: true } };
+    this.body = { ...body, stream: true, return_token_ids: true, stream_options: { include_usage: true, include_accepted: true } };
   }
 
-  /** Sends it and gives each piece { index, text, tokens, finish, seed } to `onPiece` until the answer is whole. */
+  /** Sends it and gives each piece { index, text, numTokens, parts, tokens, finish, seed } to `onPiece` until the answer is whole. */
   async run(signal, onPiece) {
     let sentAt = 0;
     const onSend = () => { sentAt = performance.now(); };
@@ -28,14 +28,15 @@ export class Generation {
       for (const choice of event.choices) {
         const piece = pieceOf(choice);
         if (piece.text !== "" || piece.tokens.length > 0) this.#time(performance.now() - sentAt);
+        this.numCounted += piece.numTokens;
         onPiece(piece);
       }
     }
   }
 
-  /** How many tokens came: as the server says, else as many as pieces of text. */
+  /** How many tokens came: as the usage says, else as many as the pieces had. */
   get numTokens() {
-    return this.usage?.completion_tokens ?? this.numPieces;
+    return this.usage?.completion_tokens ?? this.numCounted;
   }
 
   /** Tokens per second after the first one, or null while there is none. */
@@ -47,14 +48,16 @@ export class Generation {
   #time(ms) {
     this.firstMs ??= ms;
     this.lastMs = ms;
-    this.numPieces += 1;
   }
 }
 
 function pieceOf(choice) {
+  const text = choice.delta ? (choice.delta.content ?? "") : (choice.text ?? "");
   return {
     index: choice.index,
-    text: choice.delta ? (choice.delta.content ?? "") : (choice.text ?? ""),
+    text,
+    numTokens: choice.token_ids?.length ?? (text === "" ? 0 : 1),
+    parts: choice.pieces ?? [{ text, accepted: false }],
     tokens: tokensOf(choice.logprobs),
     finish: choice.finish_reason ?? null,
     seed: choice.seed ?? null,

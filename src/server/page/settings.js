@@ -64,6 +64,11 @@ export function settingsAreValid() {
   return true;
 }
 
+/** Offers the switch of speculative decoding where the server has a drafter. */
+export function offerSpeculation(hasDrafter) {
+  byId("speculation-field").hidden = !hasDrafter;
+}
+
 /** The system prompt, or nothing. */
 export const systemPrompt = () => controls().system.value.trim();
 
@@ -86,6 +91,7 @@ export function requestFields(kind) {
   }
   const stop = controls().stop.value.split("\n").filter((line) => line !== "");
   if (stop.length) fields.stop = stop.map((line) => line.replaceAll("\\n", "\n"));
+  if (!controls().speculation.checked) fields.speculation = false;
   if (controls().logprobs.checked) Object.assign(fields, logprobFields(kind));
   return fields;
 }
@@ -99,7 +105,7 @@ function logprobFields(kind) {
 const showBrief = () => setText(byId("settings-brief"), brief());
 
 function brief() {
-  const { system, temperature, top_p: topP, max_tokens: most, n, seed, logprobs } = controls();
+  const { system, temperature, top_p: topP, max_tokens: most, n, seed, logprobs, speculation } = controls();
   const parts = [];
   if (system.value.trim() !== "") parts.push("system prompt");
   if (temperature.value !== "") parts.push(`temperature ${temperature.value}`);
@@ -108,5 +114,6 @@ function brief() {
   if (seed.value !== "") parts.push(`seed ${seed.value}`);
   if (Number(n.value) > 1) parts.push(`${n.value} answers`);
   if (logprobs.checked) parts.push("log-probabilities");
+  if (!speculation.checked) parts.push("no drafts");
   return parts.join(" · ");
 }

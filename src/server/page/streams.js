@@ -77,9 +77,9 @@ class Tile {
         element("p", {}, element("span", { className: "given" }, `… ${ending}`), this.#text)));
   }
 
-  add({ text, finish }, id) {
+  add({ text, numTokens, finish }, id) {
     if (!this.#chip.firstChild) this.#chip.append(sequenceChip(id, this.index));
-    if (text !== "") this.#numTokens += 1;
+    this.#numTokens += numTokens;
     this.#text.appendData(text);
     if (finish) this.end("ended");
     else setText(this.#state, counted(this.#numTokens, "token"));
