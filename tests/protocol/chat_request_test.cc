@@ -214,11 +214,15 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
 }
 
 TEST(ChatRequest, ToolsHaveASizeLimit) {
-  const std::string description(kMaxToolBytes, 'x');
-  const ApiError error = refusal(
-      chat,
-      chat_body(R"("tools": [{"type": "function", "function": {"name": "f", "description": ")" +
-                description + "\"}}]"));
+  const auto body_with = [](size_t description_bytes) {
+    return chat_body(
+        R"("tools": [{"type": "function", "function": {"name": "f", "description": ")" +
+        std::string(description_bytes, 'x') + "\"}}]");
+  };
+  const size_t other_bytes = chat(body_with(1)).input.tools_json.size() - 1;
+  const size_t longest = kMaxToolBytes - other_bytes;
+  EXPECT_EQ(chat(body_with(longest)).input.tools_json.size(), kMaxToolBytes);
+  const ApiError error = refusal(chat, body_with(longest + 1));
   EXPECT_EQ(error.param, "tools");
   EXPECT_THAT(error.message, HasSubstr("expected at most 262144"));
 }

@@ -55,9 +55,9 @@ class CompletedResponses : public testing::Test {
 
 TEST_F(CompletedResponses, TheLikeliestOfMoreCandidatesAreTold) {
   CompletedPart part;
-  // Mean log-probabilities of -1, -0.5, -2, -0.5.
+  // Mean log-probabilities of -1, -0.5, -1.5, -0.5, which their sums would order otherwise.
   for (const auto& [logprob, num_tokens] :
-       {std::pair{-2.0, 2}, std::pair{-0.5, 1}, std::pair{-2.0, 1}, std::pair{-1.0, 2}}) {
+       {std::pair{-2.0, 2}, std::pair{-0.5, 1}, std::pair{-1.5, 1}, std::pair{-1.0, 2}}) {
     Completion& one = part.choices.emplace_back(completion_of(part.choices.size()));
     one.logprob = logprob;
     one.usage.completion_tokens = num_tokens;

@@ -82,6 +82,12 @@ TEST(CompletionRequest, PromptsComeInFourShapes) {
   EXPECT_EQ(lists.name("prompt", 0), "prompt[0]");
 }
 
+TEST(CompletionRequest, AWrongItemOfAPromptIsToldAllThatItCouldBe) {
+  EXPECT_EQ(refusal(completion, R"({"prompt": [true]})").message,
+            "prompt[0]: found true, expected a string or a token id, an integer from 0 on or an "
+            "array");
+}
+
 TEST(CompletionRequest, OtherSpellingsAndShapes) {
   EXPECT_EQ(completion(completion_body(R"("repeat_penalty": 2)")).options.repetition_penalty, 2.0f);
   EXPECT_THAT(completion(completion_body(R"("logit_bias": [[4, 1], [5, -1]])")).options.logit_bias,

@@ -65,6 +65,7 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
         llama(llama_body(R"("n_predict": )" + std::string(all))).completion.options.max_tokens,
         static_cast<int64_t>(kMaxOutputTokens));
   }
+  EXPECT_EQ(refusal(llama, llama_body(R"("n_predict": -3)")).param, "n_predict");
 }
 
 TEST(LlamaRequest, HasTwoNamesOfARandomSeed) {

@@ -79,6 +79,40 @@ TEST(LlamaResponse, SaysWhyItStopped) {
   EXPECT_EQ(text_of(whole({ended("length", {})}, full), "truncated"), "true");
 }
 
+TEST(LlamaResponse, SettingsAreThoseOfTheRequest) {
+  GenerateRequest request{.prompt = {1}, .max_tokens = 5, .stop_strings = {"a", "b"}};
+  request.ignore_eos = true;
+  request.sampling.seed = 9;
+  request.sampling.temperature = 0.5f;
+  request.sampling.top_k = 40;
+  request.sampling.top_p = 0.75f;
+  request.sampling.min_p = 0.25f;
+  request.sampling.typical_p = 0.875f;
+  request.sampling.top_n_sigma = 2;
+  request.sampling.repetition_penalty = 1.5f;
+  request.sampling.presence_penalty = 0.125f;
+  request.sampling.frequency_penalty = -0.5f;
+  CompletionRequest fields;
+  fields.logprobs = 3;
+  fields.generation.streaming.stream = true;
+  EXPECT_EQ(llama_settings_json(request, fields, kPlain),
+            R"({"n_ctx":64,"model":"m","n_predict":5,"max_tokens":5,"seed":9,"temperature":0.5,)"
+            R"("dynatemp_range":0,"dynatemp_exponent":1,"top_k":40,"top_p":0.75,"min_p":0.25,)"
+            R"("xtc_probability":0,"typical_p":0.875,"top_n_sigma":2,"repeat_last_n":-1,)"
+            R"("repeat_penalty":1.5,"presence_penalty":0.125,"frequency_penalty":-0.5,)"
+            R"("dry_multiplier":0,"mirostat":0,)"
+            R"("samplers":["penalties","temperature","min_p","top_k","top_p"],)"
+            R"("stop":["a","b"],"ignore_eos":true,"n_keep":0,"n_discard":0,"min_keep":0,)"
+            R"("n_probs":3,"grammar":"","stream":true,"timings_per_token":false,)"
+            R"("post_sampling_probs":false})");
+  request.sampling.order = SamplerOrder::mlx;
+  EXPECT_THAT(
+      llama_settings_json(request, {}, kPlain),
+      testing::AllOf(
+          testing::HasSubstr(R"("samplers":["penalties","top_p","min_p","top_k","temperature"])"),
+          testing::HasSubstr(R"("n_probs":0)"), testing::HasSubstr(R"("stream":false)")));
+}
+
 TEST(LlamaResponse, IsAnArrayForSeveralChoices) {
   const std::string json =
       llama_response_json({ended("stop", {}), ended("length", {})},
