@@ -112,5 +112,76 @@ TEST(FieldTable, EveryFieldRefusesWhatItCanNotTake) {
   }
 }
 
+FieldDefault documented(const FieldList& fields, std::string_view name) {
+  for (const FieldInfo& field : fields) {
+    if (field.name == name) return field.by_default;
+  }
+  ADD_FAILURE() << "no field: " << name;
+  return {};
+}
+
+void expect_generation_defaults(const FieldList& fields, const GenerationFields& parsed) {
+  EXPECT_EQ(documented(fields, "n"), FieldDefault(int64_t{parsed.n}));
+  EXPECT_EQ(documented(fields, "return_token_ids"), FieldDefault(parsed.return_token_ids));
+  EXPECT_EQ(documented(fields, "return_tokens"), FieldDefault(false)) << "llama.cpp's name";
+  EXPECT_EQ(documented(fields, "timings"), FieldDefault(parsed.timings));
+  EXPECT_EQ(documented(fields, "return_tokens_as_token_ids"),
+            FieldDefault(parsed.return_tokens_as_token_ids));
+  EXPECT_EQ(documented(fields, "stream"), FieldDefault(parsed.streaming.stream));
+  EXPECT_EQ(documented(fields, "stream_interval"), FieldDefault(parsed.streaming.interval));
+}
+
+TEST(FieldTable, DocumentedDefaultsOfGenerationsAreThoseOfTheReaders) {
+  const FieldList completions = completion_request_fields();
+  const CompletionRequest text = completion(R"({"prompt": "x"})");
+  expect_generation_defaults(completions, text.generation);
+  EXPECT_EQ(documented(completions, "max_tokens"), FieldDefault(*text.options.max_tokens));
+  EXPECT_EQ(documented(completions, "echo"), FieldDefault(text.echo));
+  EXPECT_EQ(documented(completions, "add_special_tokens"),
+            FieldDefault(text.options.add_special_tokens));
+  EXPECT_EQ(documented(completions, "priority"), FieldDefault(int64_t{text.common.priority}));
+
+  const FieldList chats = chat_request_fields();
+  const ChatRequest talk = chat(chat_body(R"("n": 1)"));
+  expect_generation_defaults(chats, talk.generation);
+  EXPECT_EQ(documented(chats, "max_completion_tokens"), FieldDefault(*talk.options.max_tokens));
+  EXPECT_EQ(documented(chats, "logprobs"), FieldDefault(talk.logprobs));
+  EXPECT_EQ(documented(chats, "add_generation_prompt"),
+            FieldDefault(talk.input.add_generation_prompt));
+  EXPECT_EQ(documented(chats, "continue_final_message"),
+            FieldDefault(talk.input.continue_final_message));
+
+  const FieldList llama = llama_request_fields();
+  const LlamaRequest own = parse_llama_request(body_json(R"({"prompt": "x"})"));
+  EXPECT_EQ(documented(llama, "timings"), FieldDefault(own.completion.generation.timings));
+  EXPECT_EQ(documented(llama, "add_special_tokens"),
+            FieldDefault(own.completion.options.add_special_tokens));
+  EXPECT_EQ(documented(generate_request_fields(), "return_token_ids"), FieldDefault(true));
+}
+
+TEST(FieldTable, DocumentedDefaultsOfOtherRequestsAreThoseOfTheReaders) {
+  const FieldList classify = classification_request_fields();
+  const ClassificationRequest input = classification(R"({"input": "x"})");
+  EXPECT_EQ(documented(classify, "with_token_id"), FieldDefault(input.with_token_id));
+  EXPECT_EQ(documented(classify, "with_logits"), FieldDefault(input.with_logits));
+  EXPECT_EQ(documented(classify, "add_special_tokens"),
+            FieldDefault(input.options.add_special_tokens));
+  const FieldList score = score_request_fields();
+  const ScoreRequest scored = parse_score_request(body_json(R"({"input": "x"})"));
+  EXPECT_EQ(documented(score, "top_logprobs"), FieldDefault(int64_t{scored.top_logprobs}));
+  EXPECT_EQ(documented(score, "add_special_tokens"), FieldDefault(scored.add_special_tokens));
+  const FieldList tokenize = tokenize_request_fields();
+  const TokenizeRequest tokens = parse_tokenize_request(body_json(R"({"prompt": "x"})"));
+  EXPECT_EQ(documented(tokenize, "parse_special"), FieldDefault(tokens.parse_special));
+  EXPECT_EQ(documented(tokenize, "return_token_strs"), FieldDefault(tokens.return_token_strs));
+  EXPECT_EQ(documented(tokenize, "with_pieces"), FieldDefault(tokens.with_pieces));
+  const FieldList conversation = template_request_fields();
+  const TemplateRequest rendered = parse_template_request(body_json(chat_body(R"("model": "m")")));
+  EXPECT_EQ(documented(conversation, "add_generation_prompt"),
+            FieldDefault(rendered.input.add_generation_prompt));
+  EXPECT_EQ(documented(conversation, "continue_final_message"),
+            FieldDefault(rendered.input.continue_final_message));
+}
+
 }  // namespace
 }  // namespace paceline

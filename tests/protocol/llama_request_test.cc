@@ -93,6 +93,7 @@ TEST(LlamaRequest, TakesFeaturesThatAreSwitchedOffAndRefusesThemOn) {
     EXPECT_EQ(refusal(llama, llama_body(member)).code, "unsupported_parameter") << member;
   }
   EXPECT_EQ(refusal(llama, llama_body(R"("n_predicts": 3)")).code, "unknown_parameter");
+  EXPECT_EQ(refusal(llama, llama_body(R"("logprob_token_ids": [7])")).param, "logprob_token_ids");
 }
 
 TEST(LlamaRequest, ReadsGapsAndFiles) {

@@ -64,6 +64,11 @@ TEST(LlamaResponse, HasTheMembersOfLlamaCpp) {
 
 TEST(LlamaResponse, HasTokensWhenAskedForOnly) {
   EXPECT_EQ(text_of(whole({ended("stop", {})}, kPlain), "tokens"), "[]");
+  LlamaStyle style = kPlain;
+  style.returns_tokens = true;
+  ResponseChoice without = ended("stop", {});
+  without.token_ids.reset();
+  EXPECT_EQ(text_of(whole({without}, style), "tokens"), "[]");
 }
 
 TEST(LlamaResponse, SaysWhyItStopped) {

@@ -36,6 +36,15 @@ TEST(RequestBody, WhatIsInAStringDoesNotCount) {
   EXPECT_EQ(refusal(parse_request_body, "[\"\\\\\"" + text + "]").status, 400);
 }
 
+TEST(RequestBody, WhatComesAfterAStringCounts) {
+  for (const char* text : {"", "x", "xy", "\\\"", "\\\\", "x\\\""}) {
+    const std::string body = "[\"" + std::string(text) + "\"," + array_of(kMaxValues).substr(1);
+    EXPECT_THAT(refusal(parse_request_body, body).message,
+                testing::HasSubstr("values, expected at most"))
+        << text;
+  }
+}
+
 TEST(RequestBody, WhatIsNoJsonIsRefused) {
   for (const char* body : {"", "{", "\"", "\"\\", "{\"a\": 1, \"a\": 2}", "[1] 2"}) {
     const ApiError error = refusal(parse_request_body, body);
