@@ -63,7 +63,7 @@ equalities: ## 10,000 random engines: each answer bit for bit as alone, on every
 	$(BUILD) release --target test_llm
 	PACELINE_TEST_SCALE=full build/release/tests/test_llm --gtest_filter='RandomEqualities.*'
 
-mutants: ## Small changes to kv, sched, sampling, spec, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
+mutants: ## Small changes to kv, sched, sampling, spec, runner, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	python3 tools/mutants.py $(MUTANTS)

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace paceline::testing {
@@ -11,6 +13,8 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<RowCost> &&
               std::is_trivially_copyable_v<AcceptanceRate>);
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double knee_at_8(int64_t rows) { return 0.01 * std::max(1.0, static_cast<double>(rows) / 8); }
 double linear(int64_t rows) { return 0.01 * static_cast<double>(rows); }
@@ -108,8 +112,30 @@ TEST(RowCost, IgnoresWhatCannotBeAMeasurement) {
   cost.record(4, -1.0);
   cost.record(int64_t{1} << 40, 1.0);
   cost.record_draft(0, 1.0);
+  cost.record_draft(1, -1.0);
+  for (const double no_time : {kInfinity, -kInfinity, std::nan("")}) {
+    cost.record(4, no_time);
+    cost.record_draft(1, no_time);
+  }
   EXPECT_DOUBLE_EQ(cost.seconds(4), linear(4));
   EXPECT_EQ(cost.draft_seconds(), 0.0);
+  RowCost first;
+  for (int i = 0; i < 4; ++i) first.record(4, kInfinity);
+  EXPECT_EQ(first.max_measured(), 0);
+}
+
+TEST(RowCost, ADraftersTimeIsAMeanInWhichOneOutlierHardlyCounts) {
+  RowCost cost;
+  cost.record_draft(4, 0.04);
+  EXPECT_DOUBLE_EQ(cost.draft_seconds(), 0.01);
+  cost.record_draft(1, 0.016);
+  EXPECT_DOUBLE_EQ(cost.draft_seconds(), 0.013);
+  cost.record_draft(1, 100.0);  // at most twice the mean
+  EXPECT_DOUBLE_EQ(cost.draft_seconds(), (0.013 + 0.013 + 0.026) / 3);
+  RowCost free;
+  free.record_draft(1, 0.0);
+  free.record_draft(1, 0.02);
+  EXPECT_DOUBLE_EQ(free.draft_seconds(), 0.01) << "twice no time would be no limit";
 }
 
 TEST(DraftLength, MeasuresStepsWithoutDraftsFirst) {

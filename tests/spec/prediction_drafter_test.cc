@@ -147,6 +147,14 @@ TEST(PredictionDrafterProperty, MostTokensOfAnEditedTextAreProposed) {
   }
 }
 
+TEST(PredictionDrafter, ATokenThatAgreesIsOneOperation) {
+  const Tokens text = {5, 6, 7, 8, 9};
+  PredictionCursor cursor(text, {});
+  const int64_t before = cursor.num_operations();
+  cursor.advance(text);
+  EXPECT_EQ(cursor.num_operations() - before, 5);
+}
+
 TEST(PredictionDrafterProperty, WorkPerTokenDoesNotGrowWithTheText) {
   for (const int32_t alphabet : {1, 2, 50'000}) {
     // At most 16 places in each direction, of 8 tokens and the one that differs.

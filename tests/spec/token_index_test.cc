@@ -153,6 +153,7 @@ TEST(TokenIndex, WorkAndMemoryPerTokenStayConstantUpToAHundredThousandTokens) {
       EXPECT_LT(operations, 120) << "kind " << static_cast<int>(kind) << ", " << size << " tokens";
       EXPECT_LT(most, 4'000) << "kind " << static_cast<int>(kind) << ", " << size << " tokens";
       if (size >= 1000) {
+        EXPECT_GT(bytes, kind == Kind::random ? 4 : 0) << "a slot for every new pair of tokens";
         EXPECT_LT(bytes, 12) << "kind " << static_cast<int>(kind) << ", " << size << " tokens";
       }
     }
