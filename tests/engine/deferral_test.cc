@@ -1,6 +1,7 @@
 // Deferred requests: they give way to those that wait, and lose nothing by it.
 #include <gtest/gtest.h>
 
+#include "engine/sequence.h"
 #include "tests/engine/engine_fixture.h"
 
 namespace paceline::testing {
@@ -114,6 +115,20 @@ TEST_F(DeferralTest, AResumedRequestIsServedInItsTurn) {
   EXPECT_EQ(num_drawn(second), 0u);
   run_all();
   EXPECT_EQ(num_deferred_preemptions(), 1);
+}
+
+TEST_F(DeferralTest, AResumedRequestStaysResumed) {
+  limit_places(1);
+  const RequestId slow = submit_deferred(12);
+  const auto is_deferred = [this] { return engine_->running().front()->is_deferred; };
+  step();
+  EXPECT_TRUE(is_deferred());
+  engine_->resume(slow);
+  for (int i = 0; i < 4; ++i) {
+    step();
+    EXPECT_FALSE(is_deferred()) << i;
+  }
+  run_all();
 }
 
 TEST_F(DeferralTest, AllChoicesAreDeferred) {

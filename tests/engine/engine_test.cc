@@ -221,6 +221,16 @@ TEST_F(EngineTest, EachChoiceCountsInTheQueue) {
   EXPECT_EQ(engine_->queue().num_sequences(), 0);
 }
 
+TEST_F(EngineTest, WaitingPromptsMayFillTheCacheFourTimesUnlessAWindowLetsItHoldAnyLength) {
+  engine({.num_blocks = 10, .block_size = 2});
+  EXPECT_EQ(engine_->queue().max_tokens(), 80);
+  // A step of one row needs two blocks of this window, one of two rows three.
+  engine({.block_size = 2, .groups = {{.window = 3, .num_blocks = 2}}});
+  EXPECT_EQ(engine_->queue().max_tokens(), std::numeric_limits<int64_t>::max());
+  engine({.block_size = 2, .groups = {{.window = 3, .num_blocks = 1}}});
+  EXPECT_EQ(engine_->queue().max_tokens(), 8);
+}
+
 TEST_F(EngineTest, AQueueOfLongPromptsIsFullToo) {
   engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_queued_tokens = 5}});
   const GenerateRequest three = greedy({1, 2, 3}, 2), two = greedy({1, 2}, 2);
