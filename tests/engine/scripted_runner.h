@@ -102,6 +102,8 @@ class ScriptedRunner : public Runner {
     const int64_t block_size = cache_->block_size();
     for (size_t g = 0; g < slots_.size(); ++g) {
       Slots& slots = slots_[g];
+      check_slices(batch, batch.groups[g]);
+      if (::testing::Test::HasFatalFailure()) return;
       for (const BlockMove& move : batch.groups[g].copies) {
         for (int64_t i = 0; i < block_size; ++i) {
           slots[move.to * block_size + i] = slots[move.from * block_size + i];
@@ -113,6 +115,20 @@ class ScriptedRunner : public Runner {
         }
       }
     }
+  }
+
+  // The slices must have every row once, in order, at the positions of the rows.
+  static void check_slices(const Batch& batch, const GroupBatch& group) {
+    ASSERT_EQ(std::ssize(batch.positions), batch.num_rows());
+    ASSERT_EQ(std::ssize(group.slots), batch.num_rows());
+    int64_t row = 0;
+    for (const AttentionSlice& slice : group.slices) {
+      ASSERT_EQ(slice.first_row, row);
+      for (int64_t i = 0; i < slice.num_rows; ++i, ++row) {
+        ASSERT_EQ(batch.positions[static_cast<size_t>(row)], slice.first_position + i);
+      }
+    }
+    ASSERT_EQ(row, batch.num_rows());
   }
 
   void store_row(const Batch& batch, int g, const AttentionSlice& slice, int64_t i) {
