@@ -1,5 +1,6 @@
 // Measures the cost of a step beside the forward: the policy, and the whole step on a runner that
-// computes nothing, with every sequence decoding.
+// computes nothing, with every sequence decoding. The same with drafts, from a drafter that
+// proposes constants.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "engine/channel.h"
 #include "engine/engine.h"
+#include "engine/speculation.h"
 #include "kv/kv_cache.h"
 #include "runner/runner.h"
 #include "sched/plan_step.h"
@@ -68,7 +70,97 @@ void plan_decodes(benchmark::State& state) {
 }
 BENCHMARK(plan_decodes)->Arg(1)->Arg(32)->Arg(256)->Unit(benchmark::kMicrosecond);
 
-void whole_step(benchmark::State& state) {
+// The IdleRunner's greedy draws are 0.
+class ConstantDrafter : public Drafter {
+ public:
+  explicit ConstantDrafter(TokenId token) : token_(token) {}
+
+  std::string_view name() const override { return "constant"; }
+  std::unique_ptr<DraftState> begin(std::span<const int32_t>, std::span<const int32_t>) override {
+    return std::make_unique<DraftState>();
+  }
+  int64_t prospects(DraftState&, std::span<const int32_t>, int64_t most) override { return most; }
+  void propose(std::span<const DraftRequest> requests) override {
+    for (const DraftRequest& request : requests)
+      request.draft->tokens.assign(static_cast<size_t>(request.most), token_);
+  }
+
+ private:
+  TokenId token_;
+};
+
+// Sequences that decode, and what the engine does with their drafts beside plan, forward and draws.
+class DraftingSequences {
+ public:
+  DraftingSequences(int64_t count, const SpeculationLimits& limits)
+      : cache_(kBlockSize, std::vector<CacheGroup>{{.num_blocks = 1}}),
+        speculation_(limits, &drafter_, kVocabSize) {
+    for (int64_t i = 0; i < count; ++i) {
+      GenerateRequest request{.prompt = {1, 2}, .max_tokens = 1 << 20};
+      auto shared = std::make_shared<RequestState>(i, 0, std::move(request), nullptr);
+      auto& one = running_.emplace_back(std::make_unique<Sequence>(std::move(shared), 0, cache_));
+      one->tokens.push_back(0);
+      one->num_computed = 2;
+      one->stats.output_tokens = 1;
+    }
+  }
+
+  // Returns how many tokens were drafted.
+  int64_t step() {
+    speculation_.wish(running_);
+    plan_.slices.clear();
+    for (size_t i = 0; i < running_.size(); ++i) {
+      plan_.slices.push_back({.sequence = static_cast<int32_t>(i),
+                              .first = 2,
+                              .count = 1 + running_[i]->num_wished,
+                              .num_drafted = running_[i]->num_wished});
+    }
+    speculation_.propose(running_, plan_, failure_);
+    int64_t num_drafted = 0;
+    for (const PlannedSlice& slice : plan_.slices) {
+      if (slice.num_drafted == 0) continue;
+      Sequence& sequence = *running_[static_cast<size_t>(slice.sequence)];
+      sequence.num_accepted = slice.num_drafted;
+      speculation_.settle(sequence, slice.num_drafted);
+      num_drafted += slice.num_drafted;
+    }
+    const int64_t count = std::ssize(running_);
+    record_.num_rows = count + num_drafted;
+    record_.drafts = {{.id = 0, .drafted = num_drafted, .accepted = num_drafted}};
+    const double seconds = 1e-2 + 1e-5 * static_cast<double>(record_.num_rows);
+    speculation_.record_step(record_, count, seconds);
+    return num_drafted;
+  }
+
+ private:
+  KvCache cache_;
+  ConstantDrafter drafter_{0};
+  Speculation speculation_;
+  std::vector<std::unique_ptr<Sequence>> running_;
+  StepPlan plan_;
+  StepRecord record_;
+  std::string failure_;
+};
+
+// Drafts of four tokens, or of up to eight that adapt.
+void draft_beside_forward(benchmark::State& state) {
+  const int64_t count = state.range(0);
+  const bool adapts = state.range(1) != 0;
+  DraftingSequences sequences(count, {.num_tokens = adapts ? 8 : 4, .adapts = adapts});
+  for (int i = 0; i < 200; ++i) sequences.step();
+  int64_t num_drafted = 0;
+  for (auto _ : state) num_drafted += sequences.step();
+  const auto steps = static_cast<double>(state.iterations() * count);
+  state.counters["drafted"] = static_cast<double>(num_drafted) / steps;
+  state.counters["s_per_sequence"] =
+      benchmark::Counter(steps, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(draft_beside_forward)
+    ->ArgsProduct({{1, 32, 256}, {0, 1}})
+    ->ArgNames({"sequences", "adapts"})
+    ->Unit(benchmark::kMicrosecond);
+
+void step_with(benchmark::State& state, const SpeculationLimits& limits, Drafter* drafter) {
   const int64_t count = state.range(0);
   Memory memory;
   ThreadPool threads(1);
@@ -77,7 +169,11 @@ void whole_step(benchmark::State& state) {
   const std::vector<CacheGroup> groups = {{.num_blocks = count * 4096}};
   KvCache cache(kBlockSize, groups);
   Engine engine(runner, memory, cache,
-                {.max_model_len = kContext, .max_batched_tokens = 512, .max_num_seqs = 256}, {});
+                {.max_model_len = kContext,
+                 .max_batched_tokens = 2048,
+                 .max_num_seqs = 256,
+                 .speculation = limits},
+                {}, drafter);
   const auto channel = std::make_shared<Channel>();
   for (int64_t i = 0; i < count; ++i) {
     GenerateRequest request{.prompt = {1, static_cast<TokenId>(i % kVocabSize)},
@@ -93,7 +189,20 @@ void whole_step(benchmark::State& state) {
   }
   state.counters["running"] = static_cast<double>(engine.num_running());
 }
+
+void whole_step(benchmark::State& state) { step_with(state, {}, nullptr); }
 BENCHMARK(whole_step)->Arg(1)->Arg(32)->Arg(256)->Unit(benchmark::kMicrosecond)->Iterations(20000);
+
+// Four drafted tokens for each sequence, all drawn or none.
+void whole_step_with_drafts(benchmark::State& state) {
+  ConstantDrafter drafter(state.range(1) != 0 ? 0 : 1);
+  step_with(state, {.num_tokens = 4, .adapts = false}, &drafter);
+}
+BENCHMARK(whole_step_with_drafts)
+    ->ArgsProduct({{1, 32, 256}, {0, 1}})
+    ->ArgNames({"sequences", "accepted"})
+    ->Unit(benchmark::kMicrosecond)
+    ->Iterations(5000);
 
 }  // namespace
 }  // namespace paceline

@@ -29,6 +29,8 @@ class BenchDriver {
 
   // Returns the number of new tokens. Throws Error with the engine's message when a request failed.
   int64_t step();
+  // Of the last step.
+  const std::vector<TokenEvent>& events() const { return events_; }
   // Whether the last step gave the request a token or ended it.
   bool has_event(RequestId id) const;
   bool is_busy() const { return engine_.num_running() + engine_.num_waiting() > 0; }

@@ -142,6 +142,7 @@ std::vector<GrowthPanel> growth_panels(const BenchReports& reports) {
   std::vector<GrowthPanel> panels;
   for (const BenchReport& report : reports) {
     for (const BenchRow& row : report.rows) {
+      if (row.run.test == BenchTest::speculate) continue;  // its panels show speed-ups
       for (const BenchAxis axis : {BenchAxis::prompt_tokens, BenchAxis::sequences}) {
         const GrowthPanel panel{.test = row.run.test, .axis = axis};
         const bool is_known = std::find(panels.begin(), panels.end(), panel) != panels.end();

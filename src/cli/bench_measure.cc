@@ -86,6 +86,23 @@ BenchLimit limit_of(BenchTest test, double of_operations, double of_bandwidth) {
   return of_operations >= of_bandwidth ? BenchLimit::operations : BenchLimit::bandwidth;
 }
 
+SpeculationRow speculation_row(const BenchRun& run, const std::vector<Measured>& all, size_t i) {
+  using M = const Measured&;
+  const auto rate = [](const auto& sample) {
+    return ratio(static_cast<double>(sample.tokens), sample.seconds);
+  };
+  SpeculationRow row{.limits = all[0].sample.drafted[i].limits};
+  row.tokens = median(all, [&](M m) { return rate(m.sample.drafted[i]); });
+  row.speedup = median(all, [&](M m) { return ratio(rate(m.sample.drafted[i]), rate(m.sample)); });
+  row.tokens_per_step = median(all, [&](M m) {
+    const SpeculationSample& sample = m.sample.drafted[i];
+    return ratio(static_cast<double>(sample.tokens),
+                 static_cast<double>(sample.steps * run.sequences));
+  });
+  for (M m : all) add_counters(m.sample.drafted[i].counters, row.counters);
+  return row;
+}
+
 BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const WorkRates& rates) {
   using M = const Measured&;
   BenchRow row{.run = run, .runs = static_cast<int64_t>(all.size()), .ceilings = {}};
@@ -110,6 +127,8 @@ BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const
     row.figures.emplace_back(all[0].sample.figures[i].first,
                              median(all, [i](M m) { return m.sample.figures[i].second; }));
   }
+  for (size_t i = 0; i < all[0].sample.drafted.size(); ++i)
+    row.drafted.push_back(speculation_row(run, all, i));
   return row;
 }
 

@@ -12,6 +12,7 @@
 
 #include "cli/bench_plan.h"
 #include "cli/model_costs.h"
+#include "engine/engine.h"
 #include "kernels/roofline.h"
 #include "load/loaded_model.h"
 
@@ -29,6 +30,15 @@ struct BenchCeilings {
 
 enum class BenchLimit : uint8_t { operations, bandwidth };
 
+// Speculate with drafts of one length. Tokens are counted in all runs.
+struct SpeculationRow {
+  SpeculationLimits limits;
+  double tokens = 0;           // per second, the median
+  double speedup = 0;          // over plain decoding in the same run, the median
+  double tokens_per_step = 0;  // of a sequence
+  SpeculationCounters counters;
+};
+
 // Medians over the runs; rates are per second.
 struct BenchRow {
   BenchRun run;
@@ -42,6 +52,7 @@ struct BenchRow {
   double fraction = 0;         // of the limit
   double vector_fraction = 0;  // of the vector instruction's rate
   std::vector<std::pair<std::string_view, double>> figures;
+  std::vector<SpeculationRow> drafted;  // by length of drafts
 };
 
 // The types and instructions of the model's products.

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cli/model_opening.h"
+#include "load/draft_model.h"
 #include "load/model_source.h"
 #include "load/weight_info.h"
 
@@ -103,6 +104,15 @@ void fit_to_runs(const std::vector<BenchRun>& runs, LoadOptions& options) {
   options.max_queued_tokens = std::numeric_limits<int32_t>::max();
 }
 
+BenchDrafting drafting_of(const LoadOptions& asked, const ModelSource& source) {
+  const LoadOptions options = with_speculative_config(asked);
+  BenchDrafting drafting{.has_tokenizer = source.files().contains("tokenizer.json")};
+  if (!options.speculative_model.empty()) drafting.drafter = BenchDrafter::model;
+  if (options.speculative_method == "ngram") drafting.drafter = BenchDrafter::ngram;
+  drafting.longest = options.num_speculative_tokens.value_or(drafting.longest);
+  return drafting;
+}
+
 }  // namespace
 
 BenchModel find_bench_model(const Settings& settings, const BenchVariant& variant) {
@@ -121,10 +131,11 @@ BenchModel find_bench_model(const Settings& settings, const BenchVariant& varian
     found.name = variant.shape;
   }
   found.options.model = path;
-  found.config = read_model_config(ModelSource(path), found.options.load_format);
+  const ModelSource source(path);
+  found.config = read_model_config(source, found.options.load_format);
   const int64_t longest = std::min(found.config.max_position,
                                    found.options.max_model_len.value_or(found.config.max_position));
-  found.planned = plan_runs(variant.choice, longest);
+  found.planned = plan_runs(variant.choice, longest, drafting_of(found.options, source));
   fit_to_runs(found.planned.runs, found.options);
   return found;
 }

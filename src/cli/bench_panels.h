@@ -30,6 +30,16 @@ std::vector<GrowthPanel> growth_panels(const BenchReports& reports);
 void draw_growth(SvgWriter& svg, const BenchReports& reports, const GrowthPanel& panel,
                  const SvgBox& box);
 
+// A panel for each variant and number of sequences with replayed drafts; a curve for each length.
+struct SpeculationPanel {
+  size_t report_index = 0;
+  int64_t sequences = 1;
+  bool operator==(const SpeculationPanel&) const = default;
+};
+std::vector<SpeculationPanel> speculation_panels(const BenchReports& reports);
+void draw_speculation(SvgWriter& svg, const BenchReports& reports, const SpeculationPanel& panel,
+                      const SvgBox& box);
+
 // Time to load and resident memory, as bars for each variant.
 void draw_loading(SvgWriter& svg, const BenchReports& reports, const SvgBox& box);
 

@@ -11,8 +11,10 @@
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTestNames = {"prefill",  "decode", "batch", "mixed",
-                                                        "classify", "cached", "memory"};
+constexpr std::array<std::string_view, 8> kTestNames = {
+    "prefill", "decode", "batch", "mixed", "classify", "cached", "memory", "speculate"};
+constexpr std::array<std::string_view, 3> kPromptNames = {"random", "repeating", "stories"};
+constexpr std::array<std::string_view, 3> kDrafterNames = {"replay", "ngram", "model"};
 
 // Tokens of a stream's prompt beside another prompt.
 constexpr int64_t kStreamPrompt = 16;
@@ -33,6 +35,7 @@ Sizes usual_prompts(BenchTest test) {
     case BenchTest::decode:
       return {1};
     case BenchTest::batch:
+    case BenchTest::speculate:
       return {128};
     case BenchTest::mixed:
     case BenchTest::cached:
@@ -53,15 +56,25 @@ Sizes usual_sequences(BenchTest test) {
       return {1, 4, 8, 32};
     case BenchTest::memory:
       return {128};
+    case BenchTest::speculate:
+      return {1, 4, 16};
     default:
       return {1};
   }
 }
 
-bool has_outputs(BenchTest test) { return test == BenchTest::decode || test == BenchTest::batch; }
+bool has_outputs(BenchTest test) {
+  return test == BenchTest::decode || test == BenchTest::batch || test == BenchTest::speculate;
+}
+
+int64_t usual_output(BenchTest test) {
+  if (!has_outputs(test)) return 0;
+  return test == BenchTest::speculate ? 128 : 64;
+}
 
 bool has_sequences(BenchTest test) {
-  return test == BenchTest::batch || test == BenchTest::mixed || test == BenchTest::classify;
+  return test == BenchTest::batch || test == BenchTest::mixed || test == BenchTest::classify ||
+         test == BenchTest::speculate;
 }
 
 Sizes prompts_of(BenchTest test, const BenchChoice& choice) {
@@ -93,6 +106,35 @@ void add_run(const BenchRun& run, int64_t longest, BenchRuns& planned) {
   if (std::find(runs.begin(), runs.end(), fitting) == runs.end()) planned.runs.push_back(fitting);
 }
 
+BenchPrompts prompts_of(const BenchChoice& choice, const BenchDrafting& drafting) {
+  if (drafting.drafter == BenchDrafter::replay || !drafting.has_tokenizer)
+    return BenchPrompts::random;
+  const auto found = std::find(kPromptNames.begin(), kPromptNames.end(), choice.prompt_texts);
+  if (found != kPromptNames.end()) return static_cast<BenchPrompts>(found - kPromptNames.begin());
+  return drafting.drafter == BenchDrafter::ngram ? BenchPrompts::repeating : BenchPrompts::stories;
+}
+
+// The drafts of each speculate run of one size; one empty element for another test.
+std::vector<BenchDrafts> drafts_of(BenchTest test, const BenchChoice& choice,
+                                   const BenchDrafting& drafting) {
+  if (test != BenchTest::speculate) return {{}};
+  const bool replays = drafting.drafter == BenchDrafter::replay;
+  BenchDrafts drafts{.drafter = drafting.drafter,
+                     .prompts = prompts_of(choice, drafting),
+                     .lengths = choice.draft_lengths,
+                     .longest = drafting.longest};
+  if (drafts.lengths.empty() && replays) drafts.lengths = {1, 2, 4, 8};
+  std::vector<double> values = replays ? choice.acceptance : choice.temperatures;
+  if (values.empty())
+    values = replays ? std::vector<double>{0.3, 0.5, 0.7, 0.8, 0.9, 1.0} : std::vector<double>{0.0};
+  std::vector<BenchDrafts> all;
+  for (const double value : values) {
+    all.push_back(drafts);
+    (replays ? all.back().acceptance : all.back().temperature) = value;
+  }
+  return all;
+}
+
 // Fills in unset choices from `usual`.
 BenchChoice filled(BenchChoice asked, const BenchChoice& usual) {
   const auto fill = [](auto& list, const auto& from) {
@@ -117,7 +159,21 @@ void add_variants(const std::string& shape, const BenchChoice& choice,
   }
 }
 
+std::string drafts_name(const BenchDrafts& drafts) {
+  if (drafts.drafter == BenchDrafter::replay) return fmt::format("at {}", drafts.acceptance);
+  return fmt::format("{} {} at T {}", drafter_name(drafts), prompts_name(drafts),
+                     drafts.temperature);
+}
+
 }  // namespace
+
+std::string_view drafter_name(const BenchDrafts& drafts) {
+  return kDrafterNames[static_cast<size_t>(drafts.drafter)];
+}
+
+std::string_view prompts_name(const BenchDrafts& drafts) {
+  return kPromptNames[static_cast<size_t>(drafts.prompts)];
+}
 
 std::string_view bench_test_name(BenchTest test) { return kTestNames[static_cast<size_t>(test)]; }
 
@@ -136,6 +192,9 @@ std::string bench_run_name(const BenchRun& run) {
       return fmt::format("{} {} x {}", name, run.sequences, prompt);
     case BenchTest::memory:
       return fmt::format("{} of {}", name, run.sequences);
+    case BenchTest::speculate:
+      return fmt::format("{} {} x {} + {} {}", name, run.sequences, prompt,
+                         grouped_digits(run.output_tokens), drafts_name(run.drafts));
     default:
       return fmt::format("{} {}", name, prompt);
   }
@@ -169,19 +228,21 @@ std::vector<BenchVariant> plan_variants(const BenchChoice& choice, bool names_a_
   return variants;
 }
 
-BenchRuns plan_runs(const BenchChoice& choice, int64_t longest) {
-  constexpr int64_t kUsualOutput = 64;
+BenchRuns plan_runs(const BenchChoice& choice, int64_t longest, const BenchDrafting& drafting) {
   BenchRuns planned;
   for (const std::string& name : choice.tests) {
     const BenchTest test = test_of(name);
     for (const int64_t prompt_tokens : prompts_of(test, choice)) {
       for (const int64_t sequences : sequences_of(test, choice)) {
-        add_run(
-            {.test = test,
-             .prompt_tokens = prompt_tokens,
-             .output_tokens = has_outputs(test) ? choice.output_tokens.value_or(kUsualOutput) : 0,
-             .sequences = sequences},
-            longest, planned);
+        for (const BenchDrafts& drafts : drafts_of(test, choice, drafting)) {
+          add_run({.test = test,
+                   .prompt_tokens = prompt_tokens,
+                   .output_tokens =
+                       has_outputs(test) ? choice.output_tokens.value_or(usual_output(test)) : 0,
+                   .sequences = sequences,
+                   .drafts = drafts},
+                  longest, planned);
+        }
       }
     }
   }

@@ -67,6 +67,8 @@ std::vector<SvgPoint> mark_corners(BenchTest test) {
     case BenchTest::cached:
       return {{-1.3, 0}, {-0.4, -0.4}, {0, -1.3}, {0.4, -0.4},
               {1.3, 0},  {0.4, 0.4},   {0, 1.3},  {-0.4, 0.4}};
+    case BenchTest::speculate:
+      return {{0, -1.1}, {1.1, -0.2}, {0.7, 1}, {-0.7, 1}, {-1.1, -0.2}};
     default:
       return {};
   }
@@ -161,13 +163,15 @@ void draw_mark(SvgWriter& svg, BenchTest test, SvgPoint center) {
 
 std::string draw_bench(const MachineReport& machine, const std::vector<BenchReport>& reports) {
   const std::vector<GrowthPanel> panels = growth_panels(reports);
+  const std::vector<SpeculationPanel> speculation = speculation_panels(reports);
+  const size_t num_panels = panels.size() + speculation.size();
   const Legend legend = make_legend(reports, 66);
   const double roofline_top = legend.bottom() + 50;
   const double small_top = roofline_top + kRooflineHeight + kBenchGap;
   const double loading_height =
       std::min(kGrowthHeight, 10 + kLoadingRow * static_cast<double>(reports.size()));
-  const SvgBox loading = small_panel(panels.size(), small_top, loading_height);
-  const double growth_rows = static_cast<double>((panels.size() + 1) / 2);
+  const SvgBox loading = small_panel(num_panels, small_top, loading_height);
+  const double growth_rows = static_cast<double>((num_panels + 1) / 2);
   const double height = std::max(small_top + growth_rows * (kGrowthHeight + kBenchGap),
                                  loading.y + loading.height + kMargin);
   SvgWriter svg(kBenchPageWidth, height,
@@ -186,6 +190,10 @@ std::string draw_bench(const MachineReport& machine, const std::vector<BenchRepo
   draw_roofline(svg, reports, roofline);
   for (size_t i = 0; i < panels.size(); ++i) {
     draw_growth(svg, reports, panels[i], small_panel(i, small_top, kGrowthHeight));
+  }
+  for (size_t i = 0; i < speculation.size(); ++i) {
+    draw_speculation(svg, reports, speculation[i],
+                     small_panel(panels.size() + i, small_top, kGrowthHeight));
   }
   draw_loading(svg, reports, loading);
   return svg.finish();

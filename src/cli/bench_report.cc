@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "cli/bench_speculation_report.h"
 #include "cli/figures.h"
 #include "cli/model_opening.h"
 
@@ -93,6 +94,7 @@ std::string report_text(const BenchReport& report) {
   text += fmt::format("  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}\n", "test", "tok/s",
                       "time", "reached", "limit", "", "share", "runs");
   for (const BenchRow& row : report.rows) text += row_text(report, row);
+  text += speculation_text(report);
   if (!report.choices.empty()) text += "  chosen by measurement:\n";
   for (const std::string& choice : report.choices) text += fmt::format("    {}\n", choice);
   return text;
@@ -162,6 +164,7 @@ void write_row(const BenchReport& report, const BenchRow& row, JsonWriter& write
   writer.member("runs", row.runs);
   if (row.tokens > 0) write_speed(report, row, writer);
   for (const auto& [key, value] : row.figures) writer.member(key, value);
+  if (!row.drafted.empty()) write_speculation(row, writer);
   writer.end_object();
 }
 

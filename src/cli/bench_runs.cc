@@ -78,6 +78,7 @@ void BenchRunner::warm_up() {
 }
 
 void BenchRunner::prepare(const BenchRun& run) {
+  if (run.test == BenchTest::speculate) speculation_.emplace(model_, run, stop_);
   if (run.test != BenchTest::decode) return;
   context_ = driver_.request(run.prompt_tokens, 1);
   driver_.submit(context_);
@@ -98,6 +99,8 @@ BenchSample BenchRunner::run(const BenchRun& run) {
       return classify(run);
     case BenchTest::cached:
       return cached(run);
+    case BenchTest::speculate:
+      return speculate();
     case BenchTest::memory:
       break;
   }
@@ -226,6 +229,20 @@ BenchSample BenchRunner::cached(const BenchRun& run) {
   const double cold = time_prompt(driver_, first).seconds;
   BenchSample sample = time_prompt(driver_, second);
   sample.figures = {{"cold_seconds", cold}};
+  return sample;
+}
+
+// The main figures are those without drafts.
+BenchSample BenchRunner::speculate() {
+  std::vector<SpeculationSample> samples = speculation_->measure();
+  const SpeculationSample& plain = samples.front();
+  BenchSample sample{.seconds = plain.seconds,
+                     .tokens = plain.tokens,
+                     .rows = plain.tokens,
+                     .head_rows = plain.tokens,
+                     .steps = plain.steps};
+  sample.unit_seconds = sample.seconds / static_cast<double>(std::max<int64_t>(sample.steps, 1));
+  sample.drafted.assign(samples.begin() + 1, samples.end());
   return sample;
 }
 

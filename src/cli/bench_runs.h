@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "cli/bench_driver.h"
 #include "cli/bench_plan.h"
+#include "cli/bench_speculation.h"
 #include "load/loaded_model.h"
 
 namespace paceline {
@@ -23,6 +25,7 @@ struct BenchSample {
   int64_t cached_tokens = 0;  // prompt tokens taken from the prefix cache
   double unit_seconds = 0;    // per prompt, per output token (of all sequences), or per call
   std::vector<std::pair<std::string_view, double>> figures;
+  std::vector<SpeculationSample> drafted;  // speculate: by length of drafts
 };
 
 // Makes runs of one model, any number of times.
@@ -34,8 +37,8 @@ class BenchRunner {
 
   // Touches memory and wakes threads. Call it before the first run.
   void warm_up();
-  // Computes the context of a decode, which may take longer than the measured part. Call it before
-  // the first repetition of a run.
+  // Computes the context of a decode or the answers of a speculate, which may take longer than the
+  // measured part. Call it before the first repetition of a run.
   void prepare(const BenchRun& run);
   BenchSample run(const BenchRun& run);
 
@@ -47,12 +50,14 @@ class BenchRunner {
   BenchSample classify(const BenchRun& run);
   BenchSample cached(const BenchRun& run);
   BenchSample memory(const BenchRun& run);
+  BenchSample speculate();
 
   LoadedModel& model_;
   double max_step_slowdown_;
   std::stop_token stop_;
   BenchDriver driver_;
   GenerateRequest context_;  // of decode, in the prefix cache
+  std::optional<SpeculationBench> speculation_;
 };
 
 }  // namespace paceline

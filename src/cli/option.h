@@ -75,15 +75,17 @@ enum class OptionKind : uint8_t {
   choices,         // std::vector<std::string>, each one of `choices`, separated by commas
   seed,            // uint64_t
   number,          // double within `limits`
+  numbers,         // std::vector<double>, each within `limits`, separated by commas
   bytes,           // uint64_t, written 512M or 4G
   token_ids,       // std::vector<int32_t>; repeatable
   token_id_lists,  // std::vector<std::vector<int32_t>>, one a repetition
   logit_bias,      // std::vector<std::pair<int32_t, float>>; repeatable
 };
 
-using OptionValue = std::variant<bool, std::string, std::vector<std::string>, int64_t, uint64_t,
-                                 double, std::vector<int32_t>, std::vector<std::vector<int32_t>>,
-                                 std::vector<std::pair<int32_t, float>>, std::vector<int64_t>>;
+using OptionValue =
+    std::variant<bool, std::string, std::vector<std::string>, int64_t, uint64_t, double,
+                 std::vector<int32_t>, std::vector<std::vector<int32_t>>,
+                 std::vector<std::pair<int32_t, float>>, std::vector<int64_t>, std::vector<double>>;
 
 struct OptionDef {
   std::string_view name;              // "max-tokens": --max-tokens, PACELINE_MAX_TOKENS, max_tokens

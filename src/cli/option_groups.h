@@ -36,6 +36,9 @@ inline int64_t as_integer(const OptionValue& value) { return std::get<int64_t>(v
 inline const std::vector<int64_t>& as_integers(const OptionValue& value) {
   return std::get<std::vector<int64_t>>(value);
 }
+inline const std::vector<double>& as_numbers(const OptionValue& value) {
+  return std::get<std::vector<double>>(value);
+}
 inline const std::vector<std::string>& as_texts(const OptionValue& value) {
   return std::get<std::vector<std::string>>(value);
 }

@@ -29,10 +29,13 @@ std::optional<T> parse_whole(std::string_view text) {
 }
 
 std::string range_text(const OptionDef& option) {
-  const bool is_list = option.kind == OptionKind::integers;
-  const bool is_integer = option.kind == OptionKind::integer;
-  const std::string_view noun = is_list ? "integers" : (is_integer ? "an integer" : "a number");
-  return range_words(noun, option.limits) + (is_list ? ", separated by commas" : "");
+  const auto noun = [&]() -> std::string_view {
+    if (option.kind == OptionKind::integers) return "integers";
+    if (option.kind == OptionKind::numbers) return "numbers";
+    return option.kind == OptionKind::integer ? "an integer" : "a number";
+  };
+  const bool is_list = option.kind == OptionKind::integers || option.kind == OptionKind::numbers;
+  return range_words(noun(), option.limits) + (is_list ? ", separated by commas" : "");
 }
 
 template <class T>
@@ -74,13 +77,13 @@ std::vector<std::string_view> listed(std::string_view text) {
   return parts;
 }
 
-std::vector<int64_t> parse_integers(const OptionDef& option, std::string_view text,
-                                    std::string_view where) {
-  std::vector<int64_t> integers;
+template <class T>
+std::vector<T> parse_list(const OptionDef& option, std::string_view text, std::string_view where) {
+  std::vector<T> values;
   for (const std::string_view part : listed(text)) {
-    integers.push_back(checked(option, parse_whole<int64_t>(part), shown_text(part), where));
+    values.push_back(checked(option, parse_whole<T>(part), shown_text(part), where));
   }
-  return integers;
+  return values;
 }
 
 std::vector<std::string> parse_choices(const OptionDef& option, std::string_view text,
@@ -144,7 +147,20 @@ int64_t read_integer(const OptionDef& option, const JsonCursor& value) {
   return checked<int64_t>(option, number, fmt::format("{}", number), value.name());
 }
 
+double read_number(const OptionDef& option, const JsonCursor& value) {
+  if (!value.is_number()) value.mismatch(range_text(option));
+  const double number = value.number();
+  return checked<double>(option, number, fmt::format("{}", number), value.name());
+}
+
 // A list, or one alone.
+std::vector<double> read_numbers(const OptionDef& option, const JsonCursor& value) {
+  if (!value.is_array()) return {read_number(option, value)};
+  std::vector<double> numbers;
+  for (const JsonCursor& item : value.items()) numbers.push_back(read_number(option, item));
+  return numbers;
+}
+
 std::vector<int64_t> read_integers(const OptionDef& option, const JsonCursor& value) {
   if (!value.is_array()) return {read_integer(option, value)};
   std::vector<int64_t> integers;
@@ -225,7 +241,9 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
     case OptionKind::integer:
       return checked(option, parse_whole<int64_t>(last), shown_text(last), where);
     case OptionKind::integers:
-      return parse_integers(option, last, where);
+      return parse_list<int64_t>(option, last, where);
+    case OptionKind::numbers:
+      return parse_list<double>(option, last, where);
     case OptionKind::choices:
       return parse_choices(option, last, where);
     case OptionKind::number:
@@ -282,11 +300,10 @@ OptionValue read_option_value(const OptionDef& option, const JsonCursor& value) 
       return read_choices(option, value);
     case OptionKind::seed:
       return value.unsigned_integer();
-    case OptionKind::number: {
-      if (!value.is_number()) value.mismatch(range_text(option));
-      const double number = value.number();
-      return checked<double>(option, number, fmt::format("{}", number), value.name());
-    }
+    case OptionKind::number:
+      return read_number(option, value);
+    case OptionKind::numbers:
+      return read_numbers(option, value);
     case OptionKind::bytes:
       if (value.is_string()) return parse_bytes(value.string(), value.name());
       return value.unsigned_integer();

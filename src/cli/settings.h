@@ -20,6 +20,11 @@ struct BenchChoice {
   std::optional<int64_t> output_tokens;
   std::vector<std::string> formats;
   std::vector<int64_t> threads;
+  // speculate
+  std::vector<double> acceptance;      // of replayed answers
+  std::vector<int64_t> draft_lengths;  // fixed ones, beside the adaptive one
+  std::vector<double> temperatures;
+  std::string prompt_texts;  // empty: what suits the drafter
   int64_t repetitions = 3;
   bool roofline = false;
   bool plan = false;  // print the plan only

@@ -39,6 +39,39 @@ TEST(PlanRuns, TestsHaveSizesOfTheirOwn) {
                                                           "classify 8 x 20", "classify 32 x 20"));
 }
 
+TEST(PlanRuns, SpeculateReplaysAnswersOrUsesTheDrafter) {
+  const BenchChoice replayed{.tests = {"speculate"},
+                             .sequences = {1, 4},
+                             .acceptance = {0.5, 1},
+                             .draft_lengths = {2, 4},
+                             .temperatures = {0.7}};
+  EXPECT_THAT(names(replayed),
+              ElementsAre("speculate 1 x 128 + 128 at 0.5", "speculate 1 x 128 + 128 at 1",
+                          "speculate 4 x 128 + 128 at 0.5", "speculate 4 x 128 + 128 at 1"));
+  EXPECT_THAT(plan_runs(replayed, 1000).runs[0].drafts.lengths, ElementsAre(2, 4));
+  EXPECT_THAT(names({.tests = {"speculate"}}), SizeIs(3 * 6));
+  const BenchDrafting ngram{.drafter = BenchDrafter::ngram, .has_tokenizer = true};
+  const BenchRuns drafted = plan_runs(
+      {.tests = {"speculate"}, .sequences = {1}, .acceptance = {0.5}, .temperatures = {0, 0.7}},
+      1000, ngram);
+  ASSERT_THAT(drafted.runs, SizeIs(2));
+  EXPECT_EQ(bench_run_name(drafted.runs[1]), "speculate 1 x 128 + 128 ngram repeating at T 0.7");
+  EXPECT_THAT(drafted.runs[1].drafts.lengths, IsEmpty());
+}
+
+TEST(PlanRuns, TextPromptsNeedATokenizer) {
+  const auto prompts = [](const BenchDrafting& drafting, const std::string& kind) {
+    const BenchRuns planned =
+        plan_runs({.tests = {"speculate"}, .prompt_texts = kind}, 1000, drafting);
+    return prompts_name(planned.runs.at(0).drafts);
+  };
+  EXPECT_EQ(prompts({.drafter = BenchDrafter::model, .has_tokenizer = true}, ""), "stories");
+  EXPECT_EQ(prompts({.drafter = BenchDrafter::model, .has_tokenizer = true}, "repeating"),
+            "repeating");
+  EXPECT_EQ(prompts({.drafter = BenchDrafter::ngram}, "stories"), "random");
+  EXPECT_EQ(prompts({.has_tokenizer = true}, "stories"), "random");
+}
+
 TEST(PlanRuns, ShortensWhatDoesNotFitAndSaysSo) {
   const BenchRuns planned = plan_runs(
       {.tests = {"prefill", "decode"}, .prompt_tokens = {64, 127, 500, 600}, .contexts = {900}},
@@ -55,8 +88,8 @@ TEST(PlanRuns, ShortensWhatDoesNotFitAndSaysSo) {
 }
 
 TEST(PlanRuns, AnyContextWillDo) {
-  const BenchChoice choice{
-      .tests = {"prefill", "decode", "batch", "mixed", "classify", "cached", "memory"}};
+  const BenchChoice choice{.tests = {"prefill", "decode", "batch", "mixed", "classify", "cached",
+                                     "memory", "speculate"}};
   for (int64_t longest = 20; longest < 200; ++longest) {
     for (const BenchRun& run : plan_runs(choice, longest).runs) {
       EXPECT_LE(context_of(run), longest) << bench_run_name(run);

@@ -78,6 +78,34 @@ TEST(BenchPlot, DrawsEvenWhatHasNoSpeed) {
   }
 }
 
+BenchRow speculated(int64_t sequences, double acceptance, double speedup) {
+  BenchRow one = row({.test = BenchTest::speculate,
+                      .prompt_tokens = 128,
+                      .output_tokens = 64,
+                      .sequences = sequences,
+                      .drafts = {.acceptance = acceptance, .lengths = {4}}},
+                     0.01, 1);
+  one.drafted = {{.limits = {.num_tokens = 4, .adapts = false}, .speedup = speedup},
+                 {.limits = {.num_tokens = 8}, .speedup = 1.1 * speedup}};
+  return one;
+}
+
+TEST(BenchPlot, ShowsSpeedUpsByAcceptanceForEachNumberOfSequences) {
+  BenchReport one = report("one");
+  one.rows = {speculated(1, 0.3, 1.1), speculated(1, 0.8, 2.1), speculated(16, 0.3, 0.9)};
+  EXPECT_THAT(speculation_panels({one}),
+              ElementsAre(SpeculationPanel{0, 1}, SpeculationPanel{0, 16}));
+  EXPECT_THAT(growth_panels({one}), IsEmpty());
+  const std::string svg = draw({one});
+  EXPECT_EQ(XmlCheck(svg).run(), "");
+  for (const std::string_view part :
+       {"speed-up with drafts, 1 sequence, one", "speed-up with drafts, 16 sequences", "acceptance",
+        ">k 4<", ">adaptive<"}) {
+    EXPECT_THAT(svg, HasSubstr(part));
+  }
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+}
+
 TEST(GrowthPanels, AreOfAxesWithSeveralValues) {
   EXPECT_THAT(growth_panels({report("one")}),
               ElementsAre(GrowthPanel{BenchTest::prefill, BenchAxis::prompt_tokens},

@@ -108,6 +108,46 @@ TEST_F(BenchRunnerTest, CachedComputesTheEndOfThePrompt) {
   EXPECT_EQ(sample.cached_tokens, 84);
 }
 
+// Answers that are replayed without errors are accepted whole, wrong ones not at all.
+TEST_F(BenchRunnerTest, SpeculateReplaysAnswersWithTheAskedAcceptance) {
+  BenchRun run{.test = BenchTest::speculate,
+               .prompt_tokens = 20,
+               .output_tokens = 41,
+               .sequences = 3,
+               .drafts = {.acceptance = 1, .lengths = {1, 4}}};
+  const BenchSample right = make(run);
+  EXPECT_EQ(right.tokens, 3 * 40);
+  EXPECT_EQ(right.steps, 40);
+  ASSERT_EQ(right.drafted.size(), 3);
+  EXPECT_EQ(right.drafted[0].steps, 20);
+  EXPECT_EQ(right.drafted[1].steps, 8);
+  EXPECT_EQ(right.drafted[1].tokens, 3 * 40);
+  EXPECT_EQ(right.drafted[1].counters.drafted_tokens, 3 * 32);
+  EXPECT_EQ(right.drafted[1].counters.accepted_tokens, 3 * 32);
+  EXPECT_EQ(right.drafted[1].counters.accepted_at[3], 3 * 8);
+  EXPECT_TRUE(right.drafted[2].limits.adapts);
+  run.drafts.acceptance = 0;
+  const BenchSample wrong = make(run);
+  EXPECT_EQ(wrong.drafted[1].steps, 40);
+  EXPECT_EQ(wrong.drafted[1].counters.accepted_tokens, 0);
+  EXPECT_GT(wrong.drafted[1].counters.drafted_tokens, 3 * 100);
+}
+
+TEST_F(BenchRunnerTest, RepetitionsOfSpeculateErrAtOtherTokens) {
+  const BenchRun run{.test = BenchTest::speculate,
+                     .prompt_tokens = 20,
+                     .output_tokens = 150,
+                     .drafts = {.acceptance = 0.5, .lengths = {4}}};
+  runner_->prepare(run);
+  const SpeculationCounters first = runner_->run(run).drafted[0].counters;
+  const SpeculationCounters second = runner_->run(run).drafted[0].counters;
+  EXPECT_NE(first.accepted_at, second.accepted_at);
+  EXPECT_LT(first.accepted_at[1], first.accepted_at[0]);
+  // Half of the drafts' first tokens.
+  EXPECT_NEAR(static_cast<double>(first.accepted_at[0]) / static_cast<double>(first.drafts), 0.5,
+              0.2);
+}
+
 TEST_F(BenchRunnerTest, MemoryLeavesTheEngineIdle) {
   const BenchSample sample = make({.test = BenchTest::memory, .prompt_tokens = 16, .sequences = 8});
   EXPECT_EQ(sample.seconds, 0);

@@ -68,6 +68,10 @@ TEST(ParseOptionValue, ReadsLists) {
   EXPECT_EQ(std::get<Integers>(parse("prompt-tokens", {"1", "7"})), Integers({7}));
   EXPECT_EQ(std::get<Integers>(read("prompt-tokens", "[128, 512]")), Integers({128, 512}));
   EXPECT_EQ(std::get<Integers>(read("prompt-tokens", "64")), Integers({64}));
+  using Numbers = std::vector<double>;
+  EXPECT_EQ(std::get<Numbers>(parse("acceptance", {"0.5,1"})), Numbers({0.5, 1}));
+  EXPECT_EQ(std::get<Numbers>(read("acceptance", "[0.5, 1]")), Numbers({0.5, 1}));
+  EXPECT_EQ(std::get<Numbers>(read("acceptance", "0.5")), Numbers({0.5}));
   EXPECT_EQ(std::get<Texts>(parse("formats", {"bf16,q4"})), Texts({"bf16", "q4"}));
   EXPECT_EQ(std::get<Texts>(read("formats", R"(["q8"])")), Texts({"q8"}));
   EXPECT_EQ(std::get<Texts>(parse("formats", {"bfloat16,f32"})), Texts({"bf16", "f32"}));
@@ -77,6 +81,8 @@ TEST(ParseOptionValue, ReadsLists) {
       "--prompt-tokens: found \"\", expected integers from 1 to 1000000, separated by commas");
   EXPECT_EQ(error_message_of([] { parse("sequences", {"8,2000"}); }),
             "--sequences: found \"2000\", expected integers from 1 to 1024, separated by commas");
+  EXPECT_EQ(error_message_of([] { parse("acceptance", {"0.5,1.5"}); }),
+            "--acceptance: found \"1.5\", expected numbers from 0 to 1, separated by commas");
   EXPECT_EQ(error_message_of([] { parse("formats", {"bf16,q5"}); }),
             "--formats: found \"q5\", expected one of f32, f16, bf16, q8, q4; did you mean q8?");
   EXPECT_EQ(error_message_of([] { read("contexts", "[1, \"x\"]"); }),

@@ -55,6 +55,49 @@ class BenchTest(ProgramTest):
         # 2 layers x (keys, values) x 2 heads x 16 x float32
         self.assertEqual(report["results"][-1]["kv_bytes_per_token"], 2 * 2 * 2 * 16 * 4)
 
+    def test_speculate_replays_answers_with_errors(self):
+        asked = ["--tests", "speculate", "--prompt-tokens", "10", "--output-tokens", "40", "--sequences", "1,2", "--acceptance",
+                 "0,1", "--draft-lengths", "1,4", "--svg", self.directory / "bench.svg"]
+        report = self.bench(*asked)
+        rows = report["results"]
+        self.assertEqual([(r["sequences"], r["acceptance"], r["drafter"]) for r in rows],
+                         [(s, a, "replay") for s in (1, 2) for a in (0, 1)])
+        for row in rows:
+            lengths = [(d["draft_length"], d["adaptive"]) for d in row["drafts"]]
+            self.assertEqual(lengths, [(1, False), (4, False), (8, True)])
+            for drafted in row["drafts"]:
+                self.assertGreater(drafted["tokens_per_second"], 0)
+                self.assertAlmostEqual(drafted["speedup"], drafted["tokens_per_second"] / row["tokens_per_second"], places=6)
+                self.assertGreaterEqual(drafted["drafted_tokens"], drafted["accepted_tokens"])
+        self.assertEqual([d["accepted_tokens"] for d in rows[0]["drafts"]], [0, 0, 0])
+        self.assertEqual(rows[1]["drafts"][1]["accepted_shares"][0], 1)
+        self.assertGreater(rows[1]["drafts"][1]["tokens_per_step"], 4)
+        text = self.succeed("bench", *self.tiny, *asked).stdout
+        self.assertRegex(text, r"speed-up with drafts +plain +k 1 +k 4 +adaptive\n +speculate 1 x 10 \+ 40 at 0 ")
+
+    def test_speculate_measures_the_drafter_of_the_options(self):
+        tiny = ["--tests", "speculate", "--prompt-tokens", "20", "--output-tokens", "40", "--sequences", "2"]
+        for drafter, name in ((["--speculative-method", "ngram"], "ngram"), (["-md", self.tiny[1]], "model")):
+            row, warmer = self.bench(*tiny, *drafter, "--temperatures", "0,1")["results"]
+            self.assertEqual((row["drafter"], row["prompts"], row["temperature"], warmer["temperature"]), (name, "random", 0, 1))
+            self.assertEqual([d["adaptive"] for d in row["drafts"]], [True])
+            self.assertEqual(row["drafts"][0]["failures"], 0)
+        # The model drafts for itself, so greedy drafts are right.
+        fixed = self.bench(*tiny, "-md", self.tiny[1], "--draft-lengths", "3")["results"][0]["drafts"][0]
+        self.assertEqual(fixed["accepted_tokens"], fixed["drafted_tokens"])
+        self.assertGreater(fixed["tokens_per_step"], 3)
+        text = self.succeed("bench", *self.tiny, *tiny, "-md", self.tiny[1], "--draft-lengths", "3").stdout
+        self.assertRegex(text, r"k 3: \S+ tok/s, \S+ tokens a step, \d+ of \d+ drafted tokens accepted \(100%\), by position")
+
+    def test_speculate_writes_text_with_a_model_that_has_a_tokenizer(self):
+        pair = ["bench", "-m", ROOT / "models/paceline-10m", "--tests", "speculate", "--sequences", "4", "--output-tokens", "16",
+                "--repetitions", "1", "--json", "--quiet"]
+        for drafter, prompts in ((["--speculative-method", "ngram"], "repeating"),
+                                 (["-md", ROOT / "models/paceline-draft-1m"], "stories")):
+            row = json.loads(self.succeed(*pair, *drafter, "--draft-lengths", "2").stdout)["results"][0]
+            self.assertEqual(row["prompts"], prompts)
+            self.assertGreater(row["drafts"][0]["accepted_tokens"], 0)
+
     def test_formats_and_threads_are_loaded_one_after_another(self):
         model = self.tiny_model("wide", hidden_size=64, intermediate_size=128)
         report = self.bench("-m", model, "--tests", "decode", "--output-tokens", "2", "--formats", "f32,bf16,q8,q4", "--threads",
