@@ -151,6 +151,30 @@ TEST_F(ModelDrafterTest, SequencesDraftTogetherAndThoseWithoutRoomWait) {
   }
 }
 
+// Later forwards have fewer rows than the place where the short draft's prompt stood.
+TEST_F(ModelDrafterTest, DraftsOfSeveralLengthsEndOneByOne) {
+  make({.limits = {.vocab_size = kVocab, .max_length = 200, .max_rows = 64}});
+  const std::vector<std::vector<int32_t>> tokens = {
+      std::vector<int32_t>(20, 3), std::vector<int32_t>(10, 30), std::vector<int32_t>(5, 10)};
+  const int64_t lengths[] = {4, 1, 2};
+  std::vector<std::unique_ptr<DraftState>> states;
+  std::vector<Draft> drafts(tokens.size());
+  std::vector<DraftRequest> requests;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    states.push_back(drafter_->begin({}, {}));
+    requests.push_back({.state = states[i].get(),
+                        .tokens = tokens[i],
+                        .sampling = &greedy_,
+                        .history = &history_,
+                        .most = lengths[i],
+                        .draft = &drafts[i]});
+  }
+  drafter_->propose(requests);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    EXPECT_EQ(drafts[i].tokens, expected(tokens[i], lengths[i])) << i;
+  }
+}
+
 TEST_F(ModelDrafterTest, WithoutBlocksTheDraftIsShorter) {
   make({.groups = {{.num_blocks = 2}}});
   const auto state = drafter_->begin({}, {});
