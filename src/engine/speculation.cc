@@ -56,9 +56,12 @@ int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
 bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, StepPlan& plan,
                           std::string& failure) {
   drafting_.clear();
+  bool all_were_read = true;
   for (const PlannedSlice& slice : plan.slices) {
     if (slice.num_drafted == 0) continue;
     Sequence& sequence = *running[static_cast<size_t>(slice.sequence)];
+    all_were_read =
+        all_were_read && sequence.draft_state != nullptr && sequence.stats.drafted_tokens > 0;
     sequence.num_wished = slice.num_drafted;
     sequence.draft_begin = sequence.num_tokens();
     drafting_.push_back(&sequence);
@@ -83,8 +86,11 @@ bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, St
     sequence.stats.drafted_tokens += count;
     num_drafted += count;
   }
-  cost_.record_draft(num_drafted,
-                     std::chrono::duration<double>(EngineClock::now() - begin).count());
+  // A drafter may read a whole prompt before its first draft, which later drafts don't repeat.
+  if (all_were_read) {
+    cost_.record_draft(num_drafted,
+                       std::chrono::duration<double>(EngineClock::now() - begin).count());
+  }
   return true;
 }
 

@@ -1,7 +1,9 @@
 // Drafts in the engine: what they save, and that nobody sees them.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "tests/engine/engine_fixture.h"
 #include "tests/engine/script_drafter.h"
@@ -187,6 +189,35 @@ TEST_F(SpeculationTest, APreemptedSequenceDraftsAgain) {
   EXPECT_EQ(answer(first).tokens, (std::vector<TokenId>{3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
   EXPECT_EQ(answer(second).tokens, (std::vector<TokenId>{7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
   EXPECT_GT(drafter_->num_begun, 2);
+}
+
+// Reads a prompt for so long that drafts would never pay if each took that time.
+class SlowReader : public ScriptDrafter {
+ public:
+  using ScriptDrafter::ScriptDrafter;
+  std::unique_ptr<DraftState> begin(std::span<const int32_t> prompt,
+                                    std::span<const int32_t> prediction) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return ScriptDrafter::begin(prompt, prediction);
+  }
+};
+
+TEST_F(SpeculationTest, TheTimeToReadAPromptIsNotOneOfDrafts) {
+  SlowReader drafter(kVocab, count_up, never);
+  Shape shape{.drafter = &drafter};
+  shape.limits = {.max_model_len = 64, .max_batched_tokens = 16, .speculation = {.num_tokens = 4}};
+  engine(shape);
+  const auto slow_step = [](const Engine&) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  for (int32_t i = 0; i < 3; ++i) {
+    const RequestId id = submit(greedy({1, 2 + i}, 25));
+    do {
+      engine_->inspect(slow_step);
+    } while (step());
+    EXPECT_EQ(answer(id).tokens.size(), 25);
+  }
+  EXPECT_GT(counters().drafted_tokens, 20);
 }
 
 }  // namespace
