@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "engine/model_runner.h"
 #include "load/loaded_model.h"
+#include "runner/model_runner.h"
 #include "sampling/distribution.h"
 #include "sampling/draw.h"
 #include "sampling/sampler.h"
