@@ -69,7 +69,7 @@ class Leavers:
     @staticmethod
     def whole_answer(server, peer):
         peer.ask(prompt(4), LENGTH, stream=False)
-        assert until(lambda: metrics(server.client)["requests_open"] >= 2)  # the witness's is one
+        assert until(lambda: metrics(server.client)["requests_accepted_total"] >= 2)  # the witness's is one
 
 
 class FaultTest(PacedTest):
