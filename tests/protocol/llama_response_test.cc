@@ -109,7 +109,7 @@ TEST(LlamaResponse, SettingsAreThoseOfTheRequest) {
             R"("samplers":["penalties","temperature","min_p","top_k","top_p"],)"
             R"("stop":["a","b"],"ignore_eos":true,"n_keep":0,"n_discard":0,"min_keep":0,)"
             R"("n_probs":3,"grammar":"","stream":true,"timings_per_token":false,)"
-            R"("post_sampling_probs":false})");
+            R"("post_sampling_probs":false,"speculative.n_max":0,"speculative.n_min":0})");
   request.sampling.order = SamplerOrder::mlx;
   EXPECT_THAT(
       llama_settings_json(request, {}, kPlain),
