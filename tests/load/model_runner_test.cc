@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -105,6 +106,32 @@ TEST_F(ModelRunnerTest, AnswersWithTheRowsAndColumnsAskedFor) {
       }
     }
   }
+}
+
+TEST_F(ModelRunnerTest, SumsTheExponentialsOfARowOfTheLastLogits) {
+  const int32_t block = 1;
+  runner_.run(batch({5, 9, 3, 7}, 0, block));
+  const auto vocab = static_cast<size_t>(runner_.vocab_size());
+  const std::vector<float> rows = logits(1, 3);
+  for (size_t row = 0; row < 3; ++row) {
+    double sum = 0;
+    for (size_t i = 0; i < vocab; ++i) sum += std::exp(double{rows[row * vocab + i]});
+    EXPECT_NEAR(runner_.log_sum_exp(static_cast<int64_t>(row)), std::log(sum), 1e-5) << row;
+  }
+}
+
+TEST_F(ModelRunnerTest, GathersTheSameColumnsOnce) {
+  const int32_t block = 1;
+  runner_.run(batch({5}, 0, block));
+  const std::vector<int32_t> columns = {3, 11, 8};
+  runner_.column_logits(0, 1, columns);
+  Memory& memory = model_->memory;
+  memory.reset_peak();
+  const size_t before = memory.stats().peak_bytes;
+  runner_.column_logits(0, 1, columns);
+  EXPECT_EQ(memory.stats().peak_bytes, before);
+  runner_.column_logits(0, 1, std::vector<int32_t>{3, 11, 9});
+  EXPECT_GT(memory.stats().peak_bytes, before);
 }
 
 // A copied block continues like its source, in every layer, before rows are stored.
