@@ -55,6 +55,14 @@ TEST(ReplayDrafter, ProposesTheAnswerOfThePrompt) {
   EXPECT_EQ(drafted_by(drafter, {1, 4}, 5), Tokens{});
 }
 
+TEST(ReplayDrafter, TheFirstRecordedTextCountsEvenWhereItEnds) {
+  RecordedAnswers answers;
+  answers.add(Tokens{1, 2}, Tokens{10});
+  answers.add(Tokens{1, 2, 10}, Tokens{20});
+  EXPECT_EQ(answers.after(Tokens{1, 2}).size(), 1u);
+  EXPECT_TRUE(answers.after(Tokens{1, 2, 10}).empty());
+}
+
 TEST(ReplayDrafter, TokensAreWrongWithTheProbabilityWhateverTheBatch) {
   RecordedAnswers answers;
   const Tokens answer = counted(0, kVocabSize);
