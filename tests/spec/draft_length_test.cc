@@ -132,10 +132,10 @@ TEST(RowCost, ADraftersTimeIsAMeanInWhichOneOutlierHardlyCounts) {
   EXPECT_DOUBLE_EQ(cost.draft_seconds(), 0.013);
   cost.record_draft(1, 100.0);  // at most twice the mean
   EXPECT_DOUBLE_EQ(cost.draft_seconds(), (0.013 + 0.013 + 0.026) / 3);
-  RowCost free;
-  free.record_draft(1, 0.0);
-  free.record_draft(1, 0.02);
-  EXPECT_DOUBLE_EQ(free.draft_seconds(), 0.01) << "twice no time would be no limit";
+  RowCost instant;
+  instant.record_draft(1, 0.0);
+  instant.record_draft(1, 0.02);
+  EXPECT_DOUBLE_EQ(instant.draft_seconds(), 0.01) << "twice no time would be no limit";
 }
 
 TEST(DraftLength, MeasuresStepsWithoutDraftsFirst) {
