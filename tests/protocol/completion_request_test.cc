@@ -88,6 +88,12 @@ TEST(CompletionRequest, AWrongItemOfAPromptIsToldAllThatItCouldBe) {
             "array");
 }
 
+TEST(CompletionRequest, TheSizeOfAListIsCheckedBeforeItsItems) {
+  EXPECT_EQ(refusal(completion, completion_body(R"("stop": [5, 5, 5, 5])")).param, "stop[0]");
+  EXPECT_EQ(refusal(completion, completion_body(R"("stop": [5, 5, 5, 5, 5])")).message,
+            "stop: 5 items, expected at most 4");
+}
+
 TEST(CompletionRequest, OtherSpellingsAndShapes) {
   EXPECT_EQ(completion(completion_body(R"("repeat_penalty": 2)")).options.repetition_penalty, 2.0f);
   EXPECT_THAT(completion(completion_body(R"("logit_bias": [[4, 1], [5, -1]])")).options.logit_bias,

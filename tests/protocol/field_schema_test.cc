@@ -37,6 +37,45 @@ TEST(FieldSchema, SaysWhatTheTableSays) {
   EXPECT_THAT(property(schema, "stream_options"), testing::HasSubstr("include_usage"));
 }
 
+// The schema of a property without its description and what follows that.
+std::string type_of(const Json& schema, std::string_view name) {
+  const std::string json = property(schema, name);
+  return json.substr(0, json.find(R"(,"description":)"));
+}
+
+TEST(FieldSchema, EveryKindOfTypeHasItsSchema) {
+  const Json completions = parse_json(schema_of(completion_request_fields()), "schema");
+  const Json chats = parse_json(schema_of(chat_request_fields()), "schema");
+  const Json llama = parse_json(schema_of(llama_request_fields()), "schema");
+  EXPECT_EQ(type_of(completions, "echo"), R"({"type":["boolean","null"])");
+  EXPECT_EQ(type_of(completions, "use_beam_search"),
+            R"({"type":["boolean","null"],"enum":[false,null])");
+  EXPECT_EQ(type_of(completions, "stop_token_ids"),
+            R"({"type":["array","null"],"maxItems":128,"items":{"type":"integer","minimum":0,)"
+            R"("maximum":2147483647})");
+  const std::string bias =
+      R"({"anyOf":[{"type":"number","minimum":-100,"maximum":100},{"type":"boolean",)"
+      R"("enum":[false]}]})";
+  EXPECT_EQ(type_of(completions, "logit_bias"),
+            R"({"anyOf":[{"type":"object","maxProperties":1024,"propertyNames":{"pattern":)"
+            R"("^[0-9]{1,9}$"},"additionalProperties":)" +
+                bias +
+                R"(},{"type":"array","maxItems":1024,"items":{"type":"array","minItems":2,)"
+                R"("maxItems":2,"prefixItems":[{"type":"integer","minimum":0,)"
+                R"("maximum":2147483647},)" +
+                bias + R"(]}},{"type":"boolean","enum":[false]},{"type":"null"}])");
+  EXPECT_EQ(type_of(completions, "cache_salt"),
+            R"({"type":["string","null"],"maxLength":1024,"x-max-bytes":1024)");
+  EXPECT_EQ(
+      type_of(completions, "stream_options"),
+      R"({"type":["object","null"],"properties":{"include_usage":{"type":["boolean","null"])");
+  EXPECT_EQ(
+      type_of(chats, "modalities"),
+      R"({"type":["array","null"],"maxItems":1024,"items":{"type":"string","enum":["text"]})");
+  EXPECT_EQ(type_of(llama, "lora"), R"({"type":["array","null"],"maxItems":0)");
+  EXPECT_THAT(property(completions, "use_beam_search"), testing::HasSubstr(R"("x-use":"partly")"));
+}
+
 TEST(FieldSchema, UnknownFieldsAreAllowedWhereTheTermsSaySo) {
   const RequestTerms terms{.on_unknown_field = [](const std::string&) {}};
   const Json schema = parse_json(schema_of(chat_request_fields(), terms), "schema");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "protocol/generate_response.h"
+
 namespace paceline {
 namespace {
 
@@ -36,6 +38,30 @@ TEST(ResponseChunk, TheLastOneHasTheReason) {
             R"({"index":0,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":3,)"
             R"("token_ids":[3],"seed":9}]})");
   EXPECT_NE(chat_chunk_json(head(), chunk, {}).find(R"("delta":{})"), std::string::npos);
+}
+
+TEST(ResponseChunk, AGeneratedPieceHasItsTextAndTheLastOneItsReason) {
+  ResponseChunk chunk{.text = "Hi", .token_ids = {{3}}};
+  EXPECT_EQ(generate_chunk_json(head(), chunk, {}),
+            R"({"id":"x-1","text":"Hi","finish_reason":null,"token_ids":[3]})");
+  chunk.usage = ResponseUsage{.prompt_tokens = 5, .completion_tokens = 1, .cached_tokens = {}};
+  const ResponseChoice ending{.finish_reason = "stop", .stop_reason = 3, .seed = 9};
+  chunk.ending = &ending;
+  chunk.text = {};
+  EXPECT_EQ(generate_chunk_json(head(), chunk, {}),
+            R"({"id":"x-1","text":null,"finish_reason":"stop","stop_reason":3,"token_ids":[3],)"
+            R"("seed":9,"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}})");
+}
+
+TEST(ResponseChunk, AGeneratedAnswerIsOneObject) {
+  ResponseChoice choice{.text = "Hi", .finish_reason = "length", .seed = 9};
+  choice.token_ids = {{3, 4}};
+  EXPECT_EQ(
+      generate_response_json(head(), choice,
+                             {.prompt_tokens = 5, .completion_tokens = 2, .cached_tokens = 4}, {}),
+      R"({"id":"x-1","model":"m","text":"Hi","finish_reason":"length","stop_reason":null,)"
+      R"("token_ids":[3,4],"seed":9,"usage":{"prompt_tokens":5,"completion_tokens":2,)"
+      R"("total_tokens":7,"prompt_tokens_details":{"cached_tokens":4}}})");
 }
 
 TEST(ResponseChunk, OffsetsGoOnFromThePieceBefore) {
