@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -83,6 +84,15 @@ class ScriptedRunner : public Runner {
   int64_t num_runs = 0;
   int64_t num_rows = 0;
   std::function<bool(int32_t token, int32_t position)> is_bad;  // a row whose state isn't finite
+  // Called for each row and group with the digest of all the tokens whose keys it builds on, and of
+  // its own.
+  std::function<void(int64_t position, uint64_t digest)> on_row;
+
+  static uint64_t digest_of(std::span<const int32_t> tokens) {
+    uint64_t digest = 0;
+    for (const int32_t token : tokens) digest = mix(digest, token);
+    return digest;
+  }
 
  private:
   struct Stored {
@@ -149,10 +159,10 @@ class ScriptedRunner : public Runner {
       }
       chain = stored.chain;
     }
+    chain = mix(chain, batch.tokens[row]);
     slots[batch.groups[static_cast<size_t>(g)].slots[row]] = {
-        .token = batch.tokens[row],
-        .position = static_cast<int32_t>(position),
-        .chain = mix(chain, batch.tokens[row])};
+        .token = batch.tokens[row], .position = static_cast<int32_t>(position), .chain = chain};
+    if (on_row) on_row(position, chain);
   }
 
   int64_t vocab_size_;

@@ -95,6 +95,16 @@ TEST(RowCost, FollowsAMachineThatBecomesSlower) {
   EXPECT_NEAR(cost.seconds(8), 3 * linear(8), 0.1 * linear(8));
 }
 
+// As when contexts grow: counts that are not measured anew follow those that are.
+TEST(RowCost, EveryStepMovesTheOtherCounts) {
+  RowCost cost = measured(linear, {4, 8, 16});
+  for (int i = 0; i < 20; ++i) cost.record(8, 1.05 * linear(8));
+  for (const int64_t rows : {4, 8, 16}) {
+    EXPECT_GT(cost.seconds(rows), 1.015 * linear(rows)) << rows;
+    EXPECT_LT(cost.seconds(rows), 1.06 * linear(rows)) << rows;
+  }
+}
+
 TEST(RowCost, ForgetsWhatIsNotMeasuredAgain) {
   RowCost cost = measured(linear, {4, 32});
   for (int i = 0; i < 300; ++i) cost.record(4, linear(4));

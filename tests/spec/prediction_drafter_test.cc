@@ -94,6 +94,17 @@ TEST(PredictionDrafter, OfEqualPlacesTheNearestAfterTheCursorCounts) {
   EXPECT_EQ(predicted(prediction, output, 1), Tokens{31});
 }
 
+TEST(PredictionDrafter, OfEqualPlacesTheOneWhereTheCursorWouldBeComesFirst) {
+  Tokens prediction;
+  for (int32_t i = 0; i < 60; ++i) prediction.push_back(100 + i);
+  prediction[40] = prediction[50] = 7;
+  prediction[41] = prediction[51] = 8;
+  Tokens output(prediction.begin(), prediction.begin() + 10);
+  for (int32_t i = 0; i < 30; ++i) output.push_back(200 + i);  // as many as they replace
+  output.insert(output.end(), {7, 8});
+  EXPECT_EQ(predicted(prediction, output, 1), Tokens{142});
+}
+
 TEST(PredictionDrafter, TheLongestMatchCountsBeforeTheNearest) {
   const Tokens prediction = {1, 2, 3, 4, 5, 6, 7, 3, 60, 61, 62, 63, 64, 2, 3, 70};
   EXPECT_EQ(predicted(prediction, {1, 2, 3, 4, 90, 91, 92, 93, 64, 2, 3}, 1), Tokens{70});
