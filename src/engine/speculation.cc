@@ -9,6 +9,10 @@
 namespace paceline {
 namespace {
 
+// One of so many sequences has drafts although those of others don't pay, where a first draft costs
+// the computation of the prompt. As many begin in a step.
+constexpr int64_t kExplorerShare = 8;
+
 bool decodes(const Sequence& sequence) {
   return sequence.num_output() > 0 && sequence.num_computed == sequence.num_tokens() - 1;
 }
@@ -29,6 +33,7 @@ Drafter* Speculation::drafter_of(const Sequence& sequence) {
 void Speculation::wish(std::span<const std::unique_ptr<Sequence>> running) {
   const auto num_decodes =
       std::count_if(running.begin(), running.end(), [](const auto& one) { return decodes(*one); });
+  num_beginning_ = 0;
   for (const auto& sequence : running) {
     if (sequence->draft.tokens.empty())
       sequence->acceptance.record(0, 0);  // a step without a draft
@@ -47,10 +52,27 @@ int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
       drafter == drafter_ ? limits_.num_tokens : std::max(limits_.num_tokens, kPredictedTokens);
   int64_t most = std::min(left, longest);
   if (most > 0 && limits_.adapts) {
-    most = draft_length(sequence.acceptance, cost_, num_decodes, most);
+    most = adapted_length(sequence, num_decodes, most);
   }
   if (most <= 0 || sequence.draft_state == nullptr) return std::max<int64_t>(most, 0);
   return drafter->prospects(*sequence.draft_state, sequence.tokens, most);
+}
+
+// A first draft that costs much is made for few sequences at once, until it is known whether drafts
+// pay, and then for most only if they do.
+int64_t Speculation::adapted_length(Sequence& sequence, int64_t num_decodes, int64_t most) {
+  const bool begins = sequence.draft_state == nullptr;
+  if (!begins || !drafter_of(sequence)->computes_prompts()) {
+    return draft_length(sequence.acceptance, cost_, num_decodes, most);
+  }
+  if (num_beginning_ >= std::max<int64_t>(num_decodes / kExplorerShare, 1)) return 0;
+  const bool explores = sequence.arrival_id % kExplorerShare == 0;
+  const AcceptanceRate prior = acceptance_.as_prior(explores ? AcceptanceRate::kProbeInterval : 0);
+  const int64_t length = draft_length(prior, cost_, num_decodes, most);
+  if (length == 0) return 0;
+  sequence.acceptance = prior;
+  ++num_beginning_;
+  return length;
 }
 
 bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, StepPlan& plan,
@@ -141,6 +163,7 @@ void Speculation::cut(Sequence& sequence, int64_t most) const {
 void Speculation::settle(Sequence& sequence, int64_t num_drafted) {
   const int64_t accepted = sequence.num_accepted;
   sequence.acceptance.record(num_drafted, accepted);
+  if (drafter_of(sequence) == drafter_) acceptance_.record(num_drafted, accepted);
   ++counters_.drafts;
   counters_.drafted_tokens += num_drafted;
   counters_.accepted_tokens += accepted;

@@ -38,6 +38,7 @@ class Speculation {
  private:
   Drafter* drafter_of(const Sequence& sequence);
   int64_t wished_by(Sequence& sequence, int64_t num_decodes);
+  int64_t adapted_length(Sequence& sequence, int64_t num_decodes, int64_t most);
   void propose_all(Drafter& drafter, std::string& failure);
   void give_up(Sequence& sequence, std::string_view why, std::string& failure);
   void cut(Sequence& sequence, int64_t most) const;
@@ -47,6 +48,8 @@ class Speculation {
   PredictionDrafter predictions_;
   int64_t vocab_size_;
   RowCost cost_;
+  AcceptanceRate acceptance_;  // of all sequences
+  int64_t num_beginning_ = 0;  // in this step: sequences with their first draft
   SpeculationCounters counters_;
   std::vector<DraftRequest> requests_;
   std::vector<Sequence*> drafting_;

@@ -15,6 +15,15 @@ class AcceptanceRate {
   // `accepted` were drawn. Call it with (0, 0) after a step without a draft too.
   void record(int64_t drafted, int64_t accepted);
 
+  // The rate of a new sequence, as far as others tell: its own drafts soon count more.
+  // `steps_since_rejection` says how soon it is tried where drafts don't pay.
+  AcceptanceRate as_prior(int64_t steps_since_rejection) const {
+    AcceptanceRate prior;
+    prior.value_ = value_;
+    prior.steps_since_rejection_ = steps_since_rejection;
+    return prior;
+  }
+
   double value() const { return value_; }
   // Steps since a drafted token was last rejected; at least kProbeInterval at the beginning and
   // when all of the last draft was accepted.

@@ -55,6 +55,9 @@ class Drafter {
 
   virtual std::string_view name() const = 0;
 
+  // Whether a sequence's first draft takes long because the drafter computes all tokens so far.
+  virtual bool computes_prompts() const { return false; }
+
   // The state of a sequence that begins, or begins again after a preemption. `prediction`: a text
   // that the output will mostly repeat, or nothing.
   virtual std::unique_ptr<DraftState> begin(std::span<const int32_t> prompt,

@@ -35,6 +35,7 @@ class ModelDrafter : public Drafter {
   ~ModelDrafter() override;
 
   std::string_view name() const override { return "model"; }
+  bool computes_prompts() const override { return true; }
   std::unique_ptr<DraftState> begin(std::span<const int32_t> prompt,
                                     std::span<const int32_t> prediction) override;
   int64_t prospects(DraftState& state, std::span<const int32_t> tokens, int64_t most) override;
