@@ -58,16 +58,18 @@ int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
   return drafter->prospects(*sequence.draft_state, sequence.tokens, most);
 }
 
-// A first draft that costs much is made for few sequences at once, until it is known whether drafts
-// pay, and then for most only if they do.
+// A new sequence has the acceptance of all until its own is known. A first draft that costs much is
+// made for few sequences at once, and for most only if the drafts of others pay.
 int64_t Speculation::adapted_length(Sequence& sequence, int64_t num_decodes, int64_t most) {
-  const bool begins = sequence.draft_state == nullptr;
-  if (!begins || !drafter_of(sequence)->computes_prompts()) {
+  if (sequence.draft_state != nullptr || drafter_of(sequence) != drafter_) {
     return draft_length(sequence.acceptance, cost_, num_decodes, most);
   }
-  if (num_beginning_ >= std::max<int64_t>(num_decodes / kExplorerShare, 1)) return 0;
-  const bool explores = sequence.arrival_id % kExplorerShare == 0;
-  const AcceptanceRate prior = acceptance_.as_prior(explores ? AcceptanceRate::kProbeInterval : 0);
+  const bool costs_much = drafter_->computes_prompts();
+  const int64_t most_beginning = std::max<int64_t>(num_decodes / kExplorerShare, 1);
+  if (costs_much && num_beginning_ >= most_beginning) return 0;
+  const bool explores = !costs_much || sequence.arrival_id % kExplorerShare == 0;
+  const AcceptanceRate prior =
+      acceptance_.as_prior(explores ? sequence.acceptance.steps_since_rejection() : 0);
   const int64_t length = draft_length(prior, cost_, num_decodes, most);
   if (length == 0) return 0;
   sequence.acceptance = prior;
