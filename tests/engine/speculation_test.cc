@@ -226,26 +226,25 @@ class ComputingDrafter : public ScriptDrafter {
   bool computes_prompts() const override { return true; }
 };
 
-TEST_F(SpeculationTest, FewPromptsAreComputedForDraftsThatDoNotPay) {
-  constexpr int32_t kSequences = 16;
-  const auto num_begun = [this](std::function<bool(int64_t)> errs) {
-    ComputingDrafter drafter(kVocab, count_up, std::move(errs));
-    Shape shape{.num_blocks = 400, .drafter = &drafter};
-    shape.limits = {
-        .max_model_len = 64, .max_batched_tokens = 128, .speculation = {.num_tokens = 4}};
-    engine(shape);
-    for (int32_t i = 0; i < kSequences; ++i) submit(greedy({1, 1 + i % 4}, 25));
-    do {
-      engine_->inspect(
-          [](const Engine&) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
-    } while (step());
-    engine_.reset();
-    return drafter.num_begun;
-  };
-  EXPECT_EQ(num_begun(never), kSequences);
-  const int64_t without_success = num_begun(always);
-  EXPECT_GE(without_success, 1);
-  EXPECT_LE(without_success, kSequences / 2);
+// Until it is known whether drafts pay.
+TEST_F(SpeculationTest, AnEighthOfTheSequencesBeginsInAStepWhereADrafterComputesPrompts) {
+  ComputingDrafter drafter(kVocab, count_up, never);
+  Shape shape{.num_blocks = 400, .drafter = &drafter};
+  shape.limits = {.max_model_len = 64, .max_batched_tokens = 128, .speculation = {.num_tokens = 4}};
+  engine(shape);
+  for (int32_t i = 0; i < 16; ++i) submit(greedy({1, 1 + i % 4}, 25));
+  int64_t most_in_a_step = 0;
+  bool goes_on = true;
+  while (goes_on) {
+    engine_->inspect(
+        [](const Engine&) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+    const int64_t before = drafter.num_begun;
+    goes_on = step();
+    most_in_a_step = std::max(most_in_a_step, drafter.num_begun - before);
+  }
+  EXPECT_EQ(most_in_a_step, 2);
+  EXPECT_GT(drafter.num_begun, 2);
+  engine_.reset();
 }
 
 }  // namespace
