@@ -1,5 +1,7 @@
 """Speculative decoding never changes an answer: a draft model, prompt lookup and predictions, on all ways to ask."""
 import json
+import os
+import random
 import re
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -230,6 +232,21 @@ class CommandTest(ProgramTest):
         self.assertTrue(all(answer["usage"].pop("drafted_tokens") >= answer["usage"].pop("accepted_tokens")
                             for answer in drafted if "drafted_tokens" in answer["usage"]))
         self.assertEqual(drafted, plain)
+
+    def test_many_prompts(self):
+        count = 10_000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 150
+        words = [" the", " old", " man", " and", " his", " sea", " said", ".\n\n", " \"I", " was", " upon", " house", ",", " Mr."]
+        draw = random.Random(5)
+        items = lines(*({"prompt": "It" + "".join(draw.choices(words, k=draw.randint(1, 12))), "max_tokens": 24,
+                         "temperature": draw.choice([0, 0.7, 1]), "seed": i} for i in range(count)))
+        plain = self.answers("generate", "-m", BUNDLED, stdin=items)
+        self.assertEqual(len(plain), count)
+        for name in SURE:
+            drafted = self.answers("generate", "-m", BUNDLED, *DRAFTERS[name], stdin=items)
+            self.assertGreater(sum(answer["usage"].pop("accepted_tokens", 0) for answer in drafted), count)
+            for answer in drafted:
+                answer["usage"].pop("drafted_tokens", 0)
+            self.assertEqual(drafted, plain)
 
     def test_a_batch_file(self):
         chat = {"messages": MESSAGES, "max_tokens": 40, "temperature": 0, "seed": 1}
