@@ -191,6 +191,8 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
     const char* code;
   } kCases[] = {
       {R"("tools": [{"type": "function"}])", "tools[0].function", "missing_required_parameter"},
+      {R"("tools": [{"type": "function", "function": {}}])", "tools[0].function.name",
+       "missing_required_parameter"},
       {R"("tools": [{"function": {"name": "f"}}])", "tools[0].type", "missing_required_parameter"},
       {R"("tools": [{"type": "web_search", "function": {"name": "f"}}])", "tools[0].type",
        "unsupported_parameter"},

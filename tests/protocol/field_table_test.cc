@@ -129,6 +129,13 @@ void expect_generation_defaults(const FieldList& fields, const GenerationFields&
             FieldDefault(parsed.return_tokens_as_token_ids));
   EXPECT_EQ(documented(fields, "stream"), FieldDefault(parsed.streaming.stream));
   EXPECT_EQ(documented(fields, "stream_interval"), FieldDefault(parsed.streaming.interval));
+  for (const FieldInfo& field : fields) {
+    if (field.name != "stream_options") continue;
+    const FieldList options = field.type.members();
+    EXPECT_EQ(documented(options, "include_usage"), FieldDefault(parsed.streaming.include_usage));
+    EXPECT_EQ(documented(options, "continuous_usage_stats"),
+              FieldDefault(parsed.streaming.continuous_usage));
+  }
 }
 
 TEST(FieldTable, DocumentedDefaultsOfGenerationsAreThoseOfTheReaders) {

@@ -62,6 +62,22 @@ TEST(LlamaResponse, HasTheMembersOfLlamaCpp) {
   EXPECT_EQ(timings.find_value("predicted_per_token_ms")->as_double(""), 500);
 }
 
+TEST(LlamaResponse, TimingsWithoutTokensOrTimeHaveNoRates) {
+  ResponseChoice choice = ended("stop", {});
+  choice.timings->tokens = {.prompt_tokens = 4, .completion_tokens = 1, .cached_tokens = 4};
+  const Json json = whole({choice}, kPlain);
+  const Json& timings = *json.find_value("timings");
+  for (const char* name : {"prompt_n", "prompt_per_token_ms", "prompt_per_second", "predicted_n",
+                           "predicted_per_token_ms", "predicted_per_second"}) {
+    EXPECT_EQ(timings.find_value(name)->as_double(""), 0) << name;
+  }
+  choice.timings->tokens.completion_tokens = 0;
+  choice.timings->times = {};
+  const Json empty = whole({choice}, kPlain);
+  EXPECT_EQ(text_of(*empty.find_value("timings"), "predicted_n"), "0");
+  EXPECT_EQ(empty.find_value("timings")->find_value("predicted_per_second")->as_double(""), 0);
+}
+
 TEST(LlamaResponse, HasTokensWhenAskedForOnly) {
   EXPECT_EQ(text_of(whole({ended("stop", {})}, kPlain), "tokens"), "[]");
   LlamaStyle style = kPlain;
