@@ -2,9 +2,11 @@
 #include "engine/trace_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -270,6 +272,50 @@ TEST_F(TraceWriterTest, ADiskThatIsFullFromTheStartIsNamed) {
   engine();
   expect_error(ErrorCode::exhausted, {"--trace /dev/full", "No space left"},
                [&] { TraceWriter("/dev/full", "model", *engine_); });
+}
+
+TEST_F(TraceWriterTest, AFinishedTraceHasEveryStep) {
+  engine();
+  trace();
+  run(greedy({1, 2}, 3));
+  engine_->set_observer(nullptr);
+  EXPECT_NO_THROW(writer_->finish());
+  EXPECT_EQ(std::ssize(lines()), 2 + engine_->counters().steps) << "the start and the request too";
+}
+
+// No file grows beyond the limit while this object lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_ = nullptr;
+};
+
+TEST_F(TraceWriterTest, ADiskThatFillsLaterEndsTheTraceAlone) {
+  engine();
+  trace();
+  {
+    const FileSizeLimit limit(1024);
+    for (int32_t i = 0; i < 20; ++i) {
+      EXPECT_EQ(run(greedy({i % 20, 1}, 5)).tokens, (Ids{2, 3, 4, 5, 6}));
+    }
+  }
+  engine_->set_observer(nullptr);
+  expect_error(ErrorCode::exhausted, {"--trace " + path_, "File too large", "ends early"},
+               [&] { writer_->finish(); });
 }
 
 }  // namespace
