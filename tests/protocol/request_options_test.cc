@@ -83,6 +83,7 @@ TEST(RequestOptions, AskForTheLogProbabilitiesThatTheAnswerNeeds) {
   EXPECT_EQ(asked("\"logprobs\": 0").logprobs, 0);
   EXPECT_EQ(asked("\"prompt_logprobs\": 0").logprobs, std::nullopt);
   EXPECT_TRUE(asked("\"prompt_logprobs\": 0").prompt_logprobs);
+  EXPECT_EQ(asked("\"prompt_logprobs\": 1").logprobs, 1);
   EXPECT_EQ(asked("\"logprobs\": 2, \"prompt_logprobs\": 5").logprobs, 5);
   EXPECT_TRUE(asked("\"logprobs\": 2, \"echo\": true").prompt_logprobs);
   EXPECT_FALSE(asked("\"echo\": true").prompt_logprobs);
