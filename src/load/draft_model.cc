@@ -88,6 +88,15 @@ void check_tokens(const LoadedModel& target, const ModelSource& source, const Lo
                           source.path().string(), problem));
 }
 
+// An error says which of the two models it is about.
+ModelSource open_draft_source(const std::string& model) {
+  try {
+    return open_model_source(model);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--speculative-model: {}", error.what()));
+  }
+}
+
 }  // namespace
 
 LoadOptions with_speculative_config(LoadOptions options) {
@@ -133,7 +142,7 @@ SpeculationLimits speculation_limits(const LoadOptions& options) {
 std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
                                               const LoadOptions& options) {
   if (method_of(options) != Method::model) return nullptr;
-  const ModelSource source = open_model_source(options.speculative_model);
+  const ModelSource source = open_draft_source(options.speculative_model);
   auto draft = std::make_unique<LoadedModel>(target.machine);
   draft->path = source.path();
   LoadOptions draft_options = options;
