@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from pacing import PacedTest, metrics, prompt, script, until
+from pacing import ONE_A_STEP, PacedTest, metrics, prompt, script, until
 from peer import Peer, completion
 
 WAYS = ("fin", "rst", "half_close")
@@ -276,7 +276,7 @@ class CacheTest(FaultTest):
 
 class StallTest(FaultTest):
     def test_an_engine_that_hangs(self):
-        server = self.start("--rate", 50, "--stall-after", 20, "--stall-seconds", 12)
+        server = self.start("--rate", 50, "--stall-after", 20, "--stall-seconds", 12, *ONE_A_STEP)
         client = server.client
         peer = self.peer(server).ask(prompt(4), 40)
         self.assertTrue(peer.read_tokens(15))
@@ -305,7 +305,7 @@ class StallTest(FaultTest):
 
 class FailureTest(FaultTest):
     def test_an_engine_that_fails_ends_the_server_with_70(self):
-        server = self.start("--rate", 50, "--fail-after", 10)
+        server = self.start("--rate", 50, "--fail-after", 10, *ONE_A_STEP)
         streamed = self.peer(server).ask(prompt(4), 40)
         whole = self.peer(server).ask(prompt(4, seed=1), 40, stream=False)
         self.assertEqual(server.wait(), 70)
@@ -328,7 +328,7 @@ class SlowReaderTest(FaultTest):
 
     def start_slow_readers(self, *options):
         """Returns when all have been computed further than they have been read; the rest would take 7 s and more."""
-        server = self.start("--rate", self.RATE, *options)
+        server = self.start("--rate", self.RATE, *ONE_A_STEP, *options)
         self.slow = [self.peer(server, receive_buffer=2048).ask(prompt(4, seed=seed), self.NUM_TOKENS)
                      for seed in range(self.NUM_CLIENTS)]
         self.is_read = threading.Event()

@@ -4,7 +4,7 @@ import socketserver
 import threading
 import unittest
 
-from pacing import IS_SANITIZED, PacedTest, prompt, run_load, scaled, script
+from pacing import IS_SANITIZED, ONE_A_STEP, PacedTest, prompt, run_load, scaled, script
 
 NUM_STREAMS, NUM_TOKENS = (60, 40) if IS_SANITIZED else (500, 100)
 NUM_REQUESTS, REQUEST_RATE = (200, 20) if IS_SANITIZED else (2000, 75)
@@ -43,7 +43,7 @@ class LoadTest(PacedTest):
         self.assertEqual(books["requests_completed_total"], requests["completed"])
 
     def test_more_streams_than_blocks(self):
-        server = self.start("--rate", 100, "--num-blocks", 40, "--max-num-seqs", 16)
+        server = self.start("--rate", 100, "--num-blocks", 40, "--max-num-seqs", 16, *ONE_A_STEP)
         code, figures = run_load(server.port, "--rate", 100, "--streams", 16, "--stream-tokens", 60, "--stream-spread", 0.2)
         self.assertEqual(code, 0, figures)
         self.assertGreater(self.check_books(server.client)["num_preemptions_total"], 0)

@@ -39,6 +39,9 @@ def prompt(length, seed=0):
     return [FIRST_TOKEN + (seed * (i * i + 1) + i) % NUM_TOKENS for i in range(length)]
 
 
+ONE_A_STEP = ("--num-drafted", 0)  # for tests that count on one token a step
+
+
 def scaled(usual, full):
     """How much of it: tests/test_scale.h."""
     scale = os.environ.get("PACELINE_TEST_SCALE", "")
