@@ -70,7 +70,7 @@ constexpr int32_t kMaxChoices = 128;
 
 // Which drafted tokens become output.
 enum class SpecAccept : uint8_t {
-  coupled,    // those that the model draws itself, with its own noise: the bits of plain decoding
+  coupled,    // a token equal to the model's own draw; output has the bits of plain decoding
   rejection,  // speculative sampling: the distribution of plain decoding, not its bits
 };
 

@@ -9,8 +9,9 @@
 namespace paceline {
 namespace {
 
-// One of so many sequences has drafts although those of others don't pay, where a first draft costs
-// the computation of the prompt. As many begin in a step.
+// A draft model must compute the prompt before its first draft. Therefore at most an eighth of the
+// decoding sequences begin to draft in one step. While drafts don't pay, one sequence in eight
+// tries.
 constexpr int64_t kExplorerShare = 8;
 
 bool decodes(const Sequence& sequence) {

@@ -205,7 +205,7 @@ void Planner::admit() {
   }
 }
 
-// One row more for a drafted token, behind those that the sequence has; false when it has no room.
+// Adds one drafted row to the slice. Returns false when rows or blocks are short.
 bool Planner::grant_row(PlannedSlice& slice) {
   const SchedRunning& one = view_.running[static_cast<size_t>(slice.sequence)];
   if (slice.count >= limits_.max_slice) return false;

@@ -26,7 +26,7 @@ bool falls_below(uint64_t bits, Product part, Product whole) {
   return Product{bits} * static_cast<uint64_t>(whole >> 64) + low < part;
 }
 
-// Draws from max(0, p - q), of which each weight is p(t) * total(q) - q(t) * total(p).
+// Draws from max(0, p - q). The weight of token t is p(t) * total(q) - q(t) * total(p).
 int32_t draw_residual(const Distribution& p, const Distribution& q, uint64_t key) {
   Race race(key);
   size_t next = 0;

@@ -51,9 +51,9 @@ class DraftsTest(PageCase):
             self.set("max_tokens", "600")
             self.set("logprobs", logprobs)
             shaded = self.answer()
-            if shaded["most"] > 0:
+            if shaded["most"] > 1:
                 break
-        self.assertGreater(shaded["most"], 0)
+        self.assertGreater(shaded["most"], 1)
         self.assertTrue(all(shaded["texts"]))
         text = self.browser.run("return [...document.querySelectorAll('.answer .text')].at(-1).textContent")
         self.assertIn(shaded["texts"][0], text)
