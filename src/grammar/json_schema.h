@@ -1,0 +1,22 @@
+// JSON Schema (drafts 4 to 2020-12) as a grammar of the JSON texts that it accepts.
+#pragma once
+
+#include <string_view>
+
+#include "grammar/grammar.h"
+
+namespace paceline {
+
+struct JsonSchemaOptions {
+  // What would only be an annotation, as an unknown `format`, is an error.
+  bool strict = false;
+  GrammarLimits limits;
+};
+
+// `schema` is the text of a schema. Errors name the keyword and its path.
+Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options = {});
+
+// Any JSON object, nested at most 64 deep.
+Grammar any_json_object(const GrammarLimits& limits = {});
+
+}  // namespace paceline

@@ -1,0 +1,38 @@
+// The scalars of JSON as regular expressions over bytes.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "grammar/regex_set.h"
+
+namespace paceline {
+
+// Any string with its quotes: UTF-8, every escape of JSON, no lone surrogate.
+RegexId json_string(RegexSet& regexes);
+// A quote, `body` in the form TextForm::json, a quote.
+RegexId json_quoted(RegexSet& regexes, RegexId body);
+
+// Bounds are decimals as JSON writes them ("0.1", "-3", "1e2").
+struct JsonNumberRange {
+  std::optional<std::string_view> min;
+  std::optional<std::string_view> max;
+  bool excludes_min = false;
+  bool excludes_max = false;
+};
+
+// Every number without an exponent.
+RegexId json_decimal(RegexSet& regexes);
+// Every number, exponents included.
+RegexId json_number(RegexSet& regexes);
+// Numbers without an exponent whose fraction, if any, is zeros: 1 and 1.0, -0 too.
+RegexId json_integer(RegexSet& regexes);
+// The part of json_decimal in the range, by value: "1.50" is 1.5 and "-0" is 0.
+RegexId json_decimals_between(RegexSet& regexes, const JsonNumberRange& range);
+// The part of json_decimal that is a multiple of `divisor`, a decimal above 0. Error unsupported
+// when it needs a divisor above 2^31 or more than 18 digits after the point.
+RegexId json_multiples_of(RegexSet& regexes, std::string_view divisor);
+// The texts in json_decimal that have this value.
+RegexId json_number_equal_to(RegexSet& regexes, std::string_view value);
+
+}  // namespace paceline

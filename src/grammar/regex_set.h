@@ -1,0 +1,143 @@
+// RegexSet holds regular expressions over bytes, each once, and takes their derivatives.
+//
+// Matching is by Brzozowski's derivatives ("Derivatives of Regular Expressions", 1964; Owens, Reppy
+// and Turon, "Regular-expression derivatives re-examined", 2009): the derivative of r by byte b is
+// the expression of what may follow b. Intersection and complement cost no more than alternation,
+// and a repetition with counts stays one node, whatever its counts.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace paceline {
+
+using ByteSet = std::bitset<256>;
+
+// An expression of one RegexSet. Equal ids: the same expression.
+enum class RegexId : uint32_t {};
+
+inline constexpr uint32_t kUnbounded = 0xFFFFFFFF;
+
+// Beyond one of these the call throws Error exhausted, which names the limit.
+struct RegexLimits {
+  size_t max_nodes = 500'000;        // distinct expressions, derivatives included
+  size_t max_alternatives = 20'000;  // of one alternation or intersection
+  size_t max_search = 20'000;        // derivatives that one search for a match may take
+};
+
+class RegexSet {
+ public:
+  explicit RegexSet(const RegexLimits& limits = {});
+
+  static constexpr RegexId kNothing{0};  // matches no text
+  static constexpr RegexId kEmpty{1};    // matches the empty text
+  static constexpr RegexId kAll{2};      // matches every text
+
+  RegexId bytes(const ByteSet& set);
+  RegexId byte(uint8_t value);
+  RegexId literal(std::string_view text);
+  RegexId concat(RegexId first, RegexId second);
+  RegexId concat(std::span<const RegexId> parts);
+  RegexId alternation(std::span<const RegexId> options);
+  RegexId alternation(RegexId first, RegexId second);
+  RegexId intersection(std::span<const RegexId> parts);
+  RegexId intersection(RegexId first, RegexId second);
+  // Every text, of any bytes, that `of` doesn't match: intersect it with the texts that are meant.
+  RegexId complement(RegexId of);
+  // `max` may be kUnbounded; min > max matches nothing.
+  RegexId repeat(RegexId of, uint32_t min, uint32_t max);
+  RegexId optional(RegexId of) { return repeat(of, 0, 1); }
+  RegexId star(RegexId of) { return repeat(of, 0, kUnbounded); }
+  RegexId plus(RegexId of) { return repeat(of, 1, kUnbounded); }
+  // Decimal numbers, "-" digits and perhaps "." digits, whose value is a multiple of
+  // `divisor` / 10^`scale`; 1 <= divisor <= 2^31, scale <= 18. Intersect it with the numbers that
+  // are meant: of other texts it may match any.
+  RegexId multiple_of(uint32_t divisor, uint32_t scale);
+
+  bool is_nullable(RegexId regex) const;  // matches the empty text
+  RegexId derivative(RegexId regex, uint8_t byte);
+  // Whether it matches no text at all. Throws Error exhausted when the search is too long.
+  bool is_nothing(RegexId regex);
+  bool matches(RegexId regex, std::string_view text);
+  // Whether both match some text in common.
+  bool overlap(RegexId first, RegexId second);
+  // Whether every text that `part` matches is matched by `whole`.
+  bool contains(RegexId whole, RegexId part);
+
+  // Equal to `regex` for the next `horizon` bytes: the same prefixes live and the same ones match.
+  // Its counts are cut to what these bytes can reach, so that expressions which differ only beyond
+  // become one.
+  RegexId cut_counts(RegexId regex, uint32_t horizon);
+
+  // Bytes that no expression tells apart have the same class. Grows as sets of bytes are added.
+  size_t num_byte_classes() const { return num_classes_; }
+  const std::array<uint8_t, 256>& byte_classes() const { return class_of_; }
+
+  size_t num_nodes() const { return nodes_.size(); }
+  size_t memory_bytes() const;
+
+ private:
+  enum class Kind : uint8_t {
+    nothing,
+    empty,
+    bytes,
+    concat,
+    alternation,
+    intersection,
+    complement,
+    repeat,
+    multiple
+  };
+  struct Node {
+    Kind kind = Kind::nothing;
+    bool nullable = false;
+    bool has_boolean =
+        false;                // an intersection, complement or multiple in it: it may match nothing
+    bool has_counts = false;  // a repetition that cut_counts may change
+    // bytes: index of the set. concat: first, second. complement, repeat: of. alternation and
+    // intersection: offset and count in children_. multiple: index of the divisor, remainder,
+    // phase.
+    uint32_t a = 0;
+    uint32_t b = 0;
+    uint32_t c = 0;
+  };
+  struct Multiple {
+    uint32_t divisor = 1;
+    uint32_t scale = 0;
+    auto operator<=>(const Multiple&) const = default;
+  };
+  enum class Emptiness : uint8_t { unknown, something, nothing };
+
+  const Node& node(RegexId id) const { return nodes_[static_cast<size_t>(id)]; }
+  std::span<const RegexId> children(const Node& node) const;
+  RegexId intern(Node node, std::span<const RegexId> children = {});
+  RegexId bytes_node(const ByteSet& set);
+  RegexId many(Kind kind, std::vector<RegexId> children);
+  void merge_byte_alternatives(std::vector<RegexId>& options);
+  RegexId derivative_of_concat(RegexId regex, uint8_t byte);
+  RegexId derivative_of_multiple(Node node, uint8_t byte);
+  RegexId compute_derivative(RegexId regex, uint8_t byte);
+  void split_classes(const ByteSet& set);
+  bool search_for_match(RegexId regex);
+
+  RegexLimits limits_;
+  std::vector<Node> nodes_;
+  std::vector<RegexId> children_;
+  std::vector<ByteSet> sets_;
+  std::vector<Multiple> multiples_;
+  std::vector<Emptiness> emptiness_;  // by node
+  std::unordered_multimap<uint64_t, RegexId> index_;
+  std::unordered_map<ByteSet, uint32_t> set_index_;
+  std::unordered_map<uint64_t, RegexId> derivatives_;  // by node and class
+  size_t derivatives_classes_ = 0;                     // of the partition that they were taken with
+  std::array<uint8_t, 256> class_of_{};
+  size_t num_classes_ = 1;
+};
+
+}  // namespace paceline
