@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/regex_set.h"
@@ -38,6 +39,12 @@ struct GrammarEdge {
   uint32_t adds = 0;  // 0 or 1
 };
 
+// When an edge may be taken, and what it adds then.
+struct EdgeCounting {
+  CountRange count;
+  uint32_t adds = 0;
+};
+
 struct GrammarState {
   RuleId rule{};
   std::vector<GrammarEdge> edges;
@@ -56,7 +63,7 @@ struct Grammar {
   std::vector<RegexId> terminals;
   std::vector<GrammarRule> rules;
   std::vector<GrammarState> states;
-  RuleId root{};
+  RuleId root{};  // calls what was asked for and nothing else; no rule calls it
 };
 
 // Beyond them Error exhausted, which names the limit.
@@ -78,10 +85,7 @@ class GrammarBuilder {
   StateId start(RuleId rule) const;
   StateId add_state(RuleId rule);
 
-  struct Counting {
-    CountRange count;
-    uint32_t adds = 0;
-  };
+  using Counting = EdgeCounting;
   // The terminal is whatever `regex` matches but the empty text; where it matches that too, the
   // edge may also read nothing.
   void add_terminal(StateId from, RegexId regex, StateId to, Counting counting = {});
@@ -95,10 +99,18 @@ class GrammarBuilder {
   Grammar finish(RuleId root) &&;
 
  private:
+  void add_edge(StateId from, GrammarEdge edge);
+  TerminalId terminal(RegexId regex);
+  std::vector<bool> find_productive_states();
+  void drop_unproductive(const std::vector<bool>& is_productive);
+  bool reads_nothing(const GrammarRule& rule) const;
+  void find_nullable_rules();
+  void find_highest_counts();
+
   GrammarLimits limits_;
   RegexSet regexes_;
   std::vector<RegexId> terminals_;
-  std::unordered_map<uint32_t, uint32_t> terminal_of_regex_;
+  std::unordered_map<RegexId, TerminalId> terminal_of_regex_;
   std::vector<GrammarRule> rules_;
   std::vector<GrammarState> states_;
 };

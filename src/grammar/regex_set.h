@@ -62,6 +62,8 @@ class RegexSet {
 
   bool is_nullable(RegexId regex) const;  // matches the empty text
   RegexId derivative(RegexId regex, uint8_t byte);
+  // No text that it matches begins with another byte; some of these may begin none either.
+  const ByteSet& first_bytes(RegexId regex);
   // Whether it matches no text at all. Throws Error exhausted when the search is too long.
   bool is_nothing(RegexId regex);
   bool matches(RegexId regex, std::string_view text);
@@ -98,10 +100,12 @@ class RegexSet {
     Kind kind = Kind::nothing;
     bool nullable = false;
     bool has_boolean =
-        false;                // an intersection, complement or multiple in it: it may match nothing
-    bool has_counts = false;  // a repetition that cut_counts may change
-    // bytes: index of the set. concat: first, second. complement, repeat: of. alternation and
-    // intersection: offset and count in children_. multiple: index of the divisor, remainder,
+        false;                // holds an intersection, complement or multiple: it may match nothing
+    bool has_counts = false;  // holds a repetition that cut_counts may change
+    uint16_t depth = 1;       // of nesting; the tail of a concatenation doesn't nest
+    uint32_t min_length = 0;  // no shorter text matches
+    // bytes: index of the set. concat: first, second. complement: of. repeat: of, min, max.
+    // alternation and intersection: offset and count in children_. multiple: index, remainder,
     // phase.
     uint32_t a = 0;
     uint32_t b = 0;
@@ -110,19 +114,26 @@ class RegexSet {
   struct Multiple {
     uint32_t divisor = 1;
     uint32_t scale = 0;
-    auto operator<=>(const Multiple&) const = default;
+    bool operator==(const Multiple&) const = default;
   };
   enum class Emptiness : uint8_t { unknown, something, nothing };
 
   const Node& node(RegexId id) const { return nodes_[static_cast<size_t>(id)]; }
-  std::span<const RegexId> children(const Node& node) const;
+  std::vector<RegexId> children_of(RegexId id) const;
   RegexId intern(Node node, std::span<const RegexId> children = {});
+  bool is_same(const Node& found, const Node& node, std::span<const RegexId> children) const;
+  void grow_index();
   RegexId bytes_node(const ByteSet& set);
-  RegexId many(Kind kind, std::vector<RegexId> children);
-  void merge_byte_alternatives(std::vector<RegexId>& options);
-  RegexId derivative_of_concat(RegexId regex, uint8_t byte);
-  RegexId derivative_of_multiple(Node node, uint8_t byte);
+  void flatten(Kind kind, std::span<const RegexId> parts, std::vector<RegexId>& out) const;
+  void merge_bytes(std::vector<RegexId>& options);
+  RegexId many(Kind kind, std::span<const RegexId> children);
+  RegexId multiple_node(uint32_t index, uint32_t remainder, uint32_t phase);
+  ByteSet compute_first_bytes(RegexId regex);
   RegexId compute_derivative(RegexId regex, uint8_t byte);
+  RegexId derivative_of_concat(RegexId regex, uint8_t byte);
+  RegexId derivative_of_many(RegexId regex, uint8_t byte);
+  RegexId derivative_of_multiple(const Node& multiple, uint8_t byte);
+  RegexId cut(RegexId regex, uint32_t horizon, int depth);
   void split_classes(const ByteSet& set);
   bool search_for_match(RegexId regex);
 
@@ -132,11 +143,17 @@ class RegexSet {
   std::vector<ByteSet> sets_;
   std::vector<Multiple> multiples_;
   std::vector<Emptiness> emptiness_;  // by node
-  std::unordered_multimap<uint64_t, RegexId> index_;
+  static constexpr uint32_t kNoSet = 0xFFFFFFFF;
+  std::vector<uint32_t> first_bytes_;  // by node: of first_sets_, or kNoSet
+  std::vector<ByteSet> first_sets_;
+  std::unordered_map<ByteSet, uint32_t> first_index_;
+  std::vector<uint32_t> index_;  // open addressing; node + 1, or 0
   std::unordered_map<ByteSet, uint32_t> set_index_;
-  std::unordered_map<uint64_t, RegexId> derivatives_;  // by node and class
-  size_t derivatives_classes_ = 0;                     // of the partition that they were taken with
+  // By node and class of byte. A class that is split keeps its number for a part of its bytes, so
+  // what is here stays true.
+  std::unordered_map<uint64_t, RegexId> derivatives_;
   std::array<uint8_t, 256> class_of_{};
+  std::array<uint8_t, 256> byte_of_class_{};
   size_t num_classes_ = 1;
 };
 

@@ -1,0 +1,602 @@
+#include "grammar/regex_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr uint16_t kMaxRegexDepth = 1000;
+
+[[noreturn]] void over_regex_limit(std::string_view what, size_t limit) {
+  throw Error(ErrorCode::exhausted,
+              fmt::format("the constraint is too complex: more than {} {}", limit, what));
+}
+
+uint32_t saturating_add(uint32_t a, uint32_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }
+
+uint32_t saturating_multiply(uint32_t a, uint32_t b) {
+  const uint64_t product = uint64_t{a} * b;
+  return product > kUnbounded ? kUnbounded : static_cast<uint32_t>(product);
+}
+
+uint32_t one_less(uint32_t count) { return count == kUnbounded || count == 0 ? count : count - 1; }
+
+size_t mixed(size_t hash, size_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6) + (hash >> 2);
+  return hash * 0xBF58476D1CE4E5B9ULL;
+}
+
+}  // namespace
+
+RegexSet::RegexSet(const RegexLimits& limits) : limits_(limits), index_(1024, 0) {
+  intern({.kind = Kind::nothing});
+  intern({.kind = Kind::empty, .nullable = true});
+  intern({.kind = Kind::complement, .nullable = true});
+}
+
+std::vector<RegexId> RegexSet::children_of(RegexId id) const {
+  const Node& many = node(id);
+  const auto begin = children_.begin() + many.a;
+  return {begin, begin + many.b};
+}
+
+bool RegexSet::is_same(const Node& found, const Node& node,
+                       std::span<const RegexId> children) const {
+  if (found.kind != node.kind || found.c != node.c) return false;
+  if (node.kind != Kind::alternation && node.kind != Kind::intersection) {
+    return found.a == node.a && found.b == node.b;
+  }
+  return found.b == children.size() &&
+         std::equal(children.begin(), children.end(), children_.begin() + found.a);
+}
+
+// The node with its flags, once. Of alternations and intersections `children` are the parts.
+RegexId RegexSet::intern(Node node, std::span<const RegexId> children) {
+  const bool is_many = node.kind == Kind::alternation || node.kind == Kind::intersection;
+  size_t hash = mixed(static_cast<size_t>(node.kind), node.c);
+  if (is_many) {
+    for (const RegexId child : children) hash = mixed(hash, static_cast<size_t>(child));
+  } else {
+    hash = mixed(mixed(hash, node.a), node.b);
+  }
+  size_t slot = hash & (index_.size() - 1);
+  while (index_[slot] != 0) {
+    const auto id = static_cast<RegexId>(index_[slot] - 1);
+    if (is_same(this->node(id), node, children)) return id;
+    slot = (slot + 1) & (index_.size() - 1);
+  }
+  // A child takes a fifth of a node's memory.
+  if (nodes_.size() + children_.size() / 5 >= limits_.max_nodes) {
+    over_regex_limit("nodes of regular expressions", limits_.max_nodes);
+  }
+  if (node.depth > kMaxRegexDepth) {
+    over_regex_limit("levels of nested regular expressions", kMaxRegexDepth);
+  }
+  if (is_many) {
+    node.a = static_cast<uint32_t>(children_.size());
+    node.b = static_cast<uint32_t>(children.size());
+    children_.insert(children_.end(), children.begin(), children.end());
+  }
+  nodes_.push_back(node);
+  emptiness_.push_back(Emptiness::unknown);
+  index_[slot] = static_cast<uint32_t>(nodes_.size());
+  if (nodes_.size() * 2 > index_.size()) grow_index();
+  return static_cast<RegexId>(nodes_.size() - 1);
+}
+
+void RegexSet::grow_index() {
+  index_.assign(index_.size() * 4, 0);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const Node& node = nodes_[i];
+    size_t hash = mixed(static_cast<size_t>(node.kind), node.c);
+    if (node.kind == Kind::alternation || node.kind == Kind::intersection) {
+      for (uint32_t k = 0; k < node.b; ++k) {
+        hash = mixed(hash, static_cast<size_t>(children_[node.a + k]));
+      }
+    } else {
+      hash = mixed(mixed(hash, node.a), node.b);
+    }
+    size_t slot = hash & (index_.size() - 1);
+    while (index_[slot] != 0) slot = (slot + 1) & (index_.size() - 1);
+    index_[slot] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+// Splits the classes of which `set` holds a part. The part gets a new number.
+void RegexSet::split_classes(const ByteSet& set) {
+  std::array<int, 256> inside;
+  inside.fill(-1);
+  std::array<bool, 256> has_outside{};
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (!set[byte]) has_outside[class_of_[byte]] = true;
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    const uint8_t old = class_of_[byte];
+    if (!set[byte] || !has_outside[old]) continue;
+    if (inside[old] < 0) inside[old] = static_cast<int>(num_classes_++);
+    class_of_[byte] = static_cast<uint8_t>(inside[old]);
+  }
+  for (size_t byte = 256; byte-- > 0;) byte_of_class_[class_of_[byte]] = static_cast<uint8_t>(byte);
+}
+
+RegexId RegexSet::bytes_node(const ByteSet& set) {
+  if (set.none()) return kNothing;
+  const auto [entry, is_new] = set_index_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
+  if (is_new) sets_.push_back(set);
+  return intern({.kind = Kind::bytes, .min_length = 1, .a = entry->second});
+}
+
+RegexId RegexSet::bytes(const ByteSet& set) {
+  if (!set_index_.contains(set)) split_classes(set);
+  return bytes_node(set);
+}
+
+RegexId RegexSet::byte(uint8_t value) {
+  ByteSet set;
+  set[value] = true;
+  return bytes(set);
+}
+
+RegexId RegexSet::literal(std::string_view text) {
+  RegexId tail = kEmpty;
+  for (size_t i = text.size(); i-- > 0;) tail = concat(byte(static_cast<uint8_t>(text[i])), tail);
+  return tail;
+}
+
+RegexId RegexSet::concat(RegexId first, RegexId second) {
+  if (first == kNothing || second == kNothing) return kNothing;
+  if (first == kEmpty) return second;
+  if (second == kEmpty) return first;
+  if (first == kAll && second == kAll) return kAll;
+  const Node& a = node(first);
+  const Node& b = node(second);
+  return intern({.kind = Kind::concat,
+                 .nullable = a.nullable && b.nullable,
+                 .has_boolean = a.has_boolean || b.has_boolean,
+                 .has_counts = a.has_counts || b.has_counts,
+                 .depth = static_cast<uint16_t>(std::max<int>(a.depth + 1, b.depth)),
+                 .min_length = saturating_add(a.min_length, b.min_length),
+                 .a = static_cast<uint32_t>(first),
+                 .b = static_cast<uint32_t>(second)});
+}
+
+RegexId RegexSet::concat(std::span<const RegexId> parts) {
+  RegexId tail = kEmpty;
+  for (size_t i = parts.size(); i-- > 0;) tail = concat(parts[i], tail);
+  return tail;
+}
+
+void RegexSet::flatten(Kind kind, std::span<const RegexId> parts, std::vector<RegexId>& out) const {
+  for (const RegexId part : parts) {
+    const Node& one = node(part);
+    if (one.kind == kind) {
+      out.insert(out.end(), children_.begin() + one.a, children_.begin() + one.a + one.b);
+    } else {
+      out.push_back(part);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  if (out.size() > limits_.max_alternatives) {
+    over_regex_limit("alternatives", limits_.max_alternatives);
+  }
+}
+
+RegexId RegexSet::many(Kind kind, std::span<const RegexId> children) {
+  const bool is_alternation = kind == Kind::alternation;
+  Node made{.kind = kind,
+            .nullable = !is_alternation,
+            .has_boolean = !is_alternation,
+            .min_length = is_alternation ? kUnbounded : 0};
+  for (const RegexId child : children) {
+    const Node& one = node(child);
+    made.has_boolean |= one.has_boolean;
+    made.has_counts |= one.has_counts;
+    made.depth = std::max<uint16_t>(made.depth, one.depth + 1);
+    if (is_alternation) {
+      made.nullable |= one.nullable;
+      made.min_length = std::min(made.min_length, one.min_length);
+    } else {
+      made.nullable &= one.nullable;
+      made.min_length = std::max(made.min_length, one.min_length);
+    }
+  }
+  return intern(made, children);
+}
+
+// Joins single bytes, and concatenations of a byte and the same tail.
+void RegexSet::merge_bytes(std::vector<RegexId>& options) {
+  std::vector<std::pair<RegexId, RegexId>> heads;  // tail, option
+  std::vector<RegexId> others;
+  for (const RegexId option : options) {
+    const Node& one = node(option);
+    if (one.kind == Kind::bytes) {
+      heads.emplace_back(kEmpty, option);
+    } else if (one.kind == Kind::concat && node(RegexId{one.a}).kind == Kind::bytes) {
+      heads.emplace_back(RegexId{one.b}, option);
+    } else {
+      others.push_back(option);
+    }
+  }
+  if (heads.size() < 2) return;
+  std::sort(heads.begin(), heads.end());
+  for (size_t i = 0, end = 0; i < heads.size(); i = end) {
+    const RegexId tail = heads[i].first;
+    while (end < heads.size() && heads[end].first == tail) ++end;
+    if (end == i + 1) {
+      others.push_back(heads[i].second);
+      continue;
+    }
+    ByteSet joined;
+    for (size_t k = i; k < end; ++k) {
+      const Node& one = node(heads[k].second);
+      joined |= sets_[one.kind == Kind::bytes ? one.a : node(RegexId{one.a}).a];
+    }
+    others.push_back(concat(bytes_node(joined), tail));
+  }
+  std::sort(others.begin(), others.end());
+  options = std::move(others);
+}
+
+RegexId RegexSet::alternation(std::span<const RegexId> options) {
+  std::vector<RegexId> parts;
+  flatten(Kind::alternation, options, parts);
+  std::erase(parts, kNothing);
+  if (std::binary_search(parts.begin(), parts.end(), kAll)) return kAll;
+  merge_bytes(parts);
+  const bool has_empty = std::binary_search(parts.begin(), parts.end(), kEmpty);
+  if (has_empty && std::any_of(parts.begin(), parts.end(), [&](RegexId part) {
+        return part != kEmpty && node(part).nullable;
+      })) {
+    std::erase(parts, kEmpty);
+  }
+  if (parts.empty()) return kNothing;
+  if (parts.size() == 1) return parts[0];
+  for (const RegexId part : parts) {
+    const Node& one = node(part);
+    if (one.kind == Kind::complement &&
+        std::binary_search(parts.begin(), parts.end(), RegexId{one.a})) {
+      return kAll;
+    }
+  }
+  return many(Kind::alternation, parts);
+}
+
+RegexId RegexSet::alternation(RegexId first, RegexId second) {
+  return alternation(std::array{first, second});
+}
+
+RegexId RegexSet::intersection(std::span<const RegexId> given) {
+  std::vector<RegexId> parts;
+  flatten(Kind::intersection, given, parts);
+  std::erase(parts, kAll);
+  if (parts.empty()) return kAll;
+  if (parts[0] == kNothing) return kNothing;
+  if (parts[0] == kEmpty) {
+    const bool all_nullable =
+        std::all_of(parts.begin(), parts.end(), [&](RegexId part) { return node(part).nullable; });
+    return all_nullable ? kEmpty : kNothing;
+  }
+  if (parts.size() == 1) return parts[0];
+  ByteSet common;
+  common.set();
+  size_t num_bytes = 0;
+  for (const RegexId part : parts) {
+    const Node& one = node(part);
+    if (one.kind == Kind::complement &&
+        std::binary_search(parts.begin(), parts.end(), RegexId{one.a})) {
+      return kNothing;
+    }
+    if (one.kind != Kind::bytes) continue;
+    common &= sets_[one.a];
+    ++num_bytes;
+  }
+  if (num_bytes > 1) {
+    std::erase_if(parts, [&](RegexId part) { return node(part).kind == Kind::bytes; });
+    parts.push_back(bytes_node(common));
+    return intersection(parts);
+  }
+  return many(Kind::intersection, parts);
+}
+
+RegexId RegexSet::intersection(RegexId first, RegexId second) {
+  return intersection(std::array{first, second});
+}
+
+RegexId RegexSet::complement(RegexId of) {
+  const Node& inner = node(of);
+  if (inner.kind == Kind::complement) return RegexId{inner.a};
+  return intern({.kind = Kind::complement,
+                 .nullable = !inner.nullable,
+                 .has_boolean = true,
+                 .has_counts = inner.has_counts,
+                 .depth = static_cast<uint16_t>(inner.depth + 1),
+                 .a = static_cast<uint32_t>(of)});
+}
+
+RegexId RegexSet::repeat(RegexId of, uint32_t min, uint32_t max) {
+  if (min > max) return kNothing;
+  if (max == 0 || of == kEmpty) return kEmpty;
+  if (of == kNothing) return min == 0 ? kEmpty : kNothing;
+  const Node& inner = node(of);
+  if (inner.nullable) min = 0;
+  if (min == 1 && max == 1) return of;
+  if (max == 1 && inner.nullable) return of;
+  if (of == kAll) return kAll;
+  if (min == 0 && inner.kind == Kind::repeat && inner.b <= 1) {  // (r{0,m}){0,n} is r{0,m n}
+    if (inner.b == 0 || max == kUnbounded || max == 1) {
+      return repeat(RegexId{inner.a}, 0, saturating_multiply(inner.c, max));
+    }
+  }
+  return intern({.kind = Kind::repeat,
+                 .nullable = min == 0,
+                 .has_boolean = inner.has_boolean,
+                 .has_counts = inner.has_counts || min > 1 || (max != 1 && max != kUnbounded),
+                 .depth = static_cast<uint16_t>(inner.depth + 1),
+                 .min_length = saturating_multiply(inner.min_length, min),
+                 .a = static_cast<uint32_t>(of),
+                 .b = min,
+                 .c = max});
+}
+
+RegexId RegexSet::multiple_of(uint32_t divisor, uint32_t scale) {
+  PL_CHECK(divisor >= 1 && divisor <= (1U << 31) && scale <= 18,
+           fmt::format("the divisor {} / 10^{}", divisor, scale));
+  for (const char byte : std::string_view("-.0123456789")) this->byte(static_cast<uint8_t>(byte));
+  const Multiple multiple{divisor, scale};
+  auto found = std::find(multiples_.begin(), multiples_.end(), multiple);
+  if (found == multiples_.end()) found = multiples_.insert(found, multiple);
+  return multiple_node(static_cast<uint32_t>(found - multiples_.begin()), 0, 0);
+}
+
+// `phase`: 0 before the point, then 1 + the digits behind it, at most 1 + scale.
+RegexId RegexSet::multiple_node(uint32_t index, uint32_t remainder, uint32_t phase) {
+  const auto [divisor, scale] = multiples_[index];
+  uint64_t scaled = remainder;
+  for (uint32_t digit = phase == 0 ? 0 : phase - 1; digit < scale; ++digit) {
+    scaled = scaled * 10 % divisor;
+  }
+  return intern({.kind = Kind::multiple,
+                 .nullable = scaled == 0,
+                 .has_boolean = true,
+                 .a = index,
+                 .b = remainder,
+                 .c = phase});
+}
+
+RegexId RegexSet::derivative_of_multiple(const Node& multiple, uint8_t byte) {
+  const auto [divisor, scale] = multiples_[multiple.a];
+  if (byte == '-') return multiple_node(multiple.a, multiple.b, multiple.c);
+  if (byte == '.') return multiple.c == 0 ? multiple_node(multiple.a, multiple.b, 1) : kNothing;
+  if (byte < '0' || byte > '9') return kNothing;
+  const auto digit = static_cast<uint32_t>(byte - '0');
+  if (multiple.c == scale + 1) {
+    return digit == 0 ? multiple_node(multiple.a, multiple.b, multiple.c) : kNothing;
+  }
+  const auto remainder = static_cast<uint32_t>((uint64_t{multiple.b} * 10 + digit) % divisor);
+  return multiple_node(multiple.a, remainder, multiple.c == 0 ? 0 : multiple.c + 1);
+}
+
+bool RegexSet::is_nullable(RegexId regex) const { return node(regex).nullable; }
+
+RegexId RegexSet::derivative_of_concat(RegexId regex, uint8_t byte) {
+  std::vector<RegexId> options;
+  while (node(regex).kind == Kind::concat) {
+    const RegexId first{node(regex).a};
+    const RegexId second{node(regex).b};
+    const RegexId head = derivative(first, byte);
+    if (head != kNothing) options.push_back(concat(head, second));
+    if (!node(first).nullable) return alternation(options);
+    regex = second;
+  }
+  options.push_back(derivative(regex, byte));
+  return alternation(options);
+}
+
+RegexId RegexSet::derivative_of_many(RegexId regex, uint8_t byte) {
+  const bool is_alternation = node(regex).kind == Kind::alternation;
+  std::vector<RegexId> parts;
+  const uint32_t offset = node(regex).a;
+  const uint32_t count = node(regex).b;
+  for (uint32_t i = 0; i < count; ++i) {
+    const RegexId part = derivative(children_[offset + i], byte);
+    if (part == kNothing) {
+      if (!is_alternation) return kNothing;
+      continue;
+    }
+    parts.push_back(part);
+  }
+  return is_alternation ? alternation(parts) : intersection(parts);
+}
+
+RegexId RegexSet::compute_derivative(RegexId regex, uint8_t byte) {
+  const Node one = node(regex);
+  switch (one.kind) {
+    case Kind::nothing:
+    case Kind::empty:
+      return kNothing;
+    case Kind::bytes:
+      return sets_[one.a][byte] ? kEmpty : kNothing;
+    case Kind::concat:
+      return derivative_of_concat(regex, byte);
+    case Kind::alternation:
+    case Kind::intersection:
+      return derivative_of_many(regex, byte);
+    case Kind::complement:
+      return complement(derivative(RegexId{one.a}, byte));
+    case Kind::repeat: {
+      const RegexId head = derivative(RegexId{one.a}, byte);
+      if (head == kNothing) return kNothing;
+      return concat(head, repeat(RegexId{one.a}, one_less(one.b), one_less(one.c)));
+    }
+    case Kind::multiple:
+      return derivative_of_multiple(one, byte);
+  }
+  return kNothing;
+}
+
+RegexId RegexSet::derivative(RegexId regex, uint8_t byte) {
+  const Kind kind = node(regex).kind;
+  if (kind == Kind::nothing || kind == Kind::empty || kind == Kind::bytes || regex == kAll) {
+    return regex == kAll ? kAll : compute_derivative(regex, byte);
+  }
+  const uint64_t key = static_cast<uint64_t>(regex) << 8 | class_of_[byte];
+  if (const auto found = derivatives_.find(key); found != derivatives_.end()) return found->second;
+  const RegexId result = first_bytes(regex)[byte] ? compute_derivative(regex, byte) : kNothing;
+  derivatives_.emplace(key, result);
+  return result;
+}
+
+const ByteSet& RegexSet::first_bytes(RegexId regex) {
+  if (first_bytes_.size() < nodes_.size()) first_bytes_.resize(nodes_.size(), kNoSet);
+  if (first_bytes_[static_cast<size_t>(regex)] == kNoSet) {
+    const ByteSet found = compute_first_bytes(regex);
+    const auto [entry, is_new] = first_index_.try_emplace(found, first_sets_.size());
+    if (is_new) first_sets_.push_back(found);
+    first_bytes_[static_cast<size_t>(regex)] = entry->second;
+  }
+  return first_sets_[first_bytes_[static_cast<size_t>(regex)]];
+}
+
+ByteSet RegexSet::compute_first_bytes(RegexId regex) {
+  ByteSet found;
+  while (node(regex).kind == Kind::concat) {
+    const RegexId first{node(regex).a};
+    found |= first_bytes(first);
+    if (!node(first).nullable) return found;
+    regex = RegexId{node(regex).b};
+  }
+  const Node one = node(regex);
+  switch (one.kind) {
+    case Kind::bytes:
+      return found | sets_[one.a];
+    case Kind::repeat:
+      return found | first_bytes(RegexId{one.a});
+    case Kind::complement:
+      return found.set();
+    case Kind::alternation:
+      for (uint32_t i = 0; i < one.b; ++i) found |= first_bytes(children_[one.a + i]);
+      return found;
+    case Kind::intersection: {
+      ByteSet common;
+      common.set();
+      for (uint32_t i = 0; i < one.b; ++i) common &= first_bytes(children_[one.a + i]);
+      return found | common;
+    }
+    case Kind::multiple:
+      for (const char byte : std::string_view("-.0123456789"))
+        found.set(static_cast<uint8_t>(byte));
+      return found;
+    default:
+      return found;
+  }
+}
+
+// Depth first over the derivatives until one matches the empty text, or can't fail to match.
+bool RegexSet::search_for_match(RegexId regex) {
+  struct Visit {
+    RegexId regex;
+    size_t next_class;
+  };
+  std::vector<Visit> path{{regex, 0}};
+  std::unordered_set<RegexId> seen{regex};
+  size_t steps = 0;
+  const auto is_found = [&](RegexId id) {
+    return node(id).nullable || emptiness_[static_cast<size_t>(id)] == Emptiness::something ||
+           (!node(id).has_boolean && id != kNothing);
+  };
+  while (!path.empty()) {
+    if (is_found(path.back().regex)) {
+      for (const Visit& visit : path) {
+        emptiness_[static_cast<size_t>(visit.regex)] = Emptiness::something;
+      }
+      return true;
+    }
+    Visit& top = path.back();
+    if (top.next_class == num_classes_) {
+      path.pop_back();
+      continue;
+    }
+    if (++steps > limits_.max_search) {
+      over_regex_limit("steps to find out whether an intersection is empty", limits_.max_search);
+    }
+    const RegexId next = derivative(top.regex, byte_of_class_[top.next_class++]);
+    if (next == kNothing || emptiness_[static_cast<size_t>(next)] == Emptiness::nothing) continue;
+    if (seen.insert(next).second) path.push_back({next, 0});
+  }
+  for (const RegexId id : seen) emptiness_[static_cast<size_t>(id)] = Emptiness::nothing;
+  return false;
+}
+
+bool RegexSet::is_nothing(RegexId regex) {
+  const Node& one = node(regex);
+  if (regex == kNothing) return true;
+  if (one.nullable || !one.has_boolean) return false;
+  const Emptiness known = emptiness_[static_cast<size_t>(regex)];
+  if (known != Emptiness::unknown) return known == Emptiness::nothing;
+  return !search_for_match(regex);
+}
+
+bool RegexSet::matches(RegexId regex, std::string_view text) {
+  for (const char byte : text) {
+    regex = derivative(regex, static_cast<uint8_t>(byte));
+    if (regex == kNothing) return false;
+  }
+  return is_nullable(regex);
+}
+
+bool RegexSet::overlap(RegexId first, RegexId second) {
+  return !is_nothing(intersection(first, second));
+}
+
+bool RegexSet::contains(RegexId whole, RegexId part) {
+  return is_nothing(intersection(part, complement(whole)));
+}
+
+// What holds an intersection or a complement stays: whether it matches anything may depend on
+// counts beyond the horizon.
+RegexId RegexSet::cut(RegexId regex, uint32_t horizon, int depth) {
+  constexpr int kMaxCutDepth = 200;
+  const Node one = node(regex);
+  if (!one.has_counts || one.has_boolean || depth > kMaxCutDepth) return regex;
+  switch (one.kind) {
+    case Kind::concat: {
+      const uint32_t used = node(RegexId{one.a}).min_length;
+      const RegexId second =
+          used >= horizon ? RegexId{one.b} : cut(RegexId{one.b}, horizon - used, depth + 1);
+      return concat(cut(RegexId{one.a}, horizon, depth + 1), second);
+    }
+    case Kind::alternation: {
+      std::vector<RegexId> parts = children_of(regex);
+      for (RegexId& part : parts) part = cut(part, horizon, depth + 1);
+      return alternation(parts);
+    }
+    case Kind::repeat: {
+      const RegexId of{one.a};
+      const uint32_t unreachable = horizon / std::max(node(of).min_length, 1U) + 1;
+      return repeat(cut(of, horizon, depth + 1), std::min(one.b, unreachable),
+                    one.c >= unreachable ? kUnbounded : one.c);
+    }
+    default:
+      return regex;
+  }
+}
+
+RegexId RegexSet::cut_counts(RegexId regex, uint32_t horizon) { return cut(regex, horizon, 0); }
+
+size_t RegexSet::memory_bytes() const {
+  constexpr size_t kMapEntry = 40;
+  return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(RegexId) +
+         sets_.capacity() * sizeof(ByteSet) + emptiness_.capacity() +
+         index_.capacity() * sizeof(uint32_t) +
+         (set_index_.size() + derivatives_.size()) * kMapEntry;
+}
+
+}  // namespace paceline

@@ -1,0 +1,243 @@
+#include "grammar/regex_set.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+// Every text of at most `length` letters of `alphabet`.
+std::vector<std::string> all_texts(std::string_view alphabet, size_t length) {
+  std::vector<std::string> texts{""};
+  for (size_t begin = 0, round = 0; round < length; ++round) {
+    const size_t end = texts.size();
+    for (; begin < end; ++begin) {
+      for (const char letter : alphabet) texts.push_back(texts[begin] + letter);
+    }
+  }
+  return texts;
+}
+
+// A random expression, and what it matches among the texts by the definition of each operator.
+struct Sample {
+  RegexId regex{};
+  std::vector<bool> matched;  // by text
+};
+
+class RandomRegex {
+ public:
+  RandomRegex(RegexSet& regexes, uint64_t seed) : regexes_(regexes), random_(seed) {
+    texts_ = all_texts("ab", 5);
+    for (size_t i = 0; i < texts_.size(); ++i) index_[texts_[i]] = i;
+  }
+
+  const std::vector<std::string>& texts() const { return texts_; }
+
+  Sample draw(int depth) {
+    const uint64_t kind = depth == 0 ? random_() % 3 : random_() % 9;
+    switch (kind) {
+      case 0:
+        return letter('a');
+      case 1:
+        return letter('b');
+      case 2:
+        return literal();
+      case 3:
+      case 4:
+        return concat(draw(depth - 1), draw(depth - 1));
+      case 5:
+        return either(draw(depth - 1), draw(depth - 1));
+      case 6:
+        return both(draw(depth - 1), draw(depth - 1));
+      case 7:
+        return inverse(draw(depth - 1));
+      default:
+        return repeated(draw(depth - 1));
+    }
+  }
+
+ private:
+  Sample from(RegexId regex, const std::function<bool(const std::string&)>& is_matched) {
+    Sample sample{regex, {}};
+    for (const std::string& text : texts_) sample.matched.push_back(is_matched(text));
+    return sample;
+  }
+  Sample letter(char value) {
+    return from(regexes_.byte(static_cast<uint8_t>(value)),
+                [&](const std::string& text) { return text == std::string(1, value); });
+  }
+  Sample literal() {
+    const std::string& chosen = texts_[random_() % 15];
+    return from(regexes_.literal(chosen), [&](const std::string& text) { return text == chosen; });
+  }
+  bool split_matches(const Sample& a, const Sample& b, const std::string& text) {
+    for (size_t cut = 0; cut <= text.size(); ++cut) {
+      if (a.matched[index_[text.substr(0, cut)]] && b.matched[index_[text.substr(cut)]])
+        return true;
+    }
+    return false;
+  }
+  Sample concat(const Sample& a, const Sample& b) {
+    return from(regexes_.concat(a.regex, b.regex),
+                [&](const std::string& text) { return split_matches(a, b, text); });
+  }
+  Sample either(const Sample& a, const Sample& b) {
+    return from(regexes_.alternation(a.regex, b.regex), [&](const std::string& text) {
+      return a.matched[index_[text]] || b.matched[index_[text]];
+    });
+  }
+  Sample both(const Sample& a, const Sample& b) {
+    return from(regexes_.intersection(a.regex, b.regex), [&](const std::string& text) {
+      return a.matched[index_[text]] && b.matched[index_[text]];
+    });
+  }
+  Sample inverse(const Sample& a) {
+    return from(regexes_.complement(a.regex),
+                [&](const std::string& text) { return !a.matched[index_[text]]; });
+  }
+  // (of){min,max} by its definition: min of it, then up to max - min more.
+  Sample repeated(const Sample& of) {
+    const auto min = static_cast<uint32_t>(random_() % 4);
+    const uint32_t max =
+        random_() % 3 == 0 ? kUnbounded : min + static_cast<uint32_t>(random_() % 4);
+    Sample power = from(RegexSet::kEmpty, [](const std::string& text) { return text.empty(); });
+    Sample sum = from(RegexSet::kNothing, [](const std::string&) { return false; });
+    const uint32_t last = max == kUnbounded ? min + 6 : max;  // texts have five letters
+    for (uint32_t count = 0; count <= last; ++count) {
+      if (count >= min) {
+        for (size_t i = 0; i < texts_.size(); ++i)
+          sum.matched[i] = sum.matched[i] || power.matched[i];
+      }
+      const Sample shorter = power;
+      for (size_t i = 0; i < texts_.size(); ++i) {
+        power.matched[i] = split_matches(shorter, of, texts_[i]);
+      }
+    }
+    sum.regex = regexes_.repeat(of.regex, min, max);
+    return sum;
+  }
+
+  RegexSet& regexes_;
+  std::mt19937_64 random_;
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+TEST(RegexSet, MatchesWhatTheOperatorsDefine) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    RegexSet regexes;
+    RandomRegex random(regexes, seed);
+    const Sample sample = random.draw(4);
+    bool any = false;
+    for (size_t i = 0; i < random.texts().size(); ++i) {
+      any |= sample.matched[i];
+      ASSERT_EQ(regexes.matches(sample.regex, random.texts()[i]), sample.matched[i])
+          << "seed " << seed << ", text " << random.texts()[i];
+    }
+    if (any) ASSERT_FALSE(regexes.is_nothing(sample.regex)) << "seed " << seed;
+  }
+}
+
+// A prefix lives when some text continues it: is_nothing of the derivatives says so before
+// first_bytes.
+TEST(RegexSet, FirstBytesLeaveOutNone) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    RegexSet regexes;
+    RandomRegex random(regexes, seed);
+    const Sample sample = random.draw(4);
+    for (size_t i = 1; i < random.texts().size(); ++i) {
+      if (!sample.matched[i]) continue;
+      const auto first = static_cast<uint8_t>(random.texts()[i][0]);
+      ASSERT_TRUE(regexes.first_bytes(sample.regex)[first]) << "seed " << seed;
+    }
+  }
+}
+
+TEST(RegexSet, CutCountsAgreeWithinTheHorizon) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    RegexSet regexes;
+    RandomRegex random(regexes, seed);
+    const Sample sample = random.draw(4);
+    for (uint32_t horizon = 1; horizon <= 4; ++horizon) {
+      const RegexId cut = regexes.cut_counts(sample.regex, horizon);
+      for (const std::string& text : random.texts()) {
+        if (text.size() > horizon) continue;
+        ASSERT_EQ(regexes.matches(cut, text), regexes.matches(sample.regex, text))
+            << "seed " << seed << ", horizon " << horizon << ", text " << text;
+      }
+    }
+  }
+}
+
+TEST(RegexSet, CutCountsMakesFarCountsEqual) {
+  RegexSet regexes;
+  const RegexId letter = regexes.byte('a');
+  const RegexId quote = regexes.byte('"');
+  const auto limited = [&](uint32_t max) {
+    return regexes.cut_counts(regexes.concat(regexes.repeat(letter, 0, max), quote), 8);
+  };
+  EXPECT_EQ(limited(1000), limited(900));
+  EXPECT_EQ(limited(1000), regexes.concat(regexes.star(letter), quote));
+  EXPECT_NE(limited(7), limited(8));
+}
+
+TEST(RegexSet, CountsAreNotUnrolled) {
+  RegexSet regexes;
+  const RegexId thousand = regexes.repeat(regexes.byte('a'), 1000, 1000);
+  const RegexId million = regexes.repeat(thousand, 1000, 1000);
+  EXPECT_LT(regexes.num_nodes(), 10U);
+  EXPECT_FALSE(regexes.matches(million, std::string(999'999, 'a')));
+  EXPECT_FALSE(regexes.is_nothing(regexes.repeat(regexes.byte('b'), 0, 1'000'000'000)));
+}
+
+TEST(RegexSet, KnowsMultiples) {
+  RegexSet regexes;
+  for (const auto& [divisor, scale] : {std::pair{7U, 0U}, {25U, 2U}, {1U, 2U}, {15U, 1U}}) {
+    const RegexId multiple = regexes.multiple_of(divisor, scale);
+    for (int hundredths = 0; hundredths < 3000; ++hundredths) {
+      const std::string text = fmt::format("{}.{:02}", hundredths / 100, hundredths % 100);
+      uint64_t factor = 1;
+      for (uint32_t i = 0; i < scale; ++i) factor *= 10;
+      const bool expected = static_cast<uint64_t>(hundredths) * factor % (divisor * 100) == 0;
+      ASSERT_EQ(regexes.matches(multiple, text), expected)
+          << divisor << " " << scale << " " << text;
+      ASSERT_EQ(regexes.matches(multiple, "-" + text + "0"), expected) << text;
+    }
+  }
+}
+
+TEST(RegexSet, FindsEmptyIntersections) {
+  RegexSet regexes;
+  const RegexId a = regexes.byte('a');
+  const RegexId even = regexes.star(regexes.repeat(a, 2, 2));
+  const RegexId odd = regexes.concat(a, even);
+  EXPECT_TRUE(regexes.is_nothing(regexes.intersection(even, odd)));
+  EXPECT_FALSE(regexes.overlap(even, odd));
+  EXPECT_TRUE(regexes.contains(regexes.star(a), odd));
+  EXPECT_FALSE(regexes.contains(odd, regexes.star(a)));
+  EXPECT_TRUE(regexes.is_nothing(
+      regexes.intersection(regexes.repeat(a, 0, 5), regexes.repeat(a, 10, kUnbounded))));
+}
+
+TEST(RegexSet, LimitsAreNamed) {
+  RegexSet regexes({.max_nodes = 100});
+  try {
+    for (uint32_t i = 2; i < 200; ++i) regexes.repeat(regexes.byte('a'), i, i);
+    FAIL() << "expected Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::exhausted);
+    EXPECT_EQ(error.what(), std::string("the constraint is too complex: more than 100 nodes of "
+                                        "regular expressions"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline
