@@ -535,13 +535,33 @@ bool RegexSet::search_for_match(RegexId regex) {
   return false;
 }
 
+// Only intersections, complements and multiples need a search: what is around them, as blanks that
+// may be many, does not.
 bool RegexSet::is_nothing(RegexId regex) {
-  const Node& one = node(regex);
   if (regex == kNothing) return true;
-  if (one.nullable || !one.has_boolean) return false;
+  if (node(regex).nullable || !node(regex).has_boolean) return false;
   const Emptiness known = emptiness_[static_cast<size_t>(regex)];
   if (known != Emptiness::unknown) return known == Emptiness::nothing;
-  return !search_for_match(regex);
+  bool result = false;
+  const Kind kind = node(regex).kind;
+  if (kind == Kind::concat) {
+    RegexId tail = regex;
+    while (!result && node(tail).kind == Kind::concat && node(tail).has_boolean) {
+      result = is_nothing(RegexId{node(tail).a});
+      tail = RegexId{node(tail).b};
+    }
+    result = result || is_nothing(tail);
+  } else if (kind == Kind::repeat) {
+    result = is_nothing(RegexId{node(regex).a});
+  } else if (kind == Kind::alternation) {
+    const std::vector<RegexId> options = children_of(regex);
+    result = std::all_of(options.begin(), options.end(),
+                         [&](RegexId option) { return is_nothing(option); });
+  } else {
+    return !search_for_match(regex);
+  }
+  emptiness_[static_cast<size_t>(regex)] = result ? Emptiness::nothing : Emptiness::something;
+  return result;
 }
 
 bool RegexSet::matches(RegexId regex, std::string_view text) {

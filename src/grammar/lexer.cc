@@ -1,0 +1,94 @@
+#include "grammar/lexer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+Lexer::Lexer(Grammar& grammar, size_t max_states)
+    : grammar_(grammar),
+      max_states_(max_states),
+      num_classes_(grammar.regexes.num_byte_classes()),
+      class_of_(grammar.regexes.byte_classes()) {
+  intern_terminals({});
+  intern({});  // kDead
+}
+
+LexerStateId Lexer::start(std::span<const TerminalId> terminals) {
+  Threads threads;
+  for (const TerminalId terminal : terminals) {
+    threads.emplace_back(terminal, grammar_.terminals[static_cast<size_t>(terminal)]);
+  }
+  return intern(std::move(threads));
+}
+
+LexerStateId Lexer::compute_step(LexerStateId state, uint8_t byte) {
+  Threads next;
+  RegexSet& regexes = grammar_.regexes;
+  for (const auto& [terminal, regex] : states_[static_cast<size_t>(state)].threads) {
+    const RegexId derivative = regexes.derivative(regex, byte);
+    if (!regexes.is_nothing(derivative)) next.emplace_back(terminal, derivative);
+  }
+  const LexerStateId result = intern(std::move(next));
+  transitions_[transition(state, byte)] = result;
+  return result;
+}
+
+LexerStateId Lexer::intern(Threads threads) {
+  const auto [entry, is_new] =
+      index_.try_emplace(std::move(threads), static_cast<LexerStateId>(states_.size()));
+  if (!is_new) return entry->second;
+  if (states_.size() >= max_states_) {
+    index_.erase(entry);
+    throw Error(ErrorCode::exhausted,
+                fmt::format("the constraint is too complex: more than {} states of its terminals",
+                            max_states_));
+  }
+  std::vector<TerminalId> matched;
+  bool can_go_on = false;
+  for (const auto& [terminal, regex] : entry->first) {
+    can_go_on |= regex != RegexSet::kEmpty;
+    if (grammar_.regexes.is_nullable(regex)) matched.push_back(terminal);
+  }
+  num_threads_ += entry->first.size();
+  states_.push_back({entry->first, intern_terminals(std::move(matched)), can_go_on});
+  transitions_.resize(transitions_.size() + num_classes_, states_.size() == 1 ? kDead : kUnknown);
+  return entry->second;
+}
+
+TerminalSetId Lexer::intern_terminals(std::vector<TerminalId> terminals) {
+  const auto [entry, is_new] = terminal_index_.try_emplace(
+      std::move(terminals), static_cast<TerminalSetId>(terminal_sets_.size()));
+  if (is_new) terminal_sets_.push_back(entry->first);
+  return entry->second;
+}
+
+ByteSet Lexer::next_bytes(LexerStateId state) {
+  ByteSet found;
+  for (const auto& [terminal, regex] : states_[static_cast<size_t>(state)].threads) {
+    found |= grammar_.regexes.first_bytes(regex);
+  }
+  return found;
+}
+
+LexerStateId Lexer::cut_counts(LexerStateId state, uint32_t horizon) {
+  const uint64_t key = static_cast<uint64_t>(state) << 32 | horizon;
+  if (const auto found = cut_.find(key); found != cut_.end()) return found->second;
+  Threads threads = states_[static_cast<size_t>(state)].threads;
+  for (auto& [terminal, regex] : threads) regex = grammar_.regexes.cut_counts(regex, horizon);
+  const LexerStateId result = intern(std::move(threads));
+  cut_.emplace(key, result);
+  return result;
+}
+
+size_t Lexer::memory_bytes() const {
+  constexpr size_t kMapNode = 120;  // of index_ with its own copy of the threads' header
+  return states_.size() * (sizeof(State) + kMapNode) +
+         num_threads_ * 2 * sizeof(Threads::value_type) +
+         transitions_.capacity() * sizeof(LexerStateId) + cut_.size() * 40;
+}
+
+}  // namespace paceline

@@ -1,0 +1,81 @@
+// Constraint is a compiled constraint over a vocabulary, shared by the sequences that are under it;
+// Matcher is how far the text of one of them has come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/token_mask.h"
+#include "grammar/token_trie.h"
+#include "grammar/walker.h"
+
+namespace paceline {
+
+// Thread-safe. What texts under it have in common is found once; that memory is bounded.
+class Constraint {
+ public:
+  Constraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie,
+             const WalkerLimits& limits = {});
+
+  const TokenTrie& trie() const { return *trie_; }
+  size_t memory_bytes() const;
+
+ private:
+  friend class Matcher;
+  struct Shared {
+    explicit Shared(const Constraint& constraint)
+        : walker(constraint.grammar_, constraint.trie_, constraint.limits_) {}
+    std::mutex mutex;  // of the walker
+    Walker walker;
+    size_t num_calls = 0;
+  };
+
+  // The walker for the next call of a matcher that last used `used`: another one when that has
+  // grown too large.
+  std::shared_ptr<Shared> walker_after(const std::shared_ptr<Shared>& used);
+
+  Grammar grammar_;
+  std::shared_ptr<const TokenTrie> trie_;
+  WalkerLimits limits_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Shared> current_;
+};
+
+// A value: copies go on independently. What it says depends on the constraint and the tokens alone.
+// Calls may throw Error exhausted when the text needs more than WalkerLimits; then nothing has
+// changed.
+class Matcher {
+ public:
+  explicit Matcher(std::shared_ptr<Constraint> constraint);
+
+  // The tokens that may come next. None: the text can only end.
+  std::shared_ptr<const TokenMask> mask();
+  // Goes on behind the token. False, and nothing changes, when it may not come.
+  bool accept(uint32_t token);
+  // Takes the last tokens back, at most num_tokens().
+  void rollback(size_t num_tokens);
+  // Whether the text may end here.
+  bool is_complete();
+  // The bytes that must follow, whatever is drawn; at most `max_bytes`.
+  std::string forced_bytes(size_t max_bytes);
+
+  size_t num_tokens() const { return tokens_.size(); }
+  const Constraint& constraint() const { return *constraint_; }
+
+ private:
+  template <class Call>
+  auto with_walker(Call call);
+
+  std::shared_ptr<Constraint> constraint_;
+  std::shared_ptr<Constraint::Shared> shared_;
+  std::vector<uint32_t> tokens_;
+  std::vector<PlaceId> places_{Walker::kStart};  // before the first token, and behind each
+};
+
+}  // namespace paceline

@@ -1,0 +1,13 @@
+#include "grammar/token_mask.h"
+
+#include <bit>
+
+namespace paceline {
+
+size_t TokenMask::num_allowed() const {
+  size_t count = 0;
+  for (const uint64_t word : words_) count += static_cast<size_t>(std::popcount(word));
+  return count;
+}
+
+}  // namespace paceline

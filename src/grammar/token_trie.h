@@ -1,0 +1,57 @@
+// TokenTrie holds the bytes of a vocabulary's tokens as a tree that is walked as one array.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+
+// A byte of a token, in 8 bytes. Nodes stand depth first: the subtree of a node is the `num_nodes`
+// nodes from it on.
+struct TrieNode {
+  uint64_t byte : 8;
+  uint64_t depth : 10;      // the token's bytes up to this one, at least 1
+  uint64_t token : 22;      // the one that ends here, or kNoToken
+  uint64_t num_nodes : 24;  // of the subtree, itself included
+};
+static_assert(sizeof(TrieNode) == 8);
+
+class TokenTrie {
+ public:
+  static constexpr uint32_t kNoToken = (1U << 22) - 1;
+  static constexpr size_t kMaxTokenBytes = 1023;
+
+  // Tokens of like length have a tree of their own: where the counts of a constraint are beyond the
+  // reach of the longest, its state is like one without counts (RegexSet::cut_counts).
+  struct Part {
+    uint32_t max_bytes = 0;  // of its tokens
+    std::vector<TrieNode> nodes;
+  };
+
+  // `tokens[id]` is what a token writes; empty: nothing, as end marks do. Such tokens, and those of
+  // more than kMaxTokenBytes, are in no mask. At most kNoToken tokens.
+  explicit TokenTrie(std::span<const std::string> tokens);
+
+  const std::vector<Part>& parts() const { return parts_; }
+  size_t num_tokens() const { return bytes_begin_.size() - 1; }
+  std::string_view bytes(uint32_t token) const {
+    return std::string_view(bytes_).substr(bytes_begin_[token],
+                                           bytes_begin_[token + 1] - bytes_begin_[token]);
+  }
+  // Tokens that write the same as another: (the one in the tree, its double).
+  std::span<const std::pair<uint32_t, uint32_t>> doubles() const { return doubles_; }
+
+ private:
+  void add_part(uint32_t max_bytes, std::vector<uint32_t> tokens);
+
+  std::string bytes_;
+  std::vector<uint32_t> bytes_begin_;
+  std::vector<Part> parts_;
+  std::vector<std::pair<uint32_t, uint32_t>> doubles_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,208 @@
+#include "grammar/walker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+Walker::Walker(const Grammar& grammar, std::shared_ptr<const TokenTrie> trie,
+               const WalkerLimits& limits)
+    : grammar_(grammar),
+      trie_(std::move(trie)),
+      limits_(limits),
+      lexer_(grammar_, limits.max_lexer_states),
+      parser_(grammar_, lexer_, limits.max_items),
+      path_(TokenTrie::kMaxTokenBytes + 1) {
+  const ItemSetId first = EarleyParser::kStart;
+  const LexerStateId lexer = lexer_.start(parser_.expected(first));
+  starts_.emplace(first, lexer);
+  Place start{.threads = {}, .is_complete = parser_.is_accepting(first)};
+  if (lexer != Lexer::kDead) start.threads.push_back({first, lexer});
+  intern(std::move(start));
+  places_.emplace_back();  // kDead
+  index_.try_emplace(Place{}, kDead);
+}
+
+PlaceId Walker::intern(Place place) {
+  const auto [entry, is_new] = index_.try_emplace(place, static_cast<PlaceId>(places_.size()));
+  if (is_new) places_.push_back(std::move(place));
+  return entry->second;
+}
+
+// Before the next terminal. Its lexer state is dead when the text can only end.
+Walker::Thread Walker::after_terminal(ItemSetId set, TerminalSetId matched) {
+  const ItemSetId next = parser_.advance(set, matched);
+  auto start = starts_.find(next);
+  if (start == starts_.end()) {
+    start = starts_.emplace(next, lexer_.start(parser_.expected(next))).first;
+  }
+  return {next, start->second};
+}
+
+PlaceId Walker::step(PlaceId place, uint8_t byte) {
+  Place next;
+  for (const Thread& thread : places_[static_cast<size_t>(place)].threads) {
+    const LexerStateId lexer = lexer_.step(thread.lexer, byte);
+    if (lexer == Lexer::kDead) continue;
+    if (lexer_.can_go_on(lexer)) next.threads.push_back({thread.set, lexer});
+    const TerminalSetId matched = lexer_.matched(lexer);
+    if (matched == TerminalSetId{}) continue;
+    const Thread behind = after_terminal(thread.set, matched);
+    next.is_complete |= parser_.is_accepting(behind.set);
+    if (behind.lexer != Lexer::kDead) next.threads.push_back(behind);
+  }
+  std::sort(next.threads.begin(), next.threads.end());
+  next.threads.erase(std::unique(next.threads.begin(), next.threads.end()), next.threads.end());
+  return intern(std::move(next));
+}
+
+PlaceId Walker::step(PlaceId place, std::string_view bytes) {
+  for (const char byte : bytes) {
+    place = step(place, static_cast<uint8_t>(byte));
+    if (place == kDead) break;
+  }
+  return place;
+}
+
+void Walker::count_step() {
+  if (++mask_steps_ > limits_.max_mask_steps) {
+    throw Error(ErrorCode::exhausted,
+                fmt::format("the constraint is too complex: more than {} steps to find the tokens "
+                            "that may come next",
+                            limits_.max_mask_steps));
+  }
+}
+
+// Walks nodes of a part from the lexer state in path_. The terminals' ends are noted, not followed.
+void Walker::walk(const TokenTrie::Part& part, size_t begin, size_t end, Inside& found) {
+  const std::vector<TrieNode>& nodes = part.nodes;
+  for (size_t i = begin; i < end;) {
+    count_step();
+    const TrieNode node = nodes[i];
+    const LexerStateId next = lexer_.step(path_[node.depth - 1], static_cast<uint8_t>(node.byte));
+    if (next == Lexer::kDead) {
+      i += node.num_nodes;
+      continue;
+    }
+    path_[node.depth] = next;
+    if (node.token != TokenTrie::kNoToken) {
+      found.tokens.push_back(static_cast<uint32_t>(node.token));
+    }
+    if (const TerminalSetId matched = lexer_.matched(next);
+        matched != TerminalSetId{} && node.num_nodes > 1) {
+      found.exits.push_back({matched, static_cast<uint32_t>(i)});
+    }
+    ++i;
+  }
+}
+
+Walker::InsideId Walker::keep(Inside found) {
+  constexpr size_t kFewTokens = 256;
+  if (found.tokens.size() > kFewTokens) {
+    found.mask.emplace(trie_->num_tokens());
+    for (const uint32_t token : found.tokens) found.mask->allow(token);
+    found.tokens = {};
+  }
+  std::stable_sort(found.exits.begin(), found.exits.end(),
+                   [](const Exit& a, const Exit& b) { return a.matched < b.matched; });
+  insides_bytes_ += sizeof(Inside) + found.tokens.capacity() * sizeof(uint32_t) +
+                    found.exits.capacity() * sizeof(Exit) +
+                    (found.mask ? found.mask->memory_bytes() : 0);
+  insides_.push_back(std::move(found));
+  return static_cast<InsideId>(insides_.size() - 1);
+}
+
+Walker::InsideId Walker::inside(size_t part, LexerStateId state) {
+  const uint64_t key = static_cast<uint64_t>(state) << 8 | part;
+  if (const auto found = inside_of_state_.find(key); found != inside_of_state_.end()) {
+    return found->second;
+  }
+  Inside found;
+  path_[0] = state;
+  walk(trie_->parts()[part], 0, trie_->parts()[part].nodes.size(), found);
+  return inside_of_state_.emplace(key, keep(std::move(found))).first->second;
+}
+
+// What follows these exits when the next terminals begin in the lexer state `start`.
+Walker::InsideId Walker::behind(const Pending& at, size_t first_exit, size_t end_exit,
+                                LexerStateId start) {
+  const Branch branch{at.inside, static_cast<uint32_t>(first_exit), start};
+  if (const auto found = behind_.find(branch); found != behind_.end()) return found->second;
+  const TokenTrie::Part& part = trie_->parts()[at.part];
+  Inside found;
+  for (size_t i = first_exit; i < end_exit; ++i) {
+    const uint32_t node = insides_[static_cast<size_t>(at.inside)].exits[i].node;
+    path_[part.nodes[node].depth] = start;
+    walk(part, node + 1, node + part.nodes[node].num_nodes, found);
+  }
+  return behind_.emplace(branch, keep(std::move(found))).first->second;
+}
+
+void Walker::add_thread(const Thread& thread, TokenMask& mask) {
+  for (size_t p = 0; p < trie_->parts().size(); ++p) {
+    const uint32_t reach = trie_->parts()[p].max_bytes;
+    pending_.push_back({inside(p, lexer_.cut_counts(thread.lexer, reach)), p, thread.set});
+  }
+  while (!pending_.empty()) {
+    const Pending at = pending_.back();
+    pending_.pop_back();
+    const Inside& found = insides_[static_cast<size_t>(at.inside)];
+    for (const uint32_t token : found.tokens) mask.allow(token);
+    if (found.mask) mask.allow_all_of(*found.mask);
+    for (size_t i = 0, end = 0; i < found.exits.size(); i = end) {
+      while (end < found.exits.size() && found.exits[end].matched == found.exits[i].matched) ++end;
+      const Thread next = after_terminal(at.set, found.exits[i].matched);
+      if (next.lexer == Lexer::kDead) continue;
+      pending_.push_back({behind(at, i, end, next.lexer), at.part, next.set});
+    }
+  }
+}
+
+std::shared_ptr<const TokenMask> Walker::mask(PlaceId place) {
+  if (const auto found = masks_.find(place); found != masks_.end()) return found->second;
+  mask_steps_ = 0;
+  pending_.clear();
+  if (insides_bytes_ > limits_.kept_masks_bytes) {
+    insides_.clear();
+    inside_of_state_.clear();
+    behind_.clear();
+    insides_bytes_ = 0;
+  }
+  const auto mask = std::make_shared<TokenMask>(trie_->num_tokens());
+  const std::vector<Thread> threads = places_[static_cast<size_t>(place)].threads;
+  for (const Thread& thread : threads) add_thread(thread, *mask);
+  for (const auto& [token, twin] : trie_->doubles()) {
+    if (mask->allows(token)) mask->allow(twin);
+  }
+  if (masks_.size() * mask->memory_bytes() > limits_.kept_masks_bytes) masks_.clear();
+  masks_.emplace(place, mask);
+  return mask;
+}
+
+std::optional<uint8_t> Walker::forced_byte(PlaceId place) {
+  const Place& here = places_[static_cast<size_t>(place)];
+  if (here.is_complete) return std::nullopt;
+  ByteSet possible;
+  for (const Thread& thread : here.threads) possible |= lexer_.next_bytes(thread.lexer);
+  std::optional<uint8_t> only;
+  constexpr size_t kMaxTried = 8;  // more are hardly ever dead but for one
+  if (possible.count() > kMaxTried) return std::nullopt;
+  for (size_t byte = 0; byte < possible.size(); ++byte) {
+    if (!possible[byte] || step(place, static_cast<uint8_t>(byte)) == kDead) continue;
+    if (only) return std::nullopt;
+    only = static_cast<uint8_t>(byte);
+  }
+  return only;
+}
+
+size_t Walker::memory_bytes() const {
+  constexpr size_t kPlaceBytes = 200;
+  return grammar_.regexes.memory_bytes() + lexer_.memory_bytes() + parser_.memory_bytes() +
+         places_.size() * kPlaceBytes + insides_bytes_ +
+         masks_.size() * (trie_->num_tokens() / 8 + 64);
+}
+
+}  // namespace paceline

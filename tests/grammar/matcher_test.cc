@@ -1,0 +1,107 @@
+#include "grammar/matcher.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "paceline/error.h"
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+// list = "[" item{,3} ("," between) "]"; item = list | "a"*.
+Grammar nested_lists() {
+  GrammarBuilder builder;
+  RegexSet& regexes = builder.regexes();
+  const RuleId list = builder.add_rule("list");
+  const StateId opened = builder.add_state(list);
+  const StateId behind = builder.add_state(list);
+  const StateId closed = builder.add_state(list);
+  builder.add_terminal(builder.start(list), regexes.byte('['), opened);
+  builder.add_terminal(opened, regexes.plus(regexes.byte('a')), behind, {.adds = 1});
+  builder.add_call(opened, list, behind, {.adds = 1});
+  builder.add_terminal(behind, regexes.byte(','), opened, {.count = {.max = 2}});
+  builder.add_terminal(behind, regexes.byte(']'), closed);
+  builder.set_end(closed);
+  return std::move(builder).finish(list);
+}
+
+std::shared_ptr<const TokenTrie> trie() {
+  return std::make_shared<const TokenTrie>(std::vector<std::string>{
+      "[", "]", "a", "aa", ",", ",[", "],", "]]", "a,a", "a]", "", "[a", "a", "[[[[a,a,a]]]"});
+}
+
+std::string allowed(Matcher& matcher) {
+  const auto mask = matcher.mask();
+  std::string names;
+  for (uint32_t token = 0; token < mask->num_tokens(); ++token) {
+    if (!mask->allows(token)) continue;
+    if (!names.empty()) names += ' ';
+    names += matcher.constraint().trie().bytes(token);
+  }
+  return names;
+}
+
+TEST(Matcher, MasksAreWhatMayCome) {
+  Matcher matcher(std::make_shared<Constraint>(nested_lists(), trie()));
+  EXPECT_EQ(allowed(matcher), "[ [a [[[[a,a,a]]]");
+  EXPECT_FALSE(matcher.accept(1));
+  EXPECT_TRUE(matcher.accept(11));  // [a
+  EXPECT_EQ(allowed(matcher), "] a aa , ,[ a,a a] a");
+  EXPECT_TRUE(matcher.accept(8));  // [aa,a
+  EXPECT_TRUE(matcher.accept(4));  // [aa,a,
+  EXPECT_EQ(allowed(matcher), "[ a aa a] [a a [[[[a,a,a]]]")
+      << "the third item, so no comma follows";
+  EXPECT_TRUE(matcher.accept(9));
+  EXPECT_EQ(allowed(matcher), "");
+  EXPECT_TRUE(matcher.is_complete());
+}
+
+TEST(Matcher, TakesTokensBackAndCopiesGoOnAlone) {
+  Matcher matcher(std::make_shared<Constraint>(nested_lists(), trie()));
+  ASSERT_TRUE(matcher.accept(0));
+  const std::string before = allowed(matcher);
+  Matcher copy = matcher;
+  ASSERT_TRUE(matcher.accept(2));
+  ASSERT_TRUE(matcher.accept(1));
+  EXPECT_TRUE(matcher.is_complete());
+  EXPECT_EQ(allowed(copy), before);
+  matcher.rollback(2);
+  EXPECT_EQ(allowed(matcher), before);
+  EXPECT_EQ(matcher.num_tokens(), 1U);
+  EXPECT_FALSE(matcher.is_complete());
+}
+
+TEST(Matcher, ForcedBytesEndWhereThereIsAChoice) {
+  GrammarBuilder builder;
+  RegexSet& regexes = builder.regexes();
+  const RuleId root = builder.add_rule("root");
+  const StateId end = builder.add_state(root);
+  builder.add_terminal(builder.start(root),
+                       regexes.alternation(regexes.literal("pace"), regexes.literal("pacific")),
+                       end);
+  builder.set_end(end);
+  const auto letters = std::make_shared<const TokenTrie>(std::vector<std::string>{"p", "pac", "e"});
+  Matcher matcher(std::make_shared<Constraint>(std::move(builder).finish(root), letters));
+  EXPECT_EQ(matcher.forced_bytes(100), "pac");
+  EXPECT_EQ(matcher.forced_bytes(2), "pa");
+  ASSERT_TRUE(matcher.accept(1));
+  EXPECT_EQ(matcher.forced_bytes(100), "");
+  ASSERT_TRUE(matcher.accept(2));
+  EXPECT_EQ(matcher.forced_bytes(100), "");
+}
+
+TEST(Matcher, TooManyStepsFailAndLeaveTheMatcherAsItWas) {
+  Matcher matcher(
+      std::make_shared<Constraint>(nested_lists(), trie(), WalkerLimits{.max_mask_steps = 10}));
+  ASSERT_TRUE(matcher.accept(0));
+  expect_error([&] { matcher.mask(); }, ErrorCode::exhausted, "more than 10 steps");
+  EXPECT_TRUE(matcher.accept(9));
+  EXPECT_TRUE(matcher.is_complete());
+}
+
+}  // namespace
+}  // namespace paceline
