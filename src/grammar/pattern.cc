@@ -1,0 +1,247 @@
+#include "grammar/pattern.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/pattern_syntax.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+using NodeKind = PatternNode::Kind;
+
+// What may follow: where nothing has been read yet, and elsewhere. They differ when `^` is to come.
+struct PatternRest {
+  RegexId at_begin{};
+  RegexId later{};
+};
+
+// Translates from right to left: of each node and what may follow it, the expression of both. So
+// `$` and look-ahead are conditions on what follows.
+class PatternTranslator {
+ public:
+  PatternTranslator(RegexSet& regexes, TextForm form) : regexes_(regexes), form_(form) {}
+
+  RegexId whole(const PatternNode& pattern) {
+    return before(pattern, {RegexSet::kEmpty, RegexSet::kEmpty}).at_begin;
+  }
+  RegexId anywhere(const PatternNode& pattern);
+
+ private:
+  static bool is_plain(const PatternNode& node) { return !node.has_anchors && !node.has_looks; }
+
+  RegexId characters(const CodePointRanges& ranges);
+  RegexId without_anchors(const PatternNode& node);
+  RegexId make_without_anchors(const PatternNode& node);
+  PatternRest before(const PatternNode& node, PatternRest rest);
+  PatternRest plain_before(const PatternNode& node, PatternRest rest);
+  PatternRest choice_before(const PatternNode& choice, PatternRest rest);
+  PatternRest look_before(const PatternNode& look, PatternRest rest);
+  PatternRest repeat_before(const PatternNode& repeat, PatternRest rest);
+  PatternRest anchored_repeat_before(const PatternNode& repeat, PatternRest rest);
+  PatternRest guarded_repeat_before(const PatternNode& repeat, PatternRest rest);
+  PatternRest either(PatternRest a, PatternRest b) {
+    return {regexes_.alternation(a.at_begin, b.at_begin), regexes_.alternation(a.later, b.later)};
+  }
+
+  RegexSet& regexes_;
+  TextForm form_;
+  std::map<CodePointRanges, RegexId> characters_;
+  std::unordered_map<const PatternNode*, RegexId> without_anchors_;
+  size_t num_ranges_ = 0;
+  size_t num_steps_ = 0;
+};
+
+RegexId PatternTranslator::anywhere(const PatternNode& pattern) {
+  const RegexId character = any_character(regexes_, form_);
+  const RegexId all = regexes_.star(character);
+  if (is_plain(pattern)) {
+    const RegexId part = without_anchors(pattern);
+    return regexes_.is_nullable(part) ? all : regexes_.concat(std::array{all, part, all});
+  }
+  const PatternRest found = before(pattern, {all, all});
+  if (found.at_begin == all || found.later == RegexSet::kNothing) return found.at_begin;
+  if (found.at_begin == found.later) return regexes_.concat(all, found.later);
+  return regexes_.alternation(found.at_begin,
+                              regexes_.concat(std::array{character, all, found.later}));
+}
+
+RegexId PatternTranslator::characters(const CodePointRanges& ranges) {
+  constexpr size_t kMaxRanges = 200'000;
+  const auto [entry, is_new] = characters_.try_emplace(ranges, RegexSet::kNothing);
+  if (is_new) {
+    num_ranges_ += ranges.size();
+    if (num_ranges_ > kMaxRanges) {
+      throw Error(ErrorCode::exhausted, "a pattern has more than 200000 ranges of characters");
+    }
+    entry->second = one_of_characters(regexes_, ranges, form_);
+  }
+  return entry->second;
+}
+
+// The texts that `node` matches where neither `^` nor `$` does. It must not have look-ahead.
+RegexId PatternTranslator::without_anchors(const PatternNode& node) {
+  const auto [entry, is_new] = without_anchors_.try_emplace(&node, RegexSet::kNothing);
+  if (is_new) {
+    const RegexId made = make_without_anchors(node);
+    without_anchors_[&node] = made;
+    return made;
+  }
+  return entry->second;
+}
+
+RegexId PatternTranslator::make_without_anchors(const PatternNode& node) {
+  switch (node.kind) {
+    case NodeKind::characters:
+      return characters(node.characters);
+    case NodeKind::repeat:
+      return regexes_.repeat(without_anchors(node.children[0]), node.min, node.max);
+    case NodeKind::sequence:
+    case NodeKind::choice: {
+      std::vector<RegexId> parts;
+      for (const PatternNode& child : node.children) parts.push_back(without_anchors(child));
+      return node.kind == NodeKind::sequence ? regexes_.concat(parts) : regexes_.alternation(parts);
+    }
+    default:
+      return RegexSet::kNothing;
+  }
+}
+
+PatternRest PatternTranslator::before(const PatternNode& node, PatternRest rest) {
+  constexpr size_t kMaxSteps = 200'000;
+  if (++num_steps_ > kMaxSteps) {
+    throw Error(ErrorCode::exhausted, "a pattern has too many nested repetitions with anchors");
+  }
+  if (is_plain(node)) return plain_before(node, rest);
+  switch (node.kind) {
+    case NodeKind::begin:
+      return {rest.at_begin, RegexSet::kNothing};
+    case NodeKind::end: {
+      const auto ended = [&](RegexId text) {
+        return regexes_.is_nullable(text) ? RegexSet::kEmpty : RegexSet::kNothing;
+      };
+      return {ended(rest.at_begin), ended(rest.later)};
+    }
+    case NodeKind::sequence:
+      for (size_t i = node.children.size(); i-- > 0;) rest = before(node.children[i], rest);
+      return rest;
+    case NodeKind::choice:
+      return choice_before(node, rest);
+    case NodeKind::repeat:
+      return repeat_before(node, rest);
+    default:
+      return look_before(node, rest);
+  }
+}
+
+PatternRest PatternTranslator::plain_before(const PatternNode& node, PatternRest rest) {
+  const RegexId part = without_anchors(node);
+  const RegexId later = regexes_.concat(part, rest.later);
+  if (rest.at_begin == rest.later) return {later, later};
+  if (!regexes_.is_nullable(part)) return {later, later};
+  const RegexId reading = regexes_.intersection(part, regexes_.complement(RegexSet::kEmpty));
+  return {regexes_.alternation(rest.at_begin, regexes_.concat(reading, rest.later)), later};
+}
+
+PatternRest PatternTranslator::choice_before(const PatternNode& choice, PatternRest rest) {
+  std::vector<RegexId> at_begin;
+  std::vector<RegexId> later;
+  for (const PatternNode& option : choice.children) {
+    const PatternRest one = before(option, rest);
+    at_begin.push_back(one.at_begin);
+    later.push_back(one.later);
+  }
+  return {regexes_.alternation(at_begin), regexes_.alternation(later)};
+}
+
+PatternRest PatternTranslator::look_before(const PatternNode& look, PatternRest rest) {
+  PatternRest ahead = before(look.children[0], {RegexSet::kAll, RegexSet::kAll});
+  if (look.kind == NodeKind::look_not) {
+    ahead = {regexes_.complement(ahead.at_begin), regexes_.complement(ahead.later)};
+  }
+  return {regexes_.intersection(ahead.at_begin, rest.at_begin),
+          regexes_.intersection(ahead.later, rest.later)};
+}
+
+PatternRest PatternTranslator::repeat_before(const PatternNode& repeat, PatternRest rest) {
+  const PatternNode& body = repeat.children[0];
+  if (repeat.max == 0) return rest;
+  if (!body.reads) {
+    // Conditions only: the same each time.
+    return repeat.min == 0 ? rest : before(body, rest);
+  }
+  if (repeat.max == 1) {
+    const PatternRest once = before(body, rest);
+    return repeat.min == 1 ? once : either(rest, once);
+  }
+  return body.has_looks ? guarded_repeat_before(repeat, rest)
+                        : anchored_repeat_before(repeat, rest);
+}
+
+// Only the first time that reads something may be at the begin of the text, and only the last one
+// at its end: the times between them are without anchors.
+PatternRest PatternTranslator::anchored_repeat_before(const PatternNode& repeat, PatternRest rest) {
+  const PatternNode& body = repeat.children[0];
+  if (repeat.min > 1 || repeat.max != kUnbounded) {
+    throw Error(ErrorCode::unsupported,
+                "a pattern has an anchor inside of a repetition with counts; write the anchor "
+                "outside of it");
+  }
+  const PatternRest last = either(rest, before(body, rest));
+  const RegexId between = regexes_.star(without_anchors(body));
+  const PatternRest first = before(body, {last.at_begin, regexes_.concat(between, last.later)});
+  return repeat.min == 0 ? either(rest, first) : first;
+}
+
+// ((?!x).)* and the like: look-ahead, then one character. If no text can be split in two ways into
+// such characters and what follows them, then the conditions hold at each of the characters exactly
+// when none of them is where a condition fails.
+PatternRest PatternTranslator::guarded_repeat_before(const PatternNode& repeat, PatternRest rest) {
+  const PatternNode& body = repeat.children[0];
+  const auto refuse = [] [[noreturn]] () {
+    throw Error(ErrorCode::unsupported,
+                "a pattern has look-ahead inside of a repetition; only look-ahead before a single "
+                "character is supported there, as in ^((?!x).)*$");
+  };
+  if (body.kind != NodeKind::sequence || rest.at_begin != rest.later) refuse();
+  PatternRest condition{RegexSet::kAll, RegexSet::kAll};
+  for (size_t i = body.children.size() - 1; i-- > 0;) {
+    const NodeKind kind = body.children[i].kind;
+    if (kind != NodeKind::look_ahead && kind != NodeKind::look_not) refuse();
+    condition = look_before(body.children[i], condition);
+  }
+  if (body.children.back().kind != NodeKind::characters) refuse();
+  if (condition.at_begin != condition.later) refuse();
+  const RegexId character = without_anchors(body.children.back());
+  const RegexId follows = rest.later;
+  const RegexId read = regexes_.concat(regexes_.plus(character), follows);
+  if (repeat.min <= 1 && regexes_.contains(follows, read)) {
+    // What follows may take the place of the characters too.
+    if (repeat.min == 0) return rest;
+    const RegexId once =
+        regexes_.intersection(condition.later, regexes_.concat(character, follows));
+    return {once, once};
+  }
+  if (regexes_.overlap(read, follows)) refuse();
+  const RegexId fails = regexes_.intersection(regexes_.complement(condition.later), read);
+  const RegexId holds = regexes_.intersection(
+      regexes_.concat(regexes_.repeat(character, repeat.min, repeat.max), follows),
+      regexes_.complement(regexes_.concat(regexes_.star(character), fails)));
+  return {holds, holds};
+}
+
+}  // namespace
+
+RegexId parse_pattern(RegexSet& regexes, std::string_view pattern, TextForm form,
+                      PatternMatch match) {
+  const PatternNode tree = parse_pattern_syntax(pattern);
+  PatternTranslator translator(regexes, form);
+  return match == PatternMatch::whole ? translator.whole(tree) : translator.anywhere(tree);
+}
+
+}  // namespace paceline
