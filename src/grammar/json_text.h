@@ -8,12 +8,18 @@
 
 namespace paceline {
 
-// Any string with its quotes: UTF-8, every escape of JSON, no lone surrogate.
+// Any string with its quotes: UTF-8, every escape of JSON (of every character \uXXXX too), no lone
+// surrogate.
 RegexId json_string(RegexSet& regexes);
 // A quote, `body` in the form TextForm::json, a quote.
 RegexId json_quoted(RegexSet& regexes, RegexId body);
 
-// Bounds are decimals as JSON writes them ("0.1", "-3", "1e2").
+// Numbers. All but json_number are without exponents: comparing the values of numbers with
+// exponents isn't regular, so a number is written with one only where its value doesn't matter.
+//
+// Bounds and other values are given as JSON writes them (Error invalid otherwise; Error exhausted
+// with more than 400 digits before or behind the point).
+
 struct JsonNumberRange {
   std::optional<std::string_view> min;
   std::optional<std::string_view> max;
