@@ -1,0 +1,52 @@
+#include "grammar/text_grammar.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/utf8.h"
+#include "grammar/gbnf.h"
+#include "grammar/lark.h"
+#include "grammar/source_text.h"
+
+namespace paceline {
+namespace {
+
+enum class GrammarNotation : uint8_t { gbnf, lark };
+
+// By the first rule or directive.
+GrammarNotation notation_of(std::string_view text) {
+  SourceText at(text);
+  for (;;) {
+    at.skip_blanks();
+    if (at.peek() == '#' || at.starts_with("//")) at.skip_line();
+    if (!at.take('\n') && !at.take('\r')) break;
+  }
+  if (at.peek() == '%' || at.peek() == '?' || at.peek() == '!') return GrammarNotation::lark;
+  constexpr std::string_view kRule = "a rule: GBNF's `root ::= ...` or Lark's `start: ...`";
+  at.take_name(kRule);
+  at.skip_blanks();
+  if (at.starts_with("::=")) return GrammarNotation::gbnf;
+  if (at.peek() != ':' && at.peek() != '.' && at.peek() != '[' && at.peek() != '{') {
+    at.expected("`::=` (GBNF) or `:` (Lark) after the name of the first rule");
+  }
+  return GrammarNotation::lark;
+}
+
+}  // namespace
+
+Grammar compile_grammar_text(std::string_view text, const GrammarLimits& limits) {
+  if (text.size() > kMaxGrammarBytes) {
+    throw Error(ErrorCode::exhausted,
+                fmt::format("grammar: {} bytes, more than the limit of {} KiB", text.size(),
+                            kMaxGrammarBytes >> 10));
+  }
+  if (!is_valid_utf8(text)) throw Error(ErrorCode::invalid, "grammar: the text is not UTF-8");
+  GrammarBuilder builder(limits);
+  SourceGrammar source(builder.regexes());
+  const SourceRuleId root = notation_of(text) == GrammarNotation::gbnf ? parse_gbnf(text, source)
+                                                                       : parse_lark(text, source);
+  return build_grammar(source, root, std::move(builder));
+}
+
+}  // namespace paceline
