@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/pattern.h"
+#include "grammar/text_form.h"
 #include "grammar/rule_order.h"
 #include "grammar/source_grammar.h"
 #include "paceline/error.h"
@@ -223,6 +223,7 @@ class RuleMaker {
       builder_.add_empty(from, to);
     } else if (repeat.max != kUnbounded || repeat.min > 1) {
       builder_.add_call(from, counting_rule(repeat), to);
+      if (repeat.min == 0) builder_.add_empty(from, to);
     } else {
       const StateId begin = add_state();
       const StateId end = repeat.min == 0 ? begin : add_state();
@@ -242,20 +243,18 @@ class RuleMaker {
     builder_.add_empty(end, to);
   }
 
-  // A rule with a counter of its own.
+  // A rule with a counter of its own, which counts the repetitions but the last one.
   RuleId counting_rule(const SourceExpression& repeat) {
-    const CountRange range{repeat.min, repeat.max};
-    const uint32_t last = repeat.max == kUnbounded ? kUnbounded : repeat.max - 1;
-    const RuleId rule =
-        builder_.add_rule(fmt::format("{} repetitions", repeat.min == 0 ? repeat.max : repeat.min));
+    const uint32_t min = std::max(repeat.min, 1U);
+    const bool is_bounded = repeat.max != kUnbounded;
+    const RuleId rule = builder_.add_rule(fmt::format("{} repetitions", min));
     const RuleId outer = std::exchange(rule_, rule);
-    const StateId start = builder_.start(rule);
-    builder_.set_end(start, range);
-    const StateId begin = add_state();
+    const StateId begin = builder_.start(rule);
     const StateId end = add_state();
-    builder_.add_empty(start, begin, {.count = {0, last}});
     connect(repeat.parts[0], begin, end);
-    builder_.add_empty(end, start, {.adds = 1});
+    builder_.add_empty(end, begin,
+                       {.count = {0, is_bounded ? repeat.max - 2 : kUnbounded}, .adds = 1});
+    builder_.set_end(end, {min - 1, is_bounded ? repeat.max - 1 : kUnbounded});
     rule_ = outer;
     return rule;
   }

@@ -69,16 +69,26 @@ class GbnfParser {
     return source_.choice(std::move(alternatives));
   }
 
-  // A line that begins with `|` continues the rule, too.
+  // A line that begins with `|` continues the rule, too. Behind `|` a line break ends it if a rule
+  // follows, with nothing as the last alternative.
   bool take_bar() {
     const size_t before = text_.position();
     skip_lines();
-    if (text_.take('|')) {
-      skip_lines();
-      return true;
+    if (!text_.take('|')) {
+      text_.set_position(before);
+      return false;
     }
-    text_.set_position(before);
-    return false;
+    const size_t behind = text_.position();
+    skip_lines();
+    if (text_.at_end() || at_rule()) text_.set_position(behind);
+    return true;
+  }
+
+  bool at_rule() const {
+    SourceText ahead = text_;
+    ahead.skip_name();
+    ahead.skip_blanks();
+    return ahead.starts_with("::=");
   }
 
   ExpressionId parse_sequence(size_t depth) {

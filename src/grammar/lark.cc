@@ -246,7 +246,7 @@ class LarkParser {
     while (ahead.take('?') || ahead.take('!')) {
     }
     if (ahead.at_end() || !is_name_start(ahead.peek())) return false;
-    ahead.take_name("a name");
+    ahead.skip_name();
     ahead.skip_blanks();
     return ahead.peek() == ':' || (ahead.peek() == '.' && ahead.peek(1) != '.');
   }
@@ -332,7 +332,7 @@ class LarkParser {
       case '~':
         return parse_negation(depth);
       case '%':
-        refuse_inline();
+        return parse_inline();
       case '<':
         text_.fail(ErrorCode::unsupported, begin,
                    "tokens of the vocabulary, as <|eot_id|> or <[1000]>, are not supported in a "
@@ -373,10 +373,12 @@ class LarkParser {
     return negates ? source_.complement(of) : of;
   }
 
-  [[noreturn]] void refuse_inline() {
+  ExpressionId parse_inline() {
     const size_t begin = text_.position();
     text_.skip(1);
-    const std::string_view name = text_.take_name("%json or %regex");
+    const std::string_view name = text_.take_name("%regex");
+    text_.skip_blanks();
+    if (name == "regex") return spaced(take_lark_substring(text_, source_));
     text_.fail(ErrorCode::unsupported, begin, fmt::format("%{} in a rule is not supported", name));
   }
 

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "base/json_cursor.h"
 #include "base/utf8.h"
 #include "grammar/lark_pattern.h"
+#include "grammar/pattern.h"
 
 namespace paceline {
 namespace {
@@ -141,6 +145,71 @@ std::string_view take_lark_json(SourceText& text) {
     }
   } while (depth > 0);
   return text.slice(begin, text.position());
+}
+
+namespace {
+
+enum class WordPart : bool { inside, outside };
+enum class SplitInto : bool { characters, words };
+
+WordPart word_part(char32_t c) {
+  const bool is_inside =
+      c >= 0x80 || c == '_' || (c >= '0' && c <= '9') || is_lark_letter(static_cast<char>(c));
+  return is_inside ? WordPart::inside : WordPart::outside;
+}
+
+// Characters, or runs of letters and digits and the single characters between them.
+std::vector<std::string> parts_of(std::string_view whole, SplitInto into) {
+  std::vector<std::string> parts;
+  std::optional<WordPart> last;
+  while (!whole.empty()) {
+    const DecodedCodePoint decoded = decode_utf8(whole);
+    const WordPart part = word_part(decoded.code_point);
+    if (into == SplitInto::characters || part == WordPart::outside || last != part) {
+      parts.emplace_back();
+    }
+    parts.back() += whole.substr(0, decoded.size);
+    whole.remove_prefix(decoded.size);
+    last = part;
+  }
+  return parts;
+}
+
+std::vector<std::string> substring_parts(const JsonCursor& object) {
+  constexpr std::string_view kKeys[] = {"substring_chunks", "substring_words", "substring_chars"};
+  object.expect_keys(kKeys);
+  if (object.members().size() != 1) object.mismatch("an object with one member");
+  if (const auto words = object.find("substring_words"))
+    return parts_of(words->string(), SplitInto::words);
+  if (const auto chars = object.find("substring_chars"))
+    return parts_of(chars->string(), SplitInto::characters);
+  std::vector<std::string> parts;
+  for (const JsonCursor& chunk : object.at("substring_chunks").items()) {
+    parts.push_back(chunk.string());
+  }
+  return parts;
+}
+
+}  // namespace
+
+ExpressionId take_lark_substring(SourceText& text, SourceGrammar& source) {
+  const size_t begin = text.position();
+  if (text.peek() != '{') text.expected("a JSON object");
+  try {
+    const Json json = parse_json(take_lark_json(text), "%regex");
+    const std::vector<std::string> parts = substring_parts(JsonCursor(json, "%regex"));
+    // What may follow from each part on, the last one first.
+    RegexSet& regexes = source.regexes();
+    std::vector<RegexId> rests{RegexSet::kEmpty};
+    size_t size = 0;
+    for (size_t i = parts.size(); i-- > 0;) {
+      rests.push_back(regexes.optional(regexes.concat(regexes.literal(parts[i]), rests.back())));
+      size += parts[i].size();
+    }
+    return source.regex(regexes.alternation(rests), size);
+  } catch (const Error& error) {
+    text.fail(error.code(), begin, error.what());
+  }
 }
 
 }  // namespace paceline

@@ -17,4 +17,8 @@ ExpressionId take_lark_regex(SourceText& text, SourceGrammar& source);
 // At a brace: the JSON object that begins here, as text.
 std::string_view take_lark_json(SourceText& text);
 
+// Behind %regex: {"substring_chunks": [...]}, {"substring_words": "..."} or {"substring_chars":
+// "..."}, any run of the parts.
+ExpressionId take_lark_substring(SourceText& text, SourceGrammar& source);
+
 }  // namespace paceline

@@ -24,9 +24,9 @@ bool is_ascii_digit(char32_t c) { return c >= '0' && c <= '9'; }
 char32_t other_case(char32_t letter) { return letter ^ 0x20; }
 
 // Reads the pattern once, from left to right, and writes it.
-class PatternTranslator {
+class DialectTranslator {
  public:
-  PatternTranslator(std::string_view pattern, std::string_view flags) : rest_(pattern) {
+  DialectTranslator(std::string_view pattern, std::string_view flags) : rest_(pattern) {
     for (const char flag : flags) set_flag(flag, true);
   }
 
@@ -418,7 +418,7 @@ class PatternTranslator {
 }  // namespace
 
 std::string ecma_pattern(std::string_view pattern, std::string_view flags) {
-  return PatternTranslator(pattern, flags).translate();
+  return DialectTranslator(pattern, flags).translate();
 }
 
 }  // namespace paceline

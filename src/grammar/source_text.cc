@@ -11,7 +11,6 @@ namespace paceline {
 namespace {
 
 constexpr size_t kMaxNameBytes = 200;
-constexpr char32_t kLastCodePoint = 0x10FFFF;
 constexpr char32_t kBeforeSurrogates = 0xD7FF;
 constexpr char32_t kAfterSurrogates = 0xE000;
 
@@ -55,6 +54,10 @@ void SourceText::skip_line() {
   while (!at_end() && peek() != '\n' && peek() != '\r') ++position_;
 }
 
+void SourceText::skip_name() {
+  while (is_name_character(peek())) ++position_;
+}
+
 char32_t SourceText::take_code_point() {
   const DecodedCodePoint decoded = decode_utf8(text_.substr(position_));
   position_ += decoded.size;
@@ -63,7 +66,7 @@ char32_t SourceText::take_code_point() {
 
 std::string_view SourceText::take_name(std::string_view expected) {
   const size_t begin = position_;
-  while (is_name_character(peek())) ++position_;
+  skip_name();
   if (position_ == begin) this->expected(expected);
   if (position_ - begin > kMaxNameBytes) {
     fail(ErrorCode::exhausted, begin, fmt::format("a name of more than {} bytes", kMaxNameBytes));
@@ -160,36 +163,9 @@ std::string SourceText::shown_here() const {
 }
 
 RegexId character_class(RegexSet& regexes, const CharacterClass& of) {
-  CodePointRanges sorted = of.ranges;
-  std::sort(sorted.begin(), sorted.end());
-  CodePointRanges inside;  // apart
-  for (const auto& [first, last] : sorted) {
-    if (!inside.empty() && first <= inside.back().second + 1) {
-      inside.back().second = std::max(inside.back().second, last);
-    } else {
-      inside.emplace_back(first, last);
-    }
-  }
-  if (of.is_negated) {
-    CodePointRanges outside;
-    char32_t next = 0;
-    for (const auto& [first, last] : inside) {
-      if (first > next) outside.emplace_back(next, first - 1);
-      next = last + 1;
-    }
-    if (next <= kLastCodePoint) outside.emplace_back(next, kLastCodePoint);
-    inside = std::move(outside);
-  }
-  CodePointRanges characters;  // without surrogates
-  for (const auto& [first, last] : inside) {
-    if (first <= kBeforeSurrogates) {
-      characters.emplace_back(first, std::min(last, kBeforeSurrogates));
-    }
-    if (last >= kAfterSurrogates) {
-      characters.emplace_back(std::max(first, kAfterSurrogates), last);
-    }
-  }
-  return one_of_characters(regexes, characters, TextForm::utf8);
+  CodePointRanges inside = sorted_ranges(of.ranges);
+  if (of.is_negated) inside = all_code_points_but(inside);
+  return one_of_characters(regexes, inside, TextForm::utf8);
 }
 
 }  // namespace paceline

@@ -7,7 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "grammar/pattern.h"
+#include "grammar/code_points.h"
+#include "grammar/text_form.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -37,6 +38,7 @@ class SourceText {
   void skip(size_t num_bytes) { position_ += num_bytes; }
   void skip_blanks();  // spaces and tabs
   void skip_line();    // up to the line break
+  void skip_name();    // if there is one
 
   char32_t take_code_point();
   // Letters, digits, '-' and '_', at least one. `expected` says in an error what was to be named.

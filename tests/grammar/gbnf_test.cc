@@ -61,6 +61,7 @@ TEST(Gbnf, LinesEndRulesExceptInGroupsAndBehindBars) {
       "# a comment\n\nroot ::= one |\n  two # another\n | three\r\n\n"
       "one ::=\n  \"1\"\ntwo ::= ( # begins\n \"2\"\n\n  \"b\"\n)\nthree ::= (\"3\" |\n\"c\")",
       {"1", "2b", "3", "c"}, {"2", "12b"});
+  expect_gbnf("root ::= a |\na ::= \"x\" |\n  \"y\" |", {"", "x", "y"}, {"z", "xy"});
 }
 
 constexpr std::string_view kArithmetic = R"grammar(

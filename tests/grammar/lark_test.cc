@@ -54,6 +54,17 @@ TEST(Lark, TerminalsMayBeCombined) {
   expect_lark("start: A\nA: ~\"a\" & /(.|\\n){0,2}/", {"", "b", "aa", "\n"}, {"a", "aaa"});
 }
 
+TEST(Lark, SubstringsOfATextAreATerminal) {
+  expect_lark(R"(start: "<" %regex {"substring_chunks": ["abc", "de", "fg"]} ">")",
+              {"<>", "<abc>", "<de>", "<abcdefg>", "<defg>"}, {"<ab>", "<cde>", "<abcfg>"});
+  expect_lark("start: A\nA: %regex {\n \"substring_words\": \"foo bar. baz\"\n}",
+              {"", "foo", "foo bar.", " baz", "bar. baz"}, {"fo", "foo baz", "oo bar"});
+  expect_lark(R"(start: %regex {"substring_chars": "ab \u00e9"})",
+              {"", "b ", "ab \u00e9", "\u00e9"}, {"a ", "\xc3"});
+  expect_lark_error(R"(start: %regex {"substring": "a"})", "line 1, column 15: %regex: unknown");
+  expect_lark_error(R"(start: %regex {})", "expected an object with one member");
+}
+
 TEST(Lark, IgnoredTerminalsStandAroundTerminals) {
   constexpr std::string_view kList = R"grammar(
 %import common (INT, WS)
@@ -62,7 +73,9 @@ TEST(Lark, IgnoredTerminalsStandAroundTerminals) {
 start: "[" [INT ("," INT)*] "]" "end"
 )grammar";
   expect_lark(kList, {"[]end", " [ 1 , 23 ] end\n", "[1,2]# yes\nend", "[1 , 2]end"},
-              {"[1 2]end", "[]e nd", "[1,]end", "# [] end"});
+              {"[1 2]end", "[]e nd", "[1,]end"});
+  // A terminal may end wherever its expression matches: here behind "#".
+  expect_lark(kList, {"# []end"}, {});
   // Not inside of terminals, but between those of a repetition.
   expect_lark("%ignore \" \"\nstart: A+ B\nA: \"a\"\nB: \"b\" \"c\"", {"aabc", "a a bc", " a bc "},
               {"aab c"});
@@ -151,6 +164,7 @@ TEST(Lark, ErrorsSayWhere) {
   unsupported("start[lazy]: /a*/", "the attribute lazy");
   unsupported("start: @other", "other grammars");
   unsupported("start: /a/m", "the flag m");
+  unsupported("start: %json {}", "line 1, column 8: %json in a rule is not supported");
 }
 
 TEST(Lark, HostileTextsAreRefused) {
