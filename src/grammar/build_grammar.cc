@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/text_form.h"
 #include "grammar/rule_order.h"
 #include "grammar/source_grammar.h"
+#include "grammar/text_form.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -31,9 +31,9 @@ struct FoldedExpression {
 // that refer to them.
 class ExpressionFolder {
  public:
-  ExpressionFolder(SourceGrammar& source, RegexSet& regexes)
+  explicit ExpressionFolder(SourceGrammar& source)
       : source_(source),
-        regexes_(regexes),
+        regexes_(source.regexes()),
         of_rule_(source.rules().size()),
         of_expression_(source.num_expressions()),
         is_known_(source.num_expressions(), false) {}
@@ -58,6 +58,7 @@ class ExpressionFolder {
   std::optional<FoldedExpression> folded(const SourceExpression& of) {
     if (of.kind == ExpressionKind::regex) return FoldedExpression{of.regex, of.size, 1};
     if (of.kind == ExpressionKind::reference) return rule(of.rule);
+    if (of.kind == ExpressionKind::call) return std::nullopt;
     FoldedExpression whole{.size = 1};
     std::vector<RegexId> parts;
     for (const ExpressionId part : of.parts) {
@@ -85,16 +86,26 @@ class ExpressionFolder {
       case ExpressionKind::complement:
         return regexes_.intersection(regexes_.complement(parts[0]),
                                      regexes_.star(any_character(regexes_, TextForm::utf8)));
+      case ExpressionKind::shortest:
+        return regexes_.intersection(
+            parts[0], regexes_.complement(regexes_.concat(parts[0], regexes_.plus(any_byte()))));
       default:
         return regexes_.concat(parts);
     }
   }
 
+  RegexId any_byte() {
+    ByteSet all;
+    all.set();
+    return regexes_.bytes(all);
+  }
+
   static std::nullopt_t not_folded(const SourceExpression& of) {
-    if (of.kind == ExpressionKind::intersection || of.kind == ExpressionKind::complement) {
-      throw Error(
-          ErrorCode::exhausted,
-          fmt::format("grammar: an operand of & or ~ is larger than {} states", kMaxTerminalSize));
+    if (of.kind == ExpressionKind::intersection || of.kind == ExpressionKind::complement ||
+        of.kind == ExpressionKind::shortest) {
+      throw Error(ErrorCode::exhausted,
+                  fmt::format("grammar: what &, ~ or lazy apply to is larger than {} states",
+                              kMaxTerminalSize));
     }
     return std::nullopt;
   }
@@ -109,8 +120,11 @@ class ExpressionFolder {
 // Makes the automata of the rules that are not folded.
 class RuleMaker {
  public:
-  RuleMaker(SourceGrammar& source, ExpressionFolder& folder, GrammarBuilder& builder)
-      : source_(source), folder_(folder), builder_(builder), made_(source.rules().size()) {}
+  RuleMaker(SourceGrammar& source, ExpressionFolder& folder)
+      : source_(source),
+        folder_(folder),
+        builder_(source.builder()),
+        made_(source.rules().size()) {}
 
   RuleId make(SourceRuleId root) {
     const RuleId id = rule_for(root);
@@ -152,6 +166,9 @@ class RuleMaker {
     switch (expression.kind) {
       case ExpressionKind::reference:
         builder_.add_call(from, rule_for(expression.rule), to);
+        break;
+      case ExpressionKind::call:
+        builder_.add_call(from, expression.made_rule, to);
         break;
       case ExpressionKind::choice:
         connect_choice(expression, from, to);
@@ -269,10 +286,10 @@ class RuleMaker {
 
 }  // namespace
 
-Grammar build_grammar(SourceGrammar& source, SourceRuleId root, GrammarBuilder&& builder) {
+Grammar build_grammar(SourceGrammar& source, SourceRuleId root) {
   replace_direct_recursion(source);
   const RuleOrder order = order_rules(source, root);
-  ExpressionFolder folder(source, builder.regexes());
+  ExpressionFolder folder(source);
   for (const SourceRuleId rule : order.rules) {
     if (!order.is_recursive[static_cast<size_t>(rule)]) {
       folder.fold_rule(rule);
@@ -283,9 +300,9 @@ Grammar build_grammar(SourceGrammar& source, SourceRuleId root, GrammarBuilder&&
                               source.rule(rule).name));
     }
   }
-  RuleMaker maker(source, folder, builder);
+  RuleMaker maker(source, folder);
   const RuleId made = maker.make(root);
-  return std::move(builder).finish(made);
+  return std::move(source.builder()).finish(made);
 }
 
 }  // namespace paceline

@@ -16,6 +16,9 @@ struct JsonSchemaOptions {
 // `schema` is the text of a schema. Errors name the keyword and its path.
 Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options = {});
 
+// The same as a rule of `builder`, for a grammar that has more.
+RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder);
+
 // Any JSON object, nested at most 64 deep.
 Grammar any_json_object(const GrammarLimits& limits = {});
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,19 +78,33 @@ class LarkParser {
     }
     const size_t begin = text_.position();
     const std::string_view name = text_.take_name("a rule, as in `start: \"a\"`, or a %directive");
-    is_in_terminal_ = names_terminal(name);
-    if (text_.peek() == '{') {
-      text_.fail(ErrorCode::unsupported, begin,
-                 fmt::format("{} has parameters; templates are not supported", name));
-    }
-    if (text_.take('[')) skip_attributes();
+    if (text_.peek() == '{') refuse_parameters(begin, name);
+    check_parameters(begin, name);
+    Attributes attributes;
+    if (text_.take('[')) attributes = parse_attributes();
     if (text_.take('.')) skip_priority();
     text_.skip_blanks();
     if (!text_.take(':')) text_.expected(fmt::format("`:` after the name {}", name));
     const SourceRuleId rule = mention_undefined(name, begin);
-    const ExpressionId body = parse_choice(0);
-    source_.define(rule, body, begin);
+    is_in_terminal_ = names_terminal(name) || attributes.is_lazy;
+    ExpressionId body = parse_choice(0);
     source_.rule(rule).is_terminal = is_in_terminal_;
+    if (attributes.is_lazy) {
+      if (attributes.suffix) body = source_.sequence({body, *attributes.suffix});
+      is_in_terminal_ = names_terminal(name);
+      body = spaced(source_.shortest(body));
+    }
+    source_.define(rule, body, begin);
+  }
+
+  // Behind a name: those of llguidance; a brace may also count, where the name is used.
+  void check_parameters(size_t begin, std::string_view name) {
+    if (text_.starts_with("::")) refuse_parameters(begin, name);
+  }
+
+  [[noreturn]] void refuse_parameters(size_t begin, std::string_view name) {
+    text_.fail(ErrorCode::unsupported, begin,
+               fmt::format("{} has parameters, which are not supported", name));
   }
 
   SourceRuleId mention_undefined(std::string_view name, size_t begin) {
@@ -108,25 +123,38 @@ class LarkParser {
     text_.take_count();
   }
 
-  // Behind "name[": what changes the language is refused.
-  void skip_attributes() {
+  // Of a rule that is one terminal, which ends as soon as it can: [lazy], or [suffix="..."].
+  struct Attributes {
+    bool is_lazy = false;
+    std::optional<ExpressionId> suffix;
+  };
+
+  // Behind "name[".
+  Attributes parse_attributes() {
+    Attributes attributes;
+    is_in_terminal_ = true;
     do {
       text_.skip_blanks();
       const size_t begin = text_.position();
-      const std::string_view name = text_.take_name("an attribute such as capture");
-      if (name != "capture") {
+      const std::string_view name = text_.take_name("an attribute such as lazy");
+      text_.skip_blanks();
+      std::optional<ExpressionId> value;
+      if (text_.take('=')) {
+        text_.skip_blanks();
+        value = parse_item(0);
+      }
+      if (name == "lazy" && !value) {
+        attributes.is_lazy = true;
+      } else if (name == "suffix" && value) {
+        attributes = {.is_lazy = true, .suffix = value};
+      } else if (name != "capture") {
         text_.fail(ErrorCode::unsupported, begin,
                    fmt::format("the attribute {} of a rule is not supported", name));
       }
       text_.skip_blanks();
-      if (text_.take('=')) {
-        text_.skip_blanks();
-        if (text_.peek() != '"') text_.expected("a text in quotes");
-        take_lark_literal(text_, source_);
-      }
-      text_.skip_blanks();
     } while (text_.take(','));
     if (!text_.take(']')) text_.expected("`]`");
+    return attributes;
   }
 
   void parse_directive() {
@@ -376,16 +404,25 @@ class LarkParser {
   ExpressionId parse_inline() {
     const size_t begin = text_.position();
     text_.skip(1);
-    const std::string_view name = text_.take_name("%regex");
+    const std::string_view name = text_.take_name("%json or %regex");
     text_.skip_blanks();
     if (name == "regex") return spaced(take_lark_substring(text_, source_));
-    text_.fail(ErrorCode::unsupported, begin, fmt::format("%{} in a rule is not supported", name));
+    if (name != "json") {
+      text_.fail(ErrorCode::unsupported, begin,
+                 fmt::format("%{} in a rule is not supported", name));
+    }
+    if (is_in_terminal_) {
+      text_.fail(ErrorCode::invalid, begin,
+                 "%json in a terminal, expected it in a rule, whose name is in lower case");
+    }
+    return spaced(take_lark_schema(text_, source_));
   }
 
   ExpressionId parse_name() {
     const size_t begin = text_.position();
     if (text_.at_end() || !is_name_start(text_.peek())) text_.expected(kItemWords);
     const std::string_view name = text_.take_name(kItemWords);
+    check_parameters(begin, name);
     if (is_common_) return common_reference(name);
     if (!names_terminal(name)) {
       if (is_in_terminal_) {

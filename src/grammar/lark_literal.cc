@@ -8,6 +8,7 @@
 
 #include "base/json_cursor.h"
 #include "base/utf8.h"
+#include "grammar/json_schema.h"
 #include "grammar/lark_pattern.h"
 #include "grammar/pattern.h"
 
@@ -147,6 +148,17 @@ std::string_view take_lark_json(SourceText& text) {
   return text.slice(begin, text.position());
 }
 
+ExpressionId take_lark_schema(SourceText& text, SourceGrammar& source) {
+  const size_t begin = text.position();
+  if (text.peek() != '{') text.expected("a JSON Schema, as an object");
+  const std::string_view schema = take_lark_json(text);
+  try {
+    return source.call(add_json_schema(schema, source.builder()));
+  } catch (const Error& error) {
+    text.fail(error.code(), begin, error.what());
+  }
+}
+
 namespace {
 
 enum class WordPart : bool { inside, outside };
@@ -192,21 +204,48 @@ std::vector<std::string> substring_parts(const JsonCursor& object) {
 
 }  // namespace
 
+namespace {
+
+// Each rest is nested in the one before, so they can't be many.
+constexpr size_t kMaxNestedParts = 500;
+
+ExpressionId substring_regex(const std::vector<std::string>& parts, SourceGrammar& source) {
+  RegexSet& regexes = source.regexes();
+  std::vector<RegexId> rests{RegexSet::kEmpty};  // what may follow, from the last part on
+  size_t size = 0;
+  for (size_t i = parts.size(); i-- > 0;) {
+    rests.push_back(regexes.optional(regexes.concat(regexes.literal(parts[i]), rests.back())));
+    size += parts[i].size();
+  }
+  return source.regex(regexes.alternation(rests), size);
+}
+
+// A chain that may be entered and left anywhere.
+ExpressionId substring_rule(const std::vector<std::string>& parts, SourceGrammar& source) {
+  GrammarBuilder& builder = source.builder();
+  const RuleId rule = builder.add_rule("substring");
+  StateId at = builder.add_state(rule);
+  for (const std::string& part : parts) {
+    builder.add_empty(builder.start(rule), at);
+    builder.set_end(at);
+    const StateId next = builder.add_state(rule);
+    builder.add_terminal(at, builder.regexes().literal(part), next);
+    at = next;
+  }
+  builder.set_end(at);
+  return source.call(rule);
+}
+
+}  // namespace
+
 ExpressionId take_lark_substring(SourceText& text, SourceGrammar& source) {
   const size_t begin = text.position();
   if (text.peek() != '{') text.expected("a JSON object");
   try {
     const Json json = parse_json(take_lark_json(text), "%regex");
     const std::vector<std::string> parts = substring_parts(JsonCursor(json, "%regex"));
-    // What may follow from each part on, the last one first.
-    RegexSet& regexes = source.regexes();
-    std::vector<RegexId> rests{RegexSet::kEmpty};
-    size_t size = 0;
-    for (size_t i = parts.size(); i-- > 0;) {
-      rests.push_back(regexes.optional(regexes.concat(regexes.literal(parts[i]), rests.back())));
-      size += parts[i].size();
-    }
-    return source.regex(regexes.alternation(rests), size);
+    return parts.size() <= kMaxNestedParts ? substring_regex(parts, source)
+                                           : substring_rule(parts, source);
   } catch (const Error& error) {
     text.fail(error.code(), begin, error.what());
   }

@@ -17,6 +17,9 @@ ExpressionId take_lark_regex(SourceText& text, SourceGrammar& source);
 // At a brace: the JSON object that begins here, as text.
 std::string_view take_lark_json(SourceText& text);
 
+// Behind %json: a JSON Schema, the texts that it accepts.
+ExpressionId take_lark_schema(SourceText& text, SourceGrammar& source);
+
 // Behind %regex: {"substring_chunks": [...]}, {"substring_words": "..."} or {"substring_chars":
 // "..."}, any run of the parts.
 ExpressionId take_lark_substring(SourceText& text, SourceGrammar& source);

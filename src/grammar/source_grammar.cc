@@ -50,6 +50,10 @@ ExpressionId SourceGrammar::reference(SourceRuleId rule) {
   return add({.kind = ExpressionKind::reference, .rule = rule});
 }
 
+ExpressionId SourceGrammar::call(RuleId made_rule) {
+  return add({.kind = ExpressionKind::call, .made_rule = made_rule});
+}
+
 ExpressionId SourceGrammar::sequence(std::vector<ExpressionId> parts) {
   if (parts.empty()) return empty();
   if (parts.size() == 1) return parts[0];
@@ -79,6 +83,10 @@ ExpressionId SourceGrammar::intersection(std::vector<ExpressionId> parts) {
 
 ExpressionId SourceGrammar::complement(ExpressionId of) {
   return add({.kind = ExpressionKind::complement, .parts = {of}});
+}
+
+ExpressionId SourceGrammar::shortest(ExpressionId of) {
+  return add({.kind = ExpressionKind::shortest, .parts = {of}});
 }
 
 }  // namespace paceline

@@ -20,12 +20,14 @@ enum class SourceRuleId : uint32_t {};
 enum class ExpressionKind : uint8_t {
   regex,
   reference,
+  call,  // a rule of the builder
   sequence,
   choice,
   repeat,        // parts[0], `min` to `max` times
   list,          // parts[0], then any number of times parts[1] and parts[0]
   intersection,  // of regular parts, as complement
   complement,    // the UTF-8 texts that parts[0] doesn't match
+  shortest,      // of parts[0], the texts that don't begin with a shorter one
 };
 
 struct SourceExpression {
@@ -33,6 +35,7 @@ struct SourceExpression {
   RegexId regex = RegexSet::kEmpty;
   uint32_t size = 0;  // of a regex: about the bytes of its states
   SourceRuleId rule{};
+  RuleId made_rule{};  // of a call
   uint32_t min = 0;
   uint32_t max = 0;
   uint32_t depth = 1;
@@ -49,9 +52,11 @@ struct SourceRule {
 
 class SourceGrammar {
  public:
-  explicit SourceGrammar(RegexSet& regexes) : regexes_(regexes) {}
+  // `builder` must outlive it.
+  explicit SourceGrammar(GrammarBuilder& builder) : builder_(builder) {}
 
-  RegexSet& regexes() { return regexes_; }
+  GrammarBuilder& builder() { return builder_; }
+  RegexSet& regexes() { return builder_.regexes(); }
   const std::vector<SourceRule>& rules() const { return rules_; }
   SourceRule& rule(SourceRuleId id) { return rules_[static_cast<size_t>(id)]; }
   const SourceExpression& expression(ExpressionId id) const {
@@ -67,17 +72,19 @@ class SourceGrammar {
   ExpressionId regex(RegexId regex, size_t size);
   ExpressionId empty() { return regex(RegexSet::kEmpty, 0); }
   ExpressionId reference(SourceRuleId rule);
+  ExpressionId call(RuleId made_rule);
   ExpressionId sequence(std::vector<ExpressionId> parts);
   ExpressionId choice(std::vector<ExpressionId> parts);
   ExpressionId repeat(ExpressionId of, uint32_t min, uint32_t max);
   ExpressionId list(ExpressionId item, ExpressionId separator);
   ExpressionId intersection(std::vector<ExpressionId> parts);
   ExpressionId complement(ExpressionId of);
+  ExpressionId shortest(ExpressionId of);
 
  private:
   ExpressionId add(SourceExpression expression);
 
-  RegexSet& regexes_;
+  GrammarBuilder& builder_;
   std::vector<SourceRule> rules_;
   std::unordered_map<std::string, SourceRuleId> rule_of_name_;
   std::vector<SourceExpression> expressions_;
@@ -88,6 +95,6 @@ class SourceGrammar {
 void replace_direct_recursion(SourceGrammar& source);
 
 // What the rule `root` matches. What isn't recursive becomes terminals, as few as possible.
-Grammar build_grammar(SourceGrammar& source, SourceRuleId root, GrammarBuilder&& builder);
+Grammar build_grammar(SourceGrammar& source, SourceRuleId root);
 
 }  // namespace paceline

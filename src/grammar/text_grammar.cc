@@ -43,10 +43,10 @@ Grammar compile_grammar_text(std::string_view text, const GrammarLimits& limits)
   }
   if (!is_valid_utf8(text)) throw Error(ErrorCode::invalid, "grammar: the text is not UTF-8");
   GrammarBuilder builder(limits);
-  SourceGrammar source(builder.regexes());
+  SourceGrammar source(builder);
   const SourceRuleId root = notation_of(text) == GrammarNotation::gbnf ? parse_gbnf(text, source)
                                                                        : parse_lark(text, source);
-  return build_grammar(source, root, std::move(builder));
+  return build_grammar(source, root);
 }
 
 }  // namespace paceline

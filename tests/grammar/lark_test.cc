@@ -14,13 +14,13 @@
 namespace paceline {
 namespace {
 
-void expect_lark(std::string_view text, std::initializer_list<std::string_view> accepted,
-                 std::initializer_list<std::string_view> rejected) {
+void expect_lark(std::string_view text, std::initializer_list<std::string> accepted,
+                 std::initializer_list<std::string> rejected) {
   Grammar grammar = compile_grammar_text(text);
-  for (const std::string_view one : accepted) {
+  for (const std::string& one : accepted) {
     EXPECT_TRUE(naively_accepts(grammar, one)) << text << "\nhas to accept: " << one;
   }
-  for (const std::string_view one : rejected) {
+  for (const std::string& one : rejected) {
     EXPECT_FALSE(naively_accepts(grammar, one)) << text << "\nhas to reject: " << one;
   }
 }
@@ -54,6 +54,38 @@ TEST(Lark, TerminalsMayBeCombined) {
   expect_lark("start: A\nA: ~\"a\" & /(.|\\n){0,2}/", {"", "b", "aa", "\n"}, {"a", "aaa"});
 }
 
+TEST(Lark, LazyRulesEndAsSoonAsTheyCan) {
+  expect_lark("start: head /[a-z]+/\nhead[lazy]: /[a-z]*end/", {"xendy", "endend", "xendendz"},
+              {"xend", "xen", "end"});
+  expect_lark("start[lazy]: /.*/", {""}, {"a"});
+  expect_lark("start[lazy, capture=\"d\"]: /[0-9]+/", {"1"}, {"12", ""});
+  // Calls of functions in any text.
+  constexpr std::string_view kTools = R"lark(
+start: call* TEXT
+call: head "=f>" /[0-9]+/ "</function>"
+head[suffix="<function"]: TEXT
+TEXT: /(.|\n)*/
+)lark";
+  expect_lark(kTools, {"", "a\nb", "a<function=f>12</function> b", "<function=f>1</function>"}, {});
+  expect_lark("start: head \"x\"\nhead[suffix=/<+/]: /[a-z]*/", {"ab<x", "<x"}, {"ab<<x", "abx"});
+}
+
+TEST(Lark, SchemasAreRules) {
+  constexpr std::string_view kCall = R"lark(
+%ignore " "
+start: "call" "(" call ("," call)* ")"
+call: %json {
+  "type": "object",
+  "properties": {"name": {"const": "f"}, "a": {"type": "array", "items": {"$ref": "#"}}},
+  "required": ["name"]
+}
+)lark";
+  expect_lark(
+      kCall,
+      {R"(call({"name": "f"}))", R"( call ( {"name": "f", "a": [{"name":"f"}]} , {"name":"f"}))"},
+      {"call({})", R"(call({"name": "g"}))", R"(call({"name": "f"})", "{}"});
+}
+
 TEST(Lark, SubstringsOfATextAreATerminal) {
   expect_lark(R"(start: "<" %regex {"substring_chunks": ["abc", "de", "fg"]} ">")",
               {"<>", "<abc>", "<de>", "<abcdefg>", "<defg>"}, {"<ab>", "<cde>", "<abcfg>"});
@@ -61,6 +93,10 @@ TEST(Lark, SubstringsOfATextAreATerminal) {
               {"", "foo", "foo bar.", " baz", "bar. baz"}, {"fo", "foo baz", "oo bar"});
   expect_lark(R"(start: %regex {"substring_chars": "ab \u00e9"})",
               {"", "b ", "ab \u00e9", "\u00e9"}, {"a ", "\xc3"});
+  std::string chars;
+  for (int i = 0; i < 3'000; ++i) chars += static_cast<char>('a' + i * i % 26);
+  const std::string many = "start: \"<\" %regex {\"substring_chars\": \"" + chars + "\"} \">\"";
+  expect_lark(many, {"<>", "<" + chars.substr(1'000, 12) + ">"}, {"<zzz>", "<"});
   expect_lark_error(R"(start: %regex {"substring": "a"})", "line 1, column 15: %regex: unknown");
   expect_lark_error(R"(start: %regex {})", "expected an object with one member");
 }
@@ -82,9 +118,8 @@ start: "[" [INT ("," INT)*] "]" "end"
 }
 
 TEST(Lark, CommonTerminals) {
-  const auto expect_common = [](std::string_view name,
-                                std::initializer_list<std::string_view> accepted,
-                                std::initializer_list<std::string_view> rejected) {
+  const auto expect_common = [](std::string_view name, std::initializer_list<std::string> accepted,
+                                std::initializer_list<std::string> rejected) {
     const std::string text = "%import common." + std::string(name) + " -> X\nstart: X";
     expect_lark(text, accepted, rejected);
   };
@@ -160,11 +195,15 @@ TEST(Lark, ErrorsSayWhere) {
   unsupported("%declare A\nstart: A", "the directive %declare");
   unsupported("%import python.NAME\nstart: NAME", "only the module common");
   unsupported("%import common.NAME\nstart: NAME", "the module common has no terminal NAME");
-  unsupported("list{x}: x\nstart: \"a\"", "list has parameters; templates");
-  unsupported("start[lazy]: /a*/", "the attribute lazy");
+  unsupported("list{x}: x\nstart: \"a\"", "list has parameters");
+  unsupported("start[stop=\"x\"]: /a*/", "the attribute stop");
+  unsupported("start: list::1\nlist::_: \"a\"", "line 1, column 8: list has parameters");
   unsupported("start: @other", "other grammars");
   unsupported("start: /a/m", "the flag m");
-  unsupported("start: %json {}", "line 1, column 8: %json in a rule is not supported");
+  unsupported("start: %other {}", "line 1, column 8: %other in a rule is not supported");
+  expect_lark_error("start: A\nA: %json {}", "line 2, column 4: %json in a terminal");
+  expect_lark_error("start: %json {\"type\": 5}", "line 1, column 14: ");
+  expect_lark_error("start: %json {", "expected `}` for the JSON that begins at line 1, column 14");
 }
 
 TEST(Lark, HostileTextsAreRefused) {
