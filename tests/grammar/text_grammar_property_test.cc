@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "grammar/matcher.h"
 #include "grammar/text_grammar.h"
 #include "tests/expect_error.h"
 #include "tests/grammar/naive_language.h"
@@ -238,6 +241,44 @@ TEST(TextGrammarProperty, GbnfHasTheLanguageOfItsTree) {
 
 TEST(TextGrammarProperty, LarkHasTheLanguageOfItsTree) {
   compare(Notation::lark, 150, texts_over("ab ", 4));
+}
+
+// Goes on by the bytes of the token, each of which is a token itself.
+bool accepts_bytes(Matcher matcher, std::string_view token) {
+  return std::all_of(token.begin(), token.end(),
+                     [&](char byte) { return matcher.accept(static_cast<uint8_t>(byte - 'a')); });
+}
+
+// Masks of tokens of several bytes agree with bytes, and whole texts with the tree.
+TEST(TextGrammarProperty, MatchersFollowTheLanguage) {
+  const std::vector<std::string> tokens = {"a",   "b",   "ab",   "ba",  "aa",   "bb",
+                                           "aba", "bab", "aabb", "abb", "aaaa", ""};
+  const auto trie = std::make_shared<const TokenTrie>(tokens);
+  const std::vector<std::string> texts = texts_over("ab", 5);
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    const RandomRules rules = RandomGrammars(seed).rules();
+    const std::string source = written(rules, Notation::gbnf);
+    Grammar grammar;
+    if (!error_text([&] { grammar = compile_grammar_text(source); }).empty()) continue;
+    const Matcher start(std::make_shared<Constraint>(std::move(grammar), trie));
+    for (const std::string& text : texts) {
+      Matcher matcher = start;
+      const bool is_alive = std::all_of(text.begin(), text.end(), [&](char byte) {
+        return matcher.accept(static_cast<uint8_t>(byte - 'a'));
+      });
+      ASSERT_EQ(is_alive && matcher.is_complete(),
+                TreeRecogniser(rules, text, Notation::gbnf).accepts())
+          << "seed " << seed << ", \"" << text << "\":\n"
+          << source;
+      if (!is_alive) continue;
+      const auto mask = matcher.mask();
+      for (uint32_t token = 0; token + 1 < tokens.size(); ++token) {
+        ASSERT_EQ(mask->allows(token), accepts_bytes(matcher, tokens[token]))
+            << "seed " << seed << ", \"" << tokens[token] << "\" behind \"" << text << "\":\n"
+            << source;
+      }
+    }
+  }
 }
 
 }  // namespace
