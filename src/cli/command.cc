@@ -150,6 +150,26 @@ constexpr CommandDef kCommands[] = {
      .notes = "Reads the tokenizer's files only.",
      .details = "Lines of --jsonl have ids. Answers have text.",
      .run = run_detokenize},
+    {.id = CommandId::grammar,
+     .name = "grammar",
+     .summary = "Check texts against a JSON Schema, a regular expression or a grammar",
+     .examples = "paceline grammar --regex \"[0-9]{4}-[0-9]{2}\" 2026-11 2026-1\n"
+                 "paceline grammar --json-schema person.schema.json -f person.json\n"
+                 "paceline grammar --grammar arithmetic.gbnf \"1+2\" \"1+\"\n"
+                 "paceline grammar --jsonl --masks < schemas.jsonl",
+     .basics = "prompt file jsonl json-schema regex grammar choice strict masks model",
+     .notes = "A text is accepted when a model under the constraint could write it, token by "
+              "token, and end there. Reads the tokenizer's files only.",
+     .details =
+         "The texts are the arguments, or --file as one text. The exit code is 0 even if texts "
+         "are rejected.\n\n"
+         "Lines of --jsonl have texts and one of json_schema (an object, or its text), regex, "
+         "grammar, choice (an array of texts) and json_object (true: any JSON object), and perhaps "
+         "strict. Answers have accepted: for each text whether it was. With --masks they also have "
+         "compile_us, first_mask_us (compilation included) and mask_us: mean, p50, p99, max and "
+         "count of the times of the tokens of all texts, each to compute its mask and to go on, "
+         "and all of these times.",
+     .run = run_grammar},
     {.id = CommandId::perplexity,
      .name = "perplexity",
      .summary = "Measure how well the model predicts a text",

@@ -33,6 +33,7 @@ int run_score(const Settings& settings, Session& session);
 int run_render(const Settings& settings, Session& session);
 int run_tokenize(const Settings& settings, Session& session);
 int run_detokenize(const Settings& settings, Session& session);
+int run_grammar(const Settings& settings, Session& session);
 int run_perplexity(const Settings& settings, Session& session);
 int run_inspect(const Settings& settings, Session& session);
 int run_bench(const Settings& settings, Session& session);

@@ -71,7 +71,8 @@ class ArgumentSplitter {
   }
 
   void take_operand(const std::string& word) {
-    if (operand_option_ != nullptr && texts_of(*operand_option_) == nullptr) {
+    if (operand_option_ != nullptr &&
+        (is_repeatable(operand_option_->kind) || texts_of(*operand_option_) == nullptr)) {
       texts_[operand_option_].push_back(word);
       return;
     }

@@ -103,11 +103,12 @@ std::string grouped_options(const CommandDef& command) {
   return text;
 }
 
-// " [FILE]" for an option that needs no flag.
+// " [FILE]" for an option that needs no flag, " [TEXT...]" if it may be repeated.
 std::string bare_arguments(const CommandDef& command) {
   std::string text;
   for (const OptionDef& option : option_table()) {
-    if (contains(option.bare_in, command.id)) text += fmt::format(" [{}]", option.placeholder);
+    if (!contains(option.bare_in, command.id)) continue;
+    text += fmt::format(" [{}{}]", option.placeholder, is_repeatable(option.kind) ? "..." : "");
   }
   return text;
 }

@@ -26,6 +26,7 @@ enum class CommandId : uint8_t {
   render,
   tokenize,
   detokenize,
+  grammar,
   perplexity,
   inspect,
   bench,

@@ -31,6 +31,20 @@ struct BenchChoice {
   std::string svg;    // a file; empty: none
 };
 
+// The options of grammar: at most one of the first four.
+struct GrammarChoice {
+  std::string json_schema_file;
+  std::optional<std::string> regex;
+  std::string grammar_file;
+  std::vector<std::string> choices;
+  bool strict = false;
+  bool masks = false;
+
+  bool has_constraint() const {
+    return !json_schema_file.empty() || regex || !grammar_file.empty() || !choices.empty();
+  }
+};
+
 struct Settings {
   LoadOptions load;  // an empty model means the bundled one
   GenerateOptions generate;
@@ -58,6 +72,9 @@ struct Settings {
   bool special = false;
   bool specials_as_text = false;
   bool spans = false;
+
+  // grammar
+  GrammarChoice grammar;
 
   // perplexity
   std::string dump_logits;
