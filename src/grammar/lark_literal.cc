@@ -59,9 +59,10 @@ ExpressionId literal_of_any_case(std::u32string_view quoted, SourceText& text, s
       text.fail(ErrorCode::unsupported, begin,
                 "the flag i is not supported with characters beyond ASCII");
     }
-    CharacterClass both{.ranges = {{c, c}}};
-    if (is_lark_letter(static_cast<char>(c))) both.ranges.emplace_back(c ^ 0x20, c ^ 0x20);
-    parts.push_back(character_class(source.regexes(), both));
+    ByteSet either;
+    either.set(c);
+    if (is_lark_letter(static_cast<char>(c))) either.set(c ^ 0x20);
+    parts.push_back(source.regexes().bytes(either));
   }
   return source.regex(source.regexes().concat(parts), quoted.size());
 }
