@@ -98,7 +98,7 @@ TEST(Matcher, TooManyStepsFailAndLeaveTheMatcherAsItWas) {
   Matcher matcher(
       std::make_shared<Constraint>(nested_lists(), trie(), WalkerLimits{.max_mask_steps = 10}));
   ASSERT_TRUE(matcher.accept(0));
-  expect_error([&] { matcher.mask(); }, ErrorCode::exhausted, "more than 10 steps");
+  expect_error(ErrorCode::exhausted, {"more than 10 steps"}, [&] { matcher.mask(); });
   EXPECT_TRUE(matcher.accept(9));
   EXPECT_TRUE(matcher.is_complete());
 }

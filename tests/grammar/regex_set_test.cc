@@ -194,7 +194,7 @@ TEST(RegexSet, CountsAreNotUnrolled) {
   const RegexId thousand = regexes.repeat(regexes.byte('a'), 1000, 1000);
   const RegexId million = regexes.repeat(thousand, 1000, 1000);
   EXPECT_LT(regexes.num_nodes(), 10U);
-  EXPECT_FALSE(regexes.matches(million, std::string(999'999, 'a')));
+  EXPECT_FALSE(regexes.matches(million, std::string(2'000, 'a')));
   EXPECT_FALSE(regexes.is_nothing(regexes.repeat(regexes.byte('b'), 0, 1'000'000'000)));
 }
 

@@ -1,0 +1,41 @@
+#include "grammar/json_schema.h"
+
+#include "grammar/schema_emitter.h"
+
+namespace paceline {
+
+namespace {
+
+RuleId emit_schema(std::string_view schema, bool strict, GrammarBuilder& builder) {
+  SchemaDocument document(schema, strict, builder.regexes());
+  SchemaNormaliser normaliser(document);
+  SchemaEmitter emitter(builder, document, normaliser);
+  const SchemaSet root{document.root()};
+  if (!emitter.has_values(root)) {
+    throw Error(ErrorCode::invalid, "schema: no value obeys it");
+  }
+  const RuleId rule = emitter.rule(root);
+  emitter.finish();
+  return rule;
+}
+
+}  // namespace
+
+Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options) {
+  GrammarBuilder builder(options.limits);
+  const RuleId rule = emit_schema(schema, options.strict, builder);
+  return std::move(builder).finish(rule);
+}
+
+RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder) {
+  return emit_schema(schema, false, builder);
+}
+
+Grammar any_json_object(const GrammarLimits& limits) {
+  GrammarBuilder builder(limits);
+  SchemaEmitter emitter(builder);
+  const RuleId rule = emitter.any_object();
+  return std::move(builder).finish(rule);
+}
+
+}  // namespace paceline

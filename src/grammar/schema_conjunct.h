@@ -1,0 +1,89 @@
+// SchemaConjunct is what a conjunction of schemas asks of each kind of value, with nothing left to
+// choose.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/schema_node.h"
+
+namespace paceline {
+
+struct SchemaNumberRules {
+  std::optional<SchemaNumberLimit> minimum;
+  std::optional<SchemaNumberLimit> maximum;
+  bool integers_only = false;
+  bool fractions_only = false;
+  std::vector<std::string> multiples;
+  std::vector<std::string> non_multiples;
+  std::optional<std::vector<std::string>> values;  // sorted; one of them
+  std::vector<std::string> excluded;               // none of them
+
+  bool is_any() const;
+};
+
+struct SchemaStringRules {
+  uint32_t min_length = 0;
+  uint32_t max_length = kUnbounded;
+  std::vector<RegexId> all;   // sorted
+  std::vector<RegexId> none;  // sorted
+  std::optional<std::vector<std::string_view>> values;
+  std::vector<std::string_view> excluded;
+
+  bool is_any() const;
+};
+
+struct SchemaArrayRules {
+  std::vector<SchemaSet> prefix;
+  SchemaSet rest;
+  uint32_t min = 0;
+  uint32_t max = kUnbounded;
+  const SchemaNode* unique = nullptr;  // whose items must differ
+  std::vector<SchemaContains> contains;
+
+  const SchemaSet& item(size_t index) const { return index < prefix.size() ? prefix[index] : rest; }
+  bool operator==(const SchemaArrayRules&) const = default;
+};
+
+struct SchemaObjectRules {
+  std::vector<const SchemaNode*> parts;  // each with properties, patterns or additional ones
+  std::vector<std::string_view> required;
+  uint32_t min = 0;
+  uint32_t max = kUnbounded;
+  SchemaSet names;
+  std::vector<const SchemaPropertyExists*> exists;
+
+  bool operator==(const SchemaObjectRules&) const = default;
+};
+
+struct SchemaConjunct {
+  JsonKinds kinds = kAllKinds;
+  SchemaNumberRules numbers;
+  SchemaStringRules strings;
+  SchemaArrayRules arrays;
+  SchemaObjectRules objects;
+  std::vector<std::pair<const SchemaNode*, const SchemaRefusal*>> refusals;
+  // Found at the end, where these kinds are left.
+  RegexId number_language = RegexSet::kNothing;
+  RegexId string_language = RegexSet::kNothing;  // between the quotes
+
+  // Adds the node's own rules: neither its all_of nor its choices.
+  void absorb(const SchemaNode& node);
+
+ private:
+  void absorb_values(const SchemaValues& values);
+  void absorb_items(const SchemaNode& node);
+};
+
+// Decimals of json_decimal, or json_number where there are no rules.
+RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules);
+// What stands between the quotes, in the form of JSON.
+RegexId schema_string_language(RegexSet& regexes, const SchemaStringRules& rules);
+// One of the texts, which are sorted and unique: common beginnings are read once.
+RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts);
+// The text as it stands between quotes.
+std::string schema_string_body(std::string_view text);
+
+}  // namespace paceline

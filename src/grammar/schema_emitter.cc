@@ -1,0 +1,211 @@
+#include "grammar/schema_emitter.h"
+
+#include <algorithm>
+#include <array>
+
+#include "grammar/json_text.h"
+
+namespace paceline {
+namespace {
+
+// A blank, or a new line and its indentation: what json.dumps writes, at any depth. Bounded, so that
+// no text goes on with blanks for ever.
+RegexId json_blanks(RegexSet& regexes) {
+  constexpr uint32_t kMaxIndentation = 512;  // 64 levels of 8
+  ByteSet indentation;
+  indentation[' '] = indentation['\t'] = true;
+  const RegexId line = regexes.concat(std::array{
+      regexes.optional(regexes.byte('\r')), regexes.byte('\n'),
+      regexes.repeat(regexes.bytes(indentation), 0, kMaxIndentation)});
+  return regexes.concat(regexes.optional(regexes.byte(' ')), regexes.optional(line));
+}
+
+template <class T>
+void add_unless_known(std::vector<const T*>& list, const T& value) {
+  const bool is_known =
+      std::any_of(list.begin(), list.end(), [&](const T* known) { return *known == value; });
+  if (!is_known) list.push_back(&value);
+}
+
+}  // namespace
+
+SchemaEmitter::SchemaEmitter(GrammarBuilder& builder)
+    : builder_(builder), blanks_(json_blanks(builder.regexes())) {}
+
+SchemaEmitter::SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document,
+                             SchemaNormaliser& normaliser)
+    : SchemaEmitter(builder) {
+  document_ = &document;
+  normaliser_ = &normaliser;
+}
+
+RegexId SchemaEmitter::punctuation(std::string_view bytes) {
+  RegexId text = RegexSet::kEmpty;
+  for (size_t i = bytes.size(); i-- > 0;) {
+    text = regexes().concat(regexes().byte(static_cast<uint8_t>(bytes[i])), text);
+    text = regexes().concat(blanks_, text);
+  }
+  return text;
+}
+
+RegexId SchemaEmitter::any_scalar() {
+  const std::array options = {json_string(regexes()), json_number(regexes()),
+                              regexes().literal("true"), regexes().literal("false"),
+                              regexes().literal("null")};
+  return regexes().concat(blanks_, regexes().alternation(options));
+}
+
+// The state behind the bracket that opens an object.
+StateId SchemaEmitter::emit_any_members(RuleId rule, StateId end) {
+  const RegexId colon = punctuation(":");
+  const RegexId name = regexes().concat(json_string(regexes()), colon);
+  const StateId first = builder_.add_state(rule);
+  const StateId value = builder_.add_state(rule);
+  const StateId next = builder_.add_state(rule);
+  builder_.add_terminal(first, punctuation("}"), end);
+  builder_.add_terminal(first, regexes().concat(blanks_, name), value);
+  builder_.add_call(value, any_value(), next);
+  builder_.add_terminal(next, punctuation("}"), end);
+  builder_.add_terminal(
+      next, regexes().concat(std::array{punctuation(","), blanks_, name}), value);
+  return first;
+}
+
+RuleId SchemaEmitter::any_value() {
+  if (any_value_) return *any_value_;
+  const RuleId rule = builder_.add_rule("value");
+  any_value_ = rule;
+  const StateId start = builder_.start(rule);
+  const StateId end = builder_.add_state(rule);
+  builder_.set_end(end);
+  builder_.add_terminal(start, any_scalar(), end);
+  builder_.add_terminal(start, punctuation("{"), emit_any_members(rule, end));
+  const StateId first = builder_.add_state(rule);
+  const StateId next = builder_.add_state(rule);
+  const StateId item = builder_.add_state(rule);
+  builder_.add_terminal(start, punctuation("["), first);
+  builder_.add_terminal(first, punctuation("]"), end);
+  builder_.add_call(first, rule, next);
+  builder_.add_terminal(next, punctuation("]"), end);
+  builder_.add_terminal(next, punctuation(","), item);
+  builder_.add_call(item, rule, next);
+  return rule;
+}
+
+RuleId SchemaEmitter::any_object() {
+  const RuleId rule = builder_.add_rule("object");
+  const StateId end = builder_.add_state(rule);
+  builder_.set_end(end);
+  builder_.add_terminal(builder_.start(rule), punctuation("{"), emit_any_members(rule, end));
+  return rule;
+}
+
+RegexId SchemaEmitter::scalars_of(const SchemaConjunct& conjunct) {
+  std::vector<RegexId> options;
+  if ((conjunct.kinds & kNullKind) != 0) options.push_back(regexes().literal("null"));
+  if ((conjunct.kinds & kFalseKind) != 0) options.push_back(regexes().literal("false"));
+  if ((conjunct.kinds & kTrueKind) != 0) options.push_back(regexes().literal("true"));
+  if ((conjunct.kinds & kNumberKind) != 0) options.push_back(conjunct.number_language);
+  if ((conjunct.kinds & kStringKind) != 0) {
+    options.push_back(conjunct.strings.is_any() ? json_string(regexes())
+                                                : json_quoted(regexes(), conjunct.string_language));
+  }
+  return regexes().alternation(options);
+}
+
+void SchemaEmitter::check_refusals(const SchemaConjunct& conjunct) {
+  for (const auto& [node, refusal] : conjunct.refusals) {
+    if ((refusal->kinds & conjunct.kinds) == 0) continue;
+    document_->fail(ErrorCode::unsupported, *node->json, refusal->keyword, refusal->reason);
+  }
+  const SchemaArrayRules& arrays = conjunct.arrays;
+  if ((conjunct.kinds & kArrayKind) != 0 && arrays.unique != nullptr && arrays.max > 1) {
+    document_->fail(ErrorCode::unsupported, *arrays.unique->json, "uniqueItems",
+                    "can't be enforced; leave it out, or set \"maxItems\" to 1");
+  }
+}
+
+const SchemaEmitter::Form& SchemaEmitter::form(const SchemaSet& set) {
+  if (const auto found = forms_.find(set); found != forms_.end()) return found->second;
+  Form form;
+  std::vector<RegexId> scalars;
+  for (const SchemaConjunct& conjunct : normaliser_->conjuncts(set)) {
+    check_refusals(conjunct);
+    scalars.push_back(scalars_of(conjunct));
+    if ((conjunct.kinds & kArrayKind) != 0) add_unless_known(form.arrays, conjunct.arrays);
+    if ((conjunct.kinds & kObjectKind) != 0) add_unless_known(form.objects, conjunct.objects);
+  }
+  form.scalars = regexes().alternation(scalars);
+  return forms_.emplace(set, std::move(form)).first->second;
+}
+
+bool SchemaEmitter::has_values(const SchemaSet& set) {
+  const SchemaSet key = normaliser_->canonical(set);
+  if (key.empty()) return true;
+  const Form& found = form(key);
+  return found.scalars != RegexSet::kNothing || !found.arrays.empty() || !found.objects.empty();
+}
+
+RuleId SchemaEmitter::rule(const SchemaSet& set) {
+  const SchemaSet key = normaliser_->canonical(set);
+  if (key.empty()) return any_value();
+  const auto [entry, is_new] = rules_.try_emplace(key);
+  if (is_new) {
+    entry->second = builder_.add_rule("schema");
+    pending_.emplace_back(entry->second, &form(key));
+  }
+  return entry->second;
+}
+
+void SchemaEmitter::add_value(StateId from, RegexId lead, const SchemaSet& set, StateId to,
+                              GrammarBuilder::Counting counting) {
+  const SchemaSet key = normaliser_->canonical(set);
+  if (!key.empty()) {
+    const Form& value = form(key);
+    if (value.arrays.empty() && value.objects.empty()) {
+      if (value.scalars == RegexSet::kNothing) return;
+      const RegexId text = regexes().concat(std::array{lead, blanks_, value.scalars});
+      return builder_.add_terminal(from, text, to, counting);
+    }
+  }
+  const RuleId called = rule(key);
+  if (lead == RegexSet::kEmpty) return builder_.add_call(from, called, to, counting);
+  const auto [entry, is_new] = before_calls_.try_emplace(std::pair(called, to));
+  if (is_new) {
+    entry->second = builder_.add_state(current_rule_);
+    builder_.add_call(entry->second, called, to);
+  }
+  builder_.add_terminal(from, lead, entry->second, counting);
+}
+
+void SchemaEmitter::emit(RuleId rule, const Form& form) {
+  current_rule_ = rule;
+  const StateId start = builder_.start(rule);
+  const StateId end = builder_.add_state(rule);
+  builder_.set_end(end);
+  if (form.scalars != RegexSet::kNothing) {
+    builder_.add_terminal(start, regexes().concat(blanks_, form.scalars), end);
+  }
+  const auto emit_each = [&](const auto& list, std::string_view bracket, auto emit_one) {
+    if (list.empty()) return;
+    const StateId open = builder_.add_state(rule);
+    builder_.add_terminal(start, punctuation(bracket), open);
+    for (const auto* rules : list) {
+      const StateId from = list.size() == 1 ? open : builder_.add_state(rule);
+      if (list.size() > 1) builder_.add_empty(open, from);
+      emit_one(*this, *rules, from, end);
+    }
+  };
+  emit_each(form.arrays, "[", emit_schema_array);
+  emit_each(form.objects, "{", emit_schema_object);
+}
+
+void SchemaEmitter::finish() {
+  while (!pending_.empty()) {
+    const auto [rule, form] = pending_.back();
+    pending_.pop_back();
+    emit(rule, *form);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,77 @@
+// SchemaEmitter writes sets of schemas as rules of a grammar.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/schema_normaliser.h"
+
+namespace paceline {
+
+// Blanks stand in front of each terminal, so none is empty and no text ends in blanks.
+class SchemaEmitter {
+ public:
+  explicit SchemaEmitter(GrammarBuilder& builder);
+  SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document, SchemaNormaliser& normaliser);
+
+  // The rule of the texts of the values in the set. Error unsupported when a keyword that they obey
+  // can't be enforced.
+  RuleId rule(const SchemaSet& set);
+  // Any JSON value, and any object.
+  RuleId any_value();
+  RuleId any_object();
+  // Writes the rules that have been asked for.
+  void finish();
+
+  // A state of the rule that is being written.
+  StateId add_state() { return builder_.add_state(current_rule_); }
+  // An edge that reads `lead` and a value in the set.
+  void add_value(StateId from, RegexId lead, const SchemaSet& set, StateId to,
+                 GrammarBuilder::Counting counting = {});
+  // Whether the set has any values.
+  bool has_values(const SchemaSet& set);
+  // Blanks and these bytes, each after blanks.
+  RegexId punctuation(std::string_view bytes);
+  RegexId blanks() const { return blanks_; }
+
+  GrammarBuilder& builder() { return builder_; }
+  RegexSet& regexes() { return builder_.regexes(); }
+  SchemaNormaliser& normaliser() { return *normaliser_; }
+  SchemaDocument& document() { return *document_; }
+
+ private:
+  // The alternatives of a set by kind.
+  struct Form {
+    RegexId scalars = RegexSet::kNothing;
+    std::vector<const SchemaArrayRules*> arrays;
+    std::vector<const SchemaObjectRules*> objects;
+  };
+  const Form& form(const SchemaSet& canonical_set);
+  RegexId scalars_of(const SchemaConjunct& conjunct);
+  void check_refusals(const SchemaConjunct& conjunct);
+  void emit(RuleId rule, const Form& form);
+  StateId emit_any_members(RuleId rule, StateId end);
+  RegexId any_scalar();
+
+  GrammarBuilder& builder_;
+  SchemaDocument* document_ = nullptr;
+  SchemaNormaliser* normaliser_ = nullptr;
+  RegexId blanks_{};
+  std::map<SchemaSet, Form> forms_;
+  std::map<SchemaSet, RuleId> rules_;
+  std::vector<std::pair<RuleId, const Form*>> pending_;
+  std::map<std::pair<RuleId, StateId>, StateId> before_calls_;
+  std::optional<RuleId> any_value_;
+  RuleId current_rule_{};
+};
+
+// What follows the opening bracket, which leads to `from`; the closing one leads to `to`.
+void emit_schema_array(SchemaEmitter& emitter, const SchemaArrayRules& rules, StateId from,
+                       StateId to);
+void emit_schema_object(SchemaEmitter& emitter, const SchemaObjectRules& rules, StateId from,
+                        StateId to);
+
+}  // namespace paceline

@@ -1,0 +1,424 @@
+#include "grammar/schema_normaliser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "grammar/json_text.h"
+#include "grammar/schema_negation.h"
+
+namespace paceline {
+namespace {
+
+constexpr size_t kMaxConjuncts = 1000;         // of one set
+constexpr size_t kMaxNormaliserWork = 400'000;  // literals that are absorbed, in all
+constexpr size_t kMaxReferenceDepth = 400;     // references and applicators in one place
+constexpr size_t kMaxProofDepth = 12;          // of values in each other, in a proof of emptiness
+
+bool contains_literal(const SchemaSet& sorted, SchemaLiteral literal) {
+  return std::binary_search(sorted.begin(), sorted.end(), literal);
+}
+
+bool has_own_rules(const SchemaNode& node) {
+  return node.kinds != kAllKinds || !node.values.empty() || node.excluded.constants != 0 ||
+         !node.excluded.numbers.empty() || !node.excluded.strings.empty() || node.minimum ||
+         node.maximum || !node.multiples.empty() || !node.non_multiples.empty() ||
+         node.integers_only || node.fractions_only || node.min_length > 0 ||
+         node.max_length != kUnbounded || !node.strings.empty() || !node.excluded_strings.empty() ||
+         node.has_item_rules() || node.min_items > 0 || node.max_items != kUnbounded ||
+         node.has_unique_items || !node.contains.empty() || node.has_object_rules() ||
+         !node.required.empty() || node.min_properties > 0 || node.max_properties != kUnbounded ||
+         node.property_names || !node.exists.empty() || !node.choices.empty() ||
+         !node.one_of.empty() || !node.refusals.empty();
+}
+
+}  // namespace
+
+// A way to the alternatives: what was absorbed, and what is left to choose.
+struct SchemaNormaliser::Branch {
+  SchemaConjunct conjunct;
+  SchemaSet pending;
+  SchemaSet absorbed;  // sorted
+  std::vector<const std::vector<SchemaSet>*> choices;
+  std::vector<OneOf> one_ofs;
+};
+
+void SchemaNormaliser::count_work(size_t amount) {
+  work_ += amount;
+  if (work_ > kMaxNormaliserWork) {
+    throw Error(ErrorCode::exhausted,
+                fmt::format("schema: too complex: its alternatives take more than {} steps",
+                            kMaxNormaliserWork));
+  }
+}
+
+// A schema that leads back to itself without a value in between means nothing.
+void SchemaNormaliser::check_loops(SchemaLiteral literal, size_t depth) {
+  const SchemaNodeId id = node_of(literal);
+  Visit& visit = visits_[id];
+  if (visit == Visit::done) return;
+  const SchemaNode& node = document_.node(id);
+  if (visit == Visit::open) {
+    document_.fail(ErrorCode::invalid, *node.json, "$ref",
+                   "leads back to this schema with nothing in between");
+  }
+  if (depth > kMaxReferenceDepth) {
+    document_.fail(ErrorCode::exhausted, *node.json, "$ref",
+                   fmt::format("more than {} schemas refer to each other", kMaxReferenceDepth));
+  }
+  visit = Visit::open;
+  for (const SchemaLiteral child : node.all_of) check_loops(child, depth + 1);
+  for (const SchemaChoice& choice : node.choices) {
+    for (const SchemaSet& option : choice.options) {
+      for (const SchemaLiteral child : option) check_loops(child, depth + 1);
+    }
+  }
+  for (const auto& branches : node.one_of) {
+    for (const SchemaLiteral child : branches) check_loops(child, depth + 1);
+  }
+  visits_[id] = Visit::done;
+}
+
+void SchemaNormaliser::flatten(SchemaLiteral literal, SchemaSet& into, size_t depth) {
+  if (literal == document_.anything()) return;
+  if (literal == document_.nothing()) return into.push_back(literal);
+  check_loops(literal, depth);
+  const SchemaNode& node = document_.node(node_of(literal));
+  const bool is_simple = !has_own_rules(node);
+  if (is_simple && !is_negated(literal)) {
+    for (const SchemaLiteral child : node.all_of) flatten(child, into, depth + 1);
+  } else if (is_simple && node.all_of.size() == 1) {
+    flatten(negated(node.all_of[0]), into, depth + 1);
+  } else if (is_simple && node.all_of.empty()) {
+    into.push_back(document_.nothing());
+  } else {
+    into.push_back(literal);
+  }
+}
+
+SchemaSet SchemaNormaliser::canonical(const SchemaSet& set) {
+  SchemaSet flat;
+  for (const SchemaLiteral literal : set) flatten(literal, flat, 0);
+  sort_schema_set(flat);
+  const bool is_contradictory = std::any_of(flat.begin(), flat.end(), [&](SchemaLiteral literal) {
+    return literal == document_.nothing() || contains_literal(flat, negated(literal));
+  });
+  return is_contradictory ? SchemaSet{document_.nothing()} : flat;
+}
+
+JsonKinds SchemaNormaliser::possible_kinds(SchemaLiteral literal, size_t depth) {
+  if (literal == document_.nothing()) return 0;
+  if (is_negated(literal) || depth > kMaxProofDepth) return kAllKinds;
+  const SchemaNodeId id = node_of(literal);
+  if (const auto found = possible_kinds_.find(id); found != possible_kinds_.end()) {
+    return found->second;
+  }
+  const SchemaNode& node = document_.node(id);
+  JsonKinds kinds = node.kinds;
+  for (const SchemaValues& values : node.values) {
+    JsonKinds allowed = values.constants;
+    if (!values.numbers.empty()) allowed |= kNumberKind;
+    if (!values.strings.empty()) allowed |= kStringKind;
+    if (!values.containers.empty()) allowed |= kArrayKind | kObjectKind;
+    kinds &= allowed;
+  }
+  kinds &= possible_kinds(node.all_of, depth + 1);
+  for (const SchemaChoice& choice : node.choices) {
+    JsonKinds allowed = 0;
+    for (const SchemaSet& option : choice.options) allowed |= possible_kinds(option, depth + 1);
+    kinds &= allowed;
+  }
+  possible_kinds_.emplace(id, kinds);
+  return kinds;
+}
+
+JsonKinds SchemaNormaliser::possible_kinds(const SchemaSet& set, size_t depth) {
+  JsonKinds kinds = kAllKinds;
+  for (const SchemaLiteral literal : set) kinds &= possible_kinds(literal, depth);
+  return kinds;
+}
+
+const std::vector<SchemaSet>& SchemaNormaliser::negation(SchemaNodeId id) {
+  const auto found = negations_.find(id);
+  if (found != negations_.end()) return found->second;
+  return negations_.emplace(id, negation_options(document_, id)).first->second;
+}
+
+SchemaLiteral SchemaNormaliser::kinds_literal(JsonKinds kinds) {
+  if (kinds == kAllKinds) return document_.anything();
+  const auto found = kinds_literals_.find(kinds);
+  if (found != kinds_literals_.end()) return found->second;
+  return kinds_literals_.emplace(kinds, document_.add({.kinds = kinds})).first->second;
+}
+
+bool SchemaNormaliser::are_disjoint(SchemaLiteral a, SchemaLiteral b, JsonKinds kinds) {
+  if ((possible_kinds(a) & possible_kinds(b) & kinds) == 0) return true;
+  try {
+    return is_impossible({a, b, kinds_literal(kinds)});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::exhausted) throw;
+    return false;
+  }
+}
+
+// Which of the branches it is; of branches that may overlap also that the others don't hold. Only
+// values of `kinds` matter.
+const SchemaChoice& SchemaNormaliser::one_of_choice(const OneOf& one_of, JsonKinds kinds) {
+  const auto key = std::pair(static_cast<const void*>(one_of.branches), kinds);
+  if (const auto found = one_of_choices_.find(key); found != one_of_choices_.end()) {
+    return found->second;
+  }
+  const std::vector<SchemaLiteral>& branches = *one_of.branches;
+  SchemaChoice choice;
+  for (const SchemaLiteral literal : branches) choice.options.push_back({literal});
+  for (size_t i = 0; i < branches.size(); ++i) {
+    for (size_t k = i + 1; k < branches.size(); ++k) {
+      if (are_disjoint(branches[i], branches[k], kinds)) continue;
+      choice.options[i].push_back(negated(branches[k]));
+      choice.options[k].push_back(negated(branches[i]));
+    }
+  }
+  return one_of_choices_.emplace(key, std::move(choice)).first->second;
+}
+
+// False: it can't hold.
+bool SchemaNormaliser::absorb(Branch& branch, SchemaLiteral literal) {
+  if (literal == document_.anything()) return true;
+  if (literal == document_.nothing()) return false;
+  const auto at = std::lower_bound(branch.absorbed.begin(), branch.absorbed.end(), literal);
+  if (at != branch.absorbed.end() && *at == literal) return true;
+  if (contains_literal(branch.absorbed, negated(literal))) return false;
+  branch.absorbed.insert(at, literal);
+  count_work(1);
+  check_loops(literal, 0);
+  if (is_negated(literal)) {
+    const std::vector<SchemaSet>& options = negation(node_of(literal));
+    if (options.empty()) return false;
+    if (options.size() == 1) {
+      branch.pending.insert(branch.pending.end(), options[0].begin(), options[0].end());
+    } else {
+      branch.choices.push_back(&options);
+    }
+    return true;
+  }
+  const SchemaNode& node = document_.node(node_of(literal));
+  branch.conjunct.absorb(node);
+  branch.pending.insert(branch.pending.end(), node.all_of.begin(), node.all_of.end());
+  for (const SchemaValues& values : node.values) {
+    if (!values.containers.empty()) branch.choices.push_back(&values.choice.options);
+  }
+  for (const SchemaChoice& choice : node.choices) branch.choices.push_back(&choice.options);
+  for (const auto& branches : node.one_of) branch.one_ofs.push_back({&branches, &node});
+  return branch.conjunct.kinds != 0;
+}
+
+bool SchemaNormaliser::absorb_pending(Branch& branch) {
+  for (size_t i = 0; i < branch.pending.size(); ++i) {
+    if (!absorb(branch, branch.pending[i])) return false;
+  }
+  branch.pending.clear();
+  drop_impossible_kinds(branch.conjunct);
+  return branch.conjunct.kinds != 0;
+}
+
+// A quick test.
+bool SchemaNormaliser::can_hold(const Branch& branch, const SchemaSet& option) {
+  if ((possible_kinds(option) & branch.conjunct.kinds) == 0) return false;
+  return std::none_of(option.begin(), option.end(), [&](SchemaLiteral literal) {
+    return contains_literal(branch.absorbed, negated(literal));
+  });
+}
+
+SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch,
+                                                    std::vector<SchemaSet>& options) {
+  for (const OneOf& one_of : branch.one_ofs) {
+    branch.choices.push_back(&one_of_choice(one_of, branch.conjunct.kinds).options);
+  }
+  branch.one_ofs.clear();
+  std::optional<size_t> best;
+  for (size_t i = 0; i < branch.choices.size();) {
+    std::vector<SchemaSet> possible;
+    bool holds = false;
+    for (const SchemaSet& option : *branch.choices[i]) {
+      if (!can_hold(branch, option)) continue;
+      holds |= std::all_of(option.begin(), option.end(), [&](SchemaLiteral literal) {
+        return literal == document_.anything() || contains_literal(branch.absorbed, literal);
+      });
+      possible.push_back(option);
+    }
+    if (possible.empty()) return Choosing::dead;
+    if (holds) {
+      branch.choices.erase(branch.choices.begin() + static_cast<std::ptrdiff_t>(i));
+      if (best && *best > i) --*best;
+      continue;
+    }
+    if (!best || possible.size() < options.size()) {
+      best = i;
+      options = std::move(possible);
+    }
+    ++i;
+  }
+  if (!best) return Choosing::finished;
+  branch.choices.erase(branch.choices.begin() + static_cast<std::ptrdiff_t>(*best));
+  return Choosing::goes_on;
+}
+
+std::vector<SchemaConjunct> SchemaNormaliser::expand(const SchemaSet& set) {
+  std::vector<SchemaConjunct> found;
+  std::vector<Branch> open(1);
+  open[0].pending = set;
+  while (!open.empty()) {
+    Branch branch = std::move(open.back());
+    open.pop_back();
+    if (!absorb_pending(branch)) continue;
+    std::vector<SchemaSet> options;
+    const Choosing choosing = choose(branch, options);
+    if (choosing == Choosing::dead) continue;
+    if (choosing == Choosing::finished) {
+      drop_impossible_scalars(branch.conjunct);
+      if (branch.conjunct.kinds != 0) found.push_back(std::move(branch.conjunct));
+      if (found.size() > kMaxConjuncts) {
+        throw Error(ErrorCode::exhausted,
+                    fmt::format("schema: too complex: more than {} alternatives of one value",
+                                kMaxConjuncts));
+      }
+      continue;
+    }
+    count_work(options.size());
+    for (size_t i = options.size(); i-- > 0;) {  // the first one is next
+      open.push_back(i == 0 ? std::move(branch) : branch);
+      open.back().pending = std::move(options[i]);
+    }
+  }
+  return found;
+}
+
+const std::vector<SchemaConjunct>& SchemaNormaliser::conjuncts(const SchemaSet& set) {
+  if (const auto found = conjuncts_.find(set); found != conjuncts_.end()) return found->second;
+  in_progress_.insert(set);
+  std::vector<SchemaConjunct> found = expand(set);
+  in_progress_.erase(set);
+  return conjuncts_.emplace(set, std::move(found)).first->second;
+}
+
+// What leads back to a set of which the same is asked is taken as possible: so a cycle is no proof.
+bool SchemaNormaliser::is_impossible(const SchemaSet& any_set) {
+  const SchemaSet set = canonical(any_set);
+  if (set.empty()) return false;
+  if (set[0] == document_.nothing()) return true;
+  if (const auto found = impossible_.find(set); found != impossible_.end()) return found->second;
+  if (possible_kinds(set) == 0) return true;
+  if (depth_ >= kMaxProofDepth || in_progress_.contains(set)) return false;
+  impossible_[set] = false;
+  ++depth_;
+  bool result = false;
+  try {
+    result = conjuncts(set).empty();
+  } catch (const Error&) {
+    --depth_;
+    in_progress_.erase(set);
+    throw;
+  }
+  --depth_;
+  impossible_[set] = result;
+  return result;
+}
+
+SchemaSet SchemaNormaliser::value_set(const SchemaObjectRules& rules, std::string_view name) {
+  SchemaSet set;
+  std::optional<std::string> body;
+  for (const SchemaNode* part : rules.parts) {
+    bool is_declared = false;
+    for (const auto& [declared, literal] : part->properties) {
+      if (declared != name) continue;
+      set.push_back(literal);
+      is_declared = true;
+    }
+    for (const auto& [pattern, literal] : part->patterns) {
+      if (!body) body = schema_string_body(name);
+      if (!document_.regexes().matches(pattern, *body)) continue;
+      set.push_back(literal);
+      is_declared = true;
+    }
+    if (!is_declared && part->additional) set.push_back(*part->additional);
+  }
+  return set;
+}
+
+RegexId SchemaNormaliser::string_language(const SchemaSet& set) {
+  SchemaSet strings = set;
+  strings.push_back(kinds_literal(kStringKind));
+  std::vector<RegexId> options;
+  for (const SchemaConjunct& conjunct : conjuncts(canonical(strings))) {
+    for (const auto& [node, refusal] : conjunct.refusals) {
+      if ((refusal->kinds & kStringKind) == 0) continue;
+      document_.fail(ErrorCode::unsupported, *node->json, refusal->keyword, refusal->reason);
+    }
+    options.push_back(conjunct.string_language);
+  }
+  return document_.regexes().alternation(options);
+}
+
+bool SchemaNormaliser::arrays_are_impossible(SchemaArrayRules& rules) {
+  if (rules.contains.size() > 0 && rules.max == 0) return true;
+  if (rules.min > rules.max) return true;
+  for (size_t i = 0; i <= rules.prefix.size() && i < rules.min; ++i) {
+    if (is_impossible(rules.item(i))) return true;
+  }
+  return false;
+}
+
+bool SchemaNormaliser::objects_are_impossible(const SchemaObjectRules& rules) {
+  if (rules.min > rules.max || rules.required.size() > rules.max) return true;
+  return std::any_of(rules.required.begin(), rules.required.end(), [&](std::string_view name) {
+    return is_impossible(value_set(rules, name));
+  });
+}
+
+void SchemaNormaliser::drop_impossible_kinds(SchemaConjunct& conjunct) {
+  const auto drop = [&](JsonKinds kind) { conjunct.kinds &= static_cast<JsonKinds>(~kind); };
+  const SchemaNumberRules& numbers = conjunct.numbers;
+  if (numbers.minimum && numbers.maximum) {
+    const bool excludes = numbers.minimum->is_excluded || numbers.maximum->is_excluded;
+    const long double room = numbers.maximum->value - numbers.minimum->value;
+    if (room < 0 || (excludes && room == 0)) drop(kNumberKind);
+  }
+  if (numbers.values && numbers.values->empty()) drop(kNumberKind);
+  const SchemaStringRules& strings = conjunct.strings;
+  if (strings.min_length > strings.max_length) drop(kStringKind);
+  if (strings.values && strings.values->empty()) drop(kStringKind);
+  if ((conjunct.kinds & kArrayKind) != 0 && arrays_are_impossible(conjunct.arrays)) {
+    drop(kArrayKind);
+  }
+  if ((conjunct.kinds & kObjectKind) != 0 && objects_are_impossible(conjunct.objects)) {
+    drop(kObjectKind);
+  }
+}
+
+// Where a proof would take too long, it may be possible.
+bool SchemaNormaliser::scalars_are_impossible(RegexId language) {
+  try {
+    return document_.regexes().is_nothing(language);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::exhausted) throw;
+    return false;
+  }
+}
+
+void SchemaNormaliser::drop_impossible_scalars(SchemaConjunct& conjunct) {
+  RegexSet& regexes = document_.regexes();
+  if ((conjunct.kinds & kNumberKind) != 0) {
+    conjunct.number_language = schema_number_language(regexes, conjunct.numbers);
+    if (scalars_are_impossible(conjunct.number_language)) {
+      conjunct.kinds &= static_cast<JsonKinds>(~kNumberKind);
+    }
+  }
+  if ((conjunct.kinds & kStringKind) != 0) {
+    conjunct.string_language = schema_string_language(regexes, conjunct.strings);
+    if (scalars_are_impossible(conjunct.string_language)) {
+      conjunct.kinds &= static_cast<JsonKinds>(~kStringKind);
+    }
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// SchemaNormaliser finds the alternatives of a conjunction of schemas: its disjunctive normal form.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "grammar/schema_conjunct.h"
+#include "grammar/schema_document.h"
+
+namespace paceline {
+
+class SchemaNormaliser {
+ public:
+  explicit SchemaNormaliser(SchemaDocument& document) : document_(document) {}
+
+  // The set as a key: sorted, without what says nothing, references replaced by what they name.
+  SchemaSet canonical(const SchemaSet& set);
+  // Of a canonical set. Kinds that no value can have are gone. Error exhausted when there are too
+  // many.
+  const std::vector<SchemaConjunct>& conjuncts(const SchemaSet& set);
+  // Whether no value is in the set. False when that can't be shown.
+  bool is_impossible(const SchemaSet& set);
+  // What the rules of objects ask of the value of a property.
+  SchemaSet value_set(const SchemaObjectRules& rules, std::string_view name);
+  // The strings in the set, as they stand between quotes.
+  RegexId string_language(const SchemaSet& set);
+
+ private:
+  struct Branch;
+  struct OneOf {
+    const std::vector<SchemaLiteral>* branches = nullptr;
+    const SchemaNode* node = nullptr;
+  };
+
+  void check_loops(SchemaLiteral literal, size_t depth);
+  void flatten(SchemaLiteral literal, SchemaSet& into, size_t depth);
+  void count_work(size_t amount);
+  JsonKinds possible_kinds(SchemaLiteral literal, size_t depth = 0);
+  JsonKinds possible_kinds(const SchemaSet& set, size_t depth = 0);
+  const std::vector<SchemaSet>& negation(SchemaNodeId id);
+  SchemaLiteral kinds_literal(JsonKinds kinds);
+  const SchemaChoice& one_of_choice(const OneOf& one_of, JsonKinds kinds);
+  bool are_disjoint(SchemaLiteral a, SchemaLiteral b, JsonKinds kinds);
+
+  std::vector<SchemaConjunct> expand(const SchemaSet& set);
+  bool absorb_pending(Branch& branch);
+  bool absorb(Branch& branch, SchemaLiteral literal);
+  // Whether nothing is left to choose; `options` are those of the choice with the fewest.
+  enum class Choosing : uint8_t { finished, dead, goes_on };
+  Choosing choose(Branch& branch, std::vector<SchemaSet>& options);
+  bool can_hold(const Branch& branch, const SchemaSet& option);
+  void drop_impossible_kinds(SchemaConjunct& conjunct);
+  bool arrays_are_impossible(SchemaArrayRules& rules);
+  bool objects_are_impossible(const SchemaObjectRules& rules);
+  bool scalars_are_impossible(RegexId language);
+  void drop_impossible_scalars(SchemaConjunct& conjunct);
+
+  SchemaDocument& document_;
+  std::map<SchemaSet, std::vector<SchemaConjunct>> conjuncts_;
+  std::set<SchemaSet> in_progress_;
+  std::map<SchemaSet, bool> impossible_;
+  size_t depth_ = 0;
+  size_t work_ = 0;
+  std::map<SchemaNodeId, JsonKinds> possible_kinds_;
+  std::map<SchemaNodeId, std::vector<SchemaSet>> negations_;
+  std::map<std::pair<const void*, JsonKinds>, SchemaChoice> one_of_choices_;
+  std::map<JsonKinds, SchemaLiteral> kinds_literals_;
+  enum class Visit : uint8_t { none, open, done };
+  std::map<SchemaNodeId, Visit> visits_;
+};
+
+}  // namespace paceline

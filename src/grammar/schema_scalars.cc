@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "base/utf8.h"
+#include "grammar/json_text.h"
+#include "grammar/pattern.h"
+#include "grammar/schema_conjunct.h"
+
+namespace paceline {
+namespace {
+
+RegexId any_of_numbers(RegexSet& regexes, const std::vector<std::string>& numbers) {
+  std::vector<RegexId> options;
+  for (const std::string& number : numbers) {
+    options.push_back(json_number_equal_to(regexes, number));
+  }
+  return regexes.alternation(options);
+}
+
+RegexId number_rules_without_values(RegexSet& regexes, const SchemaNumberRules& rules) {
+  std::vector<RegexId> parts;
+  if (rules.minimum || rules.maximum) {
+    JsonNumberRange range;
+    if (rules.minimum) range.min = rules.minimum->decimal;
+    if (rules.maximum) range.max = rules.maximum->decimal;
+    range.excludes_min = rules.minimum && rules.minimum->is_excluded;
+    range.excludes_max = rules.maximum && rules.maximum->is_excluded;
+    parts.push_back(json_decimals_between(regexes, range));
+  }
+  if (rules.integers_only) parts.push_back(json_integer(regexes));
+  if (parts.empty()) parts.push_back(json_decimal(regexes));
+  for (const std::string& divisor : rules.multiples) {
+    parts.push_back(json_multiples_of(regexes, divisor));
+  }
+  for (const std::string& divisor : rules.non_multiples) {
+    parts.push_back(regexes.complement(json_multiples_of(regexes, divisor)));
+  }
+  if (rules.fractions_only) parts.push_back(regexes.complement(json_integer(regexes)));
+  if (!rules.excluded.empty()) {
+    parts.push_back(regexes.complement(any_of_numbers(regexes, rules.excluded)));
+  }
+  return regexes.intersection(parts);
+}
+
+size_t common_prefix(std::string_view first, std::string_view last) {
+  const auto [a, b] = std::mismatch(first.begin(), first.end(), last.begin(), last.end());
+  auto length = static_cast<size_t>(a - first.begin());
+  // Characters stay whole.
+  while (length > 0 && length < first.size() && (first[length] & 0xC0) == 0x80) --length;
+  while (length > 0 && length < last.size() && (last[length] & 0xC0) == 0x80) --length;
+  return length;
+}
+
+// `skipped` bytes of each have been read.
+RegexId any_of_tails(RegexSet& regexes, std::span<const std::string_view> texts, size_t skipped) {
+  if (texts.size() == 1) return literal_text(regexes, texts[0].substr(skipped), TextForm::json);
+  const size_t common = common_prefix(texts.front().substr(skipped), texts.back().substr(skipped));
+  const RegexId head = literal_text(regexes, texts[0].substr(skipped, common), TextForm::json);
+  skipped += common;
+  std::vector<RegexId> options;
+  if (texts.front().size() == skipped) {
+    options.push_back(RegexSet::kEmpty);
+    texts = texts.subspan(1);
+  }
+  while (!texts.empty()) {
+    const auto character_of = [&](std::string_view text) {
+      return text.substr(skipped, decode_utf8(text.substr(skipped)).size);
+    };
+    size_t count = 1;
+    const std::string_view first = character_of(texts[0]);
+    while (count < texts.size() && character_of(texts[count]) == first) ++count;
+    options.push_back(any_of_tails(regexes, texts.subspan(0, count), skipped));
+    texts = texts.subspan(count);
+  }
+  return regexes.concat(head, regexes.alternation(options));
+}
+
+}  // namespace
+
+RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts) {
+  return texts.empty() ? RegexSet::kNothing : any_of_tails(regexes, texts, 0);
+}
+
+std::string schema_string_body(std::string_view text) {
+  const std::string quoted = json_quote(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules) {
+  if (rules.is_any()) return json_number(regexes);
+  if (!rules.values) return number_rules_without_values(regexes, rules);
+  SchemaNumberRules others = rules;
+  others.values.reset();
+  std::vector<std::string> values = *rules.values;
+  if (!others.is_any()) {
+    const RegexId allowed = number_rules_without_values(regexes, others);
+    std::erase_if(values, [&](const std::string& value) {
+      return !regexes.matches(allowed, value);
+    });
+  }
+  return any_of_numbers(regexes, values);
+}
+
+RegexId schema_string_language(RegexSet& regexes, const SchemaStringRules& rules) {
+  const RegexId character = any_character(regexes, TextForm::json);
+  std::vector<RegexId> parts = rules.all;
+  if (rules.min_length > 0 || rules.max_length != kUnbounded || parts.empty()) {
+    parts.push_back(regexes.repeat(character, rules.min_length, rules.max_length));
+  }
+  for (const RegexId none : rules.none) parts.push_back(regexes.complement(none));
+  if (!rules.excluded.empty()) {
+    parts.push_back(regexes.complement(schema_any_of_texts(regexes, rules.excluded)));
+  }
+  const RegexId allowed = regexes.intersection(parts);
+  if (!rules.values) return allowed;
+  std::vector<std::string_view> values = *rules.values;
+  if (parts.size() > 1 || !rules.all.empty() || rules.min_length > 0 ||
+      rules.max_length != kUnbounded) {
+    std::erase_if(values, [&](std::string_view value) {
+      return !regexes.matches(allowed, schema_string_body(value));
+    });
+  }
+  return schema_any_of_texts(regexes, values);
+}
+
+}  // namespace paceline
