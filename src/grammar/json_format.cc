@@ -138,11 +138,11 @@ class UriPattern {
   std::string_view private_;
 };
 
-// RFC 6901, and draft-bhutton-relative-json-pointer-00.
+// RFC 6901, and draft-handrews-relative-json-pointer-01.
 constexpr std::string_view kPointer = R"((?:/(?:[^/~]|~[01])*)*)";
 
 std::string relative_pointer_pattern() {
-  return fmt::format(R"((?:0|[1-9]\d*)(?:[+-][1-9]\d*)?(?:#|{}))", kPointer);
+  return fmt::format(R"((?:0|[1-9]\d*)(?:#|{}))", kPointer);
 }
 
 // The texts of `pattern`, which are printable ASCII, with at most `max_length` characters.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -43,8 +44,8 @@ class PatternTranslator {
   PatternRest choice_before(const PatternNode& choice, PatternRest rest);
   PatternRest look_before(const PatternNode& look, PatternRest rest);
   PatternRest repeat_before(const PatternNode& repeat, PatternRest rest);
-  PatternRest anchored_repeat_before(const PatternNode& repeat, PatternRest rest);
-  PatternRest guarded_repeat_before(const PatternNode& repeat, PatternRest rest);
+  PatternRest anchored_star_before(const PatternNode& body, PatternRest rest);
+  std::optional<PatternRest> guarded_repeat_before(const PatternNode& repeat, PatternRest rest);
   PatternRest either(PatternRest a, PatternRest b) {
     return {regexes_.alternation(a.at_begin, b.at_begin), regexes_.alternation(a.later, b.later)};
   }
@@ -169,70 +170,68 @@ PatternRest PatternTranslator::look_before(const PatternNode& look, PatternRest 
 }
 
 PatternRest PatternTranslator::repeat_before(const PatternNode& repeat, PatternRest rest) {
+  constexpr uint32_t kMaxCopies = 16;
   const PatternNode& body = repeat.children[0];
-  if (repeat.max == 0) return rest;
-  if (!body.reads) {
-    // Conditions only: the same each time.
-    return repeat.min == 0 ? rest : before(body, rest);
+  // Conditions alone are the same each time.
+  if (!body.reads) return repeat.min == 0 ? rest : before(body, rest);
+  if (body.has_looks) {
+    if (const auto guarded = guarded_repeat_before(repeat, rest)) return *guarded;
   }
-  if (repeat.max == 1) {
-    const PatternRest once = before(body, rest);
-    return repeat.min == 1 ? once : either(rest, once);
+  const bool is_bounded = repeat.max != kUnbounded;
+  if ((is_bounded ? repeat.max : repeat.min) > kMaxCopies || (body.has_looks && !is_bounded)) {
+    throw Error(ErrorCode::unsupported,
+                body.has_looks
+                    ? "a pattern has look-ahead inside of a repetition; only look-ahead before a "
+                      "single character is supported there, as in ^((?!x).)*$"
+                    : "a pattern has an anchor inside of a repetition with a count above 16");
   }
-  return body.has_looks ? guarded_repeat_before(repeat, rest)
-                        : anchored_repeat_before(repeat, rest);
+  PatternRest found = is_bounded ? rest : anchored_star_before(body, rest);
+  for (uint32_t count = is_bounded ? repeat.max : repeat.min; count > 0; --count) {
+    found = before(body, found);
+    if (count > repeat.min) found = either(rest, found);
+  }
+  return found;
 }
 
 // Only the first time that reads something may be at the begin of the text, and only the last one
 // at its end: the times between them are without anchors.
-PatternRest PatternTranslator::anchored_repeat_before(const PatternNode& repeat, PatternRest rest) {
-  const PatternNode& body = repeat.children[0];
-  if (repeat.min > 1 || repeat.max != kUnbounded) {
-    throw Error(ErrorCode::unsupported,
-                "a pattern has an anchor inside of a repetition with counts; write the anchor "
-                "outside of it");
-  }
+PatternRest PatternTranslator::anchored_star_before(const PatternNode& body, PatternRest rest) {
   const PatternRest last = either(rest, before(body, rest));
   const RegexId between = regexes_.star(without_anchors(body));
-  const PatternRest first = before(body, {last.at_begin, regexes_.concat(between, last.later)});
-  return repeat.min == 0 ? either(rest, first) : first;
+  return either(rest, before(body, {last.at_begin, regexes_.concat(between, last.later)}));
 }
 
 // ((?!x).)* and the like: look-ahead, then one character. If no text can be split in two ways into
 // such characters and what follows them, then the conditions hold at each of the characters exactly
-// when none of them is where a condition fails.
-PatternRest PatternTranslator::guarded_repeat_before(const PatternNode& repeat, PatternRest rest) {
+// when none of them is where a condition fails. Nothing when the repetition isn't of this kind.
+std::optional<PatternRest> PatternTranslator::guarded_repeat_before(const PatternNode& repeat,
+                                                                    PatternRest rest) {
   const PatternNode& body = repeat.children[0];
-  const auto refuse = [] [[noreturn]] () {
-    throw Error(ErrorCode::unsupported,
-                "a pattern has look-ahead inside of a repetition; only look-ahead before a single "
-                "character is supported there, as in ^((?!x).)*$");
-  };
-  if (body.kind != NodeKind::sequence || rest.at_begin != rest.later) refuse();
+  if (body.kind != NodeKind::sequence || rest.at_begin != rest.later) return std::nullopt;
   PatternRest condition{RegexSet::kAll, RegexSet::kAll};
   for (size_t i = body.children.size() - 1; i-- > 0;) {
     const NodeKind kind = body.children[i].kind;
-    if (kind != NodeKind::look_ahead && kind != NodeKind::look_not) refuse();
+    if (kind != NodeKind::look_ahead && kind != NodeKind::look_not) return std::nullopt;
     condition = look_before(body.children[i], condition);
   }
-  if (body.children.back().kind != NodeKind::characters) refuse();
-  if (condition.at_begin != condition.later) refuse();
+  if (body.children.back().kind != NodeKind::characters) return std::nullopt;
+  if (condition.at_begin != condition.later) return std::nullopt;
   const RegexId character = without_anchors(body.children.back());
   const RegexId follows = rest.later;
   const RegexId read = regexes_.concat(regexes_.plus(character), follows);
   if (repeat.min <= 1 && regexes_.contains(follows, read)) {
-    // What follows may take the place of the characters too.
+    // What follows may take the place of all characters but those that must be.
     if (repeat.min == 0) return rest;
     const RegexId once =
         regexes_.intersection(condition.later, regexes_.concat(character, follows));
-    return {once, once};
+    return PatternRest{once, once};
   }
-  if (regexes_.overlap(read, follows)) refuse();
+  if (regexes_.overlap(read, follows)) return std::nullopt;
   const RegexId fails = regexes_.intersection(regexes_.complement(condition.later), read);
   const RegexId holds = regexes_.intersection(
       regexes_.concat(regexes_.repeat(character, repeat.min, repeat.max), follows),
       regexes_.complement(regexes_.concat(regexes_.star(character), fails)));
-  return {holds, holds};
+  return PatternRest{holds, holds};
 }
 
 }  // namespace
