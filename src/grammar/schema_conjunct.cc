@@ -36,8 +36,7 @@ void tighten_limit(std::optional<SchemaNumberLimit>& limit,
 }
 
 void add_literals(SchemaSet& set, const SchemaSet& literals) {
-  set.insert(set.end(), literals.begin(), literals.end());
-  sort_schema_set(set);
+  for (const SchemaLiteral literal : literals) add_to_schema_set(set, literal);
 }
 
 }  // namespace

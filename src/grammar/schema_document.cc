@@ -17,8 +17,8 @@ constexpr size_t kMaxSchemaNodes = 200'000;
 
 std::string_view checked_schema_text(std::string_view text) {
   if (text.size() > kMaxSchemaBytes) {
-    throw Error(ErrorCode::exhausted, fmt::format("the schema has {} bytes, more than {}",
-                                                  text.size(), kMaxSchemaBytes));
+    throw Error(ErrorCode::exhausted,
+                fmt::format("the schema has {} bytes, more than {}", text.size(), kMaxSchemaBytes));
   }
   return text;
 }
@@ -44,9 +44,17 @@ const std::string* text_of(const Json& schema, std::string_view keyword) {
 }
 
 // Schemas in the values of these keywords: one, a list of them, or an object of them.
-constexpr std::array<std::string_view, 11> kSchemaKeywords = {
-    "items",         "additionalItems", "additionalProperties", "not", "if", "then", "else",
-    "propertyNames", "contains",        "unevaluatedItems",     "unevaluatedProperties"};
+constexpr std::array<std::string_view, 11> kSchemaKeywords = {"items",
+                                                              "additionalItems",
+                                                              "additionalProperties",
+                                                              "not",
+                                                              "if",
+                                                              "then",
+                                                              "else",
+                                                              "propertyNames",
+                                                              "contains",
+                                                              "unevaluatedItems",
+                                                              "unevaluatedProperties"};
 constexpr std::array<std::string_view, 5> kSchemaListKeywords = {"allOf", "anyOf", "oneOf",
                                                                  "prefixItems", "items"};
 constexpr std::array<std::string_view, 6> kSchemaMapKeywords = {
@@ -321,9 +329,8 @@ void SchemaDocument::fail(ErrorCode code, const Json& schema, std::string_view k
   throw Error(code, fmt::format("schema: {}: \"{}\": {}", path_of(schema), keyword, what));
 }
 
-void sort_schema_set(SchemaSet& set) {
-  std::sort(set.begin(), set.end());
-  set.erase(std::unique(set.begin(), set.end()), set.end());
+void add_to_schema_set(SchemaSet& set, SchemaLiteral literal) {
+  if (std::find(set.begin(), set.end(), literal) == set.end()) set.push_back(literal);
 }
 
 }  // namespace paceline

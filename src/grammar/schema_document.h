@@ -70,7 +70,7 @@ class SchemaDocument {
   RegexSet& regexes_;
   std::vector<SchemaResource> resources_;
   std::unordered_map<const Json*, uint32_t> resource_of_root_;
-  std::map<std::string, const Json*, std::less<>> anchors_;  // by address#name
+  std::map<std::string, const Json*, std::less<>> anchors_;                     // by address#name
   std::map<std::string, std::pair<const Json*, uint32_t>, std::less<>> roots_;  // by address
   std::deque<SchemaNode> nodes_;
   std::unordered_map<const Json*, SchemaNodeId> node_of_json_;

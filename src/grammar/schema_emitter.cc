@@ -8,15 +8,15 @@
 namespace paceline {
 namespace {
 
-// A blank, or a new line and its indentation: what json.dumps writes, at any depth. Bounded, so that
-// no text goes on with blanks for ever.
+// A blank, or a new line and its indentation: what json.dumps writes, at any depth. Bounded, so
+// that no text goes on with blanks for ever.
 RegexId json_blanks(RegexSet& regexes) {
   constexpr uint32_t kMaxIndentation = 512;  // 64 levels of 8
   ByteSet indentation;
   indentation[' '] = indentation['\t'] = true;
-  const RegexId line = regexes.concat(std::array{
-      regexes.optional(regexes.byte('\r')), regexes.byte('\n'),
-      regexes.repeat(regexes.bytes(indentation), 0, kMaxIndentation)});
+  const RegexId line =
+      regexes.concat(std::array{regexes.optional(regexes.byte('\r')), regexes.byte('\n'),
+                                regexes.repeat(regexes.bytes(indentation), 0, kMaxIndentation)});
   return regexes.concat(regexes.optional(regexes.byte(' ')), regexes.optional(line));
 }
 
@@ -66,8 +66,7 @@ StateId SchemaEmitter::emit_any_members(RuleId rule, StateId end) {
   builder_.add_terminal(first, regexes().concat(blanks_, name), value);
   builder_.add_call(value, any_value(), next);
   builder_.add_terminal(next, punctuation("}"), end);
-  builder_.add_terminal(
-      next, regexes().concat(std::array{punctuation(","), blanks_, name}), value);
+  builder_.add_terminal(next, regexes().concat(std::array{punctuation(","), blanks_, name}), value);
   return first;
 }
 

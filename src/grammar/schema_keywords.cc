@@ -35,6 +35,7 @@ class SchemaKeywordReader {
   [[noreturn]] void malformed(std::string_view expected) const;
   void refuse(JsonKinds kinds, std::string reason);
   const Json* sibling(std::string_view keyword) const;
+  void add_to_all_of(SchemaLiteral literal);
   SchemaLiteral child(const Json& value);
   std::vector<SchemaLiteral> children(const Json& value);
   std::vector<std::string_view> names(const Json& value) const;
@@ -55,8 +56,8 @@ class SchemaKeywordReader {
   void maximum(const Json& value) { limit(value, "exclusiveMaximum", node_.maximum, -1); }
   void exclusive_minimum(const Json& value) { exclusive_limit(value, node_.minimum, 1); }
   void exclusive_maximum(const Json& value) { exclusive_limit(value, node_.maximum, -1); }
-  void limit(const Json& value, std::string_view exclusive,
-             std::optional<SchemaNumberLimit>& limit, int sign);
+  void limit(const Json& value, std::string_view exclusive, std::optional<SchemaNumberLimit>& limit,
+             int sign);
   void exclusive_limit(const Json& value, std::optional<SchemaNumberLimit>& limit, int sign);
   void tighten(std::optional<SchemaNumberLimit>& limit, SchemaNumberLimit with, int sign);
   void multiple_of(const Json& value);
@@ -85,8 +86,8 @@ class SchemaKeywordReader {
   void unevaluated_properties(const Json& value);
   void all_of(const Json& value);
   void any_of(const Json& value);
-  void one_of(const Json& value) { node_.one_of.push_back(children(value)); }
-  void negation(const Json& value) { node_.all_of.push_back(negated(child(value))); }
+  void one_of(const Json& value);
+  void negation(const Json& value) { add_to_all_of(negated(child(value))); }
   void condition(const Json& value);
 
   SchemaDocument& document_;
@@ -94,6 +95,7 @@ class SchemaKeywordReader {
   const Json& schema_;
   SchemaDraft draft_;
   std::string_view keyword_;
+  SchemaPosition position_ = 0;
 };
 
 const SchemaKeywordReader::Keyword* SchemaKeywordReader::find_keyword(std::string_view name) {
@@ -157,6 +159,7 @@ void SchemaKeywordReader::read() {
   }
   for (const auto& [name, value] : *schema_.object()) {
     const Keyword* keyword = find_keyword(name);
+    ++position_;
     if (keyword == nullptr) continue;
     keyword_ = keyword->name;
     const bool is_known =
@@ -180,6 +183,11 @@ void SchemaKeywordReader::refuse(JsonKinds kinds, std::string reason) {
 
 const Json* SchemaKeywordReader::sibling(std::string_view keyword) const {
   return schema_.find(keyword);
+}
+
+void SchemaKeywordReader::add_to_all_of(SchemaLiteral literal) {
+  node_.all_of.push_back(literal);
+  node_.all_of_positions.push_back(position_);
 }
 
 SchemaLiteral SchemaKeywordReader::child(const Json& value) {
@@ -215,7 +223,7 @@ uint32_t SchemaKeywordReader::count(const Json& value) const {
 
 void SchemaKeywordReader::ref(const Json& value) {
   if (!value.is_string()) malformed("a string");
-  node_.all_of.push_back(document_.resolve(schema_, *value.string(), node_.resource_index));
+  add_to_all_of(document_.resolve(schema_, *value.string(), node_.resource_index));
 }
 
 // Within one resource the outermost anchor of a name is the only one.
@@ -228,8 +236,9 @@ void SchemaKeywordReader::dynamic_ref(const Json& value) {
 
 void SchemaKeywordReader::type(const Json& value) {
   static constexpr std::pair<std::string_view, JsonKinds> kTypes[] = {
-      {"null", kNullKind},     {"boolean", kFalseKind | kTrueKind}, {"integer", kNumberKind},
-      {"number", kNumberKind}, {"string", kStringKind},             {"array", kArrayKind},
+      {"null", kNullKind},      {"boolean", kFalseKind | kTrueKind},
+      {"integer", kNumberKind}, {"number", kNumberKind},
+      {"string", kStringKind},  {"array", kArrayKind},
       {"object", kObjectKind}};
   JsonKinds kinds = 0;
   bool has_integers = false;
@@ -258,6 +267,7 @@ SchemaValues SchemaKeywordReader::values_of(std::span<const Json> values) {
     found.containers.push_back(document_.literal_of_value(value, node_.resource_index));
   }
   if (found.containers.empty()) return found;
+  found.choice.position = position_;
   SchemaNode scalars{.json = &schema_, .resource_index = node_.resource_index};
   scalars.values.push_back(found);
   scalars.values[0].containers.clear();
@@ -330,8 +340,8 @@ void SchemaKeywordReader::format(const Json& value) {
   if (const auto regex = document_.format(*value.string())) {
     node_.strings.push_back(*regex);
   } else if (document_.is_strict()) {
-    refuse(kStringKind, fmt::format("{} isn't a format that can be enforced",
-                                    shown_text(*value.string())));
+    refuse(kStringKind,
+           fmt::format("{} isn't a format that can be enforced", shown_text(*value.string())));
   }
 }
 
@@ -372,8 +382,8 @@ void SchemaKeywordReader::contains(const Json& value) {
 
 bool SchemaKeywordReader::has_applicators() const {
   static constexpr std::array<std::string_view, 10> kApplicators = {
-      "$ref",  "$dynamicRef", "$recursiveRef", "allOf", "anyOf",
-      "oneOf", "not",         "if",            "then",  "dependentSchemas"};
+      "$ref", "$dynamicRef", "$recursiveRef", "allOf",           "anyOf", "oneOf",
+      "not",  "if",          "then",          "dependentSchemas"};
   return std::any_of(kApplicators.begin(), kApplicators.end(),
                      [&](std::string_view name) { return sibling(name) != nullptr; });
 }
@@ -390,6 +400,7 @@ void SchemaKeywordReader::unevaluated_items(const Json& value) {
 
 void SchemaKeywordReader::properties(const Json& value) {
   if (!value.is_object()) malformed("an object of schemas");
+  node_.properties_position = position_;
   for (const auto& [name, schema] : *value.object()) {
     node_.properties.emplace_back(name, child(schema));
   }
@@ -421,7 +432,9 @@ void SchemaKeywordReader::add_dependency(std::string_view name, SchemaLiteral th
   const SchemaLiteral absent = presence(name, false);
   const SchemaLiteral present = presence(name, true);
   node_.choices.push_back(
-      {.options = {{absent}, {present, then}}, .negated_options = {{present, negated(then)}}});
+      {.position = position_,
+       .options = {{absent}, {present, then}},
+       .negated_options = {{present, negated(then)}}});
 }
 
 void SchemaKeywordReader::add_dependency(std::string_view name, const Json& names) {
@@ -456,11 +469,11 @@ void SchemaKeywordReader::unevaluated_properties(const Json& value) {
 }
 
 void SchemaKeywordReader::all_of(const Json& value) {
-  for (const SchemaLiteral literal : children(value)) node_.all_of.push_back(literal);
+  for (const SchemaLiteral literal : children(value)) add_to_all_of(literal);
 }
 
 void SchemaKeywordReader::any_of(const Json& value) {
-  SchemaChoice choice;
+  SchemaChoice choice{.position = position_};
   SchemaSet none;
   for (const SchemaLiteral literal : children(value)) {
     choice.options.push_back({literal});
@@ -468,6 +481,12 @@ void SchemaKeywordReader::any_of(const Json& value) {
   }
   choice.negated_options.push_back(std::move(none));
   node_.choices.push_back(std::move(choice));
+}
+
+void SchemaKeywordReader::one_of(const Json& value) {
+  node_.one_of = children(value);
+  node_.one_of_position = position_;
+  if (node_.one_of.empty()) malformed("at least one schema");
 }
 
 void SchemaKeywordReader::condition(const Json& value) {
@@ -478,7 +497,8 @@ void SchemaKeywordReader::condition(const Json& value) {
   const SchemaLiteral if_true = then == nullptr ? document_.anything() : child(*then);
   const SchemaLiteral if_false = otherwise == nullptr ? document_.anything() : child(*otherwise);
   node_.choices.push_back(
-      {.options = {{test, if_true}, {negated(test), if_false}},
+      {.position = position_,
+       .options = {{test, if_true}, {negated(test), if_false}},
        .negated_options = {{test, negated(if_true)}, {negated(test), negated(if_false)}}});
 }
 

@@ -260,14 +260,14 @@ void SchemaNegation::negate_applicators() {
   for (const SchemaChoice& choice : node_.choices) {
     options_.insert(options_.end(), choice.negated_options.begin(), choice.negated_options.end());
   }
-  for (const std::vector<SchemaLiteral>& branches : node_.one_of) {
-    SchemaSet none;
-    for (const SchemaLiteral literal : branches) none.push_back(negated(literal));
-    options_.push_back(std::move(none));
-    for (size_t i = 0; i < branches.size(); ++i) {
-      for (size_t k = i + 1; k < branches.size(); ++k) {
-        options_.push_back({branches[i], branches[k]});
-      }
+  const std::vector<SchemaLiteral>& branches = node_.one_of;
+  if (branches.empty()) return;
+  SchemaSet none;
+  for (const SchemaLiteral literal : branches) none.push_back(negated(literal));
+  options_.push_back(std::move(none));
+  for (size_t i = 0; i < branches.size(); ++i) {
+    for (size_t k = i + 1; k < branches.size(); ++k) {
+      options_.push_back({branches[i], branches[k]});
     }
   }
 }

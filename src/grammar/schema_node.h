@@ -35,11 +35,16 @@ inline SchemaNodeId node_of(SchemaLiteral literal) {
   return SchemaNodeId{static_cast<uint32_t>(literal) >> 1};
 }
 
-// All of them hold; nothing in it: any value. Sorted and unique where it is a key.
+// All of them hold; nothing in it: any value. Where it is a key, each is in it once; the order is
+// that of properties.
 using SchemaSet = std::vector<SchemaLiteral>;
+
+// Where a keyword stands among its siblings. The order of properties follows from it.
+using SchemaPosition = uint32_t;
 
 // One of the options holds.
 struct SchemaChoice {
+  SchemaPosition position = 0;
   std::vector<SchemaSet> options;
   std::vector<SchemaSet> negated_options;  // of the choice's negation
 };
@@ -112,6 +117,7 @@ struct SchemaNode {
   bool has_unique_items = false;
   std::vector<SchemaContains> contains;
 
+  SchemaPosition properties_position = 0;
   std::vector<std::pair<std::string_view, SchemaLiteral>> properties;
   std::vector<std::pair<RegexId, SchemaLiteral>> patterns;
   std::optional<SchemaLiteral> additional;
@@ -122,8 +128,10 @@ struct SchemaNode {
   std::vector<SchemaPropertyExists> exists;
 
   SchemaSet all_of;
+  std::vector<SchemaPosition> all_of_positions;
   std::vector<SchemaChoice> choices;
-  std::vector<std::vector<SchemaLiteral>> one_of;
+  std::vector<SchemaLiteral> one_of;
+  SchemaPosition one_of_position = 0;
   std::vector<SchemaRefusal> refusals;
 
   bool has_object_rules() const {
@@ -132,7 +140,7 @@ struct SchemaNode {
   bool has_item_rules() const { return !prefix_items.empty() || items.has_value(); }
 };
 
-void sort_schema_set(SchemaSet& set);
+void add_to_schema_set(SchemaSet& set, SchemaLiteral literal);
 
 // The scalars among the values.
 SchemaValues schema_values(std::span<const Json> values);

@@ -10,10 +10,10 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxConjuncts = 1000;         // of one set
+constexpr size_t kMaxConjuncts = 1000;          // of one set
 constexpr size_t kMaxNormaliserWork = 400'000;  // literals that are absorbed, in all
-constexpr size_t kMaxReferenceDepth = 400;     // references and applicators in one place
-constexpr size_t kMaxProofDepth = 12;          // of values in each other, in a proof of emptiness
+constexpr size_t kMaxReferenceDepth = 400;      // references and applicators in one place
+constexpr size_t kMaxProofDepth = 12;           // of values in each other, in a proof of emptiness
 
 bool contains_literal(const SchemaSet& sorted, SchemaLiteral literal) {
   return std::binary_search(sorted.begin(), sorted.end(), literal);
@@ -36,11 +36,32 @@ bool has_own_rules(const SchemaNode& node) {
 
 // A way to the alternatives: what was absorbed, and what is left to choose.
 struct SchemaNormaliser::Branch {
+  struct Pending {
+    SchemaLiteral literal{};
+    Place place;
+  };
+  struct Choice {
+    const std::vector<SchemaSet>* options = nullptr;
+    Place place;
+  };
+  struct OneOf {
+    const std::vector<SchemaLiteral>* branches = nullptr;
+    Place place;
+  };
+
   SchemaConjunct conjunct;
-  SchemaSet pending;
+  std::vector<Place> part_places;  // of conjunct.objects.parts
+  std::vector<Pending> pending;
   SchemaSet absorbed;  // sorted
-  std::vector<const std::vector<SchemaSet>*> choices;
+  std::vector<Choice> choices;
   std::vector<OneOf> one_ofs;
+
+  void add(const SchemaSet& set, const Place& place) {
+    for (const SchemaLiteral literal : set) {
+      pending.push_back({literal, place});
+      pending.back().place.push_back(static_cast<SchemaPosition>(pending.size()));
+    }
+  }
 };
 
 void SchemaNormaliser::count_work(size_t amount) {
@@ -73,9 +94,7 @@ void SchemaNormaliser::check_loops(SchemaLiteral literal, size_t depth) {
       for (const SchemaLiteral child : option) check_loops(child, depth + 1);
     }
   }
-  for (const auto& branches : node.one_of) {
-    for (const SchemaLiteral child : branches) check_loops(child, depth + 1);
-  }
+  for (const SchemaLiteral child : node.one_of) check_loops(child, depth + 1);
   visits_[id] = Visit::done;
 }
 
@@ -99,11 +118,13 @@ void SchemaNormaliser::flatten(SchemaLiteral literal, SchemaSet& into, size_t de
 SchemaSet SchemaNormaliser::canonical(const SchemaSet& set) {
   SchemaSet flat;
   for (const SchemaLiteral literal : set) flatten(literal, flat, 0);
-  sort_schema_set(flat);
-  const bool is_contradictory = std::any_of(flat.begin(), flat.end(), [&](SchemaLiteral literal) {
-    return literal == document_.nothing() || contains_literal(flat, negated(literal));
+  SchemaSet unique;
+  for (const SchemaLiteral literal : flat) add_to_schema_set(unique, literal);
+  const bool is_contradictory = std::any_of(unique.begin(), unique.end(), [&](SchemaLiteral literal) {
+    return literal == document_.nothing() ||
+           std::find(unique.begin(), unique.end(), negated(literal)) != unique.end();
   });
-  return is_contradictory ? SchemaSet{document_.nothing()} : flat;
+  return is_contradictory ? SchemaSet{document_.nothing()} : unique;
 }
 
 JsonKinds SchemaNormaliser::possible_kinds(SchemaLiteral literal, size_t depth) {
@@ -163,26 +184,26 @@ bool SchemaNormaliser::are_disjoint(SchemaLiteral a, SchemaLiteral b, JsonKinds 
 
 // Which of the branches it is; of branches that may overlap also that the others don't hold. Only
 // values of `kinds` matter.
-const SchemaChoice& SchemaNormaliser::one_of_choice(const OneOf& one_of, JsonKinds kinds) {
-  const auto key = std::pair(static_cast<const void*>(one_of.branches), kinds);
-  if (const auto found = one_of_choices_.find(key); found != one_of_choices_.end()) {
+const std::vector<SchemaSet>& SchemaNormaliser::one_of_options(
+    const std::vector<SchemaLiteral>& branches, JsonKinds kinds) {
+  const auto key = std::pair(&branches, kinds);
+  if (const auto found = one_of_options_.find(key); found != one_of_options_.end()) {
     return found->second;
   }
-  const std::vector<SchemaLiteral>& branches = *one_of.branches;
-  SchemaChoice choice;
-  for (const SchemaLiteral literal : branches) choice.options.push_back({literal});
+  std::vector<SchemaSet> options;
+  for (const SchemaLiteral literal : branches) options.push_back({literal});
   for (size_t i = 0; i < branches.size(); ++i) {
     for (size_t k = i + 1; k < branches.size(); ++k) {
       if (are_disjoint(branches[i], branches[k], kinds)) continue;
-      choice.options[i].push_back(negated(branches[k]));
-      choice.options[k].push_back(negated(branches[i]));
+      options[i].push_back(negated(branches[k]));
+      options[k].push_back(negated(branches[i]));
     }
   }
-  return one_of_choices_.emplace(key, std::move(choice)).first->second;
+  return one_of_options_.emplace(key, std::move(options)).first->second;
 }
 
 // False: it can't hold.
-bool SchemaNormaliser::absorb(Branch& branch, SchemaLiteral literal) {
+bool SchemaNormaliser::absorb(Branch& branch, SchemaLiteral literal, const Place& place) {
   if (literal == document_.anything()) return true;
   if (literal == document_.nothing()) return false;
   const auto at = std::lower_bound(branch.absorbed.begin(), branch.absorbed.end(), literal);
@@ -195,26 +216,49 @@ bool SchemaNormaliser::absorb(Branch& branch, SchemaLiteral literal) {
     const std::vector<SchemaSet>& options = negation(node_of(literal));
     if (options.empty()) return false;
     if (options.size() == 1) {
-      branch.pending.insert(branch.pending.end(), options[0].begin(), options[0].end());
+      branch.add(options[0], place);
     } else {
-      branch.choices.push_back(&options);
+      branch.choices.push_back({&options, place});
     }
     return true;
   }
-  const SchemaNode& node = document_.node(node_of(literal));
-  branch.conjunct.absorb(node);
-  branch.pending.insert(branch.pending.end(), node.all_of.begin(), node.all_of.end());
-  for (const SchemaValues& values : node.values) {
-    if (!values.containers.empty()) branch.choices.push_back(&values.choice.options);
-  }
-  for (const SchemaChoice& choice : node.choices) branch.choices.push_back(&choice.options);
-  for (const auto& branches : node.one_of) branch.one_ofs.push_back({&branches, &node});
+  absorb_node(branch, document_.node(node_of(literal)), place);
   return branch.conjunct.kinds != 0;
+}
+
+void SchemaNormaliser::absorb_node(Branch& branch, const SchemaNode& node, const Place& place) {
+  const auto place_of = [&](SchemaPosition position, SchemaPosition index = 0) {
+    Place below = place;
+    below.push_back(position);
+    below.push_back(index);
+    return below;
+  };
+  branch.conjunct.absorb(node);
+  if (branch.part_places.size() < branch.conjunct.objects.parts.size()) {
+    branch.part_places.push_back(place_of(node.properties_position));
+  }
+  for (size_t i = 0; i < node.all_of.size(); ++i) {
+    const SchemaPosition position =
+        i < node.all_of_positions.size() ? node.all_of_positions[i] : 0;
+    branch.pending.push_back(
+        {node.all_of[i], place_of(position, static_cast<SchemaPosition>(i))});
+  }
+  for (const SchemaValues& values : node.values) {
+    if (values.containers.empty()) continue;
+    branch.choices.push_back({&values.choice.options, place_of(values.choice.position)});
+  }
+  for (const SchemaChoice& choice : node.choices) {
+    branch.choices.push_back({&choice.options, place_of(choice.position)});
+  }
+  if (!node.one_of.empty()) {
+    branch.one_ofs.push_back({&node.one_of, place_of(node.one_of_position)});
+  }
 }
 
 bool SchemaNormaliser::absorb_pending(Branch& branch) {
   for (size_t i = 0; i < branch.pending.size(); ++i) {
-    if (!absorb(branch, branch.pending[i])) return false;
+    const Branch::Pending next = branch.pending[i];
+    if (!absorb(branch, next.literal, next.place)) return false;
   }
   branch.pending.clear();
   drop_impossible_kinds(branch.conjunct);
@@ -229,17 +273,17 @@ bool SchemaNormaliser::can_hold(const Branch& branch, const SchemaSet& option) {
   });
 }
 
-SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch,
-                                                    std::vector<SchemaSet>& options) {
-  for (const OneOf& one_of : branch.one_ofs) {
-    branch.choices.push_back(&one_of_choice(one_of, branch.conjunct.kinds).options);
+SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch, Options& options) {
+  for (const Branch::OneOf& one_of : branch.one_ofs) {
+    branch.choices.push_back(
+        {&one_of_options(*one_of.branches, branch.conjunct.kinds), one_of.place});
   }
   branch.one_ofs.clear();
   std::optional<size_t> best;
   for (size_t i = 0; i < branch.choices.size();) {
     std::vector<SchemaSet> possible;
     bool holds = false;
-    for (const SchemaSet& option : *branch.choices[i]) {
+    for (const SchemaSet& option : *branch.choices[i].options) {
       if (!can_hold(branch, option)) continue;
       holds |= std::all_of(option.begin(), option.end(), [&](SchemaLiteral literal) {
         return literal == document_.anything() || contains_literal(branch.absorbed, literal);
@@ -249,12 +293,11 @@ SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch,
     if (possible.empty()) return Choosing::dead;
     if (holds) {
       branch.choices.erase(branch.choices.begin() + static_cast<std::ptrdiff_t>(i));
-      if (best && *best > i) --*best;
       continue;
     }
-    if (!best || possible.size() < options.size()) {
+    if (!best || possible.size() < options.sets.size()) {
       best = i;
-      options = std::move(possible);
+      options = {std::move(possible), branch.choices[i].place};
     }
     ++i;
   }
@@ -263,20 +306,32 @@ SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch,
   return Choosing::goes_on;
 }
 
+// Sorts the parts of objects by where they stand, as if references were what they name.
+SchemaConjunct SchemaNormaliser::finished(Branch branch) {
+  std::vector<const SchemaNode*>& parts = branch.conjunct.objects.parts;
+  std::vector<std::pair<Place, const SchemaNode*>> placed;
+  for (size_t i = 0; i < parts.size(); ++i) placed.emplace_back(branch.part_places[i], parts[i]);
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < parts.size(); ++i) parts[i] = placed[i].second;
+  drop_impossible_scalars(branch.conjunct);
+  return std::move(branch.conjunct);
+}
+
 std::vector<SchemaConjunct> SchemaNormaliser::expand(const SchemaSet& set) {
   std::vector<SchemaConjunct> found;
   std::vector<Branch> open(1);
-  open[0].pending = set;
+  open[0].add(set, {});
   while (!open.empty()) {
     Branch branch = std::move(open.back());
     open.pop_back();
     if (!absorb_pending(branch)) continue;
-    std::vector<SchemaSet> options;
+    Options options;
     const Choosing choosing = choose(branch, options);
     if (choosing == Choosing::dead) continue;
     if (choosing == Choosing::finished) {
-      drop_impossible_scalars(branch.conjunct);
-      if (branch.conjunct.kinds != 0) found.push_back(std::move(branch.conjunct));
+      found.push_back(finished(std::move(branch)));
+      if (found.back().kinds == 0) found.pop_back();
       if (found.size() > kMaxConjuncts) {
         throw Error(ErrorCode::exhausted,
                     fmt::format("schema: too complex: more than {} alternatives of one value",
@@ -284,10 +339,10 @@ std::vector<SchemaConjunct> SchemaNormaliser::expand(const SchemaSet& set) {
       }
       continue;
     }
-    count_work(options.size());
-    for (size_t i = options.size(); i-- > 0;) {  // the first one is next
+    count_work(options.sets.size());
+    for (size_t i = options.sets.size(); i-- > 0;) {  // the first one is next
       open.push_back(i == 0 ? std::move(branch) : branch);
-      open.back().pending = std::move(options[i]);
+      open.back().add(options.sets[i], options.place);
     }
   }
   return found;
@@ -303,7 +358,8 @@ const std::vector<SchemaConjunct>& SchemaNormaliser::conjuncts(const SchemaSet& 
 
 // What leads back to a set of which the same is asked is taken as possible: so a cycle is no proof.
 bool SchemaNormaliser::is_impossible(const SchemaSet& any_set) {
-  const SchemaSet set = canonical(any_set);
+  SchemaSet set = canonical(any_set);
+  std::sort(set.begin(), set.end());
   if (set.empty()) return false;
   if (set[0] == document_.nothing()) return true;
   if (const auto found = impossible_.find(set); found != impossible_.end()) return found->second;
@@ -370,9 +426,8 @@ bool SchemaNormaliser::arrays_are_impossible(SchemaArrayRules& rules) {
 
 bool SchemaNormaliser::objects_are_impossible(const SchemaObjectRules& rules) {
   if (rules.min > rules.max || rules.required.size() > rules.max) return true;
-  return std::any_of(rules.required.begin(), rules.required.end(), [&](std::string_view name) {
-    return is_impossible(value_set(rules, name));
-  });
+  return std::any_of(rules.required.begin(), rules.required.end(),
+                     [&](std::string_view name) { return is_impossible(value_set(rules, name)); });
 }
 
 void SchemaNormaliser::drop_impossible_kinds(SchemaConjunct& conjunct) {

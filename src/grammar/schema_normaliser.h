@@ -17,7 +17,7 @@ class SchemaNormaliser {
  public:
   explicit SchemaNormaliser(SchemaDocument& document) : document_(document) {}
 
-  // The set as a key: sorted, without what says nothing, references replaced by what they name.
+  // The set as a key: without what says nothing, references replaced by what they name.
   SchemaSet canonical(const SchemaSet& set);
   // Of a canonical set. Kinds that no value can have are gone. Error exhausted when there are too
   // many.
@@ -30,10 +30,12 @@ class SchemaNormaliser {
   RegexId string_language(const SchemaSet& set);
 
  private:
+  // Where a schema stands: positions of keywords and of their items, from the outside in.
+  using Place = std::vector<SchemaPosition>;
   struct Branch;
-  struct OneOf {
-    const std::vector<SchemaLiteral>* branches = nullptr;
-    const SchemaNode* node = nullptr;
+  struct Options {
+    std::vector<SchemaSet> sets;
+    Place place;
   };
 
   void check_loops(SchemaLiteral literal, size_t depth);
@@ -43,15 +45,18 @@ class SchemaNormaliser {
   JsonKinds possible_kinds(const SchemaSet& set, size_t depth = 0);
   const std::vector<SchemaSet>& negation(SchemaNodeId id);
   SchemaLiteral kinds_literal(JsonKinds kinds);
-  const SchemaChoice& one_of_choice(const OneOf& one_of, JsonKinds kinds);
+  const std::vector<SchemaSet>& one_of_options(const std::vector<SchemaLiteral>& branches,
+                                               JsonKinds kinds);
   bool are_disjoint(SchemaLiteral a, SchemaLiteral b, JsonKinds kinds);
 
   std::vector<SchemaConjunct> expand(const SchemaSet& set);
   bool absorb_pending(Branch& branch);
-  bool absorb(Branch& branch, SchemaLiteral literal);
+  bool absorb(Branch& branch, SchemaLiteral literal, const Place& place);
+  void absorb_node(Branch& branch, const SchemaNode& node, const Place& place);
+  SchemaConjunct finished(Branch branch);
   // Whether nothing is left to choose; `options` are those of the choice with the fewest.
   enum class Choosing : uint8_t { finished, dead, goes_on };
-  Choosing choose(Branch& branch, std::vector<SchemaSet>& options);
+  Choosing choose(Branch& branch, Options& options);
   bool can_hold(const Branch& branch, const SchemaSet& option);
   void drop_impossible_kinds(SchemaConjunct& conjunct);
   bool arrays_are_impossible(SchemaArrayRules& rules);
@@ -67,7 +72,8 @@ class SchemaNormaliser {
   size_t work_ = 0;
   std::map<SchemaNodeId, JsonKinds> possible_kinds_;
   std::map<SchemaNodeId, std::vector<SchemaSet>> negations_;
-  std::map<std::pair<const void*, JsonKinds>, SchemaChoice> one_of_choices_;
+  std::map<std::pair<const std::vector<SchemaLiteral>*, JsonKinds>, std::vector<SchemaSet>>
+      one_of_options_;
   std::map<JsonKinds, SchemaLiteral> kinds_literals_;
   enum class Visit : uint8_t { none, open, done };
   std::map<SchemaNodeId, Visit> visits_;

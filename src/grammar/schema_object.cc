@@ -114,8 +114,7 @@ RegexId SchemaObjectEmitter::undeclared_names() {
   std::sort(declared.begin(), declared.end());
   const RegexId names = emitter_.normaliser().string_language(rules_.names);
   if (declared.empty()) return names;
-  return regexes_.intersection(names,
-                               regexes_.complement(schema_any_of_texts(regexes_, declared)));
+  return regexes_.intersection(names, regexes_.complement(schema_any_of_texts(regexes_, declared)));
 }
 
 // Where a search would take too long, there may be such names.
@@ -167,9 +166,10 @@ void SchemaObjectEmitter::split_by_patterns(RegexId names, std::span<const Regex
   }
   add_name_class(names, std::move(set));
   if (others_.size() > kMostClasses) {
-    throw Error(ErrorCode::exhausted,
-                fmt::format("schema: too complex: names of more than {} kinds in \"patternProperties\"",
-                            kMostClasses));
+    throw Error(
+        ErrorCode::exhausted,
+        fmt::format("schema: too complex: names of more than {} kinds in \"patternProperties\"",
+                    kMostClasses));
   }
 }
 
@@ -291,8 +291,7 @@ std::vector<SchemaObjectEmitter::Step> SchemaObjectEmitter::steps(size_t positio
     if ((at.open >> i & 1) == 0 || witness == obligations_[i].witnesses.end()) continue;
     witnesses.emplace_back(i, &witness->second);
   }
-  add_steps(found, {.takes = true, .set = property.set, .next = after_one(at)}, at.open,
-            witnesses);
+  add_steps(found, {.takes = true, .set = property.set, .next = after_one(at)}, at.open, witnesses);
   return found;
 }
 
@@ -378,8 +377,8 @@ void SchemaObjectEmitter::emit_others(Layer& layer) {
 
 void SchemaObjectEmitter::emit_layer(size_t position, Layer& layer, const Layer& next,
                                      StateId from) {
-  const RegexId name = json_quoted(
-      regexes_, schema_any_of_texts(regexes_, {&properties_[position].name, 1}));
+  const RegexId name =
+      json_quoted(regexes_, schema_any_of_texts(regexes_, {&properties_[position].name, 1}));
   for (auto& [at, state] : layer) {
     for (const Step& step : steps(position, at)) {
       const std::optional<StateId> target = next.at(step.next);

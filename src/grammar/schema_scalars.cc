@@ -94,9 +94,8 @@ RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules
   std::vector<std::string> values = *rules.values;
   if (!others.is_any()) {
     const RegexId allowed = number_rules_without_values(regexes, others);
-    std::erase_if(values, [&](const std::string& value) {
-      return !regexes.matches(allowed, value);
-    });
+    std::erase_if(values,
+                  [&](const std::string& value) { return !regexes.matches(allowed, value); });
   }
   return any_of_numbers(regexes, values);
 }

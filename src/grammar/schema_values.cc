@@ -24,7 +24,8 @@ std::string without_exponent(std::string_view scientific) {
   std::from_chars(scientific.data() + begin, scientific.data() + scientific.size(), exponent);
   while (digits.size() > 1 && digits.back() == '0') digits.pop_back();
   if (digits == "0") return "0";
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0)
+    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   const auto num_whole = static_cast<size_t>(exponent) + 1;
   if (digits.size() <= num_whole) return sign + digits.append(num_whole - digits.size(), '0');
   return sign + digits.substr(0, num_whole) + "." + digits.substr(num_whole);
