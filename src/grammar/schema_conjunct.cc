@@ -42,8 +42,8 @@ void add_literals(SchemaSet& set, const SchemaSet& literals) {
 }  // namespace
 
 bool SchemaNumberRules::is_any() const {
-  return !minimum && !maximum && !integers_only && !fractions_only && multiples.empty() &&
-         non_multiples.empty() && !values && excluded.empty();
+  return !minimum && !maximum && !integers_only && !no_points && !fractions_only && !has_point &&
+         multiples.empty() && non_multiples.empty() && !values && excluded.empty();
 }
 
 bool SchemaStringRules::is_any() const {
@@ -75,7 +75,9 @@ void SchemaConjunct::absorb_items(const SchemaNode& node) {
 void SchemaConjunct::absorb(const SchemaNode& node) {
   kinds &= node.kinds;
   numbers.integers_only |= node.integers_only;
+  numbers.no_points |= node.no_points;
   numbers.fractions_only |= node.fractions_only;
+  numbers.has_point |= node.has_point;
   tighten_limit(numbers.minimum, node.minimum, 1);
   tighten_limit(numbers.maximum, node.maximum, -1);
   insert_sorted(numbers.multiples, node.multiples);

@@ -15,7 +15,9 @@ struct SchemaNumberRules {
   std::optional<SchemaNumberLimit> minimum;
   std::optional<SchemaNumberLimit> maximum;
   bool integers_only = false;
+  bool no_points = false;
   bool fractions_only = false;
+  bool has_point = false;
   std::vector<std::string> multiples;
   std::vector<std::string> non_multiples;
   std::optional<std::vector<std::string>> values;  // sorted; one of them

@@ -10,6 +10,13 @@
 namespace paceline {
 namespace {
 
+// Formats that the drafts define but that are no regular languages here. Others are annotations.
+bool is_format_of_drafts(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"regex", "uri-template", "idn-email",
+                                                "idn-hostname"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 // Reads one keyword after the other into a node.
 class SchemaKeywordReader {
  public:
@@ -258,6 +265,7 @@ void SchemaKeywordReader::type(const Json& value) {
   }
   node_.kinds &= kinds;
   node_.integers_only = has_integers && !has_numbers;
+  node_.no_points = node_.integers_only && draft_ == SchemaDraft::draft4;
 }
 
 SchemaValues SchemaKeywordReader::values_of(std::span<const Json> values) {
@@ -339,7 +347,7 @@ void SchemaKeywordReader::format(const Json& value) {
   if (!value.is_string()) malformed("a string");
   if (const auto regex = document_.format(*value.string())) {
     node_.strings.push_back(*regex);
-  } else if (document_.is_strict()) {
+  } else if (document_.is_strict() || is_format_of_drafts(*value.string())) {
     refuse(kStringKind,
            fmt::format("{} isn't a format that can be enforced", shown_text(*value.string())));
   }
@@ -431,10 +439,9 @@ SchemaLiteral SchemaKeywordReader::presence(std::string_view name, bool is_prese
 void SchemaKeywordReader::add_dependency(std::string_view name, SchemaLiteral then) {
   const SchemaLiteral absent = presence(name, false);
   const SchemaLiteral present = presence(name, true);
-  node_.choices.push_back(
-      {.position = position_,
-       .options = {{absent}, {present, then}},
-       .negated_options = {{present, negated(then)}}});
+  node_.choices.push_back({.position = position_,
+                           .options = {{absent}, {present, then}},
+                           .negated_options = {{present, negated(then)}}});
 }
 
 void SchemaKeywordReader::add_dependency(std::string_view name, const Json& names) {

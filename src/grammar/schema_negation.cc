@@ -54,12 +54,18 @@ void SchemaNegation::negate_kinds() {
   if (node_.kinds != kAllKinds) add(made(static_cast<JsonKinds>(kAllKinds & ~node_.kinds)));
   if (node_.integers_only) {
     SchemaNode fractions = made(kNumberKind);
-    fractions.fractions_only = true;
+    fractions.fractions_only = !node_.no_points;
+    fractions.has_point = node_.no_points;
     add(std::move(fractions));
   }
   if (node_.fractions_only) {
     SchemaNode integers = made(kNumberKind);
     integers.integers_only = true;
+    add(std::move(integers));
+  }
+  if (node_.has_point) {
+    SchemaNode integers = made(kNumberKind);
+    integers.integers_only = integers.no_points = true;
     add(std::move(integers));
   }
 }

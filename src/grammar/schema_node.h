@@ -96,7 +96,9 @@ struct SchemaNode {
 
   JsonKinds kinds = kAllKinds;
   bool integers_only = false;
+  bool no_points = false;  // integers are written without a fraction, as draft 4 defines them
   bool fractions_only = false;
+  bool has_point = false;            // written with a fraction, perhaps of zeros
   std::vector<SchemaValues> values;  // in each of them
   SchemaValues excluded;             // `containers` are not used
 

@@ -23,7 +23,7 @@ bool has_own_rules(const SchemaNode& node) {
   return node.kinds != kAllKinds || !node.values.empty() || node.excluded.constants != 0 ||
          !node.excluded.numbers.empty() || !node.excluded.strings.empty() || node.minimum ||
          node.maximum || !node.multiples.empty() || !node.non_multiples.empty() ||
-         node.integers_only || node.fractions_only || node.min_length > 0 ||
+         node.integers_only || node.fractions_only || node.has_point || node.min_length > 0 ||
          node.max_length != kUnbounded || !node.strings.empty() || !node.excluded_strings.empty() ||
          node.has_item_rules() || node.min_items > 0 || node.max_items != kUnbounded ||
          node.has_unique_items || !node.contains.empty() || node.has_object_rules() ||
@@ -120,10 +120,11 @@ SchemaSet SchemaNormaliser::canonical(const SchemaSet& set) {
   for (const SchemaLiteral literal : set) flatten(literal, flat, 0);
   SchemaSet unique;
   for (const SchemaLiteral literal : flat) add_to_schema_set(unique, literal);
-  const bool is_contradictory = std::any_of(unique.begin(), unique.end(), [&](SchemaLiteral literal) {
-    return literal == document_.nothing() ||
-           std::find(unique.begin(), unique.end(), negated(literal)) != unique.end();
-  });
+  const bool is_contradictory =
+      std::any_of(unique.begin(), unique.end(), [&](SchemaLiteral literal) {
+        return literal == document_.nothing() ||
+               std::find(unique.begin(), unique.end(), negated(literal)) != unique.end();
+      });
   return is_contradictory ? SchemaSet{document_.nothing()} : unique;
 }
 
@@ -238,10 +239,8 @@ void SchemaNormaliser::absorb_node(Branch& branch, const SchemaNode& node, const
     branch.part_places.push_back(place_of(node.properties_position));
   }
   for (size_t i = 0; i < node.all_of.size(); ++i) {
-    const SchemaPosition position =
-        i < node.all_of_positions.size() ? node.all_of_positions[i] : 0;
-    branch.pending.push_back(
-        {node.all_of[i], place_of(position, static_cast<SchemaPosition>(i))});
+    const SchemaPosition position = i < node.all_of_positions.size() ? node.all_of_positions[i] : 0;
+    branch.pending.push_back({node.all_of[i], place_of(position, static_cast<SchemaPosition>(i))});
   }
   for (const SchemaValues& values : node.values) {
     if (values.containers.empty()) continue;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "base/json_writer.h"
 #include "base/utf8.h"
@@ -15,6 +16,10 @@ RegexId any_of_numbers(RegexSet& regexes, const std::vector<std::string>& number
     options.push_back(json_number_equal_to(regexes, number));
   }
   return regexes.alternation(options);
+}
+
+RegexId texts_with_point(RegexSet& regexes) {
+  return regexes.concat(std::array{RegexSet::kAll, regexes.byte('.'), RegexSet::kAll});
 }
 
 RegexId number_rules_without_values(RegexSet& regexes, const SchemaNumberRules& rules) {
@@ -35,6 +40,8 @@ RegexId number_rules_without_values(RegexSet& regexes, const SchemaNumberRules& 
   for (const std::string& divisor : rules.non_multiples) {
     parts.push_back(regexes.complement(json_multiples_of(regexes, divisor)));
   }
+  if (rules.no_points) parts.push_back(regexes.complement(texts_with_point(regexes)));
+  if (rules.has_point) parts.push_back(texts_with_point(regexes));
   if (rules.fractions_only) parts.push_back(regexes.complement(json_integer(regexes)));
   if (!rules.excluded.empty()) {
     parts.push_back(regexes.complement(any_of_numbers(regexes, rules.excluded)));
@@ -91,13 +98,17 @@ RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules
   if (!rules.values) return number_rules_without_values(regexes, rules);
   SchemaNumberRules others = rules;
   others.values.reset();
+  others.no_points = others.has_point = false;
   std::vector<std::string> values = *rules.values;
   if (!others.is_any()) {
     const RegexId allowed = number_rules_without_values(regexes, others);
     std::erase_if(values,
                   [&](const std::string& value) { return !regexes.matches(allowed, value); });
   }
-  return any_of_numbers(regexes, values);
+  const RegexId language = any_of_numbers(regexes, values);
+  if (!rules.no_points && !rules.has_point) return language;
+  const RegexId points = texts_with_point(regexes);
+  return regexes.intersection(language, rules.no_points ? regexes.complement(points) : points);
 }
 
 RegexId schema_string_language(RegexSet& regexes, const SchemaStringRules& rules) {
