@@ -101,7 +101,10 @@ void SchemaConjunct::absorb(const SchemaNode& node) {
   arrays.contains.insert(arrays.contains.end(), node.contains.begin(), node.contains.end());
 
   if (node.has_object_rules()) objects.parts.push_back(&node);
+  const bool is_first = objects.required.empty();
+  if (is_first) objects.required = node.required;
   for (const std::string_view name : node.required) {
+    if (is_first) break;
     const auto& known = objects.required;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       objects.required.push_back(name);

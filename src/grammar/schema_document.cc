@@ -329,6 +329,17 @@ void SchemaDocument::fail(ErrorCode code, const Json& schema, std::string_view k
   throw Error(code, fmt::format("schema: {}: \"{}\": {}", path_of(schema), keyword, what));
 }
 
+std::optional<SchemaLiteral> SchemaNode::property(std::string_view name) const {
+  if (!property_index.empty()) {
+    const auto found = property_index.find(name);
+    return found == property_index.end() ? std::nullopt : std::optional(found->second);
+  }
+  for (const auto& [declared, literal] : properties) {
+    if (declared == name) return literal;
+  }
+  return std::nullopt;
+}
+
 void add_to_schema_set(SchemaSet& set, SchemaLiteral literal) {
   if (std::find(set.begin(), set.end(), literal) == set.end()) set.push_back(literal);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unordered_set>
 
 #include "base/json_cursor.h"
 #include "grammar/schema_document.h"
@@ -211,11 +212,10 @@ std::vector<SchemaLiteral> SchemaKeywordReader::children(const Json& value) {
 std::vector<std::string_view> SchemaKeywordReader::names(const Json& value) const {
   if (!value.is_array()) malformed("an array of strings");
   std::vector<std::string_view> found;
+  std::unordered_set<std::string_view> known;
   for (const Json& item : *value.array()) {
     if (!item.is_string()) malformed("an array of strings");
-    if (std::find(found.begin(), found.end(), *item.string()) == found.end()) {
-      found.push_back(*item.string());
-    }
+    if (known.insert(*item.string()).second) found.push_back(*item.string());
   }
   return found;
 }
@@ -411,6 +411,10 @@ void SchemaKeywordReader::properties(const Json& value) {
   node_.properties_position = position_;
   for (const auto& [name, schema] : *value.object()) {
     node_.properties.emplace_back(name, child(schema));
+  }
+  constexpr size_t kFew = 16;
+  if (node_.properties.size() > kFew) {
+    node_.property_index = {node_.properties.begin(), node_.properties.end()};
   }
 }
 

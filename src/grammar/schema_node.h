@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -121,6 +122,7 @@ struct SchemaNode {
 
   SchemaPosition properties_position = 0;
   std::vector<std::pair<std::string_view, SchemaLiteral>> properties;
+  std::map<std::string_view, SchemaLiteral> property_index;  // where there are many
   std::vector<std::pair<RegexId, SchemaLiteral>> patterns;
   std::optional<SchemaLiteral> additional;
   std::vector<std::string_view> required;
@@ -136,6 +138,7 @@ struct SchemaNode {
   SchemaPosition one_of_position = 0;
   std::vector<SchemaRefusal> refusals;
 
+  std::optional<SchemaLiteral> property(std::string_view name) const;
   bool has_object_rules() const {
     return !properties.empty() || !patterns.empty() || additional.has_value();
   }

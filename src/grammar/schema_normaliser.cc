@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxConjuncts = 1000;          // of one set
-constexpr size_t kMaxNormaliserWork = 400'000;  // literals that are absorbed, in all
+constexpr size_t kMaxConjuncts = 500;           // of one set
+constexpr size_t kMaxNormaliserWork = 100'000;  // literals that are absorbed, in all
 constexpr size_t kMaxReferenceDepth = 400;      // references and applicators in one place
 constexpr size_t kMaxProofDepth = 12;           // of values in each other, in a proof of emptiness
 
@@ -73,6 +73,22 @@ void SchemaNormaliser::count_work(size_t amount) {
   }
 }
 
+bool SchemaNormaliser::discriminators_differ(const Discriminators& a, const Discriminators& b) {
+  return std::any_of(a.begin(), a.end(), [&](const auto& one) {
+    const auto other = b.find(one.first);
+    if (other == b.end()) return false;
+    const SchemaValues& left = *one.second;
+    const SchemaValues& right = *other->second;
+    const auto are_apart = [](const auto& x, const auto& y) {
+      return std::none_of(x.begin(), x.end(), [&](const auto& value) {
+        return std::binary_search(y.begin(), y.end(), value);
+      });
+    };
+    return (left.constants & right.constants) == 0 && are_apart(left.numbers, right.numbers) &&
+           are_apart(left.strings, right.strings);
+  });
+}
+
 // A schema that leads back to itself without a value in between means nothing.
 void SchemaNormaliser::check_loops(SchemaLiteral literal, size_t depth) {
   const SchemaNodeId id = node_of(literal);
@@ -98,34 +114,28 @@ void SchemaNormaliser::check_loops(SchemaLiteral literal, size_t depth) {
   visits_[id] = Visit::done;
 }
 
-void SchemaNormaliser::flatten(SchemaLiteral literal, SchemaSet& into, size_t depth) {
-  if (literal == document_.anything()) return;
-  if (literal == document_.nothing()) return into.push_back(literal);
+void SchemaNormaliser::flatten(SchemaLiteral literal, Flat& flat, size_t depth) {
+  if (literal == document_.anything() || !flat.seen.insert(literal).second) return;
+  flat.is_contradictory |= literal == document_.nothing() || flat.seen.contains(negated(literal));
+  if (flat.is_contradictory) return;
   check_loops(literal, depth);
   const SchemaNode& node = document_.node(node_of(literal));
   const bool is_simple = !has_own_rules(node);
   if (is_simple && !is_negated(literal)) {
-    for (const SchemaLiteral child : node.all_of) flatten(child, into, depth + 1);
+    for (const SchemaLiteral child : node.all_of) flatten(child, flat, depth + 1);
   } else if (is_simple && node.all_of.size() == 1) {
-    flatten(negated(node.all_of[0]), into, depth + 1);
+    flatten(negated(node.all_of[0]), flat, depth + 1);
   } else if (is_simple && node.all_of.empty()) {
-    into.push_back(document_.nothing());
+    flat.is_contradictory = true;
   } else {
-    into.push_back(literal);
+    flat.set.push_back(literal);
   }
 }
 
 SchemaSet SchemaNormaliser::canonical(const SchemaSet& set) {
-  SchemaSet flat;
+  Flat flat;
   for (const SchemaLiteral literal : set) flatten(literal, flat, 0);
-  SchemaSet unique;
-  for (const SchemaLiteral literal : flat) add_to_schema_set(unique, literal);
-  const bool is_contradictory =
-      std::any_of(unique.begin(), unique.end(), [&](SchemaLiteral literal) {
-        return literal == document_.nothing() ||
-               std::find(unique.begin(), unique.end(), negated(literal)) != unique.end();
-      });
-  return is_contradictory ? SchemaSet{document_.nothing()} : unique;
+  return flat.is_contradictory ? SchemaSet{document_.nothing()} : std::move(flat.set);
 }
 
 JsonKinds SchemaNormaliser::possible_kinds(SchemaLiteral literal, size_t depth) {
@@ -174,13 +184,37 @@ SchemaLiteral SchemaNormaliser::kinds_literal(JsonKinds kinds) {
 }
 
 bool SchemaNormaliser::are_disjoint(SchemaLiteral a, SchemaLiteral b, JsonKinds kinds) {
-  if ((possible_kinds(a) & possible_kinds(b) & kinds) == 0) return true;
+  const JsonKinds common = possible_kinds(a) & possible_kinds(b) & kinds;
+  if (common == 0) return true;
+  if (common == kObjectKind && discriminators_differ(discriminators(a), discriminators(b))) {
+    return true;
+  }
   try {
     return is_impossible({a, b, kinds_literal(kinds)});
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::exhausted) throw;
+    if (error.code() != ErrorCode::exhausted || work_ > kMaxNormaliserWork) throw;
     return false;
   }
+}
+
+// Properties that must be there and have one of some strings.
+const SchemaNormaliser::Discriminators& SchemaNormaliser::discriminators(SchemaLiteral branch) {
+  const auto [entry, is_new] = discriminators_.try_emplace(branch);
+  if (!is_new) return entry->second;
+  for (const SchemaLiteral literal : canonical({branch})) {
+    if (is_negated(literal)) continue;
+    const SchemaNode& node = document_.node(node_of(literal));
+    for (const std::string_view name : node.required) {
+      const auto value = node.property(name);
+      for (const SchemaLiteral part : canonical(value ? SchemaSet{*value} : SchemaSet{})) {
+        if (is_negated(part) || part == document_.nothing()) continue;
+        for (const SchemaValues& values : document_.node(node_of(part)).values) {
+          if (values.containers.empty()) entry->second.emplace(name, &values);
+        }
+      }
+    }
+  }
+  return entry->second;
 }
 
 // Which of the branches it is; of branches that may overlap also that the others don't hold. Only
@@ -284,6 +318,7 @@ SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch, Options& opt
     bool holds = false;
     for (const SchemaSet& option : *branch.choices[i].options) {
       if (!can_hold(branch, option)) continue;
+      if (!possible.empty() && possible.back() == option) continue;
       holds |= std::all_of(option.begin(), option.end(), [&](SchemaLiteral literal) {
         return literal == document_.anything() || contains_literal(branch.absorbed, literal);
       });
@@ -384,9 +419,8 @@ SchemaSet SchemaNormaliser::value_set(const SchemaObjectRules& rules, std::strin
   std::optional<std::string> body;
   for (const SchemaNode* part : rules.parts) {
     bool is_declared = false;
-    for (const auto& [declared, literal] : part->properties) {
-      if (declared != name) continue;
-      set.push_back(literal);
+    if (const auto literal = part->property(name)) {
+      set.push_back(*literal);
       is_declared = true;
     }
     for (const auto& [pattern, literal] : part->patterns) {
@@ -449,27 +483,17 @@ void SchemaNormaliser::drop_impossible_kinds(SchemaConjunct& conjunct) {
   }
 }
 
-// Where a proof would take too long, it may be possible.
-bool SchemaNormaliser::scalars_are_impossible(RegexId language) {
-  try {
-    return document_.regexes().is_nothing(language);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::exhausted) throw;
-    return false;
-  }
-}
-
 void SchemaNormaliser::drop_impossible_scalars(SchemaConjunct& conjunct) {
   RegexSet& regexes = document_.regexes();
   if ((conjunct.kinds & kNumberKind) != 0) {
     conjunct.number_language = schema_number_language(regexes, conjunct.numbers);
-    if (scalars_are_impossible(conjunct.number_language)) {
+    if (regexes.is_nothing(conjunct.number_language)) {
       conjunct.kinds &= static_cast<JsonKinds>(~kNumberKind);
     }
   }
   if ((conjunct.kinds & kStringKind) != 0) {
     conjunct.string_language = schema_string_language(regexes, conjunct.strings);
-    if (scalars_are_impossible(conjunct.string_language)) {
+    if (regexes.is_nothing(conjunct.string_language)) {
       conjunct.kinds &= static_cast<JsonKinds>(~kStringKind);
     }
   }

@@ -39,7 +39,12 @@ class SchemaNormaliser {
   };
 
   void check_loops(SchemaLiteral literal, size_t depth);
-  void flatten(SchemaLiteral literal, SchemaSet& into, size_t depth);
+  struct Flat {
+    SchemaSet set;
+    std::set<SchemaLiteral> seen;
+    bool is_contradictory = false;
+  };
+  void flatten(SchemaLiteral literal, Flat& flat, size_t depth);
   void count_work(size_t amount);
   JsonKinds possible_kinds(SchemaLiteral literal, size_t depth = 0);
   JsonKinds possible_kinds(const SchemaSet& set, size_t depth = 0);
@@ -47,6 +52,9 @@ class SchemaNormaliser {
   SchemaLiteral kinds_literal(JsonKinds kinds);
   const std::vector<SchemaSet>& one_of_options(const std::vector<SchemaLiteral>& branches,
                                                JsonKinds kinds);
+  using Discriminators = std::map<std::string_view, const SchemaValues*>;
+  const Discriminators& discriminators(SchemaLiteral branch);
+  static bool discriminators_differ(const Discriminators& a, const Discriminators& b);
   bool are_disjoint(SchemaLiteral a, SchemaLiteral b, JsonKinds kinds);
 
   std::vector<SchemaConjunct> expand(const SchemaSet& set);
@@ -61,7 +69,6 @@ class SchemaNormaliser {
   void drop_impossible_kinds(SchemaConjunct& conjunct);
   bool arrays_are_impossible(SchemaArrayRules& rules);
   bool objects_are_impossible(const SchemaObjectRules& rules);
-  bool scalars_are_impossible(RegexId language);
   void drop_impossible_scalars(SchemaConjunct& conjunct);
 
   SchemaDocument& document_;
@@ -75,6 +82,7 @@ class SchemaNormaliser {
   std::map<std::pair<const std::vector<SchemaLiteral>*, JsonKinds>, std::vector<SchemaSet>>
       one_of_options_;
   std::map<JsonKinds, SchemaLiteral> kinds_literals_;
+  std::map<SchemaLiteral, Discriminators> discriminators_;
   enum class Visit : uint8_t { none, open, done };
   std::map<SchemaNodeId, Visit> visits_;
 };

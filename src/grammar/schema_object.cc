@@ -64,7 +64,7 @@ class SchemaObjectEmitter {
   RegexId names_of(const SchemaPropertyExists& exists);
   bool find_counting();
 
-  bool is_possible(RegexId names);
+  bool is_possible(RegexId names) { return !regexes_.is_nothing(names); }
   std::vector<Step> steps(size_t position, const Progress& at);
   void add_steps(std::vector<Step>& found, const Step& step, uint32_t open,
                  const std::vector<std::pair<uint32_t, const SchemaSet*>>& witnesses);
@@ -83,6 +83,7 @@ class SchemaObjectEmitter {
   StateId to_;
   std::vector<Property> properties_;
   std::vector<NameClass> others_;
+  size_t num_name_classes_ = 0;  // before those with the same values are joined
   std::vector<Obligation> obligations_;
   std::vector<uint32_t> num_required_from_;  // by position
   uint32_t min_ = 0;
@@ -91,7 +92,7 @@ class SchemaObjectEmitter {
   bool counts_in_grammar_ = false;
 };
 
-// False: a required one has no values.
+// In the order of the parts; names that are only required come last.
 void SchemaObjectEmitter::find_properties() {
   std::unordered_set<std::string_view> known;
   const std::unordered_set<std::string_view> required(rules_.required.begin(),
@@ -115,16 +116,6 @@ RegexId SchemaObjectEmitter::undeclared_names() {
   const RegexId names = emitter_.normaliser().string_language(rules_.names);
   if (declared.empty()) return names;
   return regexes_.intersection(names, regexes_.complement(schema_any_of_texts(regexes_, declared)));
-}
-
-// Where a search would take too long, there may be such names.
-bool SchemaObjectEmitter::is_possible(RegexId names) {
-  try {
-    return !regexes_.is_nothing(names);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::exhausted) throw;
-    return true;
-  }
 }
 
 void SchemaObjectEmitter::add_name_class(RegexId names, SchemaSet set) {
@@ -165,7 +156,7 @@ void SchemaObjectEmitter::split_by_patterns(RegexId names, std::span<const Regex
     if (!is_matched && part->additional) set.push_back(*part->additional);
   }
   add_name_class(names, std::move(set));
-  if (others_.size() > kMostClasses) {
+  if (++num_name_classes_ > kMostClasses) {
     throw Error(
         ErrorCode::exhausted,
         fmt::format("schema: too complex: names of more than {} kinds in \"patternProperties\"",
