@@ -15,6 +15,12 @@ constexpr size_t kMaxNormaliserWork = 100'000;  // literals that are absorbed, i
 constexpr size_t kMaxReferenceDepth = 400;      // references and applicators in one place
 constexpr size_t kMaxProofDepth = 12;           // of values in each other, in a proof of emptiness
 
+[[noreturn]] void too_many_alternatives() {
+  throw Error(
+      ErrorCode::exhausted,
+      fmt::format("schema: too complex: more than {} alternatives of one value", kMaxConjuncts));
+}
+
 bool contains_literal(const SchemaSet& sorted, SchemaLiteral literal) {
   return std::binary_search(sorted.begin(), sorted.end(), literal);
 }
@@ -225,6 +231,7 @@ const std::vector<SchemaSet>& SchemaNormaliser::one_of_options(
   if (const auto found = one_of_options_.find(key); found != one_of_options_.end()) {
     return found->second;
   }
+  if (branches.size() > kMaxConjuncts) too_many_alternatives();
   std::vector<SchemaSet> options;
   for (const SchemaLiteral literal : branches) options.push_back({literal});
   for (size_t i = 0; i < branches.size(); ++i) {
@@ -367,9 +374,7 @@ std::vector<SchemaConjunct> SchemaNormaliser::expand(const SchemaSet& set) {
       found.push_back(finished(std::move(branch)));
       if (found.back().kinds == 0) found.pop_back();
       if (found.size() > kMaxConjuncts) {
-        throw Error(ErrorCode::exhausted,
-                    fmt::format("schema: too complex: more than {} alternatives of one value",
-                                kMaxConjuncts));
+        too_many_alternatives();
       }
       continue;
     }
