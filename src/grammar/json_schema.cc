@@ -8,8 +8,7 @@ namespace {
 
 RuleId emit_schema(std::string_view schema, bool strict, GrammarBuilder& builder) {
   SchemaDocument document(schema, strict, builder.regexes());
-  SchemaNormaliser normaliser(document);
-  SchemaEmitter emitter(builder, document, normaliser);
+  SchemaEmitter emitter(builder, document);
   const SchemaSet root{document.root()};
   if (!emitter.has_values(root)) {
     throw Error(ErrorCode::invalid, "schema: no value obeys it");

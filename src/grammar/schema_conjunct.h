@@ -79,10 +79,27 @@ struct SchemaConjunct {
   void absorb_items(const SchemaNode& node);
 };
 
+// The scalars that most schemas need, each made once.
+class SchemaScalars {
+ public:
+  explicit SchemaScalars(RegexSet& regexes) : regexes_(regexes) {}
+
+  RegexId character();  // as it stands between quotes
+  RegexId string();
+  RegexId number();
+  RegexId decimal();
+  RegexId integer();
+  RegexSet& regexes() { return regexes_; }
+
+ private:
+  RegexSet& regexes_;
+  std::optional<RegexId> character_, string_, number_, decimal_, integer_;
+};
+
 // Decimals of json_decimal, or json_number where there are no rules.
-RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules);
+RegexId schema_number_language(SchemaScalars& scalars, const SchemaNumberRules& rules);
 // What stands between the quotes, in the form of JSON.
-RegexId schema_string_language(RegexSet& regexes, const SchemaStringRules& rules);
+RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& rules);
 // One of the texts, which are sorted and unique: common beginnings are read once.
 RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts);
 // The text as it stands between quotes.

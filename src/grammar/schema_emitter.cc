@@ -30,13 +30,12 @@ void add_unless_known(std::vector<const T*>& list, const T& value) {
 }  // namespace
 
 SchemaEmitter::SchemaEmitter(GrammarBuilder& builder)
-    : builder_(builder), blanks_(json_blanks(builder.regexes())) {}
+    : builder_(builder), scalars_(builder.regexes()), blanks_(json_blanks(builder.regexes())) {}
 
-SchemaEmitter::SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document,
-                             SchemaNormaliser& normaliser)
+SchemaEmitter::SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document)
     : SchemaEmitter(builder) {
   document_ = &document;
-  normaliser_ = &normaliser;
+  normaliser_.emplace(document, scalars_);
 }
 
 RegexId SchemaEmitter::punctuation(std::string_view bytes) {
@@ -49,16 +48,15 @@ RegexId SchemaEmitter::punctuation(std::string_view bytes) {
 }
 
 RegexId SchemaEmitter::any_scalar() {
-  const std::array options = {json_string(regexes()), json_number(regexes()),
-                              regexes().literal("true"), regexes().literal("false"),
-                              regexes().literal("null")};
+  const std::array options = {scalars_.string(), scalars_.number(), regexes().literal("true"),
+                              regexes().literal("false"), regexes().literal("null")};
   return regexes().concat(blanks_, regexes().alternation(options));
 }
 
 // The state behind the bracket that opens an object.
 StateId SchemaEmitter::emit_any_members(RuleId rule, StateId end) {
   const RegexId colon = punctuation(":");
-  const RegexId name = regexes().concat(json_string(regexes()), colon);
+  const RegexId name = regexes().concat(scalars_.string(), colon);
   const StateId first = builder_.add_state(rule);
   const StateId value = builder_.add_state(rule);
   const StateId next = builder_.add_state(rule);
@@ -106,7 +104,7 @@ RegexId SchemaEmitter::scalars_of(const SchemaConjunct& conjunct) {
   if ((conjunct.kinds & kTrueKind) != 0) options.push_back(regexes().literal("true"));
   if ((conjunct.kinds & kNumberKind) != 0) options.push_back(conjunct.number_language);
   if ((conjunct.kinds & kStringKind) != 0) {
-    options.push_back(conjunct.strings.is_any() ? json_string(regexes())
+    options.push_back(conjunct.strings.is_any() ? scalars_.string()
                                                 : json_quoted(regexes(), conjunct.string_language));
   }
   return regexes().alternation(options);

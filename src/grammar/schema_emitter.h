@@ -15,7 +15,7 @@ namespace paceline {
 class SchemaEmitter {
  public:
   explicit SchemaEmitter(GrammarBuilder& builder);
-  SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document, SchemaNormaliser& normaliser);
+  SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document);
 
   // The rule of the texts of the values in the set. Error unsupported when a keyword that they obey
   // can't be enforced.
@@ -41,6 +41,7 @@ class SchemaEmitter {
   RegexSet& regexes() { return builder_.regexes(); }
   SchemaNormaliser& normaliser() { return *normaliser_; }
   SchemaDocument& document() { return *document_; }
+  SchemaScalars& scalars() { return scalars_; }
 
  private:
   // The alternatives of a set by kind.
@@ -58,7 +59,8 @@ class SchemaEmitter {
 
   GrammarBuilder& builder_;
   SchemaDocument* document_ = nullptr;
-  SchemaNormaliser* normaliser_ = nullptr;
+  std::optional<SchemaNormaliser> normaliser_;
+  SchemaScalars scalars_;
   RegexId blanks_{};
   std::map<SchemaSet, Form> forms_;
   std::map<SchemaSet, RuleId> rules_;

@@ -491,13 +491,13 @@ void SchemaNormaliser::drop_impossible_kinds(SchemaConjunct& conjunct) {
 void SchemaNormaliser::drop_impossible_scalars(SchemaConjunct& conjunct) {
   RegexSet& regexes = document_.regexes();
   if ((conjunct.kinds & kNumberKind) != 0) {
-    conjunct.number_language = schema_number_language(regexes, conjunct.numbers);
+    conjunct.number_language = schema_number_language(scalars_, conjunct.numbers);
     if (regexes.is_nothing(conjunct.number_language)) {
       conjunct.kinds &= static_cast<JsonKinds>(~kNumberKind);
     }
   }
   if ((conjunct.kinds & kStringKind) != 0) {
-    conjunct.string_language = schema_string_language(regexes, conjunct.strings);
+    conjunct.string_language = schema_string_language(scalars_, conjunct.strings);
     if (regexes.is_nothing(conjunct.string_language)) {
       conjunct.kinds &= static_cast<JsonKinds>(~kStringKind);
     }

@@ -15,7 +15,8 @@ namespace paceline {
 
 class SchemaNormaliser {
  public:
-  explicit SchemaNormaliser(SchemaDocument& document) : document_(document) {}
+  SchemaNormaliser(SchemaDocument& document, SchemaScalars& scalars)
+      : document_(document), scalars_(scalars) {}
 
   // The set as a key: without what says nothing, references replaced by what they name.
   SchemaSet canonical(const SchemaSet& set);
@@ -72,6 +73,7 @@ class SchemaNormaliser {
   void drop_impossible_scalars(SchemaConjunct& conjunct);
 
   SchemaDocument& document_;
+  SchemaScalars& scalars_;
   std::map<SchemaSet, std::vector<SchemaConjunct>> conjuncts_;
   std::set<SchemaSet> in_progress_;
   std::map<SchemaSet, bool> impossible_;

@@ -358,7 +358,7 @@ void SchemaObjectEmitter::emit_others(Layer& layer) {
     for (const Step& step : other_steps(at)) {
       if (!layer[step.next]) continue;
       const RegexId lead = key(at, step.names == emitter_.normaliser().string_language({})
-                                       ? json_string(regexes_)
+                                       ? emitter_.scalars().string()
                                        : json_quoted(regexes_, step.names));
       emitter_.add_value(*state, lead, step.set, *layer[step.next],
                          counting_of(properties_.size(), step));

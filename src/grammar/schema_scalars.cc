@@ -22,7 +22,8 @@ RegexId texts_with_point(RegexSet& regexes) {
   return regexes.concat(std::array{RegexSet::kAll, regexes.byte('.'), RegexSet::kAll});
 }
 
-RegexId number_rules_without_values(RegexSet& regexes, const SchemaNumberRules& rules) {
+RegexId number_rules_without_values(SchemaScalars& scalars, const SchemaNumberRules& rules) {
+  RegexSet& regexes = scalars.regexes();
   std::vector<RegexId> parts;
   if (rules.minimum || rules.maximum) {
     JsonNumberRange range;
@@ -32,8 +33,8 @@ RegexId number_rules_without_values(RegexSet& regexes, const SchemaNumberRules& 
     range.excludes_max = rules.maximum && rules.maximum->is_excluded;
     parts.push_back(json_decimals_between(regexes, range));
   }
-  if (rules.integers_only) parts.push_back(json_integer(regexes));
-  if (parts.empty()) parts.push_back(json_decimal(regexes));
+  if (rules.integers_only) parts.push_back(scalars.integer());
+  if (parts.empty()) parts.push_back(scalars.decimal());
   for (const std::string& divisor : rules.multiples) {
     parts.push_back(json_multiples_of(regexes, divisor));
   }
@@ -42,7 +43,7 @@ RegexId number_rules_without_values(RegexSet& regexes, const SchemaNumberRules& 
   }
   if (rules.no_points) parts.push_back(regexes.complement(texts_with_point(regexes)));
   if (rules.has_point) parts.push_back(texts_with_point(regexes));
-  if (rules.fractions_only) parts.push_back(regexes.complement(json_integer(regexes)));
+  if (rules.fractions_only) parts.push_back(regexes.complement(scalars.integer()));
   if (!rules.excluded.empty()) {
     parts.push_back(regexes.complement(any_of_numbers(regexes, rules.excluded)));
   }
@@ -84,6 +85,31 @@ RegexId any_of_tails(RegexSet& regexes, std::span<const std::string_view> texts,
 
 }  // namespace
 
+RegexId SchemaScalars::character() {
+  if (!character_) character_ = any_character(regexes_, TextForm::json);
+  return *character_;
+}
+
+RegexId SchemaScalars::string() {
+  if (!string_) string_ = json_string(regexes_);
+  return *string_;
+}
+
+RegexId SchemaScalars::number() {
+  if (!number_) number_ = json_number(regexes_);
+  return *number_;
+}
+
+RegexId SchemaScalars::decimal() {
+  if (!decimal_) decimal_ = json_decimal(regexes_);
+  return *decimal_;
+}
+
+RegexId SchemaScalars::integer() {
+  if (!integer_) integer_ = json_integer(regexes_);
+  return *integer_;
+}
+
 RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts) {
   return texts.empty() ? RegexSet::kNothing : any_of_tails(regexes, texts, 0);
 }
@@ -93,15 +119,16 @@ std::string schema_string_body(std::string_view text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules) {
-  if (rules.is_any()) return json_number(regexes);
-  if (!rules.values) return number_rules_without_values(regexes, rules);
+RegexId schema_number_language(SchemaScalars& scalars, const SchemaNumberRules& rules) {
+  RegexSet& regexes = scalars.regexes();
+  if (rules.is_any()) return scalars.number();
+  if (!rules.values) return number_rules_without_values(scalars, rules);
   SchemaNumberRules others = rules;
   others.values.reset();
   others.no_points = others.has_point = false;
   std::vector<std::string> values = *rules.values;
   if (!others.is_any()) {
-    const RegexId allowed = number_rules_without_values(regexes, others);
+    const RegexId allowed = number_rules_without_values(scalars, others);
     std::erase_if(values,
                   [&](const std::string& value) { return !regexes.matches(allowed, value); });
   }
@@ -111,11 +138,15 @@ RegexId schema_number_language(RegexSet& regexes, const SchemaNumberRules& rules
   return regexes.intersection(language, rules.no_points ? regexes.complement(points) : points);
 }
 
-RegexId schema_string_language(RegexSet& regexes, const SchemaStringRules& rules) {
-  const RegexId character = any_character(regexes, TextForm::json);
+RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& rules) {
+  RegexSet& regexes = scalars.regexes();
+  const bool has_length = rules.min_length > 0 || rules.max_length != kUnbounded;
+  const bool is_free =
+      !has_length && rules.all.empty() && rules.none.empty() && rules.excluded.empty();
+  if (rules.values && is_free) return schema_any_of_texts(regexes, *rules.values);
   std::vector<RegexId> parts = rules.all;
-  if (rules.min_length > 0 || rules.max_length != kUnbounded || parts.empty()) {
-    parts.push_back(regexes.repeat(character, rules.min_length, rules.max_length));
+  if (has_length || parts.empty()) {
+    parts.push_back(regexes.repeat(scalars.character(), rules.min_length, rules.max_length));
   }
   for (const RegexId none : rules.none) parts.push_back(regexes.complement(none));
   if (!rules.excluded.empty()) {
@@ -124,12 +155,9 @@ RegexId schema_string_language(RegexSet& regexes, const SchemaStringRules& rules
   const RegexId allowed = regexes.intersection(parts);
   if (!rules.values) return allowed;
   std::vector<std::string_view> values = *rules.values;
-  if (parts.size() > 1 || !rules.all.empty() || rules.min_length > 0 ||
-      rules.max_length != kUnbounded) {
-    std::erase_if(values, [&](std::string_view value) {
-      return !regexes.matches(allowed, schema_string_body(value));
-    });
-  }
+  std::erase_if(values, [&](std::string_view value) {
+    return !regexes.matches(allowed, schema_string_body(value));
+  });
   return schema_any_of_texts(regexes, values);
 }
 
