@@ -53,7 +53,7 @@ auto Matcher::with_walker(Call call) {
   return call(shared->walker);
 }
 
-std::shared_ptr<const TokenMask> Matcher::mask() {
+std::shared_ptr<const TokenSet> Matcher::mask() {
   return with_walker([&](Walker& walker) { return walker.mask(places_.back()); });
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/token_mask.h"
+#include "grammar/token_set.h"
 #include "grammar/token_trie.h"
 #include "grammar/walker.h"
 
@@ -55,7 +55,7 @@ class Matcher {
   explicit Matcher(std::shared_ptr<Constraint> constraint);
 
   // The tokens that may come next. None: the text can only end.
-  std::shared_ptr<const TokenMask> mask();
+  std::shared_ptr<const TokenSet> mask();
   // Goes on behind the token. False, and nothing changes, when it may not come.
   bool accept(uint32_t token);
   // Takes the last tokens back, at most num_tokens().

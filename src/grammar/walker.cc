@@ -141,7 +141,7 @@ Walker::InsideId Walker::behind(const Pending& at, size_t first_exit, size_t end
   return behind_.emplace(branch, keep(std::move(found))).first->second;
 }
 
-void Walker::add_thread(const Thread& thread, TokenMask& mask) {
+void Walker::add_thread(const Thread& thread, TokenSet& mask) {
   for (size_t p = 0; p < trie_->parts().size(); ++p) {
     const uint32_t reach = trie_->parts()[p].max_bytes;
     pending_.push_back({inside(p, lexer_.cut_counts(thread.lexer, reach)), p, thread.set});
@@ -161,7 +161,7 @@ void Walker::add_thread(const Thread& thread, TokenMask& mask) {
   }
 }
 
-std::shared_ptr<const TokenMask> Walker::mask(PlaceId place) {
+std::shared_ptr<const TokenSet> Walker::mask(PlaceId place) {
   if (const auto found = masks_.find(place); found != masks_.end()) return found->second;
   mask_steps_ = 0;
   pending_.clear();
@@ -171,7 +171,7 @@ std::shared_ptr<const TokenMask> Walker::mask(PlaceId place) {
     behind_.clear();
     insides_bytes_ = 0;
   }
-  const auto mask = std::make_shared<TokenMask>(trie_->num_tokens());
+  const auto mask = std::make_shared<TokenSet>(trie_->num_tokens());
   const std::vector<Thread> threads = places_[static_cast<size_t>(place)].threads;
   for (const Thread& thread : threads) add_thread(thread, *mask);
   for (const auto& [token, twin] : trie_->doubles()) {

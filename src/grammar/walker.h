@@ -13,7 +13,7 @@
 #include "grammar/earley_parser.h"
 #include "grammar/grammar.h"
 #include "grammar/lexer.h"
-#include "grammar/token_mask.h"
+#include "grammar/token_set.h"
 #include "grammar/token_trie.h"
 
 namespace paceline {
@@ -50,7 +50,7 @@ class Walker {
   // Whether the text may end here.
   bool is_complete(PlaceId place) const { return places_[static_cast<size_t>(place)].is_complete; }
   // The tokens that lead to a place that isn't dead.
-  std::shared_ptr<const TokenMask> mask(PlaceId place);
+  std::shared_ptr<const TokenSet> mask(PlaceId place);
   // The byte that must follow: the text can't end here, and no other byte may come.
   std::optional<uint8_t> forced_byte(PlaceId place);
 
@@ -78,7 +78,7 @@ class Walker {
   // them, and where these terminals end within a token.
   struct Inside {
     std::vector<uint32_t> tokens;  // when they are few, else in `mask`
-    std::optional<TokenMask> mask;
+    std::optional<TokenSet> mask;
     std::vector<Exit> exits;  // by terminal set
   };
   // Tokens and exits, found once: from a lexer state over a whole part, or behind the exits of one
@@ -102,7 +102,7 @@ class Walker {
   InsideId behind(const Pending& at, size_t first_exit, size_t end_exit, LexerStateId start);
   InsideId keep(Inside found);
   void walk(const TokenTrie::Part& part, size_t begin, size_t end, Inside& found);
-  void add_thread(const Thread& thread, TokenMask& mask);
+  void add_thread(const Thread& thread, TokenSet& mask);
   void count_step();
 
   Grammar grammar_;
@@ -117,7 +117,7 @@ class Walker {
   std::unordered_map<uint64_t, InsideId> inside_of_state_;  // by part and lexer state
   std::map<Branch, InsideId> behind_;
   size_t insides_bytes_ = 0;
-  std::unordered_map<PlaceId, std::shared_ptr<const TokenMask>> masks_;
+  std::unordered_map<PlaceId, std::shared_ptr<const TokenSet>> masks_;
   std::vector<Pending> pending_;
   std::vector<LexerStateId> path_;  // by depth, while a tree is walked
   size_t mask_steps_ = 0;
