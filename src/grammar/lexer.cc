@@ -74,6 +74,12 @@ ByteSet Lexer::next_bytes(LexerStateId state) {
   return found;
 }
 
+std::optional<std::pair<TerminalId, RegexId>> Lexer::only_terminal(LexerStateId state) const {
+  const Threads& threads = states_[static_cast<size_t>(state)].threads;
+  if (threads.size() != 1) return std::nullopt;
+  return threads[0];
+}
+
 LexerStateId Lexer::cut_counts(LexerStateId state, uint32_t horizon) {
   const uint64_t key = static_cast<uint64_t>(state) << 32 | horizon;
   if (const auto found = cut_.find(key); found != cut_.end()) return found->second;

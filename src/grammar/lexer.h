@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -45,6 +46,9 @@ class Lexer {
   bool can_go_on(LexerStateId state) const { return states_[static_cast<size_t>(state)].can_go_on; }
   // No other byte may follow; some of these may lead to kDead.
   ByteSet next_bytes(LexerStateId state);
+  // The only terminal that may have begun, and what may follow in it; nothing when there are more.
+  std::optional<std::pair<TerminalId, RegexId>> only_terminal(LexerStateId state) const;
+  TerminalSetId set_of(TerminalId terminal) { return intern_terminals({terminal}); }
   // The state whose counts are cut to what `horizon` bytes can reach (RegexSet::cut_counts).
   LexerStateId cut_counts(LexerStateId state, uint32_t horizon);
 

@@ -611,12 +611,72 @@ RegexId RegexSet::cut(RegexId regex, uint32_t horizon, int depth) {
 
 RegexId RegexSet::cut_counts(RegexId regex, uint32_t horizon) { return cut(regex, horizon, 0); }
 
+// Of any expression but a concatenation.
+Hash128 RegexSet::fingerprint_of_one(RegexId regex, const SipKey& key) {
+  const Node one = node(regex);
+  std::vector<uint64_t> words{static_cast<uint64_t>(one.kind)};
+  const auto add = [&](const Hash128& hash) { words.insert(words.end(), {hash.low, hash.high}); };
+  switch (one.kind) {
+    case Kind::bytes:
+      words.resize(5);
+      for (size_t byte = 0; byte < 256; ++byte) {
+        words[1 + byte / 64] |= uint64_t{sets_[one.a][byte]} << (byte % 64);
+      }
+      break;
+    case Kind::alternation:
+    case Kind::intersection: {
+      std::vector<std::pair<uint64_t, uint64_t>> parts;  // in an order that all sets share
+      for (const RegexId part : children_of(regex)) {
+        const Hash128 hash = fingerprint(part, key);
+        parts.emplace_back(hash.low, hash.high);
+      }
+      std::sort(parts.begin(), parts.end());
+      for (const auto& [low, high] : parts) add({low, high});
+      break;
+    }
+    case Kind::complement:
+      add(fingerprint(RegexId{one.a}, key));
+      break;
+    case Kind::repeat:
+      add(fingerprint(RegexId{one.a}, key));
+      words.insert(words.end(), {one.b, one.c});
+      break;
+    case Kind::multiple:
+      words.insert(words.end(), {multiples_[one.a].divisor, multiples_[one.a].scale, one.b, one.c});
+      break;
+    default:
+      break;
+  }
+  return siphash128(key, words);
+}
+
+Hash128 RegexSet::fingerprint(RegexId regex, const SipKey& key) {
+  std::vector<RegexId> chain;  // concatenations, each the tail of the last
+  while (node(regex).kind == Kind::concat && !fingerprints_.contains(regex)) {
+    chain.push_back(regex);
+    regex = RegexId{node(regex).b};
+  }
+  auto known = fingerprints_.find(regex);
+  if (known == fingerprints_.end()) {
+    known = fingerprints_.emplace(regex, fingerprint_of_one(regex, key)).first;
+  }
+  Hash128 hash = known->second;
+  while (!chain.empty()) {
+    const Hash128 first = fingerprint(RegexId{node(chain.back()).a}, key);
+    hash = siphash128(key, std::array{static_cast<uint64_t>(Kind::concat), first.low, first.high,
+                                      hash.low, hash.high});
+    fingerprints_.emplace(chain.back(), hash);
+    chain.pop_back();
+  }
+  return hash;
+}
+
 size_t RegexSet::memory_bytes() const {
   constexpr size_t kMapEntry = 40;
   return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(RegexId) +
          sets_.capacity() * sizeof(ByteSet) + emptiness_.capacity() +
          index_.capacity() * sizeof(uint32_t) +
-         (set_index_.size() + derivatives_.size()) * kMapEntry;
+         (set_index_.size() + derivatives_.size() + fingerprints_.size()) * kMapEntry;
 }
 
 }  // namespace paceline

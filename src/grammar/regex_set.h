@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/siphash.h"
+
 namespace paceline {
 
 using ByteSet = std::bitset<256>;
@@ -77,6 +79,9 @@ class RegexSet {
   // become one.
   RegexId cut_counts(RegexId regex, uint32_t horizon);
 
+  // Equal for equal expressions of any RegexSet, for one key.
+  Hash128 fingerprint(RegexId regex, const SipKey& key);
+
   // Bytes that no expression tells apart have the same class. Grows as sets of bytes are added.
   size_t num_byte_classes() const { return num_classes_; }
   const std::array<uint8_t, 256>& byte_classes() const { return class_of_; }
@@ -136,6 +141,7 @@ class RegexSet {
   RegexId cut(RegexId regex, uint32_t horizon, int depth);
   void split_classes(const ByteSet& set);
   bool search_for_match(RegexId regex);
+  Hash128 fingerprint_of_one(RegexId regex, const SipKey& key);
 
   RegexLimits limits_;
   std::vector<Node> nodes_;
@@ -152,6 +158,7 @@ class RegexSet {
   // By node and class of byte. A class that is split keeps its number for a part of its bytes, so
   // what is here stays true.
   std::unordered_map<uint64_t, RegexId> derivatives_;
+  std::unordered_map<RegexId, Hash128> fingerprints_;
   std::array<uint8_t, 256> class_of_{};
   std::array<uint8_t, 256> byte_of_class_{};
   size_t num_classes_ = 1;

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "grammar/inside_cache.h"
 
 namespace paceline {
 
@@ -42,6 +45,8 @@ class TokenTrie {
     return std::string_view(bytes_).substr(bytes_begin_[token],
                                            bytes_begin_[token + 1] - bytes_begin_[token]);
   }
+  // What walks over this trie found, for other constraints.
+  InsideCache& inside_cache() const { return *inside_cache_; }
   // Tokens that write the same as another: (the one in the tree, its double).
   std::span<const std::pair<uint32_t, uint32_t>> doubles() const { return doubles_; }
 
@@ -52,6 +57,7 @@ class TokenTrie {
   std::vector<uint32_t> bytes_begin_;
   std::vector<Part> parts_;
   std::vector<std::pair<uint32_t, uint32_t>> doubles_;
+  std::unique_ptr<InsideCache> inside_cache_ = std::make_unique<InsideCache>();
 };
 
 }  // namespace paceline

@@ -99,13 +99,47 @@ void Walker::walk(const TokenTrie::Part& part, size_t begin, size_t end, Inside&
   }
 }
 
-Walker::InsideId Walker::keep(Inside found) {
+void Walker::pack(Inside& found) const {
   constexpr size_t kFewTokens = 256;
-  if (found.tokens.size() > kFewTokens) {
-    found.mask.emplace(trie_->num_tokens());
-    for (const uint32_t token : found.tokens) found.mask->allow(token);
-    found.tokens = {};
+  if (found.tokens.size() <= kFewTokens) return;
+  found.mask.emplace(trie_->num_tokens());
+  for (const uint32_t token : found.tokens) found.mask->allow(token);
+  found.tokens = {};
+}
+
+Walker::Inside Walker::walk_part(size_t part, LexerStateId state) {
+  Inside found;
+  path_[0] = state;
+  walk(trie_->parts()[part], 0, trie_->parts()[part].nodes.size(), found);
+  return found;
+}
+
+// As walk_part, of a state in which only one terminal may have begun: other constraints have such
+// states, too.
+Walker::Inside Walker::inside_terminal(size_t part, LexerStateId state, TerminalId terminal,
+                                       RegexId regex) {
+  constexpr size_t kFewSteps = 2'000;  // are taken sooner than looked up
+  InsideCache& cache = trie_->inside_cache();
+  const Hash128 fingerprint = grammar_.regexes.fingerprint(regex, cache.key());
+  const TerminalSetId matched = lexer_.set_of(terminal);
+  if (const auto known = cache.find(fingerprint, part)) {
+    Inside found{.tokens = known->tokens, .mask = known->mask, .exits = {}};
+    for (const uint32_t node : known->exits) found.exits.push_back({matched, node});
+    return found;
   }
+  const size_t steps_before = mask_steps_;
+  Inside found = walk_part(part, state);
+  if (mask_steps_ - steps_before > kFewSteps) {
+    pack(found);
+    TerminalInside kept{.tokens = found.tokens, .mask = found.mask, .exits = {}};
+    for (const Exit& exit : found.exits) kept.exits.push_back(exit.node);
+    cache.keep(fingerprint, part, std::move(kept));
+  }
+  return found;
+}
+
+Walker::InsideId Walker::keep(Inside found) {
+  pack(found);
   std::stable_sort(found.exits.begin(), found.exits.end(),
                    [](const Exit& a, const Exit& b) { return a.matched < b.matched; });
   insides_bytes_ += sizeof(Inside) + found.tokens.capacity() * sizeof(uint32_t) +
@@ -120,9 +154,9 @@ Walker::InsideId Walker::inside(size_t part, LexerStateId state) {
   if (const auto found = inside_of_state_.find(key); found != inside_of_state_.end()) {
     return found->second;
   }
-  Inside found;
-  path_[0] = state;
-  walk(trie_->parts()[part], 0, trie_->parts()[part].nodes.size(), found);
+  const auto only = lexer_.only_terminal(state);
+  Inside found =
+      only ? inside_terminal(part, state, only->first, only->second) : walk_part(part, state);
   return inside_of_state_.emplace(key, keep(std::move(found))).first->second;
 }
 

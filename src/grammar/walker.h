@@ -101,6 +101,9 @@ class Walker {
   InsideId inside(size_t part, LexerStateId state);
   InsideId behind(const Pending& at, size_t first_exit, size_t end_exit, LexerStateId start);
   InsideId keep(Inside found);
+  void pack(Inside& found) const;
+  Inside walk_part(size_t part, LexerStateId state);
+  Inside inside_terminal(size_t part, LexerStateId state, TerminalId terminal, RegexId regex);
   void walk(const TokenTrie::Part& part, size_t begin, size_t end, Inside& found);
   void add_thread(const Thread& thread, TokenSet& mask);
   void count_step();
