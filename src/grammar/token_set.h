@@ -16,6 +16,7 @@ class TokenSet {
   size_t num_tokens() const { return num_tokens_; }
   bool allows(uint32_t token) const { return words_[token / 64] >> (token % 64) & 1; }
   void allow(uint32_t token) { words_[token / 64] |= uint64_t{1} << (token % 64); }
+  void forbid(uint32_t token) { words_[token / 64] &= ~(uint64_t{1} << (token % 64)); }
   void allow_all_of(const TokenSet& other) {
     for (size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
   }

@@ -15,7 +15,8 @@ Walker::Walker(const Grammar& grammar, std::shared_ptr<const TokenTrie> trie,
       limits_(limits),
       lexer_(grammar_, limits.max_lexer_states),
       parser_(grammar_, lexer_, limits.max_items),
-      path_(TokenTrie::kMaxTokenBytes + 1) {
+      path_(TokenTrie::kMaxTokenBytes + 1),
+      known_path_(TokenTrie::kMaxTokenBytes + 1) {
   const ItemSetId first = EarleyParser::kStart;
   const LexerStateId lexer = lexer_.start(parser_.expected(first));
   starts_.emplace(first, lexer);
@@ -107,7 +108,78 @@ void Walker::pack(Inside& found) const {
   found.tokens = {};
 }
 
+// The state that most tokens' first bytes lead to from `state`, if these bytes lead it to itself: a
+// string's body is such a state, whatever names it may not spell.
+std::optional<LexerStateId> Walker::common_successor(const TokenTrie::Part& part,
+                                                     LexerStateId state) {
+  std::map<LexerStateId, size_t> num_nodes;
+  for (size_t i = 0; i < part.nodes.size(); i += part.nodes[i].num_nodes) {
+    const auto byte = static_cast<uint8_t>(part.nodes[i].byte);
+    const LexerStateId next = lexer_.step(state, byte);
+    if (next == Lexer::kDead || next == state || lexer_.step(next, byte) != next) continue;
+    num_nodes[next] += part.nodes[i].num_nodes;
+  }
+  const auto most = std::max_element(
+      num_nodes.begin(), num_nodes.end(),
+      [](const auto& one, const auto& other) { return one.second < other.second; });
+  if (most == num_nodes.end() || most->second * 4 < part.nodes.size()) return std::nullopt;
+  return most->first;
+}
+
+// Begins with what `known` allows and corrects it where a walk from `state` differs from one from
+// `known`. Where both walks are in `known`, they are the same from there on.
+Walker::Inside Walker::walk_beside(size_t part, LexerStateId state, LexerStateId known) {
+  const Inside& all = insides_[static_cast<size_t>(inside(part, known))];
+  const std::vector<TrieNode>& nodes = trie_->parts()[part].nodes;
+  Inside found;
+  found.mask = all.mask ? *all.mask : TokenSet(trie_->num_tokens());
+  for (const uint32_t token : all.tokens) found.mask->allow(token);
+  const auto forbid = [&](const TrieNode& node) {
+    if (node.token != TokenTrie::kNoToken) found.mask->forbid(static_cast<uint32_t>(node.token));
+  };
+  std::vector<std::pair<size_t, size_t>> same;  // subtrees: first node, end
+  path_[0] = state;
+  known_path_[0] = known;
+  for (size_t i = 0; i < nodes.size();) {
+    count_step();
+    const TrieNode node = nodes[i];
+    const auto byte = static_cast<uint8_t>(node.byte);
+    const LexerStateId next = lexer_.step(path_[node.depth - 1], byte);
+    const LexerStateId beside = lexer_.step(known_path_[node.depth - 1], byte);
+    const size_t end = i + node.num_nodes;
+    if (next == known && beside == known) {
+      same.emplace_back(i, end);
+      i = end;
+      continue;
+    }
+    if (next == Lexer::kDead) {
+      if (beside != Lexer::kDead) std::for_each(nodes.begin() + i, nodes.begin() + end, forbid);
+      i = end;
+      continue;
+    }
+    path_[node.depth] = next;
+    known_path_[node.depth] = beside;
+    if (node.token != TokenTrie::kNoToken) found.mask->allow(static_cast<uint32_t>(node.token));
+    const TerminalSetId matched = lexer_.matched(next);
+    if (matched != TerminalSetId{} && node.num_nodes > 1) {
+      found.exits.push_back({matched, static_cast<uint32_t>(i)});
+    }
+    ++i;
+  }
+  for (const Exit& exit : all.exits) {
+    const auto behind = std::upper_bound(
+        same.begin(), same.end(), exit.node,
+        [](uint32_t node, const std::pair<size_t, size_t>& range) { return node < range.first; });
+    if (behind != same.begin() && exit.node < std::prev(behind)->second)
+      found.exits.push_back(exit);
+  }
+  return found;
+}
+
 Walker::Inside Walker::walk_part(size_t part, LexerStateId state) {
+  if (const auto known = common_successor(trie_->parts()[part], state)) {
+    return walk_beside(part, state, *known);
+  }
   Inside found;
   path_[0] = state;
   walk(trie_->parts()[part], 0, trie_->parts()[part].nodes.size(), found);

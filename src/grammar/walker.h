@@ -102,7 +102,9 @@ class Walker {
   InsideId behind(const Pending& at, size_t first_exit, size_t end_exit, LexerStateId start);
   InsideId keep(Inside found);
   void pack(Inside& found) const;
+  std::optional<LexerStateId> common_successor(const TokenTrie::Part& part, LexerStateId state);
   Inside walk_part(size_t part, LexerStateId state);
+  Inside walk_beside(size_t part, LexerStateId state, LexerStateId known);
   Inside inside_terminal(size_t part, LexerStateId state, TerminalId terminal, RegexId regex);
   void walk(const TokenTrie::Part& part, size_t begin, size_t end, Inside& found);
   void add_thread(const Thread& thread, TokenSet& mask);
@@ -123,6 +125,7 @@ class Walker {
   std::unordered_map<PlaceId, std::shared_ptr<const TokenSet>> masks_;
   std::vector<Pending> pending_;
   std::vector<LexerStateId> path_;  // by depth, while a tree is walked
+  std::vector<LexerStateId> known_path_;
   size_t mask_steps_ = 0;
 };
 

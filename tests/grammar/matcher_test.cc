@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "grammar/json_schema.h"
 #include "paceline/error.h"
 #include "tests/expect_error.h"
 
@@ -92,6 +94,48 @@ TEST(Matcher, ForcedBytesEndWhereThereIsAChoice) {
   EXPECT_EQ(matcher.forced_bytes(100), "");
   ASSERT_TRUE(matcher.accept(2));
   EXPECT_EQ(matcher.forced_bytes(100), "");
+}
+
+// In an object's names most tokens lead to the body of any string; the names that are declared
+// differ. The mask has to be what accepting each token says.
+TEST(Matcher, MasksOfNamesAgreeWithEachToken) {
+  std::vector<std::string> tokens;
+  for (const char* text : {"a",   "b",   "n",  "na",  "nam",         "name",
+                           "ame", "x",   "\"", "\":", ":1",          "1",
+                           "{",   "{\"", "}",  ",",   ",\"",         "\",",
+                           "id",  "i",   "d",  "dx",  "e\"",         "me\":1",
+                           "\\",  "\\n", " ",  "ab",  "abcdefghijk", "nameabcdefgh\":"}) {
+    tokens.push_back(text);
+  }
+  for (char first = 'a'; first <= 'z'; ++first) {
+    for (char second = 'a'; second <= 'z'; ++second) {
+      tokens.push_back({first, second});
+      tokens.push_back({first, second, '"', ':'});
+      tokens.push_back({'n', first, second, 'e'});
+    }
+  }
+  const auto vocabulary = std::make_shared<const TokenTrie>(tokens);
+  const auto constraint = std::make_shared<Constraint>(
+      compile_json_schema(R"({"type": "object", "properties": {"name": {"type": "integer"},
+          "id": {"type": "integer"}}, "required": ["id"],
+          "additionalProperties": {"type": "integer", "maximum": 9}})"),
+      vocabulary);
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 8; ++round) {
+    Matcher matcher(constraint);
+    for (int step = 0; step < 25; ++step) {
+      const auto mask = matcher.mask();
+      std::vector<uint32_t> allowed;
+      for (uint32_t token = 0; token < tokens.size(); ++token) {
+        Matcher copy = matcher;
+        ASSERT_EQ(copy.accept(token), mask->allows(token))
+            << round << ", " << step << tokens[token];
+        if (mask->allows(token)) allowed.push_back(token);
+      }
+      if (allowed.empty()) break;
+      ASSERT_TRUE(matcher.accept(allowed[random() % allowed.size()]));
+    }
+  }
 }
 
 TEST(Matcher, TooManyStepsFailAndLeaveTheMatcherAsItWas) {
