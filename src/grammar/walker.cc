@@ -129,7 +129,7 @@ std::optional<LexerStateId> Walker::common_successor(const TokenTrie::Part& part
 // Begins with what `known` allows and corrects it where a walk from `state` differs from one from
 // `known`. Where both walks are in `known`, they are the same from there on.
 Walker::Inside Walker::walk_beside(size_t part, LexerStateId state, LexerStateId known) {
-  const Inside& all = insides_[static_cast<size_t>(inside(part, known))];
+  const Inside& all = insides_[static_cast<size_t>(inside(part, known, WalkKind::whole))];
   const std::vector<TrieNode>& nodes = trie_->parts()[part].nodes;
   Inside found;
   found.mask = all.mask ? *all.mask : TokenSet(trie_->num_tokens());
@@ -176,9 +176,10 @@ Walker::Inside Walker::walk_beside(size_t part, LexerStateId state, LexerStateId
   return found;
 }
 
-Walker::Inside Walker::walk_part(size_t part, LexerStateId state) {
-  if (const auto known = common_successor(trie_->parts()[part], state)) {
-    return walk_beside(part, state, *known);
+Walker::Inside Walker::walk_part(size_t part, LexerStateId state, WalkKind kind) {
+  if (kind == WalkKind::beside) {
+    const auto known = common_successor(trie_->parts()[part], state);
+    if (known) return walk_beside(part, state, *known);
   }
   Inside found;
   path_[0] = state;
@@ -189,7 +190,7 @@ Walker::Inside Walker::walk_part(size_t part, LexerStateId state) {
 // As walk_part, of a state in which only one terminal may have begun: other constraints have such
 // states, too.
 Walker::Inside Walker::inside_terminal(size_t part, LexerStateId state, TerminalId terminal,
-                                       RegexId regex) {
+                                       RegexId regex, WalkKind kind) {
   constexpr size_t kFewSteps = 2'000;  // are taken sooner than looked up
   InsideCache& cache = trie_->inside_cache();
   const Hash128 fingerprint = grammar_.regexes.fingerprint(regex, cache.key());
@@ -200,7 +201,7 @@ Walker::Inside Walker::inside_terminal(size_t part, LexerStateId state, Terminal
     return found;
   }
   const size_t steps_before = mask_steps_;
-  Inside found = walk_part(part, state);
+  Inside found = walk_part(part, state, kind);
   if (mask_steps_ - steps_before > kFewSteps) {
     pack(found);
     TerminalInside kept{.tokens = found.tokens, .mask = found.mask, .exits = {}};
@@ -221,14 +222,14 @@ Walker::InsideId Walker::keep(Inside found) {
   return static_cast<InsideId>(insides_.size() - 1);
 }
 
-Walker::InsideId Walker::inside(size_t part, LexerStateId state) {
+Walker::InsideId Walker::inside(size_t part, LexerStateId state, WalkKind kind) {
   const uint64_t key = static_cast<uint64_t>(state) << 8 | part;
   if (const auto found = inside_of_state_.find(key); found != inside_of_state_.end()) {
     return found->second;
   }
   const auto only = lexer_.only_terminal(state);
-  Inside found =
-      only ? inside_terminal(part, state, only->first, only->second) : walk_part(part, state);
+  Inside found = only ? inside_terminal(part, state, only->first, only->second, kind)
+                      : walk_part(part, state, kind);
   return inside_of_state_.emplace(key, keep(std::move(found))).first->second;
 }
 
@@ -250,7 +251,8 @@ Walker::InsideId Walker::behind(const Pending& at, size_t first_exit, size_t end
 void Walker::add_thread(const Thread& thread, TokenSet& mask) {
   for (size_t p = 0; p < trie_->parts().size(); ++p) {
     const uint32_t reach = trie_->parts()[p].max_bytes;
-    pending_.push_back({inside(p, lexer_.cut_counts(thread.lexer, reach)), p, thread.set});
+    pending_.push_back(
+        {inside(p, lexer_.cut_counts(thread.lexer, reach), WalkKind::beside), p, thread.set});
   }
   while (!pending_.empty()) {
     const Pending at = pending_.back();

@@ -27,7 +27,7 @@ struct WalkerLimits {
   size_t max_lexer_states = 250'000;
   size_t max_items = 50'000;              // of an item set
   size_t max_mask_steps = 20'000'000;     // nodes of the trie that one mask visits
-  size_t kept_masks_bytes = 64ULL << 20;  // of the masks that are remembered
+  size_t kept_masks_bytes = 24ULL << 20;  // of each kind of masks that is remembered
 };
 
 // What it finds it remembers, so it grows with the texts that it follows. Not thread-safe.
@@ -98,14 +98,18 @@ class Walker {
 
   PlaceId intern(Place place);
   Thread after_terminal(ItemSetId set, TerminalSetId matched);
-  InsideId inside(size_t part, LexerStateId state);
+  // A walk beside a known state first needs that one, from a whole walk: two states may lead to
+  // each other.
+  enum class WalkKind : uint8_t { whole, beside };
+  InsideId inside(size_t part, LexerStateId state, WalkKind kind);
   InsideId behind(const Pending& at, size_t first_exit, size_t end_exit, LexerStateId start);
   InsideId keep(Inside found);
   void pack(Inside& found) const;
   std::optional<LexerStateId> common_successor(const TokenTrie::Part& part, LexerStateId state);
-  Inside walk_part(size_t part, LexerStateId state);
+  Inside walk_part(size_t part, LexerStateId state, WalkKind kind);
   Inside walk_beside(size_t part, LexerStateId state, LexerStateId known);
-  Inside inside_terminal(size_t part, LexerStateId state, TerminalId terminal, RegexId regex);
+  Inside inside_terminal(size_t part, LexerStateId state, TerminalId terminal, RegexId regex,
+                         WalkKind kind);
   void walk(const TokenTrie::Part& part, size_t begin, size_t end, Inside& found);
   void add_thread(const Thread& thread, TokenSet& mask);
   void count_step();

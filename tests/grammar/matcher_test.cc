@@ -138,6 +138,33 @@ TEST(Matcher, MasksOfNamesAgreeWithEachToken) {
   }
 }
 
+// Two states that lead to each other, each by half of the tokens.
+TEST(Matcher, MasksOfStatesThatLeadToEachOther) {
+  std::vector<std::string> tokens;
+  for (char letter = 'a'; letter <= 'z'; ++letter) {
+    const auto capital = static_cast<char>(letter - 'a' + 'A');
+    tokens.insert(tokens.end(),
+                  {{letter}, {capital}, {letter, letter}, {capital, capital}, {letter, '!'}});
+  }
+  GrammarBuilder builder;
+  RegexSet& regexes = builder.regexes();
+  ByteSet small;
+  ByteSet any;
+  for (size_t byte = 'a'; byte <= 'z'; ++byte)
+    small[byte] = any[byte] = any[byte - 'a' + 'A'] = true;
+  const RegexId body = regexes.concat(regexes.star(regexes.bytes(any)), regexes.bytes(small));
+  const RuleId root = builder.add_rule("root");
+  const StateId end = builder.add_state(root);
+  builder.add_terminal(builder.start(root), regexes.concat(body, regexes.byte('!')), end);
+  builder.set_end(end);
+  Matcher matcher(std::make_shared<Constraint>(std::move(builder).finish(root),
+                                               std::make_shared<const TokenTrie>(tokens)));
+  for (const uint32_t token : {0, 1, 6, 2, 3}) {
+    EXPECT_EQ(matcher.mask()->num_allowed(), tokens.size());
+    ASSERT_TRUE(matcher.accept(token));
+  }
+}
+
 TEST(Matcher, TooManyStepsFailAndLeaveTheMatcherAsItWas) {
   Matcher matcher(
       std::make_shared<Constraint>(nested_lists(), trie(), WalkerLimits{.max_mask_steps = 10}));
