@@ -27,7 +27,7 @@ class EarleyParser {
   // Before the text. Always the first set.
   static constexpr ItemSetId kStart{0};
 
-  // After one of the terminals in `matched`, of which at least one is expected in `from`.
+  // After a text that the terminals in `matched` match. `from` must expect one of them.
   ItemSetId advance(ItemSetId from, TerminalSetId matched);
   // The terminals that may follow, sorted.
   std::span<const TerminalId> expected(ItemSetId set) const {

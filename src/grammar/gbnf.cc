@@ -13,39 +13,30 @@
 namespace paceline {
 namespace {
 
+constexpr std::string_view kGbnfCommentMarks[] = {"#"};
+
 class GbnfParser {
  public:
-  GbnfParser(std::string_view text, SourceGrammar& source) : text_(text), source_(source) {}
+  GbnfParser(std::string_view text, SourceGrammar& source)
+      : text_(text, kGbnfCommentMarks), source_(source) {}
 
   SourceRuleId parse() {
-    skip_lines();
+    text_.skip_lines();
     while (!text_.at_end()) parse_rule();
     check_rules();
     return source_.mention("root", 0);
   }
 
  private:
-  void skip_comment() {
-    text_.skip_blanks();
-    if (text_.peek() == '#') text_.skip_line();
-  }
-
-  void skip_lines() {
-    skip_comment();
-    while (text_.take('\n') || text_.take('\r')) skip_comment();
-  }
-
   // Inside of groups a rule goes on after a line break.
-  void skip_space(size_t depth) { depth > 0 ? skip_lines() : skip_comment(); }
-
-  bool at_line_end() const { return text_.peek() == '\n' || text_.peek() == '\r'; }
+  void skip_space(size_t depth) { depth > 0 ? text_.skip_lines() : text_.skip_comment(); }
 
   void parse_rule() {
     const size_t begin = text_.position();
     const std::string_view name = text_.take_name("a rule, as in `root ::= \"a\"`");
     text_.skip_blanks();
     if (!text_.take("::=")) text_.expected(fmt::format("`::=` after the name {}", name));
-    skip_lines();
+    text_.skip_lines();
     const SourceRuleId rule = source_.mention(name, begin);
     if (source_.rule(rule).is_defined) {
       text_.fail(ErrorCode::invalid, begin,
@@ -54,10 +45,10 @@ class GbnfParser {
     }
     const ExpressionId body = parse_choice(0);
     source_.define(rule, body, begin);
-    if (!text_.at_end() && !at_line_end()) {
+    if (!text_.at_end() && !text_.at_line_end()) {
       text_.expected("a text, a class, a rule, a group, `|` or the end of the line");
     }
-    skip_lines();
+    text_.skip_lines();
   }
 
   ExpressionId parse_choice(size_t depth) {
@@ -65,23 +56,8 @@ class GbnfParser {
     std::vector<ExpressionId> alternatives;
     do {
       alternatives.push_back(parse_sequence(depth));
-    } while (take_bar());
+    } while (text_.take_bar([&] { return text_.at_end() || at_rule(); }));
     return source_.choice(std::move(alternatives));
-  }
-
-  // A line that begins with `|` continues the rule, too. Behind `|` a line break ends it if a rule
-  // follows, with nothing as the last alternative.
-  bool take_bar() {
-    const size_t before = text_.position();
-    skip_lines();
-    if (!text_.take('|')) {
-      text_.set_position(before);
-      return false;
-    }
-    const size_t behind = text_.position();
-    skip_lines();
-    if (text_.at_end() || at_rule()) text_.set_position(behind);
-    return true;
   }
 
   bool at_rule() const {
@@ -95,7 +71,8 @@ class GbnfParser {
     std::vector<ExpressionId> items;
     for (;;) {
       skip_space(depth);
-      if (text_.at_end() || at_line_end() || text_.peek() == '|' || text_.peek() == ')') break;
+      if (text_.at_end() || text_.at_line_end() || text_.peek() == '|' || text_.peek() == ')')
+        break;
       if (is_repetition(text_.peek())) {
         if (items.empty()) text_.expected("something to repeat before it");
         items.back() = parse_repetition(items.back());
@@ -145,7 +122,7 @@ class GbnfParser {
     const size_t begin = text_.position();
     text_.skip(1);
     const ExpressionId group = parse_choice(depth + 1);
-    skip_lines();
+    text_.skip_lines();
     if (!text_.take(')')) {
       text_.expected(fmt::format("`)` for the group that begins at {}", text_.place(begin)));
     }

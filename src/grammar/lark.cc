@@ -26,18 +26,23 @@ bool names_terminal(std::string_view name) {
   return letter != std::string_view::npos && name[letter] >= 'A' && name[letter] <= 'Z';
 }
 
+constexpr std::string_view kLarkCommentMarks[] = {"#", "//"};
+
 class LarkParser {
  public:
   LarkParser(std::string_view text, SourceGrammar& source)
-      : text_(text), source_(source), ignored_(source.mention(kIgnoredRule, 0)) {}
+      : text_(text, kLarkCommentMarks),
+        source_(source),
+        ignored_(source.mention(kIgnoredRule, 0)) {}
 
   SourceRuleId parse() {
-    skip_lines();
+    text_.skip_lines();
     while (!text_.at_end()) {
       parse_statement();
       text_.skip_blanks();
-      if (!text_.at_end() && !at_line_end() && !at_comment()) text_.expected(kItemWords);
-      skip_lines();
+      if (!text_.at_end() && !text_.at_line_end() && !text_.at_comment())
+        text_.expected(kItemWords);
+      text_.skip_lines();
     }
     define_ignored();
     check_rules();
@@ -52,18 +57,7 @@ class LarkParser {
   }
 
  private:
-  bool at_line_end() const { return text_.peek() == '\n' || text_.peek() == '\r'; }
-  bool at_comment() const { return text_.peek() == '#' || text_.starts_with("//"); }
-
-  void skip_comment() {
-    text_.skip_blanks();
-    if (at_comment()) text_.skip_line();
-  }
-  void skip_lines() {
-    skip_comment();
-    while (text_.take('\n') || text_.take('\r')) skip_comment();
-  }
-  void skip_space(size_t depth) { depth > 0 ? skip_lines() : skip_comment(); }
+  void skip_space(size_t depth) { depth > 0 ? text_.skip_lines() : text_.skip_comment(); }
 
   void parse_statement() {
     if (text_.peek() == '%') {
@@ -74,7 +68,7 @@ class LarkParser {
   }
 
   void parse_definition() {
-    while (text_.take('?') || text_.take('!')) {  // of the tree, which nobody sees
+    while (text_.take('?') || text_.take('!')) {  // they shape the syntax tree only
     }
     const size_t begin = text_.position();
     const std::string_view name = text_.take_name("a rule, as in `start: \"a\"`, or a %directive");
@@ -205,11 +199,11 @@ class LarkParser {
     text_.skip_blanks();
     if (!text_.take('(')) text_.expected("`.NAME` or `(NAME, NAME)`");
     do {
-      skip_lines();
+      text_.skip_lines();
       const size_t at = text_.position();
       const std::string_view name = text_.take_name("a terminal of the module common");
       import_common(name, name, at);
-      skip_lines();
+      text_.skip_lines();
     } while (text_.take(','));
     if (!text_.take(')')) text_.expected("`)`");
   }
@@ -240,7 +234,7 @@ class LarkParser {
     do {
       alternatives.push_back(parse_conjunction(depth));
       skip_alias();
-    } while (take_bar(depth));
+    } while (text_.take_bar([&] { return depth == 0 && (text_.at_end() || at_definition()); }));
     return source_.choice(std::move(alternatives));
   }
 
@@ -249,21 +243,6 @@ class LarkParser {
     if (!text_.take("->")) return;
     text_.skip_blanks();
     text_.take_name("the name of the alternative");
-  }
-
-  // A line that begins with `|` continues the definition. Behind `|` a line break ends it if a
-  // definition follows, with nothing as the last alternative.
-  bool take_bar(size_t depth) {
-    const size_t before = text_.position();
-    skip_lines();
-    if (!text_.take('|')) {
-      text_.set_position(before);
-      return false;
-    }
-    const size_t behind = text_.position();
-    skip_lines();
-    if (depth == 0 && (text_.at_end() || at_definition())) text_.set_position(behind);
-    return true;
   }
 
   bool at_definition() const {
@@ -301,7 +280,7 @@ class LarkParser {
   }
 
   bool at_sequence_end() const {
-    return text_.at_end() || at_line_end() || text_.peek() == '|' || text_.peek() == '&' ||
+    return text_.at_end() || text_.at_line_end() || text_.peek() == '|' || text_.peek() == '&' ||
            text_.peek() == ')' || text_.peek() == ']' || text_.starts_with("->");
   }
 
@@ -382,7 +361,7 @@ class LarkParser {
     const size_t begin = text_.position();
     text_.skip(1);
     const ExpressionId group = parse_choice(depth + 1);
-    skip_lines();
+    text_.skip_lines();
     if (!text_.take(end)) {
       text_.expected(fmt::format("`{}` for the group that begins at {}", end, text_.place(begin)));
     }

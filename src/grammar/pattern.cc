@@ -220,7 +220,7 @@ std::optional<PatternRest> PatternTranslator::guarded_repeat_before(const Patter
   const RegexId follows = rest.later;
   const RegexId read = regexes_.concat(regexes_.plus(character), follows);
   if (repeat.min <= 1 && regexes_.contains(follows, read)) {
-    // What follows may take the place of all characters but those that must be.
+    // What follows matches the optional characters too, so only the required one is read here.
     if (repeat.min == 0) return rest;
     const RegexId once =
         regexes_.intersection(condition.later, regexes_.concat(character, follows));

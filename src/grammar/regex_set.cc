@@ -14,11 +14,6 @@ namespace {
 
 constexpr uint16_t kMaxRegexDepth = 1000;
 
-[[noreturn]] void over_regex_limit(std::string_view what, size_t limit) {
-  throw Error(ErrorCode::exhausted,
-              fmt::format("the constraint is too complex: more than {} {}", limit, what));
-}
-
 uint32_t saturating_add(uint32_t a, uint32_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }
 
 uint32_t saturating_multiply(uint32_t a, uint32_t b) {
@@ -26,14 +21,17 @@ uint32_t saturating_multiply(uint32_t a, uint32_t b) {
   return product > kUnbounded ? kUnbounded : static_cast<uint32_t>(product);
 }
 
-uint32_t one_less(uint32_t count) { return count == kUnbounded || count == 0 ? count : count - 1; }
-
 size_t mixed(size_t hash, size_t value) {
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6) + (hash >> 2);
   return hash * 0xBF58476D1CE4E5B9ULL;
 }
 
 }  // namespace
+
+void RegexSet::over_limit(std::string_view what, size_t limit) {
+  throw Error(ErrorCode::exhausted,
+              fmt::format("the constraint is too complex: more than {} {}", limit, what));
+}
 
 RegexSet::RegexSet(const RegexLimits& limits) : limits_(limits), index_(1024, 0) {
   intern({.kind = Kind::nothing});
@@ -57,15 +55,19 @@ bool RegexSet::is_same(const Node& found, const Node& node,
          std::equal(children.begin(), children.end(), children_.begin() + found.a);
 }
 
+size_t RegexSet::hash_of(const Node& node, std::span<const RegexId> children) {
+  size_t hash = mixed(static_cast<size_t>(node.kind), node.c);
+  if (node.kind != Kind::alternation && node.kind != Kind::intersection) {
+    return mixed(mixed(hash, node.a), node.b);
+  }
+  for (const RegexId child : children) hash = mixed(hash, static_cast<size_t>(child));
+  return hash;
+}
+
 // The node with its flags, once. Of alternations and intersections `children` are the parts.
 RegexId RegexSet::intern(Node node, std::span<const RegexId> children) {
   const bool is_many = node.kind == Kind::alternation || node.kind == Kind::intersection;
-  size_t hash = mixed(static_cast<size_t>(node.kind), node.c);
-  if (is_many) {
-    for (const RegexId child : children) hash = mixed(hash, static_cast<size_t>(child));
-  } else {
-    hash = mixed(mixed(hash, node.a), node.b);
-  }
+  const size_t hash = hash_of(node, children);
   size_t slot = hash & (index_.size() - 1);
   while (index_[slot] != 0) {
     const auto id = static_cast<RegexId>(index_[slot] - 1);
@@ -74,10 +76,10 @@ RegexId RegexSet::intern(Node node, std::span<const RegexId> children) {
   }
   // A child takes a fifth of a node's memory.
   if (nodes_.size() + children_.size() / 5 >= limits_.max_nodes) {
-    over_regex_limit("nodes of regular expressions", limits_.max_nodes);
+    over_limit("nodes of regular expressions", limits_.max_nodes);
   }
   if (node.depth > kMaxRegexDepth) {
-    over_regex_limit("levels of nested regular expressions", kMaxRegexDepth);
+    over_limit("levels of nested regular expressions", kMaxRegexDepth);
   }
   if (is_many) {
     node.a = static_cast<uint32_t>(children_.size());
@@ -94,22 +96,17 @@ RegexId RegexSet::intern(Node node, std::span<const RegexId> children) {
 void RegexSet::grow_index() {
   index_.assign(index_.size() * 4, 0);
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    const Node& node = nodes_[i];
-    size_t hash = mixed(static_cast<size_t>(node.kind), node.c);
-    if (node.kind == Kind::alternation || node.kind == Kind::intersection) {
-      for (uint32_t k = 0; k < node.b; ++k) {
-        hash = mixed(hash, static_cast<size_t>(children_[node.a + k]));
-      }
-    } else {
-      hash = mixed(mixed(hash, node.a), node.b);
-    }
-    size_t slot = hash & (index_.size() - 1);
+    const auto id = static_cast<RegexId>(i);
+    const bool is_many =
+        nodes_[i].kind == Kind::alternation || nodes_[i].kind == Kind::intersection;
+    size_t slot = hash_of(nodes_[i], is_many ? children_of(id) : std::vector<RegexId>{}) &
+                  (index_.size() - 1);
     while (index_[slot] != 0) slot = (slot + 1) & (index_.size() - 1);
     index_[slot] = static_cast<uint32_t>(i + 1);
   }
 }
 
-// Splits the classes of which `set` holds a part. The part gets a new number.
+// Splits each class that lies partly inside `set`. The part inside gets a new number.
 void RegexSet::split_classes(const ByteSet& set) {
   std::array<int, 256> inside;
   inside.fill(-1);
@@ -185,7 +182,7 @@ void RegexSet::flatten(Kind kind, std::span<const RegexId> parts, std::vector<Re
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   if (out.size() > limits_.max_alternatives) {
-    over_regex_limit("alternatives", limits_.max_alternatives);
+    over_limit("alternatives", limits_.max_alternatives);
   }
 }
 
@@ -371,214 +368,7 @@ RegexId RegexSet::multiple_node(uint32_t index, uint32_t remainder, uint32_t pha
                  .c = phase});
 }
 
-RegexId RegexSet::derivative_of_multiple(const Node& multiple, uint8_t byte) {
-  const auto [divisor, scale] = multiples_[multiple.a];
-  if (byte == '-') return multiple_node(multiple.a, multiple.b, multiple.c);
-  if (byte == '.') return multiple.c == 0 ? multiple_node(multiple.a, multiple.b, 1) : kNothing;
-  if (byte < '0' || byte > '9') return kNothing;
-  const auto digit = static_cast<uint32_t>(byte - '0');
-  if (multiple.c == scale + 1) {
-    return digit == 0 ? multiple_node(multiple.a, multiple.b, multiple.c) : kNothing;
-  }
-  const auto remainder = static_cast<uint32_t>((uint64_t{multiple.b} * 10 + digit) % divisor);
-  return multiple_node(multiple.a, remainder, multiple.c == 0 ? 0 : multiple.c + 1);
-}
-
 bool RegexSet::is_nullable(RegexId regex) const { return node(regex).nullable; }
-
-RegexId RegexSet::derivative_of_concat(RegexId regex, uint8_t byte) {
-  std::vector<RegexId> options;
-  while (node(regex).kind == Kind::concat) {
-    const RegexId first{node(regex).a};
-    const RegexId second{node(regex).b};
-    const RegexId head = derivative(first, byte);
-    if (head != kNothing) options.push_back(concat(head, second));
-    if (!node(first).nullable) return alternation(options);
-    regex = second;
-  }
-  options.push_back(derivative(regex, byte));
-  return alternation(options);
-}
-
-RegexId RegexSet::derivative_of_many(RegexId regex, uint8_t byte) {
-  const bool is_alternation = node(regex).kind == Kind::alternation;
-  std::vector<RegexId> parts;
-  const uint32_t offset = node(regex).a;
-  const uint32_t count = node(regex).b;
-  for (uint32_t i = 0; i < count; ++i) {
-    const RegexId part = derivative(children_[offset + i], byte);
-    if (part == kNothing) {
-      if (!is_alternation) return kNothing;
-      continue;
-    }
-    parts.push_back(part);
-  }
-  return is_alternation ? alternation(parts) : intersection(parts);
-}
-
-RegexId RegexSet::compute_derivative(RegexId regex, uint8_t byte) {
-  const Node one = node(regex);
-  switch (one.kind) {
-    case Kind::nothing:
-    case Kind::empty:
-      return kNothing;
-    case Kind::bytes:
-      return sets_[one.a][byte] ? kEmpty : kNothing;
-    case Kind::concat:
-      return derivative_of_concat(regex, byte);
-    case Kind::alternation:
-    case Kind::intersection:
-      return derivative_of_many(regex, byte);
-    case Kind::complement:
-      return complement(derivative(RegexId{one.a}, byte));
-    case Kind::repeat: {
-      const RegexId head = derivative(RegexId{one.a}, byte);
-      if (head == kNothing) return kNothing;
-      return concat(head, repeat(RegexId{one.a}, one_less(one.b), one_less(one.c)));
-    }
-    case Kind::multiple:
-      return derivative_of_multiple(one, byte);
-  }
-  return kNothing;
-}
-
-RegexId RegexSet::derivative(RegexId regex, uint8_t byte) {
-  const Kind kind = node(regex).kind;
-  if (kind == Kind::nothing || kind == Kind::empty || kind == Kind::bytes || regex == kAll) {
-    return regex == kAll ? kAll : compute_derivative(regex, byte);
-  }
-  const uint64_t key = static_cast<uint64_t>(regex) << 8 | class_of_[byte];
-  if (const auto found = derivatives_.find(key); found != derivatives_.end()) return found->second;
-  const RegexId result = first_bytes(regex)[byte] ? compute_derivative(regex, byte) : kNothing;
-  derivatives_.emplace(key, result);
-  return result;
-}
-
-const ByteSet& RegexSet::first_bytes(RegexId regex) {
-  if (first_bytes_.size() < nodes_.size()) first_bytes_.resize(nodes_.size(), kNoSet);
-  if (first_bytes_[static_cast<size_t>(regex)] == kNoSet) {
-    const ByteSet found = compute_first_bytes(regex);
-    const auto [entry, is_new] = first_index_.try_emplace(found, first_sets_.size());
-    if (is_new) first_sets_.push_back(found);
-    first_bytes_[static_cast<size_t>(regex)] = entry->second;
-  }
-  return first_sets_[first_bytes_[static_cast<size_t>(regex)]];
-}
-
-ByteSet RegexSet::compute_first_bytes(RegexId regex) {
-  ByteSet found;
-  while (node(regex).kind == Kind::concat) {
-    const RegexId first{node(regex).a};
-    found |= first_bytes(first);
-    if (!node(first).nullable) return found;
-    regex = RegexId{node(regex).b};
-  }
-  const Node one = node(regex);
-  switch (one.kind) {
-    case Kind::bytes:
-      return found | sets_[one.a];
-    case Kind::repeat:
-      return found | first_bytes(RegexId{one.a});
-    case Kind::complement:
-      return found.set();
-    case Kind::alternation:
-      for (uint32_t i = 0; i < one.b; ++i) found |= first_bytes(children_[one.a + i]);
-      return found;
-    case Kind::intersection: {
-      ByteSet common;
-      common.set();
-      for (uint32_t i = 0; i < one.b; ++i) common &= first_bytes(children_[one.a + i]);
-      return found | common;
-    }
-    case Kind::multiple:
-      for (const char byte : std::string_view("-.0123456789"))
-        found.set(static_cast<uint8_t>(byte));
-      return found;
-    default:
-      return found;
-  }
-}
-
-// Depth first over the derivatives until one matches the empty text, or can't fail to match.
-bool RegexSet::search_for_match(RegexId regex) {
-  struct Visit {
-    RegexId regex;
-    size_t next_class;
-  };
-  std::vector<Visit> path{{regex, 0}};
-  std::unordered_set<RegexId> seen{regex};
-  size_t steps = 0;
-  const auto is_found = [&](RegexId id) {
-    return node(id).nullable || emptiness_[static_cast<size_t>(id)] == Emptiness::something ||
-           (!node(id).has_boolean && id != kNothing);
-  };
-  while (!path.empty()) {
-    if (is_found(path.back().regex)) {
-      for (const Visit& visit : path) {
-        emptiness_[static_cast<size_t>(visit.regex)] = Emptiness::something;
-      }
-      return true;
-    }
-    Visit& top = path.back();
-    if (top.next_class == num_classes_) {
-      path.pop_back();
-      continue;
-    }
-    if (++steps > limits_.max_search) {
-      over_regex_limit("steps to find out whether an intersection is empty", limits_.max_search);
-    }
-    const RegexId next = derivative(top.regex, byte_of_class_[top.next_class++]);
-    if (next == kNothing || emptiness_[static_cast<size_t>(next)] == Emptiness::nothing) continue;
-    if (seen.insert(next).second) path.push_back({next, 0});
-  }
-  for (const RegexId id : seen) emptiness_[static_cast<size_t>(id)] = Emptiness::nothing;
-  return false;
-}
-
-// Only intersections, complements and multiples need a search: what is around them, as blanks that
-// may be many, does not.
-bool RegexSet::is_nothing(RegexId regex) {
-  if (regex == kNothing) return true;
-  if (node(regex).nullable || !node(regex).has_boolean) return false;
-  const Emptiness known = emptiness_[static_cast<size_t>(regex)];
-  if (known != Emptiness::unknown) return known == Emptiness::nothing;
-  bool result = false;
-  const Kind kind = node(regex).kind;
-  if (kind == Kind::concat) {
-    RegexId tail = regex;
-    while (!result && node(tail).kind == Kind::concat && node(tail).has_boolean) {
-      result = is_nothing(RegexId{node(tail).a});
-      tail = RegexId{node(tail).b};
-    }
-    result = result || is_nothing(tail);
-  } else if (kind == Kind::repeat) {
-    result = is_nothing(RegexId{node(regex).a});
-  } else if (kind == Kind::alternation) {
-    const std::vector<RegexId> options = children_of(regex);
-    result = std::all_of(options.begin(), options.end(),
-                         [&](RegexId option) { return is_nothing(option); });
-  } else {
-    return !search_for_match(regex);
-  }
-  emptiness_[static_cast<size_t>(regex)] = result ? Emptiness::nothing : Emptiness::something;
-  return result;
-}
-
-bool RegexSet::matches(RegexId regex, std::string_view text) {
-  for (const char byte : text) {
-    regex = derivative(regex, static_cast<uint8_t>(byte));
-    if (regex == kNothing) return false;
-  }
-  return is_nullable(regex);
-}
-
-bool RegexSet::overlap(RegexId first, RegexId second) {
-  return !is_nothing(intersection(first, second));
-}
-
-bool RegexSet::contains(RegexId whole, RegexId part) {
-  return is_nothing(intersection(part, complement(whole)));
-}
 
 // What holds an intersection or a complement stays: whether it matches anything may depend on
 // counts beyond the horizon.

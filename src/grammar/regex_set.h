@@ -125,6 +125,8 @@ class RegexSet {
 
   const Node& node(RegexId id) const { return nodes_[static_cast<size_t>(id)]; }
   std::vector<RegexId> children_of(RegexId id) const;
+  [[noreturn]] static void over_limit(std::string_view what, size_t limit);
+  static size_t hash_of(const Node& node, std::span<const RegexId> children);
   RegexId intern(Node node, std::span<const RegexId> children = {});
   bool is_same(const Node& found, const Node& node, std::span<const RegexId> children) const;
   void grow_index();

@@ -90,7 +90,8 @@ StateId SchemaArrayEmitter::state_of(uint32_t position, const Missing& missing) 
   return entry->second;
 }
 
-// Each item may be any choice of those that are still asked for.
+// `contains` asks for items of several schemas. An item may satisfy any subset of those still
+// missing.
 void SchemaArrayEmitter::add_items_containing(StateId from, uint32_t position,
                                               const Missing& missing) {
   std::vector<size_t> open;

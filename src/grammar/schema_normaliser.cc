@@ -395,7 +395,8 @@ const std::vector<SchemaConjunct>& SchemaNormaliser::conjuncts(const SchemaSet& 
   return conjuncts_.emplace(set, std::move(found)).first->second;
 }
 
-// What leads back to a set of which the same is asked is taken as possible: so a cycle is no proof.
+// Proves that no value obeys the set. A set that is being examined already counts as possible,
+// since a cycle proves nothing.
 bool SchemaNormaliser::is_impossible(const SchemaSet& any_set) {
   SchemaSet set = canonical(any_set);
   std::sort(set.begin(), set.end());

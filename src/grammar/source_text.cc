@@ -54,6 +54,21 @@ void SourceText::skip_line() {
   while (!at_end() && peek() != '\n' && peek() != '\r') ++position_;
 }
 
+bool SourceText::at_comment() const {
+  return std::any_of(comment_marks_.begin(), comment_marks_.end(),
+                     [&](std::string_view mark) { return starts_with(mark); });
+}
+
+void SourceText::skip_comment() {
+  skip_blanks();
+  if (at_comment()) skip_line();
+}
+
+void SourceText::skip_lines() {
+  skip_comment();
+  while (take('\n') || take('\r')) skip_comment();
+}
+
 void SourceText::skip_name() {
   while (is_name_character(peek())) ++position_;
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,9 @@ inline constexpr uint32_t kMaxSourceCount = 1'000'000;
 
 class SourceText {
  public:
-  explicit SourceText(std::string_view text) : text_(text) {}
+  // Comments go from one of these marks to the end of the line.
+  explicit SourceText(std::string_view text, std::span<const std::string_view> comment_marks = {})
+      : text_(text), comment_marks_(comment_marks) {}
 
   size_t position() const { return position_; }
   void set_position(size_t position) { position_ = position; }
@@ -38,12 +41,32 @@ class SourceText {
   void skip(size_t num_bytes) { position_ += num_bytes; }
   void skip_blanks();  // spaces and tabs
   void skip_line();    // up to the line break
-  void skip_name();    // if there is one
+  bool at_line_end() const { return peek() == '\n' || peek() == '\r'; }
+  bool at_comment() const;
+  void skip_comment();  // and blanks before it
+  void skip_lines();    // blanks, comments and line breaks
+  // Takes the `|` that continues a definition, perhaps on a later line. Behind it the definition
+  // ends at a line break if `at_next` says that another one begins there: its last alternative is
+  // empty.
+  template <class AtNext>
+  bool take_bar(AtNext at_next) {
+    const size_t before = position_;
+    skip_lines();
+    if (!take('|')) {
+      position_ = before;
+      return false;
+    }
+    const size_t behind = position_;
+    skip_lines();
+    if (at_next()) position_ = behind;
+    return true;
+  }
+  void skip_name();  // if there is one
 
   char32_t take_code_point();
   // Letters, digits, '-' and '_', at least one. `expected` says in an error what was to be named.
   std::string_view take_name(std::string_view expected);
-  // Hexadecimal digits, exactly so many; their value must be a character.
+  // Exactly `num_digits` hexadecimal digits whose value is a code point.
   char32_t take_hexadecimal(int num_digits);
   // A number of repetitions.
   uint32_t take_count();
@@ -64,6 +87,7 @@ class SourceText {
   std::string shown_here() const;
 
   std::string_view text_;
+  std::span<const std::string_view> comment_marks_;
   size_t position_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "paceline/error.h"
+#include "tests/expect_error.h"
 
 namespace paceline {
 namespace {
@@ -225,6 +226,20 @@ TEST(RegexSet, FindsEmptyIntersections) {
   EXPECT_FALSE(regexes.contains(odd, regexes.star(a)));
   EXPECT_TRUE(regexes.is_nothing(
       regexes.intersection(regexes.repeat(a, 0, 5), regexes.repeat(a, 10, kUnbounded))));
+}
+
+TEST(RegexSet, OptionalPartsInARowAreBounded) {
+  RegexSet regexes;
+  const auto row = [&](size_t length) {
+    RegexId tail = RegexSet::kEmpty;
+    for (size_t i = 0; i < length; ++i) {
+      tail = regexes.concat(regexes.optional(regexes.byte(i % 2 == 0 ? 'a' : 'b')), tail);
+    }
+    return tail;
+  };
+  EXPECT_TRUE(regexes.matches(row(900), "abba"));
+  expect_error(ErrorCode::exhausted, {"more than 1000 optional parts in a row"},
+               [&] { regexes.matches(row(20'000), "abba"); });
 }
 
 TEST(RegexSet, LimitsAreNamed) {
