@@ -20,8 +20,8 @@ constexpr double kMostBehind = 1.1;
 constexpr int64_t kLeastBytes = int64_t{1} << 20;
 
 constexpr WeightStreams kCandidates[] = {
-    {1, 8192}, {2, 3072}, {1, 4096}, {4, 2048}, {1, 16384}, {2, 4096},
-    {1, 6144}, {2, 2048}, {8, 4096}, {4, 4096}, {1, 2048},
+    {1, 8192}, {2, 3072}, {1, 4096}, {4, 2048}, {1, 16384}, {2, 4096}, {1, 6144},
+    {2, 2048}, {8, 4096}, {4, 4096}, {1, 2048}, {1, 0},     {1, 256},
 };
 
 std::optional<int64_t> read_count(std::string_view text) {
