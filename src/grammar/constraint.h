@@ -1,30 +1,10 @@
-// ConstraintSpec is what a request demands of its text, and compile_constraint its grammar.
+// compile_constraint makes the grammar of what a request demands of its text.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "grammar/grammar.h"
+#include "paceline/constraint_spec.h"
 
 namespace paceline {
-
-struct ConstraintSpec {
-  enum class Kind : uint8_t {
-    json_object,  // any JSON object
-    json_schema,  // JSON that the schema in `text` accepts
-    regex,        // a whole match of the regular expression in `text`
-    grammar,      // `text` is a grammar: GBNF, or Lark's notation
-    choice,       // one of `choices`
-  };
-  Kind kind = Kind::json_object;
-  std::string text;
-  std::vector<std::string> choices;
-  // Of a schema: what would only be an annotation, as an unknown `format`, is an error.
-  bool strict = false;
-
-  bool operator==(const ConstraintSpec&) const = default;
-};
 
 // Error invalid (malformed), unsupported (can't be enforced) or exhausted (over a limit).
 Grammar compile_constraint(const ConstraintSpec& spec, const GrammarLimits& limits = {});

@@ -1,6 +1,9 @@
 #include "grammar/matcher.h"
 
+#include <bit>
+
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace paceline {
 
@@ -13,26 +16,29 @@ constexpr size_t kCallsBetweenChecks = 256;
 }  // namespace
 
 Constraint::Constraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie,
-                       const WalkerLimits& limits)
+                       const WalkerLimits& limits, Tokenise tokenise)
     : grammar_(std::move(grammar)),
       trie_(std::move(trie)),
       limits_(limits),
-      current_(std::make_shared<Shared>(*this)) {}
+      tokenise_(std::move(tokenise)),
+      current_(std::make_shared<Shared>(*this)) {
+  measure(current_->walker);
+}
+
+void Constraint::measure(const Walker& walker) {
+  memory_bytes_ = sizeof(*this) + grammar_.regexes.memory_bytes() + walker.memory_bytes();
+}
 
 std::shared_ptr<Constraint::Shared> Constraint::walker_after(const std::shared_ptr<Shared>& used) {
   const std::lock_guard lock(mutex_);
-  ++current_->num_calls;
-  if (used != current_ || current_->num_calls % kCallsBetweenChecks != 0) return current_;
+  const size_t num_calls = ++current_->num_calls;
+  const bool is_checked = num_calls % kCallsBetweenChecks == 0 || std::has_single_bit(num_calls);
+  if (used != current_ || !is_checked) return current_;
   const std::shared_ptr<Shared> checked = current_;  // outlives its lock
   const std::lock_guard walker_lock(checked->mutex);
+  measure(checked->walker);
   if (checked->walker.memory_bytes() > kMaxWalkerBytes) current_ = std::make_shared<Shared>(*this);
   return current_;
-}
-
-size_t Constraint::memory_bytes() const {
-  const std::lock_guard lock(mutex_);
-  const std::lock_guard walker_lock(current_->mutex);
-  return sizeof(*this) + grammar_.regexes.memory_bytes() + current_->walker.memory_bytes();
 }
 
 Matcher::Matcher(std::shared_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {}
@@ -79,6 +85,10 @@ bool Matcher::is_complete() {
   return with_walker([&](Walker& walker) { return walker.is_complete(places_.back()); });
 }
 
+bool Matcher::only_ends() {
+  return with_walker([&](Walker& walker) { return walker.only_ends(places_.back()); });
+}
+
 std::string Matcher::forced_bytes(size_t max_bytes) {
   return with_walker([&](Walker& walker) {
     std::string bytes;
@@ -91,6 +101,27 @@ std::string Matcher::forced_bytes(size_t max_bytes) {
     }
     return bytes;
   });
+}
+
+// A text that the tokenizer would split otherwise, had it known what follows, is left to the draw.
+std::vector<uint32_t> Matcher::forced_tokens(size_t max_bytes) {
+  if (!constraint_->tokenise_) return {};
+  std::string bytes = forced_bytes(max_bytes);
+  bytes.resize(bytes.size() - incomplete_utf8_suffix(bytes));
+  if (bytes.empty() || !is_valid_utf8(bytes)) return {};
+  std::vector<uint32_t> tokens = constraint_->tokenise_(bytes);
+  const TokenTrie& trie = constraint_->trie();
+  size_t begin = bytes.size();
+  size_t num_kept = tokens.size();
+  for (size_t i = tokens.size(); i > 0; --i) {
+    begin -= trie.bytes(tokens[i - 1]).size();
+    if (trie.has_longer(std::string_view(bytes).substr(begin))) num_kept = i - 1;
+  }
+  if (num_kept == tokens.size()) return tokens;
+  const bool is_whole = with_walker(
+      [&](Walker& walker) { return walker.only_ends(walker.step(places_.back(), bytes)); });
+  if (!is_whole) tokens.resize(num_kept);
+  return tokens;
 }
 
 }  // namespace paceline

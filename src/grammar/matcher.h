@@ -2,8 +2,10 @@
 // Matcher is how far the text of one of them has come.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,14 +19,20 @@
 
 namespace paceline {
 
+// The tokens that a tokenizer writes for bytes within a text; none: it can't write them. On any
+// thread.
+using Tokenise = std::function<std::vector<uint32_t>(std::string_view)>;
+
 // Thread-safe. What texts under it have in common is found once; that memory is bounded.
 class Constraint {
  public:
+  // Without `tokenise` no token is forced.
   Constraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie,
-             const WalkerLimits& limits = {});
+             const WalkerLimits& limits = {}, Tokenise tokenise = {});
 
   const TokenTrie& trie() const { return *trie_; }
-  size_t memory_bytes() const;
+  // As of one of the last calls.
+  size_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
  private:
   friend class Matcher;
@@ -39,12 +47,15 @@ class Constraint {
   // The walker for the next call of a matcher that last used `used`: another one when that has
   // grown too large.
   std::shared_ptr<Shared> walker_after(const std::shared_ptr<Shared>& used);
+  void measure(const Walker& walker);
 
   Grammar grammar_;
   std::shared_ptr<const TokenTrie> trie_;
   WalkerLimits limits_;
-  mutable std::mutex mutex_;
+  Tokenise tokenise_;
+  std::mutex mutex_;
   std::shared_ptr<Shared> current_;
+  std::atomic<size_t> memory_bytes_ = 0;
 };
 
 // A value: copies go on independently. What it says depends on the constraint and the tokens alone.
@@ -62,8 +73,12 @@ class Matcher {
   void rollback(size_t num_tokens);
   // Whether the text may end here.
   bool is_complete();
+  // Whether the text may end here, and nothing may follow.
+  bool only_ends();
   // The bytes that must follow, whatever is drawn; at most `max_bytes`.
   std::string forced_bytes(size_t max_bytes);
+  // The tokens that write them, but for final ones that a longer token could extend.
+  std::vector<uint32_t> forced_tokens(size_t max_bytes);
 
   size_t num_tokens() const { return tokens_.size(); }
   const Constraint& constraint() const { return *constraint_; }

@@ -32,6 +32,26 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens) {
   }
 }
 
+bool TokenTrie::has_longer(std::string_view text) const {
+  for (const Part& part : parts_) {
+    size_t begin = 0;
+    size_t end = part.nodes.size();
+    size_t depth = 0;
+    while (depth < text.size() && begin < end) {
+      const TrieNode node = part.nodes[begin];
+      if (node.byte != static_cast<uint8_t>(text[depth])) {
+        begin += node.num_nodes;
+        continue;
+      }
+      end = begin + node.num_nodes;
+      ++begin;
+      ++depth;
+    }
+    if (depth == text.size() && begin < end) return true;
+  }
+  return false;
+}
+
 void TokenTrie::add_part(uint32_t max_bytes, std::vector<uint32_t> tokens) {
   std::sort(tokens.begin(), tokens.end(), [&](uint32_t a, uint32_t b) {
     const int order = bytes(a).compare(bytes(b));

@@ -45,6 +45,8 @@ class TokenTrie {
     return std::string_view(bytes_).substr(bytes_begin_[token],
                                            bytes_begin_[token + 1] - bytes_begin_[token]);
   }
+  // Whether a token begins with `text` and goes on.
+  bool has_longer(std::string_view text) const;
   // What walks over this trie found, for other constraints.
   InsideCache& inside_cache() const { return *inside_cache_; }
   // Tokens that write the same as another: (the one in the tree, its double).

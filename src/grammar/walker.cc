@@ -290,6 +290,18 @@ std::shared_ptr<const TokenSet> Walker::mask(PlaceId place) {
   return mask;
 }
 
+bool Walker::only_ends(PlaceId place) {
+  if (!is_complete(place)) return false;
+  ByteSet possible;
+  for (const Thread& thread : places_[static_cast<size_t>(place)].threads) {
+    possible |= lexer_.next_bytes(thread.lexer);
+  }
+  for (size_t byte = 0; byte < possible.size(); ++byte) {
+    if (possible[byte] && step(place, static_cast<uint8_t>(byte)) != kDead) return false;
+  }
+  return true;
+}
+
 std::optional<uint8_t> Walker::forced_byte(PlaceId place) {
   const Place& here = places_[static_cast<size_t>(place)];
   if (here.is_complete) return std::nullopt;

@@ -49,6 +49,8 @@ class Walker {
   PlaceId step(PlaceId place, std::string_view bytes);
   // Whether the text may end here.
   bool is_complete(PlaceId place) const { return places_[static_cast<size_t>(place)].is_complete; }
+  // Whether it may end here, and nothing may follow.
+  bool only_ends(PlaceId place);
   // The tokens that lead to a place that isn't dead.
   std::shared_ptr<const TokenSet> mask(PlaceId place);
   // The byte that must follow: the text can't end here, and no other byte may come.

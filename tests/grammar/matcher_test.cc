@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/constraint.h"
 #include "grammar/json_schema.h"
 #include "paceline/error.h"
 #include "tests/expect_error.h"
@@ -172,6 +173,55 @@ TEST(Matcher, TooManyStepsFailAndLeaveTheMatcherAsItWas) {
   expect_error(ErrorCode::exhausted, {"more than 10 steps"}, [&] { matcher.mask(); });
   EXPECT_TRUE(matcher.accept(9));
   EXPECT_TRUE(matcher.is_complete());
+}
+
+// Texts by their longest tokens first.
+std::vector<uint32_t> longest_first(const TokenTrie& trie, std::string_view text) {
+  std::vector<uint32_t> ids;
+  while (!text.empty()) {
+    uint32_t best = TokenTrie::kNoToken;
+    size_t size = 0;
+    for (uint32_t id = 0; id < trie.num_tokens(); ++id) {
+      const std::string_view bytes = trie.bytes(id);
+      if (bytes.size() > size && text.starts_with(bytes)) {
+        best = id;
+        size = bytes.size();
+      }
+    }
+    if (size == 0) return {};
+    ids.push_back(best);
+    text.remove_prefix(size);
+  }
+  return ids;
+}
+
+TEST(Matcher, TokensAreForcedUpToWhereALongerOneMayFollow) {
+  const auto vocabulary = std::make_shared<const TokenTrie>(
+      std::vector<std::string>{"{", "\"", "na", "me", "name", "\":", "\":1", "1", "2", "}", ":"});
+  const auto make = [&](const std::string& pattern) {
+    return Matcher(std::make_shared<Constraint>(
+        compile_constraint({.kind = ConstraintSpec::Kind::regex, .text = pattern}), vocabulary,
+        WalkerLimits{}, [&](std::string_view text) { return longest_first(*vocabulary, text); }));
+  };
+  using Ids = std::vector<uint32_t>;
+  Matcher value = make(R"(\{"name":[12]\})");
+  EXPECT_EQ(value.forced_tokens(64), (Ids{0, 1, 4})) << "\": may become \":1";
+  for (const uint32_t token : value.forced_tokens(64)) EXPECT_TRUE(value.accept(token));
+  EXPECT_EQ(value.forced_tokens(64), Ids{});
+  EXPECT_TRUE(value.accept(5));
+  EXPECT_EQ(value.forced_tokens(64), Ids{}) << "1 or 2";
+  EXPECT_TRUE(value.accept(8));
+  EXPECT_EQ(value.forced_tokens(64), Ids{9});
+  EXPECT_FALSE(value.only_ends());
+  EXPECT_TRUE(value.accept(9));
+  EXPECT_TRUE(value.only_ends());
+  EXPECT_EQ(value.forced_tokens(64), Ids{});
+
+  // Where the text ends, its last token is forced, too.
+  EXPECT_EQ(make(R"(\{"name":)").forced_tokens(64), (Ids{0, 1, 4, 5}));
+  EXPECT_EQ(make(R"(\{"name":)").forced_tokens(6), (Ids{0, 1, 4})) << "bounded";
+  EXPECT_FALSE(make("1*").only_ends());
+  EXPECT_EQ(make("na(me)?").forced_tokens(64), Ids{}) << "name is one token";
 }
 
 }  // namespace
