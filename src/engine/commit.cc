@@ -107,10 +107,14 @@ void EngineCore::settle_drafts() {
   for (const StepSlice& slice : batch_.slices()) {
     if (slice.num_drafted == 0) continue;
     Sequence& sequence = *slice.sequence;
-    record_.drafts.push_back({.id = sequence.arrival_id,
-                              .drafted = slice.num_drafted,
-                              .accepted = sequence.num_accepted});
-    speculation_.settle(sequence, slice.num_drafted);
+    if (sequence.draft_is_forced) {
+      record_.num_forced += slice.num_drafted;
+    } else {
+      record_.drafts.push_back({.id = sequence.arrival_id,
+                                .drafted = slice.num_drafted,
+                                .accepted = sequence.num_accepted});
+      speculation_.settle(sequence, slice.num_drafted);
+    }
     if (sequence.finished) continue;
     cache_.truncate(sequence.blocks, sequence.num_computed);
     cache_.release_outside_window(sequence.blocks, sequence.num_computed);
@@ -213,21 +217,45 @@ Sample EngineCore::next_sample(Sequence& sequence, const LogitsRow& row) {
   return sampler_.chosen(row, sequence.sampling, outcome.token);
 }
 
+// A forced token comes without a draw; other tokens are drawn from those that the constraint
+// allows.
+Sample EngineCore::constrained_sample(Sequence& sequence, const LogitsRow& row) {
+  constraint_worker_.finish(*sequence.constraint);
+  const TokenRule* const rule = sequence.constraint->rule();
+  if (rule == nullptr) return {.status = SampleStatus::all_forbidden};
+  if (rule->forced) return sampler_.chosen(row, sequence.sampling, *rule->forced);
+  LogitsRow allowed = row;
+  allowed.allowed = rule->allowed;
+  return next_sample(sequence, allowed);
+}
+
+void EngineCore::fail_draw(Sequence& sequence, SampleStatus status) {
+  const int64_t position = sequence.num_tokens();
+  const auto& constraint = sequence.constraint;
+  if (constraint != nullptr && constraint->failure()) {
+    fail(sequence, constraint->failure()->code(),
+         fmt::format("position {}: {}", position, constraint->failure()->what()));
+  } else if (status == SampleStatus::all_forbidden) {
+    fail(
+        sequence, ErrorCode::invalid,
+        fmt::format("position {}: {} that logit_bias, allowed_token_ids, bad_words and min_tokens "
+                    "allow",
+                    position,
+                    constraint != nullptr ? "the constraint leaves no token" : "no token is left"));
+  } else {
+    fail(sequence, ErrorCode::numerical,
+         fmt::format("position {}: {}", position,
+                     status == SampleStatus::nan_logits ? "the logits hold a NaN"
+                                                        : "nothing is left to draw from"));
+  }
+}
+
 void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
   const GenerateRequest& request = sequence.request();
-  Sample sample = next_sample(sequence, row);
-  if (sample.status == SampleStatus::all_forbidden) {
-    fail(sequence, ErrorCode::invalid,
-         fmt::format("position {}: no token is left that logit_bias, allowed_token_ids, bad_words "
-                     "and min_tokens allow",
-                     sequence.num_tokens()));
-    return;
-  }
+  Sample sample = sequence.constraint != nullptr ? constrained_sample(sequence, row)
+                                                 : next_sample(sequence, row);
   if (sample.status != SampleStatus::ok) {
-    fail(sequence, ErrorCode::numerical,
-         fmt::format("position {}: {}", sequence.num_tokens(),
-                     sample.status == SampleStatus::nan_logits ? "the logits hold a NaN"
-                                                               : "nothing is left to draw from"));
+    fail_draw(sequence, sample.status);
     return;
   }
   const auto now = computed_at_;
@@ -276,6 +304,7 @@ void EngineCore::accept(Sequence& sequence, TokenEvent& event) {
         {.reason = FinishReason::stop, .stop_token = {}, .stop_string = match->string_index});
     return;
   }
+  if (sequence.constraint != nullptr && follow_constraint(sequence, event)) return;
   if (sequence.stats.output_tokens >= sequence.request().max_tokens) {
     event.releasable_bytes = sequence.text_bytes;
     end(sequence, std::move(event),
@@ -284,6 +313,23 @@ void EngineCore::accept(Sequence& sequence, TokenEvent& event) {
   }
   event.releasable_bytes = sequence.matcher.releasable_bytes();
   post(sequence, std::move(event));
+}
+
+// True when the output ends here, as nothing may follow it.
+bool EngineCore::follow_constraint(Sequence& sequence, TokenEvent& event) {
+  sequence.constraint->accept(event.token->id);
+  if (!sequence.constraint->only_ends()) return false;
+  event.releasable_bytes = sequence.text_bytes;
+  const int64_t min_tokens = sequence.request().min_tokens;
+  if (sequence.stats.output_tokens < min_tokens) {
+    fail(sequence, ErrorCode::invalid,
+         fmt::format("position {}: the constraint allows nothing further, but min_tokens is {}",
+                     sequence.num_tokens(), min_tokens));
+    return true;
+  }
+  end(sequence, std::move(event),
+      {.reason = FinishReason::stop, .stop_token = {}, .stop_string = {}});
+  return true;
 }
 
 }  // namespace paceline

@@ -50,6 +50,7 @@ struct EngineCounters {
   int64_t deferred_preemptions = 0;  // of these, deferred requests' in favour of others
   int64_t late_cancellations = 0;    // of requests that had ended
   int64_t dropped_holds = 0;         // held prefixes given up for want of blocks
+  int64_t forced_tokens = 0;         // computed ahead because constraints allow no other
   SpeculationCounters speculation;
 };
 

@@ -66,6 +66,7 @@ void EngineCore::compute() {
   } catch (const std::exception& error) {
     fail_batch(ErrorCode::internal, error.what());
   }
+  constraint_worker_.finish_all();
 }
 
 void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
@@ -163,6 +164,10 @@ void EngineCore::build_batch() {
   for (const PlannedSlice& slice : plan_.slices) {
     const auto index = static_cast<size_t>(slice.sequence);
     Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
+    const int64_t end = slice.first + slice.count - slice.num_drafted;
+    if (sequence.constraint != nullptr && end == sequence.num_tokens()) {
+      constraint_worker_.begin(*sequence.constraint, sequence.draft.tokens);
+    }
     batch_.add(sequence, slice.count, slice.num_drafted);
     record_.slices.push_back(
         {.id = sequence.arrival_id, .first = slice.first, .count = slice.count});
@@ -228,6 +233,7 @@ void EngineCore::record_step() {
   budget_.record(record_.num_rows, view_.num_decodes(), seconds);
   speculation_.record_step(record_, view_.num_decodes(), seconds);
   counters_.speculation = speculation_.counters();
+  counters_.forced_tokens += record_.num_forced;
   if (observer_ != nullptr) show_record();
   record_.clear();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/constraint_worker.h"
 #include "engine/engine.h"
 #include "engine/mailbox.h"
 #include "engine/queue_limit.h"
@@ -90,8 +91,11 @@ class EngineCore {
   void commit_last_row(Sequence& sequence, const LogitsRow& row);
   void fork_choices(Sequence& sequence);
   void draw(Sequence& sequence, const LogitsRow& row);
+  Sample constrained_sample(Sequence& sequence, const LogitsRow& row);
+  void fail_draw(Sequence& sequence, SampleStatus status);
   Sample next_sample(Sequence& sequence, const LogitsRow& row);
   void accept(Sequence& sequence, TokenEvent& event);
+  bool follow_constraint(Sequence& sequence, TokenEvent& event);
 
   void retire(Sequence& sequence, const Finish& finish);
   void fail(Sequence& sequence, ErrorCode code, std::string message);
@@ -131,6 +135,7 @@ class EngineCore {
   StepBatch batch_;
   StepBudget budget_;
   Speculation speculation_;
+  ConstraintWorker constraint_worker_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
   EngineClock::time_point computed_at_;            // when the step's forward ended
   const EngineClock::time_point created_ = EngineClock::now();

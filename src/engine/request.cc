@@ -56,6 +56,10 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
     throw Error(ErrorCode::invalid, fmt::format("min_tokens: {}, expected 0 to max_tokens ({})",
                                                 request.min_tokens, request.max_tokens));
   }
+  if (request.constraint != nullptr && request.max_tokens == 0) {
+    throw Error(ErrorCode::invalid,
+                "max_tokens: 0, so a constraint of the output has nothing to constrain");
+  }
   check_prompt(request, limits, vocab_size);
   check_sampling_options(request.sampling, vocab_size);
   check_token_ids(request.allowed_token_ids, vocab_size, "allowed_token_ids");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -13,6 +14,8 @@
 #include "sampling/sampling_options.h"
 
 namespace paceline {
+
+class Constraint;
 
 using TokenId = int32_t;
 using RequestId = int64_t;
@@ -39,6 +42,9 @@ struct GenerateRequest {
   std::vector<TokenId> allowed_token_ids;  // only these are drawn; none: any
   // No token is drawn that completes one of them.
   std::vector<std::vector<TokenId>> banned_sequences;
+  // What the output's text must be; null: anything. Its end tokens (the next two) come where the
+  // text may end, and nowhere else.
+  std::shared_ptr<Constraint> constraint;
   std::vector<TokenId> eos_tokens;      // end the output, not part of it
   std::vector<TokenId> stop_token_ids;  // likewise, and reported as the reason
   std::vector<std::string> stop_strings;

@@ -55,6 +55,7 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
     forbid(asked.stop_token_ids, sampling);
   }
   if (keeps_history) history.add_prompt(tokens);
+  if (asked.constraint != nullptr) constraint = std::make_unique<SequenceConstraint>(asked);
   stats.prompt_tokens = prompt_length;
   if (which > 0) {
     next_scored = prompt_length;

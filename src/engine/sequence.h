@@ -10,6 +10,7 @@
 #include "engine/channel.h"
 #include "engine/event.h"
 #include "engine/request.h"
+#include "engine/sequence_constraint.h"
 #include "engine/stop_matcher.h"
 #include "kv/kv_cache.h"
 #include "sampling/token_history.h"
@@ -81,7 +82,7 @@ struct Sequence {
   }
   // Called with the token that is drawn next. Returns whether it was drafted.
   bool count_draft(TokenId drawn) {
-    const TokenId* drafted = drafted_at(num_tokens());
+    const TokenId* drafted = draft_is_forced ? nullptr : drafted_at(num_tokens());
     if (drafted == nullptr || *drafted != drawn) return false;
     ++num_accepted;
     ++stats.accepted_tokens;
@@ -111,13 +112,15 @@ struct Sequence {
   StopMatcher matcher;
   int64_t text_bytes = 0;
   std::unique_ptr<PromptOutputs> prompt_outputs;
+  std::unique_ptr<SequenceConstraint> constraint;  // null: any text will do
 
   // Of a step's draft. The state begins with the first draft and ends with a preemption.
   std::unique_ptr<DraftState> draft_state;
   Draft draft;
-  int64_t draft_begin = 0;   // position of its first token
-  int64_t num_wished = 0;    // tokens to draft in the coming step
-  int64_t num_accepted = 0;  // drafted tokens that were drawn in this step
+  bool draft_is_forced = false;  // its tokens come whatever the rows say
+  int64_t draft_begin = 0;       // position of its first token
+  int64_t num_wished = 0;        // tokens to draft in the coming step
+  int64_t num_accepted = 0;      // drafted tokens that were drawn in this step
   AcceptanceRate acceptance;
   bool speculates;
 

@@ -39,16 +39,22 @@ void Speculation::wish(std::span<const std::unique_ptr<Sequence>> running) {
     if (sequence->draft.tokens.empty())
       sequence->acceptance.record(0, 0);  // a step without a draft
     sequence->draft.clear();
+    sequence->draft_is_forced = false;
     sequence->num_accepted = 0;
     sequence->num_wished = wished_by(*sequence, num_decodes);
   }
 }
 
 int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
-  Drafter* drafter = drafter_of(sequence);
-  if (drafter == nullptr || !decodes(sequence)) return 0;
+  if (!decodes(sequence)) return 0;
   // A draft of k tokens gives k + 1 at most.
   const int64_t left = sequence.request().max_tokens - sequence.stats.output_tokens - 1;
+  if (sequence.constraint != nullptr && !sequence.constraint->forced().empty()) {
+    sequence.draft_is_forced = true;
+    return std::min(left, std::ssize(sequence.constraint->forced()));
+  }
+  Drafter* drafter = drafter_of(sequence);
+  if (drafter == nullptr) return 0;
   const int64_t longest =
       drafter == drafter_ ? limits_.num_tokens : std::max(limits_.num_tokens, kPredictedTokens);
   int64_t most = std::min(left, longest);
@@ -85,10 +91,15 @@ bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, St
   for (const PlannedSlice& slice : plan.slices) {
     if (slice.num_drafted == 0) continue;
     Sequence& sequence = *running[static_cast<size_t>(slice.sequence)];
-    all_were_read =
-        all_were_read && sequence.draft_state != nullptr && sequence.stats.drafted_tokens > 0;
     sequence.num_wished = slice.num_drafted;
     sequence.draft_begin = sequence.num_tokens();
+    if (sequence.draft_is_forced) {
+      const auto forced = sequence.constraint->forced();
+      sequence.draft.tokens.assign(forced.begin(), forced.begin() + slice.num_drafted);
+      continue;
+    }
+    all_were_read =
+        all_were_read && sequence.draft_state != nullptr && sequence.stats.drafted_tokens > 0;
     drafting_.push_back(&sequence);
   }
   if (drafting_.empty()) return false;
@@ -104,6 +115,7 @@ bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, St
   for (PlannedSlice& slice : plan.slices) {
     if (slice.num_drafted == 0) continue;
     Sequence& sequence = *running[static_cast<size_t>(slice.sequence)];
+    if (sequence.draft_is_forced) continue;
     cut(sequence, slice.num_drafted);
     const int64_t count = std::ssize(sequence.draft.tokens);
     slice.count -= slice.num_drafted - count;
@@ -154,12 +166,16 @@ void Speculation::give_up(Sequence& sequence, std::string_view why, std::string&
   if (failure.empty()) failure = fmt::format("drafter: {}", why);
 }
 
-// A drafter's mistakes cost its own tokens only.
+// A drafter's mistakes cost its own tokens only. What the constraint forbids isn't computed.
 void Speculation::cut(Sequence& sequence, int64_t most) const {
   Draft& draft = sequence.draft;
   const auto is_outside = [this](TokenId id) { return id < 0 || id >= vocab_size_; };
   const auto bad = std::find_if(draft.tokens.begin(), draft.tokens.end(), is_outside);
-  const auto count = std::min<int64_t>(most, bad - draft.tokens.begin());
+  auto count = std::min<int64_t>(most, bad - draft.tokens.begin());
+  if (sequence.constraint != nullptr) {
+    const std::span<const TokenId> known(draft.tokens.data(), static_cast<size_t>(count));
+    count = static_cast<int64_t>(sequence.constraint->count_allowed(known));
+  }
   draft.tokens.resize(static_cast<size_t>(count));
 }
 
@@ -176,7 +192,7 @@ void Speculation::settle(Sequence& sequence, int64_t num_drafted) {
 void Speculation::record_step(const StepRecord& record, int64_t num_decodes, double seconds) {
   int64_t drafted = 0;
   for (const StepRecord::Draft& draft : record.drafts) drafted += draft.drafted;
-  if (num_decodes > 0 && record.num_rows == num_decodes + drafted) {
+  if (num_decodes > 0 && record.num_rows == num_decodes + drafted + record.num_forced) {
     cost_.record(record.num_rows, seconds);
   }
 }

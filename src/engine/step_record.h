@@ -51,6 +51,7 @@ struct StepRecord {
   int64_t forward_us = 0;  // the runner's
   int64_t total_us = 0;
   int64_t num_rows = 0;
+  int64_t num_forced = 0;  // of these, tokens that a constraint forces; not in the trace
   int64_t num_waiting = 0;
   std::vector<int64_t> free_blocks;    // per group, cached ones included
   std::vector<int64_t> cached_blocks;  // per group

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "sampling/allowed_tokens.h"
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
 #include "sampling/draw.h"
@@ -37,6 +38,11 @@ struct Sampler::Scratch {
 
 namespace {
 
+bool is_adjusted(const LogitsRow& row, const SamplingOptions& options,
+                 const TokenHistory& history) {
+  return !row.allowed.empty() || changes_logits(options, history);
+}
+
 SampleStatus status_of(const BlockedRow& row) {
   if (row.has_nan()) return SampleStatus::nan_logits;
   return std::isfinite(row.max()) ? SampleStatus::ok : SampleStatus::nothing_to_draw;
@@ -56,12 +62,17 @@ Sampler::Sampler(Memory& memory, int64_t vocab_size) : vocab_size_(vocab_size) {
 
 Sampler::~Sampler() = default;
 
-SampleStatus Sampler::scan_adjusted(std::span<const float> logits, const SamplingOptions& options,
+SampleStatus Sampler::scan_adjusted(const LogitsRow& row, const SamplingOptions& options,
                                     const TokenHistory& history) {
+  const std::span<const float> logits = row.logits;
   PL_CHECK(static_cast<int64_t>(logits.size()) == vocab_size_, "a row has one logit per token");
   Scratch& s = *scratch_;
-  if (changes_logits(options, history)) {
-    std::copy(logits.begin(), logits.end(), s.adjusted.begin());
+  if (is_adjusted(row, options, history)) {
+    if (row.allowed.empty()) {
+      std::copy(logits.begin(), logits.end(), s.adjusted.begin());
+    } else {
+      copy_allowed(logits, row.allowed, s.adjusted);
+    }
     apply_penalties(s.adjusted, options, history);
     s.row.scan(s.adjusted);
   } else {
@@ -96,12 +107,12 @@ int32_t Sampler::choose(const SamplingOptions& options, uint64_t key) {
 Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
                      const TokenHistory& history, int64_t position) {
   Sample sample;
-  sample.status = scan_adjusted(row.logits, options, history);
+  sample.status = scan_adjusted(row, options, history);
   if (sample.status != SampleStatus::ok) return sample;
   sample.id = choose(options, draw_key(options.seed, position));
   if (!row.log_sum_exp) return sample;
   Scratch& s = *scratch_;
-  if (!changes_logits(options, history)) {
+  if (!is_adjusted(row, options, history)) {
     return with_logprobs(s.row, *row.log_sum_exp, sample.id, options);
   }
   s.raw_row.scan(row.logits);
@@ -113,7 +124,7 @@ SampleStatus Sampler::distribution(const LogitsRow& row, const SamplingOptions& 
   out.ids.clear();
   out.weights.clear();
   out.total = 0;
-  const SampleStatus status = scan_adjusted(row.logits, options, history);
+  const SampleStatus status = scan_adjusted(row, options, history);
   if (status != SampleStatus::ok) return status;
   Scratch& s = *scratch_;
   if (options.temperature == 0.0f) {

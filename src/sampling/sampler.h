@@ -21,8 +21,9 @@ class Weigher;
 
 // A row of the model's logits.
 struct LogitsRow {
-  std::span<const float> logits;          // [vocab_size]
-  std::optional<float> log_sum_exp = {};  // log(sum(exp(logits))), for log-probabilities
+  std::span<const float> logits;           // [vocab_size]
+  std::optional<float> log_sum_exp = {};   // log(sum(exp(logits))), for log-probabilities
+  std::span<const uint64_t> allowed = {};  // the tokens to draw from (copy_allowed); none: all
 };
 
 // Scratch for rows of up to the vocabulary size; reused, one thread at a time. Options have passed
@@ -55,7 +56,7 @@ class Sampler {
  private:
   struct Scratch;
 
-  SampleStatus scan_adjusted(std::span<const float> logits, const SamplingOptions& options,
+  SampleStatus scan_adjusted(const LogitsRow& row, const SamplingOptions& options,
                              const TokenHistory& history);
   // False when every token of the row may be drawn; candidates are untouched then.
   bool truncate_row(const SamplingOptions& options, const Weigher& weigher);

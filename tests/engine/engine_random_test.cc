@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "tests/engine/constraints.h"
 #include "tests/engine/engine_fixture.h"
 #include "tests/engine/script_drafter.h"
 #include "tests/test_scale.h"
@@ -86,7 +87,30 @@ class RandomEngine : public EngineTest {
     request.prefix.read = below(6) != 0;
     if (below(5) == 0) request.prefix.scope.salt.low = 1;
     request.prefix.hold = below(12) == 0;
+    if (constrains_ && request.max_tokens > 0 && below(4) != 0) {
+      static const auto constraints = random_constraints();
+      request.constraint = constraints[static_cast<size_t>(below(std::ssize(constraints)))];
+      if (below(4) == 0) request.stop_token_ids = {static_cast<TokenId>(below(kVocab))};
+      if (below(5) == 0) request.min_tokens = 1 + below(request.max_tokens);
+      if (below(6) == 0) request.banned_sequences = {{static_cast<TokenId>(below(26))}, {3, 4}};
+    }
     return request;
+  }
+
+  // With forced tokens and without, finite languages and infinite ones, one that is ambiguous.
+  static std::vector<std::shared_ptr<Constraint>> random_constraints() {
+    std::vector<std::shared_ptr<Constraint>> all;
+    for (const char* const pattern :
+         {"[a-z]{2,9}", "(abc|xyz|[k-p]qr)*", "abcdefgh[a-m]xyz", "([a-h][i-z])+", "(a|ab|b)*c",
+          "[a-c]{3}", "hello(world)?[x-z]*", "[a-z]*"}) {
+      all.push_back(regex_constraint(pattern));
+    }
+    all.push_back(regex_constraint("abc[d-h]{2}klm", false));
+    all.push_back(constraint_of({.kind = ConstraintSpec::Kind::choice,
+                                 .choices = {"yes", "no", "never", "nothing", "yesterday"}}));
+    all.push_back(constraint_of({.kind = ConstraintSpec::Kind::grammar,
+                                 .text = "root ::= \"x\" root \"y\" | [a-f]+ | \"go\" root"}));
+    return all;
   }
 
   static void expect_same(const Answer& found, const Answer& alone) {
@@ -114,6 +138,7 @@ class RandomEngine : public EngineTest {
 
   std::mt19937 random_;
   bool drafts_ = false;
+  bool constrains_ = false;
   std::unique_ptr<ScriptDrafter> drafter_;
   std::map<RequestId, GenerateRequest> requests_;
   std::set<RequestId> cancelled_;
@@ -190,6 +215,13 @@ void RandomEngine::run_random_engines(int count) {
 }
 
 TEST_F(RandomEngine, EverybodyGetsWhatTheyGetAlone) { run_random_engines(scaled(400, 20000)); }
+
+TEST_F(RandomEngine, ConstraintsHoldWhateverTheSchedule) {
+  constrains_ = true;
+  run_random_engines(scaled(400, 20000));
+  drafts_ = true;
+  run_random_engines(scaled(400, 20000));
+}
 
 TEST_F(RandomEngine, DraftsChangeNoBit) {
   drafts_ = true;
