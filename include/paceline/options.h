@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "paceline/constraint_spec.h"
+
 namespace paceline {
 
 enum class LoadFormat : uint8_t {
@@ -101,6 +103,7 @@ struct GenerateOptions {
   // No token is drawn that completes one of them, as encoded alone or after a space; at most 128 of
   // at most 256 bytes.
   std::vector<std::string> bad_words;
+  std::optional<ConstraintSpec> constraint;  // what the text must be; none: anything
   bool mlx_sampler_order = false;       // top-p, min-p, top-k, temperature instead of the default
   std::optional<uint64_t> seed;         // random; the result has it
   std::vector<std::string> stop;        // at most 4 strings of at most 256 bytes

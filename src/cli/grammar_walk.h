@@ -5,36 +5,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "grammar/constraint.h"
 #include "grammar/matcher.h"
 #include "grammar/token_trie.h"
-#include "paceline/tokenizer.h"
+#include "text/text_tokens.h"
 
 namespace paceline {
-
-// Splits a text into tokens whose bytes are the text: what a tokenizer adds to the first word is
-// left out.
-class TextTokens {
- public:
-  // `tokenizer` must outlive it.
-  explicit TextTokens(const Tokenizer& tokenizer);
-
-  // By id; nothing for special tokens.
-  const std::vector<std::string>& bytes() const { return bytes_; }
-  // Error unsupported when the vocabulary can't write the text.
-  std::vector<TokenId> tokens_of(std::string_view text) const;
-
- private:
-  std::vector<TokenId> longest_tokens_of(std::string_view text) const;
-
-  const Tokenizer& tokenizer_;
-  std::vector<std::string> bytes_;
-  std::unordered_map<std::string_view, TokenId> id_of_bytes_;
-  size_t longest_ = 0;
-};
 
 struct WalkTimes {
   double compile_us = 0;

@@ -26,6 +26,7 @@
 #include "prepared/prepared_file.h"
 #include "runner/model_runner.h"
 #include "spec/model_drafter.h"
+#include "text/constraint_vocabulary.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
@@ -231,6 +232,10 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .prefix_cache = options.prefix_caching,
                             .max_step_slowdown = options.max_step_slowdown,
                             .speculation = speculation_limits(options)};
+  if (model.tokenizer) {
+    model.constraints = std::make_unique<ConstraintCache>(
+        [&tokenizer = *model.tokenizer] { return constraint_vocabulary(tokenizer); });
+  }
   model.engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, limits,
                                           token_texts_of(model.tokenizer), model.drafter.get());
 }
@@ -328,6 +333,7 @@ TextModel text_model(const LoadedModel& model) {
           .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr,
           .chat_template = chat_template ? &*chat_template : nullptr,
           .chat_problem = model.chat.problem,
+          .constraints = model.constraints.get(),
           .generation = model.generation,
           .longest_token_bytes = longest,
           .max_position = model.decoder->config().max_position,

@@ -21,6 +21,7 @@
 namespace paceline {
 
 class Backend;
+class ConstraintCache;
 class Decoder;
 class Drafter;
 struct DecoderConfig;
@@ -69,6 +70,7 @@ struct LoadedModel {
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<LoadedModel> draft;  // of --speculative-model; it has no engine and no tokenizer
   std::unique_ptr<Drafter> drafter;
+  std::unique_ptr<ConstraintCache> constraints;  // null: there is no tokenizer
   std::unique_ptr<Engine> engine;
   std::string fingerprint;             // with LoadOptions::fingerprint; see fingerprint.h
   SipKey salt_key = random_sip_key();  // of cache salts

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "grammar/constraint_cache.h"
 #include "text/generation_options.h"
 
 namespace paceline {
@@ -31,6 +32,17 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
   }
   check_length(model, text, "prediction: it");
   return model.tokenizer->encode(text);
+}
+
+std::shared_ptr<Constraint> find_constraint(const TextModel& model,
+                                            const std::optional<ConstraintSpec>& spec) {
+  if (!spec) return nullptr;
+  if (model.constraints == nullptr) {
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("{}: has no tokenizer.json, so its text can't be constrained", model.name));
+  }
+  return model.constraints->get(*spec);
 }
 
 }  // namespace
@@ -89,6 +101,7 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .sampling = sampling_options(options),
           .allowed_token_ids = options.allowed_token_ids,
           .banned_sequences = encode_bad_words(model, options),
+          .constraint = find_constraint(model, options.constraint),
           .eos_tokens = model.generation.eos_tokens,
           .stop_token_ids = options.stop_token_ids,
           .stop_strings = options.stop,

@@ -11,6 +11,7 @@
 
 namespace paceline {
 
+class ConstraintCache;
 class Engine;
 
 // All referenced objects must outlive it.
@@ -20,10 +21,11 @@ struct TextModel {
   const Tokenizer* tokenizer = nullptr;         // nullptr: prompts are token ids
   const ChatTemplate* chat_template = nullptr;  // nullptr: `chat_problem` says why
   std::string chat_problem = {};
-  GenerationConfig generation = {};  // defaults of unset request fields
-  size_t longest_token_bytes = 0;    // longest text of one token; 0: unknown
-  int64_t max_position = 0;          // the context that the model was trained for
-  SipKey salt_key = {};              // of cache salts
+  ConstraintCache* constraints = nullptr;  // nullptr: there is no tokenizer
+  GenerationConfig generation = {};        // defaults of unset request fields
+  size_t longest_token_bytes = 0;          // longest text of one token; 0: unknown
+  int64_t max_position = 0;                // the context that the model was trained for
+  SipKey salt_key = {};                    // of cache salts
 };
 
 }  // namespace paceline
