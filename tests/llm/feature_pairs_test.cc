@@ -183,6 +183,21 @@ const std::map<std::string, Feature>& text_features() {
       o.ignore_eos = true;
       o.logit_bias.emplace_back(4097, 6.0f);  // <|im_start|>
     };
+    // Most of its text is forced; the rest is masked. Restrictions of other features leave enough
+    // tokens to write it.
+    more["json_schema"] = [](GenerateOptions& o) {
+      for (int32_t id = 0; !o.allowed_token_ids.empty() && id < 1024; ++id) {
+        o.allowed_token_ids.push_back(id);
+      }
+      o.constraint = {
+          .kind = ConstraintSpec::Kind::json_schema,
+          .text = R"({"type": "object", "required": ["id", "tags"], "properties":
+                      {"id": {"type": "string", "maxLength": 12},
+                       "tags": {"type": "array", "items": {"enum": ["old", "now", "no"]}}}})"};
+    };
+    more["regex"] = [](GenerateOptions& o) {
+      o.constraint = {.kind = ConstraintSpec::Kind::regex, .text = "([a-z]+[ ,.]? ?)+"};
+    };
     return more;
   }();
   return all;
