@@ -11,7 +11,7 @@ namespace {
 // A blank, or a new line and its indentation: what json.dumps writes, at any depth. Bounded, so
 // that no text goes on with blanks for ever.
 RegexId json_blanks(RegexSet& regexes) {
-  constexpr uint32_t kMaxIndentation = 512;  // 64 levels of 8
+  constexpr uint32_t kMaxIndentation = 128;  // 64 levels of 2, 16 of 8
   ByteSet indentation;
   indentation[' '] = indentation['\t'] = true;
   const RegexId line =
