@@ -1,0 +1,167 @@
+#include "tools/tool_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/json_cursor.h"
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kMaxSchemaDepth = 32;
+constexpr std::string_view kNoParameters =
+    R"({"type":"object","properties":{},"additionalProperties":false})";
+
+JsonKinds kinds_of_type(const Json& type) {
+  constexpr std::array<std::pair<std::string_view, JsonKinds>, 7> kTypes{
+      {{"null", kNullKind},
+       {"boolean", kFalseKind | kTrueKind},
+       {"number", kNumberKind},
+       {"integer", kNumberKind},
+       {"string", kStringKind},
+       {"array", kArrayKind},
+       {"object", kObjectKind}}};
+  if (const Json::Array* types = type.array()) {
+    JsonKinds kinds = 0;
+    for (const Json& one : *types) kinds |= kinds_of_type(one);
+    return kinds;
+  }
+  const std::string* name = type.string();
+  for (const auto& [known, kinds] : kTypes) {
+    if (name != nullptr && *name == known) return kinds;
+  }
+  return kAllKinds;
+}
+
+JsonKinds kinds_at(const Json& schema, const Json& root, int depth) {
+  if (schema.boolean() == false) return 0;
+  if (!schema.is_object() || depth > kMaxSchemaDepth) return kAllKinds;
+  JsonKinds kinds = kAllKinds;
+  if (const Json* type = schema.find("type")) kinds &= kinds_of_type(*type);
+  if (const Json* value = schema.find("const")) kinds &= kind_of_value(*value);
+  const auto any_of = [&](const char* keyword, bool are_values) {
+    const Json* list = schema.find(keyword);
+    if (list == nullptr || !list->is_array()) return;
+    JsonKinds found = 0;
+    for (const Json& one : *list->array()) {
+      found |= are_values ? kind_of_value(one) : kinds_at(one, root, depth + 1);
+    }
+    kinds &= found;
+  };
+  any_of("enum", true);
+  any_of("anyOf", false);
+  any_of("oneOf", false);
+  const Json* all = schema.find("allOf");
+  if (all != nullptr && all->is_array()) {
+    for (const Json& one : *all->array()) kinds &= kinds_at(one, root, depth + 1);
+  }
+  const Json* reference = schema.find("$ref");
+  if (reference != nullptr && reference->is_string()) {
+    const Json* target = resolve_pointer(*reference->string(), root);
+    if (target != nullptr) kinds &= kinds_at(*target, root, depth + 1);
+  }
+  return kinds;
+}
+
+// The schema of a property as a document of its own.
+std::string with_definitions(const Json& schema, const Json& root) {
+  if (!schema.is_object()) return to_json(schema);
+  Json::Object document = *schema.object();
+  for (const char* name : {"$schema", "$defs", "definitions"}) {
+    const Json* definitions = root.find(name);
+    if (definitions != nullptr && schema.find(name) == nullptr) {
+      document.emplace_back(name, *definitions);
+    }
+  }
+  return to_json(Json(std::move(document)));
+}
+
+}  // namespace
+
+const Json* resolve_pointer(std::string_view reference, const Json& root) {
+  if (!reference.starts_with('#')) return nullptr;
+  reference.remove_prefix(1);
+  const Json* found = &root;
+  while (found != nullptr && reference.starts_with('/')) {
+    reference.remove_prefix(1);
+    const size_t end = std::min(reference.find('/'), reference.size());
+    found = found->find(reference.substr(0, end));
+    reference.remove_prefix(end);
+  }
+  return reference.empty() ? found : nullptr;
+}
+
+std::set<std::string> required_of(const Json& schema) {
+  std::set<std::string> names;
+  const Json* required = schema.find("required");
+  if (required == nullptr || !required->is_array()) return names;
+  for (const Json& name : *required->array()) {
+    if (name.is_string()) names.insert(*name.string());
+  }
+  return names;
+}
+
+JsonKinds kinds_of_schema(const Json& schema, const Json& root) {
+  return kinds_at(schema, root, 0);
+}
+
+JsonKinds kind_of_value(const Json& value) {
+  if (value.is_null()) return kNullKind;
+  if (value.is_bool()) return *value.boolean() ? kTrueKind : kFalseKind;
+  if (value.is_number()) return kNumberKind;
+  if (value.is_string()) return kStringKind;
+  return value.is_array() ? kArrayKind : kObjectKind;
+}
+
+Tool::Tool(ToolSpec spec) : spec_(std::move(spec)) {
+  if (spec_.parameters.empty()) spec_.parameters = kNoParameters;
+  const std::string where = fmt::format("tool {}: parameters", spec_.name);
+  root_ = parse_json(spec_.parameters, where);
+  const JsonCursor root(root_, where);
+  root.object();
+  if ((kinds_of_schema(root_, root_) & kObjectKind) == 0) {
+    root.fail("the schema allows no object, expected one of type object");
+  }
+  const std::set<std::string> required = required_of(root_);
+  const auto properties = root.find("properties");
+  if (properties) {
+    for (const auto& [name, schema] : properties->object()) {
+      parameters_.push_back({.name = name,
+                             .schema = with_definitions(schema, root_),
+                             .json = &schema,
+                             .kinds = kinds_of_schema(schema, root_),
+                             .is_required = required.contains(name)});
+    }
+  }
+  const Json* others = root_.find("additionalProperties");
+  takes_others_ = others != nullptr ? others->boolean() != false : parameters_.empty();
+}
+
+const ToolParameter* Tool::find(std::string_view parameter) const {
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(),
+                                  [&](const auto& one) { return one.name == parameter; });
+  return found == parameters_.end() ? nullptr : &*found;
+}
+
+ToolSet::ToolSet(std::vector<ToolSpec> tools) {
+  for (ToolSpec& spec : tools) {
+    if (spec.name.empty()) throw Error(ErrorCode::invalid, "a tool has an empty name");
+    if (find(spec.name) != nullptr) {
+      throw Error(ErrorCode::invalid, fmt::format("two tools have the name {}", spec.name));
+    }
+    tools_.emplace_back(std::move(spec));
+  }
+}
+
+const Tool* ToolSet::find(std::string_view name) const {
+  const auto found = std::find_if(tools_.begin(), tools_.end(),
+                                  [&](const Tool& tool) { return tool.name() == name; });
+  return found == tools_.end() ? nullptr : &*found;
+}
+
+}  // namespace paceline
