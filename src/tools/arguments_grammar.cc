@@ -1,0 +1,51 @@
+#include "tools/arguments_grammar.h"
+
+#include <array>
+
+#include "base/json.h"
+#include "grammar/json_schema.h"
+#include "grammar/json_text.h"
+#include "tools/grammar_path.h"
+#include "tools/schema_parts.h"
+
+namespace paceline {
+namespace {
+
+// A JSON string that holds the brackets of an object: its inside can't be told by a grammar of the
+// object, in which each quote and backslash would be escaped.
+RuleId add_quoted_object(const SpecialText& special, GrammarBuilder& builder) {
+  GrammarPath path(builder, special, "quoted arguments");
+  RegexSet& regexes = path.regexes();
+  const std::array braces{regexes.literal("\"{"), RegexSet::kAll, regexes.literal("}\"")};
+  path.regex(regexes.intersection(json_string(regexes), regexes.concat(braces)));
+  return path.end();
+}
+
+std::string schema_of(const ArgumentsFormat& format, const Tool& tool) {
+  const Json root = parse_json(tool.schema(), "schema");
+  std::string schema = kinds_of_schema(root, root) == kObjectKind
+                           ? tool.schema()
+                           : schema_of_kinds(tool.schema(), kObjectKind);
+  return format.sorts_keys ? with_sorted_properties(schema) : schema;
+}
+
+}  // namespace
+
+RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
+                             const SpecialText& special, GrammarBuilder& builder) {
+  try {
+    switch (format.style) {
+      case ArgumentsFormat::Style::json_object:
+        return add_json_schema(schema_of(format, tool), builder);
+      case ArgumentsFormat::Style::json_string:
+        return add_quoted_object(special, builder);
+      case ArgumentsFormat::Style::parameters:
+        break;
+    }
+    return add_parameters_grammar(format, tool, special, builder);
+  } catch (const Error& error) {
+    throw Error(error.code(), "tool " + tool.name() + ": " + error.what());
+  }
+}
+
+}  // namespace paceline

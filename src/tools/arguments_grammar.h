@@ -1,0 +1,18 @@
+// The grammar of a call's arguments, as a template writes them.
+#pragma once
+
+#include "grammar/grammar.h"
+#include "tools/special_text.h"
+#include "tools/tool_set.h"
+#include "tools/turn_format.h"
+
+namespace paceline {
+
+// Errors as add_turn_grammar's, which name the tool.
+RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
+                             const SpecialText& special, GrammarBuilder& builder);
+// Of arguments as keys and values.
+RuleId add_parameters_grammar(const ArgumentsFormat& format, const Tool& tool,
+                              const SpecialText& special, GrammarBuilder& builder);
+
+}  // namespace paceline

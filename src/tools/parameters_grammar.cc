@@ -1,0 +1,238 @@
+// The grammar of arguments that stand one by one, each between a key and a mark.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "grammar/json_format.h"
+#include "grammar/json_schema.h"
+#include "grammar/pattern.h"
+#include "grammar/text_form.h"
+#include "tools/arguments_grammar.h"
+#include "tools/grammar_path.h"
+#include "tools/schema_parts.h"
+#include "tools/text_units.h"
+#include "tools/value_grammar.h"
+
+namespace paceline {
+namespace {
+
+using Escapes = StringNotation::Escapes;
+constexpr JsonKinds kContainers = kArrayKind | kObjectKind;
+
+class ParametersGrammar {
+ public:
+  ParametersGrammar(const ArgumentsFormat& format, const Tool& tool, const SpecialText& special,
+                    GrammarBuilder& builder)
+      : format_(format),
+        tool_(tool),
+        special_(special),
+        builder_(builder),
+        root_(parse_json(tool.schema(), "schema")),
+        values_(format.nested, format.sorts_keys, special, builder) {}
+
+  RuleId write();
+
+ private:
+  // A key with its value and the texts around them.
+  RuleId parameter(const ToolParameter& of);
+  RuleId other_parameter();
+  void add_string(GrammarPath& path, const ToolParameter* of);
+  void add_other(GrammarPath& path, const ToolParameter* of, JsonKinds kinds);
+  RegexId string_text(const ToolParameter* of);
+  RegexId other_key();
+
+  const ArgumentsFormat& format_;
+  const Tool& tool_;
+  const SpecialText& special_;
+  GrammarBuilder& builder_;
+  Json root_;
+  ValueGrammar values_;
+};
+
+RuleId ParametersGrammar::write() {
+  std::vector<const ToolParameter*> order;
+  for (const ToolParameter& one : tool_.parameters()) order.push_back(&one);
+  if (format_.sorts_keys) {
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto* a, const auto* b) { return is_before(a->name, b->name); });
+  }
+  GrammarPath path(builder_, special_, "arguments");
+  const auto step = [&](StateId from, std::string_view lead, RuleId rule, StateId to) {
+    path.go_to(from);
+    path.text(lead);
+    path.call(rule);
+    path.join(to);
+  };
+  StateId without = path.here();  // nothing stands yet
+  StateId with = path.add_state();
+  for (const ToolParameter* one : order) {
+    if (one->kinds == 0) continue;
+    const StateId next_without = path.add_state();
+    const StateId next_with = path.add_state();
+    const RuleId rule = parameter(*one);
+    step(without, format_.begin_blanks, rule, next_with);
+    step(with, format_.separator, rule, next_with);
+    if (!one->is_required) {
+      builder_.add_empty(without, next_without);
+      builder_.add_empty(with, next_with);
+    }
+    without = next_without;
+    with = next_with;
+  }
+  if (tool_.takes_others()) {
+    const RuleId rule = other_parameter();
+    step(without, format_.begin_blanks, rule, with);
+    step(with, format_.separator, rule, with);
+  }
+  const StateId end = path.add_state();
+  path.go_to(without);
+  path.text(format_.empty_blanks);
+  path.join(end);
+  path.go_to(with);
+  path.text(format_.end_blanks);
+  path.join(end);
+  path.go_to(end);
+  return path.end();
+}
+
+RuleId ParametersGrammar::parameter(const ToolParameter& of) {
+  GrammarPath path(builder_, special_, "parameter " + of.name);
+  path.text(format_.before_key + of.name);
+  const StateId value = path.here();
+  const StateId end = path.add_state();
+  if ((of.kinds & kStringKind) != 0) {
+    add_string(path, &of);
+    path.join(end);
+    path.go_to(value);
+  }
+  if (const auto kinds = static_cast<JsonKinds>(of.kinds & ~kStringKind); kinds != 0) {
+    add_other(path, &of, kinds);
+    path.join(end);
+  }
+  path.go_to(end);
+  return path.end();
+}
+
+RuleId ParametersGrammar::other_parameter() {
+  GrammarPath path(builder_, special_, "parameter");
+  path.text(format_.before_key);
+  path.regex(other_key());
+  const StateId value = path.here();
+  const StateId end = path.add_state();
+  add_string(path, nullptr);
+  path.join(end);
+  path.go_to(value);
+  add_other(path, nullptr, kAllKinds & ~kStringKind);
+  path.join(end);
+  path.go_to(end);
+  return path.end();
+}
+
+// A name that the schema doesn't have.
+RegexId ParametersGrammar::other_key() {
+  RegexSet& regexes = builder_.regexes();
+  ByteSet bytes;
+  for (char c = '0'; c <= '9'; ++c) bytes.set(static_cast<uint8_t>(c));
+  for (char c = 'a'; c <= 'z'; ++c) bytes.set(static_cast<uint8_t>(c)).set(c - 32);
+  bytes.set('_').set('-');
+  constexpr uint32_t kMaxKeyBytes = 64;
+  RegexId key = regexes.repeat(regexes.bytes(bytes), 1, kMaxKeyBytes);
+  for (const ToolParameter& one : tool_.parameters()) {
+    key = regexes.intersection(key, regexes.complement(regexes.literal(one.name)));
+  }
+  return key;
+}
+
+// What a string may be, as far as patterns, formats, lengths and constants say; where it stands
+// with escapes, any string.
+RegexId ParametersGrammar::string_text(const ToolParameter* of) {
+  RegexSet& regexes = builder_.regexes();
+  RegexId text = values_.string_text(format_.string_escapes, trimmed(format_.string_frame.close));
+  if (of == nullptr || of->kinds != kStringKind || !of->json->is_object() ||
+      format_.string_escapes != Escapes::none) {
+    return text;
+  }
+  const auto restrict_to = [&](RegexId to) { text = regexes.intersection(text, to); };
+  const Json& schema = *of->json;
+  if (const Json* values = schema.find("enum"); values != nullptr && values->is_array()) {
+    std::vector<RegexId> options;
+    for (const Json& value : *values->array()) {
+      if (value.is_string()) options.push_back(regexes.literal(*value.string()));
+    }
+    restrict_to(regexes.alternation(options));
+  }
+  const Json* constant = schema.find("const");
+  if (constant != nullptr && constant->is_string())
+    restrict_to(regexes.literal(*constant->string()));
+  const Json* pattern = schema.find("pattern");
+  if (pattern != nullptr && pattern->is_string()) {
+    restrict_to(parse_pattern(regexes, *pattern->string(), TextForm::utf8, PatternMatch::anywhere));
+  }
+  const Json* format = schema.find("format");
+  if (format != nullptr && format->is_string()) {
+    if (const auto known = json_format(regexes, *format->string(), TextForm::utf8)) {
+      restrict_to(*known);
+    }
+  }
+  const auto length = [&](const char* keyword, uint32_t otherwise) {
+    const Json* value = schema.find(keyword);
+    const auto number = value == nullptr ? std::nullopt : value->unsigned_integer();
+    return number && *number < kUnbounded ? static_cast<uint32_t>(*number) : otherwise;
+  };
+  const uint32_t min = length("minLength", 0);
+  const uint32_t max = length("maxLength", kUnbounded);
+  if (min > 0 || max != kUnbounded) {
+    restrict_to(regexes.repeat(any_character(regexes, TextForm::utf8), min, max));
+  }
+  return text;
+}
+
+void ParametersGrammar::add_string(GrammarPath& path, const ToolParameter* of) {
+  path.text(format_.string_frame.open);
+  path.regex(string_text(of));
+  path.text(format_.string_frame.close);
+}
+
+// Everything but strings: JSON, but for the words of the template, and its own arrays and objects.
+void ParametersGrammar::add_other(GrammarPath& path, const ToolParameter* of, JsonKinds kinds) {
+  path.text(format_.other_frame.open);
+  const StateId start = path.here();
+  const StateId end = path.add_state();
+  const Json anything(true);
+  const Json& schema = of == nullptr ? anything : *of->json;
+  const bool is_own = !format_.nested_is_json() && (kinds & kContainers) != 0;
+  const bool is_json_too = format_.nested.strings.escapes == Escapes::python;
+  const JsonKinds as_json = is_own && !is_json_too ? kinds & ~kContainers : kinds;
+  if (is_own) {
+    path.call(values_.rule(of == nullptr ? anything : schema, root_, kinds & kContainers));
+    path.join(end);
+    path.go_to(start);
+  }
+  const auto word = [&](JsonKinds kind, std::string_view json, const std::string& text) {
+    if ((kinds & kind) == 0 || text == json) return;
+    path.text(text);
+    path.join(end);
+    path.go_to(start);
+  };
+  word(kTrueKind, "true", format_.true_text);
+  word(kFalseKind, "false", format_.false_text);
+  word(kNullKind, "null", format_.null_text);
+  if (as_json != 0) {
+    const std::string text = of == nullptr ? "true" : of->schema;
+    const bool is_whole = of != nullptr && as_json == of->kinds;
+    path.call(add_json_schema(is_whole ? text : schema_of_kinds(text, as_json), builder_));
+    path.join(end);
+  }
+  path.go_to(end);
+  path.text(format_.other_frame.close);
+}
+
+}  // namespace
+
+RuleId add_parameters_grammar(const ArgumentsFormat& format, const Tool& tool,
+                              const SpecialText& special, GrammarBuilder& builder) {
+  return ParametersGrammar(format, tool, special, builder).write();
+}
+
+}  // namespace paceline

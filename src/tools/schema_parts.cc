@@ -1,0 +1,60 @@
+#include "tools/schema_parts.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/json_writer.h"
+
+namespace paceline {
+namespace {
+
+Json types_of(JsonKinds kinds) {
+  constexpr std::array<std::pair<const char*, JsonKinds>, 6> kTypes{
+      {{"null", kNullKind},
+       {"boolean", kFalseKind | kTrueKind},
+       {"number", kNumberKind},
+       {"string", kStringKind},
+       {"array", kArrayKind},
+       {"object", kObjectKind}}};
+  Json::Array types;
+  for (const auto& [name, bits] : kTypes) {
+    if ((kinds & bits) != 0) types.push_back(Json(std::string(name)));
+  }
+  return Json(std::move(types));
+}
+
+char lower(char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+}  // namespace
+
+std::string schema_of_kinds(std::string_view schema, JsonKinds kinds) {
+  const Json json = parse_json(schema, "schema");
+  Json::Object document{{"type", types_of(kinds)}, {"allOf", Json(Json::Array{json})}};
+  if (json.is_object()) {
+    for (const char* name : {"$schema", "$defs", "definitions"}) {
+      if (const Json* member = json.find(name)) document.emplace_back(name, *member);
+    }
+  }
+  return to_json(Json(std::move(document)));
+}
+
+bool is_before(std::string_view first, std::string_view second) {
+  return std::lexicographical_compare(first.begin(), first.end(), second.begin(), second.end(),
+                                      [](char a, char b) { return lower(a) < lower(b); });
+}
+
+std::string with_sorted_properties(std::string_view schema) {
+  Json json = parse_json(schema, "schema");
+  if (!json.is_object()) return std::string(schema);
+  Json::Object document = *json.object();
+  for (auto& [name, value] : document) {
+    if (name != "properties" || !value.is_object()) continue;
+    Json::Object properties = *value.object();
+    std::stable_sort(properties.begin(), properties.end(),
+                     [](const auto& a, const auto& b) { return is_before(a.first, b.first); });
+    value = Json(std::move(properties));
+  }
+  return to_json(Json(std::move(document)));
+}
+
+}  // namespace paceline

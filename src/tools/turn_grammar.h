@@ -1,0 +1,41 @@
+// The grammar of a model's turn: reasoning, content and tool calls, as its template writes them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "grammar/grammar.h"
+#include "tools/tool_set.h"
+#include "tools/turn_format.h"
+
+namespace paceline {
+
+enum class ToolChoice : uint8_t {
+  none,       // content only
+  automatic,  // content, calls, or both
+  required,   // calls
+  named,      // one call of TurnGrammarOptions::tool_name
+};
+
+struct TurnGrammarOptions {
+  ToolChoice choice = ToolChoice::automatic;
+  std::string tool_name = {};
+  bool parallel_calls = true;                        // where the template can write several
+  bool begins_in_reasoning = false;                  // ReasoningFormat::is_opened_by of the prompt
+  std::span<const std::string> special_tokens = {};  // their texts
+  std::span<const std::string> end_tokens = {};      // those that end the turn: they aren't in it
+  // Adds what an answer without calls must be; without it an answer is any text.
+  std::function<RuleId(GrammarBuilder&)> content = {};
+};
+
+// A rule of all turns that the options allow. Reasoning may stand in front of all else, and is any
+// text. Arguments obey the schemas of the tools; where a template writes them in a JSON string only
+// that it holds an object's brackets, and where it writes them in a notation that isn't JSON, what
+// types, properties, items and constants say. Error unsupported when calls are asked for and the
+// format has none; invalid when a schema can't be enforced, or there is no tool of that name.
+RuleId add_turn_grammar(const TurnFormat& format, const ToolSet& tools,
+                        const TurnGrammarOptions& options, GrammarBuilder& builder);
+
+}  // namespace paceline
