@@ -1,0 +1,24 @@
+// The variables of a chat template that switch reasoning in its generation prompt.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "tools/template_probe.h"
+
+namespace paceline {
+
+// A variable, and two values that make different prompts.
+struct PromptVariable {
+  std::string name;
+  std::array<Json, 2> values;
+  std::array<std::string, 2> prompts;  // behind the user's message
+};
+
+// At most 3, those that templates agree on first. Candidates are the words of the template that
+// speak of thinking or reasoning.
+std::vector<PromptVariable> prompt_variables(TemplateProbe& probe);
+
+}  // namespace paceline

@@ -1,0 +1,170 @@
+// Arguments that are written key by key: how they are read, and what their grammar allows.
+#include <gtest/gtest.h>
+
+#include "tests/tools/mini_templates.h"
+#include "tests/tools/turn_matching.h"
+#include "tests/tools/turn_reading.h"
+
+namespace paceline {
+namespace {
+
+const char* const kSchema = R"({"type": "object", "properties": {
+    "text": {"type": "string"},
+    "count": {"type": "integer", "minimum": 1},
+    "unit": {"enum": ["km", "mile"]},
+    "code": {"type": "string", "pattern": "^[A-Z]{2}$"},
+    "flag": {"type": ["boolean", "null"]},
+    "either": {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 3}]},
+    "place": {"$ref": "#/$defs/place"}},
+  "required": ["text"],
+  "$defs": {"place": {"type": "object", "properties": {"name": {"type": "string"},
+    "at": {"type": "array", "items": {"type": "number"}}}, "required": ["name"],
+    "additionalProperties": false}}})";
+
+std::shared_ptr<const ToolSet> one_tool(const char* schema = kSchema) {
+  return std::make_shared<const ToolSet>(std::vector<ToolSpec>{{"f", schema}});
+}
+
+// <tool_call>f<k>KEY</k><v>VALUE</v></tool_call>, values of strings as they are, others as JSON.
+const TurnFormat& tagged() {
+  static const TurnFormat format = [] {
+    for (const MiniTemplate& one : mini_templates()) {
+      if (one.name == "keys and values") return format_of(one.source);
+    }
+    return TurnFormat{};
+  }();
+  return format;
+}
+
+std::string tagged_call(std::vector<std::pair<std::string, std::string>> parameters) {
+  std::string text = "<tool_call>f";
+  for (const auto& [key, value] : parameters) text += "<k>" + key + "</k><v>" + value + "</v>";
+  return text + "</tool_call>";
+}
+
+// f{KEY:VALUE,KEY:VALUE} with strings between <"> and keys in order, in all depths.
+const TurnFormat& marked() {
+  static const TurnFormat format = format_of(
+      "{%- macro show(v) -%}{%- if v is string -%}{{- '<\">' + v + '<\">' -}}"
+      "{%- elif v is mapping -%}{{- '{' -}}{%- for k, w in v|dictsort -%}"
+      "{{- k + ':' -}}{{- show(w) -}}{{- ',' if not loop.last -}}{%- endfor -%}{{- '}' -}}"
+      "{%- elif v is sequence -%}{{- '[' -}}{%- for w in v -%}{{- show(w) -}}"
+      "{{- ',' if not loop.last -}}{%- endfor -%}{{- ']' -}}"
+      "{%- else -%}{{- v|tojson -}}{%- endif -%}{%- endmacro -%}" +
+      calls_source("", "{{- '<call>' + f.name -}}{{- show(f.arguments) -}}{{- '</call>' }}", "",
+                   ""));
+  return format;
+}
+
+TurnRead read(const TurnFormat& format, const std::string& text, const char* schema = kSchema) {
+  return read_turn(format, one_tool(schema), {.text = text});
+}
+
+TurnRead call_of(std::string arguments) { return {"", "", {{"f", std::move(arguments)}}}; }
+
+TEST(Parameters, ValuesAreReadByTheirTypes) {
+  EXPECT_EQ(read(tagged(), tagged_call({{"text", "5"}, {"count", "5"}, {"unit", "km"}})),
+            call_of(R"({"text": "5", "count": 5, "unit": "km"})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"text", "true"}, {"flag", "True"}})),
+            call_of(R"({"text": "true", "flag": true})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"either", "1.50"}})), call_of(R"({"either": 1.50})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"either", "abc"}})), call_of(R"({"either": "abc"})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"other", "[1]"}, {"more", "[1"}})),
+            call_of(R"({"other": [1], "more": "[1"})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"count", "five"}})), call_of(R"({"count": "five"})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"text", " a \"b\"\n</v </k>\\"}})),
+            call_of(R"({"text": " a \"b\"\u000a</v </k>\\"})"));
+  EXPECT_EQ(read(tagged(), tagged_call({{"place", R"({"name": "</v>"})"}})),
+            call_of(R"({"place": {"name": "</v>"}})"));
+  EXPECT_EQ(read(tagged(), tagged_call({})), call_of("{}"));
+}
+
+TEST(Parameters, ACallThatIsCutShortShowsWhatThereIs) {
+  EXPECT_EQ(read(tagged(), "<tool_call>f<k>text</k><v>Hello </v"),
+            (TurnRead{"", "", {{"f", R"({"text": "Hello </v)", "made0", false}}}));
+  EXPECT_EQ(read(tagged(), "<tool_call>f<k>text</k>"),
+            (TurnRead{"", "<tool_call>f<k>text</k>", {}}));
+}
+
+TEST(Parameters, TheGrammarIsThatOfTheSchema) {
+  const TurnMatching turn(tagged(), *one_tool(), {.choice = ToolChoice::required});
+  const auto allows = [&](std::vector<std::pair<std::string, std::string>> parameters) {
+    return turn.accepts(tagged_call(std::move(parameters)));
+  };
+  EXPECT_TRUE(allows({{"text", "any <b> \n text"}}));
+  EXPECT_TRUE(allows({{"text", ""}, {"count", "2"}, {"unit", "km"}, {"code", "AB"}}));
+  EXPECT_TRUE(allows({{"text", "x"}, {"flag", "null"}, {"either", "long text"}}));
+  EXPECT_TRUE(allows({{"text", "x"}, {"place", R"({"name": "a", "at": [1.5, 2]})"}}));
+  EXPECT_FALSE(allows({}));
+  EXPECT_FALSE(allows({{"count", "2"}}));
+  EXPECT_FALSE(allows({{"count", "2"}, {"text", "x"}})) << "not in the schema's order";
+  EXPECT_FALSE(allows({{"text", "x"}, {"count", "0"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"count", "two"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"unit", "m"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"code", "ABC"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"flag", "yes"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"place", R"({"at": []})"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"unknown", "x"}}));
+  EXPECT_FALSE(allows({{"text", "x</v>"}}));
+}
+
+TEST(Parameters, ToolsWithoutPropertiesTakeAny) {
+  const TurnMatching turn(tagged(), *one_tool(R"({"type": "object"})"), {});
+  EXPECT_TRUE(turn.accepts(tagged_call({})));
+  EXPECT_TRUE(turn.accepts(tagged_call({{"a", "any"}, {"b_2", "[1]"}})));
+  const TurnMatching none(tagged(), *one_tool(""), {});
+  EXPECT_TRUE(none.accepts(tagged_call({})));
+  EXPECT_FALSE(none.accepts(tagged_call({{"a", "1"}})));
+}
+
+TEST(Parameters, WordsOfPythonAreWhatTheTemplateWrites) {
+  TurnFormat format;
+  for (const MiniTemplate& one : mini_templates()) {
+    if (one.name == "parameters on lines") format = format_of(one.source);
+  }
+  ASSERT_TRUE(format.calls.has_value());
+  EXPECT_EQ(format.calls->arguments.true_text, "True");
+  EXPECT_EQ(format.calls->arguments.null_text, "None");
+  const auto text = [](const std::string& key, const std::string& value) {
+    return "<tool_call>\n<function=f>\n<parameter=" + key + ">\n" + value +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  const char* const schema = R"({"type": "object", "properties": {
+      "flag": {"type": "boolean"}, "list": {"type": "array", "items": {"type": "string"}}}})";
+  const TurnMatching turn(format, *one_tool(schema), {});
+  for (const char* const flag : {"True", "true"}) {
+    EXPECT_TRUE(turn.accepts(text("flag", flag)));
+    EXPECT_EQ(read(format, text("flag", flag), schema), call_of(R"({"flag": true})"));
+  }
+  EXPECT_FALSE(turn.accepts(text("flag", "None")));
+  for (const char* const list : {"['a', \"b's\"]", R"(["a", "b's"])"}) {
+    EXPECT_TRUE(turn.accepts(text("list", list))) << list;
+    TurnRead found = read(format, text("list", list), schema);
+    ASSERT_EQ(found.calls.size(), 1U);
+    EXPECT_EQ(to_json(parse_json(found.calls[0].arguments, "read")), R"({"list":["a","b's"]})");
+  }
+  EXPECT_FALSE(turn.accepts(text("list", "[1]")));
+}
+
+TEST(Parameters, ANotationOfItsOwn) {
+  ASSERT_TRUE(marked().calls.has_value()) << marked().no_calls;
+  const ArgumentsFormat& arguments = marked().calls->arguments;
+  EXPECT_TRUE(arguments.sorts_keys);
+  EXPECT_EQ(arguments.nested.strings.quote, "<\">");
+  EXPECT_FALSE(arguments.nested.quotes_keys);
+  const std::string text =
+      R"(<call>f{count:3,place:{at:[1,-2.5],name:<">a "b", }<">},text:<">x,<">}</call>)";
+  EXPECT_EQ(read(marked(), text),
+            call_of(R"({"count": 3, "place": {"at":[1,-2.5],"name":"a \"b\", }"}, "text": "x,"})"));
+  const TurnMatching turn(marked(), *one_tool(), {});
+  EXPECT_TRUE(turn.accepts(text));
+  EXPECT_TRUE(turn.accepts(R"(<call>f{flag:null,text:<"><">}</call>)"));
+  EXPECT_FALSE(turn.accepts(R"(<call>f{text:<"><">,flag:null}</call>)")) << "not in order";
+  EXPECT_FALSE(turn.accepts(R"(<call>f{text:x}</call>)"));
+  EXPECT_FALSE(turn.accepts(R"(<call>f{place:{at:[]},text:<"><">}</call>)"));
+  EXPECT_FALSE(turn.accepts(R"(<call>f{place:{at:[true],name:<"><">},text:<"><">}</call>)"));
+  EXPECT_FALSE(turn.accepts(R"(<call>f{count:<">3<">,text:<"><">}</call>)"));
+}
+
+}  // namespace
+}  // namespace paceline
