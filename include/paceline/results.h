@@ -31,6 +31,7 @@ struct Usage {
   int64_t cached_tokens = 0;      // of the prompt, found in the prefix cache
   int64_t drafted_tokens = 0;     // proposed by speculative decoding and checked
   int64_t accepted_tokens = 0;    // of these, drawn
+  int64_t reasoning_tokens = 0;   // of the completion
 };
 
 // Times of one choice; those of the prompt are from the choice that computed it.
@@ -39,6 +40,19 @@ struct Timings {
   double prompt_seconds = 0;               // from then to the first token
   double output_seconds = 0;               // from the first token to the last
   double time_to_first_token_seconds = 0;  // from submission
+};
+
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  // JSON of an object; cut off where the completion is
+};
+
+// An assistant's turn, taken apart.
+struct TurnParts {
+  std::string reasoning;
+  std::string content;
+  std::vector<ToolCall> tool_calls;
 };
 
 struct Completion {
@@ -51,8 +65,9 @@ struct Completion {
   std::vector<Logprob> prompt_logprobs;  // when asked for
   Usage usage;
   Timings timings;
-  uint64_t seed = 0;   // the one used
-  double logprob = 0;  // of all tokens drawn, an EOS included, summed; when asked for
+  std::optional<TurnParts> turn;  // of chats whose template writes reasoning or tool calls
+  uint64_t seed = 0;              // the one used
+  double logprob = 0;             // of all tokens drawn, an EOS included, summed; when asked for
 };
 
 struct ErrorInfo {

@@ -23,7 +23,7 @@ struct Submission {
 
   void operator()(const ChatRequest& request) const {
     pool.chat(tag, request.input, chat_options(request, default_seed, job.stop.get_token()),
-              request.generation.n);
+              request.generation.n, request.turn);
   }
 
   void operator()(const ClassificationRequest& request) const {

@@ -233,7 +233,7 @@ void EngineCore::fail_draw(Sequence& sequence, SampleStatus status) {
   const int64_t position = sequence.num_tokens();
   const auto& constraint = sequence.constraint;
   if (constraint != nullptr && constraint->failure()) {
-    fail(sequence, constraint->failure()->code(),
+    fail(sequence, ErrorCode::invalid,
          fmt::format("position {}: {}", position, constraint->failure()->what()));
   } else if (status == SampleStatus::all_forbidden) {
     fail(

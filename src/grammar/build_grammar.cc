@@ -286,7 +286,7 @@ class RuleMaker {
 
 }  // namespace
 
-Grammar build_grammar(SourceGrammar& source, SourceRuleId root) {
+RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root) {
   replace_direct_recursion(source);
   const RuleOrder order = order_rules(source, root);
   ExpressionFolder folder(source);
@@ -301,8 +301,7 @@ Grammar build_grammar(SourceGrammar& source, SourceRuleId root) {
     }
   }
   RuleMaker maker(source, folder);
-  const RuleId made = maker.make(root);
-  return std::move(source.builder()).finish(made);
+  return maker.make(root);
 }
 
 }  // namespace paceline

@@ -50,23 +50,16 @@ class TextTrie {
   std::string_view last_;
 };
 
-// A grammar that is one terminal.
-Grammar grammar_of(RegexId regex, GrammarBuilder&& builder) {
-  const RuleId root = builder.add_rule("text");
-  const StateId end = builder.add_state(root);
-  builder.add_terminal(builder.start(root), regex, end);
+// A rule that is one terminal.
+RuleId add_text(RegexId regex, GrammarBuilder& builder) {
+  const RuleId rule = builder.add_rule("text");
+  const StateId end = builder.add_state(rule);
+  builder.add_terminal(builder.start(rule), regex, end);
   builder.set_end(end);
-  return std::move(builder).finish(root);
+  return rule;
 }
 
-Grammar compile_regex(std::string_view pattern, const GrammarLimits& limits) {
-  GrammarBuilder builder(limits);
-  const RegexId regex =
-      parse_pattern(builder.regexes(), pattern, TextForm::utf8, PatternMatch::whole);
-  return grammar_of(regex, std::move(builder));
-}
-
-Grammar compile_choice(std::vector<std::string> choices, const GrammarLimits& limits) {
+RuleId add_choice(std::vector<std::string> choices, GrammarBuilder& builder) {
   if (choices.empty()) {
     throw Error(ErrorCode::invalid, "choice: an empty list, expected at least one text");
   }
@@ -76,28 +69,35 @@ Grammar compile_choice(std::vector<std::string> choices, const GrammarLimits& li
     }
   }
   std::sort(choices.begin(), choices.end());
-  GrammarBuilder builder(limits);
   TextTrie trie(builder.regexes());
   for (const std::string& choice : choices) trie.add(choice);
-  return grammar_of(std::move(trie).finish(), std::move(builder));
+  return add_text(std::move(trie).finish(), builder);
 }
 
 }  // namespace
 
-Grammar compile_constraint(const ConstraintSpec& spec, const GrammarLimits& limits) {
+RuleId add_constraint(const ConstraintSpec& spec, GrammarBuilder& builder) {
   switch (spec.kind) {
     case ConstraintSpec::Kind::json_schema:
-      return compile_json_schema(spec.text, {.strict = spec.strict, .limits = limits});
+      return add_json_schema(spec.text, builder, spec.strict);
     case ConstraintSpec::Kind::regex:
-      return compile_regex(spec.text, limits);
+      return add_text(
+          parse_pattern(builder.regexes(), spec.text, TextForm::utf8, PatternMatch::whole),
+          builder);
     case ConstraintSpec::Kind::grammar:
-      return compile_grammar_text(spec.text, limits);
+      return add_grammar_text(spec.text, builder);
     case ConstraintSpec::Kind::choice:
-      return compile_choice(spec.choices, limits);
+      return add_choice(spec.choices, builder);
     case ConstraintSpec::Kind::json_object:
       break;
   }
-  return any_json_object(limits);
+  return add_any_json_object(builder);
+}
+
+Grammar compile_constraint(const ConstraintSpec& spec, const GrammarLimits& limits) {
+  GrammarBuilder builder(limits);
+  const RuleId rule = add_constraint(spec, builder);
+  return std::move(builder).finish(rule);
 }
 
 }  // namespace paceline

@@ -9,4 +9,7 @@ namespace paceline {
 // Error invalid (malformed), unsupported (can't be enforced) or exhausted (over a limit).
 Grammar compile_constraint(const ConstraintSpec& spec, const GrammarLimits& limits = {});
 
+// The same as a rule of `builder`, for a grammar that has more.
+RuleId add_constraint(const ConstraintSpec& spec, GrammarBuilder& builder);
+
 }  // namespace paceline

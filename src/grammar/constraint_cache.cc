@@ -9,7 +9,13 @@
 namespace paceline {
 namespace {
 
-std::string key_of(const ConstraintSpec& spec) {
+bool is_ready(const std::shared_future<std::shared_ptr<Constraint>>& constraint) {
+  return constraint.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+}  // namespace
+
+std::string ConstraintCache::key_of(const ConstraintSpec& spec) {
   std::string key = fmt::format("{} {} {}:{}", static_cast<int>(spec.kind), spec.strict,
                                 spec.text.size(), spec.text);
   for (const std::string& choice : spec.choices) {
@@ -18,12 +24,6 @@ std::string key_of(const ConstraintSpec& spec) {
   }
   return key;
 }
-
-bool is_ready(const std::shared_future<std::shared_ptr<Constraint>>& constraint) {
-  return constraint.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-}
-
-}  // namespace
 
 ConstraintCache::ConstraintCache(std::function<ConstraintVocabulary()> vocabulary)
     : ConstraintCache(std::move(vocabulary), Limits{}) {}

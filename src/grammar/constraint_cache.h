@@ -54,6 +54,8 @@ class ConstraintCache {
   std::shared_ptr<Constraint> get(const ConstraintSpec& spec);
   // The same for a grammar that `compile` makes; equal keys have equal grammars.
   std::shared_ptr<Constraint> get(std::string key, const std::function<Grammar()>& compile);
+  // Of get(spec).
+  static std::string key_of(const ConstraintSpec& spec);
 
   ConstraintCounters counters() const;
 

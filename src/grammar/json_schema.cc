@@ -26,14 +26,15 @@ Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& op
   return std::move(builder).finish(rule);
 }
 
-RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder) {
-  return emit_schema(schema, false, builder);
+RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder, bool strict) {
+  return emit_schema(schema, strict, builder);
 }
+
+RuleId add_any_json_object(GrammarBuilder& builder) { return SchemaEmitter(builder).any_object(); }
 
 Grammar any_json_object(const GrammarLimits& limits) {
   GrammarBuilder builder(limits);
-  SchemaEmitter emitter(builder);
-  const RuleId rule = emitter.any_object();
+  const RuleId rule = add_any_json_object(builder);
   return std::move(builder).finish(rule);
 }
 

@@ -17,9 +17,10 @@ struct JsonSchemaOptions {
 Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options = {});
 
 // The same as a rule of `builder`, for a grammar that has more.
-RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder);
+RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder, bool strict = false);
 
 // Any JSON object, nested at most 64 deep.
 Grammar any_json_object(const GrammarLimits& limits = {});
+RuleId add_any_json_object(GrammarBuilder& builder);
 
 }  // namespace paceline

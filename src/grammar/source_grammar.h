@@ -95,6 +95,6 @@ class SourceGrammar {
 void replace_direct_recursion(SourceGrammar& source);
 
 // What the rule `root` matches. What isn't recursive becomes terminals, as few as possible.
-Grammar build_grammar(SourceGrammar& source, SourceRuleId root);
+RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root);
 
 }  // namespace paceline

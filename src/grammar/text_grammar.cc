@@ -35,18 +35,23 @@ GrammarNotation notation_of(std::string_view text) {
 
 }  // namespace
 
-Grammar compile_grammar_text(std::string_view text, const GrammarLimits& limits) {
+RuleId add_grammar_text(std::string_view text, GrammarBuilder& builder) {
   if (text.size() > kMaxGrammarBytes) {
     throw Error(ErrorCode::exhausted,
                 fmt::format("grammar: {} bytes, more than the limit of {} KiB", text.size(),
                             kMaxGrammarBytes >> 10));
   }
   if (!is_valid_utf8(text)) throw Error(ErrorCode::invalid, "grammar: the text is not UTF-8");
-  GrammarBuilder builder(limits);
   SourceGrammar source(builder);
   const SourceRuleId root = notation_of(text) == GrammarNotation::gbnf ? parse_gbnf(text, source)
                                                                        : parse_lark(text, source);
-  return build_grammar(source, root);
+  return add_source_grammar(source, root);
+}
+
+Grammar compile_grammar_text(std::string_view text, const GrammarLimits& limits) {
+  GrammarBuilder builder(limits);
+  const RuleId root = add_grammar_text(text, builder);
+  return std::move(builder).finish(root);
 }
 
 }  // namespace paceline

@@ -13,4 +13,7 @@ inline constexpr size_t kMaxGrammarBytes = 256 << 10;
 // exactly, over the bytes of UTF-8. Errors name line and column.
 Grammar compile_grammar_text(std::string_view text, const GrammarLimits& limits = {});
 
+// The same as a rule of `builder`, for a grammar that has more.
+RuleId add_grammar_text(std::string_view text, GrammarBuilder& builder);
+
 }  // namespace paceline

@@ -1,5 +1,7 @@
 #include "llm/request_pool.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <deque>
 #include <thread>
@@ -9,7 +11,7 @@
 #include "base/error.h"
 #include "llm/llm_state.h"
 #include "llm/shared_prefix.h"
-#include "text/chat_prompt.h"
+#include "text/chat_turn.h"
 #include "text/classify_job.h"
 #include "text/completion_builder.h"
 #include "text/describe.h"
@@ -41,6 +43,8 @@ struct RequestPool::State {
   };
 
   int64_t add(Job job, std::vector<GenerateRequest> requests);
+  void generate(int64_t tag, GenerateRequest request, int32_t n,
+                const std::optional<TurnShape>& turn);
   void submit_waiting();
   void take(TokenEvent& event);
   bool is_finished(const Job& job) const;
@@ -170,24 +174,32 @@ RequestPool::~RequestPool() {
 
 void RequestPool::generate(int64_t tag, const Prompt& prompt, const GenerateOptions& options,
                            int32_t n) {
-  GenerateRequest request = make_request(state_->model, prompt, options);
+  state_->generate(tag, make_request(state_->model, prompt, options), n, {});
+}
+
+void RequestPool::State::generate(int64_t tag, GenerateRequest request, int32_t n,
+                                  const std::optional<TurnShape>& turn) {
   request.n = n;
   Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(request.prompt.size())};
   for (int32_t k = 0; k < n; ++k) {
     CompletionShape shape = completion_shape(request);
     shape.seed += static_cast<uint64_t>(k);
-    job.choices.emplace_back(state_->model, std::move(shape));
+    shape.turn = turn;
+    // The same request has the same answer, so ids count up.
+    shape.make_call_id = [next = 0]() mutable { return fmt::format("call_{}", next++); };
+    job.choices.emplace_back(model, std::move(shape));
   }
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(request));
-  state_->add(std::move(job), std::move(requests));
+  add(std::move(job), std::move(requests));
 }
 
 void RequestPool::chat(int64_t tag, const ChatInput& input, const GenerateOptions& options,
-                       int32_t n) {
+                       int32_t n, const TurnRequest& asked) {
   GenerateOptions of_chat = options;
-  const std::vector<TokenId> ids = encode_chat(state_->model, input, of_chat);
-  generate(tag, ids, of_chat, n);
+  ChatTurn turn = prepare_chat_turn(state_->model, input, asked, of_chat);
+  const std::optional<TurnShape> shape = turn.shape;
+  state_->generate(tag, make_chat_request(state_->model, std::move(turn), of_chat), n, shape);
 }
 
 void RequestPool::classify(int64_t tag, const Prompt& prompt, const ClassifyOptions& options) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/llm.h"
+#include "text/chat_turn.h"
 
 namespace paceline {
 
@@ -27,7 +28,8 @@ class RequestPool {
   // Each throws Error invalid at once for a request that can never run; `tag` comes back with the
   // result. Choice k of a request with seed s has the seed s + k.
   void generate(int64_t tag, const Prompt& prompt, const GenerateOptions& options, int32_t n = 1);
-  void chat(int64_t tag, const ChatInput& input, const GenerateOptions& options, int32_t n = 1);
+  void chat(int64_t tag, const ChatInput& input, const GenerateOptions& options, int32_t n = 1,
+            const TurnRequest& asked = {});
   void classify(int64_t tag, const Prompt& prompt, const ClassifyOptions& options);
   void score(int64_t tag, const Prompt& prompt, const ScoreOptions& options);
 

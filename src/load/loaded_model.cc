@@ -26,6 +26,7 @@
 #include "prepared/prepared_file.h"
 #include "runner/model_runner.h"
 #include "spec/model_drafter.h"
+#include "text/chat_turns.h"
 #include "text/constraint_vocabulary.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
@@ -232,6 +233,9 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .prefix_cache = options.prefix_caching,
                             .max_step_slowdown = options.max_step_slowdown,
                             .speculation = speculation_limits(options)};
+  if (model.tokenizer && model.chat.chat_template) {
+    model.turns = std::make_unique<ChatTurns>(*model.chat.chat_template, *model.tokenizer);
+  }
   if (model.tokenizer) {
     model.constraints = std::make_unique<ConstraintCache>(
         [&tokenizer = *model.tokenizer] { return constraint_vocabulary(tokenizer); });
@@ -333,6 +337,7 @@ TextModel text_model(const LoadedModel& model) {
           .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr,
           .chat_template = chat_template ? &*chat_template : nullptr,
           .chat_problem = model.chat.problem,
+          .turns = model.turns.get(),
           .constraints = model.constraints.get(),
           .generation = model.generation,
           .longest_token_bytes = longest,

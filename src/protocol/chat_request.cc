@@ -15,27 +15,14 @@ struct ChatDraft {
   std::optional<int64_t> max_completion_tokens;
   std::optional<int32_t> top_logprobs;
   int32_t num_probabilities = 0;
-  bool hides_tools = false;
 };
 
 constexpr FieldType kObjects = array_type(kAnyObject, 0, kMaxMessages);
 constexpr FieldType kModalities = array_type(kOnlyTextWord, 0, kMaxMessages);
 
-struct ResponseFormat {};
-
-constexpr FieldDef<ResponseFormat> kFormatFields[] = {
-    {.name = "type", .type = kOnlyTextWord, .is_required = true, .help = "Only text."}};
-
-FieldList format_fields() { return list_fields<ResponseFormat>(kFormatFields); }
-
-void read_response_format(const FieldValue& value, ChatDraft&) {
-  ResponseFormat format;
-  RequestReader reader(value);
-  reader.read<ResponseFormat>(kFormatFields, format);
-  reader.finish();
-}
-
 constexpr std::string_view kContentWords[] = {"content"};
+constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "medium",
+                                                  "high", "xhigh",   "max"};
 
 constexpr FieldDef<ChatDraft> kPredictionFields[] = {
     {.name = "type",
@@ -90,18 +77,22 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .read = [](const FieldValue& v, ChatDraft& t) { t.num_probabilities = v.small_integer(); }},
     {.name = "tools",
      .type = kTools,
-     .help = "Functions that the template shows to the model; a call comes as text.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.request.input.tools_json = read_tools(v); }},
+     .help = "Functions that the model may call, as the template shows them to it.",
+     .read = [](const FieldValue& v,
+                ChatDraft& t) { t.request.input.tools_json = read_tools(v, t.request.turn); }},
     {.name = "tool_choice",
      .type = kToolChoices,
      .by_default = std::string_view("auto"),
-     .help = "Only auto, and none, which hides the tools.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.hides_tools = v.text() == "none"; }},
+     .help =
+         "Whether calls may come (auto), must come (required, or one of the named function), or "
+         "can't (none, which hides the tools).",
+     .read = [](const FieldValue& v, ChatDraft& t) { read_tool_choice(v, t.request.turn); }},
     {.name = "parallel_tool_calls",
      .type = kBoolean,
-     .use = FieldUse::accepted,
      .by_default = true,
-     .help = "Calls come as text, as many as the model writes."},
+     .help = "Whether an answer may have several calls, where the template can write them.",
+     .read = [](const FieldValue& v,
+                ChatDraft& t) { t.request.turn.parallel_calls = v.boolean(); }},
     {.name = "documents",
      .type = kObjects,
      .help = "Objects that the template shows to the model.",
@@ -128,10 +119,6 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .type = kOnlyFalse,
      .by_default = false,
      .help = "Only false: the template writes them."},
-    {.name = "response_format",
-     .type = object_type(format_fields),
-     .help = "Only {\"type\": \"text\"}.",
-     .read = read_response_format},
     {.name = "prediction",
      .type = object_type(prediction_fields),
      .help = "A text that the answer will mostly repeat: drafts for it, which never change it.",
@@ -145,7 +132,10 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "chat_template",
      .use = FieldUse::refused,
      .help = "templates come with the model or by --chat-template"},
-    {.name = "reasoning_effort", .use = FieldUse::refused, .help = "see chat_template_kwargs"},
+    {.name = "reasoning_effort",
+     .type = word_type(kReasoningEfforts),
+     .help = "How much the model reasons, where its template has a switch: none turns it off.",
+     .read = [](const FieldValue& v, ChatDraft& t) { t.request.turn.reasoning_effort = v.text(); }},
     {.name = "audio", .use = FieldUse::refused},
     {.name = "web_search_options", .use = FieldUse::refused},
     {.name = "moderation", .use = FieldUse::refused},
@@ -171,7 +161,8 @@ void combine_fields(ChatDraft& draft) {
                        "top_logprobs: only allowed when logprobs is true");
   }
   request.top_logprobs = draft.top_logprobs.value_or(0);
-  if (draft.hides_tools) request.input.tools_json.clear();
+  check_tool_choice(request.turn);
+  if (request.turn.choice == ToolChoice::none) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
   check_penalty_fields(request.generation, request.options);
   check_logprob_fields(request.options, request.logprobs);
@@ -187,8 +178,10 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   reader.read(sampling_fields(), draft.request.options);
   reader.read(text_fields(), draft.request.options);
   reader.read(generation_fields(), draft.request.generation);
+  reader.read(constraint_fields(), draft.request.generation.constraint);
   reader.read<ChatDraft>(kChatFields, draft);
   reader.finish();
+  draft.request.options.constraint = draft.request.generation.constraint.spec;
   draft.request.generation.has_negative_seed = has_negative_seed(body);
   combine_fields(draft);
   return std::move(draft.request);
@@ -199,6 +192,7 @@ FieldList chat_request_fields() {
   append_fields(common_fields(), list);
   append_fields<ChatDraft>(kChatFields, list);
   append_fields(generation_fields(), list);
+  append_fields(constraint_fields(), list);
   append_fields(text_fields(), list);
   append_fields(sampling_fields(), list);
   return list;

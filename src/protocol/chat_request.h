@@ -6,6 +6,7 @@
 
 #include "paceline/chat_template.h"
 #include "protocol/request_fields.h"
+#include "text/chat_turn.h"
 
 namespace paceline {
 
@@ -17,6 +18,7 @@ struct ChatRequest {
   // The template's input: messages as templates expect them (content in parts as one text, a call's
   // arguments as an object), tools, documents and further variables.
   ChatInput input;
+  TurnRequest turn;
   bool logprobs = false;
   int32_t top_logprobs = 0;  // alternatives beside each token, 0 to 20
 

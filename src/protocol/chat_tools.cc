@@ -14,39 +14,48 @@ namespace {
 
 constexpr uint64_t kMaxNameBytes = 64;
 
-struct Tool {};
+struct ToolFields {
+  ToolSpec spec;
+};
 
 bool is_name_byte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_' || byte == '-';
 }
 
-void read_name(const FieldValue& value, Tool&) {
-  const std::string& name = value.text();
-  if (!std::all_of(name.begin(), name.end(), is_name_byte)) {
+void read_name(const FieldValue& value, ToolFields& tool) {
+  tool.spec.name = value.text();
+  if (!std::all_of(tool.spec.name.begin(), tool.spec.name.end(), is_name_byte)) {
     value.refuse("1 to 64 letters, digits, _ and -");
   }
 }
 
-constexpr FieldDef<Tool> kToolFunctionFields[] = {
+constexpr FieldDef<ToolFields> kToolFunctionFields[] = {
     {.name = "name",
      .type = text_type(1, kMaxNameBytes),
      .is_required = true,
      .help = "1 to 64 letters, digits, _ and -.",
      .read = read_name},
     {.name = "description", .type = kAnyText, .help = "What it does."},
-    {.name = "parameters", .type = kAnyObject, .help = "A JSON Schema."},
-    {.name = "strict", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
+    {.name = "parameters",
+     .type = kAnyObject,
+     .help = "A JSON Schema of its arguments, which calls obey.",
+     .read = [](const FieldValue& v, ToolFields& t) { t.spec.parameters = to_json(v.json()); }},
+    {.name = "strict",
+     .type = kBoolean,
+     .use = FieldUse::accepted,
+     .by_default = false,
+     .help = "Calls obey the schema in any case."},
 };
 
-FieldList tool_function_fields() { return list_fields<Tool>(kToolFunctionFields); }
+FieldList tool_function_fields() { return list_fields<ToolFields>(kToolFunctionFields); }
 
-void read_function(const FieldValue& value, Tool& tool) {
+void read_function(const FieldValue& value, ToolFields& tool) {
   RequestReader reader(value);
-  reader.read<Tool>(kToolFunctionFields, tool);
+  reader.read<ToolFields>(kToolFunctionFields, tool);
   reader.finish();
 }
 
-constexpr FieldDef<Tool> kToolFields[] = {
+constexpr FieldDef<ToolFields> kToolFields[] = {
     {.name = "type", .type = kOnlyFunction, .is_required = true, .help = "Only function."},
     {.name = "function",
      .type = object_type(tool_function_fields),
@@ -55,17 +64,79 @@ constexpr FieldDef<Tool> kToolFields[] = {
      .read = read_function},
 };
 
+struct NamedTool {
+  std::string name;
+};
+
+constexpr FieldDef<NamedTool> kNamedFunctionFields[] = {
+    {.name = "name",
+     .type = text_type(1, kMaxNameBytes),
+     .is_required = true,
+     .help = "The function to call.",
+     .read = [](const FieldValue& v, NamedTool& t) { t.name = v.text(); }},
+};
+
+FieldList named_function_fields() { return list_fields<NamedTool>(kNamedFunctionFields); }
+
+void read_named_function(const FieldValue& value, NamedTool& tool) {
+  RequestReader reader(value);
+  reader.read<NamedTool>(kNamedFunctionFields, tool);
+  reader.finish();
+}
+
+constexpr FieldDef<NamedTool> kNamedToolFields[] = {
+    {.name = "type", .type = kOnlyFunction, .is_required = true, .help = "Only function."},
+    {.name = "function",
+     .type = object_type(named_function_fields),
+     .is_required = true,
+     .help = "Its name.",
+     .read = read_named_function},
+};
+
 }  // namespace
 
-FieldList tool_fields() { return list_fields<Tool>(kToolFields); }
+FieldList named_tool_fields() { return list_fields<NamedTool>(kNamedToolFields); }
 
-std::string read_tools(const FieldValue& value) {
+void read_tool_choice(const FieldValue& value, TurnRequest& turn) {
+  if (!value.json().is_string()) {
+    NamedTool tool;
+    RequestReader reader(value);
+    reader.read<NamedTool>(kNamedToolFields, tool);
+    reader.finish();
+    turn.choice = ToolChoice::named;
+    turn.tool_name = std::move(tool.name);
+    return;
+  }
+  const std::string& word = value.text();
+  turn.choice = word == "none"   ? ToolChoice::none
+                : word == "auto" ? ToolChoice::automatic
+                                 : ToolChoice::required;
+}
+
+void check_tool_choice(const TurnRequest& turn) {
+  if (turn.choice != ToolChoice::required && turn.choice != ToolChoice::named) return;
+  if (turn.tools.empty()) {
+    throw RequestError("tool_choice", "invalid_value",
+                       "tool_choice: asks for a call, but there are no tools");
+  }
+  if (turn.choice == ToolChoice::required) return;
+  const auto is_named = [&](const ToolSpec& tool) { return tool.name == turn.tool_name; };
+  if (std::any_of(turn.tools.begin(), turn.tools.end(), is_named)) return;
+  throw RequestError("tool_choice", "invalid_value",
+                     fmt::format("tool_choice: found \"{}\", expected the name of one of the tools",
+                                 turn.tool_name));
+}
+
+FieldList tool_fields() { return list_fields<ToolFields>(kToolFields); }
+
+std::string read_tools(const FieldValue& value, TurnRequest& turn) {
   const auto items = value.items();
   for (const FieldValue& item : items) {
-    Tool tool;
+    ToolFields tool;
     RequestReader reader(item);
-    reader.read<Tool>(kToolFields, tool);
+    reader.read<ToolFields>(kToolFields, tool);
     reader.finish();
+    turn.tools.push_back(std::move(tool.spec));
   }
   if (items.empty()) return {};
   std::string json = to_json(value.json());

@@ -7,6 +7,7 @@
 
 #include "protocol/field_info.h"
 #include "protocol/field_value.h"
+#include "text/chat_turn.h"
 
 namespace paceline {
 
@@ -17,10 +18,18 @@ FieldList tool_fields();
 inline constexpr FieldType kTool = object_type(tool_fields);
 inline constexpr FieldType kTools = array_type(kTool, 0, kMaxTools);
 
-inline constexpr std::string_view kToolChoiceWords[] = {"none", "auto"};
-inline constexpr FieldType kToolChoices = only_words_type(kToolChoiceWords);
+// A word, or {"type": "function", "function": {"name": NAME}}.
+inline constexpr std::string_view kToolChoiceWords[] = {"none", "auto", "required"};
+FieldList named_tool_fields();
+inline constexpr FieldType kToolChoiceKinds[] = {word_type(kToolChoiceWords),
+                                                 object_type(named_tool_fields)};
+inline constexpr FieldType kToolChoices =
+    one_of_type(kToolChoiceKinds, "none, auto, required, or an object that names a function");
 
-// The array as JSON for the template, every tool checked; empty when there is none.
-std::string read_tools(const FieldValue& value);
+// Adds every tool to `turn`. Returns the array as JSON for the template; empty when there is none.
+std::string read_tools(const FieldValue& value, TurnRequest& turn);
+void read_tool_choice(const FieldValue& value, TurnRequest& turn);
+// Throws RequestError for a choice that the tools don't allow.
+void check_tool_choice(const TurnRequest& turn);
 
 }  // namespace paceline

@@ -47,8 +47,12 @@ bool has_token_ids(const PromptList& list) {
 
 ResponseChoice response_choice(const Completion& completion, const GenerationFields& fields,
                                const TokenNames& names) {
+  const bool has_calls = completion.turn && !completion.turn->tool_calls.empty();
   ResponseChoice choice{.text = completion.text,
-                        .finish_reason = completion.finish_reason,
+                        .turn = completion.turn,
+                        .finish_reason = has_calls && completion.finish_reason == "stop"
+                                             ? "tool_calls"
+                                             : completion.finish_reason,
                         .stop_reason = completion.stop_reason,
                         .logprobs = {},
                         .prompt_logprobs = {},
@@ -75,6 +79,10 @@ void add_usage(std::span<const Completion> choices, ResponseUsage& usage) {
     usage.completion_tokens += completion.usage.completion_tokens;
     usage.drafted_tokens += completion.usage.drafted_tokens;
     usage.accepted_tokens += completion.usage.accepted_tokens;
+    if (completion.turn) {
+      usage.reasoning_tokens =
+          usage.reasoning_tokens.value_or(0) + completion.usage.reasoning_tokens;
+    }
   }
 }
 

@@ -58,7 +58,6 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
      .help = "llama.cpp's name of it, 0: none; in /generate's answer completion_probabilities.",
      .read = read_num_probabilities},
     {.name = "suffix", .type = kNoText, .help = "Only an empty string."},
-    {.name = "response_format", .use = FieldUse::refused},
     {.name = "tools", .use = FieldUse::refused},
     {.name = "tool_choice", .use = FieldUse::refused},
 };
@@ -72,8 +71,10 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   reader.read(sampling_fields(), request.options);
   reader.read(text_fields(), request.options);
   reader.read(generation_fields(), request.generation);
+  reader.read(constraint_fields(), request.generation.constraint);
   reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();
+  request.options.constraint = request.generation.constraint.spec;
   request.generation.has_negative_seed = has_negative_seed(body);
   check_stream_fields(request.generation.streaming);
   check_penalty_fields(request.generation, request.options);
@@ -94,6 +95,7 @@ FieldList completion_request_fields() {
   append_fields(common_fields(), list);
   append_fields<CompletionRequest>(kCompletionFields, list);
   append_fields(generation_fields(), list);
+  append_fields(constraint_fields(), list);
   append_fields(text_fields(), list);
   append_fields(sampling_fields(), list);
   return list;

@@ -110,16 +110,6 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .help = "With a penalty only -1: penalties see the whole text.",
      .read = [](const FieldValue& v, GenerationFields& t) { t.penalised_tokens = v.integer(); }},
     {.name = "length_penalty", .use = FieldUse::refused},
-    {.name = "structured_outputs", .use = FieldUse::refused},
-    {.name = "guided_json", .use = FieldUse::refused},
-    {.name = "guided_regex", .use = FieldUse::refused},
-    {.name = "guided_choice", .use = FieldUse::refused, .help = "see /v1/classify"},
-    {.name = "guided_grammar", .use = FieldUse::refused},
-    {.name = "json_schema", .use = FieldUse::refused},
-    {.name = "grammar",
-     .type = kNoText,
-     .by_default = std::string_view(""),
-     .help = "Only an empty string."},
 };
 
 }  // namespace

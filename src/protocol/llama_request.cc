@@ -272,7 +272,9 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
   reader.read(sampling_fields(), completion.options);
   reader.read(text_fields(), completion.options);
   reader.read(generation_fields(), completion.generation);
+  reader.read(constraint_fields(), completion.generation.constraint);
   reader.finish();
+  completion.options.constraint = completion.generation.constraint.spec;
   completion.generation.has_negative_seed = has_negative_seed(body);
   check_penalty_fields(completion.generation, completion.options);
   check_logprob_fields(completion.options, completion.logprobs.has_value());
@@ -292,6 +294,7 @@ FieldList fields_with(FieldTable<LlamaRequest> own_fields) {
   FieldList shared = list_fields(common_fields());
   append_fields(text_fields(), shared);
   append_fields(generation_fields(), shared);
+  append_fields(constraint_fields(), shared);
   append_fields(sampling_fields(), shared);
   for (const FieldInfo& field : shared) {
     const bool is_own = std::any_of(list.begin(), list.end(),

@@ -10,6 +10,7 @@
 
 #include "engine/request.h"
 #include "paceline/options.h"
+#include "protocol/constraint_fields.h"
 #include "protocol/prompt_list.h"
 #include "protocol/request_reader.h"
 #include "text/generation_options.h"
@@ -54,6 +55,7 @@ struct GenerationFields {
   bool return_tokens_as_token_ids = false;  // tokens are written "token_id:N"
   bool has_negative_seed = false;           // the answer reports it as a negative number
   std::optional<int64_t> penalised_tokens;  // llama.cpp's repeat_last_n; -1: all
+  AskedConstraint constraint;
   StreamFields streaming;
 };
 

@@ -67,10 +67,13 @@ void write_usage(JsonWriter& writer, const ResponseUsage& usage) {
     writer.key("prompt_tokens_details").begin_object();
     writer.member("cached_tokens", *usage.cached_tokens).end_object();
   }
-  if (usage.has_prediction) {
+  if (usage.has_prediction || usage.reasoning_tokens) {
     writer.key("completion_tokens_details").begin_object();
-    writer.member("accepted_prediction_tokens", usage.accepted_tokens);
-    writer.member("rejected_prediction_tokens", usage.drafted_tokens - usage.accepted_tokens);
+    if (usage.reasoning_tokens) writer.member("reasoning_tokens", *usage.reasoning_tokens);
+    if (usage.has_prediction) {
+      writer.member("accepted_prediction_tokens", usage.accepted_tokens);
+      writer.member("rejected_prediction_tokens", usage.drafted_tokens - usage.accepted_tokens);
+    }
     writer.end_object();
   }
   writer.end_object();

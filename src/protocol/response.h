@@ -28,6 +28,7 @@ struct ResponseUsage {
   int64_t drafted_tokens = 0;            // of all choices, by speculative decoding
   int64_t accepted_tokens = 0;           // of these, drawn
   bool has_prediction = false;           // of the output, in the request: the drafts are reported
+  std::optional<int64_t> reasoning_tokens;  // of all choices; nothing: answers have no reasoning
 };
 
 struct NamedToken {
@@ -60,6 +61,7 @@ using StopReason = std::optional<std::variant<int32_t, std::string>>;
 struct ResponseChoice {
   int64_t index = 0;
   std::optional<std::string> text;  // well-formed UTF-8; nothing without a tokenizer
+  std::optional<TurnParts> turn;    // the text taken apart, where that is done
   std::string finish_reason;
   StopReason stop_reason;
   std::optional<std::vector<ReportedToken>> logprobs;

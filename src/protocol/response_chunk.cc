@@ -24,6 +24,20 @@ void write_pieces(JsonWriter& writer, const std::vector<TextPiece>& pieces) {
   writer.end_array();
 }
 
+void write_delta(JsonWriter& writer, const TurnDelta& delta) {
+  if (!delta.reasoning.empty()) {
+    writer.member("reasoning_content", delta.reasoning).member("reasoning", delta.reasoning);
+  }
+  if (!delta.content.empty()) writer.member("content", delta.content);
+  if (!delta.call_index) return;
+  writer.key("tool_calls").begin_array().begin_object();
+  writer.member("index", static_cast<int64_t>(*delta.call_index));
+  if (delta.begins_call) writer.member("id", delta.call_id).member("type", "function");
+  writer.key("function").begin_object();
+  if (delta.begins_call) writer.member("name", delta.call_name);
+  writer.member("arguments", delta.arguments).end_object().end_object().end_array();
+}
+
 }  // namespace
 
 void write_chunk_end(JsonWriter& writer, const ResponseChunk& chunk) {
@@ -67,7 +81,9 @@ std::string chat_chunk_json(const ResponseHead& head, const ResponseChunk& chunk
   writer.key("choices").begin_array().begin_object().member("index", chunk.index);
   writer.key("delta").begin_object();
   if (chunk.has_role) writer.member("role", "assistant");
-  if (chunk.text && (chunk.has_role || !chunk.text->empty())) {
+  if (chunk.turn != nullptr) {
+    write_delta(writer, *chunk.turn);
+  } else if (chunk.text && (chunk.has_role || !chunk.text->empty())) {
     writer.member("content", *chunk.text);
   }
   writer.end_object();

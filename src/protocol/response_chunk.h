@@ -17,10 +17,22 @@ struct TextPiece {
   bool is_accepted = false;
 };
 
+// What a piece says of a turn that is taken apart: parts of its texts, or of one call.
+struct TurnDelta {
+  std::string reasoning;
+  std::string content;
+  std::optional<size_t> call_index;
+  bool begins_call = false;  // with `call_id` and `call_name`
+  std::string call_id;
+  std::string call_name;
+  std::string arguments;
+};
+
 struct ResponseChunk {
   int64_t index = 0;                          // of the choice
   bool has_role = false;                      // the first chunk of a chat's choice
   std::optional<std::string_view> text = {};  // nothing without a tokenizer
+  const TurnDelta* turn = nullptr;            // instead of the text, where it is taken apart
   // With the text of its tokens, and the characters of the choice's text before that.
   std::optional<std::vector<ReportedToken>> logprobs = {};
   std::string_view named_text = {};

@@ -67,7 +67,11 @@ constexpr FieldDef<ChatInput> kConversationFields[] = {
     {.name = "tools",
      .type = kTools,
      .help = "Tools for the template.",
-     .read = [](const FieldValue& v, ChatInput& t) { t.tools_json = read_tools(v); }},
+     .read =
+         [](const FieldValue& v, ChatInput& t) {
+           TurnRequest turn;
+           t.tools_json = read_tools(v, turn);
+         }},
     {.name = "chat_template_kwargs",
      .type = kAnyObject,
      .help = "Further variables of the template.",

@@ -179,7 +179,8 @@ void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
   }
   if (is_over_ || choices_.empty()) return;
   if (has_prompt && !echoed_[which.part]) echo_prompt(which.part);
-  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text, event.was_drafted);
+  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text, event.was_drafted,
+                                                                  choice.turn_events());
 }
 
 void GenerationResponse::count_token(size_t choice) {

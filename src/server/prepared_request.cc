@@ -12,13 +12,14 @@
 #include "protocol/request_body.h"
 #include "protocol/request_options.h"
 #include "protocol/response.h"
-#include "text/chat_prompt.h"
+#include "text/chat_turn.h"
 #include "text/make_request.h"
 
 namespace paceline {
 namespace {
 
-PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, int32_t n) {
+PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, int32_t n,
+                             std::optional<TurnShape> turn = {}) {
   request.n = n;
   model.engine.check(request);
   PreparedPart part{.request = {}, .choices = {}};
@@ -26,6 +27,8 @@ PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, in
   for (int32_t k = 0; k < n; ++k) {
     CompletionShape shape = completion_shape(request);
     shape.seed += static_cast<uint64_t>(k);
+    shape.turn = turn;
+    shape.make_call_id = [] { return random_id("call_"); };
     part.choices.emplace_back(model, std::move(shape));
   }
   part.request = std::move(request);
@@ -37,6 +40,7 @@ struct Preparing {
   std::vector<PreparedPart>& parts;
 
   void operator()(const CompletionRequest& request) const {
+    check_constraint(request.generation.constraint, model.constraints);
     for (size_t i = 0; i < request.prompt.prompts.size(); ++i) {
       parts.push_back(
           prepare_choices(model,
@@ -47,10 +51,12 @@ struct Preparing {
   }
 
   void operator()(const ChatRequest& request) const {
+    check_constraint(request.generation.constraint, model.constraints);
     GenerateOptions options = chat_options(request, std::nullopt, {});
-    const std::vector<TokenId> ids = encode_chat(model, request.input, options);
-    parts.push_back(
-        prepare_choices(model, make_request(model, ids, options), request.generation.n));
+    ChatTurn turn = prepare_chat_turn(model, request.input, request.turn, options);
+    const std::optional<TurnShape> shape = turn.shape;
+    parts.push_back(prepare_choices(model, make_chat_request(model, std::move(turn), options),
+                                    request.generation.n, shape));
   }
 };
 

@@ -11,13 +11,51 @@
 
 namespace paceline {
 
-void StreamedChoice::add(std::string_view text, bool is_accepted) {
+void StreamedChoice::add(std::string_view text, bool is_accepted,
+                         std::span<const TurnEvent> events) {
   pending_ += text;
+  events_.insert(events_.end(), events.begin(), events.end());
   if (text.empty()) return;
   if (runs_.empty() || runs_.back().is_accepted != is_accepted) {
     runs_.push_back({.bytes = 0, .is_accepted = is_accepted});
   }
   runs_.back().bytes += text.size();
+}
+
+std::vector<TurnDelta> StreamedChoice::take_deltas() {
+  std::vector<TurnDelta> deltas;
+  // A delta has texts, or the beginning of a call, or a piece of its arguments.
+  const auto texts = [&]() -> TurnDelta& {
+    if (deltas.empty() || deltas.back().call_index) deltas.emplace_back();
+    return deltas.back();
+  };
+  for (TurnEvent& event : events_) {
+    switch (event.kind) {
+      case TurnEvent::Kind::reasoning:
+        texts().reasoning += event.text;
+        break;
+      case TurnEvent::Kind::content:
+        texts().content += event.text;
+        break;
+      case TurnEvent::Kind::call_begun:
+        deltas.push_back({.call_index = event.call_index,
+                          .begins_call = true,
+                          .call_id = std::move(event.id),
+                          .call_name = std::move(event.name)});
+        break;
+      case TurnEvent::Kind::arguments:
+        if (deltas.empty() || deltas.back().call_index != event.call_index ||
+            deltas.back().begins_call) {
+          deltas.push_back({.call_index = event.call_index});
+        }
+        deltas.back().arguments += event.text;
+        break;
+      case TurnEvent::Kind::call_ended:
+        break;
+    }
+  }
+  events_.clear();
+  return deltas;
 }
 
 std::vector<TextPiece> StreamedChoice::pieces() const {
@@ -46,7 +84,7 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
   piece_ = std::exchange(pending_, {});
   if (completion.text) chunk.text = piece_;
   const auto is_accepted = [](const Run& run) { return run.is_accepted; };
-  if (terms.fields.streaming.include_accepted &&
+  if (terms.fields.streaming.include_accepted && !completion.turn &&
       std::any_of(runs_.begin(), runs_.end(), is_accepted)) {
     chunk.pieces = pieces();
   }

@@ -12,6 +12,7 @@
 #include "protocol/request_fields.h"
 #include "protocol/response_chunk.h"
 #include "protocol/token_names.h"
+#include "tools/turn_event.h"
 
 namespace paceline {
 
@@ -31,8 +32,9 @@ class StreamedChoice {
 
   // The prompt, in front of all else, and its tokens if log-probabilities are told.
   void echo(std::string text, std::vector<ReportedToken> tokens);
-  // The text that a token released, and whether the token was drafted.
-  void add(std::string_view text, bool is_accepted);
+  // The text that a token released, and whether the token was drafted; and what that says of the
+  // turn, where it is taken apart.
+  void add(std::string_view text, bool is_accepted, std::span<const TurnEvent> events = {});
 
   // Calls `write` with the chunk that says all there is to say of `completion`, if there is
   // something, and tokens enough for a chunk. A token is told with the piece that has the last of
@@ -44,7 +46,17 @@ class StreamedChoice {
     ResponseChunk chunk{.index = index_};
     ResponseChoice ending;
     if (!take(completion, is_finished, terms, chunk, ending)) return;
-    write(chunk);
+    if (!completion.turn) return write(chunk);
+    // One chunk for each delta; what else there is to say comes with the last one.
+    std::vector<TurnDelta> deltas = take_deltas();
+    const bool has_more = is_finished || chunk.logprobs || chunk.token_ids;
+    if (deltas.empty() && has_more) deltas.emplace_back();
+    for (size_t i = 0; i < deltas.size(); ++i) {
+      ResponseChunk one{.index = index_};
+      if (i + 1 == deltas.size()) one = chunk;
+      one.turn = &deltas[i];
+      write(one);
+    }
   }
 
  private:
@@ -59,11 +71,13 @@ class StreamedChoice {
   void take_tokens(const Completion& completion, bool is_finished, const StreamTerms& terms,
                    ResponseChunk& chunk);
   void count_named(const std::vector<ReportedToken>& tokens);
+  std::vector<TurnDelta> take_deltas();
 
   int64_t index_;
-  std::string pending_;    // text that hasn't been told
-  std::vector<Run> runs_;  // of pending_: what tokens it came from
-  std::string piece_;      // what the last chunk tells
+  std::string pending_;            // text that hasn't been told
+  std::vector<Run> runs_;          // of pending_: what tokens it came from
+  std::vector<TurnEvent> events_;  // of pending_
+  std::string piece_;              // what the last chunk tells
   std::vector<ReportedToken> echoed_;
   bool has_ended_ = false;
   size_t num_ids_ = 0;   // told

@@ -35,7 +35,12 @@ std::string render_chat(const TextModel& model, const ChatInput& input) {
 
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
                                  GenerateOptions& options) {
-  std::vector<TokenId> ids = encode_prompt(model, render_chat(model, input), false);
+  return encode_chat_text(model, render_chat(model, input), options);
+}
+
+std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,
+                                      GenerateOptions& options) {
+  std::vector<TokenId> ids = encode_prompt(model, prompt, false);
   if (options.prompt_name.empty()) options.prompt_name = "messages";
   if (!options.max_tokens && !model.generation.defaults.max_tokens) {
     options.max_tokens = remaining_context(model, ids.size());

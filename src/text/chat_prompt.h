@@ -14,7 +14,10 @@ namespace paceline {
 // has no chat template, and what ChatTemplate::render throws.
 std::string render_chat(const TextModel& model, const ChatInput& input);
 
-// The token ids of render_chat()'s text; sets the defaults of chats in `options`.
+// The token ids of a rendered conversation; sets the defaults of chats in `options`.
+std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,
+                                      GenerateOptions& options);
+// Of render_chat()'s text.
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
                                  GenerateOptions& options);
 

@@ -1,5 +1,7 @@
 #include "text/completion_builder.h"
 
+#include <iterator>
+
 #include "engine/engine.h"
 #include "text/describe.h"
 
@@ -17,6 +19,12 @@ CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape sha
     : model_(model), shape_(std::move(shape)) {
   completion_.seed = shape_.seed;
   if (model.tokenizer != nullptr) completion_.text.emplace();
+  if (!shape_.turn) return;
+  completion_.turn.emplace();
+  reader_.emplace(shape_.turn->format, shape_.turn->tools,
+                  TurnReaderOptions{.begins_in_reasoning = shape_.turn->begins_in_reasoning,
+                                    .reads_calls = shape_.turn->reads_calls,
+                                    .make_id = shape_.make_call_id});
 }
 
 std::string_view CompletionBuilder::add(TokenEvent& event) {
@@ -36,8 +44,38 @@ std::string_view CompletionBuilder::add(TokenEvent& event) {
   }
   piece_ = event.ending ? text_.finish(event.releasable_bytes) : text_.take(event.releasable_bytes);
   if (completion_.text) *completion_.text += piece_;
+  if (reader_) read_turn(event.ending != nullptr);
   if (event.ending) finish(*event.ending);
   return piece_;
+}
+
+void CompletionBuilder::read_turn(bool is_final) {
+  turn_events_ = reader_->push(piece_);
+  if (is_final) {
+    std::vector<TurnEvent> last = reader_->finish();
+    turn_events_.insert(turn_events_.end(), std::make_move_iterator(last.begin()),
+                        std::make_move_iterator(last.end()));
+  }
+  TurnParts& turn = *completion_.turn;
+  for (const TurnEvent& event : turn_events_) {
+    switch (event.kind) {
+      case TurnEvent::Kind::reasoning:
+        turn.reasoning += event.text;
+        reasoning_tokens_ = std::ssize(completion_.token_ids);
+        break;
+      case TurnEvent::Kind::content:
+        turn.content += event.text;
+        break;
+      case TurnEvent::Kind::call_begun:
+        turn.tool_calls.push_back({.id = event.id, .name = event.name, .arguments = {}});
+        break;
+      case TurnEvent::Kind::arguments:
+        turn.tool_calls.at(event.call_index).arguments += event.text;
+        break;
+      case TurnEvent::Kind::call_ended:
+        break;
+    }
+  }
 }
 
 void CompletionBuilder::finish(const Ending& ending) {
@@ -53,7 +91,8 @@ void CompletionBuilder::finish(const Ending& ending) {
                        .completion_tokens = stats_.output_tokens,
                        .cached_tokens = stats_.cached_tokens,
                        .drafted_tokens = stats_.drafted_tokens,
-                       .accepted_tokens = stats_.accepted_tokens};
+                       .accepted_tokens = stats_.accepted_tokens,
+                       .reasoning_tokens = reasoning_tokens_};
   completion_.timings = {.queue_seconds = stats_.queue_seconds,
                          .prompt_seconds = stats_.prefill_seconds,
                          .output_seconds = stats_.decode_seconds,

@@ -1,15 +1,19 @@
 // CompletionBuilder builds one choice's completion from the engine's events.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/event.h"
 #include "paceline/results.h"
+#include "text/chat_turn.h"
 #include "text/text_model.h"
 #include "text/text_stream.h"
+#include "tools/turn_reader.h"
 
 namespace paceline {
 
@@ -20,6 +24,8 @@ struct CompletionShape {
   std::vector<std::string> stop_strings;
   uint64_t seed = 0;
   SpecialTokens specials = SpecialTokens::hidden;
+  std::optional<TurnShape> turn = {};
+  std::function<std::string()> make_call_id = {};  // of calls for which the model writes no id
 };
 
 CompletionShape completion_shape(const GenerateRequest& request);
@@ -32,6 +38,9 @@ class CompletionBuilder {
   // Text that can be emitted now, valid until the next call; often empty.
   std::string_view add(TokenEvent& event);
 
+  // What the same text says of the turn, where it is taken apart; valid until the next call.
+  std::span<const TurnEvent> turn_events() const { return turn_events_; }
+
   bool finished() const { return finished_; }
   // Once finished: the error, if there was one.
   const std::optional<ErrorInfo>& error() const { return error_; }
@@ -41,11 +50,15 @@ class CompletionBuilder {
 
  private:
   void finish(const Ending& ending);
+  void read_turn(bool is_final);
 
   const TextModel& model_;
   CompletionShape shape_;
   TextStream text_;
   std::string piece_;
+  std::optional<TurnReader> reader_;
+  std::vector<TurnEvent> turn_events_;
+  int64_t reasoning_tokens_ = 0;
   Completion completion_;
   GenerationStats stats_;
   std::optional<ErrorInfo> error_;

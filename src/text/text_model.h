@@ -11,6 +11,7 @@
 
 namespace paceline {
 
+class ChatTurns;
 class ConstraintCache;
 class Engine;
 
@@ -21,6 +22,7 @@ struct TextModel {
   const Tokenizer* tokenizer = nullptr;         // nullptr: prompts are token ids
   const ChatTemplate* chat_template = nullptr;  // nullptr: `chat_problem` says why
   std::string chat_problem = {};
+  const ChatTurns* turns = nullptr;        // of the template; nullptr: none, or no tokenizer
   ConstraintCache* constraints = nullptr;  // nullptr: there is no tokenizer
   GenerationConfig generation = {};        // defaults of unset request fields
   size_t longest_token_bytes = 0;          // longest text of one token; 0: unknown

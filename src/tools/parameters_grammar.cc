@@ -134,7 +134,8 @@ RegexId ParametersGrammar::other_key() {
   RegexSet& regexes = builder_.regexes();
   ByteSet bytes;
   for (char c = '0'; c <= '9'; ++c) bytes.set(static_cast<uint8_t>(c));
-  for (char c = 'a'; c <= 'z'; ++c) bytes.set(static_cast<uint8_t>(c)).set(c - 32);
+  for (char c = 'a'; c <= 'z'; ++c)
+    bytes.set(static_cast<uint8_t>(c)).set(static_cast<uint8_t>(c - 32));
   bytes.set('_').set('-');
   constexpr uint32_t kMaxKeyBytes = 64;
   RegexId key = regexes.repeat(regexes.bytes(bytes), 1, kMaxKeyBytes);

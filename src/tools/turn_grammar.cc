@@ -276,7 +276,8 @@ void TurnGrammar::write_piece(GrammarPath& path, const CallPiece& piece, const T
   const auto bytes = [&](std::string_view more, bool has_letters) {
     ByteSet set;
     for (char c = '0'; c <= '9'; ++c) set.set(static_cast<uint8_t>(c));
-    for (char c = 'a'; c <= 'z' && has_letters; ++c) set.set(static_cast<uint8_t>(c)).set(c - 32);
+    for (char c = 'a'; c <= 'z' && has_letters; ++c)
+      set.set(static_cast<uint8_t>(c)).set(static_cast<uint8_t>(c - 32));
     for (const char c : more) set.set(static_cast<uint8_t>(c));
     return regexes.bytes(set);
   };

@@ -184,6 +184,17 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
             R"("parameters":{"type":"object","properties":{}}}}])");
   EXPECT_FALSE(with(R"(, "tool_choice": "auto")").input.tools_json.empty());
   EXPECT_TRUE(with(R"(, "tool_choice": "none")").input.tools_json.empty());
+  const TurnRequest turn =
+      with(R"(, "parallel_tool_calls": false, "reasoning_effort": "low", "tool_choice":
+              {"type": "function", "function": {"name": "get_weather"}})")
+          .turn;
+  EXPECT_EQ(turn.choice, ToolChoice::named);
+  EXPECT_EQ(turn.tool_name, "get_weather");
+  EXPECT_FALSE(turn.parallel_calls);
+  EXPECT_EQ(turn.reasoning_effort, "low");
+  ASSERT_EQ(turn.tools.size(), 1u);
+  EXPECT_EQ(turn.tools[0].parameters, R"({"type":"object","properties":{}})");
+  EXPECT_EQ(with(R"(, "tool_choice": "required")").turn.choice, ToolChoice::required);
   EXPECT_TRUE(chat(chat_body(R"("tools": [])")).input.tools_json.empty());
   const struct {
     const char* members;
@@ -198,14 +209,14 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
        "unsupported_parameter"},
       {R"("tools": [{"type": "function", "function": {"name": "a b"}}])", "tools[0].function.name",
        "invalid_value"},
-      {R"("tools": [{"type": "function", "function": {"name": "f", "strict": true}}])",
-       "tools[0].function.strict", "unsupported_parameter"},
       {R"("tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}])",
        "tools[0].function.parameters", "invalid_value"},
-      {R"("tool_choice": "required")", "tool_choice", "unsupported_parameter"},
+      {R"("tool_choice": "required")", "tool_choice", "invalid_value"},
       {R"("tool_choice": {"type": "function", "function": {"name": "f"}})", "tool_choice",
-       "unsupported_parameter"},
-      {R"("tool_choice": "sometimes")", "tool_choice", "unsupported_parameter"},
+       "invalid_value"},
+      {R"("tool_choice": {"type": "function"})", "tool_choice.function",
+       "missing_required_parameter"},
+      {R"("tool_choice": "sometimes")", "tool_choice", "invalid_value"},
       {R"("parallel_tool_calls": 5)", "parallel_tool_calls", "invalid_value"},
   };
   for (const auto& [members, param, code] : kCases) {
@@ -255,8 +266,6 @@ TEST(ChatRequest, TheTemplateIsNotTheCallers) {
   }
   EXPECT_EQ(refusal(chat, chat_body(R"("chat_template": "{{ x }}")")).code,
             "unsupported_parameter");
-  EXPECT_EQ(refusal(chat, chat_body(R"("response_format": {"type": "json_object"})")).param,
-            "response_format.type");
 }
 
 TEST(ChatRequest, APredictionIsTextOrPartsOfText) {

@@ -32,7 +32,7 @@ TEST(FieldSchema, SaysWhatTheTableSays) {
   EXPECT_THAT(property(schema, "repeat_penalty"),
               testing::HasSubstr(R"("x-alias-of":"repetition_penalty")"));
   EXPECT_THAT(property(schema, "user"), testing::HasSubstr(R"("x-use":"ignored")"));
-  EXPECT_THAT(property(schema, "json_schema"),
+  EXPECT_THAT(property(schema, "length_penalty"),
               testing::HasSubstr(R"({"type":"null","x-use":"refused"})"));
   EXPECT_THAT(property(schema, "stream_options"), testing::HasSubstr("include_usage"));
 }

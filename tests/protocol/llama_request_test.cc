@@ -84,14 +84,13 @@ TEST(LlamaRequest, TakesFeaturesThatAreSwitchedOffAndRefusesThemOn) {
          "xtc_probability": 0.0, "xtc_threshold": 0.1, "tfs_z": 1, "min_keep": 0, "n_keep": -1,
          "n_discard": 0, "n_indent": 0, "t_max_predict_ms": 500, "grammar": "", "lora": [],
          "post_sampling_probs": false, "repeat_last_n": 64)")));
-  for (const char* member :
-       {R"("mirostat": 2)", R"("dynatemp_range": 0.5)", R"("dry_multiplier": 0.8)",
-        R"("xtc_probability": 0.5)", R"("grammar": "root ::= x")",
-        R"("lora": [{"id": 0, "scale": 1}])", R"("post_sampling_probs": true)",
-        R"("samplers": ["top_k"])", R"("stream": true, "stream_options": {})",
-        R"("json_schema": {})", R"("min_keep": 3)", R"("repeat_last_n": 64, "repeat_penalty": 1.1)",
-        R"("repeat_last_n": 64, "frequency_penalty": 0.5)",
-        R"("repeat_last_n": 64, "presence_penalty": 0.5)"}) {
+  for (const char* member : {R"("mirostat": 2)", R"("dynatemp_range": 0.5)",
+                             R"("dry_multiplier": 0.8)", R"("xtc_probability": 0.5)",
+                             R"("lora": [{"id": 0, "scale": 1}])", R"("post_sampling_probs": true)",
+                             R"("samplers": ["top_k"])", R"("stream": true, "stream_options": {})",
+                             R"("min_keep": 3)", R"("repeat_last_n": 64, "repeat_penalty": 1.1)",
+                             R"("repeat_last_n": 64, "frequency_penalty": 0.5)",
+                             R"("repeat_last_n": 64, "presence_penalty": 0.5)"}) {
     EXPECT_EQ(refusal(llama, llama_body(member)).code, "unsupported_parameter") << member;
   }
   EXPECT_EQ(refusal(llama, llama_body(R"("n_predicts": 3)")).code, "unknown_parameter");

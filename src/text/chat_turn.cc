@@ -1,0 +1,160 @@
+#include "text/chat_turn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "grammar/constraint_cache.h"
+#include "text/chat_prompt.h"
+#include "text/chat_turns.h"
+#include "text/make_request.h"
+
+namespace paceline {
+namespace {
+
+// The variables of reasoning_effort, unless the request sets them itself.
+void add_effort(const ReasoningFormat& format, const std::string& effort, ChatInput& input) {
+  const Json asked = input.kwargs_json.empty()
+                         ? Json(Json::Object{})
+                         : parse_json(input.kwargs_json, "chat_template_kwargs");
+  Json::Object variables = asked.as_object("chat_template_kwargs");
+  const Json of_effort = parse_json(format.kwargs_for_effort(effort), "reasoning_effort");
+  for (const auto& [name, value] : of_effort.as_object("reasoning_effort")) {
+    if (asked.find(name) == nullptr) variables.emplace_back(name, value);
+  }
+  input.kwargs_json = to_json(Json(std::move(variables)));
+}
+
+Json with_member(const Json& object, std::string_view key, Json value) {
+  Json::Object members = *object.object();
+  for (auto& [name, old] : members) {
+    if (name == key) old = std::move(value);
+  }
+  return Json(std::move(members));
+}
+
+Json with_arguments_as_text(const Json& call) {
+  const Json* const function = call.find_value("function");
+  const Json* const arguments = function == nullptr ? nullptr : function->find_value("arguments");
+  if (arguments == nullptr || arguments->is_string()) return call;
+  return with_member(call, "function",
+                     with_member(*function, "arguments", Json(to_json(*arguments))));
+}
+
+// Calls of earlier turns as the template asks for them: their arguments as the text of an object.
+void write_arguments_as_text(ChatInput& input) {
+  for (ChatMessage& message : input.messages) {
+    if (message.json.empty()) continue;
+    const Json json = parse_json(message.json, "messages");
+    const Json* const calls = json.find_value("tool_calls");
+    if (calls == nullptr || !calls->is_array()) continue;
+    Json::Array written;
+    for (const Json& call : *calls->array()) written.push_back(with_arguments_as_text(call));
+    message.json = to_json(with_member(json, "tool_calls", Json(std::move(written))));
+  }
+}
+
+std::vector<std::string> end_texts(const TextModel& model) {
+  std::vector<std::string> texts;
+  for (const TokenId id : model.generation.eos_tokens) {
+    if (id < model.tokenizer->vocab_size()) texts.emplace_back(model.tokenizer->token_bytes(id));
+  }
+  return texts;
+}
+
+std::string key_of(const TurnRequest& asked, const TurnShape& shape,
+                   const std::optional<ConstraintSpec>& content) {
+  std::string key = fmt::format("turn {} {} {} {} {}:{}", shape.reads_calls,
+                                shape.begins_in_reasoning, static_cast<int>(asked.choice),
+                                asked.parallel_calls, asked.tool_name.size(), asked.tool_name);
+  for (const ToolSpec& tool : asked.tools) {
+    key += fmt::format(" {}:{} {}:{}", tool.name.size(), tool.name, tool.parameters.size(),
+                       tool.parameters);
+  }
+  if (content) key += " content " + ConstraintCache::key_of(*content);
+  return key;
+}
+
+std::shared_ptr<Constraint> constrain(const TextModel& model, const TurnRequest& asked,
+                                      const TurnShape& shape,
+                                      const std::optional<ConstraintSpec>& content) {
+  return model.constraints->get(key_of(asked, shape, content), [&] {
+    GrammarBuilder builder;
+    const std::vector<std::string> ends = end_texts(model);
+    TurnGrammarOptions options{
+        .choice = shape.reads_calls ? asked.choice : ToolChoice::none,
+        .tool_name = asked.tool_name,
+        .parallel_calls = asked.parallel_calls,
+        .begins_in_reasoning = shape.begins_in_reasoning,
+        .special_tokens = model.turns->special_texts(),
+        .end_tokens = ends,
+        .content = {},
+    };
+    if (content) {
+      options.content = [&content](GrammarBuilder& to) { return add_constraint(*content, to); };
+    }
+    const RuleId turn = add_turn_grammar(*shape.format, *shape.tools, options, builder);
+    return std::move(builder).finish(turn);
+  });
+}
+
+// What can't be done with the tools is the request's mistake.
+template <class Call>
+auto naming_tools(const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw Error(ErrorCode::invalid, fmt::format("tools: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
+                           const TurnRequest& asked, GenerateOptions& options) {
+  ChatInput input = asked_input;
+  std::shared_ptr<const TurnFormat> format;
+  if (model.turns != nullptr) format = model.turns->format();
+  if (format != nullptr) {
+    if (asked.reasoning_effort && format->reasoning) {
+      add_effort(*format->reasoning, *asked.reasoning_effort, input);
+    }
+    if (format->calls && format->calls->message.arguments_are_text) write_arguments_as_text(input);
+  }
+  const std::string prompt = render_chat(model, input);
+  ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};
+  const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
+  if (asked.may_call()) {
+    if (format == nullptr) throw Error(ErrorCode::invalid, "tools: the model has no tokenizer");
+    naming_tools([&] { format->calls_or_throw(); });
+    if (!begins_anew && asked.choice != ToolChoice::automatic) {
+      throw Error(ErrorCode::invalid, "tool_choice: a call can't continue the final message");
+    }
+  }
+  const bool reasons = format != nullptr && format->reasoning.has_value();
+  if (!begins_anew || (!asked.may_call() && !reasons)) return turn;
+  const auto tools = naming_tools([&] { return std::make_shared<const ToolSet>(asked.tools); });
+  turn.shape = TurnShape{.format = format,
+                         .tools = tools,
+                         .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt),
+                         .reads_calls = asked.may_call()};
+  if (asked.may_call() || options.constraint) {
+    turn.constraint =
+        naming_tools([&] { return constrain(model, asked, *turn.shape, options.constraint); });
+  }
+  return turn;
+}
+
+GenerateRequest make_chat_request(const TextModel& model, ChatTurn turn, GenerateOptions options) {
+  if (turn.constraint != nullptr) options.constraint.reset();
+  GenerateRequest request = make_request(model, std::move(turn.prompt), options);
+  if (turn.constraint != nullptr) request.constraint = std::move(turn.constraint);
+  if (turn.shape) request.specials = SpecialTokens::shown;  // marks may be special tokens
+  return request;
+}
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+// A chat's prompt, what the answer may be, and how it is read.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/request.h"
+#include "paceline/chat_template.h"
+#include "paceline/options.h"
+#include "text/text_model.h"
+#include "tools/tool_set.h"
+#include "tools/turn_format.h"
+#include "tools/turn_grammar.h"
+
+namespace paceline {
+
+// What a chat asks of the answer, beside the options of its text.
+struct TurnRequest {
+  std::vector<ToolSpec> tools;
+  ToolChoice choice = ToolChoice::automatic;
+  std::string tool_name;  // of ToolChoice::named
+  bool parallel_calls = true;
+  std::optional<std::string> reasoning_effort;  // "none", "low", ...
+
+  bool may_call() const { return !tools.empty() && choice != ToolChoice::none; }
+};
+
+// How the answer's text is taken apart.
+struct TurnShape {
+  std::shared_ptr<const TurnFormat> format;
+  std::shared_ptr<const ToolSet> tools;
+  bool begins_in_reasoning = false;
+  bool reads_calls = false;
+};
+
+struct ChatTurn {
+  std::vector<TokenId> prompt;
+  std::optional<TurnShape> shape;          // nothing: the answer is one text
+  std::shared_ptr<Constraint> constraint;  // of the whole turn; null: options.constraint holds
+};
+
+// Renders and encodes the conversation and sets the defaults of chats in `options`. Throws Error
+// not_found when the model has no chat template, unsupported when tools are asked for and the
+// template writes no calls or a tool's parameters can't be enforced, and what rendering throws.
+ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& input, const TurnRequest& asked,
+                           GenerateOptions& options);
+
+// The engine's request for it.
+GenerateRequest make_chat_request(const TextModel& model, ChatTurn turn, GenerateOptions options);
+
+}  // namespace paceline
