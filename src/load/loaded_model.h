@@ -59,7 +59,7 @@ struct LoadedModel {
   GenerationConfig generation;
   bool has_chat_template = false;  // of its own
   ChatSetup chat;
-  std::unique_ptr<ChatTurns> turns;  // null: no chat template, or no tokenizer
+  std::unique_ptr<ChatTurns> turns;        // null: no chat template, or no tokenizer
   std::unique_ptr<PreparedFile> prepared;  // maps the decoder's weights; or null
   WeightsCacheUse weights_cache;
   std::unique_ptr<Decoder> decoder;

@@ -29,6 +29,13 @@ void add_effort(const ReasoningFormat& format, const std::string& effort, ChatIn
   input.kwargs_json = to_json(Json(std::move(variables)));
 }
 
+bool is_switched_off(const ReasoningFormat& format, const ChatInput& input) {
+  if (!format.toggle || input.kwargs_json.empty()) return false;
+  const Json variables = parse_json(input.kwargs_json, "chat_template_kwargs");
+  const Json* const value = variables.find(format.toggle->variable);
+  return value != nullptr && to_json(*value) == format.toggle->off;
+}
+
 Json with_member(const Json& object, std::string_view key, Json value) {
   Json::Object members = *object.object();
   for (auto& [name, old] : members) {
@@ -68,9 +75,10 @@ std::vector<std::string> end_texts(const TextModel& model) {
 
 std::string key_of(const TurnRequest& asked, const TurnShape& shape,
                    const std::optional<ConstraintSpec>& content) {
-  std::string key = fmt::format("turn {} {} {} {} {}:{}", shape.reads_calls,
-                                shape.begins_in_reasoning, static_cast<int>(asked.choice),
-                                asked.parallel_calls, asked.tool_name.size(), asked.tool_name);
+  std::string key = fmt::format("turn {} {} {} {} {} {}:{}", shape.reads_calls,
+                                shape.format->reasoning.has_value(), shape.begins_in_reasoning,
+                                static_cast<int>(asked.choice), asked.parallel_calls,
+                                asked.tool_name.size(), asked.tool_name);
   for (const ToolSpec& tool : asked.tools) {
     key += fmt::format(" {}:{} {}:{}", tool.name.size(), tool.name, tool.parameters.size(),
                        tool.parameters);
@@ -134,6 +142,12 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
     if (!begins_anew && asked.choice != ToolChoice::automatic) {
       throw Error(ErrorCode::invalid, "tool_choice: a call can't continue the final message");
     }
+  }
+  if (format != nullptr && format->reasoning &&
+      (format->reasoning->is_closed_by(prompt) || is_switched_off(*format->reasoning, input))) {
+    TurnFormat without = *format;
+    without.reasoning.reset();
+    format = std::make_shared<const TurnFormat>(std::move(without));
   }
   const bool reasons = format != nullptr && format->reasoning.has_value();
   if (!begins_anew || (!asked.may_call() && !reasons)) return turn;

@@ -12,6 +12,11 @@ bool ReasoningFormat::is_opened_by(std::string_view prompt) const {
   return begin.empty() || trimmed_right(prompt).ends_with(begin);
 }
 
+bool ReasoningFormat::is_closed_by(std::string_view prompt) const {
+  const size_t last = prompt.find_last_not_of(" \t\r\n");
+  return last != prompt.npos && prompt.substr(0, last + 1).ends_with(end);
+}
+
 std::string ReasoningFormat::kwargs_for_effort(std::string_view effort) const {
   constexpr std::string_view kEffort = "reasoning_effort";
   const bool is_off = effort == "none";

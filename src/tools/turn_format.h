@@ -29,6 +29,8 @@ struct ReasoningFormat {
 
   // Whether the model's text goes on within reasoning that the prompt has opened.
   bool is_opened_by(std::string_view prompt) const;
+  // Whether the prompt has ended the turn's reasoning already.
+  bool is_closed_by(std::string_view prompt) const;
   // The template's variables for reasoning_effort: a JSON object. "none" switches reasoning off,
   // every other effort on; {} where the template has neither a switch nor efforts.
   std::string kwargs_for_effort(std::string_view effort) const;

@@ -189,9 +189,8 @@ const std::map<std::string, Feature>& text_features() {
       for (int32_t id = 0; !o.allowed_token_ids.empty() && id < 1024; ++id) {
         o.allowed_token_ids.push_back(id);
       }
-      o.constraint = {
-          .kind = ConstraintSpec::Kind::json_schema,
-          .text = R"({"type": "object", "required": ["id", "tags"], "properties":
+      o.constraint = {.kind = ConstraintSpec::Kind::json_schema,
+                      .text = R"({"type": "object", "required": ["id", "tags"], "properties":
                       {"id": {"type": "string", "maxLength": 12},
                        "tags": {"type": "array", "items": {"enum": ["old", "now", "no"]}}}})"};
     };
