@@ -178,7 +178,7 @@ def main():
     parser.add_argument("--count", type=int, default=5000, help="schemas")
     parser.add_argument("--instances", type=int, default=20, help="instances of each schema")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--command", default="build/release/paceline grammar --jsonl -")
+    parser.add_argument("--command", default="build/release/paceline grammar --jsonl")
     arguments = parser.parse_args()
     generator = Generator(arguments.seed)
     cases = []

@@ -29,6 +29,7 @@ LexerStateId Lexer::compute_step(LexerStateId state, uint8_t byte) {
   Threads next;
   RegexSet& regexes = grammar_.regexes;
   for (const auto& [terminal, regex] : states_[static_cast<size_t>(state)].threads) {
+    if (!regexes.first_bytes(regex)[byte]) continue;
     const RegexId derivative = regexes.derivative(regex, byte);
     if (!regexes.is_nothing(derivative)) next.emplace_back(terminal, derivative);
   }

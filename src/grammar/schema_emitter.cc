@@ -53,18 +53,19 @@ RegexId SchemaEmitter::any_scalar() {
   return regexes().concat(blanks_, regexes().alternation(options));
 }
 
-// The state behind the bracket that opens an object.
+// The state behind the bracket that opens an object, and blanks.
 StateId SchemaEmitter::emit_any_members(RuleId rule, StateId end) {
-  const RegexId colon = punctuation(":");
-  const RegexId name = regexes().concat(scalars_.string(), colon);
+  const RegexId name = regexes().concat(scalars_.string(), punctuation(":"));
   const StateId first = builder_.add_state(rule);
   const StateId value = builder_.add_state(rule);
   const StateId next = builder_.add_state(rule);
-  builder_.add_terminal(first, punctuation("}"), end);
-  builder_.add_terminal(first, regexes().concat(blanks_, name), value);
+  const StateId member = builder_.add_state(rule);
+  builder_.add_terminal(first, regexes().byte('}'), end);
+  builder_.add_terminal(first, name, value);
   builder_.add_call(value, any_value(), next);
   builder_.add_terminal(next, punctuation("}"), end);
-  builder_.add_terminal(next, regexes().concat(std::array{punctuation(","), blanks_, name}), value);
+  builder_.add_terminal(next, before_member(","), member);
+  builder_.add_terminal(member, name, value);
   return first;
 }
 
@@ -76,7 +77,7 @@ RuleId SchemaEmitter::any_value() {
   const StateId end = builder_.add_state(rule);
   builder_.set_end(end);
   builder_.add_terminal(start, any_scalar(), end);
-  builder_.add_terminal(start, punctuation("{"), emit_any_members(rule, end));
+  builder_.add_terminal(start, before_member("{"), emit_any_members(rule, end));
   const StateId first = builder_.add_state(rule);
   const StateId next = builder_.add_state(rule);
   const StateId item = builder_.add_state(rule);
@@ -93,7 +94,7 @@ RuleId SchemaEmitter::any_object() {
   const RuleId rule = builder_.add_rule("object");
   const StateId end = builder_.add_state(rule);
   builder_.set_end(end);
-  builder_.add_terminal(builder_.start(rule), punctuation("{"), emit_any_members(rule, end));
+  builder_.add_terminal(builder_.start(rule), before_member("{"), emit_any_members(rule, end));
   return rule;
 }
 
@@ -183,18 +184,18 @@ void SchemaEmitter::emit(RuleId rule, const Form& form) {
   if (form.scalars != RegexSet::kNothing) {
     builder_.add_terminal(start, regexes().concat(blanks_, form.scalars), end);
   }
-  const auto emit_each = [&](const auto& list, std::string_view bracket, auto emit_one) {
+  const auto emit_each = [&](const auto& list, RegexId bracket, auto emit_one) {
     if (list.empty()) return;
     const StateId open = builder_.add_state(rule);
-    builder_.add_terminal(start, punctuation(bracket), open);
+    builder_.add_terminal(start, bracket, open);
     for (const auto* rules : list) {
       const StateId from = list.size() == 1 ? open : builder_.add_state(rule);
       if (list.size() > 1) builder_.add_empty(open, from);
       emit_one(*this, *rules, from, end);
     }
   };
-  emit_each(form.arrays, "[", emit_schema_array);
-  emit_each(form.objects, "{", emit_schema_object);
+  emit_each(form.arrays, punctuation("["), emit_schema_array);
+  emit_each(form.objects, before_member("{"), emit_schema_object);
 }
 
 void SchemaEmitter::finish() {

@@ -11,7 +11,9 @@
 
 namespace paceline {
 
-// Blanks stand in front of each terminal, so none is empty and no text ends in blanks.
+// Blanks stand in front of each terminal, so none is empty and no text ends in blanks. Only those
+// before an object's members stand behind the bracket or the comma: the names of all properties
+// that may follow begin at one place.
 class SchemaEmitter {
  public:
   explicit SchemaEmitter(GrammarBuilder& builder);
@@ -36,6 +38,10 @@ class SchemaEmitter {
   // Blanks and these bytes, each after blanks.
   RegexId punctuation(std::string_view bytes);
   RegexId blanks() const { return blanks_; }
+  // What stands before a member: a comma or the opening bracket, between blanks.
+  RegexId before_member(std::string_view byte) {
+    return regexes().concat(punctuation(byte), blanks_);
+  }
 
   GrammarBuilder& builder() { return builder_; }
   RegexSet& regexes() { return builder_.regexes(); }

@@ -52,7 +52,14 @@ class SchemaObjectEmitter {
     SchemaSet set;
     Progress next;
   };
-  using Layer = std::map<Progress, std::optional<StateId>>;  // nothing: no way to an end
+  // Where a text stands between two declared properties. A state is missing where no way leads to
+  // an end.
+  struct Spot {
+    std::optional<StateId> before;  // a property follows: the comma or the bracket has been read
+    std::optional<StateId> behind;  // of a property: a comma or the closing bracket follows
+    bool may_close = false;         // none of the properties to come is required
+  };
+  using Layer = std::map<Progress, Spot>;
 
   void find_properties();
   void find_name_classes();
@@ -74,8 +81,13 @@ class SchemaObjectEmitter {
   void find_live_ends(Layer& layer);
   void emit_layer(size_t position, Layer& layer, const Layer& next, StateId from);
   void emit_others(Layer& layer);
+  void emit_behind(size_t position, Spot& spot);
+  void add_close(StateId from, RegexId bracket);
   Counting counting_of(size_t position, const Step& step) const;
-  RegexId key(const Progress& at, RegexId quoted_name);
+  Counting comma_counting(size_t position) const;
+  RegexId key(RegexId quoted_name) {
+    return regexes_.concat(quoted_name, emitter_.punctuation(":"));
+  }
 
   SchemaEmitter& emitter_;
   RegexSet& regexes_;
@@ -305,12 +317,6 @@ std::vector<SchemaObjectEmitter::Step> SchemaObjectEmitter::other_steps(const Pr
   return found;
 }
 
-RegexId SchemaObjectEmitter::key(const Progress& at, RegexId quoted_name) {
-  const RegexId comma = at.count == 0 ? RegexSet::kEmpty : emitter_.punctuation(",");
-  return regexes_.concat(
-      std::array{comma, emitter_.blanks(), quoted_name, emitter_.punctuation(":")});
-}
-
 // Where the grammar counts: a step may only be taken if an end can still be reached.
 Counting SchemaObjectEmitter::counting_of(size_t position, const Step& step) const {
   if (!counts_in_grammar_) return {};
@@ -323,7 +329,29 @@ Counting SchemaObjectEmitter::counting_of(size_t position, const Step& step) con
   return {{0, max_ == kUnbounded ? max_ : max_ - 1 - required}, 1};
 }
 
-// Behind the declared properties, steps lead from layer to the same layer.
+// Behind the comma one more property must have room. There is room for the required ones.
+Counting SchemaObjectEmitter::comma_counting(size_t position) const {
+  if (!counts_in_grammar_ || max_ == kUnbounded || num_required_from_[position] > 0) return {};
+  return {{0, max_ - 1}, 0};
+}
+
+void SchemaObjectEmitter::add_close(StateId from, RegexId bracket) {
+  const CountRange count = counts_in_grammar_ ? CountRange{min_, max_} : CountRange{};
+  emitter_.builder().add_terminal(from, bracket, to_, {.count = count});
+}
+
+// What may follow a property. The comma is a terminal of its own: the names of all properties that
+// may follow begin behind it and its blanks.
+void SchemaObjectEmitter::emit_behind(size_t position, Spot& spot) {
+  if (!spot.behind) spot.behind = emitter_.add_state();
+  if (spot.may_close) add_close(*spot.behind, emitter_.punctuation("}"));
+  if (!spot.before) return;
+  emitter_.builder().add_terminal(*spot.behind, emitter_.before_member(","), *spot.before,
+                                  comma_counting(position));
+}
+
+// Behind the declared properties, steps lead from layer to the same layer. Finds the places from
+// which an end can be reached, and gives them states.
 void SchemaObjectEmitter::find_live_ends(Layer& layer) {
   std::vector<Progress> pending;
   for (const auto& entry : layer) pending.push_back(entry.first);
@@ -336,31 +364,36 @@ void SchemaObjectEmitter::find_live_ends(Layer& layer) {
       if (layer.try_emplace(step.next).second) pending.push_back(step.next);
     }
   }
-  for (const auto& [at, state] : layer) {
-    if (may_end(at)) pending.push_back(at);
+  for (auto& [at, spot] : layer) {
+    spot.may_close = may_end(at);
+    if (!spot.may_close) continue;
+    spot.behind = emitter_.add_state();
+    pending.push_back(at);
   }
   while (!pending.empty()) {
     const Progress at = pending.back();
     pending.pop_back();
-    if (layer[at]) continue;
-    layer[at] = emitter_.add_state();
-    for (const Progress& before : from[at]) pending.push_back(before);
+    for (const Progress& before : from[at]) {
+      Spot& spot = layer[before];
+      if (spot.before) continue;
+      spot.before = emitter_.add_state();
+      if (spot.behind) continue;
+      spot.behind = emitter_.add_state();
+      pending.push_back(before);
+    }
   }
 }
 
 void SchemaObjectEmitter::emit_others(Layer& layer) {
-  for (const auto& [at, state] : layer) {
-    if (!state) continue;
-    if (may_end(at)) {
-      const CountRange count = counts_in_grammar_ ? CountRange{min_, max_} : CountRange{};
-      emitter_.builder().add_terminal(*state, emitter_.punctuation("}"), to_, {.count = count});
-    }
+  for (auto& [at, spot] : layer) {
+    if (spot.behind) emit_behind(properties_.size(), spot);
+    if (!spot.before) continue;
     for (const Step& step : other_steps(at)) {
-      if (!layer[step.next]) continue;
-      const RegexId lead = key(at, step.names == emitter_.normaliser().string_language({})
-                                       ? emitter_.scalars().string()
-                                       : json_quoted(regexes_, step.names));
-      emitter_.add_value(*state, lead, step.set, *layer[step.next],
+      if (!layer[step.next].behind) continue;
+      const RegexId name = step.names == emitter_.normaliser().string_language({})
+                               ? emitter_.scalars().string()
+                               : json_quoted(regexes_, step.names);
+      emitter_.add_value(*spot.before, key(name), step.set, *layer[step.next].behind,
                          counting_of(properties_.size(), step));
     }
   }
@@ -370,18 +403,21 @@ void SchemaObjectEmitter::emit_layer(size_t position, Layer& layer, const Layer&
                                      StateId from) {
   const RegexId name =
       json_quoted(regexes_, schema_any_of_texts(regexes_, {&properties_[position].name, 1}));
-  for (auto& [at, state] : layer) {
+  for (auto& [at, spot] : layer) {
     for (const Step& step : steps(position, at)) {
-      const std::optional<StateId> target = next.at(step.next);
+      const Spot& then = next.at(step.next);
+      if (!step.takes) spot.may_close |= then.may_close;
+      const std::optional<StateId> target = step.takes ? then.behind : then.before;
       if (!target) continue;
-      if (!state) state = position == 0 ? from : emitter_.add_state();
+      if (!spot.before) spot.before = position == 0 ? from : emitter_.add_state();
       const Counting counting = counting_of(position, step);
       if (step.takes) {
-        emitter_.add_value(*state, key(at, name), step.set, *target, counting);
+        emitter_.add_value(*spot.before, key(name), step.set, *target, counting);
       } else {
-        emitter_.builder().add_empty(*state, *target, counting);
+        emitter_.builder().add_empty(*spot.before, *target, counting);
       }
     }
+    if (at.count > 0 && (spot.may_close || spot.before)) emit_behind(position, spot);
   }
 }
 
@@ -413,9 +449,9 @@ void SchemaObjectEmitter::emit(StateId from) {
   find_live_ends(layers.back());
   emit_others(layers.back());
   for (size_t i = properties_.size(); i-- > 0;) emit_layer(i, layers[i], layers[i + 1], from);
-  if (properties_.empty() && layers[0][Progress{0, open}]) {
-    emitter_.builder().add_empty(from, *layers[0][Progress{0, open}]);
-  }
+  const Spot& first = layers[0][Progress{0, open}];
+  if (properties_.empty() && first.before) emitter_.builder().add_empty(from, *first.before);
+  if (first.may_close) add_close(from, regexes_.byte('}'));
 }
 
 }  // namespace
