@@ -39,25 +39,33 @@ LexerStateId Lexer::compute_step(LexerStateId state, uint8_t byte) {
 }
 
 LexerStateId Lexer::intern(Threads threads) {
-  const auto [entry, is_new] =
-      index_.try_emplace(std::move(threads), static_cast<LexerStateId>(states_.size()));
-  if (!is_new) return entry->second;
+  size_t hash = threads.size();
+  for (const auto& [terminal, regex] : threads) {
+    hash ^= static_cast<uint64_t>(terminal) << 32 | static_cast<uint64_t>(regex);
+    hash *= 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+  }
+  const auto [begin, end] = index_.equal_range(hash);
+  for (auto entry = begin; entry != end; ++entry) {
+    if (states_[static_cast<size_t>(entry->second)].threads == threads) return entry->second;
+  }
   if (states_.size() >= max_states_) {
-    index_.erase(entry);
     throw Error(ErrorCode::exhausted,
                 fmt::format("the constraint is too complex: more than {} states of its terminals",
                             max_states_));
   }
   std::vector<TerminalId> matched;
   bool can_go_on = false;
-  for (const auto& [terminal, regex] : entry->first) {
+  for (const auto& [terminal, regex] : threads) {
     can_go_on |= regex != RegexSet::kEmpty;
     if (grammar_.regexes.is_nullable(regex)) matched.push_back(terminal);
   }
-  num_threads_ += entry->first.size();
-  states_.push_back({entry->first, intern_terminals(std::move(matched)), can_go_on});
+  num_threads_ += threads.size();
+  const auto state = static_cast<LexerStateId>(states_.size());
+  states_.push_back({std::move(threads), intern_terminals(std::move(matched)), can_go_on});
   transitions_.resize(transitions_.size() + num_classes_, states_.size() == 1 ? kDead : kUnknown);
-  return entry->second;
+  index_.emplace(hash, state);
+  return state;
 }
 
 TerminalSetId Lexer::intern_terminals(std::vector<TerminalId> terminals) {
@@ -92,9 +100,8 @@ LexerStateId Lexer::cut_counts(LexerStateId state, uint32_t horizon) {
 }
 
 size_t Lexer::memory_bytes() const {
-  constexpr size_t kMapNode = 120;  // of index_ with its own copy of the threads' header
-  return states_.size() * (sizeof(State) + kMapNode) +
-         num_threads_ * 2 * sizeof(Threads::value_type) +
+  constexpr size_t kMapNode = 40;
+  return states_.size() * (sizeof(State) + kMapNode) + num_threads_ * sizeof(Threads::value_type) +
          transitions_.capacity() * sizeof(LexerStateId) + cut_.size() * 40;
 }
 

@@ -76,8 +76,8 @@ class Lexer {
   size_t num_classes_;
   std::array<uint8_t, 256> class_of_;
   std::vector<State> states_;
-  std::vector<LexerStateId> transitions_;  // [states, classes]
-  std::map<Threads, LexerStateId> index_;
+  std::vector<LexerStateId> transitions_;                // [states, classes]
+  std::unordered_multimap<size_t, LexerStateId> index_;  // by hash
   std::vector<std::vector<TerminalId>> terminal_sets_;
   std::map<std::vector<TerminalId>, TerminalSetId> terminal_index_;
   std::unordered_map<uint64_t, LexerStateId> cut_;  // by state and horizon

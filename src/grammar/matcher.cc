@@ -9,8 +9,10 @@ namespace paceline {
 
 namespace {
 
-// A walker of more bytes is given up for a new one.
-constexpr size_t kMaxWalkerBytes = 64ULL << 20;
+// Texts begin in a walker of at most this size, and leave one for another when it is larger than
+// that: what has been walked is walked again then, which takes longer than a mask may.
+constexpr size_t kMaxFirstWalkerBytes = 64ULL << 20;
+constexpr size_t kMaxWalkerBytes = 256ULL << 20;
 constexpr size_t kCallsBetweenChecks = 256;
 
 }  // namespace
@@ -31,14 +33,17 @@ void Constraint::measure(const Walker& walker) {
 
 std::shared_ptr<Constraint::Shared> Constraint::walker_after(const std::shared_ptr<Shared>& used) {
   const std::lock_guard lock(mutex_);
-  const size_t num_calls = ++current_->num_calls;
+  const std::shared_ptr<Shared> found = used ? used : current_;
+  const size_t num_calls = ++found->num_calls;
   const bool is_checked = num_calls % kCallsBetweenChecks == 0 || std::has_single_bit(num_calls);
-  if (used != current_ || !is_checked) return current_;
-  const std::shared_ptr<Shared> checked = current_;  // outlives its lock
-  const std::lock_guard walker_lock(checked->mutex);
-  measure(checked->walker);
-  if (checked->walker.memory_bytes() > kMaxWalkerBytes) current_ = std::make_shared<Shared>(*this);
-  return current_;
+  if (!is_checked) return found;
+  const std::lock_guard walker_lock(found->mutex);
+  measure(found->walker);
+  const size_t bytes = found->walker.memory_bytes();
+  if (found == current_ && bytes > kMaxFirstWalkerBytes) {
+    current_ = std::make_shared<Shared>(*this);
+  }
+  return bytes > kMaxWalkerBytes ? current_ : found;
 }
 
 Matcher::Matcher(std::shared_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {}

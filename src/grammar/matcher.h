@@ -44,8 +44,8 @@ class Constraint {
     size_t num_calls = 0;
   };
 
-  // The walker for the next call of a matcher that last used `used`: another one when that has
-  // grown too large.
+  // The walker for the next call of a matcher that last used `used`: the same one, unless that has
+  // grown far too large. Matchers that begin share the current one.
   std::shared_ptr<Shared> walker_after(const std::shared_ptr<Shared>& used);
   void measure(const Walker& walker);
 

@@ -36,6 +36,9 @@ class PatternTranslator {
  private:
   static bool is_plain(const PatternNode& node) { return !node.has_anchors && !node.has_looks; }
 
+  enum class Edge : bool { begin, end };
+  static PatternNode with_short_edge(PatternNode pattern, Edge edge);
+
   RegexId characters(const CodePointRanges& ranges);
   RegexId without_anchors(const PatternNode& node);
   RegexId make_without_anchors(const PatternNode& node);
@@ -54,15 +57,43 @@ class PatternTranslator {
   TextForm form_;
   std::map<CodePointRanges, RegexId> characters_;
   std::unordered_map<const PatternNode*, RegexId> without_anchors_;
+  PatternNode short_;
   size_t num_ranges_ = 0;
   size_t num_steps_ = 0;
 };
+
+// Repetitions at an edge of a plain pattern beside which any text may stand need not go on: where
+// [a-z]{1,255} is found, so is [a-z].
+PatternNode PatternTranslator::with_short_edge(PatternNode pattern, Edge edge) {
+  switch (pattern.kind) {
+    case NodeKind::repeat:
+      pattern.max = pattern.min;
+      if (pattern.min == 1) return with_short_edge(std::move(pattern.children[0]), edge);
+      return pattern.min == 0 ? PatternNode{} : pattern;
+    case NodeKind::choice:
+      for (PatternNode& option : pattern.children) {
+        option = with_short_edge(std::move(option), edge);
+      }
+      return pattern;
+    case NodeKind::sequence:
+      while (!pattern.children.empty()) {
+        const auto at = edge == Edge::begin ? pattern.children.begin() : pattern.children.end() - 1;
+        *at = with_short_edge(std::move(*at), edge);
+        if (at->kind != NodeKind::sequence || !at->children.empty()) break;
+        pattern.children.erase(at);
+      }
+      return pattern;
+    default:
+      return pattern;
+  }
+}
 
 RegexId PatternTranslator::anywhere(const PatternNode& pattern) {
   const RegexId character = any_character(regexes_, form_);
   const RegexId all = regexes_.star(character);
   if (is_plain(pattern)) {
-    const RegexId part = without_anchors(pattern);
+    short_ = with_short_edge(with_short_edge(pattern, Edge::begin), Edge::end);
+    const RegexId part = without_anchors(short_);
     return regexes_.is_nullable(part) ? all : regexes_.concat(std::array{all, part, all});
   }
   const PatternRest found = before(pattern, {all, all});

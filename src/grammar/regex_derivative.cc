@@ -52,6 +52,7 @@ RegexId RegexSet::derivative_of_many(RegexId regex, uint8_t byte) {
   std::vector<RegexId> parts;
   const uint32_t offset = node(regex).a;
   const uint32_t count = node(regex).b;
+  const uint32_t part_of_length = node(regex).c;
   for (uint32_t i = 0; i < count; ++i) {
     const RegexId part = derivative(children_[offset + i], byte);
     if (part == kNothing) {
@@ -60,7 +61,7 @@ RegexId RegexSet::derivative_of_many(RegexId regex, uint8_t byte) {
     }
     parts.push_back(part);
   }
-  return is_alternation ? alternation(parts) : intersection(parts);
+  return is_alternation ? alternation(parts) : intersection_of(parts, part_of_length);
 }
 
 RegexId RegexSet::compute_derivative(RegexId regex, uint8_t byte) {
@@ -95,9 +96,9 @@ RegexId RegexSet::derivative(RegexId regex, uint8_t byte) {
     return regex == kAll ? kAll : compute_derivative(regex, byte);
   }
   const uint64_t key = static_cast<uint64_t>(regex) << 8 | class_of_[byte];
-  if (const auto found = derivatives_.find(key); found != derivatives_.end()) return found->second;
+  if (const auto found = derivatives_.find(key)) return RegexId{*found};
   const RegexId result = first_bytes(regex)[byte] ? compute_derivative(regex, byte) : kNothing;
-  derivatives_.emplace(key, result);
+  derivatives_.insert(key, static_cast<uint32_t>(result));
   return result;
 }
 

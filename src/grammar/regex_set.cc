@@ -13,6 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr uint16_t kMaxRegexDepth = 1000;
+constexpr int kMaxCutDepth = 200;
 
 uint32_t saturating_add(uint32_t a, uint32_t b) { return a > kUnbounded - b ? kUnbounded : a + b; }
 
@@ -186,12 +187,13 @@ void RegexSet::flatten(Kind kind, std::span<const RegexId> parts, std::vector<Re
   }
 }
 
-RegexId RegexSet::many(Kind kind, std::span<const RegexId> children) {
+RegexId RegexSet::many(Kind kind, std::span<const RegexId> children, uint32_t part) {
   const bool is_alternation = kind == Kind::alternation;
   Node made{.kind = kind,
             .nullable = !is_alternation,
             .has_boolean = !is_alternation,
-            .min_length = is_alternation ? kUnbounded : 0};
+            .min_length = is_alternation ? kUnbounded : 0,
+            .c = part};
   for (const RegexId child : children) {
     const Node& one = node(child);
     made.has_boolean |= one.has_boolean;
@@ -270,7 +272,13 @@ RegexId RegexSet::alternation(RegexId first, RegexId second) {
   return alternation(std::array{first, second});
 }
 
-RegexId RegexSet::intersection(std::span<const RegexId> given) {
+RegexId RegexSet::intersection(std::span<const RegexId> given) { return intersection_of(given, 0); }
+
+RegexId RegexSet::with_length(RegexId text, RegexId part, uint32_t min, uint32_t max) {
+  return intersection_of(std::array{text, repeat(part, min, max)}, static_cast<uint32_t>(part));
+}
+
+RegexId RegexSet::intersection_of(std::span<const RegexId> given, uint32_t part) {
   std::vector<RegexId> parts;
   flatten(Kind::intersection, given, parts);
   std::erase(parts, kAll);
@@ -300,7 +308,7 @@ RegexId RegexSet::intersection(std::span<const RegexId> given) {
     parts.push_back(bytes_node(common));
     return intersection(parts);
   }
-  return many(Kind::intersection, parts);
+  return many(Kind::intersection, parts, part);
 }
 
 RegexId RegexSet::intersection(RegexId first, RegexId second) {
@@ -370,13 +378,62 @@ RegexId RegexSet::multiple_node(uint32_t index, uint32_t remainder, uint32_t pha
 
 bool RegexSet::is_nullable(RegexId regex) const { return node(regex).nullable; }
 
-// What holds an intersection or a complement stays: whether it matches anything may depend on
-// counts beyond the horizon.
-RegexId RegexSet::cut(RegexId regex, uint32_t horizon, int depth) {
-  constexpr int kMaxCutDepth = 200;
+// Upper bound of the bytes that any beginning of a text needs to become a text that `regex`
+// matches. `regex` holds neither intersection nor complement.
+uint32_t RegexSet::longest_way_to_match(RegexId regex, int depth) {
+  if (depth > kMaxCutDepth) return kUnbounded;
+  if (const auto found = longest_ways_.find(regex); found != longest_ways_.end()) {
+    return found->second;
+  }
+  uint32_t longest = 0;
+  RegexId tail = regex;
+  while (node(tail).kind == Kind::concat) {
+    const RegexId second{node(tail).b};
+    const uint32_t in_first = longest_way_to_match(RegexId{node(tail).a}, depth + 1);
+    longest = std::max(longest, saturating_add(in_first, node(second).min_length));
+    tail = second;
+  }
+  const Node one = node(tail);
+  if (one.kind == Kind::alternation) {
+    for (uint32_t i = 0; i < one.b; ++i) {
+      longest = std::max(longest, longest_way_to_match(children_[one.a + i], depth + 1));
+    }
+  } else if (one.kind == Kind::repeat) {
+    const uint32_t others =
+        saturating_multiply(node(RegexId{one.a}).min_length, one.b == 0 ? 0 : one.b - 1);
+    const uint32_t in_one = longest_way_to_match(RegexId{one.a}, depth + 1);
+    longest = std::max(longest, saturating_add(in_one, others));
+  } else {
+    longest = std::max(longest, one.min_length);
+  }
+  longest_ways_.emplace(regex, longest);
+  return longest;
+}
+
+// A text and its length. Where more parts may come than the next bytes are and any text of these
+// needs behind them, the length doesn't matter yet.
+RegexId RegexSet::cut_length(RegexId regex, uint32_t horizon, int depth) {
   const Node one = node(regex);
-  if (!one.has_counts || one.has_boolean || depth > kMaxCutDepth) return regex;
+  if (one.c == 0 || one.b != 2) return regex;
+  for (uint32_t i = 0; i < 2; ++i) {
+    const Node length = node(children_[one.a + i]);
+    const RegexId text = children_[one.a + 1 - i];
+    if (length.kind != Kind::repeat || length.a != one.c || length.b != 0) continue;
+    if (node(text).has_boolean) continue;
+    const uint32_t needed = saturating_add(horizon, longest_way_to_match(text, depth));
+    if (length.c >= needed) return cut(text, horizon, depth + 1);
+  }
+  return regex;
+}
+
+// Complements and other intersections stay: whether they match anything may depend on counts beyond
+// the horizon.
+RegexId RegexSet::cut(RegexId regex, uint32_t horizon, int depth) {
+  const Node one = node(regex);
+  if (!one.has_counts || depth > kMaxCutDepth) return regex;
   switch (one.kind) {
+    case Kind::intersection:
+      return cut_length(regex, horizon, depth);
     case Kind::concat: {
       const uint32_t used = node(RegexId{one.a}).min_length;
       const RegexId second =
@@ -465,8 +522,8 @@ size_t RegexSet::memory_bytes() const {
   constexpr size_t kMapEntry = 40;
   return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(RegexId) +
          sets_.capacity() * sizeof(ByteSet) + emptiness_.capacity() +
-         index_.capacity() * sizeof(uint32_t) +
-         (set_index_.size() + derivatives_.size() + fingerprints_.size()) * kMapEntry;
+         index_.capacity() * sizeof(uint32_t) + derivatives_.memory_bytes() +
+         (set_index_.size() + fingerprints_.size() + longest_ways_.size()) * kMapEntry;
 }
 
 }  // namespace paceline

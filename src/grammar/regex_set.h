@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/siphash.h"
+#include "grammar/derivative_map.h"
 
 namespace paceline {
 
@@ -50,6 +51,9 @@ class RegexSet {
   RegexId alternation(RegexId first, RegexId second);
   RegexId intersection(std::span<const RegexId> parts);
   RegexId intersection(RegexId first, RegexId second);
+  // The texts in `text` that are a row of `min` to `max` parts. Every text in `text` must be a row
+  // of parts, of whatever length: then cut_counts may leave out a length that doesn't matter yet.
+  RegexId with_length(RegexId text, RegexId part, uint32_t min, uint32_t max);
   // Every text, of any bytes, that `of` doesn't match: intersect it with the texts that are meant.
   RegexId complement(RegexId of);
   // `max` may be kUnbounded; min > max matches nothing.
@@ -110,8 +114,8 @@ class RegexSet {
     uint16_t depth = 1;       // of nesting; the tail of a concatenation doesn't nest
     uint32_t min_length = 0;  // no shorter text matches
     // bytes: index of the set. concat: first, second. complement: of. repeat: of, min, max.
-    // alternation and intersection: offset and count in children_. multiple: index, remainder,
-    // phase.
+    // alternation and intersection: offset and count in children_; c of an intersection: the part
+    // of with_length, or 0. multiple: index, remainder, phase.
     uint32_t a = 0;
     uint32_t b = 0;
     uint32_t c = 0;
@@ -133,7 +137,8 @@ class RegexSet {
   RegexId bytes_node(const ByteSet& set);
   void flatten(Kind kind, std::span<const RegexId> parts, std::vector<RegexId>& out) const;
   void merge_bytes(std::vector<RegexId>& options);
-  RegexId many(Kind kind, std::span<const RegexId> children);
+  RegexId many(Kind kind, std::span<const RegexId> children, uint32_t part = 0);
+  RegexId intersection_of(std::span<const RegexId> parts, uint32_t part);
   RegexId multiple_node(uint32_t index, uint32_t remainder, uint32_t phase);
   ByteSet compute_first_bytes(RegexId regex);
   RegexId compute_derivative(RegexId regex, uint8_t byte);
@@ -141,6 +146,8 @@ class RegexSet {
   RegexId derivative_of_many(RegexId regex, uint8_t byte);
   RegexId derivative_of_multiple(const Node& multiple, uint8_t byte);
   RegexId cut(RegexId regex, uint32_t horizon, int depth);
+  RegexId cut_length(RegexId regex, uint32_t horizon, int depth);
+  uint32_t longest_way_to_match(RegexId regex, int depth);
   void split_classes(const ByteSet& set);
   bool search_for_match(RegexId regex);
   Hash128 fingerprint_of_one(RegexId regex, const SipKey& key);
@@ -159,8 +166,9 @@ class RegexSet {
   std::unordered_map<ByteSet, uint32_t> set_index_;
   // By node and class of byte. A class that is split keeps its number for a part of its bytes, so
   // what is here stays true.
-  std::unordered_map<uint64_t, RegexId> derivatives_;
+  DerivativeMap derivatives_;
   std::unordered_map<RegexId, Hash128> fingerprints_;
+  std::unordered_map<RegexId, uint32_t> longest_ways_;
   std::array<uint8_t, 256> class_of_{};
   std::array<uint8_t, 256> byte_of_class_{};
   size_t num_classes_ = 1;

@@ -145,7 +145,10 @@ RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& 
       !has_length && rules.all.empty() && rules.none.empty() && rules.excluded.empty();
   if (rules.values && is_free) return schema_any_of_texts(regexes, *rules.values);
   std::vector<RegexId> parts = rules.all;
-  if (has_length || parts.empty()) {
+  if (parts.size() == 1 && has_length) {
+    parts[0] =
+        regexes.with_length(parts[0], scalars.character(), rules.min_length, rules.max_length);
+  } else if (has_length || parts.empty()) {
     parts.push_back(regexes.repeat(scalars.character(), rules.min_length, rules.max_length));
   }
   for (const RegexId none : rules.none) parts.push_back(regexes.complement(none));

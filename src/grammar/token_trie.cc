@@ -28,7 +28,7 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens) {
     members[part].push_back(token);
   }
   for (size_t i = 0; i < members.size(); ++i) {
-    if (!members[i].empty()) add_part(kPartBytes[i], std::move(members[i]));
+    if (!members[i].empty()) add_part(std::move(members[i]));
   }
 }
 
@@ -52,12 +52,15 @@ bool TokenTrie::has_longer(std::string_view text) const {
   return false;
 }
 
-void TokenTrie::add_part(uint32_t max_bytes, std::vector<uint32_t> tokens) {
+void TokenTrie::add_part(std::vector<uint32_t> tokens) {
   std::sort(tokens.begin(), tokens.end(), [&](uint32_t a, uint32_t b) {
     const int order = bytes(a).compare(bytes(b));
     return order != 0 ? order < 0 : a < b;
   });
-  Part part{.max_bytes = max_bytes, .nodes = {}};
+  Part part;
+  for (const uint32_t token : tokens) {
+    part.max_bytes = std::max(part.max_bytes, static_cast<uint32_t>(bytes(token).size()));
+  }
   std::vector<size_t> path;  // nodes from the root to the last one
   std::string_view last;
   const auto leave = [&](size_t depth) {

@@ -31,7 +31,7 @@ class TokenTrie {
   // Tokens of like length have a tree of their own: where the counts of a constraint are beyond the
   // reach of the longest, its state is like one without counts (RegexSet::cut_counts).
   struct Part {
-    uint32_t max_bytes = 0;  // of its tokens
+    uint32_t max_bytes = 0;  // of its longest token
     std::vector<TrieNode> nodes;
   };
 
@@ -53,7 +53,7 @@ class TokenTrie {
   std::span<const std::pair<uint32_t, uint32_t>> doubles() const { return doubles_; }
 
  private:
-  void add_part(uint32_t max_bytes, std::vector<uint32_t> tokens);
+  void add_part(std::vector<uint32_t> tokens);
 
   std::string bytes_;
   std::vector<uint32_t> bytes_begin_;

@@ -58,6 +58,11 @@ TEST(Pattern, MatchesAnywhereUnlessAnchored) {
   const std::vector<PatternCase> cases{
       {"b", {"b", "abc"}, {"", "ac"}},
       {"^b", {"b", "bc"}, {"ab"}},
+      {"a{2,5}", {"aa", "aaaaaaa", "xaay"}, {"a", "aba"}},
+      {"x?(ab+)+", {"ab", "xabb"}, {"xa", "ba"}},
+      {"(a?b){2}c*", {"bb", "xabbc"}, {"b", "bac"}},
+      {"a*|b+c", {"", "zz"}, {}},
+      {"b+c|d{1,9}", {"bbc", "xdx"}, {"", "bb"}},
       {"b$", {"b", "ab"}, {"bc", "b\n"}},
       {"^b|c$", {"bx", "xc"}, {"xbx", "cx"}},
       {"(^|-)a(-|$)", {"a", "x-a", "a-x", "x-a-y"}, {"xa", "ax"}},

@@ -190,6 +190,45 @@ TEST(RegexSet, CutCountsMakesFarCountsEqual) {
   EXPECT_NE(limited(7), limited(8));
 }
 
+// A text lives in the cut expression as long as in the whole one: as long as the horizon is.
+TEST(RegexSet, CutLengthsLeaveTheSameBeginningsAlive) {
+  RegexSet regexes;
+  const RegexId a = regexes.byte('a');
+  const RegexId b = regexes.byte('b');
+  const RegexId letter = regexes.alternation(a, b);
+  const std::array texts = {regexes.star(letter),
+                            regexes.concat(regexes.star(a), regexes.literal("bbbb")),
+                            regexes.plus(regexes.concat(regexes.star(a), regexes.repeat(b, 2, 3))),
+                            regexes.repeat(regexes.alternation(a, regexes.literal("bab")), 0, 9),
+                            regexes.concat(a, regexes.repeat(letter, 3, 5))};
+  constexpr uint32_t kHorizon = 4;
+  for (const RegexId text : texts) {
+    for (uint32_t min = 0; min <= 1; ++min) {
+      for (uint32_t max = 1; max <= 14; ++max) {
+        const RegexId whole = regexes.with_length(text, letter, min, max);
+        const RegexId cut = regexes.cut_counts(whole, kHorizon);
+        for (uint32_t word = 0; word < 1U << (kHorizon + 1); ++word) {  // behind its highest bit
+          RegexId in_whole = whole;
+          RegexId in_cut = cut;
+          for (uint32_t length = 0; word >> (length + 1) != 0; ++length) {
+            const uint8_t byte = (word >> length & 1) != 0 ? 'a' : 'b';
+            in_whole = regexes.derivative(in_whole, byte);
+            in_cut = regexes.derivative(in_cut, byte);
+          }
+          ASSERT_EQ(regexes.is_nothing(in_whole), regexes.is_nothing(in_cut)) << max << ' ' << word;
+          ASSERT_EQ(regexes.is_nullable(in_whole), regexes.is_nullable(in_cut))
+              << max << ' ' << word;
+        }
+      }
+    }
+  }
+  const auto cut = [&](uint32_t max) {
+    return regexes.cut_counts(regexes.with_length(texts[1], letter, 0, max), kHorizon);
+  };
+  EXPECT_EQ(cut(1000), texts[1]);
+  EXPECT_NE(cut(5), texts[1]);
+}
+
 TEST(RegexSet, CountsAreNotUnrolled) {
   RegexSet regexes;
   const RegexId thousand = regexes.repeat(regexes.byte('a'), 1000, 1000);
