@@ -44,6 +44,11 @@ class SchemaKeywordReader {
   void refuse(JsonKinds kinds, std::string reason);
   const Json* sibling(std::string_view keyword) const;
   void add_to_all_of(SchemaLiteral literal);
+  // "additionalProperties" speaks of the "properties" beside it: the first of the two is their
+  // place among other keywords that have properties.
+  void place_properties() {
+    if (node_.properties_position == 0) node_.properties_position = position_;
+  }
   SchemaLiteral child(const Json& value);
   std::vector<SchemaLiteral> children(const Json& value);
   std::vector<std::string_view> names(const Json& value) const;
@@ -83,7 +88,10 @@ class SchemaKeywordReader {
   void unevaluated_items(const Json& value);
   void properties(const Json& value);
   void pattern_properties(const Json& value);
-  void additional_properties(const Json& value) { node_.additional = child(value); }
+  void additional_properties(const Json& value) {
+    place_properties();
+    node_.additional = child(value);
+  }
   void required(const Json& value) { node_.required = names(value); }
   void min_properties(const Json& value) { node_.min_properties = count(value); }
   void max_properties(const Json& value) { node_.max_properties = count(value); }
@@ -408,7 +416,7 @@ void SchemaKeywordReader::unevaluated_items(const Json& value) {
 
 void SchemaKeywordReader::properties(const Json& value) {
   if (!value.is_object()) malformed("an object of schemas");
-  node_.properties_position = position_;
+  place_properties();
   for (const auto& [name, schema] : *value.object()) {
     node_.properties.emplace_back(name, child(schema));
   }

@@ -39,6 +39,10 @@ TEST(JsonSchema, PropertiesComeInTheirOrderAndOthersLast) {
                          "properties": {"c": {}}, "$defs": {"x": {"properties": {"a": {}}}}})",
                      {R"({"a":1,"b":1,"c":1})"},
                      {R"({"b":1,"a":1})", R"({"c":1,"a":1})"}});
+  check_schema_case({R"({"additionalProperties": false, "anyOf": [{"properties": {"b": {}}}],
+                         "properties": {"a": {}, "b": {}}})",
+                     {R"({"a":1,"b":1})"},
+                     {R"({"b":1,"a":1})", R"({"c":1})"}});
 }
 
 TEST(JsonSchema, BlanksAreThoseOfUsualPrintersAndBounded) {
