@@ -175,6 +175,9 @@ bool RegexSet::search_for_match(RegexId regex) {
     if (++steps > limits_.max_search) {
       over_limit("steps to find out whether an intersection is empty", limits_.max_search);
     }
+    if (++search_steps_ > limits_.max_searches) {
+      over_limit("steps to find out which intersections are empty", limits_.max_searches);
+    }
     const RegexId next = derivative(top.regex, byte_of_class_[top.next_class++]);
     if (next == kNothing || emptiness_[static_cast<size_t>(next)] == Emptiness::nothing) continue;
     if (seen.insert(next).second) path.push_back({next, 0});

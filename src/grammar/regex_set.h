@@ -31,7 +31,8 @@ inline constexpr uint32_t kUnbounded = 0xFFFFFFFF;
 struct RegexLimits {
   size_t max_nodes = 500'000;        // distinct expressions, derivatives included
   size_t max_alternatives = 20'000;  // of one alternation or intersection
-  size_t max_search = 20'000;        // derivatives that one search for a match may take
+  size_t max_search = 100'000;       // derivatives that one search for a match may take
+  size_t max_searches = 500'000;     // and all of them since begin_searches()
 };
 
 class RegexSet {
@@ -72,6 +73,8 @@ class RegexSet {
   const ByteSet& first_bytes(RegexId regex);
   // Whether it matches no text at all. Throws Error exhausted when the search is too long.
   bool is_nothing(RegexId regex);
+  // Counts the steps of searches from 0 again: what was found before is paid for.
+  void begin_searches() { search_steps_ = 0; }
   bool matches(RegexId regex, std::string_view text);
   // Whether both match some text in common.
   bool overlap(RegexId first, RegexId second);
@@ -153,6 +156,7 @@ class RegexSet {
   Hash128 fingerprint_of_one(RegexId regex, const SipKey& key);
 
   RegexLimits limits_;
+  size_t search_steps_ = 0;
   std::vector<Node> nodes_;
   std::vector<RegexId> children_;
   std::vector<ByteSet> sets_;

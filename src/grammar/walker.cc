@@ -61,6 +61,7 @@ PlaceId Walker::step(PlaceId place, uint8_t byte) {
 }
 
 PlaceId Walker::step(PlaceId place, std::string_view bytes) {
+  grammar_.regexes.begin_searches();
   for (const char byte : bytes) {
     place = step(place, static_cast<uint8_t>(byte));
     if (place == kDead) break;
@@ -272,6 +273,7 @@ void Walker::add_thread(const Thread& thread, TokenSet& mask) {
 std::shared_ptr<const TokenSet> Walker::mask(PlaceId place) {
   if (const auto found = masks_.find(place); found != masks_.end()) return found->second;
   mask_steps_ = 0;
+  grammar_.regexes.begin_searches();
   pending_.clear();
   if (insides_bytes_ > limits_.kept_masks_bytes) {
     insides_.clear();
