@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
+#include <optional>
 
 #include "grammar/schema_emitter.h"
 
@@ -17,6 +20,7 @@ class SchemaArrayEmitter {
 
   void emit(StateId from);
   void emit_containing(StateId from);
+  void emit_unique(StateId from);
 
  private:
   // What `contains` still asks for, one number for each.
@@ -143,11 +147,36 @@ void SchemaArrayEmitter::emit_containing(StateId from) {
   }
 }
 
+// Items that are few values, none of them twice. A state for each set of values that have stood.
+void SchemaArrayEmitter::emit_unique(StateId from) {
+  const std::vector<RegexId> values = *emitter_.few_values(rules_.rest);
+  const auto num_values = static_cast<uint32_t>(values.size());
+  if (rules_.min > num_values) return;
+  std::vector<std::optional<StateId>> states(size_t{1} << num_values);
+  states[0] = from;
+  for (uint32_t used = 0; used < states.size(); ++used) {  // subsets come first
+    if (!states[used]) continue;
+    const auto count = static_cast<uint32_t>(std::popcount(used));
+    if (count >= rules_.min) add_close(*states[used]);
+    if (count == rules_.max) continue;
+    const RegexId comma = count == 0 ? RegexSet::kEmpty : emitter_.punctuation(",");
+    for (uint32_t i = 0; i < num_values; ++i) {
+      if ((used >> i & 1) != 0) continue;
+      std::optional<StateId>& next = states[used | 1U << i];
+      if (!next) next = emitter_.add_state();
+      emitter_.builder().add_terminal(
+          *states[used], emitter_.regexes().concat(std::array{comma, emitter_.blanks(), values[i]}),
+          *next);
+    }
+  }
+}
+
 }  // namespace
 
 void emit_schema_array(SchemaEmitter& emitter, const SchemaArrayRules& rules, StateId from,
                        StateId to) {
   SchemaArrayEmitter array(emitter, rules, to);
+  if (rules.unique != nullptr && rules.max > 1) return array.emit_unique(from);
   rules.contains.empty() ? array.emit(from) : array.emit_containing(from);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/json_writer.h"
 #include "grammar/json_text.h"
 
 namespace paceline {
@@ -111,15 +112,60 @@ RegexId SchemaEmitter::scalars_of(const SchemaConjunct& conjunct) {
   return regexes().alternation(options);
 }
 
+std::optional<std::vector<RegexId>> SchemaEmitter::few_values(const SchemaSet& set) {
+  constexpr size_t kFew = 8;
+  const SchemaSet key = normaliser_->canonical(set);
+  if (key.empty()) return std::nullopt;
+  std::map<std::string, RegexId> texts;  // by value
+  for (const SchemaConjunct& conjunct : normaliser_->conjuncts(key)) {
+    const JsonKinds kinds = conjunct.kinds;
+    if ((kinds & (kArrayKind | kObjectKind)) != 0) return std::nullopt;
+    if ((kinds & kStringKind) != 0 && !conjunct.strings.values) return std::nullopt;
+    if ((kinds & kNumberKind) != 0 && !conjunct.numbers.values) return std::nullopt;
+    for (const auto& [kind, name] :
+         {std::pair{kNullKind, "null"}, {kFalseKind, "false"}, {kTrueKind, "true"}}) {
+      if ((kinds & kind) != 0) texts.emplace(name, regexes().literal(name));
+    }
+    if ((kinds & kNumberKind) != 0) {
+      for (const std::string& number : *conjunct.numbers.values) {
+        const std::array both = {json_number_equal_to(regexes(), number), conjunct.number_language};
+        RegexId& text = texts.try_emplace(number, RegexSet::kNothing).first->second;
+        text = regexes().alternation(text, regexes().intersection(both));
+      }
+    }
+    if ((kinds & kStringKind) != 0) {
+      for (const std::string_view& value : *conjunct.strings.values) {
+        if (!regexes().matches(conjunct.string_language, schema_string_body(value))) continue;
+        texts.emplace(json_quote(value),
+                      json_quoted(regexes(), schema_any_of_texts(regexes(), {&value, 1})));
+      }
+    }
+    if (texts.size() > kFew) return std::nullopt;
+  }
+  std::vector<RegexId> found;
+  for (const auto& [value, text] : texts) {
+    if (!regexes().is_nothing(text)) found.push_back(text);
+  }
+  return found;
+}
+
+// What stands before in the array must be known: that is so where there are few values.
+bool SchemaEmitter::can_be_unique(const SchemaArrayRules& arrays) {
+  return arrays.max <= 1 ||
+         (arrays.prefix.empty() && arrays.contains.empty() && few_values(arrays.rest).has_value());
+}
+
 void SchemaEmitter::check_refusals(const SchemaConjunct& conjunct) {
   for (const auto& [node, refusal] : conjunct.refusals) {
     if ((refusal->kinds & conjunct.kinds) == 0) continue;
     document_->fail(ErrorCode::unsupported, *node->json, refusal->keyword, refusal->reason);
   }
   const SchemaArrayRules& arrays = conjunct.arrays;
-  if ((conjunct.kinds & kArrayKind) != 0 && arrays.unique != nullptr && arrays.max > 1) {
-    document_->fail(ErrorCode::unsupported, *arrays.unique->json, "uniqueItems",
-                    "can't be enforced; leave it out, or set \"maxItems\" to 1");
+  if ((conjunct.kinds & kArrayKind) != 0 && arrays.unique != nullptr && !can_be_unique(arrays)) {
+    document_->fail(
+        ErrorCode::unsupported, *arrays.unique->json, "uniqueItems",
+        "can't be enforced; leave it out, set \"maxItems\" to 1, or let \"items\" be one "
+        "of at most 8 values");
   }
 }
 

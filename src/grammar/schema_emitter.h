@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,8 @@ class SchemaEmitter {
                  GrammarBuilder::Counting counting = {});
   // Whether the set has any values.
   bool has_values(const SchemaSet& set);
+  // A text for each value in the set, if these are few scalars that the schema lists.
+  std::optional<std::vector<RegexId>> few_values(const SchemaSet& set);
   // Blanks and these bytes, each after blanks.
   RegexId punctuation(std::string_view bytes);
   RegexId blanks() const { return blanks_; }
@@ -59,6 +62,7 @@ class SchemaEmitter {
   const Form& form(const SchemaSet& canonical_set);
   RegexId scalars_of(const SchemaConjunct& conjunct);
   void check_refusals(const SchemaConjunct& conjunct);
+  bool can_be_unique(const SchemaArrayRules& arrays);
   void emit(RuleId rule, const Form& form);
   StateId emit_any_members(RuleId rule, StateId end);
   RegexId any_scalar();

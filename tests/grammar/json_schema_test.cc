@@ -139,6 +139,10 @@ TEST(JsonSchema, WhatCantBeEnforcedIsRefusedByName) {
                [] { compile_json_schema(R"({"properties": {"a": {"uniqueItems": true}}})"); });
   check_schema_case(
       {R"({"type": "array", "uniqueItems": true, "maxItems": 1})", {"[1]"}, {"[1,1]"}});
+  check_schema_case({R"({"type": "array", "items": {"enum": ["b", 1, "é", null]}, "minItems": 1,
+                         "maxItems": 3, "uniqueItems": true})",
+                     {"[null]", R"(["b",1.0,"é"])", R"([1, "\u00e9", null])"},
+                     {"[]", R"(["b",1,"é",null])", "[1,1.0]", R"(["é",1,"\u00e9"])"}});
   check_schema_case({R"({"type": "string", "format": "made-up"})", {"\"x\""}, {"1"}});
   expect_error(ErrorCode::unsupported, {"format", "made-up"}, [] {
     compile_json_schema(R"({"type": "string", "format": "made-up"})", {.strict = true});
