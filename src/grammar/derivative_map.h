@@ -1,6 +1,8 @@
-// DerivativeMap remembers derivatives: a hash table in one array, which is copied as one.
+// DerivativeMap remembers derivatives: a hash table in parts, of which only one is made anew when
+// it has become too small.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,43 +15,57 @@ class DerivativeMap {
  public:
   // Keys are not 0.
   std::optional<uint32_t> find(uint64_t key) const {
-    const Entry& found = entries_[slot_of(key)];
+    const uint64_t hash = hash_of(key);
+    const Part& part = parts_[hash >> (64 - kPartBits)];
+    if (part.entries.empty()) return std::nullopt;
+    const Entry& found = part.entries[slot_of(part, key, hash)];
     return found.key == 0 ? std::nullopt : std::optional(found.value);
   }
   // `key` isn't in the map yet.
   void insert(uint64_t key, uint32_t value) {
-    if (++size_ * 2 > entries_.size()) grow();
-    entries_[slot_of(key)] = {key, value};
+    const uint64_t hash = hash_of(key);
+    Part& part = parts_[hash >> (64 - kPartBits)];
+    if (++part.size * 2 > part.entries.size()) grow(part);
+    part.entries[slot_of(part, key, hash)] = {key, value};
   }
-  size_t memory_bytes() const { return entries_.capacity() * sizeof(Entry); }
+  size_t memory_bytes() const {
+    size_t num_entries = 0;
+    for (const Part& part : parts_) num_entries += part.entries.capacity();
+    return num_entries * sizeof(Entry);
+  }
 
  private:
   struct Entry {
     uint64_t key = 0;
     uint32_t value = 0;
   };
+  struct Part {
+    std::vector<Entry> entries;  // a power of two, or none
+    size_t size = 0;
+  };
+  static constexpr unsigned kPartBits = 6;
 
+  static uint64_t hash_of(uint64_t key) {
+    key *= 0x9E3779B97F4A7C15ULL;
+    return key ^ key >> 32;
+  }
   // Of the key, or where it would stand.
-  size_t slot_of(uint64_t key) const {
-    size_t slot = (key * 0x9E3779B97F4A7C15ULL) >> shift_;
-    while (entries_[slot].key != 0 && entries_[slot].key != key) {
-      slot = (slot + 1) & (entries_.size() - 1);
-    }
+  static size_t slot_of(const Part& part, uint64_t key, uint64_t hash) {
+    const size_t mask = part.entries.size() - 1;
+    size_t slot = hash & mask;
+    while (part.entries[slot].key != 0 && part.entries[slot].key != key) slot = (slot + 1) & mask;
     return slot;
   }
-  void grow() {
-    const std::vector<Entry> old = std::move(entries_);
-    entries_.assign(old.size() * 2, {});
-    --shift_;
+  static void grow(Part& part) {
+    constexpr size_t kFirstEntries = 8;
+    const std::vector<Entry> old = std::move(part.entries);
+    part.entries.assign(old.empty() ? kFirstEntries : old.size() * 2, {});
     for (const Entry& entry : old) {
-      if (entry.key != 0) entries_[slot_of(entry.key)] = entry;
+      if (entry.key != 0) part.entries[slot_of(part, entry.key, hash_of(entry.key))] = entry;
     }
   }
 
-  static constexpr unsigned kFirstBits = 8;
-  std::vector<Entry> entries_ = std::vector<Entry>(size_t{1} << kFirstBits);
-  unsigned shift_ = 64 - kFirstBits;
-  size_t size_ = 0;
+  std::array<Part, size_t{1} << kPartBits> parts_;
 };
 
 }  // namespace paceline
