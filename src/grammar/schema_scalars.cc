@@ -10,10 +10,53 @@
 namespace paceline {
 namespace {
 
-RegexId any_of_numbers(RegexSet& regexes, const std::vector<std::string>& numbers) {
+// What may follow the digits of a number without changing its value. "0" may have a sign, too, so
+// it is none of these.
+struct DecimalTails {
+  RegexId of_whole{};     // numbers without a point
+  RegexId of_fraction{};  // numbers with a point
+
+  explicit DecimalTails(RegexSet& regexes)
+      : of_whole(behind(regexes, "1")), of_fraction(behind(regexes, "1.5")) {}
+  RegexId of(std::string_view number) const {
+    return number.find('.') == std::string_view::npos ? of_whole : of_fraction;
+  }
+
+ private:
+  static RegexId behind(RegexSet& regexes, std::string_view number) {
+    RegexId rest = json_number_equal_to(regexes, number);
+    for (const char byte : number) rest = regexes.derivative(rest, static_cast<uint8_t>(byte));
+    return rest;
+  }
+};
+
+// The numbers are sorted texts that have the first `num_read` bytes in common, which have been
+// read.
+RegexId any_of_digits(RegexSet& regexes, const DecimalTails& tails,
+                      std::span<const std::string> numbers, size_t num_read) {
   std::vector<RegexId> options;
-  for (const std::string& number : numbers) {
-    options.push_back(json_number_equal_to(regexes, number));
+  if (numbers[0].size() == num_read) {
+    options.push_back(tails.of(numbers[0]));
+    numbers = numbers.subspan(1);
+  }
+  while (!numbers.empty()) {
+    const char byte = numbers[0][num_read];
+    size_t count = 1;
+    while (count < numbers.size() && numbers[count][num_read] == byte) ++count;
+    options.push_back(
+        regexes.concat(regexes.byte(static_cast<uint8_t>(byte)),
+                       any_of_digits(regexes, tails, numbers.subspan(0, count), num_read + 1)));
+    numbers = numbers.subspan(count);
+  }
+  return regexes.alternation(options);
+}
+
+// The numbers are sorted texts.
+RegexId any_of_numbers(RegexSet& regexes, std::vector<std::string> numbers) {
+  std::vector<RegexId> options;
+  if (std::erase(numbers, "0") > 0) options.push_back(json_number_equal_to(regexes, "0"));
+  if (!numbers.empty()) {
+    options.push_back(any_of_digits(regexes, DecimalTails(regexes), numbers, 0));
   }
   return regexes.alternation(options);
 }

@@ -45,6 +45,17 @@ TEST(JsonSchema, PropertiesComeInTheirOrderAndOthersLast) {
                      {R"({"b":1,"a":1})", R"({"c":1})"}});
 }
 
+TEST(JsonSchema, ListedNumbersAreReadByValue) {
+  check_schema_case({R"({"enum": [0, 1, 10, 100, 1.5, 10.25, -1, -0.5, 12e3]})",
+                     {"0", "-0.0", "1", "1.00", "10", "100.0", "1.5", "1.500", "10.25", "-1",
+                      "-1.0", "-0.50", "12000", "12000.0"},
+                     {"01", "1.", "1.05", "10.2", "10.250.0", "-10", "1000", "0.5", "-", "1200"}});
+  std::string many = R"({"enum": [)";
+  for (int i = -20'000; i < 20'000; ++i) many += std::to_string(i) + ",";
+  many += "0.5]}";
+  check_schema_case({many, {"-20000", "19999.0", "0.5"}, {"20000", "-20001", "1.5"}});
+}
+
 TEST(JsonSchema, BlanksAreThoseOfUsualPrintersAndBounded) {
   const std::string_view schema = R"({"properties": {"a": {"items": {"type": "integer"}}}})";
   check_schema_case({schema,
