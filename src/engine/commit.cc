@@ -220,7 +220,9 @@ Sample EngineCore::next_sample(Sequence& sequence, const LogitsRow& row) {
 // A forced token comes without a draw; other tokens are drawn from those that the constraint
 // allows.
 Sample EngineCore::constrained_sample(Sequence& sequence, const LogitsRow& row) {
+  const auto begin = EngineClock::now();
   constraint_worker_.finish(*sequence.constraint);
+  counters_.constraints.wait_seconds += seconds_between(begin, EngineClock::now());
   const TokenRule* const rule = sequence.constraint->rule();
   if (rule == nullptr) return {.status = SampleStatus::all_forbidden};
   if (rule->forced) return sampler_.chosen(row, sequence.sampling, *rule->forced);

@@ -1,6 +1,7 @@
 #include "engine/constraint_worker.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace paceline {
@@ -35,13 +36,21 @@ void ConstraintWorker::finish(SequenceConstraint& constraint) {
   const Job taken = std::move(*job);
   jobs_.erase(job);
   lock.unlock();
-  constraint.find_rules(taken.draft);
+  find(taken);
 }
 
 void ConstraintWorker::finish_all() {
   std::unique_lock lock(mutex_);
   jobs_.clear();
   changed_.wait(lock, [&] { return current_ == nullptr; });
+}
+
+void ConstraintWorker::find(const Job& job) {
+  const auto begin = std::chrono::steady_clock::now();
+  job.constraint->find_rules(job.draft);
+  const auto time = std::chrono::steady_clock::now() - begin;
+  ++num_found_;
+  nanoseconds_ += std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
 void ConstraintWorker::work() {
@@ -53,7 +62,7 @@ void ConstraintWorker::work() {
     jobs_.pop_front();
     current_ = job.constraint;
     lock.unlock();
-    job.constraint->find_rules(job.draft);
+    find(job);
     lock.lock();
     current_ = nullptr;
     changed_.notify_all();

@@ -1,7 +1,9 @@
 // ConstraintWorker finds what constraints allow on a thread of its own, while the forward runs.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <span>
@@ -27,6 +29,12 @@ class ConstraintWorker {
   // Drops what hasn't begun, and waits for the rest.
   void finish_all();
 
+  // Calls of find_rules() so far, and how long they took.
+  int64_t num_found() const { return num_found_.load(std::memory_order_relaxed); }
+  double seconds() const {
+    return 1e-9 * static_cast<double>(nanoseconds_.load(std::memory_order_relaxed));
+  }
+
  private:
   struct Job {
     SequenceConstraint* constraint = nullptr;
@@ -34,7 +42,10 @@ class ConstraintWorker {
   };
 
   void work();
+  void find(const Job& job);
 
+  std::atomic<int64_t> num_found_ = 0;
+  std::atomic<int64_t> nanoseconds_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;

@@ -44,14 +44,21 @@ struct SpeculationCounters {
   std::array<int64_t, kMaxSpeculativeTokens> accepted_at = {};  // by position in the draft
 };
 
+struct ConstraintEngineCounters {
+  int64_t forced_tokens = 0;  // computed ahead because constraints allow no other
+  int64_t masked_steps = 0;   // sequences under constraints, over all steps
+  double mask_seconds = 0;    // to find what they allow
+  double wait_seconds = 0;    // of these, in which the engine waited
+};
+
 struct EngineCounters {
   int64_t steps = 0;
   int64_t preemptions = 0;
   int64_t deferred_preemptions = 0;  // of these, deferred requests' in favour of others
   int64_t late_cancellations = 0;    // of requests that had ended
   int64_t dropped_holds = 0;         // held prefixes given up for want of blocks
-  int64_t forced_tokens = 0;         // computed ahead because constraints allow no other
   SpeculationCounters speculation;
+  ConstraintEngineCounters constraints;
 };
 
 class Engine;

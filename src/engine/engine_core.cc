@@ -67,6 +67,8 @@ void EngineCore::compute() {
     fail_batch(ErrorCode::internal, error.what());
   }
   constraint_worker_.finish_all();
+  counters_.constraints.masked_steps = constraint_worker_.num_found();
+  counters_.constraints.mask_seconds = constraint_worker_.seconds();
 }
 
 void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
@@ -233,7 +235,7 @@ void EngineCore::record_step() {
   budget_.record(record_.num_rows, view_.num_decodes(), seconds);
   speculation_.record_step(record_, view_.num_decodes(), seconds);
   counters_.speculation = speculation_.counters();
-  counters_.forced_tokens += record_.num_forced;
+  counters_.constraints.forced_tokens += record_.num_forced;
   if (observer_ != nullptr) show_record();
   record_.clear();
 }

@@ -81,6 +81,7 @@ EngineSnapshot snapshot_of(const Engine& engine) {
                           .late_cancellations = engine.counters().late_cancellations,
                           .dropped_holds = engine.counters().dropped_holds,
                           .speculation = engine.counters().speculation,
+                          .constraints = engine.counters().constraints,
                           .sequences = {},
                           .pools = {}};
   for (const auto& sequence : engine.running()) {

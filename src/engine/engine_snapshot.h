@@ -44,6 +44,7 @@ struct EngineSnapshot {
   int64_t late_cancellations = 0;
   int64_t dropped_holds = 0;
   SpeculationCounters speculation;
+  ConstraintEngineCounters constraints;
   std::vector<SequenceSnapshot> sequences;  // the running ones first
   std::vector<PoolSnapshot> pools;
 };

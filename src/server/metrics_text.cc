@@ -12,6 +12,7 @@
 #include "engine/engine_snapshot.h"
 #include "engine/engine_thread.h"
 #include "engine/queue_limit.h"
+#include "grammar/constraint_cache.h"
 #include "server/process_stats.h"
 #include "server/routes.h"
 
@@ -28,7 +29,8 @@ class MetricsWriter {
     begin(name, "gauge", help);
     sample(name, "", value);
   }
-  void counter(std::string_view name, std::string_view help, int64_t value) {
+  template <class T>
+  void counter(std::string_view name, std::string_view help, T value) {
     begin(name, "counter", help);
     sample(name, "", value);
   }
@@ -127,6 +129,32 @@ void write_speculation(MetricsWriter& out, const SpeculationLimits& limits,
               counters.failures);
 }
 
+void write_constraints(MetricsWriter& out, const ConstraintCache& cache,
+                       const ConstraintEngineCounters& engine) {
+  const ConstraintCounters counters = cache.counters();
+  const std::pair<std::string_view, int64_t> refused[] = {{"invalid", counters.invalid},
+                                                          {"unsupported", counters.unsupported},
+                                                          {"over_limit", counters.exhausted},
+                                                          {"error", counters.failed}};
+  out.counter("constraints_compiled_total", "Constraints of answers that were compiled.",
+              counters.compiled);
+  out.counter("constraint_compile_seconds_total", "Time in which they were compiled.",
+              counters.compile_seconds);
+  out.counter("constraint_cache_hits_total", "Constraints that had been compiled before.",
+              counters.hits);
+  out.counters("constraints_refused_total", "Constraints that were refused.", "reason", refused);
+  out.gauge("constraint_cache_bytes", "Memory of compiled constraints.",
+            static_cast<int64_t>(counters.kept_bytes));
+  out.counter("constraint_masks_total", "Steps of sequences under a constraint.",
+              engine.masked_steps);
+  out.counter("constraint_mask_seconds_total", "Time to find the tokens that constraints allow.",
+              engine.mask_seconds);
+  out.counter("constraint_wait_seconds_total", "Of it, time in which the engine waited.",
+              engine.wait_seconds);
+  out.counter("constraint_forced_tokens_total",
+              "Tokens computed ahead because a constraint allows no others.", engine.forced_tokens);
+}
+
 void write_engine(MetricsWriter& out, const ServerContext& context,
                   const EngineSnapshot& snapshot) {
   int64_t num_running = 0, num_deferred = 0;
@@ -169,6 +197,9 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
               "Held prefixes released early because the cache ran out of blocks.",
               snapshot.dropped_holds);
   write_speculation(out, limits.speculation, snapshot.speculation);
+  if (const ConstraintCache* cache = context.model.constraints) {
+    write_constraints(out, *cache, snapshot.constraints);
+  }
   out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
             context.step_age());
@@ -240,7 +271,7 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
             "Limit of resident memory (--max-resident-memory); from 98 % on requests get 503.",
             context.memory.limit());
   out.counter("unknown_fields_total", "Unknown request fields ignored (--ignore-unknown-fields).",
-              context.num_unknown_fields);
+              context.num_unknown_fields.load());
   const LineWriter* log = context.options.log;
   out.counter("log_lines_dropped_total", "Log lines dropped because nothing read the log.",
               log == nullptr ? 0 : log->num_dropped());

@@ -77,7 +77,7 @@ TEST_F(ConstraintTest, ForcedTokensAreComputedTogether) {
     const Answer& got = run(request);
     EXPECT_EQ(text_of(got), "kabcxyzqa") << "q is followed by r, which may not come";
     EXPECT_EQ(runner_.num_runs - runs_before, forces ? 2 : 9);
-    EXPECT_EQ(engine_->counters().forced_tokens, forces ? 7 : 0);
+    EXPECT_EQ(engine_->counters().constraints.forced_tokens, forces ? 7 : 0);
     EXPECT_EQ(engine_->counters().speculation.drafts, 0);
     // Log-probabilities are the model's: b follows a with certainty.
     EXPECT_NEAR(got.logprobs.at(2), 0.0f, 1e-3f);
