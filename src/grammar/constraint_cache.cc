@@ -36,14 +36,25 @@ std::shared_ptr<Constraint> ConstraintCache::get(const ConstraintSpec& spec) {
   return get(key_of(spec), [&spec] { return compile_constraint(spec); });
 }
 
+void ConstraintCache::check(const ConstraintSpec& spec) {
+  find(
+      key_of(spec), [&spec] { return compile_constraint(spec); }, false);
+}
+
 std::shared_ptr<Constraint> ConstraintCache::get(std::string key,
                                                  const std::function<Grammar()>& make) {
+  return find(std::move(key), make, true);
+}
+
+std::shared_ptr<Constraint> ConstraintCache::find(std::string key,
+                                                  const std::function<Grammar()>& make,
+                                                  bool counts_hits) {
   std::promise<std::shared_ptr<Constraint>> promise;
   {
     std::unique_lock lock(mutex_);
     if (const auto known = by_key_.find(key); known != by_key_.end()) {
       entries_.splice(entries_.begin(), entries_, known->second);
-      ++counters_.hits;
+      counters_.hits += counts_hits ? 1 : 0;
       const auto constraint = known->second->constraint;
       lock.unlock();
       return constraint.get();

@@ -52,6 +52,8 @@ class ConstraintCache {
   // Compiles it, unless that was done; waits while another thread does. Throws as
   // compile_constraint, also for the next request of the same constraint.
   std::shared_ptr<Constraint> get(const ConstraintSpec& spec);
+  // The same for a caller that will get it later: it's no hit.
+  void check(const ConstraintSpec& spec);
   // The same for a grammar that `compile` makes; equal keys have equal grammars.
   std::shared_ptr<Constraint> get(std::string key, const std::function<Grammar()>& compile);
   // Of get(spec).
@@ -66,6 +68,8 @@ class ConstraintCache {
   };
   using Entries = std::list<Entry>;  // the last used first
 
+  std::shared_ptr<Constraint> find(std::string key, const std::function<Grammar()>& make,
+                                   bool counts_hits);
   std::shared_ptr<Constraint> compile(const std::function<Grammar()>& make);
   void count(ErrorCode code);
   void drop_oldest();

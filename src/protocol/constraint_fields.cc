@@ -222,7 +222,7 @@ void refuse_constraint(const std::string& field, const Error& error) {
 void check_constraint(const AskedConstraint& asked, ConstraintCache* cache) {
   if (!asked.spec || cache == nullptr) return;
   try {
-    cache->get(*asked.spec);
+    cache->check(*asked.spec);
   } catch (const Error& error) {
     refuse_constraint(asked.field, error);
   }

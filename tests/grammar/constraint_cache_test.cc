@@ -32,6 +32,7 @@ TEST(ConstraintCache, EqualConstraintsAreCompiledOnce) {
   const auto first = cache.get(regex("ab*"));
   EXPECT_EQ(cache.get(regex("ab*")), first);
   EXPECT_NE(cache.get(regex("ab+")), first);
+  cache.check(regex("ab+"));  // no hit
   const ConstraintSpec choice{.kind = ConstraintSpec::Kind::choice, .choices = {"a", "b c"}};
   const ConstraintSpec other{.kind = ConstraintSpec::Kind::choice, .choices = {"a b", "c"}};
   EXPECT_NE(cache.get(choice), cache.get(other));
