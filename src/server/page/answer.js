@@ -3,12 +3,14 @@ import { button, element, setText } from "./dom.js";
 import { DraftedText } from "./drafted.js";
 import { count, counted, duration, rate } from "./format.js";
 import { MarkdownView } from "./markdown_view.js";
+import { hasOutput } from "./generation.js";
 import { TokenList, tokenLegend } from "./tokens.js";
+import { TurnParts } from "./turn_parts.js";
 import { sequenceChip } from "./sequence_chip.js";
 import { errorBox } from "./errors.js";
 
 const ENDINGS = {
-  stop: "complete", length: "token limit reached", content_filter: "withheld by a filter", stopped: "stopped",
+  stop: "complete", tool_calls: "calls a tool", length: "token limit reached", content_filter: "withheld by a filter", stopped: "stopped",
   failed: "failed", unfinished: "unfinished: the page was closed",
 };
 
@@ -55,9 +57,13 @@ export class Answer {
   }
 
   /** Adds a piece of a choice. */
-  add({ index, text, parts, tokens, finish, seed }) {
+  add(piece) {
+    const { index, text, reasoning, calls, parts, tokens, finish, seed } = piece;
     const choice = this.#choice(index);
-    if (text !== "" || tokens.length > 0) this.#waiting.remove();
+    if (hasOutput(piece)) this.#waiting.remove();
+    choice.turn.addReasoning(reasoning);
+    calls.forEach((call) => choice.turn.addCall(call));
+    if (text !== "" && choice.text === "") choice.turn.fold();
     if (tokens.length > 0 && !choice.tokens) {
       choice.tokens = new TokenList();
       choice.view = null;
@@ -101,7 +107,9 @@ export class Answer {
 
   /** Shows an answer of an earlier visit. */
   restore(text, ending) {
-    if (text !== "") this.add({ index: 0, text, parts: [], tokens: [], finish: ending, seed: null });
+    if (text !== "") {
+      this.add({ index: 0, text, reasoning: "", calls: [], parts: [], tokens: [], finish: ending, seed: null });
+    }
     this.#end(ending === "failed");
     if (ending !== "stop") this.#meta.append(element("li", {}, ENDINGS[ending] ?? ENDINGS.unfinished));
   }
@@ -123,8 +131,9 @@ export class Answer {
       const output = element(this.#kind === "chat" ? "div" : "span", {}, view.node);
       const body = element("div", { className: "text" }, output);
       if (this.#kind === "completion") body.prepend(element("span", { className: "given" }, this.#prompt));
-      const node = element("div", { className: "choice" }, body);
-      this.#choices.push({ node, output, view, text: "", tokens: null, drafted: null, finish: null, seed: null });
+      const turn = new TurnParts();
+      const node = element("div", { className: "choice" }, turn.node, body);
+      this.#choices.push({ node, output, view, turn, text: "", tokens: null, drafted: null, finish: null, seed: null });
       this.#choiceList.append(node);
       if (this.#choices.length > 1) this.#nameChoices();
     }

@@ -1,7 +1,7 @@
 // The chats that this browser keeps, each under a name of its own in its local storage.
 
 const PREFIX = "paceline.chat.";
-const ENDINGS = ["stop", "length", "content_filter", "stopped", "failed", "unfinished"];
+const ENDINGS = ["stop", "tool_calls", "length", "content_filter", "stopped", "failed", "unfinished"];
 
 /** The chats there are: { id, title, isNamed, changedAt, system, exchanges: [{ prompt, answer, ending }] }. */
 export function readChats() {

@@ -17,7 +17,10 @@ export class Generation {
     this.body = { ...body, stream: true, return_token_ids: true, stream_options: { include_usage: true, include_accepted: true } };
   }
 
-  /** Sends it and gives each piece { index, text, numTokens, parts, tokens, finish, seed } to `onPiece` until the answer is whole. */
+  /**
+   * Sends it and gives each piece { index, text, reasoning, calls, numTokens, parts, tokens, finish, seed } to `onPiece` until
+   * the answer is whole.
+   */
   async run(signal, onPiece) {
     let sentAt = 0;
     const onSend = () => { sentAt = performance.now(); };
@@ -27,7 +30,7 @@ export class Generation {
       this.usage = event.usage ?? this.usage;
       for (const choice of event.choices) {
         const piece = pieceOf(choice);
-        if (piece.text !== "" || piece.tokens.length > 0) this.#time(performance.now() - sentAt);
+        if (hasOutput(piece)) this.#time(performance.now() - sentAt);
         this.numCounted += piece.numTokens;
         onPiece(piece);
       }
@@ -51,11 +54,17 @@ export class Generation {
   }
 }
 
+/** Whether a piece has something to show. */
+export const hasOutput = ({ text, reasoning, calls, tokens }) => (
+  text !== "" || reasoning !== "" || calls.length > 0 || tokens.length > 0);
+
 function pieceOf(choice) {
   const text = choice.delta ? (choice.delta.content ?? "") : (choice.text ?? "");
   return {
     index: choice.index,
     text,
+    reasoning: choice.delta?.reasoning_content ?? "",
+    calls: choice.delta?.tool_calls ?? [],
     numTokens: choice.token_ids?.length ?? (text === "" ? 0 : 1),
     parts: choice.pieces ?? [{ text, accepted: false }],
     tokens: tokensOf(choice.logprobs),

@@ -58,6 +58,7 @@ function setMode(next) {
   }
   byId("composer").hidden = mode === "streams";
   byId("system-field").hidden = mode !== "chat";
+  byId("tools-field").hidden = mode !== "chat";
   if (mode in PROMPTS) {
     const [label, placeholder] = PROMPTS[mode];
     setText(byId("prompt-label"), label);

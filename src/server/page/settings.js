@@ -52,8 +52,16 @@ export function toggleSettings() {
   settings.querySelector("summary").focus();
 }
 
-/** Whether every number is in its range; shows the first that isn't. */
+/** Whether every number is in its range and what should be JSON is; shows the first that isn't. */
 export function settingsAreValid() {
+  for (const name of ["schema", "tools"]) {
+    const control = controls()[name];
+    control.setCustomValidity(isJsonOrEmpty(control.value) ? "" : "This is not JSON.");
+    if (control.validity.valid) continue;
+    byId("settings").open = true;
+    control.reportValidity();
+    return false;
+  }
   for (const name of [...NUMBERS, "alternatives"]) {
     const { validity } = controls()[name];
     if (!validity.badInput && !validity.rangeUnderflow && !validity.rangeOverflow) continue;
@@ -91,9 +99,23 @@ export function requestFields(kind) {
   }
   const stop = controls().stop.value.split("\n").filter((line) => line !== "");
   if (stop.length) fields.stop = stop.map((line) => line.replaceAll("\\n", "\n"));
+  const schema = controls().schema.value.trim();
+  if (schema !== "") {
+    fields.response_format = { type: "json_schema", json_schema: { name: "answer", schema: JSON.parse(schema) } };
+  }
+  const tools = controls().tools.value.trim();
+  if (kind === "chat" && tools !== "") fields.tools = JSON.parse(tools);
   if (!controls().speculation.checked) fields.speculation = false;
   if (controls().logprobs.checked) Object.assign(fields, logprobFields(kind));
   return fields;
+}
+
+function isJsonOrEmpty(text) {
+  try {
+    return text.trim() === "" || JSON.parse(text) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function logprobFields(kind) {
@@ -105,7 +127,7 @@ function logprobFields(kind) {
 const showBrief = () => setText(byId("settings-brief"), brief());
 
 function brief() {
-  const { system, temperature, top_p: topP, max_tokens: most, n, seed, logprobs, speculation } = controls();
+  const { system, temperature, top_p: topP, max_tokens: most, n, seed, schema, tools, logprobs, speculation } = controls();
   const parts = [];
   if (system.value.trim() !== "") parts.push("system prompt");
   if (temperature.value !== "") parts.push(`temperature ${temperature.value}`);
@@ -113,6 +135,8 @@ function brief() {
   if (most.value !== "") parts.push(`${most.value} tokens`);
   if (seed.value !== "") parts.push(`seed ${seed.value}`);
   if (Number(n.value) > 1) parts.push(`${n.value} answers`);
+  if (schema.value.trim() !== "") parts.push("JSON schema");
+  if (tools.value.trim() !== "") parts.push("tools");
   if (logprobs.checked) parts.push("log-probabilities");
   if (!speculation.checked) parts.push("no drafts");
   return parts.join(" · ");
