@@ -26,6 +26,7 @@ namespace {
 struct Replay {
   int64_t num_requests = 0;  // that drew tokens
   int64_t num_tokens = 0;
+  int64_t num_constrained = 0;           // not replayed: the trace doesn't have their constraints
   std::vector<std::string> differences;  // "request 7: token 12 of 64: 81, recorded 1034"
 };
 
@@ -86,6 +87,10 @@ Replay replay_trace(const Trace& trace, const LoadOptions& options) {
   for (const TraceRequest& request : trace.requests) {
     const std::vector<TokenId>& expected = recorded[request.id];
     if (expected.empty()) continue;
+    if (request.is_constrained) {
+      ++replay.num_constrained;
+      continue;
+    }
     DrawnTokens drawn;
     model->engine->set_observer(&drawn);
     run_alone(*model->engine, request_of(request, expected.size()));
@@ -106,6 +111,10 @@ std::string replay_text(const Replay& replay) {
       "{} requests replayed one by one, {} tokens: {}\n", replay.num_requests, replay.num_tokens,
       replay.differences.empty() ? "all the same"
                                  : fmt::format("{} requests differ", replay.differences.size()));
+  if (replay.num_constrained > 0) {
+    text += fmt::format("{} under a constraint, which the trace doesn't have, were left out\n",
+                        replay.num_constrained);
+  }
   return text;
 }
 

@@ -63,6 +63,7 @@ struct TraceRequest {
   int64_t priority = 0;
   int64_t min_tokens = 0;
   bool skip_special_tokens = true;
+  bool is_constrained = false;  // the constraint itself isn't in the trace
 };
 
 struct TraceCancel {
@@ -119,6 +120,7 @@ void visit_fields(Request& request, Visit& visit) {
   visit("priority", request.priority, kAnyInteger);
   visit.optional("min_tokens", request.min_tokens, 0, kCount);
   visit.optional("skip_special_tokens", request.skip_special_tokens, true);
+  visit.optional("is_constrained", request.is_constrained, false);
 }
 
 template <ConstOrNot<TraceCancel> Cancel, class Visit>

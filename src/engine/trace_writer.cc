@@ -111,7 +111,8 @@ TraceRequest request_of(const Sequence& sequence, int32_t choice, int64_t step) 
                     .ignore_eos = request.ignore_eos,
                     .priority = request.priority,
                     .min_tokens = std::max<int64_t>(request.min_tokens, 0),
-                    .skip_special_tokens = request.specials != SpecialTokens::shown};
+                    .skip_special_tokens = request.specials != SpecialTokens::shown,
+                    .is_constrained = request.constraint != nullptr};
   line.sampling.seed += static_cast<uint64_t>(choice);
   for (const auto& [id, bias] : request.sampling.logit_bias) {
     if (std::isfinite(bias)) {

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "sampling/token_mask.h"
+#include "tests/engine/constraints.h"
 #include "tests/engine/engine_fixture.h"
 #include "tests/expect_error.h"
 
@@ -149,9 +150,16 @@ TEST_F(TraceWriterTest, WhatIsAsUsualIsLeftOut) {
   run(greedy({1}, 1));
   const Json line = lines()[1];
   for (const char* key : {"never", "allowed_token_ids", "banned", "sampler_order", "min_tokens",
-                          "skip_special_tokens"}) {
+                          "skip_special_tokens", "is_constrained"}) {
     EXPECT_EQ(line.find(key), nullptr) << key;
   }
+  GenerateRequest constrained = greedy({1}, 1);
+  constrained.constraint = regex_constraint("[a-z]");
+  run(constrained);
+  const std::vector<Json> all = lines();
+  EXPECT_EQ(std::count_if(all.begin(), all.end(),
+                          [](const Json& one) { return one.find("is_constrained") != nullptr; }),
+            1);
 }
 
 TEST_F(TraceWriterTest, CancellationsStandBetweenTheSteps) {
