@@ -96,7 +96,7 @@ class LlamaRoutesTest(ServerCase):
     def test_what_is_refused(self):
         for body, param, code in [
                 ({"prompt": TEXT, "mirostat": 2}, "mirostat", "unsupported_parameter"),
-                ({"prompt": TEXT, "grammar": "root ::= x"}, "grammar", "unsupported_parameter"),
+                ({"prompt": TEXT, "grammar": "root ::= x"}, "grammar", "invalid_value"),
                 ({"prompt": TEXT, "samplers": ["top_k"]}, "samplers", "unsupported_parameter"),
                 ({"prompt": TEXT, "n_predicts": 3}, "n_predicts", "unknown_parameter"),
                 ({"prompt": [TEXT, True]}, "prompt[1]", "invalid_value"),

@@ -40,7 +40,8 @@ class TermsTest(unittest.TestCase):
         self.assertEqual(self.ask(prompt=PROMPT, seed=5, temprature=1, x=5, y=None)["choices"], expected)
         self.ask(path="/v1/chat/completions", messages=[{**MESSAGES[0], "mood": "calm"}])
         self.assertEqual(self.unknown_fields(), 3)
-        self.assertEqual(self.ask(400, prompt=PROMPT, grammar="x")["error"]["code"], "unsupported_parameter")
+        self.assertEqual(self.ask(400, prompt=PROMPT, tools=[])["error"]["code"], "unsupported_parameter")
+        self.assertEqual(self.ask(400, prompt=PROMPT, grammar="x")["error"]["code"], "invalid_value")
         self.assertEqual(self.ask(400, prompt=PROMPT, temperature="1")["error"]["param"], "temperature")
 
     def test_vllms_fields(self):
