@@ -104,6 +104,7 @@ struct GenerateOptions {
   // at most 256 bytes.
   std::vector<std::string> bad_words;
   std::optional<ConstraintSpec> constraint;  // what the text must be; none: anything
+  std::string constraint_name;               // in messages; empty: constraint
   bool mlx_sampler_order = false;       // top-p, min-p, top-k, temperature instead of the default
   std::optional<uint64_t> seed;         // random; the result has it
   std::vector<std::string> stop;        // at most 4 strings of at most 256 bytes

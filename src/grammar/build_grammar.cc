@@ -103,9 +103,9 @@ class ExpressionFolder {
   static std::nullopt_t not_folded(const SourceExpression& of) {
     if (of.kind == ExpressionKind::intersection || of.kind == ExpressionKind::complement ||
         of.kind == ExpressionKind::shortest) {
-      throw Error(ErrorCode::exhausted,
-                  fmt::format("grammar: what &, ~ or lazy apply to is larger than {} states",
-                              kMaxTerminalSize));
+      throw Error(
+          ErrorCode::exhausted,
+          fmt::format("what &, ~ or lazy apply to is larger than {} states", kMaxTerminalSize));
     }
     return std::nullopt;
   }
@@ -295,7 +295,7 @@ RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root) {
       folder.fold_rule(rule);
     } else if (source.rule(rule).is_terminal) {
       throw Error(ErrorCode::invalid,
-                  fmt::format("grammar: the terminal {} refers to itself; rules, with names in "
+                  fmt::format("the terminal {} refers to itself; rules, with names in "
                               "lower case, may",
                               source.rule(rule).name));
     }

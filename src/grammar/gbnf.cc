@@ -212,7 +212,7 @@ class GbnfParser {
           fmt::format("the rule {} is not defined{}", rule.name, did_you_mean(rule.name, names)));
     }
     if (!source_.rule(source_.mention("root", 0)).is_defined) {
-      throw Error(ErrorCode::invalid, "grammar: no rule root; GBNF's first rule is `root ::= ...`");
+      throw Error(ErrorCode::invalid, "no rule root; GBNF's first rule is `root ::= ...`");
     }
   }
 

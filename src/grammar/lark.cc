@@ -440,7 +440,7 @@ class LarkParser {
   SourceRuleId whole_rule() {
     const SourceRuleId start = source_.mention("start", 0);
     if (!source_.rule(start).is_defined) {
-      throw Error(ErrorCode::invalid, "grammar: no rule start; Lark's first rule is `start: ...`");
+      throw Error(ErrorCode::invalid, "no rule start; Lark's first rule is `start: ...`");
     }
     const SourceRuleId whole = source_.mention(kWholeRule, 0);
     source_.define(whole, source_.sequence({source_.reference(ignored_), source_.reference(start)}),

@@ -34,9 +34,9 @@ ExpressionId SourceGrammar::add(SourceExpression expression) {
     expression.depth = std::max(expression.depth, this->expression(part).depth + 1);
   }
   if (expression.depth > kMaxExpressionDepth) {
-    throw Error(ErrorCode::exhausted,
-                fmt::format("grammar: an expression is nested deeper than {} operators",
-                            kMaxExpressionDepth));
+    throw Error(
+        ErrorCode::exhausted,
+        fmt::format("an expression is nested deeper than {} operators", kMaxExpressionDepth));
   }
   expressions_.push_back(std::move(expression));
   return static_cast<ExpressionId>(expressions_.size() - 1);

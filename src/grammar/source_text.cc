@@ -159,7 +159,7 @@ std::string SourceText::place(size_t position) const {
 }
 
 void SourceText::fail(ErrorCode code, size_t position, std::string_view what) const {
-  throw Error(code, fmt::format("grammar: {}: {}", place(position), what));
+  throw Error(code, fmt::format("{}: {}", place(position), what));
 }
 
 void SourceText::expected(std::string_view what) const {

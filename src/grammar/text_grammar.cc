@@ -37,11 +37,10 @@ GrammarNotation notation_of(std::string_view text) {
 
 RuleId add_grammar_text(std::string_view text, GrammarBuilder& builder) {
   if (text.size() > kMaxGrammarBytes) {
-    throw Error(ErrorCode::exhausted,
-                fmt::format("grammar: {} bytes, more than the limit of {} KiB", text.size(),
-                            kMaxGrammarBytes >> 10));
+    throw Error(ErrorCode::exhausted, fmt::format("{} bytes, more than the limit of {} KiB",
+                                                  text.size(), kMaxGrammarBytes >> 10));
   }
-  if (!is_valid_utf8(text)) throw Error(ErrorCode::invalid, "grammar: the text is not UTF-8");
+  if (!is_valid_utf8(text)) throw Error(ErrorCode::invalid, "the text is not UTF-8");
   SourceGrammar source(builder);
   const SourceRuleId root = notation_of(text) == GrammarNotation::gbnf ? parse_gbnf(text, source)
                                                                        : parse_lark(text, source);

@@ -182,6 +182,7 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   reader.read<ChatDraft>(kChatFields, draft);
   reader.finish();
   draft.request.options.constraint = draft.request.generation.constraint.spec;
+  draft.request.options.constraint_name = draft.request.generation.constraint.field;
   draft.request.generation.has_negative_seed = has_negative_seed(body);
   combine_fields(draft);
   return std::move(draft.request);

@@ -75,6 +75,7 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();
   request.options.constraint = request.generation.constraint.spec;
+  request.options.constraint_name = request.generation.constraint.field;
   request.generation.has_negative_seed = has_negative_seed(body);
   check_stream_fields(request.generation.streaming);
   check_penalty_fields(request.generation, request.options);

@@ -275,6 +275,7 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
   reader.read(constraint_fields(), completion.generation.constraint);
   reader.finish();
   completion.options.constraint = completion.generation.constraint.spec;
+  completion.options.constraint_name = completion.generation.constraint.field;
   completion.generation.has_negative_seed = has_negative_seed(body);
   check_penalty_fields(completion.generation, completion.options);
   check_logprob_fields(completion.options, completion.logprobs.has_value());

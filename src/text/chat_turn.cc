@@ -157,6 +157,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
                          .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt),
                          .reads_calls = asked.may_call()};
   if (asked.may_call() || options.constraint) {
+    find_constraint(model, options);  // else its errors would be those of the tools
     turn.constraint =
         naming_tools([&] { return constrain(model, asked, *turn.shape, options.constraint); });
   }

@@ -34,18 +34,23 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
   return model.tokenizer->encode(text);
 }
 
-std::shared_ptr<Constraint> find_constraint(const TextModel& model,
-                                            const std::optional<ConstraintSpec>& spec) {
-  if (!spec) return nullptr;
-  if (model.constraints == nullptr) {
-    throw Error(
-        ErrorCode::not_found,
-        fmt::format("{}: has no tokenizer.json, so its text can't be constrained", model.name));
-  }
-  return model.constraints->get(*spec);
-}
-
 }  // namespace
+
+std::shared_ptr<Constraint> find_constraint(const TextModel& model,
+                                            const GenerateOptions& options) {
+  if (!options.constraint) return nullptr;
+  const std::string name = options.constraint_name.empty() ? "constraint" : options.constraint_name;
+  if (model.constraints == nullptr) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("{}: {} has no tokenizer.json, so its text can't be constrained", name,
+                            model.name));
+  }
+  try {
+    return model.constraints->get(*options.constraint);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
+  }
+}
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    bool add_special_tokens) {
@@ -101,7 +106,7 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .sampling = sampling_options(options),
           .allowed_token_ids = options.allowed_token_ids,
           .banned_sequences = encode_bad_words(model, options),
-          .constraint = find_constraint(model, options.constraint),
+          .constraint = find_constraint(model, options),
           .eos_tokens = model.generation.eos_tokens,
           .stop_token_ids = options.stop_token_ids,
           .stop_strings = options.stop,

@@ -1,6 +1,7 @@
 // Builds the engine's requests from prompts and options.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
 
 // The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
+
+// The compiled constraint of the options; nullptr: none. Errors begin with its name.
+std::shared_ptr<Constraint> find_constraint(const TextModel& model, const GenerateOptions& options);
 
 // Checks the options and sets unset ones from the model's files. Throws Error invalid.
 GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options);
