@@ -6,6 +6,7 @@
 #include "cli/chat_terminal.h"
 #include "cli/command.h"
 #include "cli/completion_json.h"
+#include "cli/constraint_choice.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"
 #include "cli/line_reader.h"
@@ -23,9 +24,10 @@ int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
   ItemSource items(settings);
   return for_each_item(items, settings, session, [&](const Item& item) {
     const Json& line = std::get<JsonLine>(item.input).object;
-    check_line_keys(line, kOwnFields, kGenerateFields);
+    check_line_keys(line, {kOwnFields, kGenerateFields, kConstraintNames});
     Settings of_item = settings;
     apply_option_fields(line, kGenerateFields, of_item);
+    apply_constraint_fields(line, of_item);
     of_item.generate.cancelled = session.stop_token();
     GenerationStream stream =
         llm.chat(read_chat_input(line, "chat_template_kwargs", settings), of_item.generate);
@@ -99,7 +101,8 @@ int run_with_model(LLM& llm, const Settings& settings, Session& session) {
 
 }  // namespace
 
-int run_chat(const Settings& given, Session& session) {
+int run_chat(const Settings& asked, Session& session) {
+  const Settings given = with_constraint(asked);
   LLM llm = open_model(given, session, 1);
   if (!given.quiet) {
     for (const std::string& note : llm.model_info().notes) session.print_note("note: " + note);

@@ -34,7 +34,7 @@ ClassifyCall read_classify_call(const Item& item, const Settings& settings, Sess
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kClassifyFields, kOptionFields);
+    check_line_keys(line->object, {kClassifyFields, kOptionFields});
     apply_option_fields(line->object, kOptionFields, of_item);
     check_given_labels(line->object, of_item.labels);
     prompt = line_cursor(line->object).at("text").string();

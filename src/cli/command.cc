@@ -16,8 +16,10 @@ constexpr CommandDef kCommands[] = {
      .summary = "Continue a text, streaming what the model writes",
      .examples = "paceline generate -p \"It was a dark and stormy night\"\n"
                  "paceline generate -m meta-llama/Llama-3.2-1B -f story.txt -n 200 --temp 0.7\n"
+                 "paceline generate -p \"The answer is \" --choice yes,no\n"
                  "echo '{\"prompt\": \"Once\", \"max_tokens\": 20}' | paceline generate --jsonl",
-     .basics = "prompt file jsonl max-tokens temperature top-p stop seed model quantize "
+     .basics = "prompt file jsonl json-schema regex grammar choice max-tokens temperature top-p "
+               "stop seed model quantize "
                "max-model-len speculative-model threads",
      .notes = "The text is continued as it stands; `paceline chat` applies the chat template. "
               "Ctrl-C keeps what was written so far and exits with code 130.",
@@ -26,7 +28,9 @@ constexpr CommandDef kCommands[] = {
          "Lines of --jsonl have prompt or prompt_ids, and any of seed, logprobs and the options "
          "under "
          "Sampling and Stopping by their names with underscores (max_tokens), which override the "
-         "flags. Answers have text, token_ids, finish_reason (stop, length or cancelled), "
+         "flags. They may also have one of json_schema (an object, or its text), regex, grammar, "
+         "choice (an array of texts) and json_object (true: any JSON object), and perhaps strict. "
+         "Answers have text, token_ids, finish_reason (stop, length or cancelled), "
          "stop_reason, logprobs, usage and seed.",
      .run = run_generate},
     {.id = CommandId::chat,
@@ -38,7 +42,8 @@ constexpr CommandDef kCommands[] = {
          "paceline chat -m Qwen/Qwen3-0.6B -p \"What is a paged cache?\"\n"
          "echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | paceline chat "
          "--jsonl",
-     .basics = "prompt file jsonl system max-tokens temperature top-p seed model chat-template "
+     .basics = "prompt file jsonl system json-schema max-tokens temperature top-p seed model "
+               "chat-template "
                "quantize max-model-len speculative-model threads",
      .notes = "On a terminal, /help lists the commands, Ctrl-C stops an answer and Ctrl-D leaves. "
               "Piped text is one conversation, one turn a line; each --prompt or --file is a "

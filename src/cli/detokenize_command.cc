@@ -12,7 +12,7 @@ constexpr std::string_view kDetokenizeFields[] = {"ids"};
 
 std::vector<TokenId> read_ids(const Item& item) {
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kDetokenizeFields, {});
+    check_line_keys(line->object, {kDetokenizeFields});
     return read_token_ids(line_cursor(line->object).at("ids"));
   }
   const Prompt& prompt = std::get<Prompt>(item.input);

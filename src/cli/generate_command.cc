@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/completion_json.h"
+#include "cli/constraint_choice.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
@@ -17,8 +18,9 @@ LLM::Request read_request(const Item& item, const Settings& settings, Session& s
   Settings of_item = settings;
   Prompt prompt;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kPromptFields, kGenerateFields);
+    check_line_keys(line->object, {kPromptFields, kGenerateFields, kConstraintNames});
     apply_option_fields(line->object, kGenerateFields, of_item);
+    apply_constraint_fields(line->object, of_item);
     prompt = read_prompt(line->object, "prompt", "prompt_ids");
   } else {
     prompt = std::get<Prompt>(item.input);
@@ -96,7 +98,8 @@ int generate_texts(ItemSource& items, const Settings& settings, Session& session
 
 }  // namespace
 
-int run_generate(const Settings& settings, Session& session) {
+int run_generate(const Settings& given, Session& session) {
+  const Settings settings = with_constraint(given);
   ItemSource items(settings);
   // Streamed texts run one after another.
   LLM llm = open_model(settings, session, settings.jsonl ? kManySequences : 1);

@@ -9,91 +9,35 @@
 
 #include "base/json_writer.h"
 #include "cli/command.h"
+#include "cli/constraint_choice.h"
 #include "cli/grammar_walk.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
-#include "cli/text_file.h"
+#include "cli/option_value.h"
 #include "cli/usage_error.h"
-#include "cli/words.h"
-#include "grammar/constraint.h"
 
 namespace paceline {
 namespace {
 
-using ConstraintKind = ConstraintSpec::Kind;
-
-constexpr std::string_view kGrammarFields[] = {"json_schema", "regex",  "grammar", "choice",
-                                               "json_object", "strict", "texts"};
-
-std::vector<std::string> read_texts(const JsonCursor& array) {
-  std::vector<std::string> texts;
-  for (const JsonCursor& text : array.items()) texts.push_back(text.string());
-  return texts;
-}
-
-// A schema is an object, or its text.
-std::string schema_text(const JsonCursor& schema) {
-  return schema.is_string() ? schema.string() : to_json(schema.node().json());
-}
+constexpr std::string_view kGrammarFields[] = {"texts"};
 
 // The constraint of a line, which has exactly one.
-ConstraintSpec read_constraint(const JsonCursor& line) {
-  std::vector<ConstraintSpec> found;
-  if (const auto schema = line.find("json_schema")) {
-    found.push_back({.kind = ConstraintKind::json_schema, .text = schema_text(*schema)});
-  }
-  if (const auto regex = line.find("regex")) {
-    found.push_back({.kind = ConstraintKind::regex, .text = regex->string()});
-  }
-  if (const auto grammar = line.find("grammar")) {
-    found.push_back({.kind = ConstraintKind::grammar, .text = grammar->string()});
-  }
-  if (const auto choice = line.find("choice")) {
-    found.push_back({.kind = ConstraintKind::choice, .choices = read_texts(*choice)});
-  }
-  if (line.boolean_or("json_object", false)) found.push_back({.kind = ConstraintKind::json_object});
-  if (found.size() != 1) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("found {} constraints, expected one of json_schema, regex, grammar, "
-                            "choice and json_object",
-                            found.size()));
-  }
-  found[0].strict = line.boolean_or("strict", false);
-  return found[0];
+NamedConstraint constraint_of_line(const Json& line, bool strict) {
+  auto constraint = read_constraint(line, strict);
+  if (constraint) return std::move(*constraint);
+  throw Error(ErrorCode::invalid,
+              "found no constraint, expected one of json_schema, regex, grammar, choice and "
+              "json_object");
 }
 
-// "a,b" is two texts; a text with a comma is one where the option is repeated.
-std::vector<std::string> listed_choices(const std::vector<std::string>& choices) {
-  if (choices.size() != 1) return choices;
-  std::vector<std::string> listed;
-  for (const std::string_view choice : split_words(choices[0], ",")) listed.emplace_back(choice);
-  return listed;
-}
-
-// The constraint of the options.
-ConstraintSpec chosen_constraint(const GrammarChoice& choice) {
-  std::vector<ConstraintSpec> found;
-  if (!choice.json_schema_file.empty()) {
-    found.push_back(
-        {.kind = ConstraintKind::json_schema, .text = read_whole_text(choice.json_schema_file)});
-  }
-  if (choice.regex) found.push_back({.kind = ConstraintKind::regex, .text = *choice.regex});
-  if (!choice.grammar_file.empty()) {
-    found.push_back(
-        {.kind = ConstraintKind::grammar, .text = read_whole_text(choice.grammar_file)});
-  }
-  if (!choice.choices.empty()) {
-    found.push_back({.kind = ConstraintKind::choice, .choices = listed_choices(choice.choices)});
-  }
-  if (found.size() != 1) {
-    throw UsageError(
-        fmt::format("found {} constraints, expected one of --json-schema, --regex, --grammar and "
-                    "--choice, or --jsonl",
-                    found.size()));
-  }
-  found[0].strict = choice.strict;
-  return found[0];
+// The constraint of the options, which have exactly one.
+NamedConstraint constraint_of_options(const ConstraintChoice& choice) {
+  auto constraint = chosen_constraint(choice);
+  if (constraint) return std::move(*constraint);
+  throw UsageError(
+      "found no constraint, expected one of --json-schema, --regex, --grammar and --choice, or "
+      "--jsonl");
 }
 
 double share_of(const std::vector<double>& sorted, double share) {
@@ -127,7 +71,7 @@ class GrammarCommand {
         tokenizer_(open_tokenizer(settings)),
         tokens_(tokenizer_),
         trie_(GrammarWalk::trie_of(tokens_)) {
-    if (!settings.jsonl) walk_.emplace(chosen_constraint(settings.grammar), tokens_, trie_);
+    if (!settings.jsonl) walk_.emplace(walk_of(constraint_of_options(settings.constraint)));
   }
 
   void answer(const Item& item) {
@@ -141,18 +85,25 @@ class GrammarCommand {
   }
 
  private:
+  GrammarWalk walk_of(const NamedConstraint& constraint) const {
+    try {
+      return {constraint.spec, tokens_, trie_};
+    } catch (const Error& error) {
+      throw_named(constraint, error);
+    }
+  }
+
   std::string answer_line(const Json& object) {
-    check_line_keys(object, kGrammarFields, {});
-    const JsonCursor line = line_cursor(object);
-    const ConstraintSpec spec = read_constraint(line);
-    const std::vector<std::string> texts = read_texts(line.at("texts"));
-    GrammarWalk walk(spec, tokens_, trie_);
+    check_line_keys(object, {kGrammarFields, kConstraintNames});
+    const NamedConstraint constraint = constraint_of_line(object, settings_.constraint.strict);
+    const std::vector<std::string> texts = read_texts(line_cursor(object).at("texts"));
+    GrammarWalk walk = walk_of(constraint);
     std::string json;
     JsonWriter writer(json);
     writer.begin_object().key("accepted").begin_array();
     for (const std::string& text : texts) writer.boolean(walk.accepts(text));
     writer.end_array();
-    if (settings_.grammar.masks) write_times(writer, walk.times());
+    if (settings_.masks) write_times(writer, walk.times());
     writer.end_object();
     return json;
   }
@@ -175,7 +126,7 @@ class GrammarCommand {
 }  // namespace
 
 int run_grammar(const Settings& settings, Session& session) {
-  if (settings.jsonl && (!settings.prompts.empty() || settings.grammar.has_constraint())) {
+  if (settings.jsonl && (!settings.prompts.empty() || settings.constraint.is_given())) {
     throw UsageError(
         "--jsonl reads constraints and texts from its lines, but some were given, too");
   }

@@ -19,12 +19,19 @@ struct Heading {
   std::string_view title;
 };
 constexpr Heading kHeadings[] = {
-    {OptionGroup::input, "Input"},         {OptionGroup::output, "Output"},
-    {OptionGroup::sampling, "Sampling"},   {OptionGroup::stopping, "Stopping"},
-    {OptionGroup::measuring, "Measuring"}, {OptionGroup::quantizing, "Quantising"},
-    {OptionGroup::model, "Model"},         {OptionGroup::memory, "Memory"},
-    {OptionGroup::batching, "Batching"},   {OptionGroup::speculation, "Speculation"},
-    {OptionGroup::serving, "Serving"},     {OptionGroup::general, "General"},
+    {OptionGroup::input, "Input"},
+    {OptionGroup::output, "Output"},
+    {OptionGroup::constraint, "Constraint"},
+    {OptionGroup::sampling, "Sampling"},
+    {OptionGroup::stopping, "Stopping"},
+    {OptionGroup::measuring, "Measuring"},
+    {OptionGroup::quantizing, "Quantising"},
+    {OptionGroup::model, "Model"},
+    {OptionGroup::memory, "Memory"},
+    {OptionGroup::batching, "Batching"},
+    {OptionGroup::speculation, "Speculation"},
+    {OptionGroup::serving, "Serving"},
+    {OptionGroup::general, "General"},
 };
 
 constexpr std::string_view kBasicsOfEveryCommand[] = {"verbose", "quiet", "help", "help-all"};

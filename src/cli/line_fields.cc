@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-void check_line_keys(const Json& line, FieldNames own, FieldNames options) {
-  std::vector<std::string_view> known(own.begin(), own.end());
-  known.insert(known.end(), options.begin(), options.end());
+void check_line_keys(const Json& line, std::initializer_list<FieldNames> lists) {
+  std::vector<std::string_view> known;
+  for (const FieldNames list : lists) known.insert(known.end(), list.begin(), list.end());
   line_cursor(line).expect_keys(known);
 }
 

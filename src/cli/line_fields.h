@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -23,8 +24,8 @@ inline constexpr auto kGenerateFields = [] {
 // The object of a line; its errors follow the line's number.
 inline JsonCursor line_cursor(const Json& line) { return {line, ""}; }
 
-// Throws Error invalid with a suggestion for a key in neither list.
-void check_line_keys(const Json& line, FieldNames own, FieldNames options);
+// Throws Error invalid with a suggestion for a key in none of the lists.
+void check_line_keys(const Json& line, std::initializer_list<FieldNames> lists);
 
 // Applies the line's options, each checked like its flag; a null counts as absent.
 void apply_option_fields(const Json& line, FieldNames options, Settings& settings);

@@ -53,6 +53,7 @@ constexpr bool contains(CommandSet set, CommandId id) { return (set & set_of({id
 enum class OptionGroup : uint8_t {
   input,
   output,
+  constraint,
   sampling,
   stopping,
   measuring,

@@ -12,6 +12,7 @@
 namespace paceline {
 
 std::span<const OptionDef> input_options();       // groups input and output
+std::span<const OptionDef> constraint_options();  // constraint
 std::span<const OptionDef> generation_options();  // sampling and stopping
 std::span<const OptionDef> measuring_options();   // measuring
 std::span<const OptionDef> quantizing_options();  // quantizing

@@ -6,9 +6,10 @@ namespace paceline {
 std::span<const OptionDef> option_table() {
   static const std::vector<OptionDef> table = [] {
     std::vector<OptionDef> all;
-    for (const auto group : {input_options(), generation_options(), measuring_options(),
-                             quantizing_options(), model_options(), batching_options(),
-                             speculation_options(), serving_options(), general_options()}) {
+    for (const auto group :
+         {input_options(), constraint_options(), generation_options(), measuring_options(),
+          quantizing_options(), model_options(), batching_options(), speculation_options(),
+          serving_options(), general_options()}) {
       all.insert(all.end(), group.begin(), group.end());
     }
     return all;

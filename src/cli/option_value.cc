@@ -122,14 +122,6 @@ std::vector<std::pair<int32_t, float>> read_bias(const JsonCursor& value) {
   return entries;
 }
 
-std::vector<std::string> read_texts(const JsonCursor& value) {
-  if (value.is_string()) return {value.string()};
-  if (!value.is_array()) value.mismatch("a string or an array of strings");
-  std::vector<std::string> texts;
-  for (const JsonCursor& item : value.items()) texts.push_back(item.string());
-  return texts;
-}
-
 std::vector<std::vector<int32_t>> read_token_id_lists(const JsonCursor& value) {
   if (value.num_items() == 0 || !value.item(0).is_array()) return {read_token_ids(value)};
   std::vector<std::vector<int32_t>> lists;
@@ -188,6 +180,14 @@ std::vector<int32_t> parse_token_ids(std::string_view text, std::string_view whe
     ids.push_back(parse_token_id(word, where));
   }
   return ids;
+}
+
+std::vector<std::string> read_texts(const JsonCursor& value) {
+  if (value.is_string()) return {value.string()};
+  if (!value.is_array()) value.mismatch("a string or an array of strings");
+  std::vector<std::string> texts;
+  for (const JsonCursor& item : value.items()) texts.push_back(item.string());
+  return texts;
 }
 
 std::vector<int32_t> read_token_ids(const JsonCursor& value) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json_cursor.h"
 #include "cli/option.h"
@@ -20,6 +21,8 @@ OptionValue read_option_value(const OptionDef& option, const JsonCursor& value);
 
 // Token ids separated by blanks, commas or line ends, with or without [ ] around them.
 std::vector<int32_t> parse_token_ids(std::string_view text, std::string_view where);
+// A text, or an array of texts.
+std::vector<std::string> read_texts(const JsonCursor& value);
 // An array of token ids.
 std::vector<int32_t> read_token_ids(const JsonCursor& value);
 

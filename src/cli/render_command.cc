@@ -33,7 +33,7 @@ class Renderer {
   std::string render(const Item& item) {
     const auto* line = std::get_if<JsonLine>(&item.input);
     if (line == nullptr) return render_text(std::get<std::string>(std::get<Prompt>(item.input)));
-    check_line_keys(line->object, kRenderFields, {});
+    check_line_keys(line->object, {kRenderFields});
     const ChatInput input = read_input(line->object);
     if (const auto source = line_cursor(line->object).find("template")) {
       return ChatTemplate::parse(source->string(), "template").render(input);

@@ -21,7 +21,7 @@ struct ScoreCall {
 ScoreCall read_score_call(const Item& item, const Settings& settings, Session& session) {
   ScoreCall call;
   if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, kScoreFields, {});
+    check_line_keys(line->object, {kScoreFields});
     call.prompt = read_prompt(line->object, "text", "ids");
     call.options.prompt_name = std::holds_alternative<std::string>(call.prompt) ? "text" : "ids";
   } else {

@@ -31,16 +31,15 @@ struct BenchChoice {
   std::string svg;    // a file; empty: none
 };
 
-// The options of grammar: at most one of the first four.
-struct GrammarChoice {
+// What texts must be: at most one of the first four.
+struct ConstraintChoice {
   std::string json_schema_file;
   std::optional<std::string> regex;
   std::string grammar_file;
   std::vector<std::string> choices;
   bool strict = false;
-  bool masks = false;
 
-  bool has_constraint() const {
+  bool is_given() const {
     return !json_schema_file.empty() || regex || !grammar_file.empty() || !choices.empty();
   }
 };
@@ -73,8 +72,11 @@ struct Settings {
   bool specials_as_text = false;
   bool spans = false;
 
+  // generate, chat, grammar
+  ConstraintChoice constraint;
+
   // grammar
-  GrammarChoice grammar;
+  bool masks = false;
 
   // perplexity
   std::string dump_logits;

@@ -14,7 +14,7 @@ constexpr std::string_view kTokenizeFields[] = {"text"};
 std::string read_text(const Item& item) {
   const auto* line = std::get_if<JsonLine>(&item.input);
   if (line == nullptr) return std::get<std::string>(std::get<Prompt>(item.input));
-  check_line_keys(line->object, kTokenizeFields, {});
+  check_line_keys(line->object, {kTokenizeFields});
   return line_cursor(line->object).at("text").string();
 }
 

@@ -61,11 +61,11 @@ RuleId add_text(RegexId regex, GrammarBuilder& builder) {
 
 RuleId add_choice(std::vector<std::string> choices, GrammarBuilder& builder) {
   if (choices.empty()) {
-    throw Error(ErrorCode::invalid, "choice: an empty list, expected at least one text");
+    throw Error(ErrorCode::invalid, "an empty list, expected at least one text");
   }
   for (size_t i = 0; i < choices.size(); ++i) {
     if (!is_valid_utf8(choices[i])) {
-      throw Error(ErrorCode::invalid, fmt::format("choice[{}]: the text is not UTF-8", i));
+      throw Error(ErrorCode::invalid, fmt::format("choice {}: the text is not UTF-8", i));
     }
   }
   std::sort(choices.begin(), choices.end());

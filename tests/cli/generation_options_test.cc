@@ -112,7 +112,7 @@ GenerateOptions of_flags(const GenerationOption& option, const Written& value) {
 
 GenerateOptions of_line(const GenerationOption& option, const Written& value) {
   const Json line = parse_json(fmt::format("{{\"{}\": {}}}", option.name, value.json), "line");
-  check_line_keys(line, {}, kGenerateFields);
+  check_line_keys(line, {kGenerateFields});
   Settings settings;
   apply_option_fields(line, kGenerateFields, settings);
   return settings.generate;

@@ -20,10 +20,14 @@ std::string message_of(Call&& call) {
 }
 
 TEST(LineFields, UnknownFieldsAreErrorsWithASuggestion) {
-  EXPECT_NO_THROW(check_line_keys(line(R"({"prompt": "a", "stop": "b"})"), kOwn, kOptions));
-  EXPECT_EQ(message_of([] { check_line_keys(line(R"({"promt": "a"})"), kOwn, kOptions); }),
+  EXPECT_NO_THROW(check_line_keys(line(R"({"prompt": "a", "stop": "b"})"), {kOwn, kOptions}));
+  EXPECT_EQ(message_of([] {
+              check_line_keys(line(R"({"promt": "a"})"), {kOwn, kOptions});
+            }),
             "unknown field promt; did you mean prompt?");
-  EXPECT_EQ(message_of([] { check_line_keys(line(R"({"logprobs": 1})"), kOwn, kOptions); }),
+  EXPECT_EQ(message_of([] {
+              check_line_keys(line(R"({"logprobs": 1})"), {kOwn, kOptions});
+            }),
             "unknown field logprobs");
 }
 

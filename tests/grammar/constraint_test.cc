@@ -34,9 +34,9 @@ TEST(CompileConstraint, ManyChoicesAreCheap) {
 }
 
 TEST(CompileConstraint, RefusesChoicesWithoutTexts) {
-  expect_error(ErrorCode::invalid, {"choice: an empty list"},
+  expect_error(ErrorCode::invalid, {"an empty list, expected at least one text"},
                [] { compile_constraint({.kind = ConstraintSpec::Kind::choice}); });
-  expect_error(ErrorCode::invalid, {"choice[1]: the text is not UTF-8"}, [] {
+  expect_error(ErrorCode::invalid, {"choice 1: the text is not UTF-8"}, [] {
     compile_constraint({.kind = ConstraintSpec::Kind::choice, .choices = {"a", "\xff"}});
   });
 }

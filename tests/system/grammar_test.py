@@ -51,13 +51,13 @@ class GrammarTest(ProgramTest):
 
     def test_a_wrong_line_is_answered_by_an_error(self):
         wrong = [({"choice": [], "texts": []}, "invalid", "choice: an empty list"),
-                 ({"texts": ["a"]}, "invalid", "found 0 constraints"),
-                 ({"regex": "a", "choice": ["a"], "texts": ["a"]}, "invalid", "found 2 constraints"),
+                 ({"texts": ["a"]}, "invalid", "found no constraint"),
+                 ({"regex": "a", "choice": ["a"], "texts": ["a"]}, "invalid", "found regex and choice"),
                  ({"regex": "a"}, "invalid", "texts: missing"),
                  ({"regex": "a", "text": ["a"]}, "invalid", "unknown field text"),
-                 ({"regex": "(", "texts": []}, "invalid", ""),
+                 ({"regex": "(", "texts": []}, "invalid", "regex: the pattern '(', character 1"),
                  ({"regex": 5, "texts": []}, "invalid", "regex: found 5"),
-                 ({"json_schema": "{", "texts": []}, "invalid", ""),
+                 ({"json_schema": "{", "texts": []}, "invalid", "json_schema: schema: not valid JSON"),
                  ({"grammar": "root ::= x", "texts": []}, "invalid", "line 1, column 10: the rule x is not defined"),
                  ({"grammar": "start: <|eot|>", "texts": []}, "unsupported", "line 1, column 8"),
                  ({"grammar": "root ::= " + "(" * 60000, "texts": []}, "exhausted", "nested deeper than 64")]
@@ -91,11 +91,12 @@ class GrammarTest(ProgramTest):
         self.assertEqual([line.split()[0] for line in repeated.splitlines()], ["accepted", "accepted", "rejected"])
 
     def test_usage_errors(self):
-        for arguments, message in [(["x"], "found 0 constraints"),
-                                   (["--regex", "a", "--choice", "b", "x"], "found 2 constraints"),
+        for arguments, message in [(["x"], "found no constraint"),
+                                   (["--regex", "a", "--choice", "b", "x"], "found --regex and --choice"),
                                    (["--jsonl", "x"], "--jsonl reads constraints and texts"),
                                    (["--jsonl", "--regex", "a"], "--jsonl reads constraints and texts")]:
             self.assertIn(message, self.fail_with(2, "grammar", "-m", BUNDLED, *arguments))
+        self.assertIn("--regex: the pattern '('", self.fail_with(2, "grammar", "-m", BUNDLED, "--regex", "(", "x"))
         self.assertIn("found \"+\"", self.fail_with(1, "grammar", "-m", BUNDLED, "--grammar",
                                                     self.write("b.gbnf", "root ::= +"), "x"))
 
