@@ -220,6 +220,8 @@ class BatchTest(ProgramTest):
                 (completion("x", ["a", ""], **good), "prompt[1]", "invalid_value"),
                 (completion("x", [[1], [2, 99999]], **good), "prompt[1][1]", "invalid_value"),
                 (completion("x", [1] * 1025, **good), "prompt", "context_length_exceeded"),
+                (completion("x", "a", guided_regex="a("), "guided_regex", "invalid_value"),
+                (chat("x", "a", structured_outputs={"regex": "a("}), "structured_outputs.regex", "invalid_value"),
                 (completion("x", "a", stop_token_ids=[99999]), "stop_token_ids[0]", "invalid_value"),
                 (completion("x", "a", logit_bias={"99999": 1}), "logit_bias", "invalid_value"),
                 (request("x", "chat/completions", messages=[]), "messages", "invalid_value"),
