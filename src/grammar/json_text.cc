@@ -143,8 +143,9 @@ RegexId json_number(RegexSet& regexes) {
 }
 
 RegexId json_integer(RegexSet& regexes) {
+  // More zeros mean the same, but a model could go on with them for ever.
   return regexes.concat(
-      std::array{json_sign(regexes), json_whole(regexes), zeros_fraction(regexes)});
+      std::array{json_sign(regexes), json_whole(regexes), regexes.optional(regexes.literal(".0"))});
 }
 
 RegexId json_decimals_between(RegexSet& regexes, const JsonNumberRange& range) {
