@@ -120,13 +120,26 @@ void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
   }
 }
 
+void BatchRun::submit_naming_constraint(int64_t tag, BatchJob& job, size_t index) {
+  try {
+    submit_part(pool_, llm_, tag, job, index, settings_.generate.seed);
+  } catch (const Error& error) {
+    if (const auto* chat = std::get_if<ChatRequest>(&job.request)) {
+      refuse_constraint(chat->generation.constraint, error);
+    } else if (const auto* completion = std::get_if<CompletionRequest>(&job.request)) {
+      refuse_constraint(completion->generation.constraint, error);
+    }
+    throw;
+  }
+}
+
 void BatchRun::submit_next_part(Files& files) {
   const int64_t job_id = unsubmitted_.front();
   BatchJob& job = jobs_.at(job_id)->job;
   const size_t index = job.next_part++;
   try {
     const int64_t tag = next_id_++;
-    submit_part(pool_, llm_, tag, job, index, settings_.generate.seed);
+    submit_naming_constraint(tag, job, index);
     parts_.emplace(tag, Part{.job_id = job_id, .index = index});
     ++job.num_in_flight;
   } catch (const Error& error) {

@@ -38,28 +38,31 @@ std::shared_ptr<Constraint> ConstraintCache::get(const ConstraintSpec& spec) {
 
 void ConstraintCache::check(const ConstraintSpec& spec) {
   find(
-      key_of(spec), [&spec] { return compile_constraint(spec); }, false);
+      key_of(spec), [&spec] { return compile_constraint(spec); }, true);
 }
 
 std::shared_ptr<Constraint> ConstraintCache::get(std::string key,
                                                  const std::function<Grammar()>& make) {
-  return find(std::move(key), make, true);
+  return find(std::move(key), make, false);
 }
 
 std::shared_ptr<Constraint> ConstraintCache::find(std::string key,
                                                   const std::function<Grammar()>& make,
-                                                  bool counts_hits) {
+                                                  bool is_check) {
   std::promise<std::shared_ptr<Constraint>> promise;
   {
     std::unique_lock lock(mutex_);
     if (const auto known = by_key_.find(key); known != by_key_.end()) {
       entries_.splice(entries_.begin(), entries_, known->second);
-      counters_.hits += counts_hits ? 1 : 0;
+      Entry& entry = *known->second;
+      const bool was_counted = !is_check && entry.num_checked > 0;
+      counters_.hits += was_counted ? 0 : 1;
+      entry.num_checked += is_check ? 1 : was_counted ? -1 : 0;
       const auto constraint = known->second->constraint;
       lock.unlock();
       return constraint.get();
     }
-    entries_.push_front({std::move(key), promise.get_future().share()});
+    entries_.push_front({std::move(key), promise.get_future().share(), is_check ? 1 : 0});
     by_key_.emplace(entries_.front().key, entries_.begin());
     drop_oldest();
   }

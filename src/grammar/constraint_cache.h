@@ -52,7 +52,7 @@ class ConstraintCache {
   // Compiles it, unless that was done; waits while another thread does. Throws as
   // compile_constraint, also for the next request of the same constraint.
   std::shared_ptr<Constraint> get(const ConstraintSpec& spec);
-  // The same for a caller that will get it later: it's no hit.
+  // The same for a caller that gets it later, which then isn't counted.
   void check(const ConstraintSpec& spec);
   // The same for a grammar that `compile` makes; equal keys have equal grammars.
   std::shared_ptr<Constraint> get(std::string key, const std::function<Grammar()>& compile);
@@ -65,11 +65,12 @@ class ConstraintCache {
   struct Entry {
     std::string key;
     std::shared_future<std::shared_ptr<Constraint>> constraint;
+    int64_t num_checked = 0;  // by callers that will get it
   };
   using Entries = std::list<Entry>;  // the last used first
 
   std::shared_ptr<Constraint> find(std::string key, const std::function<Grammar()>& make,
-                                   bool counts_hits);
+                                   bool is_check);
   std::shared_ptr<Constraint> compile(const std::function<Grammar()>& make);
   void count(ErrorCode code);
   void drop_oldest();

@@ -212,11 +212,13 @@ constexpr FieldDef<AskedConstraint> kConstraintFields[] = {
 
 FieldTable<AskedConstraint> constraint_fields() { return kConstraintFields; }
 
-void refuse_constraint(const std::string& field, const Error& error) {
+void refuse_constraint(const AskedConstraint& asked, const Error& error) {
+  const std::string_view message = error.what();
+  if (!asked.spec || !message.starts_with(asked.field + ": ")) return;
   std::string_view code = "invalid_value";
   if (error.code() == ErrorCode::unsupported) code = "unsupported_parameter";
   if (error.code() == ErrorCode::exhausted) code = "limit_exceeded";
-  throw RequestError(field, std::string(code), fmt::format("{}: {}", field, error.what()));
+  throw RequestError(asked.field, code, std::string(message));
 }
 
 void check_constraint(const AskedConstraint& asked, ConstraintCache* cache) {
@@ -224,7 +226,7 @@ void check_constraint(const AskedConstraint& asked, ConstraintCache* cache) {
   try {
     cache->check(*asked.spec);
   } catch (const Error& error) {
-    refuse_constraint(asked.field, error);
+    refuse_constraint(asked, Error(error.code(), fmt::format("{}: {}", asked.field, error.what())));
   }
 }
 

@@ -23,7 +23,8 @@ FieldTable<AskedConstraint> constraint_fields();
 // Compiles it, so that the request finds it in the cache. Throws RequestError naming the field;
 // does nothing without a constraint, or a cache.
 void check_constraint(const AskedConstraint& asked, ConstraintCache* cache);
-// Throws `error`, of compiling a constraint, as a RequestError of `field`.
-[[noreturn]] void refuse_constraint(const std::string& field, const Error& error);
+// Throws an error of compiling the constraint, whose message begins with its field, as a
+// RequestError; does nothing with other errors.
+void refuse_constraint(const AskedConstraint& asked, const Error& error);
 
 }  // namespace paceline

@@ -1,0 +1,194 @@
+"""Structured output over HTTP and in files of requests: every name of a constraint, with the bundled model."""
+import json
+import re
+import unittest
+
+from program import BUNDLED, ProgramTest, lines
+from serving import ServerCase
+
+MESSAGES = [{"role": "user", "content": "Who lives in the old house by the river?"}]
+PROMPT = "It was a dark and stormy night"
+# Against the long rows of blanks and the repetitions of a small model.
+SAMPLING = {"seed": 7, "temperature": 0.8, "frequency_penalty": 1}
+PERSON = {"type": "object", "required": ["name", "age", "likes"], "additionalProperties": False,
+          "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 20},
+                         "age": {"type": "integer", "minimum": 1, "maximum": 99},
+                         "likes": {"type": "array", "items": {"enum": ["rain", "books", 7]}, "maxItems": 3}}}
+GRAMMAR = 'root ::= "I " ("like" | "see") " the " [a-z]{3,9} "."'
+LARK = 'start: "I " ("like" | "see") " the " /[a-z]{3,9}/ "."'
+SENTENCE = re.compile(r"I (like|see) the [a-z]{3,9}\.")
+DATE = r"[0-9]{4}-(0[1-9]|1[0-2])"
+BACK_REFERENCE = r"(a)\1"
+
+
+def is_person(text):
+    value = json.loads(text)
+    return (set(value) == {"name", "age", "likes"} and isinstance(value["name"], str) and 1 <= len(value["name"]) <= 20
+            and value["age"] == int(value["age"]) and 1 <= value["age"] <= 99 and len(value["likes"]) <= 3
+            and all(one in ("rain", "books", 7) for one in value["likes"]))
+
+
+def is_object(text):
+    return isinstance(json.loads(text), dict)
+
+
+# Any object may go on for long; this one ends as soon as it may.
+CLOSE = {"logit_bias": {"92": 100}}  # the token }
+
+
+def named_schema(schema, **members):
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, **members}}
+
+
+# The fields of a request, and whether a text obeys them.
+REQUESTS = [({"response_format": named_schema(PERSON)}, is_person),
+            ({"response_format": named_schema(PERSON, strict=True)}, is_person),
+            ({"response_format": {"type": "json_object"}, **CLOSE}, is_object),
+            ({"response_format": {"type": "json_object", "schema": PERSON}}, is_person),
+            ({"structured_outputs": {"json": PERSON}}, is_person),
+            ({"structured_outputs": {"json": json.dumps(PERSON)}}, is_person),
+            ({"structured_outputs": {"regex": DATE}}, re.compile(DATE).fullmatch),
+            ({"structured_outputs": {"choice": ["yes", "no, thanks"]}}, {"yes", "no, thanks"}.__contains__),
+            ({"structured_outputs": {"grammar": LARK}}, SENTENCE.fullmatch),
+            ({"structured_outputs": {"json_object": True}, **CLOSE}, is_object),
+            ({"guided_json": PERSON}, is_person),
+            ({"guided_regex": DATE}, re.compile(DATE).fullmatch),
+            ({"guided_choice": ["yes", "no, thanks"]}, {"yes", "no, thanks"}.__contains__),
+            ({"guided_grammar": GRAMMAR}, SENTENCE.fullmatch),
+            ({"json_schema": PERSON}, is_person),
+            ({"grammar": GRAMMAR}, SENTENCE.fullmatch)]
+# Fields that are refused before the engine has the request: the field at fault, its code, a part of the message.
+REFUSED = [({"response_format": named_schema({"items": {"type": "strin"}})}, "response_format.json_schema.schema",
+            "invalid_value", '#/items: "type": found "strin"'),
+           ({"response_format": named_schema({"format": "iban"}, strict=True)}, "response_format.json_schema.schema",
+            "unsupported_parameter", '"format"'),
+           ({"structured_outputs": {"json": "{"}}, "structured_outputs.json", "invalid_value", ""),
+           ({"structured_outputs": {"regex": BACK_REFERENCE}}, "structured_outputs.regex", "unsupported_parameter",
+            "a back-reference"),
+           ({"guided_regex": "("}, "guided_regex", "invalid_value", "character 1"),
+           ({"guided_grammar": "root ::= x"}, "guided_grammar", "invalid_value", "the rule x is not defined"),
+           ({"grammar": "root ::= " + "(" * 999}, "grammar", "limit_exceeded", "nested deeper than 64"),
+           ({"json_schema": {"description": "x" * 300_000}}, "json_schema", "limit_exceeded", "bytes"),
+           ({"json_schema": False}, "json_schema", "invalid_value", "no value obeys it"),
+           ({"guided_regex": "a", "guided_choice": ["a"]}, "guided_choice", "invalid_value", "guided_regex")]
+
+
+class ServedConstraintsTest(ServerCase):
+    def ask(self, path, status=200, **fields):
+        answer = self.client.post(path, fields)
+        self.assertEqual(answer.status, status, answer.body)
+        return answer.json
+
+    def chat(self, **fields):
+        return self.ask("/v1/chat/completions", messages=MESSAGES, **{**SAMPLING, "max_tokens": 900, **fields})
+
+    def complete(self, path="/v1/completions", **fields):
+        return self.ask(path, prompt=PROMPT, **{**SAMPLING, "max_tokens": 900, **fields})
+
+    def metrics(self):
+        text = self.client.get("/metrics").body.decode()
+        return {name: float(value) for name, value in re.findall(r"^paceline:(constraint\S+) (\S+)$", text, re.M)}
+
+    def test_every_field_on_every_route(self):
+        for fields, obeys in REQUESTS:
+            [choice] = self.chat(**fields)["choices"]
+            self.assertEqual(choice["finish_reason"], "stop", fields)
+            self.assertTrue(obeys(choice["message"]["content"]), (fields, choice))
+            [choice] = self.complete(**fields)["choices"]
+            self.assertEqual((choice["finish_reason"], bool(obeys(choice["text"]))), ("stop", True), (fields, choice))
+            result = self.complete("/completion", **fields)
+            self.assertEqual((result["stop_type"], bool(obeys(result["content"]))), ("eos", True), (fields, result))
+
+    def test_streams_and_choices_are_constrained_too(self):
+        for fields, obeys in REQUESTS[:3] + REQUESTS[6:9]:
+            body = {"messages": MESSAGES, "max_tokens": 900, "n": 3, **SAMPLING, **fields}
+            events, done = self.client.stream("/v1/chat/completions", body)
+            self.assertTrue(done)
+            texts = [""] * 3
+            for event in events:
+                for choice in event["choices"]:
+                    texts[choice["index"]] += choice["delta"].get("content") or ""
+            whole = [choice["message"]["content"] for choice in self.ask("/v1/chat/completions", **body)["choices"]]
+            self.assertEqual(texts, whole)
+            self.assertTrue(all(obeys(text) for text in texts), texts)
+            plain = {"prompt": PROMPT, "max_tokens": 900, **SAMPLING, **fields}
+            events, _ = self.client.stream("/v1/completions", plain)
+            self.assertTrue(obeys("".join(event["choices"][0]["text"] for event in events)))
+            events, _ = self.client.stream("/completion", plain)
+            self.assertTrue(obeys("".join(event["content"] for event in events)))
+
+    def test_the_end_of_max_tokens_leaves_a_beginning(self):
+        [choice] = self.chat(guided_regex="[a-z ]{200}", max_tokens=9)["choices"]
+        self.assertEqual(choice["finish_reason"], "length")
+        self.assertRegex(choice["message"]["content"], r"^[a-z ]{1,199}$")
+
+    def test_no_format_is_any_text(self):
+        plain = self.chat(max_tokens=9)["choices"]
+        for fields in ({"response_format": {"type": "text"}}, {"grammar": ""}, {"response_format": None}):
+            self.assertEqual(self.chat(max_tokens=9, **fields)["choices"], plain)
+
+    def test_what_cannot_be_enforced_is_refused_by_name(self):
+        for fields, param, code, message in REFUSED:
+            for error in (self.ask("/v1/chat/completions", 400, messages=MESSAGES, **fields),
+                          self.ask("/v1/completions", 400, prompt=PROMPT, stream=True, **fields),
+                          self.ask("/completion", 400, prompt=PROMPT, **fields)):
+                self.assertEqual((error["error"]["param"], error["error"]["code"]), (param, code), error)
+                self.assertEqual(error["error"]["type"], "invalid_request_error")
+                self.assertIn(param + ": ", error["error"]["message"])
+                self.assertIn(message, error["error"]["message"])
+        error = self.ask("/v1/completions", 400, prompt=PROMPT, guided_regex="a", max_tokens=0)["error"]
+        self.assertIn("max_tokens", error["message"])
+
+    def test_options_that_contradict_the_constraint_are_an_error(self):
+        for fields in ({"allowed_token_ids": [300]}, {"min_tokens": 5}):
+            error = self.ask("/v1/completions", 400, prompt=PROMPT, guided_choice=["yes"], **fields)["error"]
+            self.assertIn("the constraint", error["message"])
+
+    def test_classify_and_score_refuse_constraints(self):
+        for path in ("/v1/classify", "/v1/score"):
+            for fields, _ in REQUESTS:
+                name = next(iter(fields))
+                error = self.ask(path, 400, input=PROMPT, **fields)["error"]
+                self.assertEqual(error["param"], name)
+
+    def test_metrics(self):
+        before = self.metrics()
+        pattern = "[m-p]{3}"
+        for _ in range(3):
+            self.complete(guided_regex=pattern)
+        self.complete(structured_outputs={"regex": pattern})
+        self.ask("/v1/completions", 400, prompt=PROMPT, guided_regex="(m-p")
+        self.ask("/v1/completions", 400, prompt=PROMPT, guided_regex=r"(m)-p\1")
+        after = self.metrics()
+        label = 'model_name="paceline-10m"'
+
+        def grown(name):
+            return after[name] - before[name]
+
+        self.assertEqual(grown(f"constraints_compiled_total{{{label}}}"), 1)
+        self.assertEqual(grown(f"constraint_cache_hits_total{{{label}}}"), 3)
+        self.assertGreater(grown(f"constraint_cache_bytes{{{label}}}"), 0)
+        for reason, count in [("invalid", 1), ("unsupported", 1), ("over_limit", 0), ("error", 0)]:
+            self.assertEqual(grown(f'constraints_refused_total{{{label},reason="{reason}"}}'), count, reason)
+
+
+class ConstraintsOfFilesTest(ProgramTest):
+    def test_files_of_requests(self):
+        source, target = self.directory / "in.jsonl", self.directory / "out.jsonl"
+        wrong = [fields for fields, _, _, _ in REFUSED]
+        bodies = [{"messages": MESSAGES, "max_tokens": 900, **SAMPLING, **fields}
+                  for fields in [fields for fields, _ in REQUESTS] + wrong]
+        source.write_bytes(lines(*({"custom_id": str(i), "method": "POST", "url": "/v1/chat/completions", "body": body}
+                                   for i, body in enumerate(bodies))))
+        self.succeed("batch", "-m", BUNDLED, "-i", source, "-o", target)
+        records = {int(r["custom_id"]): r["response"] for r in map(json.loads, target.read_text().splitlines())}
+        for i, (fields, obeys) in enumerate(REQUESTS):
+            [choice] = records[i]["body"]["choices"]
+            self.assertTrue(obeys(choice["message"]["content"]), (fields, choice))
+        for i, (_, param, code, _) in enumerate(REFUSED, len(REQUESTS)):
+            error = records[i]["body"]["error"]
+            self.assertEqual((records[i]["status_code"], error["param"], error["code"]), (400, param, code))
+
+
+if __name__ == "__main__":
+    unittest.main()
