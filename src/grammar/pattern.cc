@@ -75,14 +75,20 @@ PatternNode PatternTranslator::with_short_edge(PatternNode pattern, Edge edge) {
         option = with_short_edge(std::move(option), edge);
       }
       return pattern;
-    case NodeKind::sequence:
-      while (!pattern.children.empty()) {
-        const auto at = edge == Edge::begin ? pattern.children.begin() : pattern.children.end() - 1;
-        *at = with_short_edge(std::move(*at), edge);
-        if (at->kind != NodeKind::sequence || !at->children.empty()) break;
-        pattern.children.erase(at);
+    case NodeKind::sequence: {
+      std::vector<PatternNode>& parts = pattern.children;
+      const auto vanishes = [edge](PatternNode& part) {
+        part = with_short_edge(std::move(part), edge);
+        return part.kind == NodeKind::sequence && part.children.empty();
+      };
+      if (edge == Edge::end) {
+        while (!parts.empty() && vanishes(parts.back())) parts.pop_back();
+        return pattern;
       }
+      const auto first = std::find_if_not(parts.begin(), parts.end(), vanishes);
+      parts.erase(parts.begin(), first);
       return pattern;
+    }
     default:
       return pattern;
   }
