@@ -217,8 +217,7 @@ Sample EngineCore::next_sample(Sequence& sequence, const LogitsRow& row) {
   return sampler_.chosen(row, sequence.sampling, outcome.token);
 }
 
-// A forced token comes without a draw; other tokens are drawn from those that the constraint
-// allows.
+// Takes the forced token if there is one; else draws among the tokens that the constraint allows.
 Sample EngineCore::constrained_sample(Sequence& sequence, const LogitsRow& row) {
   const auto begin = EngineClock::now();
   constraint_worker_.finish(*sequence.constraint);

@@ -1,4 +1,4 @@
-// ConstraintCache compiles constraints over one vocabulary, and keeps those that were used last.
+// ConstraintCache compiles constraints for one vocabulary and keeps the most recently used ones.
 #pragma once
 
 #include <array>

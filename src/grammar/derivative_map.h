@@ -1,5 +1,5 @@
-// DerivativeMap remembers derivatives: a hash table in parts, of which only one is made anew when
-// it has become too small.
+// DerivativeMap remembers derivatives. It is a hash table in parts, each of which grows by itself,
+// so that no single call has to copy all of them.
 #pragma once
 
 #include <array>

@@ -12,8 +12,8 @@ constexpr size_t kMaxPromptVariables = 3;
 
 bool is_variable_byte(char c) { return ('a' <= c && c <= 'z') || c == '_'; }
 
-// The words of the template that speak of thinking or reasoning; those that templates agree on
-// first.
+// The words of the template's source that contain "think" or "reason". Names that many templates
+// share come first.
 std::vector<std::string> candidate_names(std::string_view source) {
   std::vector<std::string> names{"enable_thinking", "thinking", "reasoning_effort"};
   std::erase_if(

@@ -17,8 +17,8 @@ struct PromptVariable {
   std::array<std::string, 2> prompts;  // behind the user's message
 };
 
-// At most 3, those that templates agree on first. Candidates are the words of the template that
-// speak of thinking or reasoning.
+// At most 3. Candidates are the words of the template's source that contain "think" or "reason";
+// names that many templates share come first.
 std::vector<PromptVariable> prompt_variables(TemplateProbe& probe);
 
 }  // namespace paceline

@@ -144,7 +144,8 @@ void TurnGrammar::write_optional(std::string_view text, StateId end) {
   turn_.text(text);
 }
 
-// Content alone. Where the prompt has begun a call, what begins content tells it from one.
+// Content without calls. Where the prompt has begun a call already, the text that begins content is
+// required, as it tells content from a call.
 void TurnGrammar::write_answer() {
   const bool needs_begin = is_automatic() && format_.calls->num_prompt_bytes > 0;
   const StateId content = turn_.add_state();

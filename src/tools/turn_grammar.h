@@ -25,7 +25,8 @@ struct TurnGrammarOptions {
   bool parallel_calls = true;                        // where the template can write several
   bool begins_in_reasoning = false;                  // ReasoningFormat::is_opened_by of the prompt
   std::span<const std::string> special_tokens = {};  // their texts
-  std::span<const std::string> end_tokens = {};      // those that end the turn: they aren't in it
+  std::span<const std::string> end_tokens =
+      {};  // texts of tokens that end the turn; no turn holds one
   // Adds what an answer without calls must be; without it an answer is any text.
   std::function<RuleId(GrammarBuilder&)> content = {};
 };

@@ -2,10 +2,12 @@
 import json
 import re
 import unittest
+from pathlib import Path
 
 from program import BUNDLED, ProgramTest, lines
 from serving import ServerCase
 
+TOOL_TEMPLATE = Path(__file__).resolve().parents[1] / "contract" / "tool_template.jinja"
 MESSAGES = [{"role": "user", "content": "Who lives in the old house by the river?"}]
 PROMPT = "It was a dark and stormy night"
 # Against the long rows of blanks and the repetitions of a small model.
@@ -188,6 +190,23 @@ class ConstraintsOfFilesTest(ProgramTest):
         for i, (_, param, code, _) in enumerate(REFUSED, len(REQUESTS)):
             error = records[i]["body"]["error"]
             self.assertEqual((records[i]["status_code"], error["param"], error["code"]), (400, param, code))
+
+    def test_files_of_requests_with_tools(self):
+        source, target = self.directory / "in.jsonl", self.directory / "out.jsonl"
+        tool = {"type": "function", "function": {"name": "f", "parameters": {
+            "type": "object", "required": ["x"], "additionalProperties": False, "properties": {"x": {"type": "boolean"}}}}}
+        body = {"messages": MESSAGES, "max_tokens": 600, **SAMPLING, "tools": [tool], "tool_choice": "required",
+                "parallel_tool_calls": False, "reasoning_effort": "none"}
+        wrong = {**body, "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": 5}}}]}
+        source.write_bytes(lines(*({"custom_id": str(i), "method": "POST", "url": "/v1/chat/completions", "body": one}
+                                   for i, one in enumerate((body, wrong)))))
+        self.succeed("batch", "-m", BUNDLED, "--chat-template", TOOL_TEMPLATE, "-i", source, "-o", target)
+        records = {r["custom_id"]: r["response"] for r in map(json.loads, target.read_text().splitlines())}
+        [choice] = records["0"]["body"]["choices"]
+        [call] = choice["message"]["tool_calls"]
+        self.assertEqual((choice["finish_reason"], call["function"]["name"]), ("tool_calls", "f"))
+        self.assertIn(json.loads(call["function"]["arguments"]), ({"x": True}, {"x": False}))
+        self.assertEqual((records["1"]["status_code"], records["1"]["body"]["error"]["param"]), (400, "tools"))
 
 
 if __name__ == "__main__":
