@@ -71,8 +71,12 @@ class LLM {
 
   // Answers a conversation, whose history the caller keeps: renders it with the model's chat
   // template and generates until the model ends its turn, by default up to the end of the context.
-  // Empty input.special_tokens mean the model's.
-  GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {});
+  // Empty input.special_tokens mean the model's. Where the template writes reasoning, or calls of
+  // the input's tools, the completion's `turn` has the parts, calls obey their schemas,
+  // options.constraint is that of the content, and the pieces are the text as the model writes it,
+  // marks included. Throws Error invalid when there are tools but the template writes no calls.
+  GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {},
+                        const ChatOptions& chat_options = {});
   // The prompt of chat().
   std::string render(const ChatInput& input) const;
 

@@ -126,6 +126,23 @@ struct GenerateOptions {
   std::stop_token cancelled;       // takes effect within one step
 };
 
+// Whether an answer calls tools.
+enum class ToolChoice : uint8_t {
+  none,       // no calls are read
+  automatic,  // content, calls, or both
+  required,   // calls
+  named,      // one call, of ChatOptions::tool_name
+};
+
+// What a chat asks of the turn, beside the options of its text.
+struct ChatOptions {
+  ToolChoice tool_choice = ToolChoice::automatic;  // of ChatInput::tools_json
+  std::string tool_name;
+  bool parallel_tool_calls = true;
+  // none, low, medium, high, ...: sets the template's own variable where it has one.
+  std::optional<std::string> reasoning_effort;
+};
+
 struct ClassifyOptions {
   // They continue the prompt, without special tokens. A label that would run into the last word of
   // a text prompt gets a space in front: "It was" and "good".

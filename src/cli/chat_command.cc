@@ -16,8 +16,10 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kOwnFields[] = {"messages", "tools", "documents",
-                                           "chat_template_kwargs"};
+constexpr std::string_view kOwnFields[] = {"messages",        "tools",
+                                           "documents",       "chat_template_kwargs",
+                                           "tool_choice",     "parallel_tool_calls",
+                                           "reasoning_effort"};
 
 // One conversation a line.
 int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
@@ -29,8 +31,8 @@ int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
     apply_option_fields(line, kGenerateFields, of_item);
     apply_constraint_fields(line, of_item);
     of_item.generate.cancelled = session.stop_token();
-    GenerationStream stream =
-        llm.chat(read_chat_input(line, "chat_template_kwargs", settings), of_item.generate);
+    GenerationStream stream = llm.chat(read_chat_input(line, "chat_template_kwargs", settings),
+                                       of_item.generate, read_chat_options(line));
     write_json_line(
         session, chat_completion_json(stream.completion(), of_item.generate.logprobs.has_value()));
     if (settings.verbose) print_metrics(llm.metrics(), session, "");
@@ -50,7 +52,7 @@ void stream_answer(LLM& llm, Conversation& conversation, const Settings& setting
   const std::string& text = *stream.completion().text;
   if (!text.ends_with('\n')) session.out().write("\n");
   session.out().flush();
-  conversation.add_answer(text);
+  conversation.add_answer(stream.completion());
   if (settings.verbose) print_metrics(llm.metrics(), session, "");
 }
 

@@ -17,6 +17,25 @@ std::string json_of(const Json& line, std::string_view field) {
   return value == nullptr ? std::string() : to_json(*value);
 }
 
+void read_tool_choice(const JsonCursor& choice, ChatOptions& options) {
+  if (!choice.is_string()) {
+    options.tool_choice = ToolChoice::named;
+    options.tool_name = choice.at("function").at("name").string();
+    return;
+  }
+  const std::string& word = choice.string();
+  if (word == "none") {
+    options.tool_choice = ToolChoice::none;
+  } else if (word == "required") {
+    options.tool_choice = ToolChoice::required;
+  } else if (word != "auto") {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: found \"{}\", expected none, auto, required, or an object that "
+                            "names a function",
+                            choice.path(), word));
+  }
+}
+
 bool is_system_message(const ChatMessage& message) {
   const auto is_system = [](const std::string& role) {
     return role == "system" || role == "developer";
@@ -46,6 +65,19 @@ ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
   if (input.kwargs_json.empty()) input.kwargs_json = settings.chat_template_kwargs;
   add_system_message(settings.system, input);
   return input;
+}
+
+ChatOptions read_chat_options(const Json& line) {
+  const JsonCursor fields = line_cursor(line);
+  ChatOptions options;
+  if (const auto choice = fields.find("tool_choice")) read_tool_choice(*choice, options);
+  if (const auto parallel = fields.find("parallel_tool_calls")) {
+    options.parallel_tool_calls = parallel->boolean();
+  }
+  if (const auto effort = fields.find("reasoning_effort")) {
+    options.reasoning_effort = effort->string();
+  }
+  return options;
 }
 
 Settings with_system_prompt(const Settings& settings, LLM& llm, Session& session) {

@@ -22,6 +22,10 @@ ChatInput chat_input(const Conversation& conversation, const Settings& settings)
 ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
                           const Settings& settings);
 
+// Reads the fields tool_choice, parallel_tool_calls and reasoning_effort of a line, spelled as in
+// OpenAI's API. Throws Error invalid naming the field.
+ChatOptions read_chat_options(const Json& line);
+
 // Reads the file of --system-prompt into the settings' `system` and keeps its prefix in `llm`,
 // unless --system gives another message. Throws Error naming the file, or the option when the
 // model's template takes no system message.

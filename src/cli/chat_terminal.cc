@@ -159,7 +159,7 @@ class TerminalChat {
     } else if (completion.finish_reason == "length") {
       session_.print_note("(cut off at --max-tokens or at the end of the context)");
     }
-    conversation_.add_answer(text);
+    conversation_.add_answer(completion);
     last_usage_ = completion.usage;
     if (settings_.verbose) print_metrics(llm_.metrics(), session_, "");
   }

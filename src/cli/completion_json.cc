@@ -1,6 +1,7 @@
 #include "cli/completion_json.h"
 
 #include "base/json_writer.h"
+#include "protocol/assistant_message.h"
 
 namespace paceline {
 namespace {
@@ -51,6 +52,7 @@ void write_completion(JsonWriter& writer, const Completion& completion, bool wit
     writer.member("drafted_tokens", usage.drafted_tokens);
     writer.member("accepted_tokens", usage.accepted_tokens);
   }
+  if (usage.reasoning_tokens > 0) writer.member("reasoning_tokens", usage.reasoning_tokens);
   writer.end_object();
   writer.member("seed", completion.seed);
 }
@@ -69,9 +71,8 @@ std::string completion_json(const Completion& completion, bool with_logprobs) {
 std::string chat_completion_json(const Completion& completion, bool with_logprobs) {
   std::string json;
   JsonWriter writer(json);
-  writer.begin_object().key("message").begin_object().member("role", "assistant");
-  writer.key("content");
-  completion.text ? writer.string(*completion.text) : writer.null();
+  writer.begin_object().key("message").begin_object();
+  write_assistant_message(writer, completion.text, completion.turn);
   writer.end_object();
   write_completion(writer, completion, with_logprobs);
   writer.end_object();

@@ -8,6 +8,34 @@
 
 namespace paceline {
 
+namespace {
+
+ChatMessage assistant_message(std::string content, const std::string& reasoning) {
+  ChatMessage message{"assistant", std::move(content)};
+  if (reasoning.empty()) return message;
+  JsonWriter writer(message.json);
+  writer.begin_object().member("role", message.role).member("content", message.content);
+  writer.member("reasoning_content", reasoning).end_object();
+  return message;
+}
+
+void write_message(JsonWriter& writer, const ChatMessage& message) {
+  if (!message.json.empty()) {
+    writer.tree(parse_json(message.json, "messages"));
+    return;
+  }
+  writer.begin_object().member("role", message.role).member("content", message.content);
+  writer.end_object();
+}
+
+}  // namespace
+
+void Conversation::add_answer(const Completion& completion) {
+  turns_.push_back(completion.turn
+                       ? assistant_message(completion.turn->content, completion.turn->reasoning)
+                       : assistant_message(completion.text.value_or(""), ""));
+}
+
 void Conversation::drop_question() {
   if (!turns_.empty() && turns_.back().role == "user") turns_.pop_back();
 }
@@ -23,10 +51,7 @@ std::string Conversation::to_json() const {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().key("messages").begin_array();
-  for (const ChatMessage& message : messages()) {
-    writer.begin_object().member("role", message.role).member("content", message.content);
-    writer.end_object();
-  }
+  for (const ChatMessage& message : messages()) write_message(writer, message);
   writer.end_array().end_object();
   return json + "\n";
 }
@@ -39,6 +64,10 @@ void Conversation::read_json(std::string_view json, std::string_view where) {
   const JsonCursor list = root.is_array() ? root.below("messages", document) : root.at("messages");
   for (const JsonCursor& message : list.items()) {
     ChatMessage turn{message.at("role").string(), message.at("content").string()};
+    const auto reasoning = message.find("reasoning_content");
+    if (reasoning && turn.role == "assistant") {
+      turn = assistant_message(std::move(turn.content), reasoning->string());
+    }
     if (turn.role == "system" && turns.empty() && system.empty()) {
       system = std::move(turn.content);
     } else {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/chat_template.h"
+#include "paceline/results.h"
 
 namespace paceline {
 
@@ -17,7 +18,8 @@ class Conversation {
   void set_system(std::string text) { system_ = std::move(text); }
 
   void add_question(std::string text) { turns_.push_back({"user", std::move(text)}); }
-  void add_answer(std::string text) { turns_.push_back({"assistant", std::move(text)}); }
+  // The content; what the model reasoned before it stands beside it.
+  void add_answer(const Completion& completion);
   // Removes the last question, which got no answer.
   void drop_question();
   void clear() { turns_.clear(); }
@@ -27,7 +29,7 @@ class Conversation {
   // The system message, if there is one, and the turns.
   std::vector<ChatMessage> messages() const;
 
-  // {"messages": [{"role": ..., "content": ...}, ...]}
+  // {"messages": [{"role": ..., "content": ...}, ...]}, with reasoning_content where there is some
   std::string to_json() const;
   // Reads to_json()'s output, or the array alone; `where` names the text in errors. Throws Error
   // invalid and leaves the conversation unchanged.

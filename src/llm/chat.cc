@@ -1,6 +1,8 @@
 // LLM's chats: renders the history with the chat template, then generates.
 #include "llm/llm_state.h"
 #include "text/chat_prompt.h"
+#include "text/chat_turn.h"
+#include "text/tool_specs.h"
 
 namespace paceline {
 
@@ -8,10 +10,16 @@ std::string LLM::render(const ChatInput& input) const {
   return render_chat(*open_state().text, input);
 }
 
-GenerationStream LLM::chat(const ChatInput& input, const GenerateOptions& options) {
+GenerationStream LLM::chat(const ChatInput& input, const GenerateOptions& options,
+                           const ChatOptions& chat_options) {
+  State& state = open_state();
   GenerateOptions of_chat = options;
-  std::vector<TokenId> ids = encode_chat(*open_state().text, input, of_chat);
-  return generate(std::move(ids), of_chat);
+  ChatTurn turn = prepare_chat_turn(*state.text, input,
+                                    {chat_options, read_tool_specs(input.tools_json)}, of_chat);
+  const std::optional<TurnShape> shape = turn.shape;
+  GenerateRequest request = make_chat_request(*state.text, std::move(turn), of_chat);
+  CompletionShape of_completion = chat_completion_shape(request, shape);
+  return state.begin(std::move(request), std::move(of_completion));
 }
 
 }  // namespace paceline

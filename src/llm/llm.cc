@@ -61,16 +61,7 @@ GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& opti
   State& state = open_state();
   GenerateRequest request = make_request(*state.text, prompt, options);
   CompletionShape shape = completion_shape(request);
-  auto channel = std::make_shared<Channel>();
-  const auto id = state.model->engine->submit(std::move(request), channel);
-  if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
-  // clang 14's make_unique can't construct an aggregate.
-  return GenerationStream(std::unique_ptr<GenerationStream::State>(
-      // NOLINTNEXTLINE(modernize-make-unique)
-      new GenerationStream::State{.llm = &state,
-                                  .channel = std::move(channel),
-                                  .id = *id,
-                                  .builder = {*state.text, std::move(shape)}}));
+  return state.begin(std::move(request), std::move(shape));
 }
 
 std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,

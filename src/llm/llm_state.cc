@@ -2,11 +2,26 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace paceline {
 
 void LLM::State::open(std::unique_ptr<LoadedModel> loaded) {
   model = std::move(loaded);
   text.emplace(text_model(*model));
+}
+
+GenerationStream LLM::State::begin(GenerateRequest request, CompletionShape shape) {
+  auto channel = std::make_shared<Channel>();
+  const auto id = model->engine->submit(std::move(request), channel);
+  if (!id) throw Error(ErrorCode::exhausted, "too many requests are waiting, try again later");
+  // clang 14's make_unique can't construct an aggregate.
+  return GenerationStream(std::unique_ptr<GenerationStream::State>(
+      // NOLINTNEXTLINE(modernize-make-unique)
+      new GenerationStream::State{.llm = this,
+                                  .channel = std::move(channel),
+                                  .id = *id,
+                                  .builder = {*text, std::move(shape)}}));
 }
 
 void LLM::State::record(const GenerationStats& stats) {

@@ -28,6 +28,8 @@ struct LLM::State {
 
   // Takes the model; the caller adds traces and threads.
   void open(std::unique_ptr<LoadedModel> loaded);
+  // Throws Error exhausted when too many requests wait.
+  GenerationStream begin(GenerateRequest request, CompletionShape shape);
   // Stores the rates of a finished call and the peak of the memory.
   void record(const GenerationStats& stats);
   // The same for several that ran together since `begin`: total rates.

@@ -182,11 +182,8 @@ void RequestPool::State::generate(int64_t tag, GenerateRequest request, int32_t 
   request.n = n;
   Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(request.prompt.size())};
   for (int32_t k = 0; k < n; ++k) {
-    CompletionShape shape = completion_shape(request);
+    CompletionShape shape = chat_completion_shape(request, turn);
     shape.seed += static_cast<uint64_t>(k);
-    shape.turn = turn;
-    // The same request has the same answer, so ids count up.
-    shape.make_call_id = [next = 0]() mutable { return fmt::format("call_{}", next++); };
     job.choices.emplace_back(model, std::move(shape));
   }
   std::vector<GenerateRequest> requests;

@@ -92,7 +92,7 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .by_default = true,
      .help = "Whether an answer may have several calls, where the template can write them.",
      .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.turn.parallel_calls = v.boolean(); }},
+                ChatDraft& t) { t.request.turn.parallel_tool_calls = v.boolean(); }},
     {.name = "documents",
      .type = kObjects,
      .help = "Objects that the template shows to the model.",
@@ -161,8 +161,10 @@ void combine_fields(ChatDraft& draft) {
                        "top_logprobs: only allowed when logprobs is true");
   }
   request.top_logprobs = draft.top_logprobs.value_or(0);
-  check_tool_choice(request.turn);
-  if (request.turn.choice == ToolChoice::none) request.input.tools_json.clear();
+  if (const std::string problem = tool_choice_problem(request.turn); !problem.empty()) {
+    throw RequestError("tool_choice", "invalid_value", problem);
+  }
+  if (request.turn.tool_choice == ToolChoice::none) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
   check_penalty_fields(request.generation, request.options);
   check_logprob_fields(request.options, request.logprobs);

@@ -103,28 +103,14 @@ void read_tool_choice(const FieldValue& value, TurnRequest& turn) {
     RequestReader reader(value);
     reader.read<NamedTool>(kNamedToolFields, tool);
     reader.finish();
-    turn.choice = ToolChoice::named;
+    turn.tool_choice = ToolChoice::named;
     turn.tool_name = std::move(tool.name);
     return;
   }
   const std::string& word = value.text();
-  turn.choice = word == "none"   ? ToolChoice::none
-                : word == "auto" ? ToolChoice::automatic
-                                 : ToolChoice::required;
-}
-
-void check_tool_choice(const TurnRequest& turn) {
-  if (turn.choice != ToolChoice::required && turn.choice != ToolChoice::named) return;
-  if (turn.tools.empty()) {
-    throw RequestError("tool_choice", "invalid_value",
-                       "tool_choice: asks for a call, but there are no tools");
-  }
-  if (turn.choice == ToolChoice::required) return;
-  const auto is_named = [&](const ToolSpec& tool) { return tool.name == turn.tool_name; };
-  if (std::any_of(turn.tools.begin(), turn.tools.end(), is_named)) return;
-  throw RequestError("tool_choice", "invalid_value",
-                     fmt::format("tool_choice: found \"{}\", expected the name of one of the tools",
-                                 turn.tool_name));
+  turn.tool_choice = word == "none"   ? ToolChoice::none
+                     : word == "auto" ? ToolChoice::automatic
+                                      : ToolChoice::required;
 }
 
 FieldList tool_fields() { return list_fields<ToolFields>(kToolFields); }

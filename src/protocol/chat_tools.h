@@ -29,7 +29,5 @@ inline constexpr FieldType kToolChoices =
 // Adds every tool to `turn`. Returns the array as JSON for the template; empty when there is none.
 std::string read_tools(const FieldValue& value, TurnRequest& turn);
 void read_tool_choice(const FieldValue& value, TurnRequest& turn);
-// Throws RequestError for a choice that the tools don't allow.
-void check_tool_choice(const TurnRequest& turn);
 
 }  // namespace paceline

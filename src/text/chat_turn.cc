@@ -77,7 +77,7 @@ std::string key_of(const TurnRequest& asked, const TurnShape& shape,
                    const std::optional<ConstraintSpec>& content) {
   std::string key = fmt::format("turn {} {} {} {} {} {}:{}", shape.reads_calls,
                                 shape.format->reasoning.has_value(), shape.begins_in_reasoning,
-                                static_cast<int>(asked.choice), asked.parallel_calls,
+                                static_cast<int>(asked.tool_choice), asked.parallel_tool_calls,
                                 asked.tool_name.size(), asked.tool_name);
   for (const ToolSpec& tool : asked.tools) {
     key += fmt::format(" {}:{} {}:{}", tool.name.size(), tool.name, tool.parameters.size(),
@@ -94,9 +94,9 @@ std::shared_ptr<Constraint> constrain(const TextModel& model, const TurnRequest&
     GrammarBuilder builder;
     const std::vector<std::string> ends = end_texts(model);
     TurnGrammarOptions options{
-        .choice = shape.reads_calls ? asked.choice : ToolChoice::none,
+        .choice = shape.reads_calls ? asked.tool_choice : ToolChoice::none,
         .tool_name = asked.tool_name,
-        .parallel_calls = asked.parallel_calls,
+        .parallel_calls = asked.parallel_tool_calls,
         .begins_in_reasoning = shape.begins_in_reasoning,
         .special_tokens = model.turns->special_texts(),
         .end_tokens = ends,
@@ -122,8 +122,22 @@ auto naming_tools(const Call& call) {
 
 }  // namespace
 
+std::string tool_choice_problem(const TurnRequest& asked) {
+  if (asked.tool_choice != ToolChoice::required && asked.tool_choice != ToolChoice::named)
+    return {};
+  if (asked.tools.empty()) return "tool_choice: asks for a call, but there are no tools";
+  if (asked.tool_choice == ToolChoice::required) return {};
+  const auto is_named = [&](const ToolSpec& tool) { return tool.name == asked.tool_name; };
+  if (std::any_of(asked.tools.begin(), asked.tools.end(), is_named)) return {};
+  return fmt::format("tool_choice: found \"{}\", expected the name of one of the tools",
+                     asked.tool_name);
+}
+
 ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
                            const TurnRequest& asked, GenerateOptions& options) {
+  if (const std::string problem = tool_choice_problem(asked); !problem.empty()) {
+    throw Error(ErrorCode::invalid, problem);
+  }
   ChatInput input = asked_input;
   std::shared_ptr<const TurnFormat> format;
   if (model.turns != nullptr) format = model.turns->format();
@@ -139,7 +153,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   if (asked.may_call()) {
     if (format == nullptr) throw Error(ErrorCode::invalid, "tools: the model has no tokenizer");
     naming_tools([&] { format->calls_or_throw(); });
-    if (!begins_anew && asked.choice != ToolChoice::automatic) {
+    if (!begins_anew && asked.tool_choice != ToolChoice::automatic) {
       throw Error(ErrorCode::invalid, "tool_choice: a call can't continue the final message");
     }
   }

@@ -16,16 +16,15 @@
 
 namespace paceline {
 
-// What a chat asks of the answer, beside the options of its text.
-struct TurnRequest {
+// What a chat asks of the turn, with the tools that may be called.
+struct TurnRequest : ChatOptions {
   std::vector<ToolSpec> tools;
-  ToolChoice choice = ToolChoice::automatic;
-  std::string tool_name;  // of ToolChoice::named
-  bool parallel_calls = true;
-  std::optional<std::string> reasoning_effort;  // "none", "low", ...
 
-  bool may_call() const { return !tools.empty() && choice != ToolChoice::none; }
+  bool may_call() const { return !tools.empty() && tool_choice != ToolChoice::none; }
 };
+
+// What is wrong with tool_choice; empty: nothing.
+std::string tool_choice_problem(const TurnRequest& asked);
 
 // How the answer's text is taken apart.
 struct TurnShape {
@@ -42,8 +41,9 @@ struct ChatTurn {
 };
 
 // Renders and encodes the conversation and sets the defaults of chats in `options`. Throws Error
-// not_found when the model has no chat template, unsupported when tools are asked for and the
-// template writes no calls or a tool's parameters can't be enforced, and what rendering throws.
+// not_found when the model has no chat template; invalid when tool_choice names no tool, when tools
+// are asked for and the template writes no calls, or when a tool's parameters can't be enforced;
+// and what rendering throws.
 ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& input, const TurnRequest& asked,
                            GenerateOptions& options);
 

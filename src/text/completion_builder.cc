@@ -1,5 +1,7 @@
 #include "text/completion_builder.h"
 
+#include <fmt/format.h>
+
 #include <iterator>
 
 #include "engine/engine.h"
@@ -13,6 +15,14 @@ CompletionShape completion_shape(const GenerateRequest& request) {
           .stop_strings = request.stop_strings,
           .seed = request.sampling.seed,
           .specials = request.specials};
+}
+
+CompletionShape chat_completion_shape(const GenerateRequest& request,
+                                      const std::optional<TurnShape>& turn) {
+  CompletionShape shape = completion_shape(request);
+  shape.turn = turn;
+  shape.make_call_id = [next = 0]() mutable { return fmt::format("call_{}", next++); };
+  return shape;
 }
 
 CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape shape)

@@ -7,17 +7,11 @@
 #include <string>
 
 #include "grammar/grammar.h"
+#include "paceline/options.h"
 #include "tools/tool_set.h"
 #include "tools/turn_format.h"
 
 namespace paceline {
-
-enum class ToolChoice : uint8_t {
-  none,       // content only
-  automatic,  // content, calls, or both
-  required,   // calls
-  named,      // one call of TurnGrammarOptions::tool_name
-};
 
 struct TurnGrammarOptions {
   ToolChoice choice = ToolChoice::automatic;

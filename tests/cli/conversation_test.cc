@@ -10,7 +10,7 @@ namespace {
 TEST(Conversation, TheSystemMessageStandsFirstAndAnUnansweredQuestionCanGo) {
   Conversation chat("Be kind.");
   chat.add_question("One?");
-  chat.add_answer("1");
+  chat.add_answer({.text = "1"});
   chat.add_question("Two?");
   chat.drop_question();
   chat.drop_question();  // keeps an answered question
@@ -26,7 +26,7 @@ TEST(Conversation, TheSystemMessageStandsFirstAndAnUnansweredQuestionCanGo) {
 TEST(Conversation, WhatIsSavedIsLoaded) {
   Conversation chat("a \"system\"\n");
   chat.add_question("\xC3\xA9\t");
-  chat.add_answer("");
+  chat.add_answer({.text = ""});
   Conversation other;
   other.read_json(chat.to_json(), "saved.json");
   EXPECT_EQ(other.to_json(), chat.to_json());
@@ -34,6 +34,20 @@ TEST(Conversation, WhatIsSavedIsLoaded) {
   other.read_json(R"([{"role": "user", "content": "x"}])", "list.json");
   EXPECT_EQ(other.num_turns(), 1u);
   EXPECT_EQ(other.system(), "");
+}
+
+TEST(Conversation, ReasoningStandsBesideTheContentAndIsSaved) {
+  Conversation chat;
+  chat.add_question("One?");
+  chat.add_answer({.text = "<think>hm</think>1",
+                   .turn = TurnParts{.reasoning = "hm", .content = "1", .tool_calls = {}}});
+  EXPECT_EQ(chat.messages()[1].content, "1");
+  EXPECT_EQ(chat.messages()[1].json,
+            R"({"role":"assistant","content":"1","reasoning_content":"hm"})");
+  Conversation other;
+  other.read_json(chat.to_json(), "saved.json");
+  EXPECT_EQ(other.messages()[1].json, chat.messages()[1].json);
+  EXPECT_EQ(other.to_json(), chat.to_json());
 }
 
 TEST(Conversation, ABadFileNamesTheFieldAndChangesNothing) {

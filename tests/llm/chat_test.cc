@@ -1,6 +1,7 @@
 // Chats of the facade: a rendered template, then a generation.
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 
 #include "paceline/llm.h"
@@ -73,6 +74,64 @@ TEST(Chat, TheTemplateCanBeChosen) {
   EXPECT_FALSE(LLM::load(options).model_info().notes.empty());  // its markers aren't tokens here
   options.chat_template = "nothing";
   expect_error(ErrorCode::invalid, {"nothing", "chatml"}, [&] { LLM::load(options); });
+}
+
+constexpr const char* kTools =
+    R"([{"type": "function", "function": {"name": "wait", "parameters": {"type": "object",
+         "properties": {"long": {"type": "boolean"}}, "required": ["long"],
+         "additionalProperties": false}}}])";
+
+LoadOptions calling_model() {
+  LoadOptions options = chat_model();
+  options.chat_template = source_path("tests/contract/tool_template.jinja");
+  return options;
+}
+
+TEST(Chat, ATurnIsTakenApartAndCallsObeyTheirSchemas) {
+  LLM llm = LLM::load(calling_model());
+  ChatInput input = hello();
+  input.tools_json = kTools;
+  const ChatOptions one_call{.tool_choice = ToolChoice::required,
+                             .parallel_tool_calls = false,
+                             .reasoning_effort = "none"};
+  GenerateOptions options = greedy_chat(200);
+  // The bundled model knows no JSON and would write blanks as long as it may.
+  for (const int32_t id : llm.tokenize("\n", false)) options.logit_bias.emplace_back(id, -100.0f);
+  options.frequency_penalty = 1;
+  const Completion answer = llm.chat(input, options, one_call).completion();
+  ASSERT_TRUE(answer.turn.has_value());
+  EXPECT_EQ(answer.turn->content, "");
+  ASSERT_EQ(answer.turn->tool_calls.size(), 1u);
+  const ToolCall& call = answer.turn->tool_calls[0];
+  EXPECT_EQ(call.name, "wait");
+  EXPECT_EQ(call.id, "call_0");
+  EXPECT_TRUE(std::regex_match(call.arguments, std::regex(R"(\{ *"long" *: *(true|false) *\})")))
+      << call.arguments;
+  EXPECT_NE(answer.text->find("wait"), std::string::npos);
+}
+
+TEST(Chat, AConstraintIsOfTheContentBehindTheReasoning) {
+  LLM llm = LLM::load(calling_model());
+  GenerateOptions options = greedy_chat(400);
+  options.constraint = ConstraintSpec{.kind = ConstraintSpec::Kind::regex, .text = "(yes|no)"};
+  const Completion plain = llm.chat(hello(), options, {.reasoning_effort = "none"}).completion();
+  EXPECT_TRUE(*plain.text == "yes" || *plain.text == "no") << *plain.text;
+}
+
+TEST(Chat, AToolChoiceThatCantBeMetIsAnError) {
+  LLM llm = LLM::load(calling_model());
+  expect_error(ErrorCode::invalid, {"tool_choice", "no tools"},
+               [&] { llm.chat(hello(), {}, {.tool_choice = ToolChoice::required}); });
+  ChatInput input = hello();
+  input.tools_json = kTools;
+  expect_error(ErrorCode::invalid, {"tool_choice", "\"sing\"", "one of the tools"}, [&] {
+    llm.chat(input, {}, {.tool_choice = ToolChoice::named, .tool_name = "sing"});
+  });
+  input.tools_json = R"([{"parameters": {}}])";
+  expect_error(ErrorCode::invalid, {"tools[0]", "name"}, [&] { llm.chat(input); });
+  input.tools_json = kTools;
+  LLM plain = LLM::load(chat_model());
+  expect_error(ErrorCode::invalid, {"tools", "calls"}, [&] { plain.chat(input); });
 }
 
 TEST(Chat, TheBundledModelHasNothingOdd) {

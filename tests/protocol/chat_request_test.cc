@@ -188,13 +188,13 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
       with(R"(, "parallel_tool_calls": false, "reasoning_effort": "low", "tool_choice":
               {"type": "function", "function": {"name": "get_weather"}})")
           .turn;
-  EXPECT_EQ(turn.choice, ToolChoice::named);
+  EXPECT_EQ(turn.tool_choice, ToolChoice::named);
   EXPECT_EQ(turn.tool_name, "get_weather");
-  EXPECT_FALSE(turn.parallel_calls);
+  EXPECT_FALSE(turn.parallel_tool_calls);
   EXPECT_EQ(turn.reasoning_effort, "low");
   ASSERT_EQ(turn.tools.size(), 1u);
   EXPECT_EQ(turn.tools[0].parameters, R"({"type":"object","properties":{}})");
-  EXPECT_EQ(with(R"(, "tool_choice": "required")").turn.choice, ToolChoice::required);
+  EXPECT_EQ(with(R"(, "tool_choice": "required")").turn.tool_choice, ToolChoice::required);
   EXPECT_TRUE(chat(chat_body(R"("tools": [])")).input.tools_json.empty());
   const struct {
     const char* members;

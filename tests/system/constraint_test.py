@@ -2,10 +2,12 @@
 import json
 import re
 import unittest
+from pathlib import Path
 
 from program import BUNDLED, ProgramTest, lines
 
 PROMPT = "It was a dark and stormy night"
+TOOL_TEMPLATE = Path(__file__).resolve().parents[1] / "contract" / "tool_template.jinja"
 PERSON = {"type": "object",
           "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
                          "kind": {"enum": ["cat", "dog"]}},
@@ -54,6 +56,27 @@ class ConstraintTest(ProgramTest):
             text = self.generate("--choice", "well, no", "--choice", "well, yes", *options)
             self.assertIn(text, ["well, no\n", "well, yes\n"])
         self.assertLessEqual(seen, {"yes\n", "no\n"})
+
+    def test_chat_with_tools(self):
+        chat = ["chat", "-m", BUNDLED, "-q", "-n", "300", "-s", "1", "--frequency-penalty", "1", "--chat-template",
+                TOOL_TEMPLATE]
+        tool = {"type": "function", "function": {"name": "wait", "parameters": {
+            "type": "object", "required": ["long"], "additionalProperties": False,
+            "properties": {"long": {"type": "boolean"}}}}}
+        line = {"messages": [{"role": "user", "content": "Wait."}], "tools": [tool], "tool_choice": "required",
+                "parallel_tool_calls": False, "reasoning_effort": "none"}
+        one, named, wrong, unknown, none = self.answers(*chat, stdin=lines(
+            line, {**line, "tool_choice": {"type": "function", "function": {"name": "wait"}}},
+            {**line, "tool_choice": "always"}, {**line, "tool_choice": {"type": "function", "function": {"name": "go"}}},
+            {**line, "tool_choice": "none", "max_tokens": 4}), code=1)
+        for answer in (one, named):
+            [call] = answer["message"]["tool_calls"]
+            self.assertEqual((call["id"], call["type"], call["function"]["name"]), ("call_0", "function", "wait"))
+            self.assertIn(json.loads(call["function"]["arguments"]), ({"long": True}, {"long": False}))
+            self.assertIsNone(answer["message"]["content"])
+        for answer, part in ((wrong, '"always"'), (unknown, '"go"')):
+            self.assertIn("tool_choice: found " + part, answer["error"]["message"])
+        self.assertNotIn("tool_calls", none["message"])
 
     def test_chat(self):
         chat = ["chat", "-m", BUNDLED, "-q", "-n", "400", "-s", "1"]

@@ -1,11 +1,12 @@
 """Structured output over HTTP and in files of requests: every name of a constraint, with the bundled model."""
 import json
 import re
+import tempfile
 import unittest
 from pathlib import Path
 
 from program import BUNDLED, ProgramTest, lines
-from serving import ServerCase
+from serving import Client, Server, ServerCase
 
 TOOL_TEMPLATE = Path(__file__).resolve().parents[1] / "contract" / "tool_template.jinja"
 MESSAGES = [{"role": "user", "content": "Who lives in the old house by the river?"}]
@@ -172,6 +173,63 @@ class ServedConstraintsTest(ServerCase):
         self.assertGreater(grown(f"constraint_cache_bytes{{{label}}}"), 0)
         for reason, count in [("invalid", 1), ("unsupported", 1), ("over_limit", 0), ("error", 0)]:
             self.assertEqual(grown(f'constraints_refused_total{{{label},reason="{reason}"}}'), count, reason)
+
+
+class AutomaticCallsTest(unittest.TestCase):
+    """A model that begins a call by itself: biases and bad words leave it no other way than to write the mark."""
+    MARK = "<@>"
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        template = Path(directory.name) / "template.jinja"
+        text = TOOL_TEMPLATE.read_text()
+        template.write_text(text.replace("<tool_call>", cls.MARK).replace("</tool_call>", "</@>"))
+        server = Server("--chat-template", template)
+        cls.addClassCleanup(server.stop)
+        cls.client = Client(server.port)
+        tokens = cls.client.post("/tokenize", {"content": cls.MARK, "add_special": False}).json["tokens"]
+        cls.writes_mark = {"bad_words": ["<<", "<>", "@<", "@@"], "temperature": 0}
+        cls.biases = {str(token): bias for token, bias in zip(tokens, (100, 70, 40), strict=True)}
+
+    def body(self, **fields):
+        tool = {"type": "function", "function": {"name": "find", "parameters": {
+            "type": "object", "required": ["street", "number"], "additionalProperties": False,
+            "properties": {"street": {"type": "string", "maxLength": 9}, "number": {"type": "integer", "maximum": 9}}}}}
+        breaks = self.client.post("/tokenize", {"content": "\n", "add_special": False}).json["tokens"]
+        return {"messages": MESSAGES, "tools": [tool], "tool_choice": "auto", "max_tokens": 300, "seed": 5,
+                "parallel_tool_calls": False, "reasoning_effort": "none", "frequency_penalty": 1,
+                "logit_bias": {str(token): -100 for token in breaks}, **fields}
+
+    def check_call(self, call):
+        arguments = json.loads(call["function"]["arguments"])
+        self.assertEqual((call["function"]["name"], set(arguments)), ("find", {"street", "number"}))
+        self.assertLessEqual(len(arguments["street"]), 9)
+        self.assertLessEqual(arguments["number"], 9)
+
+    def ask(self, **fields):
+        answer = self.client.post("/v1/chat/completions", self.body(**fields))
+        self.assertEqual(answer.status, 200, answer.body)
+        [choice] = answer.json["choices"]
+        return choice
+
+    def test_a_call_that_the_model_begins_obeys_the_schema(self):
+        text = self.ask(max_tokens=12)
+        self.assertEqual((text["finish_reason"], text["message"].get("tool_calls")), ("length", None))
+        self.assertGreater(len(text["message"]["content"]), 8)
+        begins = {"logit_bias": {**self.body()["logit_bias"], **self.biases}, **self.writes_mark}
+        choice = self.ask(**begins)
+        self.assertEqual((choice["finish_reason"], choice["message"]["content"]), ("tool_calls", None))
+        [call] = choice["message"]["tool_calls"]
+        self.check_call(call)
+        events, done = self.client.stream("/v1/chat/completions", self.body(**begins))
+        self.assertTrue(done)
+        deltas = [event["choices"][0]["delta"] for event in events if event["choices"]]
+        pieces = [piece for delta in deltas for piece in delta.get("tool_calls") or []]
+        self.assertEqual(pieces[0]["function"]["name"], "find")
+        self.assertEqual("".join(piece["function"]["arguments"] for piece in pieces), call["function"]["arguments"])
+        self.assertFalse(any(delta.get("content") for delta in deltas))
 
 
 class ConstraintsOfFilesTest(ProgramTest):

@@ -1,0 +1,35 @@
+#include "protocol/assistant_message.h"
+
+namespace paceline {
+namespace {
+
+void write_calls(JsonWriter& writer, const std::vector<ToolCall>& calls) {
+  writer.key("tool_calls").begin_array();
+  for (const ToolCall& call : calls) {
+    writer.begin_object().member("id", call.id).member("type", "function");
+    writer.key("function").begin_object().member("name", call.name);
+    writer.member("arguments", call.arguments).end_object().end_object();
+  }
+  writer.end_array();
+}
+
+void write_turn(JsonWriter& writer, const TurnParts& turn) {
+  writer.key("content");
+  turn.content.empty() && !turn.tool_calls.empty() ? writer.null() : writer.string(turn.content);
+  if (!turn.reasoning.empty()) {
+    writer.member("reasoning_content", turn.reasoning).member("reasoning", turn.reasoning);
+  }
+  if (!turn.tool_calls.empty()) write_calls(writer, turn.tool_calls);
+}
+
+}  // namespace
+
+void write_assistant_message(JsonWriter& writer, const std::optional<std::string>& text,
+                             const std::optional<TurnParts>& turn) {
+  writer.member("role", "assistant");
+  if (turn) return write_turn(writer, *turn);
+  writer.key("content");
+  text ? writer.string(*text) : writer.null();
+}
+
+}  // namespace paceline
