@@ -235,7 +235,8 @@ void EngineCore::fail_draw(Sequence& sequence, SampleStatus status) {
   const auto& constraint = sequence.constraint;
   if (constraint != nullptr && constraint->failure()) {
     fail(sequence, ErrorCode::invalid,
-         fmt::format("position {}: {}", position, constraint->failure()->what()));
+         fmt::format("{}: at position {}: {}", sequence.request().constraint_name, position,
+                     constraint->failure()->what()));
   } else if (status == SampleStatus::all_forbidden) {
     fail(
         sequence, ErrorCode::invalid,

@@ -45,8 +45,9 @@ struct GenerateRequest {
   // What the output's text must be; null: anything. Its end tokens (the next two) come where the
   // text may end, and nowhere else.
   std::shared_ptr<Constraint> constraint;
-  std::vector<TokenId> eos_tokens;      // end the output, not part of it
-  std::vector<TokenId> stop_token_ids;  // likewise, and reported as the reason
+  std::string constraint_name = "constraint";  // in messages
+  std::vector<TokenId> eos_tokens;             // end the output, not part of it
+  std::vector<TokenId> stop_token_ids;         // likewise, and reported as the reason
   std::vector<std::string> stop_strings;
   bool includes_stop = false;  // the text ends behind the stop string, not before it
   int64_t min_tokens = 0;      // until then eos_tokens and stop_token_ids can't be drawn

@@ -9,6 +9,9 @@ namespace paceline {
 
 namespace {
 
+// A step counts one more for each so many derivatives of parts that it takes.
+constexpr size_t kDerivativesOfAStep = 8;
+
 uint32_t one_less(uint32_t count) { return count == kUnbounded || count == 0 ? count : count - 1; }
 
 }  // namespace
@@ -91,6 +94,7 @@ RegexId RegexSet::compute_derivative(RegexId regex, uint8_t byte) {
 }
 
 RegexId RegexSet::derivative(RegexId regex, uint8_t byte) {
+  ++num_derivatives_;
   const Kind kind = node(regex).kind;
   if (kind == Kind::nothing || kind == Kind::empty || kind == Kind::bytes || regex == kAll) {
     return regex == kAll ? kAll : compute_derivative(regex, byte);
@@ -172,13 +176,17 @@ bool RegexSet::search_for_match(RegexId regex) {
       path.pop_back();
       continue;
     }
-    if (++steps > limits_.max_search) {
+    const size_t derivatives_before = num_derivatives_;
+    const RegexId next = derivative(top.regex, byte_of_class_[top.next_class++]);
+    const size_t cost = 1 + (num_derivatives_ - derivatives_before) / kDerivativesOfAStep;
+    steps += cost;
+    if (steps > limits_.max_search) {
       over_limit("steps to find out whether an intersection is empty", limits_.max_search);
     }
-    if (++search_steps_ > limits_.max_searches) {
+    search_steps_ += cost;
+    if (search_steps_ > limits_.max_searches) {
       over_limit("steps to find out which intersections are empty", limits_.max_searches);
     }
-    const RegexId next = derivative(top.regex, byte_of_class_[top.next_class++]);
     if (next == kNothing || emptiness_[static_cast<size_t>(next)] == Emptiness::nothing) continue;
     if (seen.insert(next).second) path.push_back({next, 0});
   }

@@ -31,7 +31,7 @@ inline constexpr uint32_t kUnbounded = 0xFFFFFFFF;
 struct RegexLimits {
   size_t max_nodes = 500'000;        // distinct expressions, derivatives included
   size_t max_alternatives = 20'000;  // of one alternation or intersection
-  size_t max_search = 100'000;       // derivatives that one search for a match may take
+  size_t max_search = 100'000;       // steps of one search for a match
   size_t max_searches = 500'000;     // and all of them since begin_searches()
 };
 
@@ -156,6 +156,7 @@ class RegexSet {
   Hash128 fingerprint_of_one(RegexId regex, const SipKey& key);
 
   RegexLimits limits_;
+  size_t num_derivatives_ = 0;  // asked for so far
   size_t search_steps_ = 0;
   std::vector<Node> nodes_;
   std::vector<RegexId> children_;

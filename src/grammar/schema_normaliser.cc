@@ -10,10 +10,10 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kMaxConjuncts = 500;           // of one set
-constexpr size_t kMaxNormaliserWork = 100'000;  // literals that are absorbed, in all
-constexpr size_t kMaxReferenceDepth = 400;      // references and applicators in one place
-constexpr size_t kMaxProofDepth = 12;           // of values in each other, in a proof of emptiness
+constexpr size_t kMaxConjuncts = 500;          // of one set
+constexpr size_t kMaxNormaliserWork = 50'000;  // literals that are absorbed, in all
+constexpr size_t kMaxReferenceDepth = 400;     // references and applicators in one place
+constexpr size_t kMaxProofDepth = 12;          // of values in each other, in a proof of emptiness
 
 [[noreturn]] void too_many_alternatives() {
   throw Error(

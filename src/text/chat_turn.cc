@@ -181,7 +181,10 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
 GenerateRequest make_chat_request(const TextModel& model, ChatTurn turn, GenerateOptions options) {
   if (turn.constraint != nullptr) options.constraint.reset();
   GenerateRequest request = make_request(model, std::move(turn.prompt), options);
-  if (turn.constraint != nullptr) request.constraint = std::move(turn.constraint);
+  if (turn.constraint != nullptr) {
+    request.constraint = std::move(turn.constraint);
+    if (turn.shape && turn.shape->reads_calls) request.constraint_name = "tools";
+  }
   if (turn.shape) request.specials = SpecialTokens::shown;  // marks may be special tokens
   return request;
 }

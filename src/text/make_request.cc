@@ -34,12 +34,16 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
   return model.tokenizer->encode(text);
 }
 
+std::string constraint_name(const GenerateOptions& options) {
+  return options.constraint_name.empty() ? "constraint" : options.constraint_name;
+}
+
 }  // namespace
 
 std::shared_ptr<Constraint> find_constraint(const TextModel& model,
                                             const GenerateOptions& options) {
   if (!options.constraint) return nullptr;
-  const std::string name = options.constraint_name.empty() ? "constraint" : options.constraint_name;
+  const std::string name = constraint_name(options);
   if (model.constraints == nullptr) {
     throw Error(ErrorCode::not_found,
                 fmt::format("{}: {} has no tokenizer.json, so its text can't be constrained", name,
@@ -107,6 +111,7 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .allowed_token_ids = options.allowed_token_ids,
           .banned_sequences = encode_bad_words(model, options),
           .constraint = find_constraint(model, options),
+          .constraint_name = constraint_name(options),
           .eos_tokens = model.generation.eos_tokens,
           .stop_token_ids = options.stop_token_ids,
           .stop_strings = options.stop,
