@@ -13,6 +13,7 @@
 #include "engine/request.h"
 #include "grammar/matcher.h"
 #include "paceline/error.h"
+#include "spec/drafter.h"
 
 namespace paceline {
 
@@ -33,6 +34,8 @@ class SequenceConstraint {
   std::span<const TokenId> forced() const { return std::span(forced_).subspan(num_forced_taken_); }
   // How many first tokens of a draft may come in turn.
   size_t count_allowed(std::span<const TokenId> draft);
+  // For a drafter: what may come along its draft. Nothing else may be called until it is gone.
+  std::unique_ptr<DraftMask> draft_mask();
 
   // Finds the rules of the next position and of those behind the tokens of a draft that may come.
   void find_rules(std::span<const TokenId> draft);
@@ -46,9 +49,15 @@ class SequenceConstraint {
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  class Walk;
+  class WalkMask;
+
   bool is_end(TokenId token) const;
-  void add_rule(size_t num_ahead);
-  void force();
+  // The tokens that come without a draw where the matcher stands.
+  std::vector<TokenId> find_forced();
+  // The tokens that may be drawn where the matcher stands, those that end the output included.
+  void find_allowed(std::vector<uint64_t>& allowed);
+  void add_rule(const Walk& walk);
 
   Matcher matcher_;
   std::vector<TokenId> ends_;

@@ -135,17 +135,21 @@ bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, St
 void Speculation::propose_all(Drafter& drafter, std::string& failure) {
   try {
     requests_.clear();
+    std::vector<std::unique_ptr<DraftMask>> masks;
     for (Sequence* sequence : asking_) {
       if (sequence->draft_state == nullptr) {
         sequence->draft_state =
             drafter.begin(sequence->request().prompt, sequence->request().prediction);
       }
+      masks.push_back(sequence->constraint == nullptr ? nullptr
+                                                      : sequence->constraint->draft_mask());
       requests_.push_back({.state = sequence->draft_state.get(),
                            .tokens = sequence->tokens,
                            .sampling = &sequence->sampling,
                            .history = &sequence->history,
                            .most = sequence->num_wished,
                            .wants_distributions = limits_.accept == SpecAccept::rejection,
+                           .mask = masks.back().get(),
                            .draft = &sequence->draft});
     }
     drafter.propose(requests_);

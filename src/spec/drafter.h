@@ -36,6 +36,17 @@ struct Draft {
   }
 };
 
+// What may follow a sequence whose text is under a constraint, along a draft.
+class DraftMask {
+ public:
+  virtual ~DraftMask() = default;
+  // A bit for each token that may come next (LogitsRow::allowed); empty: the draft ends here. Valid
+  // until the next call.
+  virtual std::span<const uint64_t> allowed() = 0;
+  // Goes on behind a token that may come.
+  virtual void accept(int32_t token) = 0;
+};
+
 struct DraftRequest {
   DraftState* state = nullptr;
   // Prompt and output. The row of the last one isn't computed yet.
@@ -45,7 +56,8 @@ struct DraftRequest {
   TokenHistory* history = nullptr;  // of `tokens`; the drafter leaves it as it was
   int64_t most = 0;                 // tokens to propose at most
   bool wants_distributions = false;
-  Draft* draft = nullptr;  // empty; the drafter fills it
+  DraftMask* mask = nullptr;  // null: any token may come. What it forbids is cut off the draft
+  Draft* draft = nullptr;     // empty; the drafter fills it
 };
 
 // One thread at a time. Any call but prospects() may throw; the engine then decodes without drafts.

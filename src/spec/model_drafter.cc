@@ -180,7 +180,12 @@ void ModelDrafter::draw(Job& job, std::span<const float> logits) {
   const DraftRequest& request = *job.request;
   State& state = *job.state;
   Draft& draft = *request.draft;
-  const LogitsRow row{.logits = common_logits(logits)};
+  LogitsRow row{.logits = common_logits(logits)};
+  if (request.mask != nullptr) {
+    row.allowed = request.mask->allowed();
+    job.is_done = row.allowed.empty();
+    if (job.is_done) return;
+  }
   const int64_t position = state.num_computed;
   const Sample sample = sampler_.draw(row, *request.sampling, *request.history, position);
   if (sample.status != SampleStatus::ok) {
@@ -194,6 +199,7 @@ void ModelDrafter::draw(Job& job, std::span<const float> logits) {
   }
   draft.tokens.push_back(sample.id);
   state.drafted.push_back(sample.id);
+  if (request.mask != nullptr) request.mask->accept(sample.id);
   // Penalties see the draft as they will see the output.
   if (!request.history->tokens().empty()) request.history->add_output(sample.id);
   job.is_done = std::ssize(draft.tokens) >= request.most;

@@ -11,7 +11,7 @@
 
 namespace paceline::testing {
 
-// Token i < 26 writes a letter, the others nothing.
+// What letter() says; special tokens write nothing.
 inline std::shared_ptr<const TokenTrie> letter_trie() {
   static const auto trie = [] {
     std::vector<std::string> tokens;
@@ -27,8 +27,21 @@ inline std::shared_ptr<Constraint> constraint_of(const ConstraintSpec& spec, boo
   Tokenise tokenise;
   if (forces) {
     tokenise = [](std::string_view text) {
+      // The longest token first.
       std::vector<uint32_t> ids;
-      for (const char byte : text) ids.push_back(static_cast<uint32_t>(byte - 'a'));
+      while (!text.empty()) {
+        uint32_t best = 0;
+        for (uint32_t id = 0; id < kVocab; ++id) {
+          const TokenText one = letter(static_cast<TokenId>(id));
+          if (one.is_special || !text.starts_with(one.bytes)) continue;
+          if (one.bytes.size() > letter(static_cast<TokenId>(best)).bytes.size() ||
+              !text.starts_with(letter(static_cast<TokenId>(best)).bytes)) {
+            best = id;
+          }
+        }
+        ids.push_back(best);
+        text.remove_prefix(letter(static_cast<TokenId>(best)).bytes.size());
+      }
       return ids;
     };
   }

@@ -18,13 +18,17 @@ namespace paceline::testing {
 constexpr int64_t kVocab = 32;
 constexpr TokenId kEos = 31;
 
-// Token t is followed by t + 1, with certainty; token i < 26 is the letter 'a' + i.
+// Token t is followed by t + 1, with certainty; token i < 26 is the letter 'a' + i, and tokens 27
+// to 29 are several letters.
 inline void count_up(int32_t token, int32_t /*position*/, std::span<float> logits) {
   logits[static_cast<size_t>((token + 1) % kVocab)] = 20.0f;
 }
 
 inline TokenText letter(TokenId id) {
   static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+  if (id == 27) return {.bytes = "bc"};
+  if (id == 28) return {.bytes = "abc"};
+  if (id == 29) return {.bytes = "yz"};
   if (id == 30) return {.bytes = "<30>", .is_special = true};
   return {.bytes = kLetters.substr(std::min(static_cast<size_t>(id), kLetters.size()), 1)};
 }

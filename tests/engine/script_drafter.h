@@ -47,6 +47,7 @@ class ScriptDrafter : public Drafter {
   int64_t num_begun = 0;
   int64_t num_proposals = 0;
   std::function<bool(int64_t proposal)> fails;
+  bool heeds_masks = true;  // draws what the constraint allows
 
  private:
   void propose_for(const DraftRequest& request) {
@@ -55,15 +56,22 @@ class ScriptDrafter : public Drafter {
     for (int64_t i = 0; i < request.most; ++i, ++position) {
       std::fill(row_.begin(), row_.end(), 0.0f);
       script_(last, static_cast<int32_t>(position - 1), row_);
-      const Sample sample =
-          sampler_.draw({.logits = row_}, *request.sampling, *request.history, position);
+      LogitsRow row{.logits = row_};
+      const bool is_masked = heeds_masks && request.mask != nullptr;
+      if (is_masked) {
+        row.allowed = request.mask->allowed();
+        if (row.allowed.empty()) return;
+      }
+      const Sample sample = sampler_.draw(row, *request.sampling, *request.history, position);
       if (sample.status != SampleStatus::ok) return;
       if (request.wants_distributions) {
-        sampler_.distribution({.logits = row_}, *request.sampling, *request.history,
+        sampler_.distribution(row, *request.sampling, *request.history,
                               request.draft->distributions.emplace_back());
       }
       last = errs_(position) ? static_cast<int32_t>((sample.id + 1) % vocab_size_) : sample.id;
       request.draft->tokens.push_back(last);
+      if (is_masked && last != sample.id) return;
+      if (is_masked) request.mask->accept(last);
     }
   }
 
