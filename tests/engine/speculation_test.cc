@@ -247,5 +247,27 @@ TEST_F(SpeculationTest, AnEighthOfTheSequencesBeginsInAStepWhereADrafterComputes
   engine_.reset();
 }
 
+TEST_F(SpeculationTest, WhereDraftsDontPayOneSequenceInEightTries) {
+  ComputingDrafter drafter(kVocab, count_up, [](int64_t) { return true; });
+  Shape shape{.num_blocks = 400, .drafter = &drafter};
+  shape.limits = {.max_model_len = 64, .max_batched_tokens = 128, .speculation = {.num_tokens = 4}};
+  engine(shape);
+  const auto run_sequences = [&](int32_t count) {
+    const int64_t before = drafter.num_begun;
+    for (int32_t i = 0; i < count; ++i) submit(greedy({1, 1 + i % 4}, 25));
+    do {
+      engine_->inspect(
+          [](const Engine&) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); });
+    } while (step());
+    return drafter.num_begun - before;
+  };
+  // Every draft is wrong, which the first ones show.
+  for (int i = 0; i < 4; ++i) run_sequences(8);
+  int64_t tried = 0;
+  for (int i = 0; i < 8; ++i) tried += run_sequences(8);
+  EXPECT_EQ(tried, 8) << "of 64 sequences";
+  engine_.reset();
+}
+
 }  // namespace
 }  // namespace paceline::testing
