@@ -1,0 +1,28 @@
+// Operations that choose elements by integers (int32). Indices have no derivative.
+//
+// Where an index occurs several times, what is added to one place is added in the order of the
+// indices. Errors: invalid, also for an index out of range. Negative axes count from the last.
+#pragma once
+
+#include <string_view>
+
+#include "autodiff/array.h"
+
+namespace paceline::autodiff {
+
+// numpy.take: the axis of x is replaced by the dimensions of the indices.
+Array gather(const Array& x, const Array& indices, int axis);
+// x with updates added where gather would read them. updates: the shape of gather's result
+Array scatter_add(const Array& x, const Array& indices, const Array& updates, int axis);
+
+// Rows of a table.  table [vocab, width], ids [...]; the result [..., width]
+Array embedding(const Array& table, const Array& ids);
+
+// One element of each row.  x [..., width], indices [...]; the result [...]. Errors name
+// `operation`.
+Array take_from_rows(const Array& x, const Array& indices,
+                     std::string_view operation = "take_from_rows");
+// x with one update added to each row.  updates [...]
+Array add_to_rows(const Array& x, const Array& indices, const Array& updates);
+
+}  // namespace paceline::autodiff

@@ -1,0 +1,137 @@
+// Operations that choose elements by integers.
+#include "autodiff/indexing.h"
+
+#include <gtest/gtest.h>
+
+#include "autodiff/elementwise.h"
+#include "autodiff/new_arrays.h"
+#include "autodiff/shapes.h"
+#include "tests/autodiff/operation_case.h"
+#include "tests/expect_error.h"
+
+namespace paceline::autodiff {
+namespace {
+
+class Indexing : public testing::Test {
+ protected:
+  Memory memory_;
+  Context context_{memory_};
+};
+
+const std::vector<int32_t> kIds = {2, 0, 2, 1, 3, 2};
+
+TEST_F(Indexing, GatherAndScatterAddAlongEachAxis) {
+  const Array ids = from_integers(context_, kIds, {2, 3});
+  for (const int axis : {0, 1, 2}) {
+    const Extents shapes[] = {{4, 2, 3}, {2, 4, 3}, {2, 3, 4}};
+    const Extents shape = shapes[axis];
+    const auto gathered = [=](const NaiveArray& x) {
+      const Extents results[] = {{2, 3, 2, 3}, {2, 2, 3, 3}, {2, 3, 2, 3}};
+      NaiveArray result = naive_zeros(results[axis]);
+      for_each_index(result.shape, [&](const std::vector<int64_t>& at) {
+        const auto first = static_cast<size_t>(axis);
+        std::vector<int64_t> from = at;
+        from.erase(from.begin() + axis);
+        from[first] = kIds[static_cast<size_t>(at[first] * 3 + at[first + 1])];
+        result.at(at) = x.at(from);
+      });
+      return result;
+    };
+    check_operation({.name = "gather",
+                     .operation = [&](const Arrays& x) { return gather(x[0], ids, axis - 3); },
+                     .definition = [&](const NaiveArrays& x) { return gathered(x[0]); },
+                     .shapes = {shape}});
+    // x * scatter_add(x, updates): quadratic, so that second derivatives aren't zero
+    check_operation(
+        {.name = "scatter_add",
+         .operation = [&](const Arrays& x) { return x[0] * scatter_add(x[0], ids, x[1], axis); },
+         .definition =
+             [&](const NaiveArrays& x) {
+               NaiveArray sums = x[0];
+               for_each_index(x[1].shape, [&](const std::vector<int64_t>& at) {
+                 const auto first = static_cast<size_t>(axis);
+                 std::vector<int64_t> to = at;
+                 to.erase(to.begin() + axis);
+                 to[first] = kIds[static_cast<size_t>(at[first] * 3 + at[first + 1])];
+                 sums.at(to) += x[1].at(at);
+               });
+               return naive_pairs(x[0], sums, [](double a, double b) { return a * b; });
+             },
+         .shapes = {shape, gathered(naive_zeros(shape)).shape}});
+  }
+}
+
+TEST_F(Indexing, Embedding) {
+  const Array ids = from_integers(context_, kIds, {6});
+  check_operation(
+      {.name = "embedding",
+       .operation = [&](const Arrays& x) { return exp(embedding(x[0], ids)); },
+       .definition =
+           [&](const NaiveArrays& x) {
+             NaiveArray result = naive_zeros({6, 3});
+             for_each_index(result.shape, [&](const std::vector<int64_t>& at) {
+               result.at(at) = std::exp(x[0].at({kIds[static_cast<size_t>(at[0])], at[1]}));
+             });
+             return result;
+           },
+       .shapes = {{5, 3}}});
+}
+
+TEST_F(Indexing, OneElementOfEachRow) {
+  const Array ids = from_integers(context_, kIds, {3, 2});
+  const auto id_at = [](const std::vector<int64_t>& at) {
+    return kIds[static_cast<size_t>(at[0] * 2 + at[1])];
+  };
+  check_operation({.name = "take_from_rows",
+                   .operation = [&](const Arrays& x) { return exp(take_from_rows(x[0], ids)); },
+                   .definition =
+                       [&](const NaiveArrays& x) {
+                         NaiveArray result = naive_zeros({3, 2});
+                         for_each_index(result.shape, [&](const std::vector<int64_t>& at) {
+                           result.at(at) = std::exp(x[0].at({at[0], at[1], id_at(at)}));
+                         });
+                         return result;
+                       },
+                   .shapes = {{3, 2, 4}}});
+  check_operation({.name = "add_to_rows",
+                   .operation = [&](const Arrays& x) { return exp(add_to_rows(x[0], ids, x[1])); },
+                   .definition =
+                       [&](const NaiveArrays& x) {
+                         NaiveArray result = x[0];
+                         for_each_index(x[1].shape, [&](const std::vector<int64_t>& at) {
+                           result.at({at[0], at[1], id_at(at)}) += x[1].at(at);
+                         });
+                         return naive_map(result, [](double v) { return std::exp(v); });
+                       },
+                   .shapes = {{3, 2, 4}, {3, 2}},
+                   .low = -0.7f,
+                   .high = 0.7f});
+}
+
+TEST_F(Indexing, IndicesMayBeViews) {
+  const Array x = uniform(context_, {4, 3}, {1});
+  const Array ids = transpose(from_integers(context_, kIds, {2, 3}), 0, 1);
+  const int32_t kSame[] = {2, 1, 0, 3, 2, 2};
+  EXPECT_EQ(to_floats(embedding(x, ids)),
+            to_floats(embedding(x, from_integers(context_, kSame, {3, 2}))));
+}
+
+TEST_F(Indexing, Errors) {
+  const Array x = zeros(context_, {3, 4});
+  const Array ids = from_integers(context_, kIds, {6});
+  expect_error(ErrorCode::invalid, {"gather", "index 3", "below 3"}, [&] { gather(x, ids, 0); });
+  const int32_t kNegative[] = {-1};
+  expect_error(ErrorCode::invalid, {"gather", "index -1"},
+               [&] { gather(x, from_integers(context_, kNegative, {1}), 0); });
+  expect_error(ErrorCode::invalid, {"gather", "float32 [3, 4]", "int32"}, [&] { gather(x, x, 0); });
+  expect_error(ErrorCode::invalid, {"scatter_add", "[3, 4] and [6] and [6]"},
+               [&] { scatter_add(x, ids, zeros(context_, {6}), 1); });
+  expect_error(ErrorCode::invalid, {"take_from_rows", "[3, 4] and [6]"},
+               [&] { take_from_rows(x, ids); });
+  expect_error(ErrorCode::invalid, {"gather", "at most 6 dimensions"}, [&] {
+    gather(zeros(context_, {1, 1, 1, 1, 1}), zeros(context_, {1, 1, 1}, DType::i32), 0);
+  });
+}
+
+}  // namespace
+}  // namespace paceline::autodiff
