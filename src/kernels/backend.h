@@ -14,6 +14,8 @@
 
 namespace paceline {
 
+class GradientOps;
+
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
 // Only these operations read and write them: the CPU may have no access. Spans, and tensors of
 // checkpoints, are in the CPU's memory.
@@ -34,6 +36,8 @@ class Backend {
   virtual std::vector<std::string> measured_choices() const { return {}; }
   // Its tensors are allocated from it.
   virtual Memory& memory() = 0;
+  // The operations of training (gradients.h). A backend without them aborts.
+  virtual GradientOps& gradients();
 
   // The elements of x where the CPU can read them: x's own, or a copy in `staging`. Valid until
   // either is written.                    x contiguous float32 of any shape

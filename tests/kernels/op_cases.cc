@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/kernels/gradient_cases.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline {
@@ -400,6 +401,10 @@ void add_matmul_cases(std::vector<OpCase>& cases) {
       cases.push_back(matmul_case(kBf16, rows, n, k, CaseSize::large));
     }
   }
+  // Beside gradients of as many rows.
+  for (const auto& [n, k] : {std::pair{2048, 2048}, {8192, 2048}, {2048, 8192}}) {
+    cases.push_back(matmul_case(kBf16, 2048, n, k, CaseSize::large));
+  }
   cases.push_back(matmul_case(kBf16, 1, 128256, 2048, CaseSize::large));
   cases.push_back(matmul_case(kBf16, 8, 128256, 2048, CaseSize::large));
   for (const WeightType& type : weight_types()) {
@@ -523,6 +528,8 @@ std::vector<OpCase> op_cases() {
   cases.push_back(store_case(DType::bf16, 512, 8, 64, 16, CaseSize::large));
   cases.push_back(store_case(DType::i8, 512, 8, 64, 16, CaseSize::large));
   cases.push_back(rope_case(512, 40, 64, 32, CaseSize::large));
+  const std::vector<OpCase> gradients = gradient_cases();
+  cases.insert(cases.end(), gradients.begin(), gradients.end());
   return cases;
 }
 

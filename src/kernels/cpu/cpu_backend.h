@@ -2,41 +2,19 @@
 // set.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_gradients.h"
 #include "kernels/cpu/cpu_product.h"
+#include "kernels/cpu/growing_buffer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/row_split.h"
 #include "kernels/cpu/stream_tuner.h"
-#include "tensor/buffer.h"
 
 namespace paceline {
-
-// Memory that a kernel uses during one call. It grows to the largest need and keeps that size.
-class GrowingBuffer {
- public:
-  explicit GrowingBuffer(Memory& memory) : memory_(&memory) {}
-
-  // At least `bytes`, 64-byte aligned; earlier contents are lost.
-  void* reserve(size_t bytes) {
-    if (buffer_.size_bytes() < bytes) {
-      buffer_ = Buffer();
-      buffer_ = Buffer(*memory_, bytes);
-    }
-    return buffer_.get();
-  }
-  template <class T>
-  T* reserve_as(int64_t count) {
-    return static_cast<T*>(reserve(static_cast<size_t>(count) * sizeof(T)));
-  }
-
- private:
-  Memory* memory_;
-  Buffer buffer_;
-};
 
 class CpuBackend final : public Backend {
  public:
@@ -44,6 +22,7 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return name_; }
   Memory& memory() override { return memory_; }
+  GradientOps& gradients() override { return gradients_; }
   std::vector<std::string> measured_choices() const override { return tuner_.describe(); }
 
  private:
@@ -76,25 +55,14 @@ class CpuBackend final : public Backend {
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
 
-  // Calls body(row) for all rows, split over the threads in pieces of at least kPieceElements
-  // elements.
   template <class Body>
   void for_each_row(int64_t rows, int64_t row_elements, Body&& body) {
-    const int64_t grain = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, row_elements));
-    threads_.parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row) body(row);
-    });
+    split_rows(threads_, rows, row_elements, body);
   }
-  // Calls body(row, block, first column, columns) for rows cut into blocks of kRowBlock columns.
   template <class Body>
   void for_each_block(int64_t rows, int64_t width, Body&& body) {
-    const int64_t blocks = num_row_blocks(width);
-    for_each_row(rows * blocks, std::min(width, kRowBlock), [&](int64_t unit) {
-      const int64_t block = unit % blocks, first = block * kRowBlock;
-      body(unit / blocks, block, first, std::min(kRowBlock, width - first));
-    });
+    split_row_blocks(threads_, rows, width, body);
   }
-  static int64_t num_row_blocks(int64_t width) { return (width + kRowBlock - 1) / kRowBlock; }
 
   // The inputs of a product in the form that its weights need, in `scratch`.
   const std::byte* prepare_rows(const CpuProduct& product, const Tensor& x, GrowingBuffer& scratch);
@@ -118,13 +86,11 @@ class CpuBackend final : public Backend {
   // For few tiles: threads take chunks, whose partial results are combined at the end.
   void attend_by_chunks(DType dtype, const AttentionNeed& need);
 
-  // With fewer elements, waking another thread takes longer than the work.
-  static constexpr int64_t kPieceElements = 16384;
-
   const KernelTable& kernels_;
   ThreadPool& threads_;
   Memory& memory_;
   std::string name_;
+  CpuGradients gradients_;
   StreamTuner tuner_;
   GrowingBuffer input_rows_;
   GrowingBuffer up_rows_;     // when gate and up of a feed-forward network need different forms

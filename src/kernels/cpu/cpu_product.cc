@@ -122,7 +122,7 @@ void CpuProduct::multiply_expanded(const Piece& piece, int64_t n) const {
   Piece one = piece;
   one.last_panel = one.first_panel + 1;
   for (int64_t panel = piece.first_panel; panel < piece.last_panel; ++panel) {
-    kernels_.expand_panel(groups_, panel, piece.scratch);
+    kernels_.expand_panel(groups_, panel, 0, matrix_.k, piece.scratch);
     multiply_plain(one, piece.scratch, expanded_elements(matrix_), std::min(kPanelWidth, n));
     if (one.bias != nullptr) one.bias += kPanelWidth;
     one.out.elements += kPanelWidth;

@@ -158,14 +158,15 @@ void expand_group(const Affine& affine, const char* codes, int64_t group_size, u
   });
 }
 
-// [k / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
-void expand_panel(const GroupPanels& weights, int64_t panel, void* bf16_panel) {
+// [count / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
+void expand_panel(const GroupPanels& weights, int64_t panel, int64_t first, int64_t count,
+                  void* bf16_panel) {
   const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
   const RecordLayout layout(weights);
-  GroupCursor place(layout, head + kPanelHeadBytes);
+  GroupCursor place(layout, head + kPanelHeadBytes + layout.bytes_of(first / weights.group_size));
   auto* to = static_cast<uint32_t*>(bf16_panel);
   with_code_bits(weights.bits, [&]<int kBits>() {
-    for (int64_t g = 0; g < num_groups(weights); ++g) {
+    for (int64_t g = 0; g < count / weights.group_size; ++g) {
       for (int64_t v = 0; v < kPanelVectors; ++v) {
         const int64_t lane = v * kLanes;
         const Affine affine = load_affine(weights, layout, place, head, lane);

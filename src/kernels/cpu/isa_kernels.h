@@ -9,6 +9,7 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 void add_matmul_kernels(KernelTable& table);
 void add_group_matmul_kernels(KernelTable& table);
 void add_group_row_kernels(KernelTable& table);
+void add_transpose_kernels(KernelTable& table);
 void add_embedding_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
 void add_rope_kernels(KernelTable& table);

@@ -167,7 +167,7 @@ template <class Product>
 void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range vectors) {
   constexpr auto kInputBytes = static_cast<int64_t>(sizeof(typename Product::Input));
   const auto* const weights = static_cast<const typename Product::Weight*>(task.panels);
-  const int64_t last_k = min_of(first_k + kSegmentLength, task.padded_k);
+  const int64_t last_k = min_of(first_k + task.segment_length, task.padded_k);
   const bool has_bias = last_k == task.padded_k && task.bias != nullptr;
   const int64_t num_rows = rows.last - rows.first;
   const int64_t input_stride = task.input_stride / kInputBytes;
@@ -191,7 +191,7 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
          .out_stride = task.out_stride,
          .num_columns = task.n - column,
          .bias = has_bias ? task.bias + column : nullptr,
-         .is_first_segment = first_k == 0,
+         .is_first_segment = first_k == 0 && !task.adds,
          .prefetch_bytes = task.streams.prefetch_bytes});
     vector += num_vectors;
   }
@@ -212,7 +212,7 @@ void matmul(const MatmulTask& task) {
   const int64_t end = task.last_panel * kPanelVectors;
   for (int64_t vector = task.first_panel * kPanelVectors; vector < end; vector += group) {
     const Range vectors = {vector, min_of(vector + group, end)};
-    for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
+    for (int64_t k = 0; k < task.padded_k; k += task.segment_length) {
       for (int64_t row = 0; row < task.num_rows; row += kBlockRows) {
         multiply_block<Product>(task, k, {row, min_of(row + kBlockRows, task.num_rows)}, vectors);
       }

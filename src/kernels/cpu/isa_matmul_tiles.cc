@@ -166,7 +166,7 @@ int64_t most_panels(const MatmulTask& task, int64_t num_rows) {
 // A block of rows times panels [first, last), of the segment that begins at first_k.
 void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64_t num_rows,
                      int64_t first, int64_t last) {
-  const int64_t length = min_of(first_k + kSegmentLength, task.padded_k) - first_k;
+  const int64_t length = min_of(first_k + task.segment_length, task.padded_k) - first_k;
   const bool has_bias = first_k + length == task.padded_k && task.bias != nullptr;
   const auto* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride +
                              first_k * static_cast<int64_t>(sizeof(Bf16));
@@ -186,7 +186,7 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
                         .out_stride = task.out_stride,
                         .num_columns = task.n - column,
                         .bias = has_bias ? task.bias + column : nullptr,
-                        .is_first_segment = first_k == 0},
+                        .is_first_segment = first_k == 0 && !task.adds},
                        min_of(panels_at_once, last - panel));
   }
 }
@@ -197,7 +197,7 @@ void multiply_rows(const MatmulTask& task, int64_t first_row, int64_t count, int
   const int64_t group = block_rows > kTileRows ? kGroupPanels : most_panels(task, block_rows);
   for (int64_t panel = task.first_panel; panel < task.last_panel; panel += group) {
     const int64_t last = min_of(panel + group, task.last_panel);
-    for (int64_t k = 0; k < task.padded_k; k += kSegmentLength) {
+    for (int64_t k = 0; k < task.padded_k; k += task.segment_length) {
       for (int64_t row = first_row; row < first_row + count; row += block_rows) {
         multiply_panels(task, k, row, block_rows, panel, last);
       }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/group_task.h"
+#include "kernels/packed_layout.h"
 
 namespace paceline {
 
@@ -33,6 +34,20 @@ struct MatmulTask {
   float* out = nullptr;         // [num_rows][out_stride]; column 0 is the matrix's
   int64_t out_stride = 0;
   WeightStreams streams;  // of a few rows
+  // K is cut at multiples of this, itself a multiple of 32 and at most kSegmentLength.
+  int64_t segment_length = kSegmentLength;
+  bool adds = false;  // to the outputs instead of replacing them
+};
+
+// Some panels [k][32] of a packed matrix become panels of its transpose, whose K are the columns:
+// num_panels * 32 of them.
+struct TransposeTask {
+  const void* panels = nullptr;  // the first panel, at its first value of K
+  int64_t panel_elements = 0;
+  int64_t num_panels = 0;
+  int64_t padded_k = 0;  // of those values; the transpose has zero columns up to a multiple of 32
+  void* to = nullptr;
+  int64_t to_panel_elements = 0;
 };
 
 // A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
@@ -100,11 +115,13 @@ struct KernelTable {
   // How many panels a product of `num_rows` rows may read side by side; 0: it ignores
   // MatmulTask::streams.
   int64_t (*stream_panels[kNumFloatTypes])(int64_t num_rows);
+  // Panels of float16 become those of float32, which have the same products.
+  void (*transpose_panels[kNumFloatTypes])(const TransposeTask& task);
 
   // Quantised weights. A row of inputs takes quantized_row_bytes. quantize_row writes its part for
   // elements [first, first + count), whole multiples of input_length that begin at `x`;
-  // prefetch_row prefetches that part of a row. expand_panel writes the panel that pack_matrix
-  // would make of the weights' values in bfloat16.
+  // prefetch_row prefetches that part of a row. expand_panel writes values [first, first + count)
+  // of K, whole records, of the panel that pack_matrix would make of the weights in bfloat16.
   int64_t (*quantized_row_bytes)(const GroupPanels& weights);
   void (*quantize_row)(const float* x, const GroupPanels& weights, int64_t first, int64_t count,
                        void* input);
@@ -112,7 +129,8 @@ struct KernelTable {
   void (*matmul_groups)(const GroupTask& task);
   int64_t (*group_stream_panels)(const GroupPanels& weights, int64_t num_rows);
   int64_t (*group_scratch_bytes)(const GroupPanels& weights);  // GroupTask::scratch
-  void (*expand_panel)(const GroupPanels& weights, int64_t panel, void* bf16_panel);
+  void (*expand_panel)(const GroupPanels& weights, int64_t panel, int64_t first, int64_t count,
+                       void* bf16_panel);
   void (*embedding_groups)(const GroupPanels& weights, int64_t row, float scale, float* out);
 
   // out = column `column` (0 to 31) of a panel times scale.

@@ -91,5 +91,12 @@ PL_INLINE Vec even_lanes(Vec low, Vec high) {
 PL_INLINE Vec odd_lanes(Vec low, Vec high) {
   return __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
 }
+// The low, and the high, halves' lanes of two vectors in turn: a0 b0 a1 b1...
+PL_INLINE Vec interleave_low(Vec a, Vec b) {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+PL_INLINE Vec interleave_high(Vec a, Vec b) {
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -93,6 +93,14 @@ PL_INLINE Vec odd_lanes(Vec low, Vec high) {
   return __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29,
                                  31);
 }
+// The low, and the high, halves' lanes of two vectors in turn: a0 b0 a1 b1...
+PL_INLINE Vec interleave_low(Vec a, Vec b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+PL_INLINE Vec interleave_high(Vec a, Vec b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
+}
 PL_INLINE Ints lane_indices() { return Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

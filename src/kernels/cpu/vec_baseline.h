@@ -105,6 +105,9 @@ PL_INLINE Vec even_lanes(Vec low, Vec high) {
 PL_INLINE Vec odd_lanes(Vec low, Vec high) {
   return __builtin_shufflevector(low, high, 1, 3, 5, 7);
 }
+// The low, and the high, halves' lanes of two vectors in turn: a0 b0 a1 b1.
+PL_INLINE Vec interleave_low(Vec a, Vec b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+PL_INLINE Vec interleave_high(Vec a, Vec b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 PL_INLINE Ints lane_indices() { return Ints{0, 1, 2, 3}; }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/backend.h"
+#include "kernels/reference/reference_gradients.h"
 
 namespace paceline {
 
@@ -9,6 +10,7 @@ class ReferenceBackend final : public Backend {
  public:
   std::string_view name() const override { return "reference"; }
   Memory& memory() override { return memory_; }
+  GradientOps& gradients() override { return gradients_; }
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -40,6 +42,7 @@ class ReferenceBackend final : public Backend {
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
 
+  ReferenceGradients gradients_;
   Memory memory_;
   ThreadPool threads_{1};
 };

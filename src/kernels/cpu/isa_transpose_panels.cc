@@ -1,0 +1,84 @@
+// Panels of a packed matrix become panels of its transpose, for products with w instead of w^T.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/transpose.h"
+#include "kernels/packed_layout.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+// A square of the transpose, as rows of lanes: kLanes values of K of kLanes columns, or of kLanes
+// pairs of columns. Values of K from `num_k` on are zeros.
+template <class Weight>
+struct Square {
+  using Out = float;
+  static constexpr int64_t kColumns = kLanes;
+
+  PL_INLINE void load_rows(const Weight* panel, int64_t column, int64_t num_k,
+                           Vec (&rows)[kLanes]) {
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kLanes; ++i) {
+      rows[i] = i < num_k ? load(panel + i * kPanelWidth + column) : Vec{};
+    }
+  }
+};
+
+// Splits pairs of K and makes pairs of neighbouring columns.
+template <>
+struct Square<Bf16> {
+  using Out = Bf16;
+  static constexpr int64_t kColumns = 2 * kLanes;
+
+  PL_INLINE void load_rows(const Bf16* panel, int64_t column, int64_t num_k, Vec (&rows)[kLanes]) {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < kLanes; i += 2) {
+      if (i >= num_k) {
+        rows[i] = rows[i + 1] = Vec{};
+        continue;
+      }
+      const Bf16* const from = panel + i * kPanelWidth + column * 2;
+      const Vec low = as_floats(load_bits(from)), high = as_floats(load_bits(from + 2 * kLanes));
+      const Uints even = as_bits(even_lanes(low, high)), odd = as_bits(odd_lanes(low, high));
+      rows[i] = as_floats((even & 0xFFFFu) | (odd << 16));
+      rows[i + 1] = as_floats((even >> 16) | (odd & 0xFFFF0000u));
+    }
+  }
+};
+
+template <class Weight>
+void transpose_panels(const TransposeTask& task) {
+  using Out = typename Square<Weight>::Out;
+  constexpr int64_t kColumns = Square<Weight>::kColumns;
+  constexpr int64_t kDepth = kColumns / kLanes;  // columns that lie beside each other
+  for (int64_t panel = 0; panel < task.num_panels; ++panel) {
+    const auto* const from = static_cast<const Weight*>(task.panels) + panel * task.panel_elements;
+    for (int64_t k = 0; k < round_up(task.padded_k, kPanelWidth); k += kLanes) {
+      auto* const to = static_cast<Out*>(task.to) + k / kPanelWidth * task.to_panel_elements +
+                       panel * kPanelWidth * kPanelWidth + k % kPanelWidth * kDepth;
+      for (int64_t column = 0; column < kPanelWidth; column += kColumns) {
+        Vec rows[kLanes];
+        const int64_t num_k = task.padded_k - k;
+        if (num_k >= kLanes) {
+          Square<Weight>::load_rows(from + k * kPanelWidth, column, kLanes, rows);
+        } else {
+          Square<Weight>::load_rows(from + k * kPanelWidth, column, num_k, rows);
+        }
+        transpose_square(rows);
+#pragma GCC unroll 16
+        for (int64_t i = 0; i < kLanes; ++i) {
+          const int64_t row = (column + i * kDepth) * kPanelWidth;
+          __builtin_memcpy(to + row, &rows[i], sizeof(Vec));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void add_transpose_kernels(KernelTable& table) {
+  table.transpose_panels[0] = transpose_panels<float>;
+  table.transpose_panels[1] = transpose_panels<F16>;
+  table.transpose_panels[2] = transpose_panels<Bf16>;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

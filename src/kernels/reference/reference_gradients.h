@@ -1,0 +1,14 @@
+// ReferenceGradients defines every operation of a backward pass in plain loops that accumulate in
+// double.
+#pragma once
+
+#include "kernels/gradients.h"
+
+namespace paceline {
+
+class ReferenceGradients final : public GradientOps {
+ private:
+  void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) override;
+};
+
+}  // namespace paceline

@@ -1,0 +1,82 @@
+#include "tests/kernels/gradient_cases.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kernels/gradients.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kGradientSeed = 20250718;
+
+template <class Inputs, class Run>
+OpInstance gradient_instance(std::shared_ptr<Inputs> inputs, Run run) {
+  return {[inputs, run](Backend& backend) { run(backend.gradients(), *inputs); },
+          [inputs] { return inputs->results(); }, inputs};
+}
+
+// The types whose gradients the benchmark measures.
+bool is_measured(const WeightType& type) {
+  return type.name == "bfloat16" || type.name == "q4x64" || type.name == "q8x64";
+}
+
+struct InputGradientInputs {
+  OwnedTensor dy, dx;
+  PackedMatrix w;
+
+  std::vector<float> results() const { return to_vector(dx.view); }
+};
+
+OpCase input_gradient_case(const WeightType& type, int64_t rows, int64_t n, int64_t least_k,
+                           CaseSize size) {
+  const int64_t k = type.row_length(least_k);
+  return {.name = fmt::format("matmul_input_gradient {} {}x{}x{}", type.name, rows, n, k),
+          .size = size,
+          .tolerance = 8e-7 * std::sqrt(static_cast<double>(n)),
+          .flops = 2.0 * static_cast<double>(rows * n * k),
+          .make = [=](ThreadPool& threads, Memory& memory) {
+            auto inputs = std::make_shared<InputGradientInputs>();
+            inputs->dy = random_tensor(memory, DType::f32, {rows, n}, kGradientSeed);
+            inputs->dx = allocate_tensor(memory, DType::f32, {rows, k});
+            inputs->w = random_matrix(memory, threads, type, n, k, kGradientSeed + 1);
+            return gradient_instance(inputs, [](GradientOps& ops, InputGradientInputs& in) {
+              ops.matmul_input_gradient(in.dy.view, in.w, in.dx.view);
+            });
+          }};
+}
+
+void add_input_gradient_cases(std::vector<OpCase>& cases) {
+  struct Shape {
+    int64_t rows, n, k;
+  };
+  for (const WeightType& type : weight_types()) {
+    for (const auto& [rows, n, k] : std::initializer_list<Shape>{{1, 1, 1},
+                                                                 {2, 31, 2},
+                                                                 {3, 33, 5},
+                                                                 {5, 64, 300},
+                                                                 {13, 1025, 33},
+                                                                 {37, 2100, 97},
+                                                                 {300, 70, 129}}) {
+      cases.push_back(input_gradient_case(type, rows, n, k, CaseSize::small));
+    }
+    if (!is_measured(type)) continue;
+    for (const int64_t rows : {512, 2048}) {
+      for (const auto& [n, k] : {std::pair{2048, 2048}, {8192, 2048}, {2048, 8192}}) {
+        cases.push_back(input_gradient_case(type, rows, n, k, CaseSize::large));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> gradient_cases() {
+  std::vector<OpCase> cases;
+  add_input_gradient_cases(cases);
+  return cases;
+}
+
+}  // namespace paceline

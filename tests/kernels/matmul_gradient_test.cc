@@ -1,0 +1,89 @@
+// The bits of the gradients of a product depend on their row and column, not on the call, and the
+// sums over rows on the order of rows alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/gradients.h"
+#include "tests/kernels/every_isa.h"
+#include "tests/kernels/op_inputs.h"
+#include "tests/test_scale.h"
+
+namespace paceline {
+namespace {
+
+class MatmulGradients : public IsaTest {
+ protected:
+  std::vector<float> input_gradient(Backend& backend, const Tensor& dy, const PackedMatrix& w) {
+    const OwnedTensor dx = allocate_tensor(memory_, DType::f32, {dy.size(0), w.k});
+    backend.gradients().matmul_input_gradient(dy, w, dx.view);
+    return to_vector(dx.view);
+  }
+
+  std::vector<WeightType> types_to_run() const {
+    return cases_to_run(weight_types(), static_cast<size_t>(GetParam()), 5);
+  }
+};
+
+TEST_P(MatmulGradients, InputGradientsOfRowsTogetherAndAloneOnAnyThreadsHaveTheSameBits) {
+  constexpr int64_t kRows = 90, kN = 2077, kK = 290;  // three segments of outputs
+  for (const WeightType& type : types_to_run()) {
+    const OwnedTensor dy = random_tensor(memory_, DType::f32, {kRows, kN}, 1);
+    const PackedMatrix w = random_matrix(memory_, threads(), type, kN, type.row_length(kK), 2);
+    const std::vector<float> whole = input_gradient(backend(), dy.view, w);
+    for (const auto& other : backends()) {
+      EXPECT_SAME_BITS(input_gradient(*other, dy.view, w), whole) << type.name;
+    }
+    std::vector<float> parts;
+    for (int64_t row = 0, count = 1; row < kRows; row += count, count = count * 3 + 1) {
+      const Tensor some = dy.view.slice(0, row, std::min(kRows, row + count));
+      const std::vector<float> part = input_gradient(backend(), some, w);
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    EXPECT_SAME_BITS(parts, whole) << type.name;
+  }
+}
+
+// With a unit matrix as dy the gradient is the weights themselves, in every type and at every edge.
+TEST_P(MatmulGradients, InputGradientsOfUnitVectorsAreTheWeights) {
+  for (const WeightType& type : types_to_run()) {
+    for (const auto& [n, least_k] : {std::pair{37, 5}, {70, 161}, {1030, 40}}) {
+      const int64_t k = type.row_length(least_k);
+      const PackedMatrix w = random_matrix(memory_, threads(), type, n, k, 3);
+      const OwnedTensor dy = allocate_tensor(memory_, DType::f32, {n, n});
+      for (int64_t i = 0; i < n; ++i) dy.view.row<float>(i)[i] = 1.0f;
+      std::vector<float> expected(static_cast<size_t>(n * k));
+      for (int64_t i = 0; i < n; ++i) unpack_row(w, i, expected.data() + i * k);
+      const std::vector<float> found = input_gradient(backend(), dy.view, w);
+      for (size_t i = 0; i < found.size(); ++i) {
+        // Quantised weights are rounded to bfloat16.
+        const float tolerance = type.groups ? std::abs(expected[i]) * 0x1.01p-8f + 1e-6f : 0.0f;
+        ASSERT_NEAR(found[i], expected[i], tolerance) << type.name << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(MatmulGradients, NothingIsWrittenBetweenStridedRows) {
+  constexpr int64_t kRows = 9, kN = 1100, kK = 128, kStride = kK + 7;
+  for (const WeightType& type : types_to_run()) {
+    const PackedMatrix w = random_matrix(memory_, threads(), type, kN, type.row_length(kK), 2);
+    if (w.k != kK) continue;
+    const OwnedTensor dy = random_tensor(memory_, DType::f32, {kRows, kN + 30}, 1);
+    const Tensor inner = dy.view.slice(1, 11, 11 + kN);
+    const OwnedTensor wide = allocate_tensor(memory_, DType::f32, {kRows, kStride});
+    std::fill_n(wide.view.elements<float>(), kRows * kStride, 77.0f);
+    const Tensor dx = wide.view.slice(1, 3, 3 + kK);
+    backend().gradients().matmul_input_gradient(inner, w, dx);
+    EXPECT_SAME_BITS(to_vector(dx), input_gradient(backend(), inner, w)) << type.name;
+    const std::vector<float> all = to_vector(wide.view);
+    EXPECT_EQ(std::count(all.begin(), all.end(), 77.0f), kRows * (kStride - kK)) << type.name;
+  }
+}
+
+PL_TEST_EVERY_ISA(MatmulGradients);
+
+}  // namespace
+}  // namespace paceline
