@@ -22,4 +22,13 @@ void GradientOps::matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
   if (!dx.empty()) do_matmul_input_gradient(dy, w, dx);
 }
 
+void GradientOps::matmul_weight_gradient(const Tensor& dy, const Tensor& x,
+                                         OperandRounding rounding, const Tensor& dw) {
+  ShapeCheck check("matmul_weight_gradient");
+  check.tensor("dy", dy, {"rows", "n"});
+  check.tensor("x", x, {"rows", "k"});
+  check.tensor("dw", dw, {"n", "k"});
+  if (!dw.empty() && !dy.empty()) do_matmul_weight_gradient(dy, x, rounding, dw);
+}
+
 }  // namespace paceline

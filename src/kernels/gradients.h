@@ -9,6 +9,12 @@
 
 namespace paceline {
 
+// Whether the operands of a product are rounded first.
+enum class OperandRounding : uint8_t { none, bfloat16 };
+
+// The rows of a segment of a sum over rows.
+constexpr int64_t kGradientRows = 256;
+
 // Gradients are of one scalar, the loss: dy has the shape of y and holds the loss's derivatives by
 // y. The rules of Backend hold: shapes are checked in the front door, gradients are float32, and
 // every output element is a fixed sequence of floating-point operations, whatever the number of
@@ -25,12 +31,15 @@ class GradientOps {
   //                                       dy [rows, n], w [n, k], dx [rows, k]
   void matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx);
 
+  // dw += dy^T * x.                       dy [rows, n], x [rows, k], dw [n, k]
+  void matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
+                              const Tensor& dw);
+
  private:
   virtual void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
                                         const Tensor& dx) = 0;
+  virtual void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
+                                         OperandRounding rounding, const Tensor& dw) = 0;
 };
-
-// The rows of a segment of a sum over rows.
-constexpr int64_t kGradientRows = 256;
 
 }  // namespace paceline

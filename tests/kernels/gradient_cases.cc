@@ -71,11 +71,62 @@ void add_input_gradient_cases(std::vector<OpCase>& cases) {
   }
 }
 
+struct WeightGradientInputs {
+  OwnedTensor dy, x, before, dw;
+
+  std::vector<float> results() const { return to_vector(dw.view); }
+};
+
+OpCase weight_gradient_case(OperandRounding rounding, int64_t rows, int64_t n, int64_t k,
+                            CaseSize size) {
+  const bool is_rounded = rounding == OperandRounding::bfloat16;
+  return {.name = fmt::format("matmul_weight_gradient {} {}x{}x{}",
+                              is_rounded ? "bfloat16" : "float32", rows, n, k),
+          .size = size,
+          .tolerance = 8e-7 * std::sqrt(static_cast<double>(rows)),
+          .flops = 2.0 * static_cast<double>(rows * n * k),
+          .make = [=](ThreadPool&, Memory& memory) {
+            auto inputs = std::make_shared<WeightGradientInputs>();
+            inputs->dy = random_tensor(memory, DType::f32, {rows, n}, kGradientSeed);
+            inputs->x = random_tensor(memory, DType::f32, {rows, k}, kGradientSeed + 1);
+            inputs->before = random_tensor(memory, DType::f32, {n, k}, kGradientSeed + 2);
+            inputs->dw = allocate_tensor(memory, DType::f32, {n, k});
+            return gradient_instance(inputs, [=](GradientOps& ops, WeightGradientInputs& in) {
+              if (size == CaseSize::small) copy_elements(in.before.view, in.dw.view);
+              ops.matmul_weight_gradient(in.dy.view, in.x.view, rounding, in.dw.view);
+            });
+          }};
+}
+
+void add_weight_gradient_cases(std::vector<OpCase>& cases) {
+  struct Shape {
+    int64_t rows, n, k;
+  };
+  for (const OperandRounding rounding : {OperandRounding::none, OperandRounding::bfloat16}) {
+    for (const auto& [rows, n, k] : std::initializer_list<Shape>{{1, 1, 1},
+                                                                 {2, 3, 31},
+                                                                 {7, 33, 5},
+                                                                 {31, 9, 64},
+                                                                 {256, 40, 33},
+                                                                 {257, 17, 100},
+                                                                 {700, 66, 129},
+                                                                 {2500, 20, 40},
+                                                                 {5, 4200, 34}}) {
+      cases.push_back(weight_gradient_case(rounding, rows, n, k, CaseSize::small));
+    }
+    for (const auto& [n, k] : {std::pair{2048, 2048}, {8192, 2048}, {2048, 8192}}) {
+      cases.push_back(weight_gradient_case(rounding, 2048, n, k, CaseSize::large));
+    }
+    cases.push_back(weight_gradient_case(rounding, 512, 2048, 2048, CaseSize::large));
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> gradient_cases() {
   std::vector<OpCase> cases;
   add_input_gradient_cases(cases);
+  add_weight_gradient_cases(cases);
   return cases;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -20,6 +21,21 @@ class MatmulGradients : public IsaTest {
     const OwnedTensor dx = allocate_tensor(memory_, DType::f32, {dy.size(0), w.k});
     backend.gradients().matmul_input_gradient(dy, w, dx.view);
     return to_vector(dx.view);
+  }
+
+  OwnedTensor random_dw(int64_t n, int64_t k) {
+    return random_tensor(memory_, DType::f32, {n, k}, 77);
+  }
+
+  // The gradient added to dw, by calls of `rows_at_once` rows.
+  std::vector<float> weight_gradient(Backend& backend, OperandRounding rounding, const Tensor& dy,
+                                     const Tensor& x, int64_t rows_at_once, const OwnedTensor& dw) {
+    for (int64_t row = 0; row < dy.size(0); row += rows_at_once) {
+      const int64_t end = std::min(dy.size(0), row + rows_at_once);
+      backend.gradients().matmul_weight_gradient(dy.slice(0, row, end), x.slice(0, row, end),
+                                                 rounding, dw.view);
+    }
+    return to_vector(dw.view);
   }
 
   std::vector<WeightType> types_to_run() const {
@@ -80,6 +96,48 @@ TEST_P(MatmulGradients, NothingIsWrittenBetweenStridedRows) {
     EXPECT_SAME_BITS(to_vector(dx), input_gradient(backend(), inner, w)) << type.name;
     const std::vector<float> all = to_vector(wide.view);
     EXPECT_EQ(std::count(all.begin(), all.end(), 77.0f), kRows * (kStride - kK)) << type.name;
+  }
+}
+
+TEST_P(MatmulGradients, WeightGradientsOfSegmentsTogetherAndAloneHaveTheSameBits) {
+  constexpr int64_t kRows = 9 * kGradientRows + 75, kN = 70, kK = 131;
+  const OwnedTensor dy = random_tensor(memory_, DType::f32, {kRows, kN}, 1);
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kK}, 2);
+  for (const OperandRounding rounding : {OperandRounding::none, OperandRounding::bfloat16}) {
+    const std::vector<float> whole =
+        weight_gradient(backend(), rounding, dy.view, x.view, kRows, random_dw(kN, kK));
+    for (const auto& other : backends()) {
+      EXPECT_SAME_BITS(weight_gradient(*other, rounding, dy.view, x.view, kRows, random_dw(kN, kK)),
+                       whole);
+    }
+    for (const int64_t segments : {1, 2, 3, 8}) {
+      EXPECT_SAME_BITS(weight_gradient(backend(), rounding, dy.view, x.view,
+                                       segments * kGradientRows, random_dw(kN, kK)),
+                       whole)
+          << segments;
+    }
+  }
+}
+
+// An element of the gradient depends on its own output and input alone.
+TEST_P(MatmulGradients, WeightGradientsOfSomeColumnsHaveTheBitsOfAll) {
+  constexpr int64_t kRows = 300, kN = 600, kK = 90;
+  const OwnedTensor dy = random_tensor(memory_, DType::f32, {kRows, kN}, 1);
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kK}, 2);
+  for (const OperandRounding rounding : {OperandRounding::none, OperandRounding::bfloat16}) {
+    const OwnedTensor whole = random_dw(kN, kK);
+    backend().gradients().matmul_weight_gradient(dy.view, x.view, rounding, whole.view);
+    for (const auto& [n, num_n, k, num_k] :
+         {std::array{0, 1, 0, 90}, {17, 5, 3, 40}, {590, 10, 89, 1}, {100, 40, 32, 32}}) {
+      const OwnedTensor some = random_dw(kN, kK);
+      backend().gradients().matmul_weight_gradient(
+          dy.view.slice(1, n, n + num_n), x.view.slice(1, k, k + num_k), rounding,
+          some.view.slice(0, n, n + num_n).slice(1, k, k + num_k));
+      OwnedTensor expected = random_dw(kN, kK);
+      copy_elements(whole.view.slice(0, n, n + num_n).slice(1, k, k + num_k),
+                    expected.view.slice(0, n, n + num_n).slice(1, k, k + num_k));
+      EXPECT_SAME_BITS(to_vector(some.view), to_vector(expected.view)) << n << " " << k;
+    }
   }
 }
 

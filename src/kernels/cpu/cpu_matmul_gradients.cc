@@ -1,10 +1,24 @@
 // Gradients of products: by their inputs and by their weights.
+#include <algorithm>
+
 #include "kernels/cpu/cpu_gradients.h"
 #include "kernels/cpu/product_split.h"
 #include "kernels/cpu/row_split.h"
 #include "kernels/cpu/transposed_product.h"
 
 namespace paceline {
+namespace {
+
+// Rows and outputs whose operands are packed at a time, which bounds the scratch.
+constexpr int64_t kPackedRows = 8 * kGradientRows;
+constexpr int64_t kPackedOutputs = 4096;
+// Outputs that meet some panels in all segments before the next ones: the second-level cache holds
+// their sums and a segment's operands.
+constexpr int64_t kBlockOutputs = 512;
+// Columns that a thread makes inputs at a time.
+constexpr int64_t kColumnsAtOnce = 32;
+
+}  // namespace
 
 void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
                                             const Tensor& dx) {
@@ -32,6 +46,95 @@ void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix
                             }
                           }
                         });
+}
+
+void CpuGradients::pack_panels(const Tensor& rows, DType dtype, int64_t panel_bytes,
+                               std::byte* panels) {
+  const int64_t num_rows = rows.size(0), columns = rows.size(1);
+  split_rows(threads_, divide_up(columns, kPanelWidth), num_rows * kPanelWidth, [&](int64_t panel) {
+    const int64_t first = panel * kPanelWidth;
+    kernels_.pack_columns[static_cast<size_t>(dtype)](
+        {.rows = rows.row<float>(0) + first,
+         .row_stride = rows.stride(0),
+         .num_rows = num_rows,
+         .num_columns = std::min(kPanelWidth, columns - first),
+         .to = panels + panel * panel_bytes});
+  });
+}
+
+void CpuGradients::prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride,
+                                   std::byte* inputs) {
+  const int64_t columns = rows.size(1), interleave = interleave_of(dtype);
+  const auto prepare = kernels_.prepare_row[static_cast<size_t>(dtype)];
+  const int64_t input_bytes = kernels_.input_bytes[static_cast<size_t>(dtype)];
+  const auto prepare_tile = [&](int64_t first_row, int64_t num_rows, int64_t column) {
+    alignas(64) float tile[kColumnsAtOnce * kGradientRows];
+    const int64_t num_columns = std::min(kColumnsAtOnce, columns - column);
+    kernels_.transpose_columns({.rows = rows.row<float>(first_row) + column,
+                                .row_stride = rows.stride(0),
+                                .num_rows = num_rows,
+                                .num_columns = num_columns,
+                                .to = tile,
+                                .to_stride = kGradientRows});
+    const int64_t padded = divide_up(num_rows, interleave) * interleave;
+    for (int64_t i = 0; i < num_columns; ++i) {
+      prepare(tile + i * kGradientRows, num_rows, padded,
+              inputs + (column + i) * input_stride + first_row * input_bytes);
+    }
+  };
+  const int64_t num_rows = rows.size(0), units = divide_up(columns, kColumnsAtOnce);
+  split_rows(threads_, units, num_rows * kColumnsAtOnce, [&](int64_t unit) {
+    for (int64_t row = 0; row < num_rows; row += kGradientRows) {
+      prepare_tile(row, std::min(kGradientRows, num_rows - row), unit * kColumnsAtOnce);
+    }
+  });
+}
+
+void CpuGradients::do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
+                                             OperandRounding rounding, const Tensor& dw) {
+  const DType dtype = rounding == OperandRounding::bfloat16 ? DType::bf16 : DType::f32;
+  const int64_t interleave = interleave_of(dtype), element = int64_t(dtype_bytes(dtype));
+  const int64_t rows = dy.size(0), n = dy.size(1), k = x.size(1);
+  const int64_t most_rows = divide_up(std::min(rows, kPackedRows), interleave) * interleave;
+  const int64_t stride = input_stride_of(most_rows * kernels_.input_bytes[int(dtype)]);
+  const int64_t panel_bytes = panel_stride(most_rows * kPanelWidth * element);
+  const int64_t num_panels = divide_up(k, kPanelWidth);
+  auto* const panels = panels_.reserve_as<std::byte>(num_panels * panel_bytes);
+  auto* const inputs = input_rows_.reserve_as<std::byte>(std::min(n, kPackedOutputs) * stride);
+
+  const auto multiply = [&](const ProductSplit::Piece& piece, int64_t num_rows, int64_t output) {
+    kernels_.matmul[static_cast<size_t>(dtype)](
+        {.inputs = inputs + piece.first_row * stride,
+         .input_stride = stride,
+         .num_rows = piece.num_rows,
+         .panels = panels,
+         .panel_elements = panel_bytes / element,
+         .n = k,
+         .padded_k = divide_up(num_rows, interleave) * interleave,
+         .first_panel = piece.first_panel,
+         .last_panel = piece.last_panel,
+         .out = dw.row<float>(output + piece.first_row),
+         .out_stride = dw.stride(0),
+         .segment_length = kGradientRows,
+         .adds = true});
+  };
+  for (int64_t row = 0; row < rows; row += kPackedRows) {
+    const int64_t num_rows = std::min(kPackedRows, rows - row);
+    pack_panels(x.slice(0, row, row + num_rows), dtype, panel_bytes, panels);
+    for (int64_t output = 0; output < n; output += kPackedOutputs) {
+      const int64_t outputs = std::min(kPackedOutputs, n - output);
+      prepare_columns(dy.slice(0, row, row + num_rows).slice(1, output, output + outputs), dtype,
+                      stride, inputs);
+      ProductSplit split(outputs, num_panels, threads_.num_threads());
+      split.block_rows = std::min(split.block_rows, kBlockOutputs);
+      threads_.parallel_for(split.num_pieces(), split.grain(num_rows * outputs * k),
+                            [&](int64_t begin, int64_t end, int) {
+                              for (int64_t i = begin; i < end; ++i) {
+                                multiply(split.piece(i), num_rows, output);
+                              }
+                            });
+    }
+  }
 }
 
 }  // namespace paceline

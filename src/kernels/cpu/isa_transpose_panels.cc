@@ -1,4 +1,5 @@
-// Panels of a packed matrix become panels of its transpose, for products with w instead of w^T.
+// Operands of products along another dimension: panels of a packed matrix become panels of its
+// transpose, and columns of rows become rows or panels.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/packed_layout.h"
@@ -73,12 +74,65 @@ void transpose_panels(const TransposeTask& task) {
   }
 }
 
+void transpose_columns(const ColumnsTask& task) {
+  auto* const to = static_cast<float*>(task.to);
+  for (int64_t column = 0; column < task.num_columns; column += kLanes) {
+    const int64_t num_columns = min_of(kLanes, task.num_columns - column);
+    for (int64_t row = 0; row < task.num_rows; row += kLanes) {
+      const int64_t num_rows = min_of(kLanes, task.num_rows - row);
+      const float* const from = task.rows + row * task.row_stride + column;
+      Vec rows[kLanes];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        rows[i] = i < num_rows ? load_upto(from + i * task.row_stride, num_columns) : Vec{};
+      }
+      transpose_square(rows);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        if (i >= num_columns) break;
+        store_upto(to + (column + i) * task.to_stride + row, rows[i], num_rows);
+      }
+    }
+  }
+}
+
+PL_INLINE Vec load_columns(const ColumnsTask& task, int64_t row, int64_t column) {
+  const int64_t count = task.num_columns - column;
+  if (row >= task.num_rows || count <= 0) return Vec{};
+  return load_upto(task.rows + row * task.row_stride + column, min_of(count, kLanes));
+}
+
+void pack_f32_columns(const ColumnsTask& task) {
+  auto* const to = static_cast<float*>(task.to);
+  for (int64_t row = 0; row < task.num_rows; ++row) {
+    for (int64_t column = 0; column < kPanelWidth; column += kLanes) {
+      store(to + row * kPanelWidth + column, load_columns(task, row, column));
+    }
+  }
+}
+
+// A row that has no neighbour is paired with zeros.
+void pack_bf16_columns(const ColumnsTask& task) {
+  auto* const to = static_cast<uint32_t*>(task.to);
+  for (int64_t row = 0; row < task.num_rows; row += 2) {
+    for (int64_t column = 0; column < kPanelWidth; column += kLanes) {
+      const Uints even = round_bits_to_bf16(load_columns(task, row, column));
+      const Uints odd = round_bits_to_bf16(load_columns(task, row + 1, column));
+      const Uints pairs = even | (odd << 16);
+      __builtin_memcpy(to + row / 2 * kPanelWidth + column, &pairs, sizeof(pairs));
+    }
+  }
+}
+
 }  // namespace
 
 void add_transpose_kernels(KernelTable& table) {
   table.transpose_panels[0] = transpose_panels<float>;
   table.transpose_panels[1] = transpose_panels<F16>;
   table.transpose_panels[2] = transpose_panels<Bf16>;
+  table.transpose_columns = transpose_columns;
+  table.pack_columns[0] = pack_f32_columns;
+  table.pack_columns[2] = pack_bf16_columns;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

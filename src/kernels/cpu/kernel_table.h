@@ -50,6 +50,16 @@ struct TransposeTask {
   int64_t to_panel_elements = 0;
 };
 
+// Some columns of float32 rows.
+struct ColumnsTask {
+  const float* rows = nullptr;  // at the first column
+  int64_t row_stride = 0;       // elements
+  int64_t num_rows = 0;
+  int64_t num_columns = 0;
+  void* to = nullptr;
+  int64_t to_stride = 0;  // elements
+};
+
 // A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
 // in a block. Each kv head serves `group` query heads. Strides count elements.
 struct AttentionTask {
@@ -117,6 +127,11 @@ struct KernelTable {
   int64_t (*stream_panels[kNumFloatTypes])(int64_t num_rows);
   // Panels of float16 become those of float32, which have the same products.
   void (*transpose_panels[kNumFloatTypes])(const TransposeTask& task);
+  // to[column][row] = rows[row][column]
+  void (*transpose_columns)(const ColumnsTask& task);
+  // Makes up to 32 columns a panel whose K are the rows, as pack_matrix would of their transpose;
+  // there is none for float16.
+  void (*pack_columns[kNumFloatTypes])(const ColumnsTask& task);
 
   // Quantised weights. A row of inputs takes quantized_row_bytes. quantize_row writes its part for
   // elements [first, first + count), whole multiples of input_length that begin at `x`;

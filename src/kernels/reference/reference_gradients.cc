@@ -35,4 +35,26 @@ void ReferenceGradients::do_matmul_input_gradient(const Tensor& dy, const Packed
   }
 }
 
+void ReferenceGradients::do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
+                                                   OperandRounding rounding, const Tensor& dw) {
+  const auto operand = [rounding](float value) {
+    return rounding == OperandRounding::bfloat16 ? rounded_to_bf16(value) : double{value};
+  };
+  const int64_t rows = dy.size(0), k = x.size(1);
+  std::vector<double> sums(static_cast<size_t>(k));
+  for (int64_t n = 0; n < dy.size(1); ++n) {
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (int64_t r = 0; r < rows; ++r) {
+      const double gradient = operand(dy.row<float>(r)[n]);
+      for (int64_t i = 0; i < k; ++i) {
+        sums[static_cast<size_t>(i)] += gradient * operand(x.row<float>(r)[i]);
+      }
+    }
+    for (int64_t i = 0; i < k; ++i) {
+      float& element = dw.row<float>(n)[i];
+      element = static_cast<float>(double{element} + sums[static_cast<size_t>(i)]);
+    }
+  }
+}
+
 }  // namespace paceline
