@@ -250,10 +250,11 @@ void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t
 
 void Backend::attention(const Tensor& q, const KvStore& store,
                         std::span<const AttentionSlice> slices, const AttentionParams& params,
-                        const Tensor& out) {
+                        const Tensor& out, const Tensor* log_sum_exp) {
   ShapeCheck check("attention");
   check.tensor("q", q, {"rows", "heads", "head_dim"});
   check.tensor("out", out, {"rows", "heads", "head_dim"});
+  if (log_sum_exp != nullptr) check.tensor("log_sum_exp", *log_sum_exp, {"rows", "heads"});
   check_store(check, store);
   PL_CHECK(check.size("kv_heads") > 0 && check.size("heads") % check.size("kv_heads") == 0,
            fmt::format("attention: {} heads on {} kv heads", check.size("heads"),
@@ -262,7 +263,9 @@ void Backend::attention(const Tensor& q, const KvStore& store,
   for (const AttentionSlice& slice : slices) {
     check_slice(slice, check.size("rows"), store, params.window);
   }
-  if (!out.empty() && !slices.empty()) do_attention(q, store, slices, params, out);
+  if (!out.empty() && !slices.empty()) {
+    do_attention(q, store, slices, params, out, log_sum_exp);
+  }
 }
 
 void Backend::gated_activation(Activation kind, const Tensor& gate, const Tensor& up,

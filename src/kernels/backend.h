@@ -103,10 +103,12 @@ class Backend {
 
   // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
   // absolute positions combined in position order, in place. K and V are read as stored; the
-  // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads).
-  //                                       q, out [rows, heads, head_dim]
+  // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads). Where
+  // there is a log_sum_exp, it becomes the log of the sum of exp(score), with no other bit of out.
+  //                                       q, out [rows, heads, head_dim], log_sum_exp [rows, heads]
   void attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
-                 const AttentionParams& params, const Tensor& out);
+                 const AttentionParams& params, const Tensor& out,
+                 const Tensor* log_sum_exp = nullptr);
 
   // out = activation(gate) * up.          gate, up, out [rows, width]; out may be gate or up
   void gated_activation(Activation kind, const Tensor& gate, const Tensor& up, const Tensor& out);
@@ -145,7 +147,7 @@ class Backend {
                            const KvStore& store) = 0;
   virtual void do_attention(const Tensor& q, const KvStore& store,
                             std::span<const AttentionSlice> slices, const AttentionParams& params,
-                            const Tensor& out) = 0;
+                            const Tensor& out, const Tensor* log_sum_exp) = 0;
   virtual void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                                    const Tensor& out) = 0;
   virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;

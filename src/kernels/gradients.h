@@ -15,6 +15,26 @@ enum class OperandRounding : uint8_t { none, bfloat16 };
 // The rows of a segment of a sum over rows.
 constexpr int64_t kGradientRows = 256;
 
+// Rows [first_row, first_row + num_rows) of a batch are a sequence, from position 0 on.
+struct SequenceRows {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+};
+
+// What a pass of attention read and made, and the gradient of what it made.
+struct AttentionGradientInputs {
+  Tensor q;            // [rows, heads, head_dim]
+  Tensor k, v;         // [rows, kv_heads, head_dim], with the values that were stored
+  Tensor out;          // [rows, heads, head_dim]
+  Tensor log_sum_exp;  // [rows, heads]
+  Tensor dout;         // [rows, heads, head_dim]
+};
+
+struct AttentionGradients {
+  Tensor dq;      // [rows, heads, head_dim]
+  Tensor dk, dv;  // [rows, kv_heads, head_dim]
+};
+
 // Gradients are of one scalar, the loss: dy has the shape of y and holds the loss's derivatives by
 // y. The rules of Backend hold: shapes are checked in the front door, gradients are float32, and
 // every output element is a fixed sequence of floating-point operations, whatever the number of
@@ -35,11 +55,23 @@ class GradientOps {
   void matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                               const Tensor& dw);
 
+  // Of Backend::attention over whole sequences, which see nothing of each other. Sums over keys are
+  // in ascending order; those over queries run over tiles of 64 rows, in each over the heads of the
+  // group, and over the rows of a head. Gradients of rows outside all sequences are not written.
+  // Sequences are ascending.
+  void attention_gradient(const AttentionGradientInputs& in,
+                          std::span<const SequenceRows> sequences, const AttentionParams& params,
+                          const AttentionGradients& out);
+
  private:
   virtual void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
                                         const Tensor& dx) = 0;
   virtual void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
                                          OperandRounding rounding, const Tensor& dw) = 0;
+  virtual void do_attention_gradient(const AttentionGradientInputs& in,
+                                     std::span<const SequenceRows> sequences,
+                                     const AttentionParams& params,
+                                     const AttentionGradients& out) = 0;
 };
 
 }  // namespace paceline

@@ -139,9 +139,10 @@ void GuardedBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<con
 
 void GuardedBackend::do_attention(const Tensor& q, const KvStore& store,
                                   std::span<const AttentionSlice> slices,
-                                  const AttentionParams& params, const Tensor& out) {
+                                  const AttentionParams& params, const Tensor& out,
+                                  const Tensor* log_sum_exp) {
   const GuardedPages::Opened opened(pages_);
-  inner_->attention(q, store, slices, params, out);
+  inner_->attention(q, store, slices, params, out, log_sum_exp);
 }
 
 void GuardedBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,

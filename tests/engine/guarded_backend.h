@@ -74,7 +74,8 @@ class GuardedBackend final : public Backend {
   void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                    const KvStore& store) override;
   void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
-                    const AttentionParams& params, const Tensor& out) override;
+                    const AttentionParams& params, const Tensor& out,
+                    const Tensor* log_sum_exp) override;
   void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                            const Tensor& out) override;
   void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/gradients.h"
+#include "tests/kernels/attention_pass.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline {
@@ -121,12 +123,61 @@ void add_weight_gradient_cases(std::vector<OpCase>& cases) {
   }
 }
 
+struct AttentionGradientOp {
+  AttentionPass pass;
+
+  std::vector<float> results() const { return pass.gradients(); }
+};
+
+OpCase attention_gradient_case(const AttentionPassShape& shape, CaseSize size) {
+  double pairs = 0.0;
+  for (const int64_t length : shape.lengths) {
+    for (int64_t row = 0; row < length; ++row) {
+      pairs += static_cast<double>(shape.window > 0 ? std::min(shape.window, row + 1) : row + 1);
+    }
+  }
+  return {.name = "attention_gradient " + shape.name(),
+          .size = size,
+          .tolerance = 5e-6,
+          .flops = 10.0 * pairs * static_cast<double>(shape.head_dim * shape.heads),
+          .make = [shape](ThreadPool& threads, Memory& memory) {
+            auto op = std::make_shared<AttentionGradientOp>(
+                AttentionGradientOp{AttentionPass(shape, kGradientSeed, memory)});
+            op->pass.forward(*make_cpu_backend(choose_isa(), threads, memory));
+            return OpInstance{[op](Backend& backend) { op->pass.backward(backend); },
+                              [op] { return op->results(); }, op};
+          }};
+}
+
+void add_attention_gradient_cases(std::vector<OpCase>& cases) {
+  const auto add = [&](const AttentionPassShape& shape) {
+    cases.push_back(attention_gradient_case(shape, CaseSize::small));
+  };
+  const std::vector<int64_t> mixed = {70, 1, 130, 64};
+  for (const int64_t head_dim : {1, 16, 20, 64, 80, 128}) {
+    add({.head_dim = head_dim, .lengths = mixed});
+  }
+  for (const int64_t group : {1, 3, 8}) add({.heads = 2 * group, .lengths = mixed});
+  for (const int64_t window : {1, 2, 63, 64, 65, 100}) add({.window = window, .lengths = mixed});
+  add({.soft_cap = 2.0f, .lengths = mixed});
+  add({.soft_cap = 1.0f, .window = 90, .lengths = {200, 3}});
+  add({.heads = 1, .kv_heads = 1, .head_dim = 32, .lengths = {400}});
+  for (const int64_t head_dim : {64, 128}) {
+    for (const std::vector<int64_t>& lengths :
+         {std::vector<int64_t>{2048}, {512, 512, 512, 512}, {512}}) {
+      cases.push_back(attention_gradient_case(
+          {.heads = 32, .kv_heads = 8, .head_dim = head_dim, .lengths = lengths}, CaseSize::large));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> gradient_cases() {
   std::vector<OpCase> cases;
   add_input_gradient_cases(cases);
   add_weight_gradient_cases(cases);
+  add_attention_gradient_cases(cases);
   return cases;
 }
 

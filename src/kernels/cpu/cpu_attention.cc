@@ -81,7 +81,8 @@ void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const i
 
 void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                                 std::span<const AttentionSlice> slices,
-                                const AttentionParams& params, const Tensor& out) {
+                                const AttentionParams& params, const Tensor& out,
+                                const Tensor* log_sum_exp) {
   const int64_t kv_heads = store.keys.size(1), head_dim = q.size(2);
   const int64_t group = q.size(1) / kv_heads;
   const int64_t tile_rows = std::max<int64_t>(1, kTileFloats / (group * head_dim));
@@ -100,6 +101,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
       const int64_t num_heads = divide_up(kv_heads, divide_up(kv_heads, most_heads));
       for (int64_t head = 0; head < kv_heads; head += num_heads) {
         const int64_t row = slice.first_row + first;
+        float* const row_sums =
+            log_sum_exp != nullptr ? log_sum_exp->row<float>(row) + head * group : nullptr;
         tasks_.push_back({.head_dim = head_dim,
                           .num_kv_heads = std::min(num_heads, kv_heads - head),
                           .group = group,
@@ -111,6 +114,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .out = out.row<float>(row) + head * group * out.stride(1),
                           .out_row_stride = out.stride(0),
                           .out_head_stride = out.stride(1),
+                          .log_sum_exp = row_sums,
+                          .log_sum_exp_stride = row_sums != nullptr ? log_sum_exp->stride(0) : 0,
                           .keys = head_of(store.keys, head),
                           .key_block_stride = store.keys.stride(0),
                           .key_head_stride = store.keys.stride(1),
@@ -133,8 +138,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
 
 void CpuBackend::do_attention(const Tensor& q, const KvStore& store,
                               std::span<const AttentionSlice> slices, const AttentionParams& params,
-                              const Tensor& out) {
-  plan_attention(q, store, slices, params, out);
+                              const Tensor& out, const Tensor* log_sum_exp) {
+  plan_attention(q, store, slices, params, out, log_sum_exp);
   AttentionNeed need;
   for (const AttentionTask& task : tasks_) {
     const int64_t chunks = kernels_.attention_num_chunks(task);

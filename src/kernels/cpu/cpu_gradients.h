@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/growing_buffer.h"
@@ -19,23 +21,43 @@ class CpuGradients final : public GradientOps {
         threads_(threads),
         input_rows_(memory),
         panels_(memory),
+        row_numbers_(memory),
         thread_scratch_(memory) {}
 
  private:
   void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) override;
   void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                                  const Tensor& dw) override;
+  void do_attention_gradient(const AttentionGradientInputs& in,
+                             std::span<const SequenceRows> sequences, const AttentionParams& params,
+                             const AttentionGradients& out) override;
 
   // Makes the columns of rows the panels of a product whose K are the rows.
   void pack_panels(const Tensor& rows, DType dtype, int64_t panel_bytes, std::byte* panels);
   // Makes the columns of rows prepared inputs of that product.
   void prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride, std::byte* inputs);
 
+  // A tile of keys of one kv head, or of rows of one query head.
+  struct AttentionPiece {
+    enum class Of : uint8_t { keys, queries };
+
+    size_t sequence;
+    Of of;
+    int64_t head;
+    int64_t tile;
+  };
+  // The sums of out * dout, [rows][heads]; valid until the next call.
+  const float* output_means(const AttentionGradientInputs& in);
+  void plan_attention_gradient(const AttentionGradientInputs& in,
+                               std::span<const SequenceRows> sequences);
+
   const KernelTable& kernels_;
   ThreadPool& threads_;
   GrowingBuffer input_rows_;
   GrowingBuffer panels_;
+  GrowingBuffer row_numbers_;
   GrowingBuffer thread_scratch_;
+  std::vector<AttentionPiece> pieces_;  // of the current call of attention_gradient
 };
 
 }  // namespace paceline

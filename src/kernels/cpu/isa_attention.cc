@@ -171,9 +171,17 @@ void combine(const AttentionTask& task, const Partial& chunk, RowRange rows, con
   }
 }
 
+PL_INLINE float log_sum_exp_of(float max, float sum) {
+  return static_cast<float>(log_one(static_cast<double>(sum)) + static_cast<double>(max));
+}
+
 void write_out(const AttentionTask& task, int64_t kv_head, const Partial& total) {
   const int64_t padded = padded_head_dim(task.head_dim);
   for_each_pair(task, kv_head, [&](int64_t pair, int64_t row, int64_t head) {
+    if (task.log_sum_exp != nullptr) {
+      task.log_sum_exp[row * task.log_sum_exp_stride + head] =
+          log_sum_exp_of(total.max[pair], total.sum[pair]);
+    }
     float* const to = task.out + row * task.out_row_stride + head * task.out_head_stride;
     const Vec inverse = splat(1.0f / total.sum[pair]);
     for_each_vector(task.head_dim, [&](int64_t i, int64_t count) {

@@ -16,6 +16,8 @@ constexpr int kNumActivations = 3;
 
 // Keys per partial result of attention, at absolute positions.
 constexpr int64_t kChunkLength = 64;
+// Rows and keys of a tile of attention's gradients.
+constexpr int64_t kGradientTile = 64;
 // Elements of a row that give one partial of log_sum_exp.
 constexpr int64_t kRowBlock = 4096;
 
@@ -74,6 +76,8 @@ struct AttentionTask {
   float* out = nullptr;
   int64_t out_row_stride = 0;
   int64_t out_head_stride = 0;
+  float* log_sum_exp = nullptr;  // of the first row and head, or nullptr; heads lie side by side
+  int64_t log_sum_exp_stride = 0;
   const void* keys = nullptr;  // block 0 of the first kv head, [head_dim][block_size]
   int64_t key_block_stride = 0;
   int64_t key_head_stride = 0;
@@ -90,6 +94,38 @@ struct AttentionTask {
   float soft_cap = 0.0f;
   int64_t window = 0;
   void* scratch = nullptr;  // attention_scratch(...) floats of this thread
+};
+
+// Rows of float32 heads, at the first row and head.
+struct GradientRows {
+  const float* first = nullptr;
+  int64_t row_stride = 0;  // elements
+  int64_t head_stride = 0;
+};
+
+// One sequence on one kv head, which serves `group` query heads. Pointers are at the sequence's
+// first row and the first of these heads.
+struct AttentionGradientTask {
+  int64_t head_dim = 0;
+  int64_t group = 0;
+  int64_t num_rows = 0;
+  GradientRows q, dout;
+  GradientRows k, v;
+  const float* log_sum_exp = nullptr;  // heads lie side by side
+  int64_t log_sum_exp_stride = 0;
+  const float* means = nullptr;  // of the gradients of weights: out times dout; heads side by side
+  int64_t means_stride = 0;
+  float* dq = nullptr;
+  int64_t dq_row_stride = 0;
+  int64_t dq_head_stride = 0;
+  float* dk = nullptr;
+  int64_t dk_stride = 0;
+  float* dv = nullptr;
+  int64_t dv_stride = 0;
+  float scale = 1.0f;
+  float soft_cap = 0.0f;
+  int64_t window = 0;
+  void* scratch = nullptr;  // attention_gradient_scratch(...) floats of this thread
 };
 
 // One head's keys or values of `count` rows that go to neighbouring slots of one block.
@@ -172,6 +208,14 @@ struct KernelTable {
   void (*attention_chunks[kNumKvTypes])(const AttentionTask& task, int64_t first, int64_t last,
                                         float* partials);
   void (*attention_combine)(const AttentionTask& task, const float* partials);
+
+  int64_t (*attention_gradient_scratch)(int64_t head_dim);
+  // Writes dk and dv of a tile of keys.
+  void (*attention_key_gradients)(const AttentionGradientTask& task, int64_t tile);
+  // Writes dq of a tile of rows of one of the group's heads.
+  void (*attention_query_gradients)(const AttentionGradientTask& task, int64_t head, int64_t tile);
+  // The sum of x[i] * y[i].
+  float (*dot)(const float* x, const float* y, int64_t width);
 
   void (*gated_activation[kNumActivations])(const float* gate, const float* up, int64_t width,
                                             float* out);

@@ -79,7 +79,8 @@ struct Query {
   std::span<const int32_t> block_table;
 };
 
-void attend(const Query& query, const KvStore& store, const AttentionParams& params, float* out) {
+// Returns the log of the sum of exp(score).
+double attend(const Query& query, const KvStore& store, const AttentionParams& params, float* out) {
   const int64_t head_dim = store.values.size(3), block_size = store.block_size();
   const int64_t first =
       params.window > 0 ? std::max<int64_t>(0, query.position - params.window + 1) : 0;
@@ -113,6 +114,7 @@ void attend(const Query& query, const KvStore& store, const AttentionParams& par
   for (int64_t d = 0; d < head_dim; ++d) {
     out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
   }
+  return std::log(sum) + max;
 }
 
 // One head of one row of keys and values, and the slot that they go to.
@@ -169,7 +171,8 @@ void ReferenceBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<c
 
 void ReferenceBackend::do_attention(const Tensor& q, const KvStore& store,
                                     std::span<const AttentionSlice> slices,
-                                    const AttentionParams& params, const Tensor& out) {
+                                    const AttentionParams& params, const Tensor& out,
+                                    const Tensor* log_sum_exp) {
   const int64_t group = q.size(1) / store.keys.size(1);
   for (const AttentionSlice& slice : slices) {
     for (int64_t i = 0; i < slice.num_rows; ++i) {
@@ -177,7 +180,8 @@ void ReferenceBackend::do_attention(const Tensor& q, const KvStore& store,
       for (int64_t h = 0; h < q.size(1); ++h) {
         const Query query = {q.row<float>(row) + h * q.stride(1), slice.first_position + i,
                              h / group, slice.block_table};
-        attend(query, store, params, out.row<float>(row) + h * out.stride(1));
+        const double sum = attend(query, store, params, out.row<float>(row) + h * out.stride(1));
+        if (log_sum_exp != nullptr) log_sum_exp->row<float>(row)[h] = static_cast<float>(sum);
       }
     }
   }
