@@ -85,8 +85,9 @@ class Backend {
   // weight [width]
   void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out);
 
-  // table[r, i] = {cos, sin}(positions[r] * inv_freq[i]) * scale.  inv_freq [half], table [rows,
-  // half, 2]
+  // table[r, i] = {cos, sin}(positions[r] * inv_freq[i]) * scale. With the positions negated it
+  // holds the same cosines and the negated sines: rope with it is the gradient of rope.
+  //                                       inv_freq [half], table [rows, half, 2]
   void rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                   const Tensor& table);
 

@@ -62,4 +62,71 @@ void GradientOps::attention_gradient(const AttentionGradientInputs& in,
   if (!in.q.empty()) do_attention_gradient(in, sequences, params, out);
 }
 
+void GradientOps::rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                    const Tensor* dweight) {
+  ShapeCheck check("rms_norm_gradient");
+  for (const auto& [name, tensor] : {std::pair{"x", &in.x}, {"dy", &in.dy}, {"dx", &dx}}) {
+    if (in.x.rank() == 3) {
+      check.tensor(name, *tensor, {"rows", "heads", "width"});
+    } else {
+      check.tensor(name, *tensor, {"rows", "width"});
+    }
+  }
+  check.tensor("weight", in.weight, {"width"});
+  if (dweight != nullptr) check.tensor("dweight", *dweight, {"width"});
+  if (!dx.empty()) do_rms_norm_gradient(in, eps, dx, dweight);
+}
+
+void GradientOps::gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
+                                            const Tensor& dgate, const Tensor& dup) {
+  ShapeCheck check("gated_activation_gradient");
+  for (const auto& [name, tensor] : {std::pair{"gate", &in.gate},
+                                     {"up", &in.up},
+                                     {"dout", &in.dout},
+                                     {"dgate", &dgate},
+                                     {"dup", &dup}}) {
+    check.tensor(name, *tensor, {"rows", "width"});
+  }
+  if (!dgate.empty()) do_gated_activation_gradient(kind, in, dgate, dup);
+}
+
+void GradientOps::soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,
+                                    const Tensor& dx) {
+  ShapeCheck check("soft_cap_gradient");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("dy", dy, {"rows", "width"});
+  check.tensor("dx", dx, {"rows", "width"});
+  PL_CHECK(cap > 0.0f, "soft_cap_gradient: the cap is positive");
+  if (!dx.empty()) do_soft_cap_gradient(x, cap, dy, dx);
+}
+
+void GradientOps::embedding_gradient(std::span<const int32_t> ids, float scale, const Tensor& dout,
+                                     const Tensor& dtable) {
+  ShapeCheck check("embedding_gradient");
+  check.dimension("ids", "rows", std::ssize(ids));
+  check.tensor("dout", dout, {"rows", "hidden"});
+  check.tensor("dtable", dtable, {"vocab", "hidden"});
+  for (const int32_t id : ids) {
+    PL_CHECK(id >= 0 && id < dtable.size(0),
+             fmt::format("embedding_gradient: id {} of {}", id, dtable.size(0)));
+  }
+  if (!dout.empty()) do_embedding_gradient(ids, scale, dout, dtable);
+}
+
+void GradientOps::cross_entropy_gradient(std::span<const int32_t> targets,
+                                         std::span<const float> weights, const Tensor& logits,
+                                         std::span<float> losses) {
+  ShapeCheck check("cross_entropy_gradient");
+  check.tensor("logits", logits, {"rows", "vocab"});
+  check.dimension("targets", "rows", std::ssize(targets));
+  check.dimension("weights", "rows", std::ssize(weights));
+  check.dimension("losses", "rows", std::ssize(losses));
+  PL_CHECK(check.size("vocab") > 0, "cross_entropy_gradient: rows are not empty");
+  for (size_t r = 0; r < targets.size(); ++r) {
+    PL_CHECK(weights[r] == 0.0f || (targets[r] >= 0 && targets[r] < logits.size(1)),
+             fmt::format("cross_entropy_gradient: target {} of {}", targets[r], logits.size(1)));
+  }
+  if (!logits.empty()) do_cross_entropy_gradient(targets, weights, logits, losses);
+}
+
 }  // namespace paceline

@@ -35,6 +35,17 @@ struct AttentionGradients {
   Tensor dk, dv;  // [rows, kv_heads, head_dim]
 };
 
+struct NormGradientInputs {
+  Tensor x;       // [..., width] (rank 2 or 3)
+  Tensor weight;  // [width]
+  Tensor dy;      // like x
+};
+
+struct GatedGradientInputs {
+  Tensor gate, up;  // [rows, width]
+  Tensor dout;      // [rows, width]
+};
+
 // Gradients are of one scalar, the loss: dy has the shape of y and holds the loss's derivatives by
 // y. The rules of Backend hold: shapes are checked in the front door, gradients are float32, and
 // every output element is a fixed sequence of floating-point operations, whatever the number of
@@ -63,6 +74,33 @@ class GradientOps {
                           std::span<const SequenceRows> sequences, const AttentionParams& params,
                           const AttentionGradients& out);
 
+  // Of Backend::rms_norm: with s = 1 / sqrt(mean(x^2) + eps),
+  // dx = s * (weight * dy - x * s^2 * mean(weight * dy * x)), in place of x or dy;
+  // dweight += sum of dy * x * s over rows (and heads), where there is a dweight.
+  //                                       dx like x, dweight [width] or nullptr
+  void rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                         const Tensor* dweight);
+
+  // dgate = dout * up * activation'(gate), dup = dout * activation(gate), in place of gate and up.
+  //                                       dgate, dup [rows, width]
+  void gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
+                                 const Tensor& dgate, const Tensor& dup);
+
+  // dx = dy * (1 - tanh(x / cap)^2), in place of x or dy.    x, dy, dx [rows, width]
+  void soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy, const Tensor& dx);
+
+  // dtable[ids[r]] += dout[r] * scale, rows in ascending order.   dout [rows, hidden], dtable
+  // [vocab, hidden]
+  void embedding_gradient(std::span<const int32_t> ids, float scale, const Tensor& dout,
+                          const Tensor& dtable);
+
+  // Cross-entropy of rows of logits: losses[r] = log_sum_exp(logits[r]) - logits[r, targets[r]],
+  // then logits[r] = (softmax(logits[r]) - onehot(targets[r])) * weights[r] in place. A row of
+  // weight 0 has loss 0 and zeros, whatever its logits and its target.
+  //                                       logits [rows, vocab], the others [rows]
+  void cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
+                              const Tensor& logits, std::span<float> losses);
+
  private:
   virtual void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
                                         const Tensor& dx) = 0;
@@ -72,6 +110,17 @@ class GradientOps {
                                      std::span<const SequenceRows> sequences,
                                      const AttentionParams& params,
                                      const AttentionGradients& out) = 0;
+  virtual void do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                    const Tensor* dweight) = 0;
+  virtual void do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
+                                            const Tensor& dgate, const Tensor& dup) = 0;
+  virtual void do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,
+                                    const Tensor& dx) = 0;
+  virtual void do_embedding_gradient(std::span<const int32_t> ids, float scale, const Tensor& dout,
+                                     const Tensor& dtable) = 0;
+  virtual void do_cross_entropy_gradient(std::span<const int32_t> targets,
+                                         std::span<const float> weights, const Tensor& logits,
+                                         std::span<float> losses) = 0;
 };
 
 }  // namespace paceline

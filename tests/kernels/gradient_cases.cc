@@ -171,6 +171,109 @@ void add_attention_gradient_cases(std::vector<OpCase>& cases) {
   }
 }
 
+// Inputs [rows, width] of gradients of operations on rows, and what they may write.
+struct RowGradientInputs {
+  RowGradientInputs(Memory& memory, int64_t rows, int64_t width, float size) {
+    const Extents shape = {rows, width};
+    x = random_tensor(memory, DType::f32, shape, kGradientSeed, size);
+    y = random_tensor(memory, DType::f32, shape, kGradientSeed + 1);
+    dy = random_tensor(memory, DType::f32, shape, kGradientSeed + 2);
+    weight = random_tensor(memory, DType::f32, {width}, kGradientSeed + 3);
+    before = random_tensor(memory, DType::f32, {width}, kGradientSeed + 4);
+    dx = allocate_tensor(memory, DType::f32, shape);
+    dw = allocate_tensor(memory, DType::f32, {rows + 1, width});
+    Draws draws(kGradientSeed);
+    for (int64_t r = 0; r < rows; ++r) {
+      ids.push_back(static_cast<int32_t>(draws.below(std::min(rows + 1, width))));
+      weights.push_back(r % 4 == 3 ? 0.0f : draws.uniform(-1.0f, 1.0f));
+    }
+    losses.resize(ids.size());
+  }
+
+  std::vector<float> results() const {
+    std::vector<float> all = to_vector(dx.view);
+    const std::vector<float> more = to_vector(dw.view);
+    all.insert(all.end(), more.begin(), more.end());
+    all.insert(all.end(), losses.begin(), losses.end());
+    return all;
+  }
+
+  OwnedTensor x, y, dy, weight, before, dx;
+  OwnedTensor dw;  // [rows + 1, width]
+  std::vector<int32_t> ids;
+  std::vector<float> weights, losses;
+};
+
+struct RowGradientOp {
+  const char* name;
+  int64_t passes;  // over rows, read or written
+  std::function<void(GradientOps&, RowGradientInputs&)> run;
+  float size = 1.0f;
+};
+
+RowGradientOp gate_gradient(const char* name, Activation kind) {
+  return {
+      name, 5,
+      [kind](GradientOps& ops, RowGradientInputs& in) {
+        const Tensor dup = in.dw.view.slice(0, 0, in.x.view.size(0));
+        ops.gated_activation_gradient(kind, {in.x.view, in.y.view, in.dy.view}, in.dx.view, dup);
+      },
+      6.0f};
+}
+
+std::vector<RowGradientOp> row_gradient_ops() {
+  return {
+      {"rms_norm_gradient", 3,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         const int64_t width = in.x.view.size(1);
+         const Tensor dweight = in.dw.view.slice(0, 0, 1).reshape({width});
+         copy_elements(in.before.view, dweight);
+         ops.rms_norm_gradient({in.x.view, in.weight.view, in.dy.view}, 1e-2f, in.dx.view,
+                               &dweight);
+       }},
+      gate_gradient("silu_gradient", Activation::silu),
+      gate_gradient("gelu_tanh_gradient", Activation::gelu_tanh),
+      gate_gradient("gelu_erf_gradient", Activation::gelu_erf),
+      {"soft_cap_gradient", 3,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         ops.soft_cap_gradient(in.x.view, 30.0f, in.dy.view, in.dx.view);
+       },
+       100.0f},
+      {"embedding_gradient", 3,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         std::fill_n(in.dw.view.elements<float>(), in.dw.view.num_elements(), 0.5f);
+         ops.embedding_gradient(in.ids, 1.7f, in.dy.view, in.dw.view);
+       }},
+      {"cross_entropy_gradient", 4,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         copy_elements(in.x.view, in.dx.view);
+         ops.cross_entropy_gradient(in.ids, in.weights, in.dx.view, in.losses);
+       },
+       10.0f},
+  };
+}
+
+OpCase row_gradient_case(const RowGradientOp& op, int64_t rows, int64_t width, CaseSize size) {
+  return {.name = fmt::format("{} {}x{}", op.name, rows, width),
+          .size = size,
+          .tolerance = 3e-6,
+          .bytes = static_cast<double>(op.passes * rows * width * 4),
+          .make = [=](ThreadPool&, Memory& memory) {
+            return gradient_instance(
+                std::make_shared<RowGradientInputs>(memory, rows, width, op.size), op.run);
+          }};
+}
+
+void add_row_gradient_cases(std::vector<OpCase>& cases) {
+  for (const RowGradientOp& op : row_gradient_ops()) {
+    for (const auto& [rows, width] :
+         {std::pair{1, 1}, {3, 7}, {5, 16}, {2, 33}, {7, 100}, {4, 257}, {300, 64}, {2, 9011}}) {
+      cases.push_back(row_gradient_case(op, rows, width, CaseSize::small));
+    }
+    cases.push_back(row_gradient_case(op, 2048, 8192, CaseSize::large));
+  }
+}
+
 }  // namespace
 
 std::vector<OpCase> gradient_cases() {
@@ -178,6 +281,7 @@ std::vector<OpCase> gradient_cases() {
   add_input_gradient_cases(cases);
   add_weight_gradient_cases(cases);
   add_attention_gradient_cases(cases);
+  add_row_gradient_cases(cases);
   return cases;
 }
 

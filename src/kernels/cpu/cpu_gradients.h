@@ -31,6 +31,16 @@ class CpuGradients final : public GradientOps {
   void do_attention_gradient(const AttentionGradientInputs& in,
                              std::span<const SequenceRows> sequences, const AttentionParams& params,
                              const AttentionGradients& out) override;
+  void do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                            const Tensor* dweight) override;
+  void do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
+                                    const Tensor& dgate, const Tensor& dup) override;
+  void do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,
+                            const Tensor& dx) override;
+  void do_embedding_gradient(std::span<const int32_t> ids, float scale, const Tensor& dout,
+                             const Tensor& dtable) override;
+  void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
+                                 const Tensor& logits, std::span<float> losses) override;
 
   // Makes the columns of rows the panels of a product whose K are the rows.
   void pack_panels(const Tensor& rows, DType dtype, int64_t panel_bytes, std::byte* panels);
@@ -50,6 +60,8 @@ class CpuGradients final : public GradientOps {
   const float* output_means(const AttentionGradientInputs& in);
   void plan_attention_gradient(const AttentionGradientInputs& in,
                                std::span<const SequenceRows> sequences);
+  // dweight += the rows' dy * x * scales[row]
+  void add_norm_weights(const Tensor& x, const float* scales, const Tensor& dy, float* dweight);
 
   const KernelTable& kernels_;
   ThreadPool& threads_;

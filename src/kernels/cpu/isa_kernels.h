@@ -16,6 +16,7 @@ void add_rope_kernels(KernelTable& table);
 void add_kv_store_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_attention_gradient_kernels(KernelTable& table);
+void add_gradient_kernels(KernelTable& table);
 void add_elementwise_kernels(KernelTable& table);
 void add_log_sum_exp_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);

@@ -16,6 +16,7 @@ KernelTable make_kernel_table() {
   add_kv_store_kernels(table);
   add_attention_kernels(table);
   add_attention_gradient_kernels(table);
+  add_gradient_kernels(table);
   add_elementwise_kernels(table);
   add_log_sum_exp_kernels(table);
   add_roofline_kernels(table);

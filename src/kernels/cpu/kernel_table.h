@@ -128,6 +128,25 @@ struct AttentionGradientTask {
   void* scratch = nullptr;  // attention_gradient_scratch(...) floats of this thread
 };
 
+struct GatedGradientTask {
+  const float* gate = nullptr;
+  const float* up = nullptr;
+  const float* dout = nullptr;
+  int64_t width = 0;
+  float* dgate = nullptr;
+  float* dup = nullptr;
+};
+
+// One row; `scale` is norm_scale's.
+struct NormGradientTask {
+  const float* x = nullptr;
+  const float* weight = nullptr;
+  float scale = 0.0f;
+  const float* dy = nullptr;
+  int64_t width = 0;
+  float* dx = nullptr;
+};
+
 // One head's keys or values of `count` rows that go to neighbouring slots of one block.
 struct StoreTask {
   const float* rows = nullptr;  // [count][row_stride]
@@ -226,6 +245,20 @@ struct KernelTable {
   ExpSum (*combine_exp_sums)(const ExpSum* parts, int64_t count);
   // log(total.sum) + total.max
   float (*log_sum)(ExpSum total);
+
+  void (*gated_gradient[kNumActivations])(const GatedGradientTask& task);
+  void (*soft_cap_gradient)(const float* x, float cap, const float* dy, int64_t width, float* dx);
+  // 1 / sqrt(mean(x^2) + eps)
+  float (*norm_scale)(const float* x, float eps, int64_t width);
+  void (*rms_norm_gradient)(const NormGradientTask& task);
+  // sums += x * scale * dy
+  void (*add_norm_weights)(const float* x, float scale, const float* dy, int64_t width,
+                           float* sums);
+  // sums += x * scale
+  void (*add_scaled)(const float* x, float scale, int64_t width, float* sums);
+  // logits = exp(logits - log_sum) * weight; that of the target has 1 less before the weight.
+  void (*cross_entropy_gradient)(float* logits, int64_t width, float log_sum, float weight);
+  float (*target_gradient)(float logit, float log_sum, float weight);
 
   // For the roofline: several ways to read memory, as the fastest differs by processor, and
   // register-only runs of the instructions of products. The runs return a value that keeps the

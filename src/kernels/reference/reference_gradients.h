@@ -14,6 +14,16 @@ class ReferenceGradients final : public GradientOps {
   void do_attention_gradient(const AttentionGradientInputs& in,
                              std::span<const SequenceRows> sequences, const AttentionParams& params,
                              const AttentionGradients& out) override;
+  void do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                            const Tensor* dweight) override;
+  void do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
+                                    const Tensor& dgate, const Tensor& dup) override;
+  void do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,
+                            const Tensor& dx) override;
+  void do_embedding_gradient(std::span<const int32_t> ids, float scale, const Tensor& dout,
+                             const Tensor& dtable) override;
+  void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
+                                 const Tensor& logits, std::span<float> losses) override;
 };
 
 }  // namespace paceline

@@ -1,0 +1,133 @@
+// Gradients of operations on rows.
+#include <algorithm>
+
+#include "kernels/cpu/cpu_gradients.h"
+#include "kernels/cpu/row_split.h"
+
+namespace paceline {
+namespace {
+
+// Columns of an embedding's gradient that one thread adds up.
+constexpr int64_t kTableColumns = 256;
+
+// Row `index` of rows of heads, all heads of a row counted in turn.
+float* flat_row(const Tensor& tensor, int64_t index) {
+  if (tensor.rank() == 2) return tensor.row<float>(index);
+  const int64_t heads = tensor.size(1);
+  return tensor.row<float>(index / heads) + index % heads * tensor.stride(1);
+}
+
+}  // namespace
+
+// The sums of all segments of rows, beside each other, then their sum.
+void CpuGradients::add_norm_weights(const Tensor& x, const float* scales, const Tensor& dy,
+                                    float* dweight) {
+  const int64_t width = x.size(-1), rows = x.num_elements() / width;
+  const int64_t segments = divide_up(rows, kGradientRows), blocks = num_row_blocks(width);
+  auto* const sums = panels_.reserve_as<float>(segments * width);
+  std::fill_n(sums, segments * width, 0.0f);
+  const int64_t block_elements = std::min(rows, kGradientRows) * std::min(width, kRowBlock);
+  split_rows(threads_, segments * blocks, block_elements, [&](int64_t unit) {
+    const int64_t segment = unit / blocks, first = unit % blocks * kRowBlock;
+    const int64_t count = std::min(kRowBlock, width - first);
+    const int64_t end = std::min(rows, (segment + 1) * kGradientRows);
+    for (int64_t row = segment * kGradientRows; row < end; ++row) {
+      kernels_.add_norm_weights(flat_row(x, row) + first, scales[row], flat_row(dy, row) + first,
+                                count, sums + segment * width + first);
+    }
+  });
+  for (int64_t segment = 0; segment < segments; ++segment) {
+    kernels_.add(dweight, sums + segment * width, width, dweight);
+  }
+}
+
+void CpuGradients::do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                        const Tensor* dweight) {
+  const int64_t width = in.x.size(-1), rows = in.x.num_elements() / width;
+  auto* const scales = row_numbers_.reserve_as<float>(rows);
+  split_rows(threads_, rows, width, [&](int64_t row) {
+    scales[row] = kernels_.norm_scale(flat_row(in.x, row), eps, width);
+  });
+  if (dweight != nullptr) add_norm_weights(in.x, scales, in.dy, dweight->elements<float>());
+  split_rows(threads_, rows, width, [&](int64_t row) {
+    kernels_.rms_norm_gradient({.x = flat_row(in.x, row),
+                                .weight = in.weight.elements<float>(),
+                                .scale = scales[row],
+                                .dy = flat_row(in.dy, row),
+                                .width = width,
+                                .dx = flat_row(dx, row)});
+  });
+}
+
+void CpuGradients::do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
+                                                const Tensor& dgate, const Tensor& dup) {
+  const auto kernel = kernels_.gated_gradient[static_cast<size_t>(kind)];
+  split_row_blocks(threads_, dgate.size(0), dgate.size(1),
+                   [&](int64_t row, int64_t, int64_t first, int64_t count) {
+                     kernel({.gate = in.gate.row<float>(row) + first,
+                             .up = in.up.row<float>(row) + first,
+                             .dout = in.dout.row<float>(row) + first,
+                             .width = count,
+                             .dgate = dgate.row<float>(row) + first,
+                             .dup = dup.row<float>(row) + first});
+                   });
+}
+
+void CpuGradients::do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,
+                                        const Tensor& dx) {
+  split_row_blocks(
+      threads_, dx.size(0), dx.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+        kernels_.soft_cap_gradient(x.row<float>(row) + first, cap, dy.row<float>(row) + first,
+                                   count, dx.row<float>(row) + first);
+      });
+}
+
+void CpuGradients::do_embedding_gradient(std::span<const int32_t> ids, float scale,
+                                         const Tensor& dout, const Tensor& dtable) {
+  const int64_t rows = dout.size(0), hidden = dout.size(1);
+  const int64_t blocks = divide_up(hidden, kTableColumns);
+  split_rows(threads_, blocks, rows * std::min(hidden, kTableColumns), [&](int64_t block) {
+    const int64_t first = block * kTableColumns, count = std::min(kTableColumns, hidden - first);
+    for (int64_t row = 0; row < rows; ++row) {
+      kernels_.add_scaled(dout.row<float>(row) + first, scale, count,
+                          dtable.row<float>(ids[static_cast<size_t>(row)]) + first);
+    }
+  });
+}
+
+void CpuGradients::do_cross_entropy_gradient(std::span<const int32_t> targets,
+                                             std::span<const float> weights, const Tensor& logits,
+                                             std::span<float> losses) {
+  const int64_t rows = logits.size(0), width = logits.size(1), blocks = num_row_blocks(width);
+  const auto counts = [&](int64_t row) { return weights[static_cast<size_t>(row)] != 0.0f; };
+  auto* const parts = panels_.reserve_as<ExpSum>(rows * blocks);
+  split_row_blocks(
+      threads_, rows, width, [&](int64_t row, int64_t block, int64_t first, int64_t n) {
+        if (counts(row)) {
+          parts[row * blocks + block] = kernels_.exp_sum(logits.row<float>(row) + first, n);
+        }
+      });
+  auto* const log_sums = row_numbers_.reserve_as<float>(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    float& loss = losses[static_cast<size_t>(row)];
+    loss = 0.0f;
+    if (!counts(row)) continue;
+    log_sums[row] = kernels_.log_sum(kernels_.combine_exp_sums(parts + row * blocks, blocks));
+    loss = log_sums[row] - logits.row<float>(row)[targets[static_cast<size_t>(row)]];
+  }
+  split_row_blocks(threads_, rows, width, [&](int64_t row, int64_t, int64_t first, int64_t n) {
+    float* const block = logits.row<float>(row) + first;
+    if (!counts(row)) {
+      std::fill_n(block, n, 0.0f);
+      return;
+    }
+    const float weight = weights[static_cast<size_t>(row)];
+    const int64_t target = targets[static_cast<size_t>(row)] - first;
+    const bool has_target = target >= 0 && target < n;
+    const float logit = has_target ? block[target] : 0.0f;
+    kernels_.cross_entropy_gradient(block, n, log_sums[row], weight);
+    if (has_target) block[target] = kernels_.target_gradient(logit, log_sums[row], weight);
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,119 @@
+// Gradients of operations on rows.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/row_sum.h"
+#include "kernels/cpu/vec_math.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+// An activation's value and its derivative.
+struct Slope {
+  Vec value;
+  Vec slope;
+};
+
+struct SiluSlope {
+  PL_INLINE Slope at(Vec x) {
+    const Vec sigmoid = 1.0f / (1.0f + exp(-x));
+    return {x * sigmoid, sigmoid * fma(x, 1.0f - sigmoid, splat(1.0f))};
+  }
+};
+
+struct GeluTanhSlope {
+  PL_INLINE Slope at(Vec x) {
+    const Vec bent = tanh(fma(x * x * x, splat(0.044715f), x) * 0.7978845608f);
+    const Vec inner_slope = fma(x * x, splat(3.0f * 0.044715f), splat(1.0f)) * 0.7978845608f;
+    const Vec half = x * 0.5f;
+    return {half * (1.0f + bent),
+            fma(half * (1.0f - bent * bent), inner_slope, (1.0f + bent) * 0.5f)};
+  }
+};
+
+struct GeluErfSlope {
+  PL_INLINE Slope at(Vec x) {
+    const Vec twice_cumulative = 1.0f + erf(x * 0.7071067812f);
+    const Vec density = exp(x * x * -0.5f) * 0.3989422804f;
+    return {x * 0.5f * twice_cumulative, fma(x, density, twice_cumulative * 0.5f)};
+  }
+};
+
+template <class Activation>
+void gated_gradient(const GatedGradientTask& task) {
+  for_each_vector(task.width, [&](int64_t i, int64_t count) {
+    const Slope gated = Activation::at(load_upto(task.gate + i, count));
+    const Vec up = load_upto(task.up + i, count), dout = load_upto(task.dout + i, count);
+    store_upto(task.dgate + i, dout * up * gated.slope, count);
+    store_upto(task.dup + i, dout * gated.value, count);
+  });
+}
+
+void soft_cap_gradient(const float* x, float cap, const float* dy, int64_t width, float* dx) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Vec bent = tanh(load_upto(x + i, count) / cap);
+    store_upto(dx + i, load_upto(dy + i, count) * (1.0f - bent * bent), count);
+  });
+}
+
+float norm_scale(const float* x, float eps, int64_t width) {
+  const float squares = sum_of(width, [&](int64_t i, int64_t count) {
+    const Vec value = load_upto(x + i, count);
+    return value * value;
+  });
+  return 1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + eps);
+}
+
+// With s = scale: dx = s (w dy - x s^2 mean(w dy x)).
+void rms_norm_gradient(const NormGradientTask& task) {
+  const float products = sum_of(task.width, [&](int64_t i, int64_t count) {
+    return load_upto(task.weight + i, count) * load_upto(task.dy + i, count) *
+           load_upto(task.x + i, count);
+  });
+  const float mean = products / static_cast<float>(task.width);
+  const Vec factor = splat(mean * task.scale * task.scale);
+  for_each_vector(task.width, [&](int64_t i, int64_t count) {
+    const Vec scaled = load_upto(task.weight + i, count) * load_upto(task.dy + i, count);
+    const Vec rest = fma(-load_upto(task.x + i, count), factor, scaled);
+    store_upto(task.dx + i, rest * task.scale, count);
+  });
+}
+
+void add_norm_weights(const float* x, float scale, const float* dy, int64_t width, float* sums) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Vec normed = load_upto(x + i, count) * scale;
+    store_upto(sums + i, fma(normed, load_upto(dy + i, count), load_upto(sums + i, count)), count);
+  });
+}
+
+void add_scaled(const float* x, float scale, int64_t width, float* sums) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(sums + i, fma(load_upto(x + i, count), splat(scale), load_upto(sums + i, count)),
+               count);
+  });
+}
+
+void cross_entropy_gradient(float* logits, int64_t width, float log_sum, float weight) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(logits + i, exp(load_upto(logits + i, count) - log_sum) * weight, count);
+  });
+}
+
+float target_gradient(float logit, float log_sum, float weight) {
+  return (exp_one(logit - log_sum) - 1.0f) * weight;
+}
+
+}  // namespace
+
+void add_gradient_kernels(KernelTable& table) {
+  table.gated_gradient[0] = gated_gradient<SiluSlope>;
+  table.gated_gradient[1] = gated_gradient<GeluTanhSlope>;
+  table.gated_gradient[2] = gated_gradient<GeluErfSlope>;
+  table.soft_cap_gradient = soft_cap_gradient;
+  table.norm_scale = norm_scale;
+  table.rms_norm_gradient = rms_norm_gradient;
+  table.add_norm_weights = add_norm_weights;
+  table.add_scaled = add_scaled;
+  table.cross_entropy_gradient = cross_entropy_gradient;
+  table.target_gradient = target_gradient;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE
