@@ -1,6 +1,7 @@
 // GradientOps is every operation of a backward pass, on the device of the Backend that returns it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -122,5 +123,10 @@ class GradientOps {
                                          std::span<const float> weights, const Tensor& logits,
                                          std::span<float> losses) = 0;
 };
+
+// About the scratch that a CPU backend allocates for gradients of up to `rows` rows: inputs of a
+// product of up to `widest` elements as bfloat16, the operands of a gradient of weights, and the
+// transposed weights or the tiles of attention of each thread.
+size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int num_threads);
 
 }  // namespace paceline

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "kernels/gradients.h"
 #include "kernels/roofline.h"
 #include "tests/expect_error.h"
+#include "tests/kernels/attention_pass.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/kernels/op_inputs.h"
 
@@ -75,12 +77,42 @@ TEST_F(FrontDoorDeathTest, RefusesIndicesOutOfRange) {
                "store_kv: slot -1");
 }
 
+TEST_F(FrontDoorDeathTest, RefusesGradientsThatDoNotFit) {
+  GradientOps& ops = backend_->gradients();
+  const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
+  EXPECT_DEATH(ops.matmul_input_gradient(rows(2, 8), w, rows(2, 6)),
+               "matmul_input_gradient: dx has k = 6, but w has 5");
+  EXPECT_DEATH(
+      ops.matmul_weight_gradient(rows(2, 8), rows(3, 5), OperandRounding::none, rows(8, 5)),
+      "matmul_weight_gradient: x has rows = 3, but dy has 2");
+  EXPECT_DEATH(ops.embedding_gradient(std::vector<int32_t>{8}, 1.0f, rows(1, 5), rows(8, 5)),
+               "embedding_gradient: id 8 of 8");
+  std::vector<float> losses(1);
+  EXPECT_DEATH(ops.cross_entropy_gradient(std::vector<int32_t>{-1}, std::vector<float>{0.5f},
+                                          rows(1, 5), losses),
+               "cross_entropy_gradient: target -1 of 5");
+  AttentionPass pass({.lengths = {5, 6}}, 1, memory_);
+  pass.sequences[1].first_row = 4;
+  EXPECT_DEATH(pass.backward(*backend_),
+               "attention_gradient: sequence .4, .6. of 11 rows, after row 5");
+  pass.sequences[1] = {.first_row = 6, .num_rows = 6};
+  EXPECT_DEATH(pass.backward(*backend_), "attention_gradient: sequence .6, .6. of 11 rows");
+}
+
 TEST_F(FrontDoor, EmptyBatchesAreNoWork) {
   const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
   backend_->matmul(rows(0, 5), w, nullptr, rows(0, 8));
   backend_->embedding(w, {}, 1.0f, rows(0, 5));
   backend_->soft_cap(rows(0, 5), 1.0f, rows(0, 5));
   backend_->log_sum_exp(rows(0, 5), {});
+  GradientOps& ops = backend_->gradients();
+  ops.matmul_input_gradient(rows(0, 8), w, rows(0, 5));
+  const Tensor dw = rows(8, 5);
+  dw.elements<float>()[7] = 3.0f;
+  ops.matmul_weight_gradient(rows(0, 8), rows(0, 5), OperandRounding::none, dw);
+  EXPECT_EQ(dw.elements<float>()[7], 3.0f);
+  ops.cross_entropy_gradient({}, {}, rows(0, 5), {});
+  ops.embedding_gradient({}, 1.0f, rows(0, 5), dw);
 }
 
 TEST(Isa, TheEnvironmentForcesAnyThatTheMachineRuns) {

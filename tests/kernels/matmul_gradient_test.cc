@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/gradients.h"
+#include "tests/kernels/attention_pass.h"
 #include "tests/kernels/every_isa.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/test_scale.h"
@@ -142,6 +143,30 @@ TEST_P(MatmulGradients, WeightGradientsOfSomeColumnsHaveTheBitsOfAll) {
 }
 
 PL_TEST_EVERY_ISA(MatmulGradients);
+
+// Where inputs are bfloat16.
+TEST(GradientScratch, IsAboutWhatWasSaid) {
+  if (available_isas().back() < Isa::avx512bf16) GTEST_SKIP() << "inputs are float32 here";
+  constexpr int64_t kRows = 2100, kN = 1500, kK = 700, kHeadDim = 96;
+  Memory memory;
+  ThreadPool threads(3);
+  const auto backend = make_cpu_backend(available_isas().back(), threads, memory);
+  const PackedMatrix w = random_matrix(memory, threads, DType::bf16, kN, kK, 1);
+  const OwnedTensor dy = random_tensor(memory, DType::f32, {kRows, kN}, 2);
+  const OwnedTensor x = random_tensor(memory, DType::f32, {kRows, kK}, 3);
+  const OwnedTensor dw = allocate_tensor(memory, DType::f32, {kN, kK});
+  AttentionPass pass({.head_dim = kHeadDim, .lengths = {200}}, 4, memory);
+  pass.forward(*backend);
+  const size_t before = memory.stats().active_bytes;
+  backend->gradients().matmul_input_gradient(dy.view, w, x.view);
+  backend->gradients().matmul_weight_gradient(x.view, dy.view, OperandRounding::bfloat16,
+                                              dw.view.reshape({kK, kN}));
+  pass.backward(*backend);
+  const auto used = static_cast<double>(memory.stats().active_bytes - before);
+  const auto said = static_cast<double>(cpu_gradient_bytes(kRows, kN, kHeadDim, 3));
+  EXPECT_GT(used, 0.95 * said);
+  EXPECT_LT(used, 1.05 * said);
+}
 
 }  // namespace
 }  // namespace paceline

@@ -18,7 +18,24 @@ constexpr int64_t kBlockOutputs = 512;
 // Columns that a thread makes inputs at a time.
 constexpr int64_t kColumnsAtOnce = 32;
 
+// The attention's tiles of a thread, in floats per element of a head, and beside them.
+constexpr int64_t kTileFloatsPerElement = 6 * kGradientTile;
+constexpr int64_t kScoreFloats = 2 * kGradientTile * kGradientTile;
+
 }  // namespace
+
+size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int num_threads) {
+  const auto element = static_cast<int64_t>(dtype_bytes(DType::bf16));
+  const int64_t packed_rows = std::min(rows, kPackedRows);
+  const int64_t inputs =
+      std::max(rows * input_stride_of(widest * element),
+               std::min(widest, kPackedOutputs) * input_stride_of(packed_rows * element));
+  const int64_t panels =
+      divide_up(widest, kPanelWidth) * panel_stride(packed_rows * kPanelWidth * element);
+  const int64_t tiles = (kTileFloatsPerElement * head_dim + kScoreFloats) * int64_t{sizeof(float)};
+  const int64_t of_thread = std::max(tiles, TransposedProduct::usual_scratch_bytes());
+  return static_cast<size_t>(inputs + panels + of_thread * num_threads);
+}
 
 void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
                                             const Tensor& dx) {

@@ -28,6 +28,11 @@ TransposedProduct::TransposedProduct(const KernelTable& kernels, const PackedMat
   input_stride_ = input_stride_of(padded_n_ * kernels.input_bytes[static_cast<size_t>(dtype_)]);
 }
 
+int64_t TransposedProduct::usual_scratch_bytes() {
+  const int64_t panel = kSegmentLength * kPanelWidth * int64_t(dtype_bytes(DType::bf16));
+  return kBlockColumns / kPanelWidth * panel_stride(panel);
+}
+
 int64_t TransposedProduct::num_blocks() const { return divide_up(matrix_.k, block_columns_); }
 
 void TransposedProduct::prepare(const float* dy, std::byte* row) const {

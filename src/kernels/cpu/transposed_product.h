@@ -19,6 +19,8 @@ class TransposedProduct {
   void prepare(const float* dy, std::byte* row) const;
   int64_t input_stride() const { return input_stride_; }  // bytes
   int64_t scratch_bytes() const { return transposed_bytes() + expanded_bytes(); }
+  // Those of bfloat16 weights.
+  static int64_t usual_scratch_bytes();
   // The product's columns (w's K) are cut into blocks of this many, which one thread transposes.
   int64_t block_columns() const { return block_columns_; }
   int64_t num_blocks() const;
