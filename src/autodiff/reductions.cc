@@ -103,22 +103,22 @@ void sum_grouped(const Grouped& grouped, float* out) {
   }
 }
 
+// NaN if one element is.
+float larger(float a, float b) { return b > a || b != b ? b : a; }
+
 void max_grouped(const Grouped& grouped, float* out) {
   const float* x = grouped.x.tensor().elements<float>();
-  for_parts(grouped.x.context(), grouped.outer * grouped.inner, grouped.reduced,
-            [&](int64_t begin, int64_t end) {
-              for (int64_t i = begin; i < end; ++i) {
-                const float* from =
-                    x + (i / grouped.inner) * grouped.reduced * grouped.inner + i % grouped.inner;
-                float most = -std::numeric_limits<float>::infinity();
-                for (int64_t j = 0; j < grouped.reduced; ++j) {
-                  const float value = from[j * grouped.inner];
-                  if (value > most || value != value) most = value;
-                  if (value != value) break;
-                }
-                out[i] = most;
-              }
-            });
+  const int64_t inner = grouped.inner, size = grouped.reduced * inner;
+  std::fill(out, out + grouped.outer * inner, -std::numeric_limits<float>::infinity());
+  for_parts(grouped.x.context(), grouped.outer, size, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* most = out + i * inner;
+      for (int64_t j = 0; j < grouped.reduced; ++j) {
+        const float* row = x + i * size + j * inner;
+        for (int64_t c = 0; c < inner; ++c) most[c] = larger(most[c], row[c]);
+      }
+    }
+  });
 }
 
 // The result has the reduced axes with size 1.

@@ -23,22 +23,26 @@ double mean_of(const std::vector<double>& x) { return sum_of(x) / static_cast<do
 double max_of(const std::vector<double>& x) { return *std::max_element(x.begin(), x.end()); }
 
 TEST(Reductions, AlongAnyAxes) {
-  const std::pair<Reduction, Definition> kReductions[] = {
-      {sum, sum_of}, {mean, mean_of}, {max, max_of}};
+  struct Case {
+    Reduction reduction;
+    Definition definition;
+  };
+  const Case kReductions[] = {{sum, sum_of}, {mean, mean_of}, {max, max_of}};
   const std::vector<int> kAxes[] = {{0}, {1}, {2}, {3}, {0, 1}, {1, 2}, {0, 2}, {3, 0}, {0, 1, 3}};
-  for (const auto& [reduction, definition] : kReductions) {
+  for (const Case& each : kReductions) {
     for (const std::vector<int>& axes : kAxes) {
-      check_operation(
-          {.name = "reduction of " + testing::PrintToString(axes),
-           .operation =
-               [&](const Arrays& x) { return exp(reduction(0.3f * x[0], axes, Reduced::kept)); },
-           .definition =
-               [&](const NaiveArrays& x) {
-                 const auto scaled = naive_map(x[0], [](double v) { return 0.3 * v; });
-                 return naive_map(naive_reduce(scaled, axes, definition),
-                                  [](double v) { return std::exp(v); });
-               },
-           .shapes = {{2, 3, 1, 4}}});
+      check_operation({.name = "reduction of " + testing::PrintToString(axes),
+                       .operation =
+                           [&](const Arrays& x) {
+                             return exp(each.reduction(0.3f * x[0], axes, Reduced::kept));
+                           },
+                       .definition =
+                           [&](const NaiveArrays& x) {
+                             const auto scaled = naive_map(x[0], [](double v) { return 0.3 * v; });
+                             return naive_map(naive_reduce(scaled, axes, each.definition),
+                                              [](double v) { return std::exp(v); });
+                           },
+                       .shapes = {{2, 3, 1, 4}}});
     }
   }
 }

@@ -60,16 +60,20 @@ NaiveArray naive_slice(const NaiveArray& x, const Range& range, int64_t count) {
 }
 
 TEST(Shapes, Slices) {
-  const std::pair<Range, int64_t> kRanges[] = {
-      {{1, 1, 4, 1}, 3}, {{1, 0, 5, 2}, 3}, {{1, 4, -1, -1}, 5}, {{1, 3, 0, -2}, 2},
-      {{0, 1, 2, 1}, 1}, {{2, 0, 0, 1}, 0}, {{2, 0, 3, 5}, 1}};
-  for (const auto& [range, count] : kRanges) {
+  struct Case {
+    Range range;
+    int64_t count;
+  };
+  const Case kRanges[] = {{{1, 1, 4, 1}, 3},  {{1, 0, 5, 2}, 3}, {{1, 4, -1, -1}, 5},
+                          {{1, 3, 0, -2}, 2}, {{0, 1, 2, 1}, 1}, {{2, 0, 0, 1}, 0},
+                          {{2, 0, 3, 5}, 1}};
+  for (const Case& each : kRanges) {
     check_operation({.name = "slice",
-                     .operation = [&](const Arrays& x) { return exp(slice(x[0], range)); },
+                     .operation = [&](const Arrays& x) { return exp(slice(x[0], each.range)); },
                      .definition =
                          [&](const NaiveArrays& x) {
                            return naive_slice(naive_map(x[0], [](double v) { return std::exp(v); }),
-                                              range, count);
+                                              each.range, each.count);
                          },
                      .shapes = {{2, 5, 3}}});
   }
