@@ -36,6 +36,13 @@ class SelfAttention {
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 
+  // Its parts, for a pass that computes them in another way (training).
+  const AttentionConfig& config() const { return config_; }
+  const Linear& qkv() const { return qkv_; }
+  const Linear& output() const { return output_; }
+  const RmsNorm* q_norm() const { return q_norm_ ? &*q_norm_ : nullptr; }
+  const RmsNorm* k_norm() const { return k_norm_ ? &*k_norm_ : nullptr; }
+
  private:
   AttentionConfig config_;
   Linear qkv_;

@@ -28,6 +28,11 @@ class GatedMlp {
 
   std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }
 
+  // Its parts, for a pass that computes them in another way (training).
+  const MlpConfig& config() const { return config_; }
+  const Linear& gate_up() const { return gate_up_; }
+  const Linear& down() const { return down_; }
+
  private:
   MlpConfig config_;
   Linear gate_up_;

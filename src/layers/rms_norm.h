@@ -23,6 +23,9 @@ class RmsNorm {
   // x, out [..., width]; in place when they are the same.
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
 
+  const Tensor& weight() const { return weight_.view; }  // [width], the offset included
+  float eps() const { return eps_; }
+
  private:
   OwnedTensor weight_;  // [width] float32
   float eps_;

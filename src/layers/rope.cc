@@ -86,8 +86,13 @@ Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend)
 Tensor Rope::table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const {
   const Tensor table =
       scratch.take(DType::f32, {static_cast<int64_t>(positions.size()), inv_freq_.view.size(0), 2});
-  backend.rope_table(positions, inv_freq_.view, attention_factor_, table);
+  write_table(backend, positions, table);
   return table;
+}
+
+void Rope::write_table(Backend& backend, std::span<const int32_t> positions,
+                       const Tensor& table) const {
+  backend.rope_table(positions, inv_freq_.view, attention_factor_, table);
 }
 
 }  // namespace paceline

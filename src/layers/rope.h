@@ -39,6 +39,9 @@ class Rope {
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.
   Tensor table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const;
+  // The same written to `table`.
+  void write_table(Backend& backend, std::span<const int32_t> positions, const Tensor& table) const;
+  int64_t num_frequencies() const { return inv_freq_.view.size(0); }
 
  private:
   OwnedTensor inv_freq_;  // [rotary_dim / 2] float32

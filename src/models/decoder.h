@@ -32,6 +32,14 @@ class DecoderBlock {
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
+  // Its parts, for a pass that computes them in another way (training).
+  const RmsNorm& before_attention() const { return before_attention_; }
+  const SelfAttention& attention() const { return attention_; }
+  const RmsNorm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
+  const RmsNorm& before_mlp() const { return before_mlp_; }
+  const GatedMlp& mlp() const { return mlp_; }
+  const RmsNorm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
+
  private:
   RmsNorm before_attention_;
   SelfAttention attention_;
@@ -72,6 +80,12 @@ class Decoder {
   // The cache group that a layer's keys and values belong to.
   int cache_group(int64_t layer) const { return block_groups_[static_cast<size_t>(layer)]; }
   const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
+
+  // The other parts, for a pass that computes them in another way (training).
+  const PackedMatrix& embedding() const { return embedding_; }
+  std::span<const DecoderBlock> blocks() const { return blocks_; }
+  std::span<const Rope> ropes() const { return ropes_; }
+  const RmsNorm& final_norm() const { return final_norm_; }
 
   // Every matrix that a decoded token is multiplied by, the head last.
   std::vector<const PackedMatrix*> weights() const;

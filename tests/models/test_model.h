@@ -60,6 +60,8 @@ class TestModel {
   const DecoderConfig& config() const { return decoder_->config(); }
   Backend& backend() { return *backend_; }
   KvCache& cache() { return *cache_; }
+  const Decoder& decoder() const { return *decoder_; }
+  ThreadPool& threads() { return threads_; }
 
   // One forward over slices of several sequences; logits of every row [rows, vocab].
   struct Slice {

@@ -1,0 +1,63 @@
+#include "train/adamw.h"
+
+#include <cmath>
+#include <utility>
+
+namespace paceline {
+
+AdamW::AdamW(std::vector<TrainedMatrix*> matrices, const AdamWOptions& options, Memory& memory)
+    : matrices_(std::move(matrices)), options_(options) {
+  for (const TrainedMatrix* const matrix : matrices_) {
+    const Extents& shape = matrix->value().shape();
+    moments_.push_back({.first = allocate_tensor(memory, DType::f32, shape),
+                        .second = allocate_tensor(memory, DType::f32, shape)});
+  }
+}
+
+void AdamW::step(double learning_rate, double gradient_factor, ThreadPool& threads) {
+  ++num_steps_;
+  const auto steps = static_cast<double>(num_steps_);
+  const auto beta1 = static_cast<float>(options_.beta1);
+  const auto beta2 = static_cast<float>(options_.beta2);
+  const auto rest1 = static_cast<float>(1.0 - options_.beta1);
+  const auto rest2 = static_cast<float>(1.0 - options_.beta2);
+  const auto epsilon = static_cast<float>(options_.epsilon);
+  const auto kept = static_cast<float>(1.0 - learning_rate * options_.weight_decay);
+  const auto rate = static_cast<float>(learning_rate / (1.0 - std::pow(options_.beta1, steps)));
+  const auto root_of_correction =
+      static_cast<float>(std::sqrt(1.0 - std::pow(options_.beta2, steps)));
+  for (size_t k = 0; k < matrices_.size(); ++k) {
+    const TrainedMatrix& matrix = *matrices_[k];
+    const auto factor = static_cast<float>(gradient_factor * double{matrix.scale()});
+    auto* const values = matrix.value().elements<float>();
+    const auto* const gradients = matrix.gradient().elements<float>();
+    auto* const first = moments_[k].first.view.elements<float>();
+    auto* const second = moments_[k].second.view.elements<float>();
+    constexpr int64_t kGrain = 1 << 14;
+    threads.parallel_for(matrix.value().num_elements(), kGrain,
+                         [&](int64_t begin, int64_t end, int /*thread*/) {
+                           for (int64_t i = begin; i < end; ++i) {
+                             const float gradient = gradients[i] * factor;
+                             first[i] = beta1 * first[i] + rest1 * gradient;
+                             second[i] = beta2 * second[i] + rest2 * gradient * gradient;
+                             const float root = std::sqrt(second[i]) / root_of_correction + epsilon;
+                             values[i] = values[i] * kept - rate * first[i] / root;
+                           }
+                         });
+  }
+}
+
+double gradient_norm(std::span<TrainedMatrix* const> matrices) {
+  double total = 0.0;
+  for (const TrainedMatrix* const matrix : matrices) {
+    const auto* const gradient = matrix->gradient().elements<float>();
+    double sum = 0.0;
+    for (int64_t i = 0; i < matrix->gradient().num_elements(); ++i) {
+      sum += double{gradient[i]} * double{gradient[i]};
+    }
+    total += sum * double{matrix->scale()} * double{matrix->scale()};
+  }
+  return std::sqrt(total);
+}
+
+}  // namespace paceline

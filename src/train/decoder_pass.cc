@@ -1,0 +1,118 @@
+#include "train/decoder_pass.h"
+
+#include <utility>
+
+#include "autodiff/new_arrays.h"
+#include "autodiff/transforms.h"
+#include "kernels/backend.h"
+#include "train/head_loss.h"
+
+namespace paceline {
+
+using autodiff::Array;
+using autodiff::Arrays;
+
+// What all blocks share.
+struct DecoderPass::Prepared {
+  std::vector<OwnedTensor> angles;
+  std::vector<RotaryTables> tables;  // by rope
+  std::unique_ptr<SequenceStore> store;
+};
+
+DecoderPass::DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& decoder,
+                         const std::vector<BlockLoras>& loras, const PassOptions& options)
+    : backend_(backend),
+      context_{.memory = backend.memory(), .pool = &threads},
+      decoder_(decoder),
+      loras_(loras),
+      options_(options) {
+  PL_CHECK(loras.size() == decoder.blocks().size(), "an entry for each block");
+}
+
+DecoderPass::~DecoderPass() = default;
+
+std::unique_ptr<DecoderPass::Prepared> DecoderPass::prepare(const TrainBatch& batch) const {
+  auto prepared = std::make_unique<Prepared>();
+  std::vector<int32_t> negated;
+  for (const int32_t position : batch.positions) negated.push_back(-position);
+  for (const Rope& rope : decoder_.ropes()) {
+    const auto table = [&](const std::vector<int32_t>& positions) {
+      OwnedTensor& owned = prepared->angles.emplace_back(allocate_tensor(
+          backend_.memory(), DType::f32, {batch.num_rows(), rope.num_frequencies(), 2}));
+      rope.write_table(backend_, positions, owned.view);
+      return owned.view;
+    };
+    const Tensor forward = table(batch.positions);
+    prepared->tables.push_back({.forward = forward, .backward = table(negated)});
+  }
+  const DecoderConfig& config = decoder_.config();
+  prepared->store = std::make_unique<SequenceStore>(
+      batch.sequences, config.num_kv_heads, config.head_dim, options_.kv_dtype, backend_.memory());
+  return prepared;
+}
+
+Array DecoderPass::embed(const TrainBatch& batch) const {
+  Array x(context_, DType::f32, {batch.num_rows(), decoder_.config().hidden_size});
+  backend_.embedding(decoder_.embedding(), batch.tokens, decoder_.config().embedding_scale,
+                     x.writable());
+  return x;
+}
+
+// DecoderBlock::forward.
+Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x) const {
+  const DecoderBlock& block = decoder_.blocks()[index];
+  const BlockLoras& loras = loras_[index];
+  const auto rope = static_cast<size_t>(decoder_.config().layers[index].rope_index);
+  const SelfAttention& attention = block.attention();
+
+  Array branch = apply_norm(backend_, block.before_attention(), x);
+  branch = apply_linear(backend_, attention.qkv(), loras.qkv, branch);
+  branch = apply_attention(backend_, attention, prepared.tables[rope], *prepared.store, branch);
+  branch = apply_linear(backend_, attention.output(), loras.output, branch);
+  if (const RmsNorm* const norm = block.after_attention()) {
+    branch = apply_norm(backend_, *norm, branch);
+  }
+  const Array residual = apply_sum(backend_, x, branch);
+
+  const GatedMlp& mlp = block.mlp();
+  branch = apply_norm(backend_, block.before_mlp(), residual);
+  branch = apply_linear(backend_, mlp.gate_up(), loras.gate_up, branch);
+  branch = apply_gated_activation(backend_, mlp.config().activation, branch);
+  branch = apply_linear(backend_, mlp.down(), loras.down, branch);
+  if (const RmsNorm* const norm = block.after_mlp()) branch = apply_norm(backend_, *norm, branch);
+  return apply_sum(backend_, residual, branch);
+}
+
+Array DecoderPass::all_blocks(const Prepared& prepared, Array x) const {
+  for (size_t i = 0; i < decoder_.blocks().size(); ++i) {
+    if (!options_.checkpoints) {
+      x = block(prepared, i, x);
+      continue;
+    }
+    const auto one = autodiff::checkpoint([this, &prepared, i](const Arrays& inputs) {
+      return Arrays{block(prepared, i, inputs[0])};
+    });
+    x = one({x}).front();
+  }
+  return x;
+}
+
+void DecoderPass::run(const TrainBatch& batch, std::vector<float>& losses) {
+  const auto prepared = prepare(batch);
+  const auto loss = [&](const Arrays& inputs) {
+    return Arrays{
+        apply_head_loss(backend_, decoder_, batch, losses, all_blocks(*prepared, inputs[0]))};
+  };
+  autodiff::vjp(loss, {embed(batch)}, {autodiff::ones(context_, Extents{})});
+}
+
+void DecoderPass::evaluate(const TrainBatch& batch, std::vector<float>& losses) {
+  apply_head_loss(backend_, decoder_, batch, losses, states(batch));
+}
+
+Array DecoderPass::states(const TrainBatch& batch) {
+  const auto prepared = prepare(batch);
+  return all_blocks(*prepared, embed(batch));
+}
+
+}  // namespace paceline

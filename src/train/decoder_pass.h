@@ -1,0 +1,58 @@
+// DecoderPass computes the loss of a batch and the gradients of trained matrices: the order of a
+// decoder's operations is Decoder's, with its bits (a test compares them for every family).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/decoder.h"
+#include "train/block_operations.h"
+#include "train/linear_operation.h"
+#include "train/train_batch.h"
+
+namespace paceline {
+
+// The matrices of LoRA beside the products of a block; none where a projection isn't trained.
+struct BlockLoras {
+  std::vector<LoraProjection> qkv;
+  std::vector<LoraProjection> output;
+  std::vector<LoraProjection> gate_up;
+  std::vector<LoraProjection> down;
+};
+
+struct PassOptions {
+  DType kv_dtype = DType::bf16;  // as keys and values are stored when serving
+  bool checkpoints = true;       // keeps a block's input alone and computes it again
+};
+
+class DecoderPass {
+ public:
+  // All must outlive it. `loras` has an entry for each block.
+  DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& decoder,
+              const std::vector<BlockLoras>& loras, const PassOptions& options);
+  ~DecoderPass();
+
+  // Adds the gradients of the batch's weighted sum of losses to those of the trained matrices, and
+  // the loss of each row with a weight to `losses`.
+  void run(const TrainBatch& batch, std::vector<float>& losses);
+  // The losses alone.
+  void evaluate(const TrainBatch& batch, std::vector<float>& losses);
+  // The states behind the last block, before the final norm.  [rows, hidden]
+  autodiff::Array states(const TrainBatch& batch);
+
+ private:
+  struct Prepared;
+
+  std::unique_ptr<Prepared> prepare(const TrainBatch& batch) const;
+  autodiff::Array embed(const TrainBatch& batch) const;
+  autodiff::Array block(const Prepared& prepared, size_t index, const autodiff::Array& x) const;
+  autodiff::Array all_blocks(const Prepared& prepared, autodiff::Array x) const;
+
+  Backend& backend_;
+  autodiff::Context context_;
+  const Decoder& decoder_;
+  const std::vector<BlockLoras>& loras_;
+  PassOptions options_;
+};
+
+}  // namespace paceline

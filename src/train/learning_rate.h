@@ -1,0 +1,21 @@
+// The learning rate of each step of a training run.
+#pragma once
+
+#include <cstdint>
+
+namespace paceline {
+
+struct LearningRate {
+  enum class Schedule : uint8_t { constant, linear, cosine };
+
+  double peak = 1e-5;
+  Schedule schedule = Schedule::constant;
+  int64_t warmup_steps = 0;  // the rate rises in a line, to the peak at the first step behind them
+  int64_t num_steps = 1;     // of the run: linear and cosine come to `last` at its end
+  double last = 0.0;
+
+  // Of step `step`, from 0 on.
+  double at(int64_t step) const;
+};
+
+}  // namespace paceline

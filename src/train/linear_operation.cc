@@ -1,0 +1,105 @@
+#include "train/linear_operation.h"
+
+#include <utility>
+
+#include "train/backend_operation.h"
+
+namespace paceline {
+namespace {
+
+using autodiff::Application;
+using autodiff::Array;
+using autodiff::Arrays;
+using autodiff::Wanted;
+
+class LinearOperation final : public BackendOperation {
+ public:
+  LinearOperation(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras)
+      : BackendOperation(backend), linear_(linear), loras_(loras) {}
+
+  std::string_view name() const override { return "linear"; }
+
+  Array forward(const Arrays& inputs) const override {
+    const Tensor& x = inputs[0].tensor();
+    Array y = new_array(inputs[0], {x.size(0), linear_.out_features()});
+    const Tensor out = y.writable();
+    linear_.forward(backend(), x, out);
+    for (const LoraProjection& lora : loras_) {
+      if (lora.b->is_zero()) continue;
+      Array inner = inner_product(lora, inputs[0]);
+      Array delta = new_array(inputs[0], {x.size(0), lora.b->packed().n});
+      backend().matmul(inner.tensor(), lora.b->packed(), nullptr, delta.writable());
+      const Tensor columns = columns_of(lora, out);
+      backend().add(columns, delta.tensor(), columns);
+    }
+    return y;
+  }
+
+  Arrays vjp(const Array& cotangent, const Application& application) const override {
+    const Array& x = application.inputs[0];
+    const Tensor& dy = untraced(cotangent);
+    Array dx = new_array(cotangent, x.shape());
+    const Tensor out = dx.writable();
+    int64_t first = 0;
+    for (const PackedMatrix& weight : linear_.weights()) {
+      const Tensor columns = dy.slice(1, first, first + weight.n);
+      if (first == 0) {
+        gradients().matmul_input_gradient(columns, weight, out);
+      } else {
+        add_input_gradient(columns, weight, cotangent, out);
+      }
+      first += weight.n;
+    }
+    for (const LoraProjection& lora : loras_) add_lora_gradients(lora, x, cotangent, out);
+    return {std::move(dx)};
+  }
+
+  bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override {
+    return !loras_.empty();
+  }
+  bool vjp_reads_output() const override { return false; }
+
+ private:
+  static Tensor columns_of(const LoraProjection& lora, const Tensor& y) {
+    return y.slice(1, lora.first_column, lora.first_column + lora.b->value().size(0));
+  }
+
+  // x A^T  [rows, rank]
+  Array inner_product(const LoraProjection& lora, const Array& x) const {
+    Array inner = new_array(x, {x.size(0), lora.a->packed().n});
+    backend().matmul(x.tensor(), lora.a->packed(), nullptr, inner.writable());
+    return inner;
+  }
+
+  void add_input_gradient(const Tensor& dy, const PackedMatrix& weight, const Array& like,
+                          const Tensor& dx) const {
+    Array part = new_array(like, dx.shape());
+    gradients().matmul_input_gradient(dy, weight, part.writable());
+    backend().add(dx, part.tensor(), dx);
+  }
+
+  void add_lora_gradients(const LoraProjection& lora, const Array& x, const Array& cotangent,
+                          const Tensor& dx) const {
+    const Tensor dy = columns_of(lora, cotangent.tensor());
+    const Array inner = inner_product(lora, x);
+    gradients().matmul_weight_gradient(dy, inner.tensor(), lora.b->rounding(), lora.b->gradient());
+    if (lora.b->is_zero()) return;  // so are the gradients of A and x
+    Array d_inner = new_array(cotangent, inner.shape());
+    gradients().matmul_input_gradient(dy, lora.b->packed(), d_inner.writable());
+    gradients().matmul_weight_gradient(d_inner.tensor(), x.tensor(), lora.a->rounding(),
+                                       lora.a->gradient());
+    add_input_gradient(d_inner.tensor(), lora.a->packed(), cotangent, dx);
+  }
+
+  const Linear& linear_;
+  const std::vector<LoraProjection>& loras_;
+};
+
+}  // namespace
+
+Array apply_linear(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras,
+                   const Array& x) {
+  return autodiff::apply_new<LinearOperation>({x}, backend, linear, loras);
+}
+
+}  // namespace paceline

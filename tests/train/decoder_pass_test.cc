@@ -1,0 +1,208 @@
+// The training pass: its forward has the bits of serving, its gradients are those of its loss.
+#include "train/decoder_pass.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "tests/kernels/chosen_isa.h"
+#include "tests/models/test_model.h"
+
+namespace paceline::testing {
+namespace {
+
+std::vector<BlockLoras> no_loras(const Decoder& decoder) {
+  return std::vector<BlockLoras>(decoder.blocks().size());
+}
+
+// Positions without a loss are the last of each sequence.
+TrainBatch batch_of(const std::vector<std::vector<int32_t>>& sequences) {
+  TrainBatch batch;
+  for (const auto& tokens : sequences) {
+    batch.add(tokens, std::vector<float>(tokens.size() - 1, 1.0f));
+  }
+  return batch;
+}
+
+std::vector<RunOptions> all_runs() {
+  std::vector<RunOptions> runs;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    runs.push_back({.backend = BackendKind::reference, .weight_dtype = dtype, .kv_dtype = dtype});
+    for (const Isa isa : isas_to_run()) {
+      runs.push_back({.isa = isa, .num_threads = 2, .weight_dtype = dtype, .kv_dtype = dtype});
+    }
+  }
+  return runs;
+}
+
+class TrainForward : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(TrainForward, HasTheBitsOfServing) {
+  const Golden golden = read_golden(GetParam());
+  const auto& ids = golden.prompt_ids;
+  for (const RunOptions& run : all_runs()) {
+    TestModel model(golden.directory, run);
+    SCOPED_TRACE(std::string(model.backend().name()));
+    const auto loras = no_loras(model.decoder());
+    DecoderPass pass(model.backend(), model.threads(), model.decoder(), loras,
+                     {.kv_dtype = run.kv_dtype});
+    // The same sequence twice, another between them: they see nothing of each other.
+    const std::vector<int32_t> shifted(ids.begin() + 1, ids.end());
+    const autodiff::Array states = pass.states(batch_of({ids, shifted, ids}));
+    const auto rows = static_cast<int64_t>(ids.size()) - 1;
+    const int64_t vocab = model.decoder().head().n;
+    std::vector<float> expected = model.logits(std::span(ids).first(static_cast<size_t>(rows)));
+    for (const int64_t first : {int64_t{0}, 2 * rows - 1}) {
+      const Tensor x = states.tensor().slice(0, first, first + rows);
+      OwnedTensor normed = allocate_tensor(model.backend().memory(), DType::f32, x.shape());
+      OwnedTensor logits = allocate_tensor(model.backend().memory(), DType::f32, {rows, vocab});
+      model.decoder().final_norm().forward(model.backend(), x, normed.view);
+      model.decoder().logits(model.backend(), normed.view, logits.view);
+      const std::span<const float> found(logits.view.elements<float>(), expected.size());
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin()))
+          << "from row " << first << " off by " << max_difference(found, expected);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainForward, ::testing::ValuesIn(golden_names()),
+                         [](const auto& info) { return info.param; });
+
+// LoRA of rank 3 on every projection of a model, with values of about `size`.
+class LoraModel {
+ public:
+  LoraModel(const std::string& name, const RunOptions& run, float size)
+      : golden(read_golden(name)), model(golden.directory, run) {
+    const DecoderConfig& config = model.config();
+    const int64_t q = config.num_heads * config.head_dim,
+                  kv = config.num_kv_heads * config.head_dim;
+    const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
+    const DType dtype = run.weight_dtype;
+    for (size_t i = 0; i < model.decoder().blocks().size(); ++i) {
+      BlockLoras& block = loras.emplace_back();
+      block.qkv = {lora(0, q, hidden, dtype, size), lora(q, kv, hidden, dtype, size),
+                   lora(q + kv, kv, hidden, dtype, size)};
+      block.output = {lora(0, hidden, q, dtype, size)};
+      block.gate_up = {lora(0, inner, hidden, dtype, size),
+                       lora(inner, inner, hidden, dtype, size)};
+      block.down = {lora(0, hidden, inner, dtype, size)};
+    }
+  }
+
+  LoraProjection lora(int64_t first, int64_t out, int64_t in, DType dtype, float size) {
+    constexpr int64_t kRank = 3;
+    matrices.push_back(std::make_unique<TrainedMatrix>("a", Extents{kRank, in}, dtype, 1.0f,
+                                                       model.backend().memory()));
+    matrices.push_back(std::make_unique<TrainedMatrix>("b", Extents{out, kRank}, dtype, 2.0f,
+                                                       model.backend().memory()));
+    for (size_t k = matrices.size() - 2; k < matrices.size(); ++k) {
+      auto* const values = matrices[k]->value().elements<float>();
+      for (int64_t i = 0; i < matrices[k]->value().num_elements(); ++i) {
+        const double draw = uniform_draw(k + 1, static_cast<uint64_t>(i));
+        values[i] = size * static_cast<float>(2 * draw - 1);
+      }
+      matrices[k]->pack(model.backend());
+    }
+    return {.first_column = first,
+            .a = matrices[matrices.size() - 2].get(),
+            .b = matrices.back().get()};
+  }
+
+  DecoderPass pass(const PassOptions& options) {
+    return {model.backend(), model.threads(), model.decoder(), loras, options};
+  }
+
+  double loss(const PassOptions& options, const TrainBatch& batch) {
+    std::vector<float> losses;
+    pass(options).evaluate(batch, losses);
+    double total = 0;
+    size_t next = 0;
+    for (const float weight : batch.weights) {
+      if (weight != 0) total += double{weight} * double{losses[next++]};
+    }
+    return total;
+  }
+
+  Golden golden;
+  TestModel model;
+  std::vector<std::unique_ptr<TrainedMatrix>> matrices;
+  std::vector<BlockLoras> loras;
+};
+
+class TrainGradient : public ::testing::TestWithParam<std::string> {};
+
+// Against central differences of the loss, in the direction of the gradient of each matrix: its
+// slope there is the gradient's length.
+TEST_P(TrainGradient, IsTheSlopeOfTheLoss) {
+  LoraModel lora(GetParam(), {.backend = BackendKind::reference}, 0.05f);
+  const PassOptions options{.kv_dtype = DType::f32};
+  TrainBatch batch = batch_of({lora.golden.prompt_ids, {5, 9, 2, 7, 11, 3}});
+  for (size_t i = 0; i < batch.weights.size(); ++i) {
+    batch.weights[i] = i % 3 == 1 ? 0.0f : 0.25f;
+  }
+  std::vector<float> losses;
+  lora.pass(options).run(batch, losses);
+  for (size_t k = 0; k < lora.matrices.size(); ++k) {
+    TrainedMatrix& matrix = *lora.matrices[k];
+    auto* const values = matrix.value().elements<float>();
+    const auto* const gradient = matrix.gradient().elements<float>();
+    const auto count = static_cast<size_t>(matrix.value().num_elements());
+    double square = 0;
+    for (size_t i = 0; i < count; ++i) square += double{gradient[i]} * double{gradient[i]};
+    const double length = std::sqrt(square) * double{matrix.scale()};  // by the value
+    ASSERT_GT(length, 1e-5) << k;
+    const std::vector<float> before(values, values + count);
+    const double step = 3e-3;
+    const auto loss_at = [&](double distance) {
+      for (size_t i = 0; i < count; ++i) {
+        values[i] =
+            before[i] + static_cast<float>(distance * double{gradient[i]} / std::sqrt(square));
+      }
+      matrix.pack(lora.model.backend());
+      return lora.loss(options, batch);
+    };
+    const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
+    loss_at(0);
+    EXPECT_NEAR(slope, length, 2e-3 + 0.01 * length) << "matrix " << k;
+  }
+}
+
+TEST_P(TrainGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
+  std::vector<std::vector<int32_t>> sequences;
+  const auto gradients = [&](int threads, bool checkpoints, bool together) {
+    LoraModel lora(
+        GetParam(),
+        {.isa = isas_to_run().back(), .num_threads = threads, .weight_dtype = DType::bf16}, 0.05f);
+    DecoderPass pass = lora.pass({.kv_dtype = DType::bf16, .checkpoints = checkpoints});
+    TrainBatch batch;
+    std::vector<float> losses;
+    for (int32_t i = 0; i < 3; ++i) {
+      std::vector<int32_t> tokens = lora.golden.prompt_ids;
+      tokens.back() = i;
+      batch.add(tokens, std::vector<float>(tokens.size() - 1, 0.125f));
+      batch.pad_to_multiple(kGradientRows);
+      if (together && i < 2) continue;
+      pass.run(batch, losses);
+      batch = {};
+    }
+    std::vector<float> all = losses;
+    for (const auto& matrix : lora.matrices) {
+      const auto* const begin = matrix->gradient().elements<float>();
+      all.insert(all.end(), begin, begin + matrix->gradient().num_elements());
+    }
+    return all;
+  };
+  const std::vector<float> one = gradients(1, true, true);
+  EXPECT_EQ(gradients(2, true, true), one) << "threads";
+  EXPECT_EQ(gradients(2, false, true), one) << "checkpoints";
+  EXPECT_EQ(gradients(1, true, false), one) << "micro-batches";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainGradient,
+                         ::testing::Values("llama_bias", "gemma2_odd", "gemma3_text_pattern2",
+                                           "qwen3_tied", "mistral_window"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace paceline::testing
