@@ -1,0 +1,131 @@
+// Measures training steps: the tokens per second of a forward and backward pass with LoRA on all
+// linear modules, beside the matrix rate. training MODEL [--dummy] [--quantize=q4]
+//             [--dtype=bfloat16] [--rank=8] [--sequences=4] [--length=512] [--rounds=3]
+//             [--no-checkpoints]
+// MODEL is a directory; with --dummy its config.json is enough.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "kernels/backend.h"
+#include "load/loaded_model.h"
+#include "models/decoder.h"
+#include "train/adamw.h"
+#include "train/decoder_pass.h"
+#include "train/lora_set.h"
+
+namespace paceline {
+namespace {
+
+struct Options {
+  LoadOptions load = {.max_model_len = 1024, .max_num_seqs = 1};
+  int64_t rank = 8;
+  int64_t sequences = 4;
+  int64_t length = 512;
+  int64_t rounds = 3;
+  bool checkpoints = true;
+};
+
+Options read_options(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string value(argument.substr(std::min(argument.find('=') + 1, argument.size())));
+    if (argument == "--dummy") {
+      options.load.load_format = LoadFormat::dummy;
+    } else if (argument == "--no-checkpoints") {
+      options.checkpoints = false;
+    } else if (argument.starts_with("--quantize=")) {
+      options.load.quantize = value;
+    } else if (argument.starts_with("--dtype=")) {
+      options.load.dtype = value;
+    } else if (argument.starts_with("--rank=")) {
+      options.rank = std::atoll(value.c_str());
+    } else if (argument.starts_with("--sequences=")) {
+      options.sequences = std::atoll(value.c_str());
+    } else if (argument.starts_with("--length=")) {
+      options.length = std::atoll(value.c_str());
+    } else if (argument.starts_with("--rounds=")) {
+      options.rounds = std::atoll(value.c_str());
+    } else if (argument.starts_with("--") || !options.load.model.empty()) {
+      fmt::print(stderr, "training: no option {}\n", argument);
+      std::exit(2);
+    } else {
+      options.load.model = argument;
+    }
+  }
+  return options;
+}
+
+TrainBatch random_batch(const Options& options, int64_t vocab) {
+  TrainBatch batch;
+  uint64_t draw = 0;
+  for (int64_t i = 0; i < options.sequences; ++i) {
+    std::vector<int32_t> tokens;
+    for (int64_t k = 0; k <= options.length; ++k) {
+      tokens.push_back(static_cast<int32_t>(uniform_draw(1, draw++) * static_cast<double>(vocab)));
+    }
+    batch.add(tokens, std::vector<float>(static_cast<size_t>(options.length),
+                                         1.0f / static_cast<float>(options.length)));
+  }
+  return batch;
+}
+
+int run(const Options& options) {
+  const auto model = load_model(options.load);
+  Backend& backend = *model->backend;
+  const DecoderConfig& config = model->decoder->config();
+  LoraSet loras(backend, *model->decoder,
+                {.shape_of = [&](std::string_view) { return LoraShape{.rank = options.rank}; }});
+  DecoderPass pass(backend, *model->threads, *model->decoder, loras.blocks(),
+                   {.kv_dtype = model->kv_dtype, .checkpoints = options.checkpoints});
+  AdamW optimizer(loras.matrices(), {}, model->memory);
+  const TrainBatch batch = random_batch(options, config.vocab_size);
+  double weights = 0;  // that a token is multiplied by
+  for (const PackedMatrix* const matrix : model->decoder->weights()) {
+    weights += static_cast<double>(matrix->n) * static_cast<double>(matrix->k);
+  }
+  const size_t before = model->memory.stats().active_bytes;
+  model->memory.reset_peak();
+  fmt::print("{}, {}, {} threads; {:.0f} M weights, {} M trained; {} x {} tokens\n",
+             model->path.string(), backend.name(), model->threads->num_threads(), weights / 1e6,
+             static_cast<double>(loras.num_parameters()) / 1e6, options.sequences, options.length);
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    std::vector<float> losses;
+    loras.clear_gradients();
+    const auto begin = std::chrono::steady_clock::now();
+    pass.run(batch, losses);
+    const auto middle = std::chrono::steady_clock::now();
+    optimizer.step(1e-4, 1.0, *model->threads);
+    loras.pack(backend);
+    const auto end = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(end - begin).count();
+    const double step = std::chrono::duration<double>(end - middle).count();
+    const double rate = static_cast<double>(batch.num_rows()) / seconds;
+    double loss = 0;
+    for (const float one : losses) loss += double{one};
+    fmt::print(
+        "  {:.2f} s ({:.0f} ms of it the optimizer), {:.1f} tokens/s, {:.0f} GFLOP/s counted as 6 "
+        "a "
+        "weight and token, loss {:.3f}, peak {:.0f} MiB over the model\n",
+        seconds, 1e3 * step, rate, 6 * weights * rate / 1e9,
+        loss / static_cast<double>(losses.size()),
+        static_cast<double>(model->memory.stats().peak_bytes - before) / (1 << 20));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) {
+  const auto options = paceline::read_options(argc, argv);
+  return paceline::run(options);
+}

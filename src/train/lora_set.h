@@ -1,0 +1,74 @@
+// LoraSet is the trained matrices of low-rank adaptation (Hu et al., "LoRA", 2021) beside a
+// decoder.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/decoder_pass.h"
+
+namespace paceline {
+
+struct LoraShape {
+  int64_t rank = 8;
+  double alpha = 16;
+};
+
+struct LoraOptions {
+  // Of a module by its canonical name, as "layers.3.self_attn.q_proj"; nothing: it isn't adapted.
+  std::function<std::optional<LoraShape>(std::string_view module)> shape_of;
+  bool use_rslora =
+      false;  // the scale is alpha / sqrt(rank) (Kalajdzievski, 2023), not alpha / rank
+  DType dtype = DType::bf16;  // float32 or bfloat16: in which products read A and B
+  uint64_t seed = 0;
+};
+
+// One projection's pair.
+struct LoraPairRef {
+  std::string module;
+  LoraShape shape;
+  double scale = 0;
+  TrainedMatrix* a = nullptr;  // [rank, in]
+  TrainedMatrix* b = nullptr;  // [out, rank]
+};
+
+class LoraSet {
+ public:
+  // A is Kaiming normal, a function of the seed and the module's name; B is zero. `decoder` must
+  // outlive it. Throws Error invalid when no module is adapted, or a rank is out of range.
+  LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options);
+
+  const std::vector<BlockLoras>& blocks() const { return blocks_; }
+  const std::vector<LoraPairRef>& pairs() const { return pairs_; }           // by module
+  const std::vector<TrainedMatrix*>& matrices() const { return matrices_; }  // by path
+  int64_t num_parameters() const;
+  // After values have changed.
+  void pack(Backend& backend);
+  void clear_gradients();
+
+ private:
+  struct Module {
+    std::string name;
+    std::vector<LoraProjection>* projections;
+    int64_t first_column;
+    int64_t out_features;
+    int64_t in_features;
+  };
+  void add_pair(Backend& backend, const Module& module, const LoraShape& shape,
+                const LoraOptions& options);
+
+  std::vector<std::unique_ptr<TrainedMatrix>> owned_;
+  std::vector<BlockLoras> blocks_;
+  std::vector<LoraPairRef> pairs_;
+  std::vector<TrainedMatrix*> matrices_;
+};
+
+// The canonical names of a decoder's linear modules, in the order of its layers.
+std::vector<std::string> linear_modules(const DecoderConfig& config);
+
+}  // namespace paceline
