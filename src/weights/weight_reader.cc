@@ -39,6 +39,8 @@ bool is_unneeded(std::string_view name) {
 
 }  // namespace
 
+std::span<const std::string_view> decoder_prefixes() { return kPrefixes; }
+
 bool is_outside_the_decoder(std::string_view name) {
   return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) {
     if (!name.starts_with(prefix)) return false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,10 @@ class WeightReader {
   int64_t num_elements_read_ = 0;
   bool has_read_grouped_ = false;
 };
+
+// What may stand in front of a canonical name in files, a longer one before any prefix of it; the
+// last is empty.
+std::span<const std::string_view> decoder_prefixes();
 
 // Whether a checkpoint's name belongs to a vision tower or a projector.
 bool is_outside_the_decoder(std::string_view name);
