@@ -63,6 +63,7 @@ TEST(Safetensors, MetadataPaddingUnknownFieldsAndEmptyFilesAreFine) {
   };
   EXPECT_EQ(count("{}", 0), 0u);
   EXPECT_EQ(count(R"({"__metadata__":{"format":"pt","":""}}   )", 0), 0u);
+  EXPECT_EQ(count(R"({"__metadata__":null})", 0), 0u);  // as mlx writes it
   EXPECT_EQ(count(R"({"__metadata__":{}, "a":{"more":[1,{}],"dtype":"F32","shape":[1],)"
                   R"("data_offsets":[0,4]}})",
                   4),
@@ -141,7 +142,6 @@ TEST(Safetensors, KeysStandOnce) {
 TEST(Safetensors, MetadataHoldsOnlyStrings) {
   expect_corrupt(R"({"__metadata__":[]})", 0,
                  {"header: __metadata__: found an array, expected an object"});
-  expect_corrupt(R"({"__metadata__":null})", 0, {"__metadata__", "found null"});
   expect_corrupt(R"({"__metadata__":{"good":"x","step":7}})", 0,
                  {"__metadata__[\"step\"]: found 7, expected a string"});
   expect_corrupt(R"({"__metadata__":{"o":{}}})", 0, {"[\"o\"]", "found an object"});
