@@ -129,17 +129,21 @@ Adapter read_peft_adapter(const fs::path& directory, const AdapterBase& base,
   return Adapter(config.base_name(), std::move(pairs));
 }
 
-void write_peft_adapter(const Adapter& adapter, const AdapterBase& base,
-                        const fs::path& directory) {
+void write_peft_files(const Adapter& adapter, const AdapterBase& base, const fs::path& directory) {
   PL_CHECK(!adapter.pairs().empty(), "an adapter has a pair");
-  NewDirectory out(directory);
   const auto name_of = [&base](const LoraPair& pair, LoraSide side) {
     return fmt::format("{}{}.{}.weight", kPeftPrefix, prefixed(base.peft_prefixes, pair.module),
                        side == LoraSide::a ? "lora_A" : "lora_B");
   };
-  write_matrices(adapter, out.filling_path() / kPeftWeightsFile,
+  write_matrices(adapter, directory / kPeftWeightsFile,
                  {.format = "pt", .name_of = name_of, .transposed = false});
-  write_new_file(out.filling_path() / kAdapterConfigFile, peft_config_text(adapter, base));
+  write_new_file(directory / kAdapterConfigFile, peft_config_text(adapter, base));
+}
+
+void write_peft_adapter(const Adapter& adapter, const AdapterBase& base,
+                        const fs::path& directory) {
+  NewDirectory out(directory);
+  write_peft_files(adapter, base, out.filling_path());
   out.commit();
 }
 

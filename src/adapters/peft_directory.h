@@ -19,6 +19,11 @@ inline constexpr std::string_view kPeftWeightsFile = "adapter_model.safetensors"
 Adapter read_peft_adapter(const std::filesystem::path& directory, const AdapterBase& base,
                           const AdapterLimits& limits, Memory& memory);
 
+// Writes the two files to a directory that has neither, the config last. Throws what NewFile
+// throws.
+void write_peft_files(const Adapter& adapter, const AdapterBase& base,
+                      const std::filesystem::path& directory);
+
 // Writes a new directory, which appears when complete. target_modules lists each module's whole
 // name. Throws what NewDirectory and NewFile throw.
 void write_peft_adapter(const Adapter& adapter, const AdapterBase& base,

@@ -1,0 +1,185 @@
+#include "trainer/checkpoint_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "adapters/peft_directory.h"
+#include "base/error.h"
+#include "base/json_cursor.h"
+#include "base/json_writer.h"
+#include "base/mapped_file.h"
+#include "base/new_directory.h"
+#include "base/new_file.h"
+#include "kernels/backend.h"
+#include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kStateFile = "training_state.json";
+constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
+constexpr size_t kKeptCheckpoints = 2;
+
+// A matrix with what the optimizer keeps of it, by the names of the file.
+struct SavedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+std::vector<SavedTensor> saved_tensors(Trainer& trainer) {
+  std::vector<SavedTensor> all;
+  const auto& matrices = trainer.loras().matrices();
+  const auto moments = trainer.optimizer().moments();
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const std::string& path = matrices[i]->path();
+    all.push_back({path + ".value", matrices[i]->value()});
+    all.push_back({path + ".first_moment", moments[i].first.view});
+    all.push_back({path + ".second_moment", moments[i].second.view});
+  }
+  return all;
+}
+
+void write_optimizer(Trainer& trainer, const fs::path& path) {
+  const std::vector<SavedTensor> all = saved_tensors(trainer);
+  SafetensorsWriter writer(path);
+  for (const SavedTensor& one : all) {
+    writer.add(one.name, safetensors_dtype_name(DType::f32), one.tensor.shape());
+  }
+  for (const SavedTensor& one : all) writer.write(one.name, one.tensor.bytes());
+  writer.finish();
+}
+
+void read_optimizer(const fs::path& path, Trainer& trainer) {
+  const MappedFile file(path);
+  const std::string where = path.string();
+  const std::vector<SafetensorsTensor> found = parse_safetensors_header(file.bytes(), where);
+  for (const SavedTensor& one : saved_tensors(trainer)) {
+    const auto at = std::lower_bound(found.begin(), found.end(), one.name,
+                                     [](const SafetensorsTensor& tensor, const std::string& name) {
+                                       return tensor.name < name;
+                                     });
+    if (at == found.end() || at->name != one.name) {
+      throw Error(ErrorCode::corrupt, fmt::format("{}: {} is missing", where, one.name));
+    }
+    if (at->dtype != DType::f32 || at->shape != one.tensor.shape()) {
+      throw Error(
+          ErrorCode::corrupt,
+          fmt::format("{}: {}: found {} {}, expected float32 {}", where, one.name,
+                      dtype_name(at->dtype), to_string(at->shape), to_string(one.tensor.shape())));
+    }
+    std::memcpy(one.tensor.raw(), at->bytes.data(), at->bytes.size());
+  }
+}
+
+std::string state_text(int64_t step, const RunIdentity& identity) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().member("step", step).key("run").begin_object();
+  for (const auto& [name, value] : identity.members) {
+    json.key(name).tree(parse_json(value, name));
+  }
+  json.end_object().end_object();
+  return text + "\n";
+}
+
+void check_identity(const Json& state, const std::string& where, const RunIdentity& identity) {
+  const JsonCursor run = JsonCursor(state, where).at("run");
+  for (const auto& [name, value] : identity.members) {
+    const auto saved = run.find(name);
+    const std::string before = saved ? to_json(saved->node().json()) : "nothing";
+    if (before == to_json(parse_json(value, name))) continue;
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: the run was begun with {} {}, found {}: resume it with the same, or "
+                    "begin another run",
+                    where, name, before, value));
+  }
+}
+
+// LoRA matrices as they are served.
+OwnedTensor rounded_copy(const TrainedMatrix& matrix, Memory& memory) {
+  OwnedTensor copy = allocate_tensor(memory, matrix.dtype(), matrix.value().shape());
+  copy_elements(matrix.value(), copy.view);
+  return copy;
+}
+
+}  // namespace
+
+Adapter trained_adapter(const LoraSet& loras, const std::string& base_name, Memory& memory) {
+  std::vector<LoraPair> pairs;
+  for (const LoraPairRef& pair : loras.pairs()) {
+    pairs.push_back({.module = pair.module,
+                     .a = rounded_copy(*pair.a, memory),
+                     .b = rounded_copy(*pair.b, memory),
+                     .alpha = pair.shape.alpha,
+                     .scale = static_cast<float>(pair.scale)});
+  }
+  return {base_name, std::move(pairs)};
+}
+
+fs::path CheckpointFiles::path_of(int64_t step) const {
+  return directory_ / fmt::format("{}{:06}", kPrefix, step);
+}
+
+std::vector<int64_t> CheckpointFiles::steps() const {
+  std::vector<int64_t> steps;
+  for (const auto& entry : fs::directory_iterator(directory_)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    int64_t step = 0;
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, step);
+    if (parsed.ptr == end && parsed.ec == std::errc() && path_of(step) == entry.path()) {
+      steps.push_back(step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::optional<int64_t> CheckpointFiles::last_step() const {
+  const std::vector<int64_t> all = steps();
+  if (all.empty()) return std::nullopt;
+  return all.back();
+}
+
+void CheckpointFiles::save(Trainer& trainer, const RunIdentity& identity, const AdapterBase& base,
+                           const std::string& base_name) const {
+  const int64_t step = trainer.num_steps();
+  if (last_step() == step) return;
+  NewDirectory out(path_of(step));
+  write_peft_files(trained_adapter(trainer.loras(), base_name, trainer.backend().memory()), base,
+                   out.filling_path());
+  write_optimizer(trainer, out.filling_path() / kOptimizerFile);
+  write_new_file(out.filling_path() / kStateFile, state_text(step, identity));
+  out.commit();
+  const std::vector<int64_t> all = steps();
+  for (size_t i = 0; i + kKeptCheckpoints < all.size(); ++i) {
+    std::error_code ignored;  // an old one that stays does no harm
+    fs::remove_all(path_of(all[i]), ignored);
+  }
+}
+
+void CheckpointFiles::load(int64_t step, Trainer& trainer, const RunIdentity& identity) const {
+  const fs::path directory = path_of(step);
+  const std::string where = (directory / kStateFile).string();
+  constexpr size_t kMaxStateBytes = 1 << 20;
+  const Json state = parse_json(read_text_file(directory / kStateFile, kMaxStateBytes), where);
+  check_identity(state, where, identity);
+  if (JsonCursor(state, where).at("step").integer() != step) {
+    throw Error(ErrorCode::corrupt, fmt::format("{}: another step than its directory's", where));
+  }
+  read_optimizer(directory / kOptimizerFile, trainer);
+  trainer.optimizer().set_num_steps(step);
+  trainer.loras().pack(trainer.backend());
+}
+
+}  // namespace paceline

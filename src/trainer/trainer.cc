@@ -1,0 +1,62 @@
+#include "trainer/trainer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/backend.h"
+
+namespace paceline {
+namespace {
+
+double mean(std::span<const float> losses) {
+  if (losses.empty()) return 0.0;
+  double total = 0.0;
+  for (const float loss : losses) total += double{loss};
+  return total / static_cast<double>(losses.size());
+}
+
+}  // namespace
+
+Trainer::Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, LoraSet& loras,
+                 const TrainerOptions& options)
+    : backend_(backend),
+      threads_(threads),
+      loras_(loras),
+      options_(options),
+      pass_(backend, threads, decoder, loras.blocks(), options.pass),
+      optimizer_(loras.matrices(), options.adamw, backend.memory()) {}
+
+StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
+  loras_.clear_gradients();
+  std::vector<float> losses;
+  StepReport report;
+  for (const TrainBatch& batch : micro_batches) {
+    pass_.run(batch, losses);
+    report.num_rows += batch.num_rows();
+  }
+  report.loss = mean(losses);
+  report.num_tokens = std::ssize(losses);
+  report.gradient_norm = gradient_norm(loras_.matrices());
+  report.learning_rate = options_.learning_rate.at(num_steps());
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
+    throw Error(ErrorCode::numerical,
+                fmt::format("step {}: the loss is {} and the gradient's length {}: try a lower "
+                            "learning rate",
+                            num_steps() + 1, report.loss, report.gradient_norm));
+  }
+  const double most = options_.max_gradient_norm;
+  const double factor = most > 0 && report.gradient_norm > most ? most / report.gradient_norm : 1.0;
+  optimizer_.step(report.learning_rate, factor, threads_);
+  loras_.pack(backend_);
+  return report;
+}
+
+double Trainer::evaluate(std::span<const TrainBatch> batches) {
+  std::vector<float> losses;
+  for (const TrainBatch& batch : batches) pass_.evaluate(batch, losses);
+  return mean(losses);
+}
+
+}  // namespace paceline

@@ -1,0 +1,59 @@
+// Trainer takes training steps: gradients of a batch, clipped, then the optimizer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/adamw.h"
+#include "train/decoder_pass.h"
+#include "train/learning_rate.h"
+#include "train/lora_set.h"
+
+namespace paceline {
+
+struct TrainerOptions {
+  LearningRate learning_rate;
+  AdamWOptions adamw;
+  double max_gradient_norm = 0;  // longer gradients are scaled down to it; 0: none are
+  PassOptions pass;
+};
+
+struct StepReport {
+  double loss = 0;           // the mean over the tokens that count
+  double gradient_norm = 0;  // before clipping
+  double learning_rate = 0;
+  int64_t num_tokens = 0;  // that count
+  int64_t num_rows = 0;    // computed, padding included
+};
+
+class Trainer {
+ public:
+  // All must outlive it.
+  Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, LoraSet& loras,
+          const TrainerOptions& options);
+
+  // The next step, over micro-batches whose weights are those of the whole step. Throws Error
+  // numerical when the loss or the gradient isn't finite, exhausted when memory is; the matrices
+  // are then what they were.
+  StepReport step(std::span<const TrainBatch> micro_batches);
+
+  // The mean loss over the tokens that count; 0 without any.
+  double evaluate(std::span<const TrainBatch> batches);
+
+  // Steps taken so far, and what a checkpoint keeps of them.
+  int64_t num_steps() const { return optimizer_.num_steps(); }
+  AdamW& optimizer() { return optimizer_; }
+  LoraSet& loras() { return loras_; }
+  Backend& backend() { return backend_; }
+
+ private:
+  Backend& backend_;
+  ThreadPool& threads_;
+  LoraSet& loras_;
+  TrainerOptions options_;
+  DecoderPass pass_;
+  AdamW optimizer_;
+};
+
+}  // namespace paceline
