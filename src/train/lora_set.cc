@@ -114,6 +114,40 @@ int64_t LoraSet::num_parameters() const {
   return total;
 }
 
+void LoraSet::load(Backend& backend, const Adapter& adapter) {
+  const auto refuse = [](const std::string& module, const std::string& found,
+                         const std::string& expected) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("the adapter: {}: found {}, expected {} as the run's options say",
+                            module, found, expected));
+  };
+  for (const LoraPair& pair : adapter.pairs()) {
+    const bool is_trained = std::any_of(pairs_.begin(), pairs_.end(), [&](const LoraPairRef& one) {
+      return one.module == pair.module;
+    });
+    if (!is_trained) refuse(pair.module, "a pair", "none");
+  }
+  for (const LoraPairRef& pair : pairs_) {
+    const LoraPair* const given = adapter.find(pair.module);
+    if (given == nullptr) refuse(pair.module, "no pair", "one");
+    if (given->rank() != pair.shape.rank) {
+      refuse(pair.module, fmt::format("rank {}", given->rank()),
+             fmt::format("{}", pair.shape.rank));
+    }
+    if (given->scale != static_cast<float>(pair.scale)) {
+      refuse(pair.module, fmt::format("scale {}", given->scale), fmt::format("{}", pair.scale));
+    }
+    for (const auto& [from, to] :
+         {std::pair{&given->a.view, pair.a}, std::pair{&given->b.view, pair.b}}) {
+      if (from->shape() != to->value().shape()) {
+        refuse(pair.module, to_string(from->shape()), to_string(to->value().shape()));
+      }
+      copy_elements(*from, to->value());
+    }
+  }
+  pack(backend);
+}
+
 void LoraSet::pack(Backend& backend) {
   for (TrainedMatrix* const matrix : matrices_) matrix->pack(backend);
 }

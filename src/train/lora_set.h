@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/adapter.h"
 #include "train/decoder_pass.h"
 
 namespace paceline {
@@ -47,6 +48,9 @@ class LoraSet {
   const std::vector<LoraPairRef>& pairs() const { return pairs_; }           // by module
   const std::vector<TrainedMatrix*>& matrices() const { return matrices_; }  // by path
   int64_t num_parameters() const;
+  // Takes the values of an adapter, and packs them. Throws Error invalid naming the module where
+  // the two differ in modules, ranks or scales.
+  void load(Backend& backend, const Adapter& adapter);
   // After values have changed.
   void pack(Backend& backend);
   void clear_gradients();
