@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "cli/line_reader.h"
+#include "base/line_reader.h"
 
 namespace paceline {
 

@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/line_reader.h"
 #include "cli/batch_finished.h"
 #include "cli/batch_job.h"
 #include "cli/batch_results.h"
-#include "cli/line_reader.h"
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "llm/request_pool.h"

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/line_reader.h"
 #include "cli/chat_input.h"
 #include "cli/chat_terminal.h"
 #include "cli/command.h"
@@ -9,7 +10,6 @@
 #include "cli/constraint_choice.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"
-#include "cli/line_reader.h"
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
 

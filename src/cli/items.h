@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/json.h"
-#include "cli/line_reader.h"
+#include "base/line_reader.h"
 #include "cli/session.h"
 #include "cli/settings.h"
 #include "llm/request_pool.h"

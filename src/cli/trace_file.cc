@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "base/json.h"
-#include "cli/line_reader.h"
+#include "base/line_reader.h"
 #include "cli/trace_fields.h"
 #include "paceline/error.h"
 

@@ -1,4 +1,4 @@
-#include "cli/line_reader.h"
+#include "base/line_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

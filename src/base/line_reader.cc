@@ -1,4 +1,4 @@
-#include "cli/line_reader.h"
+#include "base/line_reader.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
