@@ -1,0 +1,46 @@
+// ChatExamples renders chats of training data and finds where the assistant's turns begin and end.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "dataset/dataset_message.h"
+#include "dataset/example_text.h"
+
+namespace paceline {
+
+struct DatasetChat {
+  std::vector<DatasetMessage> messages;
+  size_t num_prompt_messages = 0;  // the rest is the completion
+  std::string tools = {};          // a JSON array; empty: none
+  std::string where = {};          // for messages
+};
+
+class ChatExamples {
+ public:
+  // `model` and `options` must outlive it. `options.now` must be set.
+  ChatExamples(const DatasetModel& model, const DatasetOptions& options)
+      : model_(model), options_(options) {}
+
+  bool has_template() const { return model_.chat_template != nullptr; }
+  LossTokens loss_tokens() const { return options_.loss_tokens; }
+
+  // The text of all messages. The prompt of a turn is the rendering of the messages before it with
+  // the generation prompt, as the server writes it; a turn begins where its prompt ends. Throws
+  // Error unsupported when the model has no chat template; invalid, naming the message, when the
+  // template fails or a prompt isn't the beginning of the whole text.
+  ExampleText render(const DatasetChat& chat) const;
+
+ private:
+  std::string render_part(const DatasetChat& chat, size_t num_messages,
+                          bool add_generation_prompt) const;
+  size_t turn_begin(const DatasetChat& chat, size_t message, const std::string& whole) const;
+  size_t turn_end(const DatasetChat& chat, size_t message, const std::string& whole) const;
+  std::vector<TextSpan> assistant_turns(const DatasetChat& chat, const std::string& whole) const;
+
+  const DatasetModel& model_;
+  const DatasetOptions& options_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// ExampleText is an example before it is tokenised.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dataset/dataset_options.h"
+#include "dataset/example.h"
+
+namespace paceline {
+
+struct ExampleText {
+  std::string text;
+  std::vector<TextSpan>
+      learnt;                // ascending bytes of `text`: a token inside one is part of the loss
+  bool is_rendered = false;  // by a chat template, which writes the special tokens itself
+};
+
+struct EncodedExample {
+  Example example;
+  // Tokens with bytes on both sides of the beginning of a learnt part. They aren't part of the
+  // loss: where the prompt ends, the model never draws them.
+  int64_t num_straddling = 0;
+};
+
+// Tokenises the whole text at once. A text that no template rendered gets the special tokens of the
+// tokenizer's post-processor and, unless it ends in it, the end-of-text token, which is part of the
+// loss if the end of the text is.
+EncodedExample encode_example(const ExampleText& text, const DatasetModel& model);
+
+}  // namespace paceline

@@ -1,0 +1,28 @@
+// FaultList collects what is wrong with the lines of a file, so that one Error names all of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+constexpr size_t kMaxFaults = 20;
+
+class FaultList {
+ public:
+  // `file` names it in the message.
+  explicit FaultList(std::string file) : file_(std::move(file)) {}
+
+  // `message` says which line it is.
+  void add(std::string message) { messages_.push_back(std::move(message)); }
+  bool is_full() const { return messages_.size() >= kMaxFaults; }
+  // Throws Error invalid with all messages, a line each, unless there are none.
+  void throw_if_any() const;
+
+ private:
+  std::string file_;
+  std::vector<std::string> messages_;
+};
+
+}  // namespace paceline
