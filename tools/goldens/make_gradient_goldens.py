@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/gradients/gradients.json: gradients by PyTorch's autograd, in float64, of operations that are
+written here from PyTorch's own (softmax, silu, gelu, cross_entropy, embedding, linear).
+
+    python tools/goldens/make_gradient_goldens.py [--out FILE]
+
+Needs the torch of requirements.txt. Inputs are float32 numbers; outputs are rounded to 9 digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests/goldens/gradients/gradients.json"
+
+
+def random(*shape: int, size: float = 1.0) -> Tensor:
+    """Float32 numbers, as float64 leaves."""
+    return (torch.randn(*shape) * size).double().requires_grad_()
+
+
+def numbers(tensor: Tensor) -> dict:
+    flat = tensor.detach().flatten().tolist()
+    return {"shape": list(tensor.shape), "values": [float(f"{value:.9g}") for value in flat]}
+
+
+def case(op: str, params: dict, inputs: dict, outputs: dict) -> dict:
+    return {
+        "op": op,
+        "params": params,
+        "inputs": {name: numbers(tensor) for name, tensor in inputs.items()},
+        "outputs": {name: numbers(tensor) for name, tensor in outputs.items()},
+    }
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, window: int, cap: float) -> tuple[Tensor, Tensor]:
+    """Causal attention of one sequence; also the log-sum-exp of its scores. [rows, heads, head_dim]"""
+    rows, heads, head_dim = q.shape
+    group = heads // k.shape[1]
+    keys = k.repeat_interleave(group, dim=1)
+    values = v.repeat_interleave(group, dim=1)
+    scores = torch.einsum("ihd,jhd->hij", q, keys) / head_dim**0.5
+    if cap > 0:
+        scores = cap * torch.tanh(scores / cap)
+    i, j = torch.arange(rows)[:, None], torch.arange(rows)[None, :]
+    hidden = j > i
+    if window > 0:
+        hidden = hidden | (j <= i - window)
+    scores = scores.masked_fill(hidden, float("-inf"))
+    out = torch.einsum("hij,jhd->ihd", torch.softmax(scores, dim=-1), values)
+    return out, torch.logsumexp(scores, dim=-1).T
+
+
+def attention_case(lengths: list[int], heads: int, kv_heads: int, head_dim: int, window: int, cap: float) -> dict:
+    rows = sum(lengths)
+    q, k, v = (random(rows, n, head_dim, size=2.0) for n in (heads, kv_heads, kv_heads))
+    pieces = [
+        attend(*(tensor[end - length : end] for tensor in (q, k, v)), window, cap)
+        for length, end in zip(lengths, torch.tensor(lengths).cumsum(0).tolist())
+    ]
+    out, log_sum_exp = (torch.cat(parts) for parts in zip(*pieces))
+    dout = random(rows, heads, head_dim)
+    dq, dk, dv = torch.autograd.grad(out, (q, k, v), dout)
+    return case(
+        "attention",
+        {"lengths": lengths, "window": window, "cap": cap},
+        {"q": q, "k": k, "v": v, "dout": dout},
+        {"out": out, "log_sum_exp": log_sum_exp, "dq": dq, "dk": dk, "dv": dv},
+    )
+
+
+def norm_case() -> dict:
+    x, weight, dy = random(6, 40), random(40), random(6, 40)
+    y = functional.rms_norm(x, (40,), weight, eps=0.01)
+    dx, dweight = torch.autograd.grad(y, (x, weight), dy)
+    return case("rms_norm", {"eps": 0.01}, {"x": x, "weight": weight, "dy": dy}, {"dx": dx, "dweight": dweight})
+
+
+def gate_case(kind: str) -> dict:
+    activation = {
+        "silu": functional.silu,
+        "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+        "gelu_erf": functional.gelu,
+    }[kind]
+    gate, up, dout = random(3, 50, size=3.0), random(3, 50), random(3, 50)
+    dgate, dup = torch.autograd.grad(activation(gate) * up, (gate, up), dout)
+    return case(
+        "gate", {"activation": kind}, {"gate": gate, "up": up, "dout": dout}, {"dgate": dgate, "dup": dup}
+    )
+
+
+def cross_entropy_case() -> dict:
+    logits = random(5, 33, size=3.0)
+    targets = torch.tensor([0, 32, 5, 7, 9])
+    weights = torch.tensor([1.0, 0.5, 0.0, 0.125, 2.0], dtype=torch.float64)
+    losses = functional.cross_entropy(logits, targets, reduction="none")
+    (gradient,) = torch.autograd.grad((losses * weights).sum(), logits)
+    losses = torch.where(weights == 0, 0.0, losses)
+    return case(
+        "cross_entropy",
+        {"targets": targets.tolist(), "weights": weights.tolist()},
+        {"logits": logits},
+        {"losses": losses, "gradient": gradient},
+    )
+
+
+def embedding_case() -> dict:
+    table, dout = random(9, 12), random(6, 12)
+    ids = torch.tensor([3, 0, 3, 8, 3, 0])
+    (dtable,) = torch.autograd.grad(functional.embedding(ids, table) * 1.5, table, dout)
+    return case("embedding", {"ids": ids.tolist(), "scale": 1.5}, {"dout": dout}, {"dtable": dtable})
+
+
+def linear_case() -> dict:
+    x, w, dy = random(7, 20), random(11, 20), random(7, 11)
+    dx, dw = torch.autograd.grad(functional.linear(x, w), (x, w), dy)
+    return case("linear", {}, {"x": x, "w": w, "dy": dy}, {"dx": dx, "dw": dw})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    args = parser.parse_args()
+    torch.manual_seed(7)
+    cases = [
+        attention_case([70, 3, 9], heads=2, kv_heads=1, head_dim=5, window=0, cap=0.0),
+        attention_case([20], heads=4, kv_heads=2, head_dim=6, window=7, cap=1.5),
+        norm_case(),
+        *(gate_case(kind) for kind in ("silu", "gelu_tanh", "gelu_erf")),
+        cross_entropy_case(),
+        embedding_case(),
+        linear_case(),
+    ]
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text("[\n" + ",\n".join(json.dumps(one) for one in cases) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
