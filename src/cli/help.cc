@@ -26,6 +26,8 @@ constexpr Heading kHeadings[] = {
     {OptionGroup::stopping, "Stopping"},
     {OptionGroup::measuring, "Measuring"},
     {OptionGroup::quantizing, "Quantising"},
+    {OptionGroup::data, "Data"},
+    {OptionGroup::training, "Training"},
     {OptionGroup::model, "Model"},
     {OptionGroup::memory, "Memory"},
     {OptionGroup::batching, "Batching"},

@@ -26,7 +26,7 @@ constexpr OptionDef kModelOptions[] = {
          "Weights from the model's files (auto, safetensors, gguf), or random ones made from its "
          "configuration alone (dummy).",
      .group = OptionGroup::model,
-     .commands = kOnModel,
+     .commands = kOnModel | set_of({train}),
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.load.load_format = as_text(v) == "dummy" ? LoadFormat::dummy : LoadFormat::files;
@@ -39,7 +39,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Type of the weights in memory: auto (as stored), bfloat16, float16 or float32; for "
              "short bf16, f16 and f32.",
      .group = OptionGroup::model,
-     .commands = kOnModel,
+     .commands = kOnModel | set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.dtype = as_text(v); }},
     {.name = "dtype",
      .placeholder = "TYPE",
@@ -59,7 +59,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Quantise plain weights while loading: q4 (4 bits, affine) or q8 (8 bits, symmetric), "
              "in groups of 64.",
      .group = OptionGroup::model,
-     .commands = kLoading,
+     .commands = kLoading | set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.quantize = as_text(v); }},
     {.name = "weights-cache",
      .placeholder = "DIR",
@@ -68,7 +68,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Keep packed (and quantised) weights in DIR, so that the next start only maps them; "
              "its files may be deleted at any time.",
      .group = OptionGroup::model,
-     .commands = kLoading,
+     .commands = kLoading | set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.weights_cache = as_text(v); }},
     {.name = "chat-template",
      .placeholder = "FILE|NAME",
@@ -76,7 +76,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "the model's own",
      .help = "Chat template: a file, one of the model's by name, or chatml, gemma or llama3.",
      .group = OptionGroup::model,
-     .commands = kChatting | set_of({batch, serve}),
+     .commands = kChatting | set_of({batch, serve, train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.chat_template = as_text(v); }},
     {.name = "served-model-name",
      .placeholder = "NAME",
@@ -126,14 +126,14 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "0, one per usable core",
      .help = "Threads that compute; their number never changes the output.",
      .group = OptionGroup::model,
-     .commands = (kLoading & ~set_of({bench})) | set_of({quantize}),
+     .commands = (kLoading & ~set_of({bench})) | set_of({quantize, train}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.num_threads = static_cast<int>(as_integer(v)); }},
     {.name = "pin-threads",
      .help = "Keep each thread but the first on one core: faster on machines with several memory "
              "nodes.",
      .group = OptionGroup::model,
-     .commands = kLoading,
+     .commands = kLoading | set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.pin_threads = as_flag(v); }},
 
     {.name = "activations",
@@ -144,7 +144,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Type of the inputs of quantised weights: int8 (auto, the fastest), bfloat16 or bf16 "
              "(closer to the plain model), or plain: weights are unpacked when they are loaded.",
      .group = OptionGroup::model,
-     .commands = kOnModel | set_of({quantize}),
+     .commands = kOnModel | set_of({quantize, train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.activations = as_text(v); }},
 
     // Memory.
@@ -157,7 +157,7 @@ constexpr OptionDef kModelOptions[] = {
          "Type of cached keys and values: auto (float32 for plain float32 weights, else bfloat16), "
          "bfloat16, float16, float32, or int8 (about half the memory of bfloat16).",
      .group = OptionGroup::memory,
-     .commands = kOnModel,
+     .commands = kOnModel | set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.kv_cache_dtype = as_text(v); }},
     {.name = "kv-cache-memory-bytes",
      .aliases = "--kv-cache-memory",
@@ -184,7 +184,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "none",
      .help = "Most memory to take, e.g. 4G; needing more is an error.",
      .group = OptionGroup::memory,
-     .commands = kLoading,
+     .commands = kLoading | set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.memory_limit_bytes = as_bytes(v); }},
     {.name = "cache-limit",
      .placeholder = "SIZE",

@@ -35,6 +35,7 @@ enum class CommandId : uint8_t {
   serve,
   quantize,
   convert,
+  train,
 };
 
 using CommandSet = uint32_t;
@@ -58,6 +59,8 @@ enum class OptionGroup : uint8_t {
   stopping,
   measuring,
   quantizing,
+  data,
+  training,
   model,
   memory,
   batching,

@@ -16,6 +16,7 @@ std::span<const OptionDef> constraint_options();  // constraint
 std::span<const OptionDef> generation_options();  // sampling and stopping
 std::span<const OptionDef> measuring_options();   // measuring
 std::span<const OptionDef> quantizing_options();  // quantizing
+std::span<const OptionDef> training_options();    // data and training
 std::span<const OptionDef> model_options();       // model and memory
 std::span<const OptionDef> batching_options();    // batching
 std::span<const OptionDef> speculation_options();

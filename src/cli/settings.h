@@ -44,6 +44,44 @@ struct ConstraintChoice {
   }
 };
 
+// The options of train.
+struct TrainChoice {
+  std::string data;
+  std::string validation_data;
+  std::optional<double> validation_fraction;  // 0.05 where there is no file
+  std::string loss_on;                        // all, completion or assistant; empty: all
+  bool mask_prompt = false;                   // mlx_lm's name of --loss-on completion
+  int64_t max_seq_length = 2048;
+  bool is_packed = true;
+
+  std::vector<std::string> target_modules;  // empty: all linear ones
+  int64_t num_layers = -1;                  // the last ones; -1: all
+  int64_t rank = 8;
+  double alpha = 16;
+  bool use_rslora = false;
+  std::string lora_dtype = "auto";
+  std::string initial_adapter;
+
+  int64_t num_steps = 1000;
+  int64_t batch_size = 4;
+  int64_t accumulation_steps = 1;
+  double learning_rate = 1e-5;
+  std::string schedule = "constant";
+  int64_t warmup_steps = 0;
+  double weight_decay = 0.01;
+  double max_gradient_norm = 1.0;
+  bool checkpoints = true;  // of activations
+  int64_t patience = 0;
+
+  int64_t steps_per_report = 10;
+  int64_t steps_per_evaluation = 200;
+  int64_t validation_batches = 25;
+  int64_t steps_per_checkpoint = 100;
+  uint64_t seed = 0;
+  bool resume = false;
+  bool dry_run = false;
+};
+
 struct Settings {
   LoadOptions load;  // an empty model means the bundled one
   GenerateOptions generate;
@@ -132,7 +170,10 @@ struct Settings {
   std::string recipe;
   std::optional<std::string> check;
 
-  // trace, batch, quantize
+  // train
+  TrainChoice train;
+
+  // trace, batch, quantize, train
   std::string output;  // empty: standard output
 
   bool json = false;

@@ -27,7 +27,7 @@ class JsonLinesReader {
                   fmt::format("{}: the line has more than {} bytes, the most that a line may have",
                               where, kMaxLineBytes));
     }
-    check_utf8(line.text, where);
+    check_text_encoding(line.text, where);
     const Json json = parse_json(line.text, where);
     const JsonCursor cursor(json, where);
     cursor.object();

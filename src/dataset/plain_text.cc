@@ -34,7 +34,7 @@ Dataset read_plain_text(const std::string& file, const DatasetModel& model,
   }
   std::string text = read_text_file(file, options.max_text_bytes);
   skip_byte_order_mark(text);
-  check_utf8(text, file);
+  check_text_encoding(text, file);
   text = with_line_feeds(std::move(text));
   if (text.empty()) throw Error(ErrorCode::invalid, file + ": found no text, expected some");
   ExampleText whole{.text = std::move(text), .learnt = {}};

@@ -13,7 +13,7 @@ void skip_byte_order_mark(std::string& text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
 }
 
-void check_utf8(std::string_view text, std::string_view where) {
+void check_text_encoding(std::string_view text, std::string_view where) {
   if (is_valid_utf8(text)) return;
   size_t at = 0, line = 1, line_begin = 0;
   while (at < text.size()) {

@@ -9,6 +9,6 @@ namespace paceline {
 void skip_byte_order_mark(std::string& text);
 
 // Throws Error invalid "WHERE: ..." with the first byte that isn't UTF-8.
-void check_utf8(std::string_view text, std::string_view where);
+void check_text_encoding(std::string_view text, std::string_view where);
 
 }  // namespace paceline

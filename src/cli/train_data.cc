@@ -1,0 +1,98 @@
+#include "cli/train_data.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "dataset/dataset_files.h"
+#include "dataset/split.h"
+
+namespace paceline {
+namespace {
+
+LossTokens loss_tokens(const TrainChoice& choice) {
+  if (choice.loss_on == "assistant") return LossTokens::assistant_turns;
+  if (choice.loss_on == "completion" || choice.mask_prompt) return LossTokens::completion;
+  return LossTokens::all;
+}
+
+}  // namespace
+
+TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
+                          const std::optional<std::string>& now) {
+  if (!model.tokenizer) {
+    throw Error(ErrorCode::not_found, model.path.string() + ": has no tokenizer.json");
+  }
+  const DatasetModel texts{
+      .tokenizer = *model.tokenizer,
+      .chat_template = model.chat.chat_template ? &*model.chat.chat_template : nullptr,
+      .eos = end_of_text(*model.tokenizer)};
+  DatasetOptions options{
+      .loss_tokens = loss_tokens(choice), .max_seq_length = choice.max_seq_length, .now = now};
+  const DatasetFiles files = find_dataset_files(choice.data);
+  Dataset train = read_dataset(files.train, texts, options);
+  options.now = train.report.now;
+  TrainData data;
+  data.report = train.report;
+  data.notes = dataset_warnings(train.report);
+  std::optional<std::filesystem::path> validation = files.valid;
+  if (!choice.validation_data.empty()) validation = choice.validation_data;
+  const double fraction = choice.validation_fraction.value_or(0.05);
+  if (validation) {
+    Dataset valid = read_dataset(*validation, texts, options);
+    for (std::string& note : dataset_warnings(valid.report)) data.notes.push_back(std::move(note));
+    data.train = std::move(train.examples);
+    data.validation = std::move(valid.examples);
+  } else if (fraction > 0 && train.examples.size() > 1) {
+    ExampleSplit split = split_examples(std::move(train.examples), fraction, choice.seed);
+    data.train = std::move(split.train);
+    data.validation = std::move(split.valid);
+  } else {
+    data.train = std::move(train.examples);
+  }
+  return data;
+}
+
+BatchOptions batch_options(const TrainChoice& choice) {
+  return {.max_seq_length = choice.max_seq_length,
+          .batch_size = choice.batch_size * choice.accumulation_steps,
+          .micro_batch_rows = choice.batch_size,
+          .is_packed = choice.is_packed,
+          .seed = choice.seed};
+}
+
+TrainBatches::TrainBatches(const std::vector<Example>& examples, const BatchOptions& options)
+    : examples_(examples),
+      options_(options),
+      plan_(std::make_unique<BatchPlan>(examples, options, 0)) {}
+
+void TrainBatches::go_to(int64_t number) {
+  PL_CHECK(number >= first_step_, "steps come in turn");
+  while (number - first_step_ >= plan_->num_steps()) {
+    first_step_ += plan_->num_steps();
+    plan_ = std::make_unique<BatchPlan>(examples_, options_, ++epoch_);
+  }
+}
+
+std::vector<TrainBatch> TrainBatches::step(int64_t number) {
+  go_to(number);
+  return plan_->step(number - first_step_);
+}
+
+std::vector<TrainBatch> validation_batches(const std::vector<Example>& examples,
+                                           const TrainChoice& choice) {
+  std::vector<TrainBatch> batches;
+  if (examples.empty() || choice.validation_batches == 0) return batches;
+  BatchOptions options = batch_options(choice);
+  options.batch_size = choice.batch_size;
+  options.seed = 0;  // the same ones in every run
+  const BatchPlan plan(examples, options, 0);
+  int64_t count = plan.num_steps();
+  if (choice.validation_batches > 0) count = std::min(count, choice.validation_batches);
+  for (int64_t step = 0; step < count; ++step) {
+    for (TrainBatch& batch : plan.step(step)) batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+}  // namespace paceline

@@ -1,0 +1,53 @@
+// The data of a training run: examples, and the batches of its steps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/settings.h"
+#include "dataset/batch_plan.h"
+#include "dataset/dataset.h"
+#include "load/loaded_model.h"
+
+namespace paceline {
+
+struct TrainData {
+  std::vector<Example> train;
+  std::vector<Example> validation;
+  DatasetReport report;
+  std::vector<std::string> notes;  // what a person should read first
+};
+
+// Throws Error naming the file and line. `now`: the clock of chat templates, or nothing.
+TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
+                          const std::optional<std::string>& now);
+
+// The batches of steps in turn, epoch after epoch.
+class TrainBatches {
+ public:
+  // `examples` must outlive it.
+  TrainBatches(const std::vector<Example>& examples, const BatchOptions& options);
+
+  // Of step `number`, counted over all epochs.
+  std::vector<TrainBatch> step(int64_t number);
+
+ private:
+  void go_to(int64_t number);
+
+  const std::vector<Example>& examples_;
+  BatchOptions options_;
+  int64_t epoch_ = 0;
+  int64_t first_step_ = 0;  // of the epoch
+  std::unique_ptr<BatchPlan> plan_;
+};
+
+BatchOptions batch_options(const TrainChoice& choice);
+
+// The first batches of the examples, each counted token with the same weight.
+std::vector<TrainBatch> validation_batches(const std::vector<Example>& examples,
+                                           const TrainChoice& choice);
+
+}  // namespace paceline
