@@ -1,0 +1,127 @@
+"""`train`: a run from data to an adapter; what is wrong with data; interrupted, killed and resumed runs."""
+import json
+import resource
+import signal
+import subprocess
+import unittest
+
+from program import BINARY, BUNDLED, ProgramTest, environment, lines
+
+TEXTS = ["The keeper of the lighthouse counted his steps, as he did every evening.",
+         "A dog slept on the stairs, and nobody dared to wake it.",
+         "It rained for nine days, and on the tenth the river came into the kitchen.",
+         "She wrote her name in the dust of the piano and went away."]
+SHORT = ["--max-seq-length", "64", "--batch-size", "2", "--iters", "12", "--learning-rate", "1e-2", "--lora-rank", "4",
+         "--steps-per-report", "2", "--steps-per-eval", "6", "--save-every", "4", "--valid-fraction", "0.25", "-t", "2"]
+
+
+class TrainTest(ProgramTest):
+    def data(self, count=24):
+        return self.write("data.jsonl", lines(*({"text": TEXTS[i % len(TEXTS)]} for i in range(count))))
+
+    def train(self, data, output, *more, **options):
+        return self.succeed("train", "-m", BUNDLED, "--data", data, "-o", output, *SHORT, *more, **options)
+
+    def begin(self, data, output, *more):
+        """A run in the background, with a report at every step."""
+        return subprocess.Popen([BINARY, "train", "-m", BUNDLED, "--data", data, "-o", output, *map(str, SHORT), *more,
+                                 "--steps-per-report", "1", "--save-every", "1"], stderr=subprocess.PIPE, text=True,
+                                env=environment())
+
+    @staticmethod
+    def wait_for(process, text):
+        seen = []
+        for line in process.stderr:
+            seen.append(line)
+            if text in line:
+                return
+        raise AssertionError("".join(seen))
+
+    def test_a_run_learns_and_leaves_all_its_files(self):
+        out = self.directory / "run"
+        done = self.train(self.data(), out)
+        self.assertIn("24 examples (texts)", done.stderr)
+        self.assertIn("done after 12 steps", done.stderr)
+        points = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([point["step"] for point in points], [2, 4, 6, 8, 10, 12])
+        self.assertLess(points[-1]["loss"], 0.8 * points[0]["loss"])
+        self.assertLess(points[-1]["validation_loss"], points[2]["validation_loss"])
+        config = json.loads((out / "adapter_config.json").read_text())
+        self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"]), ("LORA", 4, 16))
+        self.assertEqual(sorted(path.name for path in out.glob("checkpoint-*")), ["checkpoint-000008", "checkpoint-000012"])
+        self.assertIn("</svg>", (out / "losses.svg").read_text())
+
+    def test_a_resumed_run_has_the_bits_of_an_unbroken_one(self):
+        data, whole, broken = self.data(), self.directory / "whole", self.directory / "broken"
+        self.train(data, whole)
+        process = self.begin(data, broken)
+        self.wait_for(process, "step 3 of")
+        process.send_signal(signal.SIGINT)
+        message = process.stderr.read()
+        process.stderr.close()
+        self.assertEqual(process.wait(), 130, message)
+        self.assertIn("--resume goes on", message)
+        process = self.begin(data, broken, "--resume")
+        self.wait_for(process, "step 7 of")
+        process.kill()
+        process.stderr.close()
+        process.wait()
+        # Other threads and micro-batches of the same steps.
+        done = self.train(data, broken, "--resume", "-t", "1", "--batch-size", "1", "--grad-accumulation-steps", "2")
+        self.assertIn("going on behind step", done.stderr)
+        self.assertEqual((broken / "adapter_model.safetensors").read_bytes(),
+                         (whole / "adapter_model.safetensors").read_bytes())
+
+    def test_chats_and_completions_are_learnt(self):
+        chats = self.write("chats.jsonl", lines(*({"messages": [{"role": "user", "content": "Where is it?"},
+                                                                {"role": "assistant", "content": text}]}
+                                                  for text in TEXTS * 3)))
+        out = self.train(chats, self.directory / "chats", "--mask-prompt", "--iters", "2").stderr
+        self.assertIn("12 examples (chats)", out)
+        pairs = self.write("pairs.jsonl", lines(*({"prompt": "Go on: ", "completion": text} for text in TEXTS * 3)))
+        self.assertIn("12 examples (prompts and completions)",
+                      self.train(pairs, self.directory / "pairs", "--iters", "2").stderr)
+
+    def test_a_dry_run_writes_nothing(self):
+        done = self.succeed("train", "-m", BUNDLED, "--data", self.data(), "--dry-run", *SHORT)
+        self.assertRegex(done.stdout, r"one step: \d+ tokens learnt, [\d.]+ s, loss [\d.]+\n12 steps: about .*, at most")
+
+    def test_what_is_wrong_is_named_before_training(self):
+        out = self.directory / "run"
+        bad = self.write("bad.jsonl", lines({"text": "good"}, {"text": 7}, {"txt": "no"}))
+        done = self.fail_with(1, "train", "-m", BUNDLED, "--data", bad, "-o", out)
+        self.assertIn("bad.jsonl:2: text", done)
+        self.assertIn("bad.jsonl:3", done)
+        self.assertFalse(out.exists())
+        self.assertIn("--data", self.fail_with(2, "train", "-m", BUNDLED, "-o", out))
+        self.assertIn("--output", self.fail_with(2, "train", "-m", BUNDLED, "--data", self.data()))
+        out.mkdir()
+        (out / "notes.txt").write_text("mine")
+        self.assertIn("--resume", self.fail_with(1, "train", "-m", BUNDLED, "--data", self.data(), "-o", out, *SHORT))
+        self.assertEqual((out / "notes.txt").read_text(), "mine")
+
+    def test_a_run_of_other_options_is_not_resumed(self):
+        data, out = self.data(), self.directory / "run"
+        self.train(data, out)
+        done = self.fail_with(1, "train", "-m", BUNDLED, "--data", data, "-o", out, *SHORT, "--resume", "--seed", "9")
+        self.assertIn("the run was begun with seed 0", done)
+
+    def test_a_full_disk_leaves_the_last_checkpoint(self):
+        data, out = self.data(), self.directory / "run"
+        self.train(data, out, "--iters", "4")
+        limit = max(path.stat().st_size for path in (out / "checkpoint-000004").iterdir()) // 2
+
+        def limited():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        done = subprocess.run([BINARY, "train", "-m", BUNDLED, "--data", data, "-o", out, *SHORT, "--resume"],
+                              capture_output=True, text=True, preexec_fn=limited, env=environment())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("step 4 is saved", done.stderr)
+        self.assertEqual([path.name for path in out.glob("checkpoint-*")], ["checkpoint-000004"])
+        self.train(data, out, "--resume")
+
+
+if __name__ == "__main__":
+    unittest.main()
