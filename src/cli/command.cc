@@ -284,6 +284,22 @@ constexpr CommandDef kCommands[] = {
          "divide "
          "the same batch.",
      .run = run_train},
+    {.id = CommandId::adapter,
+     .name = "adapter",
+     .summary = "Show a LoRA adapter, check it against a model, or convert it",
+     .examples = "paceline adapter my-adapter\n"
+                 "paceline adapter my-adapter -m Qwen/Qwen3-0.6B\n"
+                 "paceline adapter my-adapter -m Qwen/Qwen3-0.6B --to mlx -o my-mlx-adapter",
+     .basics = "adapter model to output json",
+     .notes =
+         "Reads directories of PEFT and mlx-lm, and GGUF files, which need --model. The model's "
+         "weights are not loaded.",
+     .details =
+         "With --to, the adapter is written to --output instead of shown. Without --model, names "
+         "and shapes aren't compared with a base, and the written names are those of a model "
+         "of text alone. mlx-lm's format has one rank and one scale for all modules; an adapter "
+         "with several can't be written in it. Nothing is overwritten.",
+     .run = run_adapter},
 };
 
 }  // namespace

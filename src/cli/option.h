@@ -36,6 +36,7 @@ enum class CommandId : uint8_t {
   quantize,
   convert,
   train,
+  adapter,
 };
 
 using CommandSet = uint32_t;

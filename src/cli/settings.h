@@ -173,7 +173,11 @@ struct Settings {
   // train
   TrainChoice train;
 
-  // trace, batch, quantize, train
+  // adapter
+  std::string adapter;
+  std::string adapter_format;  // to write; empty: none
+
+  // trace, batch, quantize, convert, adapter, train
   std::string output;  // empty: standard output
 
   bool json = false;
