@@ -15,6 +15,8 @@ constexpr std::string_view kHeadModule = "lm_head";
 
 bool fits(const AdapterBase& base, std::string_view module) {
   if (base.is_known()) return base.size_of(module).has_value();
+  constexpr size_t kMaxNameBytes = 512;  // patterns run over it
+  if (module.size() > kMaxNameBytes) return false;
   return module == kHeadModule || split_layer_module(module).has_value();
 }
 

@@ -330,6 +330,8 @@ TEST_F(PeftDirectory, AnUnknownBaseTakesAnyLayersModule) {
             "layers.7.any.q_proj");
   expect_refused(ErrorCode::not_found, {"\"model.norm\"", "expected a layer's module"}, kPeftConfig,
                  peft_pair("model.norm", {5, 3}));
+  expect_refused(ErrorCode::not_found, {"layers.0.aaa", "expected a layer's module"}, kPeftConfig,
+                 peft_pair("model.layers.0." + std::string(10'000, 'a'), {5, 3}));
 }
 
 TEST_F(PeftDirectory, FormatsAreFoundByTheirFiles) {
