@@ -6,9 +6,9 @@
 #endif
 #include <fmt/format.h>
 #include <pcre2.h>
-#include <time.h>
 
 #include <array>
+#include <ctime>
 
 #include "base/error.h"
 

@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "base/model_files.h"
 #include "base/new_directory.h"
+#include "base/new_file.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
