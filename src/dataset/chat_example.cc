@@ -14,8 +14,9 @@
 namespace paceline {
 namespace {
 
-// Two private code points that end a turn's content where its end is looked for.
+// Two private code points that are put into a content to find where it begins or ends.
 constexpr std::string_view kMark = "\U000F5A3E\U000F91C7";
+constexpr std::string_view kWhiteSpace = " \t\r\n";
 
 size_t common_prefix(std::string_view a, std::string_view b) {
   const size_t length = std::min(a.size(), b.size());
@@ -24,13 +25,18 @@ size_t common_prefix(std::string_view a, std::string_view b) {
       a.begin());
 }
 
-// `chat` with the mark behind the last character of a message's content that isn't white space.
-DatasetChat with_mark(const DatasetChat& chat, size_t message) {
+enum class MarkPlace : uint8_t { begin, end };
+
+// `chat` with the mark in a message's content, at one end of what isn't white space there:
+// templates may trim it.
+DatasetChat with_mark(const DatasetChat& chat, size_t message, MarkPlace place) {
   DatasetChat marked = chat;
   for (auto& [key, value] : marked.messages[message].fields) {
     if (key != "content") continue;
     std::string content = value.as_string("content");
-    content.insert(content.find_last_not_of(" \t\r\n") + 1, kMark);  // npos + 1 is 0
+    const size_t first = std::min(content.find_first_not_of(kWhiteSpace), content.size());
+    const size_t last = content.find_last_not_of(kWhiteSpace) + 1;  // npos + 1 is 0
+    content.insert(place == MarkPlace::begin ? first : last, kMark);
     value = Json(std::move(content));
   }
   return marked;
@@ -48,6 +54,15 @@ std::optional<Unmarked> remove_mark(std::string text) {
   text.erase(place, kMark.size());
   if (text.find(kMark) != std::string::npos) return std::nullopt;
   return Unmarked{.text = std::move(text), .mark = place};
+}
+
+// The beginning of the token that has bytes on both sides of `at`; else `at`.
+size_t token_begin(const Tokenizer& tokenizer, const std::string& text, size_t at) {
+  const Encoding encoding = tokenizer.encode_with_spans(text);
+  for (const auto& [begin, end] : encoding.spans) {
+    if (begin < at && at < end) return begin;
+  }
+  return at;
 }
 
 }  // namespace
@@ -73,18 +88,38 @@ std::string ChatExamples::render_part(const DatasetChat& chat, size_t num_messag
   }
 }
 
-size_t ChatExamples::turn_begin(const DatasetChat& chat, size_t message,
-                                const std::string& whole) const {
+// At most where the generation prompt of a prompt begins: at what differs without it, or, since
+// some templates always write it, at the end of the last message's content.
+size_t ChatExamples::past_end(const DatasetChat& chat, size_t message,
+                              const std::string& prompt) const {
+  const size_t same = common_prefix(prompt, render_part(chat, message, false));
+  if (message == 0) return same;
+  const DatasetChat marked = with_mark(chat, message - 1, MarkPlace::end);
+  const auto content = remove_mark(render_part(marked, message, true));
+  return content && content->text == prompt ? std::min(same, content->mark) : same;
+}
+
+// Where the prompt ends. Many templates' generation prompt opens or skips thoughts ("<think>"),
+// which they don't write of a turn without: then the turn begins with the first token that differs,
+// inside the generation prompt, and at the latest with the content.
+ChatExamples::TurnBegin ChatExamples::turn_begin(const DatasetChat& chat, size_t message,
+                                                 const std::string& whole) const {
   const std::string prompt = render_part(chat, message, true);
-  if (whole.starts_with(prompt)) return prompt.size();
+  if (whole.starts_with(prompt)) return {.at = prompt.size()};
   const size_t same = common_prefix(prompt, whole);
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}[{}]: the chat template writes the prompt of this message otherwise "
-                          "than the beginning of the whole chat: at byte {} found {}, expected {}; "
-                          "variables of the template may change it (as enable_thinking), and "
-                          "without a masked prompt it doesn't matter",
-                          chat.where, message, same, shown_text(whole.substr(same)),
-                          shown_text(prompt.substr(same))));
+  if (same < past_end(chat, message, prompt)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}[{}]: the chat template writes the messages before this one "
+                            "otherwise than at the beginning of the whole chat: at byte {} found "
+                            "{}, expected {}; learn all tokens, or fewer turns",
+                            chat.where, message, same, shown_text(whole.substr(same)),
+                            shown_text(prompt.substr(same))));
+  }
+  const DatasetChat marked = with_mark(chat, message, MarkPlace::begin);
+  const auto content = remove_mark(render_part(marked, chat.messages.size(), false));
+  const bool is_found = content && content->text == whole;
+  const size_t at = is_found ? std::min(same, content->mark) : same;
+  return {.at = token_begin(model_.tokenizer, whole, at), .is_other_prompt = true};
 }
 
 // Where the rendering of the messages up to this one ends, if it is the beginning of the whole
@@ -95,41 +130,41 @@ size_t ChatExamples::turn_end(const DatasetChat& chat, size_t message,
   if (message + 1 == chat.messages.size()) return whole.size();
   const std::string part = render_part(chat, message + 1, false);
   if (whole.starts_with(part)) return part.size();
-  const DatasetChat marked = with_mark(chat, message);
+  const DatasetChat marked = with_mark(chat, message, MarkPlace::end);
   const auto in_whole = remove_mark(render_part(marked, chat.messages.size(), false));
   const auto in_part = remove_mark(render_part(marked, message + 1, false));
   if (in_whole && in_part && in_whole->text == whole && in_part->text == part) {
-    const std::string_view rest = std::string_view(part).substr(in_part->mark);
-    if (std::string_view(whole).substr(in_whole->mark).starts_with(rest)) {
-      return in_whole->mark + rest.size();
-    }
+    const size_t same = common_prefix(std::string_view(whole).substr(in_whole->mark),
+                                      std::string_view(part).substr(in_part->mark));
+    if (same > 0) return in_whole->mark + same;
   }
   throw Error(ErrorCode::invalid,
               fmt::format("{}[{}]: the end of this turn can't be found in what the chat template "
                           "writes: the rendering up to it isn't the beginning of the whole chat; "
-                          "mask all but the last turn, or nothing",
+                          "learn the last turn only, or all tokens",
                           chat.where, message));
 }
 
-std::vector<TextSpan> ChatExamples::assistant_turns(const DatasetChat& chat,
-                                                    const std::string& whole) const {
-  std::vector<TextSpan> turns;
+void ChatExamples::find_assistant_turns(const DatasetChat& chat, ExampleText& example) const {
   for (size_t i = chat.num_prompt_messages; i < chat.messages.size(); ++i) {
     if (chat.messages[i].role != "assistant" || !chat.messages[i].is_learnt) continue;
-    const TextSpan turn{.begin = turn_begin(chat, i, whole), .end = turn_end(chat, i, whole)};
-    if (turn.begin > turn.end || (!turns.empty() && turns.back().end > turn.begin)) {
+    const TurnBegin begin = turn_begin(chat, i, example.text);
+    const TextSpan turn{.begin = begin.at, .end = turn_end(chat, i, example.text)};
+    const size_t last_end = example.learnt.empty() ? 0 : example.learnt.back().end;
+    if (turn.begin > turn.end || turn.begin < last_end) {
       throw Error(ErrorCode::invalid,
                   fmt::format("{}[{}]: the chat template writes this turn at bytes {} to {}, "
-                              "inside the one before it; mask all but the last turn, or nothing",
-                              chat.where, i, turn.begin, turn.end));
+                              "expected them in order and behind the turn before, which ends at "
+                              "{}; learn the last turn only, or all tokens",
+                              chat.where, i, turn.begin, turn.end, last_end));
     }
-    turns.push_back(turn);
+    example.learnt.push_back(turn);
+    example.num_other_prompts += begin.is_other_prompt ? 1 : 0;
   }
-  if (turns.empty()) {
+  if (example.learnt.empty()) {
     throw Error(ErrorCode::invalid,
                 chat.where + ": found no message of the assistant to learn, expected at least one");
   }
-  return turns;
 }
 
 ExampleText ChatExamples::render(const DatasetChat& chat) const {
@@ -145,12 +180,14 @@ ExampleText ChatExamples::render(const DatasetChat& chat) const {
     case LossTokens::all:
       example.learnt = {{.begin = 0, .end = example.text.size()}};
       break;
-    case LossTokens::completion:
-      example.learnt = {{.begin = turn_begin(chat, chat.num_prompt_messages, example.text),
-                         .end = example.text.size()}};
+    case LossTokens::completion: {
+      const TurnBegin begin = turn_begin(chat, chat.num_prompt_messages, example.text);
+      example.learnt = {{.begin = begin.at, .end = example.text.size()}};
+      example.num_other_prompts = begin.is_other_prompt ? 1 : 0;
       break;
+    }
     case LossTokens::assistant_turns:
-      example.learnt = assistant_turns(chat, example.text);
+      find_assistant_turns(chat, example);
       break;
   }
   return example;

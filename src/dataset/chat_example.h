@@ -27,17 +27,25 @@ class ChatExamples {
   LossTokens loss_tokens() const { return options_.loss_tokens; }
 
   // The text of all messages. The prompt of a turn is the rendering of the messages before it with
-  // the generation prompt, as the server writes it; a turn begins where its prompt ends. Throws
-  // Error unsupported when the model has no chat template; invalid, naming the message, when the
-  // template fails or a prompt isn't the beginning of the whole text.
+  // the generation prompt, as the server writes it; a turn begins where its prompt ends, or, if the
+  // generation prompt ends otherwise than the whole text has it, with the first token that differs
+  // (ExampleText::num_other_prompts). Throws Error unsupported when the model has no chat template;
+  // invalid, naming the message, when the template fails or doesn't write a turn behind what it
+  // writes of the messages before.
   ExampleText render(const DatasetChat& chat) const;
 
  private:
+  struct TurnBegin {
+    size_t at = 0;
+    bool is_other_prompt = false;
+  };
+
   std::string render_part(const DatasetChat& chat, size_t num_messages,
                           bool add_generation_prompt) const;
-  size_t turn_begin(const DatasetChat& chat, size_t message, const std::string& whole) const;
+  size_t past_end(const DatasetChat& chat, size_t message, const std::string& prompt) const;
+  TurnBegin turn_begin(const DatasetChat& chat, size_t message, const std::string& whole) const;
   size_t turn_end(const DatasetChat& chat, size_t message, const std::string& whole) const;
-  std::vector<TextSpan> assistant_turns(const DatasetChat& chat, const std::string& whole) const;
+  void find_assistant_turns(const DatasetChat& chat, ExampleText& example) const;
 
   const DatasetModel& model_;
   const DatasetOptions& options_;

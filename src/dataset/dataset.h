@@ -13,17 +13,18 @@ namespace paceline {
 
 struct DatasetReport {
   std::string file;
-  std::string format;          // "chats", "prompts and completions", "texts", "plain text"
-  std::string now;             // the clock that chat templates saw
-  int64_t max_seq_length = 0;  // as the options say
-  int64_t num_examples = 0;    // kept
-  int64_t num_tokens = 0;      // of these
-  int64_t num_counted = 0;     // of these tokens, part of the loss
-  int64_t longest = 0;         // tokens of the longest example before it was cut
-  int64_t num_truncated = 0;   // kept, but cut to max_seq_length
-  int64_t num_dropped = 0;     // not kept: nothing to learn was left after the cut
-  int64_t num_straddling = 0;  // tokens on the border of a prompt; not part of the loss
-  int64_t memory_bytes = 0;    // of the examples
+  std::string format;             // "chats", "prompts and completions", "texts", "plain text"
+  std::string now;                // the clock that chat templates saw
+  int64_t max_seq_length = 0;     // as the options say
+  int64_t num_examples = 0;       // kept
+  int64_t num_tokens = 0;         // of these
+  int64_t num_counted = 0;        // of these tokens, part of the loss
+  int64_t longest = 0;            // tokens of the longest example before it was cut
+  int64_t num_truncated = 0;      // kept, but cut to max_seq_length
+  int64_t num_dropped = 0;        // not kept: nothing to learn was left after the cut
+  int64_t num_straddling = 0;     // tokens on the border of a prompt; not part of the loss
+  int64_t num_other_prompts = 0;  // turns behind a prompt that ends otherwise than the server\'s
+  int64_t memory_bytes = 0;       // of the examples
 };
 
 struct Dataset {

@@ -48,6 +48,7 @@ void DatasetBuilder::add(EncodedExample encoded, std::string_view where) {
   example.counts.shrink_to_fit();
   report.num_truncated += is_cut ? 1 : 0;
   report.num_straddling += encoded.num_straddling;
+  report.num_other_prompts += encoded.num_other_prompts;
   report.num_tokens += example.num_tokens();
   report.num_counted += example.num_counted();
   report.memory_bytes +=
@@ -89,6 +90,13 @@ std::vector<std::string> dataset_warnings(const DatasetReport& report) {
     warnings.push_back(fmt::format(
         "{}: {} tokens have bytes of a masked prompt and of its completion and aren't learnt",
         report.file, report.num_straddling));
+  }
+  if (report.num_other_prompts > 0) {
+    warnings.push_back(fmt::format(
+        "{}: {} turns follow a prompt that ends otherwise than the server's: the chat template's "
+        "generation prompt opens or skips thoughts that these turns haven't; variables of the "
+        "template may change it (as enable_thinking), or write the thoughts into the data",
+        report.file, report.num_other_prompts));
   }
   return warnings;
 }

@@ -37,7 +37,7 @@ std::optional<TokenId> end_of_text(const Tokenizer& tokenizer) {
 EncodedExample encode_example(const ExampleText& text, const DatasetModel& model) {
   Encoding encoding =
       model.tokenizer.encode_with_spans(text.text, {.add_special = !text.is_rendered});
-  EncodedExample encoded;
+  EncodedExample encoded{.example = {}, .num_other_prompts = text.num_other_prompts};
   encoded.example.counts.resize(encoding.ids.size());
   encoded.num_straddling = count_learnt(encoding.spans, text.learnt, encoded.example.counts);
   encoded.example.tokens = std::move(encoding.ids);

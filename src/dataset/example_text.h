@@ -12,7 +12,9 @@ namespace paceline {
 struct ExampleText {
   std::string text;
   std::vector<TextSpan>
-      learnt;                // ascending bytes of `text`: a token inside one is part of the loss
+      learnt;  // ascending bytes of `text`: a token inside one is part of the loss
+  // Learnt turns whose prompt ends otherwise here than the server writes it.
+  int64_t num_other_prompts = 0;
   bool is_rendered = false;  // by a chat template, which writes the special tokens itself
 };
 
@@ -21,6 +23,7 @@ struct EncodedExample {
   // Tokens with bytes on both sides of the beginning of a learnt part. They aren't part of the
   // loss: where the prompt ends, the model never draws them.
   int64_t num_straddling = 0;
+  int64_t num_other_prompts = 0;  // as the text says
 };
 
 // Tokenises the whole text at once. A text that no template rendered gets the special tokens of the

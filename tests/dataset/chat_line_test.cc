@@ -161,18 +161,38 @@ TEST_F(ChatLineTest, NamesWhatATemplateRaises) {
                [&] { read("train.jsonl", kTwoTurns, {}, with_raises); });
 }
 
-TEST_F(ChatLineTest, NamesAPromptThatIsNotTheBeginningOfTheWhole) {
-  const ChatTemplate thinks = ChatTemplate::parse(
-      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
-      "{% if add_generation_prompt %}<assistant><think>{% endif %}",
-      "thinks");
-  const DatasetModel with_thinks{tokenizer(), &thinks, end_of_text(tokenizer())};
+// As those of models that think: the generation prompt opens thoughts that the turns haven't.
+constexpr std::string_view kOpensThoughts =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\nSee <|endoftext|>{% endif %}";
+
+TEST_F(ChatLineTest, BeginsATurnWithTheTokenThatDiffersFromThePrompt) {
+  const ChatTemplate opens = ChatTemplate::parse(kOpensThoughts, "opens");
+  const DatasetModel with_opens{tokenizer(), &opens, end_of_text(tokenizer())};
+  const auto learnt = [&](LossTokens loss) {
+    const Dataset dataset = read("train.jsonl", kTwoTurns, {.loss_tokens = loss}, with_opens);
+    EXPECT_EQ(dataset_warnings(dataset.report).size(), 1u);
+    EXPECT_EQ(dataset.report.num_other_prompts, loss == LossTokens::completion ? 1 : 2);
+    EXPECT_EQ(dataset.report.num_straddling, 0);
+    return learnt_text(dataset.examples.at(0));
+  };
+  // The "See" of the content isn't taken for that of the prompt.
+  EXPECT_EQ(learnt(LossTokens::completion), "See you<|im_end|>");
+  EXPECT_EQ(learnt(LossTokens::assistant_turns), "Hello<|im_end|>|See you<|im_end|>");
+}
+
+TEST_F(ChatLineTest, NamesAMessageWhosePastIsWrittenOtherwise) {
+  const ChatTemplate counts = ChatTemplate::parse(
+      "{{ messages | length }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}",
+      "counts");
+  const DatasetModel with_counts{tokenizer(), &counts, end_of_text(tokenizer())};
   expect_error(ErrorCode::invalid,
-               {R"(messages[4]: the chat template writes the prompt of this message otherwise)",
-                R"(found "See you", expected "<think>")"},
+               {"messages[4]: the chat template writes the messages before this one otherwise",
+                R"(at byte 0 found "5<system>)", R"(expected "4<system>)"},
                [&] {
                  read("train.jsonl", kTwoTurns, {.loss_tokens = LossTokens::completion},
-                      with_thinks);
+                      with_counts);
                });
 }
 
