@@ -107,8 +107,11 @@ struct SineCosine {
   double cosine;
 };
 
-// About 1e-15 absolute, for |x| up to 2^31.
+// About 1e-15 absolute, for |x| up to 2^31; NaN beyond.
 inline SineCosine sine_cosine(double x) {
+  if (!(std::fabs(x) <= 0x1.0p31)) {
+    return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+  }
   // x = n pi / 2 + r with pi / 2 in three parts, the first two short enough for exact products.
   const double magic = 0x1.8p52;
   const double n = (x * 0x1.45f306dc9c883p-1 + magic) - magic;

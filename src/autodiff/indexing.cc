@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -67,26 +68,30 @@ class Gather final : public Operation {
   std::string_view name() const override { return "gather"; }
 
   Array forward(const Arrays& inputs) const override {
-    const Array x = as_contiguous_f32(inputs[0]);
+    const Array& x = inputs[0];
+    Buffer storage;
+    const Tensor from = contiguous(x.tensor(), x.context().memory, storage);
     const int64_t size = x.shape()[axis_];
     const Indices indices = checked_indices(name(), indices_, size);
-    Array result(x.context(), DType::f32, gathered_shape(name(), x, indices_, axis_));
+    Array result(x.context(), x.dtype(), gathered_shape(name(), x, indices_, axis_));
+    const Tensor to = result.writable();
     const Around around(x.shape(), axis_);
-    const float* from = x.tensor().elements<float>();
-    float* to = result.writable().elements<float>();
     const auto count = static_cast<int64_t>(indices.size());
-    for_parts(x.context(), around.outer * count, around.inner, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = (i / count) * size + indices[static_cast<size_t>(i % count)];
-        std::copy_n(from + row * around.inner, around.inner, to + i * around.inner);
-      }
+    with_float_dtype(x.dtype(), [&]<class T>() {
+      const T* elements = from.elements<T>();
+      T* out = to.elements<T>();
+      for_parts(x.context(), around.outer * count, around.inner, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = (i / count) * size + indices[static_cast<size_t>(i % count)];
+          std::copy_n(elements + row * around.inner, around.inner, out + i * around.inner);
+        }
+      });
     });
-    return rounded_to(result, inputs[0].dtype());
+    return result;
   }
 
   Arrays vjp(const Array& cotangent, const Application& at) const override {
-    const Array zero(cotangent.context(), DType::f32, at.inputs[0].shape());
-    return one_gradient(scatter_add(zero, indices_, cotangent, axis_));
+    return one_gradient(scatter(cotangent, indices_, axis_, at.inputs[0].shape()[axis_]));
   }
   Array jvp(const Arrays& tangents, const Arrays&, const Array&) const override {
     return gather(tangents[0], indices_, axis_);
@@ -99,48 +104,66 @@ class Gather final : public Operation {
   int axis_;
 };
 
-class ScatterAdd final : public Operation {
- public:
-  ScatterAdd(Array indices, int axis) : indices_(std::move(indices)), axis_(axis) {}
+// sums [outer, size, inner] += updates [outer, indices, inner]
+void add_at(const float* updates, const Indices& indices, const Around& around, int64_t size,
+            float* sums) {
+  const auto count = static_cast<int64_t>(indices.size());
+  for (int64_t i = 0; i < around.outer * count; ++i) {
+    const int64_t row = (i / count) * size + indices[static_cast<size_t>(i % count)];
+    const float* from = updates + i * around.inner;
+    float* to = sums + row * around.inner;
+    for (int64_t j = 0; j < around.inner; ++j) to[j] += from[j];
+  }
+}
 
-  std::string_view name() const override { return "scatter_add"; }
+class Scatter final : public Operation {
+ public:
+  Scatter(Array indices, int axis, int64_t size)
+      : indices_(std::move(indices)), axis_(axis), size_(size) {}
+
+  std::string_view name() const override { return "scatter"; }
 
   Array forward(const Arrays& inputs) const override {
-    const Array &x = inputs[0], updates = as_contiguous_f32(inputs[1]);
-    const int64_t size = x.shape()[axis_];
-    const Indices indices = checked_indices(name(), indices_, size);
-    if (updates.shape() != gathered_shape(name(), x, indices_, axis_)) {
-      throw_shapes(name(), {x, indices_, updates},
-                   "updates of the shape that gather gives for these indices");
-    }
-    Array result(x.context(), DType::f32, x.shape());
-    copy_elements(x.tensor(), result.writable());
-    const Around around(x.shape(), axis_);
-    const float* from = updates.tensor().elements<float>();
-    float* to = result.writable().elements<float>();
-    const auto count = static_cast<int64_t>(indices.size());
-    for (int64_t i = 0; i < around.outer * count; ++i) {
-      const int64_t row = (i / count) * size + indices[static_cast<size_t>(i % count)];
-      float* sums = to + row * around.inner;
-      for (int64_t j = 0; j < around.inner; ++j) sums[j] += from[i * around.inner + j];
-    }
-    return rounded_to(result, common_dtype(inputs));
+    const Array updates = as_contiguous_f32(inputs[0]);
+    const Indices indices = checked_indices(name(), indices_, size_);
+    Array result(updates.context(), DType::f32, scattered_shape(updates));
+    const Around around(result.shape(), axis_);
+    add_at(updates.tensor().elements<float>(), indices, around, size_,
+           result.writable().elements<float>());
+    return rounded_to(result, inputs[0].dtype());
   }
 
-  Arrays vjp(const Array& cotangent, const Application& at) const override {
-    return {cotangent, at.wanted[1] ? gather(cotangent, indices_, axis_) : Array()};
+  Arrays vjp(const Array& cotangent, const Application&) const override {
+    return one_gradient(gather(cotangent, indices_, axis_));
   }
-  Array jvp(const Arrays& tangents, const Arrays& inputs, const Array&) const override {
-    if (!tangents[1].is_defined()) return tangents[0];
-    const Array zero(inputs[0].context(), inputs[0].dtype(), inputs[0].shape());
-    return scatter_add(tangents[0].is_defined() ? tangents[0] : zero, indices_, tangents[1], axis_);
+  Array jvp(const Arrays& tangents, const Arrays&, const Array&) const override {
+    return scatter(tangents[0], indices_, axis_, size_);
   }
   bool vjp_reads_input(size_t, const Wanted&) const override { return false; }
   bool vjp_reads_output() const override { return false; }
 
  private:
+  // The shape of updates with the dimensions of the indices replaced by the axis.
+  Extents scattered_shape(const Array& updates) const {
+    const Extents& shape = updates.shape();
+    bool fits = axis_ + indices_.rank() <= shape.rank();
+    for (int i = 0; fits && i < indices_.rank(); ++i) {
+      fits = shape[axis_ + i] == indices_.shape()[i];
+    }
+    if (!fits || size_ < 0) {
+      throw_shapes(
+          name(), {updates, indices_},
+          fmt::format("updates with the dimensions of the indices from axis {} on", axis_));
+    }
+    std::vector<int64_t> sizes(shape.begin(), shape.begin() + axis_);
+    sizes.push_back(size_);
+    sizes.insert(sizes.end(), shape.begin() + axis_ + indices_.rank(), shape.end());
+    return Extents(std::span<const int64_t>(sizes));
+  }
+
   Array indices_;
   int axis_;
+  int64_t size_;
 };
 
 // Index i of row i among all elements of the rows: rows are one dimension then.
@@ -168,10 +191,34 @@ Array gather(const Array& x, const Array& indices, int axis) {
   return apply_new<Gather>({x}, indices, checked_axis("gather", x, axis));
 }
 
+Array scatter(const Array& updates, const Array& indices, int axis, int64_t size) {
+  check_float("scatter", updates);
+  const int rank = updates.rank() - indices.rank() + 1;  // of the result
+  if (rank < 1 || rank > kMaxRank || axis < -rank || axis >= rank) {
+    throw_shapes("scatter", {updates, indices},
+                 fmt::format("updates [..., indices, ...] and an axis, found {}", axis));
+  }
+  return apply_new<Scatter>({updates}, indices, axis < 0 ? axis + rank : axis, size);
+}
+
 Array scatter_add(const Array& x, const Array& indices, const Array& updates, int axis) {
   check_float("scatter_add", x);
+  axis = checked_axis("scatter_add", x, axis);
   check_float("scatter_add", updates);
-  return apply_new<ScatterAdd>({x, updates}, indices, checked_axis("scatter_add", x, axis));
+  if (updates.shape() != gathered_shape("scatter_add", x, indices, axis)) {
+    throw_shapes("scatter_add", {x, indices, updates},
+                 "updates of the shape that gather gives for these indices");
+  }
+  return x + scatter(updates, indices, axis, x.size(axis));
+}
+
+void add_rows_at(const Array& updates, const Array& ids, const Tensor& totals) {
+  PL_CHECK(updates.rank() == 2 && ids.rank() == 1 && ids.size(0) == updates.size(0) &&
+               totals.rank() == 2 && totals.size(1) == updates.size(1) && totals.is_contiguous(),
+           "add_rows_at: totals [vocab, width] += updates [rows, width] at ids [rows]");
+  const Array rows = as_contiguous_f32(updates);
+  add_at(rows.tensor().elements<float>(), checked_indices("add_rows_at", ids, totals.size(0)),
+         Around(totals.shape(), 0), totals.size(0), totals.elements<float>());
 }
 
 Array embedding(const Array& table, const Array& ids) {

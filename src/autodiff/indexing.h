@@ -1,7 +1,7 @@
 // Operations that choose elements by integers (int32). Indices have no derivative.
 //
-// Where an index occurs several times, what is added to one place is added in the order of the
-// indices. Errors: invalid, also for an index out of range. Negative axes count from the last.
+// What goes to one place is summed in the order of the indices. Errors: invalid, also for an index
+// out of range. Negative axes count from the last.
 #pragma once
 
 #include <string_view>
@@ -12,8 +12,16 @@ namespace paceline::autodiff {
 
 // numpy.take: the axis of x is replaced by the dimensions of the indices.
 Array gather(const Array& x, const Array& indices, int axis);
-// x with updates added where gather would read them. updates: the shape of gather's result
+// The transpose of gather: zeros of `size` along the axis, with updates added where gather would
+// read them. updates: the shape of gather's result
+Array scatter(const Array& updates, const Array& indices, int axis, int64_t size);
+// x with updates added where gather would read them.
 Array scatter_add(const Array& x, const Array& indices, const Array& updates, int axis);
+
+// totals [vocab, width] += updates [rows, width] at ids [rows], in place and row by row: parts of a
+// batch that are added one after the other give the bits of the whole. Arrays that aren't traced;
+// totals: contiguous float32.
+void add_rows_at(const Array& updates, const Array& ids, const Tensor& totals);
 
 // Rows of a table.  table [vocab, width], ids [...]; the result [..., width]
 Array embedding(const Array& table, const Array& ids);

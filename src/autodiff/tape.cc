@@ -7,9 +7,32 @@
 #include <utility>
 
 #include "autodiff/elementwise.h"
+#include "autodiff/lines.h"
 #include "base/error.h"
 
 namespace paceline::autodiff {
+namespace {
+
+bool is_plain_f32(const Array& array) {
+  return array.traced() == nullptr && array.dtype() == DType::f32 && array.tensor().is_contiguous();
+}
+
+// sum += gradient, in place where nobody else holds the sum.
+void accumulate(Array& sum, const Array& gradient) {
+  if (!sum.is_defined()) {
+    sum = gradient;
+  } else if (is_plain_f32(sum) && is_plain_f32(gradient) && sum.is_exclusive()) {
+    float* to = sum.writable().elements<float>();
+    const float* from = gradient.tensor().elements<float>();
+    for_parts(sum.context(), sum.num_elements(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+    });
+  } else {
+    sum = add(sum, gradient);
+  }
+}
+
+}  // namespace
 
 Array Tape::follow(const Array& value) {
   return Array(
@@ -58,9 +81,7 @@ void Tape::add_gradient(int64_t slot, const Array& input, const Array& gradient)
   PL_CHECK(gradient.shape() == input.shape(),
            fmt::format("a gradient of shape {} of an input of shape {}",
                        to_string(gradient.shape()), to_string(input.shape())));
-  Array& sum = cotangents_[static_cast<size_t>(slot)];
-  const Array rounded = convert(gradient, input.dtype());
-  sum = sum.is_defined() ? add(sum, rounded) : rounded;
+  accumulate(cotangents_[static_cast<size_t>(slot)], convert(gradient, input.dtype()));
 }
 
 void Tape::pull_back_step(const Record& record) {

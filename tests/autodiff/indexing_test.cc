@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+
 #include "autodiff/elementwise.h"
 #include "autodiff/new_arrays.h"
 #include "autodiff/shapes.h"
+#include "autodiff/transforms.h"
 #include "tests/autodiff/operation_case.h"
 #include "tests/expect_error.h"
 
@@ -58,6 +63,24 @@ TEST_F(Indexing, GatherAndScatterAddAlongEachAxis) {
                return naive_pairs(x[0], sums, [](double a, double b) { return a * b; });
              },
          .shapes = {shape, gathered(naive_zeros(shape)).shape}});
+  }
+}
+
+TEST_F(Indexing, PartsOfABatchAddUpToTheSameBits) {
+  const Array table = normal(context_, {5, 3}, {1}), cotangent = normal(context_, {6, 3}, {2});
+  const Array ids = from_integers(context_, kIds, {6});
+  const auto rows = [&](const Arrays& x) { return Arrays{embedding(x[0], ids)}; };
+  const Array whole = vjp(rows, {table}, {cotangent}).gradients[0];
+  for (const int64_t part : {1, 2, 4}) {
+    Array totals = zeros(context_, {5, 3});
+    for (int64_t begin = 0; begin < 6; begin += part) {
+      const int64_t end = std::min<int64_t>(6, begin + part);
+      const auto some_ids =
+          std::span(kIds).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+      add_rows_at(slice(cotangent, {0, begin, end}),
+                  from_integers(context_, some_ids, {end - begin}), totals.writable());
+    }
+    EXPECT_EQ(to_floats(totals), to_floats(whole)) << part;
   }
 }
 
@@ -126,6 +149,12 @@ TEST_F(Indexing, Errors) {
   expect_error(ErrorCode::invalid, {"gather", "float32 [3, 4]", "int32"}, [&] { gather(x, x, 0); });
   expect_error(ErrorCode::invalid, {"scatter_add", "[3, 4] and [6] and [6]"},
                [&] { scatter_add(x, ids, zeros(context_, {6}), 1); });
+  expect_error(ErrorCode::invalid, {"scatter", "[3, 4] and [6]", "axis 0"},
+               [&] { scatter(x, ids, 0, 9); });
+  expect_error(ErrorCode::invalid, {"scatter", "found 2"}, [&] { scatter(x, ids, 2, 9); });
+  expect_error(ErrorCode::invalid, {"scatter", "index 2", "below 2"}, [&] {
+    scatter(zeros(context_, {6, 2}), ids, 0, 2);
+  });
   expect_error(ErrorCode::invalid, {"take_from_rows", "[3, 4] and [6]"},
                [&] { take_from_rows(x, ids); });
   expect_error(ErrorCode::invalid, {"gather", "at most 6 dimensions"}, [&] {
