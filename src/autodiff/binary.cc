@@ -9,22 +9,22 @@
 namespace paceline::autodiff {
 namespace {
 
-enum class Function2 : uint8_t { add, subtract, multiply, divide, maximum, minimum };
+enum class BinaryFunction : uint8_t { add, subtract, multiply, divide, maximum, minimum };
 
 template <class Body>
-void with_pair_function(Function2 function, Body&& body) {
+void with_pair_function(BinaryFunction function, Body&& body) {
   switch (function) {
-    case Function2::add:
+    case BinaryFunction::add:
       return body([](float a, float b) { return a + b; });
-    case Function2::subtract:
+    case BinaryFunction::subtract:
       return body([](float a, float b) { return a - b; });
-    case Function2::multiply:
+    case BinaryFunction::multiply:
       return body([](float a, float b) { return a * b; });
-    case Function2::divide:
+    case BinaryFunction::divide:
       return body([](float a, float b) { return a / b; });
-    case Function2::maximum:  // NaN if either is
+    case BinaryFunction::maximum:  // NaN if either is
       return body([](float a, float b) { return a > b || a != a ? a : b; });
-    case Function2::minimum:
+    case BinaryFunction::minimum:
       return body([](float a, float b) { return a < b || a != a ? a : b; });
   }
 }
@@ -81,7 +81,7 @@ Array share_of_larger(const Array& direction, const Array& a, const Array& b) {
 
 class PairFunction final : public Operation {
  public:
-  explicit PairFunction(Function2 function) : function_(function) {}
+  explicit PairFunction(BinaryFunction function) : function_(function) {}
 
   std::string_view name() const override {
     constexpr std::string_view kNames[] = {"add",    "subtract", "multiply",
@@ -117,12 +117,12 @@ class PairFunction final : public Operation {
 
   bool vjp_reads_input(size_t index, const Wanted& wanted) const override {
     switch (function_) {
-      case Function2::add:
-      case Function2::subtract:
+      case BinaryFunction::add:
+      case BinaryFunction::subtract:
         return false;
-      case Function2::multiply:
+      case BinaryFunction::multiply:
         return wanted[1 - index];
-      case Function2::divide:  // a / b: only b's gradient reads a
+      case BinaryFunction::divide:  // a / b: only b's gradient reads a
         return index == 1 || wanted[1];
       default:
         return true;
@@ -135,26 +135,26 @@ class PairFunction final : public Operation {
   Array along(size_t i, const Array& direction, const Arrays& inputs) const {
     const Array &a = inputs[0], &b = inputs[1];
     switch (function_) {
-      case Function2::add:
+      case BinaryFunction::add:
         return direction;
-      case Function2::subtract:
+      case BinaryFunction::subtract:
         return i == 0 ? direction : negate(direction);
-      case Function2::multiply:
+      case BinaryFunction::multiply:
         return direction * inputs[1 - i];
-      case Function2::divide:
+      case BinaryFunction::divide:
         return i == 0 ? direction / b : negate(direction * (convert(a, DType::f32) / b) / b);
-      case Function2::maximum:
+      case BinaryFunction::maximum:
         return share_of_larger(direction, inputs[i], inputs[1 - i]);
-      case Function2::minimum:
+      case BinaryFunction::minimum:
         return share_of_larger(direction, inputs[1 - i], inputs[i]);
     }
     return direction;
   }
 
-  Function2 function_;
+  BinaryFunction function_;
 };
 
-Array apply_pairs(Function2 function, const Array& a, const Array& b) {
+Array apply_pairs(BinaryFunction function, const Array& a, const Array& b) {
   return apply_new<PairFunction>({a, b}, function);
 }
 
@@ -222,12 +222,16 @@ class Where final : public Operation {
 
 }  // namespace
 
-Array add(const Array& a, const Array& b) { return apply_pairs(Function2::add, a, b); }
-Array subtract(const Array& a, const Array& b) { return apply_pairs(Function2::subtract, a, b); }
-Array multiply(const Array& a, const Array& b) { return apply_pairs(Function2::multiply, a, b); }
-Array divide(const Array& a, const Array& b) { return apply_pairs(Function2::divide, a, b); }
-Array maximum(const Array& a, const Array& b) { return apply_pairs(Function2::maximum, a, b); }
-Array minimum(const Array& a, const Array& b) { return apply_pairs(Function2::minimum, a, b); }
+Array add(const Array& a, const Array& b) { return apply_pairs(BinaryFunction::add, a, b); }
+Array subtract(const Array& a, const Array& b) {
+  return apply_pairs(BinaryFunction::subtract, a, b);
+}
+Array multiply(const Array& a, const Array& b) {
+  return apply_pairs(BinaryFunction::multiply, a, b);
+}
+Array divide(const Array& a, const Array& b) { return apply_pairs(BinaryFunction::divide, a, b); }
+Array maximum(const Array& a, const Array& b) { return apply_pairs(BinaryFunction::maximum, a, b); }
+Array minimum(const Array& a, const Array& b) { return apply_pairs(BinaryFunction::minimum, a, b); }
 
 Array where(const Array& mask, const Array& a, const Array& b) {
   check_mask("where", mask);

@@ -17,7 +17,7 @@ constexpr float kSqrtTwoOverPi = 0.79788456f;
 constexpr float kGeluCubic = 0.044715f;
 
 // The slopes of gated activations are functions of their own, so that a backward pass reads x once.
-enum class Function1 : uint8_t {
+enum class UnaryFunction : uint8_t {
   negate,
   reciprocal,
   exp,
@@ -35,34 +35,34 @@ enum class Function1 : uint8_t {
   gelu_erf_slope
 };
 
-std::string_view function_name(Function1 function) {
+std::string_view function_name(UnaryFunction function) {
   switch (function) {
-    case Function1::negate:
+    case UnaryFunction::negate:
       return "negate";
-    case Function1::reciprocal:
+    case UnaryFunction::reciprocal:
       return "reciprocal";
-    case Function1::exp:
+    case UnaryFunction::exp:
       return "exp";
-    case Function1::log:
+    case UnaryFunction::log:
       return "log";
-    case Function1::sqrt:
+    case UnaryFunction::sqrt:
       return "sqrt";
-    case Function1::rsqrt:
+    case UnaryFunction::rsqrt:
       return "rsqrt";
-    case Function1::tanh:
+    case UnaryFunction::tanh:
       return "tanh";
-    case Function1::erf:
+    case UnaryFunction::erf:
       return "erf";
-    case Function1::sigmoid:
+    case UnaryFunction::sigmoid:
       return "sigmoid";
-    case Function1::silu:
-    case Function1::silu_slope:
+    case UnaryFunction::silu:
+    case UnaryFunction::silu_slope:
       return "silu";
-    case Function1::gelu_tanh:
-    case Function1::gelu_tanh_slope:
+    case UnaryFunction::gelu_tanh:
+    case UnaryFunction::gelu_tanh_slope:
       return "gelu_tanh";
-    case Function1::gelu_erf:
-    case Function1::gelu_erf_slope:
+    case UnaryFunction::gelu_erf:
+    case UnaryFunction::gelu_erf_slope:
       return "gelu_erf";
   }
   return "";
@@ -85,83 +85,83 @@ float silu_slope_of(float x) {
 
 // Calls body(f) with the function as a lambda, so that its loop can be vectorised.
 template <class Body>
-void with_function(Function1 function, Body&& body) {
+void with_function(UnaryFunction function, Body&& body) {
   switch (function) {
-    case Function1::negate:
+    case UnaryFunction::negate:
       return body([](float x) { return -x; });
-    case Function1::reciprocal:
+    case UnaryFunction::reciprocal:
       return body([](float x) { return 1.0f / x; });
-    case Function1::exp:
+    case UnaryFunction::exp:
       return body([](float x) { return float_exp(x); });
-    case Function1::log:
+    case UnaryFunction::log:
       return body([](float x) { return float_log(x); });
-    case Function1::sqrt:
+    case UnaryFunction::sqrt:
       return body([](float x) { return std::sqrt(x); });
-    case Function1::rsqrt:
+    case UnaryFunction::rsqrt:
       return body([](float x) { return 1.0f / std::sqrt(x); });
-    case Function1::tanh:
+    case UnaryFunction::tanh:
       return body([](float x) { return float_tanh(x); });
-    case Function1::erf:
+    case UnaryFunction::erf:
       return body([](float x) { return float_erf(x); });
-    case Function1::sigmoid:
+    case UnaryFunction::sigmoid:
       return body([](float x) { return float_sigmoid(x); });
-    case Function1::silu:
+    case UnaryFunction::silu:
       return body([](float x) { return x * float_sigmoid(x); });
-    case Function1::silu_slope:
+    case UnaryFunction::silu_slope:
       return body(silu_slope_of);
-    case Function1::gelu_tanh:
+    case UnaryFunction::gelu_tanh:
       return body([](float x) {
         return 0.5f * x * (1.0f + float_tanh(kSqrtTwoOverPi * (x + kGeluCubic * x * x * x)));
       });
-    case Function1::gelu_tanh_slope:
+    case UnaryFunction::gelu_tanh_slope:
       return body(gelu_tanh_slope_of);
-    case Function1::gelu_erf:
+    case UnaryFunction::gelu_erf:
       return body([](float x) { return 0.5f * x * (1.0f + float_erf(x * kSqrtHalf)); });
-    case Function1::gelu_erf_slope:
+    case UnaryFunction::gelu_erf_slope:
       return body(gelu_erf_slope_of);
   }
 }
 
-Array apply_function(Function1 function, const Array& x);
+Array apply_function(UnaryFunction function, const Array& x);
 
 // f'(x), of x and y = f(x) in float32.
-Array slope(Function1 function, const Array& x, const Array& y) {
+Array slope(UnaryFunction function, const Array& x, const Array& y) {
   switch (function) {
-    case Function1::negate:  // linear: it has a rule of its own
-    case Function1::exp:
+    case UnaryFunction::negate:  // linear: it has a rule of its own
+    case UnaryFunction::exp:
       return y;
-    case Function1::reciprocal:
+    case UnaryFunction::reciprocal:
       return negate(y * y);
-    case Function1::log:
+    case UnaryFunction::log:
       return reciprocal(x);
-    case Function1::sqrt:
+    case UnaryFunction::sqrt:
       return 0.5f * reciprocal(y);
-    case Function1::rsqrt:
+    case UnaryFunction::rsqrt:
       return -0.5f * (y * y * y);
-    case Function1::tanh:
+    case UnaryFunction::tanh:
       return 1.0f - y * y;
-    case Function1::erf:
+    case UnaryFunction::erf:
       return kTwoOverSqrtPi * exp(-(x * x));
-    case Function1::sigmoid:
+    case UnaryFunction::sigmoid:
       return y * (1.0f - y);
-    case Function1::silu:
-      return apply_function(Function1::silu_slope, x);
-    case Function1::silu_slope: {
+    case UnaryFunction::silu:
+      return apply_function(UnaryFunction::silu_slope, x);
+    case UnaryFunction::silu_slope: {
       const Array s = sigmoid(x);
       return s * (1.0f - s) * (2.0f + x * (1.0f - 2.0f * s));
     }
-    case Function1::gelu_tanh:
-      return apply_function(Function1::gelu_tanh_slope, x);
-    case Function1::gelu_tanh_slope: {
+    case UnaryFunction::gelu_tanh:
+      return apply_function(UnaryFunction::gelu_tanh_slope, x);
+    case UnaryFunction::gelu_tanh_slope: {
       const Array square = x * x;
       const Array t = tanh(kSqrtTwoOverPi * (x * (1.0f + kGeluCubic * square)));
       const Array first = kSqrtTwoOverPi * (1.0f + 3.0f * kGeluCubic * square);
       const Array second = (6.0f * kSqrtTwoOverPi * kGeluCubic) * x;
       return (1.0f - t * t) * (first + 0.5f * (x * (second - 2.0f * (t * first * first))));
     }
-    case Function1::gelu_erf:
-      return apply_function(Function1::gelu_erf_slope, x);
-    case Function1::gelu_erf_slope:
+    case UnaryFunction::gelu_erf:
+      return apply_function(UnaryFunction::gelu_erf_slope, x);
+    case UnaryFunction::gelu_erf_slope:
       return kInvSqrtTwoPi * (exp(-0.5f * (x * x)) * (2.0f - x * x));
   }
   return y;
@@ -169,7 +169,7 @@ Array slope(Function1 function, const Array& x, const Array& y) {
 
 class ElementFunction final : public Operation {
  public:
-  explicit ElementFunction(Function1 function) : function_(function) {}
+  explicit ElementFunction(UnaryFunction function) : function_(function) {}
 
   std::string_view name() const override { return function_name(function_); }
 
@@ -194,29 +194,29 @@ class ElementFunction final : public Operation {
     return times_slope(tangents[0], inputs[0], output);
   }
   bool vjp_reads_input(size_t, const Wanted&) const override {
-    return function_ != Function1::negate && !reads_output();
+    return function_ != UnaryFunction::negate && !reads_output();
   }
   bool vjp_reads_output() const override { return reads_output(); }
 
  private:
   // Whether the slope is one of y rather than x.
   bool reads_output() const {
-    return function_ == Function1::reciprocal || function_ == Function1::exp ||
-           function_ == Function1::sqrt || function_ == Function1::rsqrt ||
-           function_ == Function1::tanh || function_ == Function1::sigmoid;
+    return function_ == UnaryFunction::reciprocal || function_ == UnaryFunction::exp ||
+           function_ == UnaryFunction::sqrt || function_ == UnaryFunction::rsqrt ||
+           function_ == UnaryFunction::tanh || function_ == UnaryFunction::sigmoid;
   }
 
   Array times_slope(const Array& direction, const Array& x, const Array& y) const {
-    if (function_ == Function1::negate) return negate(direction);
+    if (function_ == UnaryFunction::negate) return negate(direction);
     const Array undefined;
     return direction * slope(function_, reads_output() ? undefined : convert(x, DType::f32),
                              reads_output() ? convert(y, DType::f32) : undefined);
   }
 
-  Function1 function_;
+  UnaryFunction function_;
 };
 
-Array apply_function(Function1 function, const Array& x) {
+Array apply_function(UnaryFunction function, const Array& x) {
   return apply_new<ElementFunction>({x}, function);
 }
 
@@ -274,18 +274,18 @@ class Convert final : public Operation {
 
 }  // namespace
 
-Array negate(const Array& x) { return apply_function(Function1::negate, x); }
-Array reciprocal(const Array& x) { return apply_function(Function1::reciprocal, x); }
-Array exp(const Array& x) { return apply_function(Function1::exp, x); }
-Array log(const Array& x) { return apply_function(Function1::log, x); }
-Array sqrt(const Array& x) { return apply_function(Function1::sqrt, x); }
-Array rsqrt(const Array& x) { return apply_function(Function1::rsqrt, x); }
-Array tanh(const Array& x) { return apply_function(Function1::tanh, x); }
-Array erf(const Array& x) { return apply_function(Function1::erf, x); }
-Array sigmoid(const Array& x) { return apply_function(Function1::sigmoid, x); }
-Array silu(const Array& x) { return apply_function(Function1::silu, x); }
-Array gelu_tanh(const Array& x) { return apply_function(Function1::gelu_tanh, x); }
-Array gelu_erf(const Array& x) { return apply_function(Function1::gelu_erf, x); }
+Array negate(const Array& x) { return apply_function(UnaryFunction::negate, x); }
+Array reciprocal(const Array& x) { return apply_function(UnaryFunction::reciprocal, x); }
+Array exp(const Array& x) { return apply_function(UnaryFunction::exp, x); }
+Array log(const Array& x) { return apply_function(UnaryFunction::log, x); }
+Array sqrt(const Array& x) { return apply_function(UnaryFunction::sqrt, x); }
+Array rsqrt(const Array& x) { return apply_function(UnaryFunction::rsqrt, x); }
+Array tanh(const Array& x) { return apply_function(UnaryFunction::tanh, x); }
+Array erf(const Array& x) { return apply_function(UnaryFunction::erf, x); }
+Array sigmoid(const Array& x) { return apply_function(UnaryFunction::sigmoid, x); }
+Array silu(const Array& x) { return apply_function(UnaryFunction::silu, x); }
+Array gelu_tanh(const Array& x) { return apply_function(UnaryFunction::gelu_tanh, x); }
+Array gelu_erf(const Array& x) { return apply_function(UnaryFunction::gelu_erf, x); }
 
 Array scale(const Array& x, float factor) { return apply_new<Affine>({x}, factor, 0.0f); }
 Array add_scalar(const Array& x, float term) { return apply_new<Affine>({x}, 1.0f, term); }

@@ -145,6 +145,16 @@ TEST(Elementwise, EqualElementsShareTheGradientOfTheMaximum) {
   EXPECT_EQ(to_floats(found.gradients[1]), (std::vector<float>{0.5f, 1.0f, 0.0f}));
 }
 
+TEST(Elementwise, MaximumAndMinimumOfNaNAreNaN) {
+  Memory memory;
+  const Context context{memory};
+  const float kA[] = {std::nanf(""), 1.0f}, kB[] = {1.0f, std::nanf("")};
+  const Array a = from_values(context, kA, {2}), b = from_values(context, kB, {2});
+  for (const Array& result : {maximum(a, b), minimum(a, b)}) {
+    for (const float value : to_floats(result)) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
 TEST(Elementwise, RoundingPassesGradientsStraightThrough) {
   Memory memory;
   const Context context{memory};

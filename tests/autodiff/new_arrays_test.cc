@@ -84,6 +84,11 @@ TEST_F(NewArrays, UniformAndNormal) {
   EXPECT_NEAR(moments(even).mean, 1.0, 0.02);
   EXPECT_NEAR(moments(even).deviation, 4.0 / std::sqrt(12.0), 0.01);
 
+  const std::vector<float> pairs = to_floats(normal(context_, {100000}, {4}));
+  double product = 0.0;  // neighbours share their words, and are independent all the same
+  for (size_t i = 0; i < pairs.size(); i += 2) product += double{pairs[i]} * pairs[i + 1] / 5e4;
+  EXPECT_NEAR(product, 0.0, 0.015);
+
   std::vector<float> bell = to_floats(normal(context_, {100000}, {2}, 5.0f, 2.0f));
   EXPECT_NEAR(moments(bell).mean, 5.0, 0.03);
   EXPECT_NEAR(moments(bell).deviation, 2.0, 0.02);

@@ -150,23 +150,6 @@ class Check {
     }
   }
 
-  // A pool changes no bit.
-  void threads() const {
-    ThreadPool pool(3);
-    const Context context{context_.memory, &pool};
-    const auto copied = [&](const Array& array) {
-      return from_values(context, to_floats(array), array.shape(), array.dtype());
-    };
-    Arrays inputs;
-    for (const Array& input : inputs_) inputs.push_back(copied(input));
-    const Vjp found = vjp(function(), inputs, {copied(cotangent_)});
-    const Vjp expected = vjp(function(), inputs_, {cotangent_});
-    EXPECT_EQ(to_floats(found.outputs[0]), to_floats(expected.outputs[0]));
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      EXPECT_EQ(to_floats(found.gradients[i]), to_floats(expected.gradients[i])) << i;
-    }
-  }
-
  private:
   Function function() const {
     return [this](const Arrays& inputs) { return Arrays{case_.operation(inputs)}; };
@@ -238,7 +221,6 @@ void check_operation(const OperationCase& operation_case) {
     check.derivatives(kFloat32Tolerance);
     if (operation_case.has_second_derivatives) check.second_derivatives();
     check.layouts();
-    check.threads();
   }
   for (const DType dtype : {DType::bf16, DType::f16}) {
     SCOPED_TRACE(dtype_name(dtype));

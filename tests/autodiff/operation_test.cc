@@ -6,6 +6,7 @@
 
 #include "autodiff/elementwise.h"
 #include "autodiff/new_arrays.h"
+#include "autodiff/shapes.h"
 #include "autodiff/transforms.h"
 #include "tests/expect_error.h"
 
@@ -109,6 +110,17 @@ TEST_F(Operations, GradientsOfSeveralUsesAddUp) {
   const Vjp found = vjp(uses, {x_}, {cotangent, cotangent});
   EXPECT_EQ(to_floats(found.gradients[0]), std::vector<float>(3, 13.0f));
   EXPECT_EQ(to_floats(cotangent), std::vector<float>(3, 1.0f));
+}
+
+// The first gradient that arrives is a view of the caller's cotangent: nothing is added to that.
+TEST_F(Operations, CotangentsStayAsTheyAre) {
+  const auto uses = [](const Arrays& in) {
+    const Array twice = in[0] * 2.0f;
+    return Arrays{twice, reshape(in[0], {1, 3})};
+  };
+  const Array cotangent = ones(context_, {3}), row = ones(context_, {1, 3});
+  EXPECT_EQ(to_floats(vjp(uses, {x_}, {cotangent, row}).gradients[0]), std::vector<float>(3, 3.0f));
+  EXPECT_EQ(to_floats(row), std::vector<float>(3, 1.0f));
 }
 
 using OperationsDeathTest = Operations;

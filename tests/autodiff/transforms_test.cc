@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autodiff/elementwise.h"
+#include "autodiff/indexing.h"
 #include "autodiff/matmul.h"
 #include "autodiff/new_arrays.h"
 #include "autodiff/operation.h"
@@ -188,6 +189,19 @@ TEST_F(Transforms, CheckpointsKeepTheirInputsAlone) {
   EXPECT_EQ(gradient, same_gradient);
   EXPECT_LT(less_active, active / 4);
   EXPECT_LT(less_peak, peak / 2);
+}
+
+TEST_F(Transforms, CheckpointsOfInputsWithAndWithoutGradients) {
+  const int32_t kIds[] = {1, 0};
+  const Array ids = from_integers(context_, kIds, {2});
+  const Array constant = ones(context_, {2}) * 3.0f, x = ones(context_, {2}) * 2.0f;
+  const Function layer = checkpoint([](const Arrays& in) {
+    return Arrays{gather(in[2] * in[2], in[0], 0) * in[1], in[2]};
+  });
+  const auto function = [&](const Arrays& in) { return Arrays{layer({ids, constant, in[0]})[0]}; };
+  const float kCotangent[] = {1.0f, 10.0f};
+  const Vjp found = vjp(function, {x}, {from_values(context_, kCotangent, {2})});
+  EXPECT_EQ(to_floats(found.gradients[0]), (std::vector<float>{120.0f, 12.0f}));
 }
 
 TEST_F(Transforms, AnExceptionFreesTheTape) {
