@@ -15,6 +15,7 @@
 #include "autodiff/reductions.h"
 #include "autodiff/shape_error.h"
 #include "autodiff/shapes.h"
+#include "autodiff/tape.h"
 #include "autodiff/transforms.h"
 #include "base/divide_up.h"
 #include "base/error.h"
@@ -41,51 +42,53 @@ Array owned_f32(Array array) {
 
 class ChunkedCrossEntropy final : public Operation {
  public:
-  ChunkedCrossEntropy(Array targets, Array mask, std::shared_ptr<const LogitsHead> head,
-                      int64_t chunk_rows)
-      : targets_(std::move(targets)),
-        mask_(std::move(mask)),
-        head_(std::move(head)),
-        chunk_rows_(chunk_rows) {
+  explicit ChunkedCrossEntropy(const HeadRows& rows)
+      : targets_(rows.targets),
+        mask_(rows.mask),
+        head_(rows.head),
+        chunk_rows_(divide_up(std::min(rows.chunk_rows, rows.targets.size(0)), kSumSegment) *
+                    kSumSegment) {
     for (int64_t row = 0; row < targets_.size(0); ++row) counted_ += counts(row) ? 1 : 0;
-    if (counted_ > 0) return;
-    throw Error(ErrorCode::invalid,
-                fmt::format("chunked_cross_entropy: none of {} positions counts: expected at "
-                            "least one",
-                            targets_.size(0)));
   }
 
   std::string_view name() const override { return "chunked_cross_entropy"; }
+  int64_t num_counted() const { return counted_; }
 
   Array forward(const Arrays& inputs) const override {
-    const auto losses = losses_of(inputs, [&](const RowRange& range, float* chunk_losses) {
+    return mean_of(losses_of(inputs, [&](const RowRange& range, float* chunk_losses) {
       const Array logits = as_contiguous_f32(chunk_logits(inputs, range));
       for_each_row(logits, [&](int64_t row) {
         chunk_losses[row] = loss(logits, range.begin + row, row).loss;
       });
-    });
-    return losses;
+    }));
   }
 
   Forward forward_and_save(const Arrays& inputs, const Wanted& wanted) const override {
-    Arrays gradients;
+    Arrays gradients(1);
     std::vector<Tensor> totals;
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i = 1; i < inputs.size(); ++i) {
       gradients.push_back(wanted[i] ? Array(inputs[i].context(), DType::f32, inputs[i].shape())
                                     : Array());
-      if (i > 0) totals.push_back(wanted[i] ? gradients[i].writable() : Tensor());
+      totals.push_back(wanted[i] ? gradients[i].writable() : Tensor());
     }
+    PartOfLoss part = add_gradients(inputs, share(), totals);
+    gradients[0] = std::move(part.hidden_gradient);
+    return {.output = mean_of(part.losses), .saved = std::move(gradients)};
+  }
+
+  // As add_chunked_gradients. inputs: hidden, weights...
+  PartOfLoss add_gradients(const Arrays& inputs, float factor,
+                           std::span<const Tensor> totals) const {
     const Arrays weights(inputs.begin() + 1, inputs.end());
+    Array gradient(inputs[0].context(), DType::f32, inputs[0].shape());
     const Array losses = losses_of(inputs, [&](const RowRange& range, float* chunk_losses) {
       Array logits = owned_f32(chunk_logits(inputs, range));
-      write_gradient(logits, range, chunk_losses);
+      write_gradient(logits, range, factor, chunk_losses);
       const Array hidden_gradient =
           head_->take_gradient(range.of(inputs[0]), weights, logits, totals);
-      if (!wanted[0]) return;
-      copy_elements(hidden_gradient.tensor(),
-                    gradients[0].writable().slice(0, range.begin, range.end));
+      copy_elements(hidden_gradient.tensor(), gradient.writable().slice(0, range.begin, range.end));
     });
-    return {.output = losses, .saved = std::move(gradients)};
+    return {.losses = losses, .hidden_gradient = gradient};
   }
 
   Arrays vjp(const Array& cotangent, const Application& at) const override {
@@ -117,7 +120,7 @@ class ChunkedCrossEntropy final : public Operation {
       if (directions[0].is_defined()) directions[0] = range.of(tangents[0]);
       total = total + paceline::autodiff::jvp(chunk_loss, at, directions).tangents[0];
     });
-    return scale(total, 1.0f / static_cast<float>(counted_));
+    return scale(total, share());
   }
 
   bool vjp_reads_input(size_t, const Wanted&) const override { return false; }
@@ -152,14 +155,17 @@ class ChunkedCrossEntropy final : public Operation {
     }
   }
 
-  // The mean of what body(range, losses) writes for each chunk.
+  float share() const { return 1.0f / static_cast<float>(counted_); }
+  Array mean_of(const Array& losses) const { return scale(sum(losses), share()); }
+
+  // What body(range, losses) writes for each chunk.  [rows]
   template <class Body>
   Array losses_of(const Arrays& inputs, Body&& body) const {
     const Context& context = inputs[0].context();
     Array losses(context, DType::f32, {targets_.size(0)});
     float* elements = losses.writable().elements<float>();
     for_each_chunk([&](const RowRange& range) { body(range, elements + range.begin); });
-    return scale(sum(losses), 1.0f / static_cast<float>(counted_));
+    return losses;
   }
 
   Array chunk_logits(const Arrays& inputs, const RowRange& range) const {
@@ -191,11 +197,11 @@ class ChunkedCrossEntropy final : public Operation {
     return {most + float_log(total) - from[target(row, vocab)], most, total};
   }
 
-  // Writes the losses of a chunk, and the gradient of the mean over its logits.
-  void write_gradient(Array& logits, const RowRange& range, float* chunk_losses) const {
+  // Writes the losses of a chunk, and the gradient of `factor` times their sum over its logits.
+  void write_gradient(Array& logits, const RowRange& range, float factor,
+                      float* chunk_losses) const {
     const int64_t vocab = logits.size(1);
     const Tensor out = logits.writable();
-    const float share = 1.0f / static_cast<float>(counted_);
     for_each_row(logits, [&](int64_t chunk_row) {
       const int64_t row = range.begin + chunk_row;
       const RowLoss found = loss(logits, row, chunk_row);
@@ -205,9 +211,9 @@ class ChunkedCrossEntropy final : public Operation {
         std::fill(to, to + vocab, 0.0f);
         return;
       }
-      const float factor = share / found.total;
-      for (int64_t i = 0; i < vocab; ++i) to[i] = float_exp(to[i] - found.most) * factor;
-      to[target(row, vocab)] -= share;
+      const float scaled = factor / found.total;
+      for (int64_t i = 0; i < vocab; ++i) to[i] = float_exp(to[i] - found.most) * scaled;
+      to[target(row, vocab)] -= factor;
     });
   }
 
@@ -217,6 +223,30 @@ class ChunkedCrossEntropy final : public Operation {
   int64_t chunk_rows_;
   int64_t counted_ = 0;
 };
+
+void check_rows(const HeadRows& rows) {
+  constexpr std::string_view kName = "chunked_cross_entropy";
+  PL_CHECK(rows.head != nullptr, "chunked_cross_entropy without a head");
+  check_float(kName, rows.hidden);
+  bool fits = rows.hidden.rank() == 2 && rows.targets.rank() == 1 &&
+              rows.targets.dtype() == DType::i32 && rows.targets.size(0) == rows.hidden.size(0);
+  if (rows.mask.is_defined()) {
+    fits = fits && rows.mask.dtype() == DType::i8 && rows.mask.shape() == rows.targets.shape();
+  }
+  if (!fits) {
+    throw_shapes(kName, {rows.hidden, rows.targets},
+                 "hidden [rows, width], int32 targets [rows] and an int8 mask [rows]");
+  }
+  if (rows.chunk_rows > 0) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: chunks of {} rows: expected at least 1", kName, rows.chunk_rows));
+}
+
+Arrays inputs_of(const HeadRows& rows) {
+  Arrays inputs = {rows.hidden};
+  inputs.insert(inputs.end(), rows.weights.begin(), rows.weights.end());
+  return inputs;
+}
 
 }  // namespace
 
@@ -234,29 +264,25 @@ Array LinearHead::take_gradient(const Array& hidden, const Arrays& weights,
   return matmul(logits_gradient, weights.at(0));
 }
 
-Array chunked_cross_entropy(const Array& hidden, const Arrays& weights, const Array& targets,
-                            const Array& mask, std::shared_ptr<const LogitsHead> head,
-                            Chunking chunking) {
-  check_float("chunked_cross_entropy", hidden);
-  bool fits = hidden.rank() == 2 && targets.rank() == 1 && targets.dtype() == DType::i32 &&
-              targets.size(0) == hidden.size(0);
-  if (mask.is_defined()) {
-    fits = fits && mask.dtype() == DType::i8 && mask.shape() == targets.shape();
+Array chunked_cross_entropy(const HeadRows& rows) {
+  check_rows(rows);
+  auto operation = std::make_shared<const ChunkedCrossEntropy>(rows);
+  if (operation->num_counted() == 0) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("chunked_cross_entropy: none of {} positions counts: expected at "
+                            "least one",
+                            rows.targets.size(0)));
   }
-  if (!fits) {
-    throw_shapes("chunked_cross_entropy", {hidden, targets},
-                 "hidden [rows, width], int32 targets [rows] and an int8 mask [rows]");
-  }
-  if (chunking.rows <= 0) {
-    throw Error(ErrorCode::invalid, fmt::format("chunked_cross_entropy: chunks of {} rows: "
-                                                "expected at least 1",
-                                                chunking.rows));
-  }
-  const int64_t rows = std::min(chunking.rows, std::max<int64_t>(1, hidden.size(0)));
-  Arrays inputs = {hidden};
-  inputs.insert(inputs.end(), weights.begin(), weights.end());
-  return apply_new<ChunkedCrossEntropy>(std::move(inputs), targets, mask, std::move(head),
-                                        divide_up(rows, kSumSegment) * kSumSegment);
+  return apply_operation(operation, inputs_of(rows));
+}
+
+PartOfLoss add_chunked_gradients(const HeadRows& rows, float share,
+                                 std::span<const Tensor> totals) {
+  check_rows(rows);
+  PL_CHECK(totals.size() == rows.weights.size(), "a total for each weight of the head");
+  const Arrays inputs = inputs_of(rows);
+  PL_CHECK(innermost(inputs) == nullptr, "add_chunked_gradients of traced arrays");
+  return ChunkedCrossEntropy(rows).add_gradients(inputs, share, totals);
 }
 
 }  // namespace paceline::autodiff

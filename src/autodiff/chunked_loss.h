@@ -35,19 +35,32 @@ class LinearHead final : public LogitsHead {
                       std::span<const Tensor> totals) const override;
 };
 
-// The rows that hold logits at the same time. Rounded up to a multiple of kSumSegment, so that the
-// gradients of weights don't depend on it.
-struct Chunking {
-  int64_t rows = 4 * kSumSegment;
+// Rows of hidden states, and the tokens that a head predicts from them.
+struct HeadRows {
+  Array hidden;  // [rows, width]
+  Arrays weights;
+  Array targets;  // [rows] int32
+  Array mask{};   // [rows] int8: the positions that count; undefined: all
+  std::shared_ptr<const LogitsHead> head;
+  // The rows that hold logits at the same time. Rounded up to a multiple of kSumSegment, so that
+  // gradients don't depend on it.
+  int64_t chunk_rows = 4 * kSumSegment;
 };
 
-// The mean over the positions of the mask (undefined: over all) of token_losses(head.logits).
-// Gradients of hidden and of the weights are computed with the loss where a vjp wants them; the
-// gradient of each chunk's logits is written over them. Has a jvp, but no vjp that an outer
-// transformation follows (Error unsupported).
-// hidden [rows, width], targets [rows] int32, mask [rows] int8
-Array chunked_cross_entropy(const Array& hidden, const Arrays& weights, const Array& targets,
-                            const Array& mask, std::shared_ptr<const LogitsHead> head,
-                            Chunking chunking = {});
+// The mean of token_losses(head.logits) over the positions that count. Where a vjp wants gradients
+// of hidden or weights they are computed with the loss, and the gradient of a chunk's logits is
+// written over them. Has a jvp, but no vjp that an outer transformation follows (Error
+// unsupported). Errors: invalid, with the shapes; also if no position counts.
+Array chunked_cross_entropy(const HeadRows& rows);
+
+struct PartOfLoss {
+  Array losses;           // [rows] float32; 0 where the mask leaves them out
+  Array hidden_gradient;  // [rows, width] float32
+};
+// For a batch in parts, without a tape: the gradient of `share` times the sum of losses. Adds those
+// of the weights to `totals` (as take_gradient) where the part before left them, which gives the
+// bits of the whole batch if each part but the last has a multiple of kSumSegment rows. `share` is
+// 1 / the number of positions that count in the whole batch.
+PartOfLoss add_chunked_gradients(const HeadRows& rows, float share, std::span<const Tensor> totals);
 
 }  // namespace paceline::autodiff

@@ -9,6 +9,7 @@
 #include "autodiff/elementwise.h"
 #include "autodiff/matmul.h"
 #include "autodiff/new_arrays.h"
+#include "autodiff/reductions.h"
 #include "autodiff/shapes.h"
 #include "autodiff/transforms.h"
 #include "tests/autodiff/operation_case.h"
@@ -134,11 +135,21 @@ class ChunkedLosses : public Losses {
     mask_ = from_mask(context_, counted, {kRows});
   }
 
+  HeadRows head_rows(const Array& hidden, const Array& weight, const Array& mask,
+                     int64_t chunk_rows) const {
+    return {.hidden = hidden,
+            .weights = {weight},
+            .targets = targets_,
+            .mask = mask,
+            .head = head_,
+            .chunk_rows = chunk_rows};
+  }
+
   // The loss and its gradients, in chunks of `rows`; 0: of all logits at once.
   ValueAndGrad compute(int64_t rows, const Array& mask) {
     const auto loss = [&](const Arrays& in) {
       if (rows > 0) {
-        return Arrays{chunked_cross_entropy(in[0], {in[1]}, targets_, mask, head_, {rows})};
+        return Arrays{chunked_cross_entropy(head_rows(in[0], in[1], mask, rows))};
       }
       const Array logits = matmul(in[0], transpose(in[1], 0, 1));
       return Arrays{mask.is_defined() ? masked_cross_entropy(logits, targets_, mask)
@@ -176,13 +187,13 @@ TEST_F(ChunkedLosses, DontDependOnTheChunks) {
       EXPECT_EQ(to_floats(found.gradients[i]), to_floats(expected.gradients[i])) << rows;
     }
   }
-  const auto alone = chunked_cross_entropy(hidden_, {weight_}, targets_, mask_, head_);
+  const auto alone = chunked_cross_entropy(head_rows(hidden_, weight_, mask_, 64));
   EXPECT_EQ(to_scalar(alone), to_scalar(expected.value));  // without a gradient
 }
 
 TEST_F(ChunkedLosses, TangentsAndScaledCotangents) {
   const auto loss = [&](const Arrays& in) {
-    return Arrays{0.25f * chunked_cross_entropy(in[0], {in[1]}, targets_, mask_, head_, {64})};
+    return Arrays{0.25f * chunked_cross_entropy(head_rows(in[0], in[1], mask_, 64))};
   };
   const Arrays tangents = {normal(context_, {kRows, kWidth}, {3}),
                            normal(context_, {kVocab, kWidth}, {4})};
@@ -214,22 +225,47 @@ TEST_F(ChunkedLosses, HoldOneChunkOfLogits) {
   EXPECT_GT(whole, 2 * logits_bytes);
 }
 
+// Parts of a batch, as a training step adds them up.
+TEST_F(ChunkedLosses, OfPartsOfABatchAddUpToTheSameBits) {
+  const ValueAndGrad whole = compute(kSumSegment, mask_);
+  float counted = 0.0f;
+  for (const float value : to_floats(mask_)) counted += value;
+  for (const int64_t part_rows : {kSumSegment, 2 * kSumSegment}) {
+    Array totals = zeros(context_, {kVocab, kWidth});
+    Arrays losses, gradients;
+    for (int64_t begin = 0; begin < kRows; begin += part_rows) {
+      const auto part = [&](const Array& x) {
+        return slice(x, {0, begin, std::min(kRows, begin + part_rows)});
+      };
+      HeadRows rows = head_rows(part(hidden_), weight_, part(mask_), 1000);
+      rows.targets = part(targets_);
+      const std::vector<Tensor> views = {totals.writable()};
+      const PartOfLoss found = add_chunked_gradients(rows, 1.0f / counted, views);
+      losses.push_back(found.losses);
+      gradients.push_back(found.hidden_gradient);
+    }
+    EXPECT_EQ(to_floats(totals), to_floats(whole.gradients[1])) << part_rows;
+    EXPECT_EQ(to_floats(concatenate(gradients, 0)), to_floats(whole.gradients[0])) << part_rows;
+    EXPECT_EQ(to_scalar(scale(sum(concatenate(losses, 0)), 1.0f / counted)),
+              to_scalar(whole.value));
+  }
+}
+
 TEST_F(ChunkedLosses, Errors) {
-  expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "[203, 7] and [6]"}, [&] {
-    chunked_cross_entropy(hidden_, {weight_}, from_integers(context_, kTargets, {6}), Array(),
-                          head_);
-  });
-  expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "chunks of 0 rows"},
-               [&] { chunked_cross_entropy(hidden_, {weight_}, targets_, Array(), head_, {0}); });
-  expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "none of 203"}, [&] {
-    chunked_cross_entropy(hidden_, {weight_}, targets_, zeros(context_, {kRows}, DType::i8), head_);
-  });
-  const Array narrow = zeros(context_, {20, kWidth});
+  HeadRows rows = head_rows(hidden_, weight_, Array(), 64);
+  const auto compute_rows = [&] { chunked_cross_entropy(rows); };
+  rows.targets = from_integers(context_, kTargets, {6});
+  expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "[203, 7] and [6]"}, compute_rows);
+  rows = head_rows(hidden_, weight_, Array(), 0);
+  expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "chunks of 0 rows"}, compute_rows);
+  rows = head_rows(hidden_, weight_, zeros(context_, {kRows}, DType::i8), 64);
+  expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "none of 203"}, compute_rows);
+  rows = head_rows(hidden_, zeros(context_, {20, kWidth}), Array(), 64);
   expect_error(ErrorCode::invalid, {"chunked_cross_entropy", "target 26 at row 2", "below 20"},
-               [&] { chunked_cross_entropy(hidden_, {narrow}, targets_, Array(), head_); });
+               compute_rows);
   const auto gradient = [&](const Arrays& in) {
     const auto loss = [&](const Arrays& at) {
-      return Arrays{chunked_cross_entropy(at[0], {weight_}, targets_, mask_, head_)};
+      return Arrays{chunked_cross_entropy(head_rows(at[0], weight_, mask_, 64))};
     };
     return value_and_grad(loss)(in).gradients;
   };

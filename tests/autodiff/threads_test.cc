@@ -56,8 +56,10 @@ OperationList large_operations(const Context& context) {
           },
           [=](const Arrays& x) { return cross_entropy(x[0], indices); },
           [=](const Arrays& x) {
-            return chunked_cross_entropy(x[0], {x[3]}, indices, Array(),
-                                         std::make_shared<LinearHead>());
+            return chunked_cross_entropy({.hidden = x[0],
+                                          .weights = {x[3]},
+                                          .targets = indices,
+                                          .head = std::make_shared<LinearHead>()});
           }};
 }
 
