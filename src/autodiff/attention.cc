@@ -19,7 +19,8 @@ Array visible(const Context& context, int64_t num_queries, int64_t num_keys, int
   for (int64_t i = 0; i < num_queries; ++i) {
     const int64_t position = num_keys - num_queries + i;
     for (int64_t key = 0; key <= position; ++key) {
-      elements[i * num_keys + key] = window <= 0 || key > position - window;
+      const bool is_seen = window <= 0 || key > position - window;
+      elements[i * num_keys + key] = static_cast<int8_t>(is_seen);
     }
   }
   return mask;

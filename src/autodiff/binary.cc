@@ -240,12 +240,12 @@ Array where(const Array& mask, const Array& a, const Array& b) {
 
 Array equal(const Array& a, const Array& b) {
   return compute_pairs<int8_t>("equal", stop_gradient(a), stop_gradient(b),
-                               [](float x, float y) -> int8_t { return x == y; });
+                               [](float x, float y) { return static_cast<int8_t>(x == y); });
 }
 
 Array greater(const Array& a, const Array& b) {
   return compute_pairs<int8_t>("greater", stop_gradient(a), stop_gradient(b),
-                               [](float x, float y) -> int8_t { return x > y; });
+                               [](float x, float y) { return static_cast<int8_t>(x > y); });
 }
 
 }  // namespace paceline::autodiff

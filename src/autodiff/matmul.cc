@@ -31,7 +31,8 @@ Extents product_batch(const Array& a, const Array& b) {
   std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
   for (const Extents& batch : {left, right}) {
     for (int i = 0; i < batch.rank(); ++i) {
-      int64_t& size = sizes[static_cast<size_t>(rank - batch.rank() + i)];
+      const int place = rank - batch.rank() + i;
+      int64_t& size = sizes[static_cast<size_t>(place)];
       if (batch[i] == 1) continue;
       if (size != 1 && size != batch[i]) {
         throw_shapes("matmul", {a, b}, "dimensions in front of the matrices that broadcast");

@@ -61,7 +61,7 @@ Array apply_on_tape(const std::shared_ptr<const Operation>& operation, const Arr
 Array apply_with_tangents(const std::shared_ptr<const Operation>& operation, const Arrays& inputs,
                           uint64_t level) {
   const Arrays values = strip(inputs, level);
-  const Array output = apply_operation(operation, values);
+  Array output = apply_operation(operation, values);
   Arrays tangents;
   bool any = false;
   for (const Array& input : inputs) {
@@ -85,7 +85,7 @@ Forward Operation::forward_and_save(const Arrays& inputs, const Wanted& /*wanted
 
 bool Operation::vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const { return true; }
 
-Array apply_operation(const std::shared_ptr<const Operation>& operation, Arrays inputs) {
+Array apply_operation(const std::shared_ptr<const Operation>& operation, const Arrays& inputs) {
   const Traced* inner = innermost(inputs);
   if (inner == nullptr) return operation->forward(inputs);
   if (inner->tape != nullptr) return apply_on_tape(operation, inputs, *inner->tape);

@@ -61,12 +61,11 @@ class Operation {
 };
 
 // Applies an operation under all transformations that follow the inputs.
-Array apply_operation(const std::shared_ptr<const Operation>& operation, Arrays inputs);
+Array apply_operation(const std::shared_ptr<const Operation>& operation, const Arrays& inputs);
 
 template <class Op, class... Constants>
-Array apply_new(Arrays inputs, Constants&&... constants) {
-  return apply_operation(std::make_shared<const Op>(std::forward<Constants>(constants)...),
-                         std::move(inputs));
+Array apply_new(const Arrays& inputs, Constants&&... constants) {
+  return apply_operation(std::make_shared<const Op>(std::forward<Constants>(constants)...), inputs);
 }
 
 // The gradients of an operation with one input.

@@ -16,11 +16,12 @@ namespace {
 class Attention : public testing::Test {
  protected:
   Array some_table(int64_t half, float scale) {
-    const int32_t kPositions[] = {0, 3, 17};
-    const float kFrequencies[] = {1.0f, 0.25f, 0.01f};
+    const int32_t positions_values[] = {0, 3, 17};
+    const float frequencies_values[] = {1.0f, 0.25f, 0.01f};
     return rope_table(
-        from_integers(context_, kPositions, {3}),
-        from_values(context_, std::span(kFrequencies).first(static_cast<size_t>(half)), {half}),
+        from_integers(context_, positions_values, {3}),
+        from_values(context_, std::span(frequencies_values).first(static_cast<size_t>(half)),
+                    {half}),
         scale);
   }
 
@@ -106,14 +107,14 @@ TEST_F(Attention, WindowsCapsAndGroups) {
     AttentionOptions options;
     std::vector<Extents> shapes;
   };
-  const Case kCases[] = {
+  const Case cases[] = {
       {{.scale = 0.5f}, {{1, 4, 1, 3}, {1, 4, 1, 3}, {1, 4, 1, 3}}},
       {{.scale = 0.7f}, {{2, 3, 4, 2}, {2, 3, 2, 2}, {2, 3, 2, 2}}},
       {{.scale = 0.7f}, {{1, 2, 2, 3}, {1, 5, 1, 3}, {1, 5, 1, 2}}},
       {{.scale = 0.9f, .window = 2}, {{1, 5, 2, 2}, {1, 5, 1, 2}, {1, 5, 1, 2}}},
       {{.scale = 1.0f, .soft_cap = 1.5f}, {{1, 3, 2, 2}, {1, 4, 2, 2}, {1, 4, 2, 2}}},
       {{.scale = 1.2f, .soft_cap = 2.0f, .window = 3}, {{2, 4, 3, 2}, {2, 6, 1, 2}, {2, 6, 1, 3}}}};
-  for (const Case& each : kCases) {
+  for (const Case& each : cases) {
     check_operation(
         {.name = "attention " + to_string(each.shapes[0]),
          .operation = [&](const Arrays& x) { return attention(x[0], x[1], x[2], each.options); },

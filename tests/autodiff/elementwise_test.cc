@@ -71,12 +71,13 @@ const BinaryCase kBinaryCases[] = {
     {"minimum", minimum, [](double a, double b) { return std::min(a, b); }}};
 
 TEST(Elementwise, TwoArraysThatBroadcast) {
-  const std::pair<Extents, Extents> kShapes[] = {{{3, 5}, {3, 5}},       {{3, 5}, {5}},
-                                                 {{3, 1}, {1, 5}},       {{}, {2, 3}},
-                                                 {{2, 1, 3}, {4, 1}},    {{2, 3, 2, 2}, {3, 1, 2}},
-                                                 {{1, 2, 1, 3}, {2, 1}}, {{6}, {}}};
+  const std::pair<Extents, Extents> all_shapes[] = {
+      {{3, 5}, {3, 5}},       {{3, 5}, {5}},
+      {{3, 1}, {1, 5}},       {{}, {2, 3}},
+      {{2, 1, 3}, {4, 1}},    {{2, 3, 2, 2}, {3, 1, 2}},
+      {{1, 2, 1, 3}, {2, 1}}, {{6}, {}}};
   for (const BinaryCase& binary : kBinaryCases) {
-    for (const auto& [first, second] : kShapes) {
+    for (const auto& [first, second] : all_shapes) {
       check_operation(
           {.name = std::string(binary.name) + to_string(first) + to_string(second),
            .operation = [&](const Arrays& x) { return binary.operation(x[0], x[1]); },
@@ -114,14 +115,14 @@ TEST(Elementwise, ScalarsAndCompositions) {
 TEST(Elementwise, Where) {
   Memory memory;
   const Context context{memory};
-  const uint8_t kChosen[] = {1, 0, 1, 0, 0, 1};
-  const Array mask = from_mask(context, kChosen, {2, 3});
+  const uint8_t chosen_values[] = {1, 0, 1, 0, 0, 1};
+  const Array mask = from_mask(context, chosen_values, {2, 3});
   const auto define = [&](const NaiveArrays& x) {
     NaiveArray result = naive_pairs(x[0], x[1], [](double a, double) { return a; });
     result = naive_pairs(result, naive_zeros({2, 3}), [](double a, double) { return a; });
     for_each_index(result.shape, [&](const std::vector<int64_t>& index) {
       const auto at = static_cast<size_t>(index[0] * 3 + index[1]);
-      result.at(index) = broadcast_value(x[kChosen[at] != 0 ? 0 : 1], index);
+      result.at(index) = broadcast_value(x[chosen_values[at] != 0 ? 0 : 1], index);
     });
     return result;
   };
@@ -137,8 +138,8 @@ TEST(Elementwise, Where) {
 TEST(Elementwise, EqualElementsShareTheGradientOfTheMaximum) {
   Memory memory;
   const Context context{memory};
-  const float kA[] = {1.0f, 2.0f, 3.0f}, kB[] = {1.0f, 5.0f, -1.0f};
-  const Arrays inputs = {from_values(context, kA, {3}), from_values(context, kB, {3})};
+  const float a_values[] = {1.0f, 2.0f, 3.0f}, b_values[] = {1.0f, 5.0f, -1.0f};
+  const Arrays inputs = {from_values(context, a_values, {3}), from_values(context, b_values, {3})};
   const auto larger = [](const Arrays& x) { return Arrays{maximum(x[0], x[1])}; };
   const Vjp found = vjp(larger, inputs, {ones(context, {3})});
   EXPECT_EQ(to_floats(found.gradients[0]), (std::vector<float>{0.5f, 0.0f, 1.0f}));
@@ -148,8 +149,8 @@ TEST(Elementwise, EqualElementsShareTheGradientOfTheMaximum) {
 TEST(Elementwise, MaximumAndMinimumOfNaNAreNaN) {
   Memory memory;
   const Context context{memory};
-  const float kA[] = {std::nanf(""), 1.0f}, kB[] = {1.0f, std::nanf("")};
-  const Array a = from_values(context, kA, {2}), b = from_values(context, kB, {2});
+  const float a_values[] = {std::nanf(""), 1.0f}, b_values[] = {1.0f, std::nanf("")};
+  const Array a = from_values(context, a_values, {2}), b = from_values(context, b_values, {2});
   for (const Array& result : {maximum(a, b), minimum(a, b)}) {
     for (const float value : to_floats(result)) EXPECT_TRUE(std::isnan(value));
   }
@@ -158,13 +159,13 @@ TEST(Elementwise, MaximumAndMinimumOfNaNAreNaN) {
 TEST(Elementwise, RoundingPassesGradientsStraightThrough) {
   Memory memory;
   const Context context{memory};
-  const float kValues[] = {1.001f, -2.7f, 3.14159f};
-  const Array x = from_values(context, kValues, {3});
+  const float all_numbers[] = {1.001f, -2.7f, 3.14159f};
+  const Array x = from_values(context, all_numbers, {3});
   const auto rounded = [](const Arrays& in) {
     return Arrays{convert(convert(in[0], DType::bf16), DType::f32)};
   };
-  const float kCotangent[] = {0.5f, 2.0f, -1.0f};  // exact in bfloat16
-  const Array cotangent = from_values(context, kCotangent, {3});
+  const float cotangent_values[] = {0.5f, 2.0f, -1.0f};  // exact in bfloat16
+  const Array cotangent = from_values(context, cotangent_values, {3});
   EXPECT_NE(to_floats(rounded({x})[0]), to_floats(x));
   EXPECT_EQ(to_floats(vjp(rounded, {x}, {cotangent}).gradients[0]), to_floats(cotangent));
   EXPECT_EQ(to_floats(jvp(rounded, {x}, {cotangent}).tangents[0]), to_floats(cotangent));
@@ -186,9 +187,10 @@ TEST(Elementwise, ExtremesOfFunctions) {
   Memory memory;
   const Context context{memory};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float kValues[] = {-kInfinity, -200.0f, -88.0f,    0.0f,
-                           88.0f,      200.0f,  kInfinity, std::numeric_limits<float>::quiet_NaN()};
-  const Array x = from_values(context, kValues, {8});
+  const float all_numbers[] = {
+      -kInfinity, -200.0f, -88.0f,    0.0f,
+      88.0f,      200.0f,  kInfinity, std::numeric_limits<float>::quiet_NaN()};
+  const Array x = from_values(context, all_numbers, {8});
   const auto exps = to_floats(exp(x));
   EXPECT_EQ(exps[0], 0.0f);
   EXPECT_EQ(exps[1], 0.0f);
@@ -220,8 +222,8 @@ TEST(Elementwise, WrongShapesAreErrorsThatNameBoth) {
   const Array a = ones(context, {2, 3}), b = ones(context, {4});
   expect_error(ErrorCode::invalid, {"multiply", "[2, 3] and [4]", "broadcast"},
                [&] { multiply(a, b); });
-  const int32_t kOne[] = {1};
-  const Array integer = from_integers(context, kOne, {1});
+  const int32_t one_values[] = {1};
+  const Array integer = from_integers(context, one_values, {1});
   expect_error(ErrorCode::invalid, {"add", "int32 [1]", "float32"}, [&] { add(a, integer); });
   expect_error(ErrorCode::invalid, {"exp", "int32 [1]"}, [&] { exp(integer); });
   expect_error(ErrorCode::invalid, {"where", "mask", "float32", "int8"}, [&] { where(a, a, a); });

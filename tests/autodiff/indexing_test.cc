@@ -134,18 +134,18 @@ TEST_F(Indexing, OneElementOfEachRow) {
 TEST_F(Indexing, IndicesMayBeViews) {
   const Array x = uniform(context_, {4, 3}, {1});
   const Array ids = transpose(from_integers(context_, kIds, {2, 3}), 0, 1);
-  const int32_t kSame[] = {2, 1, 0, 3, 2, 2};
+  const int32_t same_values[] = {2, 1, 0, 3, 2, 2};
   EXPECT_EQ(to_floats(embedding(x, ids)),
-            to_floats(embedding(x, from_integers(context_, kSame, {3, 2}))));
+            to_floats(embedding(x, from_integers(context_, same_values, {3, 2}))));
 }
 
 TEST_F(Indexing, Errors) {
   const Array x = zeros(context_, {3, 4});
   const Array ids = from_integers(context_, kIds, {6});
   expect_error(ErrorCode::invalid, {"gather", "index 3", "below 3"}, [&] { gather(x, ids, 0); });
-  const int32_t kNegative[] = {-1};
+  const int32_t negative_values[] = {-1};
   expect_error(ErrorCode::invalid, {"gather", "index -1"},
-               [&] { gather(x, from_integers(context_, kNegative, {1}), 0); });
+               [&] { gather(x, from_integers(context_, negative_values, {1}), 0); });
   expect_error(ErrorCode::invalid, {"gather", "float32 [3, 4]", "int32"}, [&] { gather(x, x, 0); });
   expect_error(ErrorCode::invalid, {"scatter_add", "[3, 4] and [6] and [6]"},
                [&] { scatter_add(x, ids, zeros(context_, {6}), 1); });

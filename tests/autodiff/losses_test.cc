@@ -128,7 +128,7 @@ class ChunkedLosses : public Losses {
     std::vector<int32_t> ids;
     std::vector<uint8_t> counted;
     for (int32_t i = 0; i < kRows; ++i) {
-      ids.push_back(i * 13 % kVocab);
+      ids.push_back(i * 13 % static_cast<int32_t>(kVocab));
       counted.push_back(i % 3 != 0);
     }
     targets_ = from_integers(context_, ids, {kRows});

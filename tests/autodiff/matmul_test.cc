@@ -13,11 +13,11 @@ namespace paceline::autodiff {
 namespace {
 
 TEST(Matmul, BatchesBroadcast) {
-  const std::pair<Extents, Extents> kShapes[] = {
+  const std::pair<Extents, Extents> all_shapes[] = {
       {{3, 5}, {5, 4}},       {{1, 1}, {1, 1}},       {{2, 3, 4}, {4, 2}},
       {{2, 3, 4}, {2, 4, 2}}, {{3, 4}, {2, 4, 2}},    {{2, 1, 2, 3}, {2, 3, 2}},
       {{1, 2, 3}, {2, 3, 1}}, {{2, 3, 1, 2}, {2, 2}}, {{9, 2}, {2, 17}}};
-  for (const auto& [a, b] : kShapes) {
+  for (const auto& [a, b] : all_shapes) {
     check_operation({.name = "matmul" + to_string(a) + to_string(b),
                      .operation = [](const Arrays& x) { return matmul(x[0], x[1]); },
                      .definition = [](const NaiveArrays& x) { return naive_matmul(x[0], x[1]); },

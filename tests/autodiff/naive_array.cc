@@ -59,7 +59,8 @@ NaiveArray naive_pairs(const NaiveArray& a, const NaiveArray& b,
   std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
   for (const NaiveArray* x : {&a, &b}) {
     for (int i = 0; i < x->shape.rank(); ++i) {
-      int64_t& size = sizes[static_cast<size_t>(rank - x->shape.rank() + i)];
+      const int place = rank - x->shape.rank() + i;
+      int64_t& size = sizes[static_cast<size_t>(place)];
       size = std::max(size, x->shape[i]);
     }
   }
@@ -102,7 +103,8 @@ NaiveArray naive_matmul(const NaiveArray& a, const NaiveArray& b) {
   std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
   for (const NaiveArray* x : {&a, &b}) {
     for (int i = 0; i + 2 < x->shape.rank(); ++i) {
-      int64_t& size = sizes[static_cast<size_t>(rank - x->shape.rank() + i)];
+      const int place = rank - x->shape.rank() + i;
+      int64_t& size = sizes[static_cast<size_t>(place)];
       size = std::max(size, x->shape[i]);
     }
   }

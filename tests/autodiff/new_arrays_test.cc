@@ -23,13 +23,13 @@ class NewArrays : public testing::Test {
 TEST_F(NewArrays, OfGivenValues) {
   EXPECT_EQ(to_floats(ones(context_, {3}, DType::bf16)), std::vector<float>(3, 1.0f));
   EXPECT_EQ(to_floats(zeros(context_, {2})), std::vector<float>(2, 0.0f));
-  const float kValues[] = {1.0f, 2.0f, 3.0f};
-  EXPECT_EQ(to_floats(from_values(context_, kValues, {3, 1}, DType::f16)),
+  const float numbers[] = {1.0f, 2.0f, 3.0f};
+  EXPECT_EQ(to_floats(from_values(context_, numbers, {3, 1}, DType::f16)),
             (std::vector<float>{1.0f, 2.0f, 3.0f}));
-  const uint8_t kMask[] = {0, 7};
-  EXPECT_EQ(to_floats(from_mask(context_, kMask, {2})), (std::vector<float>{0.0f, 1.0f}));
+  const uint8_t mask_values[] = {0, 7};
+  EXPECT_EQ(to_floats(from_mask(context_, mask_values, {2})), (std::vector<float>{0.0f, 1.0f}));
   expect_error(ErrorCode::invalid, {"from_values", "[2]", "2 values, found 3"},
-               [&] { from_values(context_, kValues, {2}); });
+               [&] { from_values(context_, numbers, {2}); });
 }
 
 TEST_F(NewArrays, EveryByteIsAccounted) {
@@ -117,8 +117,8 @@ TEST_F(NewArrays, BoundsThatRoundingWouldReach) {
 TEST_F(NewArrays, Categorical) {
   constexpr int64_t kRows = 60000;
   const float minus_infinity = -std::numeric_limits<float>::infinity();
-  const float kLogits[] = {std::log(0.1f), minus_infinity, std::log(0.6f), std::log(0.3f)};
-  const Array row = from_values(context_, kLogits, {1, 4});
+  const float logits_values[] = {std::log(0.1f), minus_infinity, std::log(0.6f), std::log(0.3f)};
+  const Array row = from_values(context_, logits_values, {1, 4});
   const Array logits = row.with_view(row.tensor().broadcast_to({kRows, 4}));
   const Array chosen = categorical(logits, {11});
   EXPECT_EQ(chosen.dtype(), DType::i32);
@@ -141,9 +141,9 @@ TEST_F(NewArrays, Errors) {
                [&] { kaiming_normal(context_, {4}, {1}); });
   expect_error(ErrorCode::invalid, {"categorical", "[4]", "[rows, classes]"},
                [&] { categorical(zeros(context_, {4}), {1}); });
-  const float kBad[] = {0.0f, std::nanf("")};
+  const float bad_values[] = {0.0f, std::nanf("")};
   expect_error(ErrorCode::numerical, {"categorical", "row 0"}, [&] {
-    categorical(from_values(context_, kBad, {1, 2}), {1});
+    categorical(from_values(context_, bad_values, {1, 2}), {1});
   });
 }
 

@@ -102,8 +102,8 @@ TEST(Normalisation, LargeAndInfiniteValues) {
   Memory memory;
   const Context context{memory};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float kRows[] = {1000.0f, 1000.0f, -kInfinity, -kInfinity, -kInfinity, -kInfinity};
-  const Array x = from_values(context, kRows, {2, 3});
+  const float rows_values[] = {1000.0f, 1000.0f, -kInfinity, -kInfinity, -kInfinity, -kInfinity};
+  const Array x = from_values(context, rows_values, {2, 3});
   const std::vector<float> sums = to_floats(log_sum_exp(x));
   EXPECT_FLOAT_EQ(sums[0], 1000.0f + std::log(2.0f));
   EXPECT_EQ(sums[1], -kInfinity);

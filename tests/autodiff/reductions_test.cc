@@ -27,10 +27,11 @@ TEST(Reductions, AlongAnyAxes) {
     Reduction reduction;
     Definition definition;
   };
-  const Case kReductions[] = {{sum, sum_of}, {mean, mean_of}, {max, max_of}};
-  const std::vector<int> kAxes[] = {{0}, {1}, {2}, {3}, {0, 1}, {1, 2}, {0, 2}, {3, 0}, {0, 1, 3}};
-  for (const Case& each : kReductions) {
-    for (const std::vector<int>& axes : kAxes) {
+  const Case all_reductions[] = {{sum, sum_of}, {mean, mean_of}, {max, max_of}};
+  const std::vector<int> all_axes[] = {{0},    {1},    {2},    {3},      {0, 1},
+                                       {1, 2}, {0, 2}, {3, 0}, {0, 1, 3}};
+  for (const Case& each : all_reductions) {
+    for (const std::vector<int>& axes : all_axes) {
       check_operation({.name = "reduction of " + testing::PrintToString(axes),
                        .operation =
                            [&](const Arrays& x) {
@@ -89,13 +90,13 @@ TEST(Reductions, SumInOneOrderWhateverTheLayout) {
 TEST(Reductions, EqualMaximaShareTheGradient) {
   Memory memory;
   const Context context{memory};
-  const float kValues[] = {3.0f, 1.0f, 3.0f, 2.0f, 2.0f, 1.0f};
-  const Array x = from_values(context, kValues, {2, 3});
+  const float numbers[] = {3.0f, 1.0f, 3.0f, 2.0f, 2.0f, 1.0f};
+  const Array x = from_values(context, numbers, {2, 3});
   const auto most = [](const Arrays& in) { return Arrays{max(in[0], {1})}; };
   EXPECT_EQ(to_floats(vjp(most, {x}, {ones(context, {2})}).gradients[0]),
             (std::vector<float>{0.5f, 0.0f, 0.5f, 0.5f, 0.5f, 0.0f}));
-  const float kWithNaN[] = {1.0f, std::nanf(""), 2.0f};
-  EXPECT_TRUE(std::isnan(to_scalar(max(from_values(context, kWithNaN, {3})))));
+  const float with_nan_values[] = {1.0f, std::nanf(""), 2.0f};
+  EXPECT_TRUE(std::isnan(to_scalar(max(from_values(context, with_nan_values, {3})))));
 }
 
 TEST(Reductions, Errors) {

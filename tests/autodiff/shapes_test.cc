@@ -64,10 +64,10 @@ TEST(Shapes, Slices) {
     Range range;
     int64_t count;
   };
-  const Case kRanges[] = {{{1, 1, 4, 1}, 3},  {{1, 0, 5, 2}, 3}, {{1, 4, -1, -1}, 5},
-                          {{1, 3, 0, -2}, 2}, {{0, 1, 2, 1}, 1}, {{2, 0, 0, 1}, 0},
-                          {{2, 0, 3, 5}, 1}};
-  for (const Case& each : kRanges) {
+  const Case ranges[] = {{{1, 1, 4, 1}, 3},  {{1, 0, 5, 2}, 3}, {{1, 4, -1, -1}, 5},
+                         {{1, 3, 0, -2}, 2}, {{0, 1, 2, 1}, 1}, {{2, 0, 0, 1}, 0},
+                         {{2, 0, 3, 5}, 1}};
+  for (const Case& each : ranges) {
     check_operation({.name = "slice",
                      .operation = [&](const Arrays& x) { return exp(slice(x[0], each.range)); },
                      .definition =

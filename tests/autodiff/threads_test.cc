@@ -29,7 +29,7 @@ using OperationList = std::vector<std::function<Array(const Arrays&)>>;
 // Of x [kRows, kColumns], row [kColumns], scalar [] and square [kColumns, kColumns].
 OperationList large_operations(const Context& context) {
   std::vector<int32_t> ids;
-  for (int32_t i = 0; i < kRows; ++i) ids.push_back(i * 7 % kColumns);
+  for (int32_t i = 0; i < kRows; ++i) ids.push_back(i * 7 % static_cast<int32_t>(kColumns));
   const Array indices = from_integers(context, ids, {kRows});
   const auto heads = [](const Array& x) { return reshape(x, {kRows, 10, 19}); };
   const Array table = rope_table(indices, ones(context, {9}), 1.0f);

@@ -54,11 +54,11 @@ TEST_F(Transforms, UnusedAndConstantResults) {
 
 // d^n/dx^n of x^5 by nesting each transformation in each.
 TEST_F(Transforms, NestInAnyOrder) {
-  using Transformation = Function (*)(Function);
-  const Transformation reverse = [](Function f) -> Function {
+  using Transformation = Function (*)(const Function&);
+  const Transformation reverse = [](const Function& f) -> Function {
     return [f](const Arrays& in) { return vjp(f, in, {ones(in[0].context(), {})}).gradients; };
   };
-  const Transformation forward = [](Function f) -> Function {
+  const Transformation forward = [](const Function& f) -> Function {
     return [f](const Arrays& in) { return jvp(f, in, {ones(in[0].context(), {})}).tangents; };
   };
   const Function power = [](const Arrays& in) {
@@ -192,15 +192,15 @@ TEST_F(Transforms, CheckpointsKeepTheirInputsAlone) {
 }
 
 TEST_F(Transforms, CheckpointsOfInputsWithAndWithoutGradients) {
-  const int32_t kIds[] = {1, 0};
-  const Array ids = from_integers(context_, kIds, {2});
+  const int32_t ids_values[] = {1, 0};
+  const Array ids = from_integers(context_, ids_values, {2});
   const Array constant = ones(context_, {2}) * 3.0f, x = ones(context_, {2}) * 2.0f;
   const Function layer = checkpoint([](const Arrays& in) {
     return Arrays{gather(in[2] * in[2], in[0], 0) * in[1], in[2]};
   });
   const auto function = [&](const Arrays& in) { return Arrays{layer({ids, constant, in[0]})[0]}; };
-  const float kCotangent[] = {1.0f, 10.0f};
-  const Vjp found = vjp(function, {x}, {from_values(context_, kCotangent, {2})});
+  const float cotangent_values[] = {1.0f, 10.0f};
+  const Vjp found = vjp(function, {x}, {from_values(context_, cotangent_values, {2})});
   EXPECT_EQ(to_floats(found.gradients[0]), (std::vector<float>{120.0f, 12.0f}));
 }
 
@@ -229,9 +229,9 @@ TEST_F(Transforms, Misuse) {
                [&] { value_and_grad(same)({x}); });
   expect_error(ErrorCode::invalid, {"value_and_grad", "argnum 1"},
                [&] { value_and_grad(same, {1})({x}); });
-  const int32_t kIds[] = {1, 2};
+  const int32_t ids_values[] = {1, 2};
   expect_error(ErrorCode::invalid, {"vjp", "int32"},
-               [&] { vjp(same, {from_integers(context_, kIds, {2})}, {x}); });
+               [&] { vjp(same, {from_integers(context_, ids_values, {2})}, {x}); });
 
   Array escaped;
   const auto leaks = [&](const Arrays& in) {
