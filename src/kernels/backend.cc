@@ -64,6 +64,33 @@ void check_columns(ShapeCheck& check, std::string_view owner, const PackedColumn
   check.dimension(owner, k, columns.matrix->k);
 }
 
+void check_lora_segment(const LoraSegment& segment, const LoraSegment* before, const Tensor& x,
+                        const Tensor& out) {
+  const PackedMatrix& a = *segment.a;
+  const PackedMatrix& b = *segment.b;
+  PL_CHECK(!a.groups && !b.groups, "add_lora: quantised matrices");
+  PL_CHECK(a.k == x.size(1), fmt::format("add_lora: x has k = {}, but a has {}", x.size(1), a.k));
+  PL_CHECK(b.k <= kSegmentLength && segment.first_rank >= 0 && segment.first_rank + b.k <= a.n,
+           fmt::format("add_lora: b has ranks [{}, +{}) of a's {}, expected at most {}",
+                       segment.first_rank, b.k, a.n, kSegmentLength));
+  PL_CHECK(
+      segment.first_column >= 0 && segment.first_column + b.n <= out.size(1),
+      fmt::format("add_lora: columns [{}, +{}) of {}", segment.first_column, b.n, out.size(1)));
+  PL_CHECK(segment.first_row >= 0 && segment.num_rows > 0 &&
+               segment.first_row + segment.num_rows <= out.size(0),
+           fmt::format("add_lora: rows [{}, +{}) of a batch of {}", segment.first_row,
+                       segment.num_rows, out.size(0)));
+  if (before == nullptr) return;
+  const bool has_same_rows =
+      segment.first_row == before->first_row && segment.num_rows == before->num_rows;
+  PL_CHECK(has_same_rows ? segment.first_column >= before->first_column + before->b->n
+                         : segment.first_row >= before->first_row + before->num_rows,
+           fmt::format("add_lora: the segment of row {} and column {} stands behind the one of row "
+                       "{} and column {}",
+                       segment.first_row, segment.first_column, before->first_row,
+                       before->first_column));
+}
+
 // parts [n, k] of any float dtype.
 void check_plain_parts(std::span<const Tensor> parts) {
   PL_CHECK(!parts.empty(), "pack_matrix: no parts");
@@ -197,6 +224,18 @@ void Backend::gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tenso
   check.tensor("x", x, {"rows", "k"});
   check.tensor("out", out, {"rows", "n"});
   if (!out.empty()) do_gated_mlp(mlp, x, out);
+}
+
+void Backend::add_lora(const Tensor& x, std::span<const LoraSegment> segments, const Tensor& out) {
+  ShapeCheck check("add_lora");
+  check.tensor("x", x, {"rows", "k"});
+  check.tensor("out", out, {"rows", "n"});
+  const LoraSegment* before = nullptr;
+  for (const LoraSegment& segment : segments) {
+    check_lora_segment(segment, before, x, out);
+    before = &segment;
+  }
+  if (!out.empty() && !segments.empty()) do_add_lora(x, segments, out);
 }
 
 void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {

@@ -81,6 +81,12 @@ class Backend {
   //                                                      x [rows, k], out [rows, n]
   void gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
 
+  // out[rows, columns] += (x[rows] * a^T) * b^T for each segment, with the bits of two matmuls and
+  // an add on its rows alone. Segments are sorted: each begins behind the rows of the one before
+  // it, or has the same rows and begins behind its columns. A rank is at most kSegmentLength.
+  //                                       x [rows, k], out [rows, n], no part of x
+  void add_lora(const Tensor& x, std::span<const LoraSegment> segments, const Tensor& out);
+
   // out = x / sqrt(mean(x^2) + eps) * weight, in place.    x, out [..., width] (rank 2 or 3),
   // weight [width]
   void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out);
@@ -140,6 +146,8 @@ class Backend {
   virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                          const Tensor& out) = 0;
   virtual void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) = 0;
+  virtual void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
+                           const Tensor& out) = 0;
   virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
   virtual void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                              float scale, const Tensor& table) = 0;
@@ -172,6 +180,11 @@ std::span<const Isa> available_isas();
 // `widest` elements and those of the last product of a feed-forward network, as bfloat16, and the
 // inner columns of each thread.
 size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int num_threads);
+
+// The most scratch that it allocates for add_lora: the inner products of `rows` rows, whose
+// matrices `a` have up to `ranks` rows together, each rounded up to whole panels, and prepared
+// inputs of `widest` elements for each thread.
+size_t cpu_lora_bytes(int64_t rows, int64_t ranks, int64_t widest, int num_threads);
 
 // `threads` and `memory` must outlive the backend; scratch comes from `memory`.
 std::unique_ptr<Backend> make_cpu_backend(Isa isa, ThreadPool& threads, Memory& memory);

@@ -53,4 +53,15 @@ struct GatedMlpWeights {
   PackedColumns down{};  // [n, width], a whole matrix
 };
 
+// One pair of narrow matrices beside a product (Hu et al., "LoRA", 2021), for some rows of a batch
+// and some columns of the product.
+struct LoraSegment {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  const PackedMatrix* a = nullptr;  // plain [ranks, k]: pairs of one input may be stacked
+  int64_t first_rank = 0;           // the pair's first row of `a`
+  const PackedMatrix* b = nullptr;  // plain [columns, rank]; it holds the scale
+  int64_t first_column = 0;         // of the product
+};
+
 }  // namespace paceline

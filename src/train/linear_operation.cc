@@ -24,14 +24,15 @@ class LinearOperation final : public BackendOperation {
     Array y = new_array(inputs[0], {x.size(0), linear_.out_features()});
     const Tensor out = y.writable();
     linear_.forward(backend(), x, out);
+    std::vector<LoraSegment> segments;
     for (const LoraProjection& lora : loras_) {
-      if (lora.b->is_zero()) continue;
-      Array inner = inner_product(lora, inputs[0]);
-      Array delta = new_array(inputs[0], {x.size(0), lora.b->packed().n});
-      backend().matmul(inner.tensor(), lora.b->packed(), nullptr, delta.writable());
-      const Tensor columns = columns_of(lora, out);
-      backend().add(columns, delta.tensor(), columns);
+      if (lora.b->is_zero() || x.size(0) == 0) continue;
+      segments.push_back({.num_rows = x.size(0),
+                          .a = &lora.a->packed(),
+                          .b = &lora.b->packed(),
+                          .first_column = lora.first_column});
     }
+    backend().add_lora(x, segments, out);
     return y;
   }
 

@@ -114,6 +114,12 @@ void GuardedBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, c
   inner_->gated_mlp(mlp, x, out);
 }
 
+void GuardedBackend::do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
+                                 const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->add_lora(x, segments, out);
+}
+
 void GuardedBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps,
                                  const Tensor& out) {
   const GuardedPages::Opened opened(pages_);

@@ -99,10 +99,39 @@ TEST_F(FrontDoorDeathTest, RefusesGradientsThatDoNotFit) {
   EXPECT_DEATH(pass.backward(*backend_), "attention_gradient: sequence .6, .6. of 11 rows");
 }
 
+TEST_F(FrontDoorDeathTest, RefusesSegmentsThatDoNotFit) {
+  const PackedMatrix a = random_matrix(memory_, threads_, DType::f32, 4, 5, 1);
+  const PackedMatrix b = random_matrix(memory_, threads_, DType::f32, 3, 2, 2);
+  const auto add = [&](const std::vector<LoraSegment>& segments) {
+    backend_->add_lora(rows(6, 5), segments, rows(6, 8));
+  };
+  const LoraSegment fits = {.num_rows = 2, .a = &a, .first_rank = 2, .b = &b, .first_column = 5};
+  const LoraSegment below = {.first_row = 2, .num_rows = 4, .a = &a, .b = &b};
+  const LoraSegment beside = {.first_row = 2, .num_rows = 4, .a = &a, .b = &b, .first_column = 3};
+  add({fits, below, beside});
+  EXPECT_DEATH(add({below, fits}), "add_lora: the segment of row 0 and column 5 stands behind");
+  EXPECT_DEATH(add({fits, fits}), "add_lora: the segment of row 0 and column 5 stands behind");
+  LoraSegment wrong = below;
+  wrong.first_row = 1;
+  EXPECT_DEATH(add({fits, wrong}), "add_lora: the segment of row 1 and column 0 stands behind");
+  wrong = fits;
+  wrong.first_rank = 3;
+  EXPECT_DEATH(add({wrong}), "add_lora: b has ranks .3, .2. of a's 4");
+  wrong = fits;
+  wrong.first_column = 6;
+  EXPECT_DEATH(add({wrong}), "add_lora: columns .6, .3. of 8");
+  wrong = fits;
+  wrong.num_rows = 7;
+  EXPECT_DEATH(add({wrong}), "add_lora: rows .0, .7. of a batch of 6");
+  EXPECT_DEATH(backend_->add_lora(rows(6, 4), std::vector{fits}, rows(6, 8)),
+               "add_lora: x has k = 4, but a has 5");
+}
+
 TEST_F(FrontDoor, EmptyBatchesAreNoWork) {
   const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);
   backend_->matmul(rows(0, 5), w, nullptr, rows(0, 8));
   backend_->embedding(w, {}, 1.0f, rows(0, 5));
+  backend_->add_lora(rows(0, 5), {}, rows(0, 8));
   backend_->soft_cap(rows(0, 5), 1.0f, rows(0, 5));
   backend_->log_sum_exp(rows(0, 5), {});
   GradientOps& ops = backend_->gradients();

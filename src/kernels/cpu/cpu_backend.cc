@@ -38,7 +38,8 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
       row_partials_(memory),
       row_totals_(memory),
       thread_scratch_(memory),
-      chunk_partials_(memory) {}
+      chunk_partials_(memory),
+      lora_inner_(memory) {}
 
 void CpuBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                               const Tensor& out) {

@@ -16,6 +16,18 @@
 
 namespace paceline {
 
+// Some rows of a segment of add_lora times some panels of one of its matrices.
+struct LoraPiece {
+  const PackedMatrix* matrix = nullptr;
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_panel = 0;
+  int64_t last_panel = 0;
+  int64_t inner = 0;         // where the first row's inner product begins, in floats
+  int64_t inner_stride = 0;  // floats
+  int64_t first_column = 0;  // of `out`, of the matrix's first column
+};
+
 class CpuBackend final : public Backend {
  public:
   CpuBackend(Isa isa, ThreadPool& threads, Memory& memory);
@@ -41,6 +53,8 @@ class CpuBackend final : public Backend {
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
+  void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
+                   const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
   void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                      const Tensor& table) override;
@@ -70,6 +84,12 @@ class CpuBackend final : public Backend {
   // out = prepared inputs * w^T + bias
   void multiply(const CpuProduct& product, const PackedMatrix& w, const std::byte* inputs,
                 const float* bias, const Tensor& out);
+
+  // Appends the pieces of rows times a matrix, like `whole` but for their rows and panels.
+  void cut_lora_product(const LoraPiece& whole, std::vector<LoraPiece>& pieces) const;
+  // Calls body(piece, scratch of the thread) for all pieces.
+  template <class Body>
+  void run_lora_pieces(const std::vector<LoraPiece>& pieces, Body&& body);
 
   // The maximum and the sum of exponentials of every row; valid until the next call.
   const ExpSum* exp_sums(const Tensor& x);
@@ -101,6 +121,8 @@ class CpuBackend final : public Backend {
   GrowingBuffer thread_scratch_;
   GrowingBuffer chunk_partials_;
   std::vector<AttentionTask> tasks_;  // of the current call of attention
+  GrowingBuffer lora_inner_;
+  std::vector<LoraPiece> shrink_pieces_, expand_pieces_;  // of the current call of add_lora
 };
 
 }  // namespace paceline

@@ -97,7 +97,8 @@ void CpuProduct::multiply_plain(const Piece& piece, const void* panels, int64_t 
        .bias = piece.bias,
        .out = piece.out.elements,
        .out_stride = piece.out.stride,
-       .streams = piece.streams});
+       .streams = piece.streams,
+       .adds = piece.adds});
 }
 
 void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {

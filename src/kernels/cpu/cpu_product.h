@@ -42,6 +42,7 @@ class CpuProduct {
     ProductOutput out;            // of the piece's first row and column
     std::byte* scratch = nullptr;
     WeightStreams streams{};  // of a few rows
+    bool adds = false;        // to the outputs; plain weights alone
   };
   void multiply(const Piece& piece) const;
   // How many panels `num_rows` rows may read side by side; 0: they ignore Piece::streams.

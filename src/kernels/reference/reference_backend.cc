@@ -192,6 +192,25 @@ void ReferenceBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x,
   do_matmul(gate, *mlp.down.matrix, mlp.down.bias ? &*mlp.down.bias : nullptr, out);
 }
 
+void ReferenceBackend::do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
+                                   const Tensor& out) {
+  std::vector<float> inner_sums, delta_sums;
+  for (const LoraSegment& segment : segments) {
+    const int64_t rows = segment.num_rows, last_row = segment.first_row + rows;
+    const int64_t columns = segment.b->n, ranks = segment.a->n;
+    inner_sums.resize(static_cast<size_t>(rows * ranks));
+    delta_sums.resize(static_cast<size_t>(rows * columns));
+    const Tensor inner(inner_sums.data(), DType::f32, {rows, ranks});
+    const Tensor delta(delta_sums.data(), DType::f32, {rows, columns});
+    do_matmul(x.slice(0, segment.first_row, last_row), *segment.a, nullptr, inner);
+    do_matmul(inner.slice(1, segment.first_rank, segment.first_rank + segment.b->k), *segment.b,
+              nullptr, delta);
+    const Tensor sums = out.slice(0, segment.first_row, last_row)
+                            .slice(1, segment.first_column, segment.first_column + columns);
+    do_add(sums, delta, sums);
+  }
+}
+
 void ReferenceBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps,
                                    const Tensor& out) {
   const int64_t width = x.size(-1);

@@ -28,6 +28,8 @@ class ReferenceBackend final : public Backend {
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
+  void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
+                   const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
   void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                      const Tensor& table) override;
