@@ -44,8 +44,8 @@ SelfAttention::SelfAttention(const LoadContext& context, const std::string& name
 }
 
 void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rope_table,
-                            const GroupBatch& group, const KvStore& store, Scratch& scratch,
-                            const Tensor& out) const {
+                            const GroupBatch& group, const BlockAdapters& adapters,
+                            const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t rows = x.size(0);
   const int64_t head_dim = config_.head_dim;
@@ -54,6 +54,7 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rop
 
   const Tensor qkv = scratch.take_rows(rows, q_width + 2 * kv_width);
   qkv_.forward(backend, x, qkv);
+  adapters.add(backend, BlockProduct::qkv, x, qkv);
   const Tensor q = heads_of(qkv, 0, config_.num_heads, head_dim);
   const Tensor k = heads_of(qkv, q_width, config_.num_kv_heads, head_dim);
   const Tensor v = heads_of(qkv, q_width + kv_width, config_.num_kv_heads, head_dim);
@@ -67,7 +68,9 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rop
   backend.store_kv(k, v, group.slots, store);
 
   backend.attention(q, store, group.slices, config_.params, q);
-  output_.forward(backend, qkv.slice(1, 0, q_width), out);
+  const Tensor attended = qkv.slice(1, 0, q_width);
+  output_.forward(backend, attended, out);
+  adapters.add(backend, BlockProduct::output, attended, out);
 }
 
 }  // namespace paceline

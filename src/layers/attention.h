@@ -32,7 +32,8 @@ class SelfAttention {
 
   // In place; x, out [rows, hidden]; `rope_table` from Rope::table for these rows.
   void forward(Backend& backend, const Tensor& x, const Tensor& rope_table, const GroupBatch& group,
-               const KvStore& store, Scratch& scratch, const Tensor& out) const;
+               const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
+               const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 

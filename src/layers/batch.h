@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/operands.h"
+#include "layers/adapter_weights.h"
 
 namespace paceline {
 
@@ -16,10 +17,11 @@ struct GroupBatch {
 };
 
 struct Batch {
-  std::vector<int32_t> tokens;       // [rows]
-  std::vector<int32_t> positions;    // [rows]
-  std::vector<GroupBatch> groups;    // one per cache group
-  std::vector<int32_t> output_rows;  // rows whose hidden states are outputs, in any order
+  std::vector<int32_t> tokens;        // [rows]
+  std::vector<int32_t> positions;     // [rows]
+  std::vector<GroupBatch> groups;     // one per cache group
+  std::vector<AdapterRows> adapters;  // in ascending order; other rows have no adapter
+  std::vector<int32_t> output_rows;   // rows whose hidden states are outputs, in any order
 
   int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }
@@ -28,6 +30,7 @@ struct Batch {
   void clear() {
     tokens.clear();
     positions.clear();
+    adapters.clear();
     output_rows.clear();
     for (GroupBatch& group : groups) {
       group.slots.clear();

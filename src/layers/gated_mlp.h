@@ -7,7 +7,9 @@
 #include <string>
 
 #include "kernels/operands.h"
+#include "layers/adapter_weights.h"
 #include "layers/linear.h"
+#include "layers/scratch.h"
 
 namespace paceline {
 
@@ -23,8 +25,10 @@ class GatedMlp {
   // `name` is the canonical prefix, e.g. "layers.0.mlp".
   GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
 
-  // In place; x, out [rows, hidden]
-  void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
+  // In place; x, out [rows, hidden]. Takes scratch of [rows, 2 * intermediate_size] where adapters
+  // change a row; without them nothing has that size.
+  void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
+               const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }
 
@@ -34,6 +38,9 @@ class GatedMlp {
   const Linear& down() const { return down_; }
 
  private:
+  void forward_by_steps(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
+                        Scratch& scratch, const Tensor& out) const;
+
   MlpConfig config_;
   Linear gate_up_;
   Linear down_;

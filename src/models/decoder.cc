@@ -1,5 +1,6 @@
 #include "models/decoder.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -75,15 +76,15 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
       after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
 
 void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
-                           const KvStore& store, Scratch& scratch, const Tensor& residual,
-                           const Tensor& branch) const {
+                           const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
+                           const Tensor& residual, const Tensor& branch) const {
   before_attention_.forward(backend, residual, branch);
-  attention_.forward(backend, branch, rope_table, group, store, scratch, branch);
+  attention_.forward(backend, branch, rope_table, group, adapters, store, scratch, branch);
   if (after_attention_) after_attention_->forward(backend, branch, branch);
   backend.add(residual, branch, residual);
 
   before_mlp_.forward(backend, residual, branch);
-  mlp_.forward(backend, branch, branch);
+  mlp_.forward(backend, branch, adapters, scratch, branch);
   if (after_mlp_) after_mlp_->forward(backend, branch, branch);
   backend.add(residual, branch, residual);
 }
@@ -134,11 +135,16 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
   for (const Rope& rope : ropes_) {
     rope_tables.push_back(rope.table(backend, batch.positions, scratch));
   }
+  for (const AdapterRows& rows : batch.adapters) {
+    PL_CHECK(rows.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
+  }
+  std::vector<LoraSegment> segments;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
+    const BlockAdapters adapters(batch.adapters, i, segments);
     const auto group = static_cast<size_t>(block_groups_[i]);
     blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
-                       batch.groups[group], kv.layer(layer), scratch, residual, branch);
+                       batch.groups[group], adapters, kv.layer(layer), scratch, residual, branch);
   }
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (!result.finite.empty()) backend.finite_rows(residual, result.finite);
@@ -174,7 +180,7 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
   return layers;
 }
 
-size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
+size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, AdapterUse adapters) {
   const auto rows_of = [max_rows](int64_t width) {
     return scratch_bytes(DType::f32, max_rows * row_stride(width));
   };
@@ -183,7 +189,9 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows) {
   };
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
-  return rows_of(config.hidden_size) + rows_of(q_width + 2 * kv_width) +
+  const size_t attention = rows_of(q_width + 2 * kv_width);
+  const size_t mlp = adapters == AdapterUse::any ? rows_of(2 * config.intermediate_size) : 0;
+  return rows_of(config.hidden_size) + std::max(attention, mlp) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

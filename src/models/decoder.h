@@ -26,8 +26,8 @@ class DecoderBlock {
 
   // Updates `residual` [rows, hidden] in place; `branch` is scratch of the same size.
   void forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
-               const KvStore& store, Scratch& scratch, const Tensor& residual,
-               const Tensor& branch) const;
+               const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
+               const Tensor& residual, const Tensor& branch) const;
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
@@ -106,7 +106,10 @@ class Decoder {
   RmsNorm final_norm_;
 };
 
-// Bytes of scratch for a forward of up to `max_rows` rows in a Decoder of this config.
-size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows);
+enum class AdapterUse : bool { none, any };
+
+// Bytes of scratch for a forward of up to `max_rows` rows in a Decoder of this config, with or
+// without adapters.
+size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, AdapterUse adapters);
 
 }  // namespace paceline

@@ -12,7 +12,8 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv,
       backend_(backend),
       kv_(std::move(kv)),
       limits_(limits),
-      scratch_(backend.memory(), forward_scratch_bytes(decoder.config(), limits.max_rows)),
+      scratch_(backend.memory(),
+               forward_scratch_bytes(decoder.config(), limits.max_rows, limits.adapters)),
       hidden_(allocate_rows(backend.memory(), limits.max_rows, decoder.config().hidden_size)),
       logits_(allocate_tensor(backend.memory(), DType::f32,
                               {limits.max_logits_rows, decoder.config().vocab_size})) {
@@ -21,6 +22,8 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv,
 
 void ModelRunner::run(const Batch& batch) {
   PL_CHECK(batch.num_rows() <= limits_.max_rows, "batch beyond the runner's rows");
+  PL_CHECK(batch.adapters.empty() || limits_.adapters == AdapterUse::any,
+           "a batch with adapters in a runner without");
   for (int64_t layer = 0; layer < decoder_.config().num_layers(); ++layer) {
     const GroupBatch& group = batch.groups[static_cast<size_t>(decoder_.cache_group(layer))];
     backend_.copy_blocks(kv_.layer(layer), group.copies);
@@ -59,7 +62,7 @@ std::span<const float> ModelRunner::column_logits(int64_t first, int64_t count,
 size_t runner_activation_bytes(const DecoderConfig& config, const RunnerLimits& limits) {
   const int64_t hidden = limits.max_rows * row_stride(config.hidden_size);
   const int64_t logits = limits.max_logits_rows * config.vocab_size;
-  return forward_scratch_bytes(config, limits.max_rows) +
+  return forward_scratch_bytes(config, limits.max_rows, limits.adapters) +
          sizeof(float) * static_cast<size_t>(hidden + logits);
 }
 

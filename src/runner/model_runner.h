@@ -14,6 +14,7 @@ namespace paceline {
 struct RunnerLimits {
   int64_t max_rows = 512;
   int64_t max_logits_rows = 64;
+  AdapterUse adapters = AdapterUse::none;
 };
 
 class ModelRunner : public Runner {

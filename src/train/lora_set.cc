@@ -10,6 +10,7 @@
 #include "autodiff/new_arrays.h"
 #include "base/error.h"
 #include "base/siphash.h"
+#include "models/block_projections.h"
 
 namespace paceline {
 namespace {
@@ -32,15 +33,27 @@ void check_shape(const std::string& module, const LoraShape& shape) {
   }
 }
 
+std::vector<LoraProjection>& projections_of(BlockLoras& block, BlockProduct product) {
+  switch (product) {
+    case BlockProduct::qkv:
+      return block.qkv;
+    case BlockProduct::output:
+      return block.output;
+    case BlockProduct::gate_up:
+      return block.gate_up;
+    case BlockProduct::down:
+      break;
+  }
+  return block.down;
+}
+
 }  // namespace
 
 std::vector<std::string> linear_modules(const DecoderConfig& config) {
   std::vector<std::string> names;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const char* const part :
-         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-          "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}) {
-      names.push_back(fmt::format("layers.{}.{}", layer, part));
+    for (const BlockProjection& projection : block_projections(config)) {
+      names.push_back(fmt::format("layers.{}.{}", layer, projection.part));
     }
   }
   return names;
@@ -48,22 +61,13 @@ std::vector<std::string> linear_modules(const DecoderConfig& config) {
 
 LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options)
     : blocks_(decoder.blocks().size()) {
-  const DecoderConfig& config = decoder.config();
-  const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
-  const int64_t q = config.num_heads * config.head_dim;
-  const int64_t kv = config.num_kv_heads * config.head_dim;
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    BlockLoras& block = blocks_[i];
-    const std::string layer = fmt::format("layers.{}.", i);
-    for (const Module& module : {
-             Module{layer + "self_attn.q_proj", &block.qkv, 0, q, hidden},
-             Module{layer + "self_attn.k_proj", &block.qkv, q, kv, hidden},
-             Module{layer + "self_attn.v_proj", &block.qkv, q + kv, kv, hidden},
-             Module{layer + "self_attn.o_proj", &block.output, 0, hidden, q},
-             Module{layer + "mlp.gate_proj", &block.gate_up, 0, inner, hidden},
-             Module{layer + "mlp.up_proj", &block.gate_up, inner, inner, hidden},
-             Module{layer + "mlp.down_proj", &block.down, 0, hidden, inner},
-         }) {
+    for (const BlockProjection& projection : block_projections(decoder.config())) {
+      const Module module = {.name = fmt::format("layers.{}.{}", i, projection.part),
+                             .projections = &projections_of(blocks_[i], projection.product),
+                             .first_column = projection.first_column,
+                             .out_features = projection.out_features,
+                             .in_features = projection.in_features};
       const auto shape = options.shape_of(module.name);
       if (shape) add_pair(backend, module, *shape, options);
     }

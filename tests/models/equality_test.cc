@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/random.h"
 #include "tests/kernels/chosen_isa.h"
@@ -10,10 +9,6 @@
 
 namespace paceline::testing {
 namespace {
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
 
 class ModelEquality : public ::testing::TestWithParam<std::string> {
  protected:

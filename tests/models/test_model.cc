@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/json.h"
 #include "base/mapped_file.h"
@@ -143,8 +144,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   cache_ = std::make_unique<KvCache>(options.block_size, groups);
   kv_ = std::make_unique<KvStorage>(decoder_->kv_layers(group_blocks), options.block_size,
                                     options.kv_dtype, memory_);
-  scratch_ =
-      std::make_unique<Scratch>(memory_, forward_scratch_bytes(decoder_->config(), kMaxRows));
+  scratch_ = std::make_unique<Scratch>(
+      memory_, forward_scratch_bytes(decoder_->config(), kMaxRows, AdapterUse::any));
 }
 
 TestModel::~TestModel() = default;
@@ -163,6 +164,10 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
       batch.tokens.push_back(slice.tokens[static_cast<size_t>(i)]);
       batch.positions.push_back(static_cast<int32_t>(slice.first_position + i));
       batch.output_rows.push_back(static_cast<int32_t>(first_row + i));
+    }
+    if (slice.adapter != nullptr) {
+      batch.adapters.push_back(
+          {.first_row = first_row, .num_rows = count, .weights = slice.adapter});
     }
     for (int g = 0; g < cache_->num_groups(); ++g) {
       GroupBatch& group = batch.groups[static_cast<size_t>(g)];
@@ -185,7 +190,8 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
   return {first, first + logits.view.num_elements()};
 }
 
-std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk) {
+std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk,
+                                     const AdapterWeights* adapter) {
   SequenceBlocks blocks(*cache_);
   std::vector<float> all;
   const auto length = static_cast<int64_t>(ids.size());
@@ -193,7 +199,8 @@ std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk
     const int64_t end = std::min(begin + chunk, length);
     const std::vector<Slice> slices = {{.blocks = &blocks,
                                         .tokens = {ids.begin() + begin, ids.begin() + end},
-                                        .first_position = begin}};
+                                        .first_position = begin,
+                                        .adapter = adapter}};
     const auto part = forward(slices);
     all.insert(all.end(), part.begin(), part.end());
   }
@@ -216,6 +223,10 @@ std::vector<int32_t> TestModel::greedy(std::span<const int32_t> prompt, int64_t 
     tokens.push_back(drawn.back());
   }
   return drawn;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 float max_difference(std::span<const float> a, std::span<const float> b) {

@@ -68,11 +68,13 @@ class TestModel {
     SequenceBlocks* blocks;
     std::vector<int32_t> tokens;
     int64_t first_position;
+    const AdapterWeights* adapter = nullptr;
   };
   std::vector<float> forward(std::span<const Slice> slices);
 
   // Logits of every position of `ids`, computed alone in chunks of `chunk`.
-  std::vector<float> logits(std::span<const int32_t> ids, int64_t chunk = 1 << 20);
+  std::vector<float> logits(std::span<const int32_t> ids, int64_t chunk = 1 << 20,
+                            const AdapterWeights* adapter = nullptr);
 
   // The argmax continuation, one token at a time.
   std::vector<int32_t> greedy(std::span<const int32_t> prompt, int64_t count);
@@ -88,6 +90,7 @@ class TestModel {
   std::unique_ptr<Scratch> scratch_;
 };
 
+bool same_bits(std::span<const float> a, std::span<const float> b);
 float max_difference(std::span<const float> a, std::span<const float> b);
 
 }  // namespace paceline::testing

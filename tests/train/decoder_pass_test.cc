@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "adapters/adapter.h"
 #include "base/random.h"
+#include "models/pack_adapter.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
+#include "train/lora_set.h"
 
 namespace paceline::testing {
 namespace {
@@ -129,6 +132,51 @@ class LoraModel {
   std::vector<std::unique_ptr<TrainedMatrix>> matrices;
   std::vector<BlockLoras> loras;
 };
+
+// The trained matrices as an adapter's file would hold them.
+Adapter adapter_of(const LoraModel& lora, DType dtype, Memory& memory) {
+  const auto copy = [&](const TrainedMatrix& matrix) {
+    OwnedTensor tensor = allocate_tensor(memory, dtype, matrix.value().shape());
+    copy_elements(matrix.value(), tensor.view);
+    return tensor;
+  };
+  std::vector<LoraPair> pairs;
+  size_t next = 0;
+  for (const std::string& module : linear_modules(lora.model.config())) {
+    LoraPair& pair = pairs.emplace_back(LoraPair{.module = module});
+    pair.a = copy(*lora.matrices[next++]);
+    pair.scale = lora.matrices[next]->scale();
+    pair.b = copy(*lora.matrices[next++]);
+  }
+  return Adapter("", std::move(pairs));
+}
+
+TEST_P(TrainForward, WithLoraHasTheBitsOfServingTheAdapter) {
+  for (const RunOptions& run : all_runs()) {
+    LoraModel lora(GetParam(), run, 0.1f);
+    TestModel& model = lora.model;
+    SCOPED_TRACE(std::string(model.backend().name()));
+    Memory memory;
+    const AdapterWeights weights =
+        pack_adapter(adapter_of(lora, run.weight_dtype, memory), model.config(), model.backend());
+    const auto& ids = lora.golden.prompt_ids;
+    const auto rows = static_cast<int64_t>(ids.size()) - 1;
+    const auto prompt = std::span(ids).first(static_cast<size_t>(rows));
+    const std::vector<float> expected = model.logits(prompt, 17, &weights);
+    EXPECT_GT(max_difference(expected, model.logits(prompt)), 1e-3f);
+    const autodiff::Array states =
+        lora.pass({.kv_dtype = run.kv_dtype}).states(batch_of({lora.golden.prompt_ids}));
+    const Tensor x = states.tensor().slice(0, 0, rows);
+    OwnedTensor normed = allocate_tensor(model.backend().memory(), DType::f32, x.shape());
+    OwnedTensor logits =
+        allocate_tensor(model.backend().memory(), DType::f32, {rows, model.decoder().head().n});
+    model.decoder().final_norm().forward(model.backend(), x, normed.view);
+    model.decoder().logits(model.backend(), normed.view, logits.view);
+    const std::span<const float> found(logits.view.elements<float>(), expected.size());
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.begin()))
+        << "off by " << max_difference(found, expected);
+  }
+}
 
 class TrainGradient : public ::testing::TestWithParam<std::string> {};
 

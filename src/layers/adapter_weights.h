@@ -1,0 +1,72 @@
+// AdapterWeights is a LoRA adapter packed for a decoder's products.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/operands.h"
+
+namespace paceline {
+
+class Backend;
+
+// The products of a block that adapters may change.
+enum class BlockProduct : uint8_t { qkv, output, gate_up, down };
+constexpr size_t kNumBlockProducts = 4;
+
+// The pair of one projection: y[:, first_column..] += (x a^T) b^T.
+struct AdapterPair {
+  int64_t first_column = 0;         // of the product
+  const PackedMatrix* a = nullptr;  // [ranks, k]; pairs of one product may be stacked in it
+  int64_t first_rank = 0;
+  const PackedMatrix* b = nullptr;  // [columns, rank]; it holds the scale
+};
+
+// By BlockProduct, each sorted by column; no pairs where the adapter leaves a product as it is.
+using BlockPairs = std::array<std::vector<AdapterPair>, kNumBlockProducts>;
+
+// Immutable once made, and read by batches. The backend that packed it must outlive it.
+struct AdapterWeights {
+  std::vector<std::unique_ptr<const PackedMatrix>> matrices;  // what the pairs point to
+  std::vector<BlockPairs> blocks;                             // one a layer
+
+  // Of the packed matrices.
+  size_t size_bytes() const;
+  // The most that rows of `a` of one product fill in whole panels (cpu_lora_bytes).
+  int64_t max_ranks() const;
+};
+
+// Rows [first_row, first_row + num_rows) of a batch are computed with an adapter.
+struct AdapterRows {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  const AdapterWeights* weights = nullptr;
+};
+
+// The pairs of one block for the rows of a batch.
+class BlockAdapters {
+ public:
+  // `rows` are sorted and don't overlap. `segments` is memory to use; all must outlive it.
+  BlockAdapters(std::span<const AdapterRows> rows, size_t block, std::vector<LoraSegment>& segments)
+      : rows_(rows), block_(block), segments_(segments) {}
+
+  // Whether a row's product is changed.
+  bool change(BlockProduct product) const;
+  // out += the pairs' products with x, in the rows and columns that they change.
+  void add(Backend& backend, BlockProduct product, const Tensor& x, const Tensor& out) const;
+
+ private:
+  std::span<const AdapterPair> pairs(const AdapterRows& rows, BlockProduct product) const {
+    return rows.weights->blocks[block_][static_cast<size_t>(product)];
+  }
+
+  std::span<const AdapterRows> rows_;
+  size_t block_;
+  std::vector<LoraSegment>& segments_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,47 @@
+#include "tests/models/random_adapter.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/random.h"
+#include "models/block_projections.h"
+
+namespace paceline::testing {
+namespace {
+
+OwnedTensor random_elements(Memory& memory, DType dtype, Extents shape, uint64_t seed, float size) {
+  OwnedTensor tensor = allocate_tensor(memory, dtype, shape);
+  std::vector<float> elements(static_cast<size_t>(tensor.view.num_elements()));
+  for (size_t i = 0; i < elements.size(); ++i) {
+    elements[i] = size * static_cast<float>(2 * uniform_draw(seed, i) - 1);
+  }
+  copy_elements(Tensor(elements.data(), DType::f32, shape), tensor.view);
+  return tensor;
+}
+
+}  // namespace
+
+Adapter random_adapter(const DecoderConfig& config, const RandomAdapter& options, Memory& memory) {
+  std::vector<LoraPair> pairs;
+  uint64_t seed = options.seed << 20;
+  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
+    for (const BlockProjection& projection : block_projections(config)) {
+      const std::string module = fmt::format("layers.{}.{}", layer, projection.part);
+      seed += 2;
+      if (options.adapts && !options.adapts(module)) continue;
+      const auto draw = static_cast<int64_t>(uniform_draw(seed, 0) * double(options.max_rank));
+      const int64_t rank = 1 + draw;
+      pairs.push_back({.module = module,
+                       .a = random_elements(memory, options.dtype, {rank, projection.in_features},
+                                            seed, options.size),
+                       .b = random_elements(memory, options.dtype, {projection.out_features, rank},
+                                            seed + 1, options.b_size),
+                       .alpha = 1.5 * static_cast<double>(rank),
+                       .scale = 1.5f});
+    }
+  }
+  return Adapter("", std::move(pairs));
+}
+
+}  // namespace paceline::testing

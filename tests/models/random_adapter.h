@@ -1,0 +1,24 @@
+// Adapters of random matrices for a decoder.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "adapters/adapter.h"
+#include "models/decoder_config.h"
+
+namespace paceline::testing {
+
+struct RandomAdapter {
+  uint64_t seed = 1;
+  DType dtype = DType::bf16;
+  int64_t max_rank = 5;  // each module draws its own rank
+  float size = 0.2f;     // of the elements
+  float b_size = 0.2f;   // of B's
+  // Whether a module is adapted; nothing: all are.
+  std::function<bool(std::string_view module)> adapts = {};
+};
+
+Adapter random_adapter(const DecoderConfig& config, const RandomAdapter& options, Memory& memory);
+
+}  // namespace paceline::testing
