@@ -28,6 +28,7 @@ struct SchedRunning {
   int64_t num_computed = 0;  // tokens whose keys and values are in the cache
   int64_t num_output = 0;    // tokens it has drawn
   int64_t num_wished = 0;  // drafted tokens that it would like to have checked; 0 unless it decodes
+  int32_t adapter = 0;     // a number of this view; 0: none
   std::span<const SchedBlocks> groups;
 };
 
@@ -36,6 +37,7 @@ struct SchedWaiting {
   int32_t priority = 0;
   int64_t waiting_since = 0;  // step
   int64_t num_tokens = 0;
+  int32_t adapter = 0;
   int64_t prefix_length = 0;                // tokens it would find in the cache, below num_tokens
   std::span<const int64_t> prefix_revived;  // per group: their blocks that count as free now
   // A sequence that runs, or is served earlier, computes more of this prefix than the cache has:
@@ -46,6 +48,7 @@ struct SchedWaiting {
 struct SchedLimits {
   int64_t block_size = 16;
   int64_t max_sequences = 256;
+  int64_t max_adapters = 256;             // of the sequences computed at once, different ones
   int64_t max_rows = 512;                 // of a step in which nothing decodes
   int64_t max_rows_beside_decode = 512;   // of a step with a decoding sequence
   int64_t min_prefill_beside_decode = 1;  // of these, the prefill rows that are guaranteed
@@ -87,7 +90,8 @@ struct StepPlan {
   std::vector<PlannedSlice> slices;  // decodes first, then prefills, then admitted ones
   // There is work but too few blocks, and no sequence of the view could release them.
   bool starved = false;
-  bool lacks_blocks = false;  // the first waiting sequence that is left needs more than are free
+  bool lacks_blocks = false;    // the first waiting sequence that is left needs more than are free
+  bool lacks_adapters = false;  // its adapter would be one too many
 
   bool empty() const { return slices.empty(); }
   void clear();
@@ -99,6 +103,7 @@ struct PlanScratch {
   std::vector<int32_t> candidates;                     // running sequences still in
   std::vector<std::vector<int32_t>> reference_counts;  // per group, copied when one is preempted
   std::vector<int64_t> num_wished;                     // per slice of a decoding sequence
+  std::vector<int32_t> adapters;                       // of the sequences in the step
 };
 
 // The policy. Decodes come first and each gets its slot; prefills share what the budget leaves, cut
@@ -106,7 +111,9 @@ struct PlanScratch {
 // ties to the higher id) of the last class is preempted, counting only blocks without other
 // holders; the last running one never is. Then, if nothing was preempted, waiting sequences are
 // admitted in the order (class risen with waiting, arrival id): each reserves its whole current
-// length or nothing, and none overtakes the first one that doesn't fit. Drafted tokens get rows and
+// length or nothing, and none overtakes the first one that doesn't fit. One whose adapter would be
+// one too many waits likewise, until all sequences of another adapter have ended: those that came
+// later wait behind it, so an adapter that is in use can't keep it out. Drafted tokens get rows and
 // blocks that are left after all of this, one row a sequence in turn; none when a sequence was
 // preempted or lacks blocks.
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ WaitingCase::WaitingCase(uint32_t seed) {
   };
   limits = {.block_size = 1 + below(4),
             .max_sequences = 1 + below(5),
+            .max_adapters = 1 + below(3),
             .max_rows = 1 + below(30),
             .max_slice = 1 + below(12)};
   for (int64_t g = below(3); g >= 0; --g) {
@@ -46,6 +48,7 @@ WaitingCase::WaitingCase(uint32_t seed) {
       counts.push_back(below(one.prefix_length / limits.block_size + 1));
     revived.push_back(std::move(counts));
     one.prefix_is_coming = below(8) == 0;
+    one.adapter = static_cast<int32_t>(below(4));
   }
   for (size_t i = 0; i < waiting.size(); ++i) waiting[i].prefix_revived = revived[i];
 }
@@ -81,11 +84,15 @@ TEST(AdmissionProperty, TheFirstSliceIsAsLongAsRowsAndBlocksAllow) {
     std::vector<PlannedAdmission> admitted;
     std::vector<PlannedSlice> slices;
     int64_t rows = c.limits.max_rows;
-    bool starved = false;
+    bool starved = false, lacks_adapters = false;
+    std::set<int32_t> adapters;
     for (size_t i = 0; i < c.waiting.size(); ++i) {
       const SchedWaiting& one = c.waiting[i];
       if (rows == 0 || static_cast<int64_t>(i) == c.limits.max_sequences) break;
       if (one.prefix_is_coming && i > 0) break;
+      if (one.adapter != 0) adapters.insert(one.adapter);
+      lacks_adapters = std::ssize(adapters) > c.limits.max_adapters;
+      if (lacks_adapters) break;
       const int64_t count = longest_slice(c, num_free, one, rows);
       starved = count == 0 && i == 0;
       if (count == 0) break;
@@ -102,6 +109,7 @@ TEST(AdmissionProperty, TheFirstSliceIsAsLongAsRowsAndBlocksAllow) {
     ASSERT_EQ(plan.admitted, admitted) << "seed " << seed;
     ASSERT_EQ(plan.slices, slices) << "seed " << seed;
     ASSERT_EQ(plan.starved, starved) << "seed " << seed;
+    ASSERT_EQ(plan.lacks_adapters, lacks_adapters) << "seed " << seed;
   }
   EXPECT_GT(num_cut, num_cases / 50) << "slices that a windowed group cuts";
 }

@@ -78,6 +78,30 @@ TEST(PlanStep, NoMoreSequencesThanTheBatchHasPlaces) {
   EXPECT_EQ(world.running_ids(), (Ids{3})) << "a place that became free is taken at once";
 }
 
+TEST(PlanStep, AnAdapterBeyondTheLimitWaitsAndIsNotOvertaken) {
+  SchedLimits limits = blocks_of_one();
+  limits.max_adapters = 2;
+  SchedWorld world(limits, {{.num_blocks = 60}});
+  world.submit({.arrival_id = 1, .prompt = 1, .output = 3, .adapter = 1});
+  world.submit({.arrival_id = 2, .prompt = 1, .output = 9, .adapter = 2});
+  world.submit({.arrival_id = 3, .prompt = 1, .output = 9});
+  world.submit({.arrival_id = 4, .prompt = 1, .output = 2, .adapter = 1});
+  world.submit({.arrival_id = 5, .prompt = 1, .output = 2, .adapter = 3});
+  world.submit({.arrival_id = 6, .prompt = 1, .output = 1, .adapter = 2});
+  world.submit({.arrival_id = 7, .prompt = 1, .output = 1});
+  world.step();
+  EXPECT_TRUE(world.plan().lacks_adapters);
+  EXPECT_EQ(world.running_ids(), (Ids{1, 2, 3, 4})) << "none of 1, 2 and the base needs more room";
+  EXPECT_EQ(world.waiting_ids(), (Ids{5, 6, 7})) << "6 and 7 would have room, and don't overtake";
+  world.step();
+  EXPECT_EQ(world.finished(), (Ids{4}));
+  world.step();
+  EXPECT_EQ(world.finished(), (Ids{4, 1})) << "now nothing of adapter 1 is left";
+  world.step();
+  EXPECT_EQ(world.running_ids(), (Ids{2, 3, 5}));
+  EXPECT_EQ(world.finished(), (Ids{4, 1, 6, 7}));
+}
+
 TEST(PlanStep, DecodesComeFirstAndPromptsShareWhatIsLeft) {
   SchedLimits limits{.block_size = 4,
                      .max_sequences = 8,

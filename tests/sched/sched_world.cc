@@ -101,6 +101,7 @@ void SchedWorld::build_view() {
                               .num_computed = one.computed,
                               .num_output = one.drawn,
                               .num_wished = wished_by(one),
+                              .adapter = one.request.adapter,
                               .groups = std::span(block_views_).subspan(begin, groups_.size())});
   }
   order_queue();
@@ -109,6 +110,7 @@ void SchedWorld::build_view() {
                               .priority = one.request.priority,
                               .waiting_since = one.waiting_since,
                               .num_tokens = one.length(),
+                              .adapter = one.request.adapter,
                               .prefix_revived = none_revived_});
   }
   view_ = {
@@ -146,6 +148,7 @@ void SchedWorld::check_plan() const {
   }
   ASSERT_LE(num_running - static_cast<int32_t>(preempted.size()) + num_admitted,
             limits_.max_sequences);
+  check_admissions();
   int64_t rows = 0, decodes = 0;
   std::set<int32_t> sliced;
   for (const PlannedSlice& slice : plan_.slices) {
@@ -179,6 +182,29 @@ void SchedWorld::check_plan() const {
     ASSERT_TRUE(sliced.contains(i)) << "a decode was left out";
   }
   check_drafts();
+}
+
+// None overtakes, and no adapter is one too many. Nobody waits for an adapter that has room.
+void SchedWorld::check_admissions() const {
+  std::set<int32_t> adapters;
+  for (size_t i = 0; i < running_.size(); ++i) {
+    if (std::ranges::find(plan_.preempted, static_cast<int32_t>(i)) == plan_.preempted.end()) {
+      adapters.insert(running_[i].request.adapter);
+    }
+  }
+  for (size_t i = 0; i < plan_.admitted.size(); ++i) {
+    ASSERT_EQ(plan_.admitted[i].waiting, static_cast<int32_t>(i)) << "it overtook another one";
+    adapters.insert(waiting_[i].request.adapter);
+  }
+  adapters.erase(0);
+  ASSERT_LE(std::ssize(adapters), limits_.max_adapters);
+  if (!plan_.lacks_adapters) return;
+  ASSERT_LT(plan_.admitted.size(), waiting_.size());
+  const int32_t wanted = waiting_[plan_.admitted.size()].request.adapter;
+  ASSERT_NE(wanted, 0);
+  ASSERT_FALSE(adapters.contains(wanted));
+  ASSERT_EQ(std::ssize(adapters), limits_.max_adapters);
+  ASSERT_FALSE(plan_.starved);
 }
 
 // The same plan without wishes, with its drafts taken away, is the plan: a draft changes nothing

@@ -15,9 +15,10 @@ namespace paceline::testing {
 struct WorldRequest {
   int64_t arrival_id = 0;
   int32_t priority = 0;
-  int64_t prompt = 1;  // tokens
-  int64_t output = 1;  // tokens until it ends
-  int64_t wished = 0;  // drafted tokens that it would like while it decodes
+  int64_t prompt = 1;   // tokens
+  int64_t output = 1;   // tokens until it ends
+  int64_t wished = 0;   // drafted tokens that it would like while it decodes
+  int32_t adapter = 0;  // 0: none
 };
 
 struct WorldGroup {
@@ -71,6 +72,7 @@ class SchedWorld {
   void build_view();
   void order_queue();
   void check_plan() const;
+  void check_admissions() const;
   void check_drafts() const;
   int64_t wished_by(const Sequence& one) const;
   void give_back(Sequence& sequence);

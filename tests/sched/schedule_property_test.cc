@@ -23,8 +23,18 @@ int64_t step_bound(const std::vector<WorldRequest>& requests, const SchedLimits&
   return total * static_cast<int64_t>(requests.size() + 1);
 }
 
-// Returns how many tokens were drafted.
-int64_t run_schedule(uint32_t seed, int64_t most_wished) {
+// Of up to `adapters` different ones, and of none.
+struct Mix {
+  int64_t most_wished = 0;
+  int64_t adapters = 0;
+};
+
+struct Seen {
+  int64_t num_drafted = 0;
+  int64_t num_adapter_waits = 0;  // steps in which an adapter found no room
+};
+
+Seen run_schedule(uint32_t seed, const Mix& mix) {
   std::mt19937 random(seed);
   const auto below = [&random](int64_t bound) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(bound));
@@ -38,6 +48,7 @@ int64_t run_schedule(uint32_t seed, int64_t most_wished) {
                      .max_slice = 1 + below(9),
                      .aging_steps = 20};
   limits.max_rows = std::max(limits.max_rows, limits.max_sequences);
+  if (mix.adapters > 0) limits.max_adapters = 1 + below(mix.adapters);
   std::vector<WorldGroup> groups = {{.num_blocks = pools[below(5)]}};
   if (below(2) == 0) groups.push_back({.window = 1 + below(6), .num_blocks = pools[below(5)]});
   if (below(4) == 0) groups.erase(groups.begin());
@@ -51,14 +62,17 @@ int64_t run_schedule(uint32_t seed, int64_t most_wished) {
   std::set<int64_t> expected;
   const int64_t num_requests = 1 + below(8);
   for (int64_t id = 1; id <= num_requests; ++id) {
-    const WorldRequest request{.arrival_id = id,
-                               .priority = static_cast<int32_t>(below(3) == 0 ? below(3) : 0),
-                               .prompt = 1 + below(12),
-                               .output = 1 + below(10),
-                               .wished = most_wished == 0 ? 0 : below(most_wished + 1)};
+    const WorldRequest request{
+        .arrival_id = id,
+        .priority = static_cast<int32_t>(below(3) == 0 ? below(3) : 0),
+        .prompt = 1 + below(12),
+        .output = 1 + below(10),
+        .wished = mix.most_wished == 0 ? 0 : below(mix.most_wished + 1),
+        .adapter = mix.adapters == 0 ? 0 : static_cast<int32_t>(below(mix.adapters + 1))};
     if (world.fits_alone(request)) requests.push_back(request);
   }
   const int64_t bound = step_bound(requests, limits);
+  Seen seen;
   size_t next = 0;
   bool more = true;
   while (more || next < requests.size()) {
@@ -75,7 +89,8 @@ int64_t run_schedule(uint32_t seed, int64_t most_wished) {
       }
     }
     more = world.step();
-    if (::testing::Test::HasFatalFailure()) return 0;
+    if (::testing::Test::HasFatalFailure()) return seen;
+    seen.num_adapter_waits += world.plan().lacks_adapters ? 1 : 0;
     EXPECT_LE(world.step_number(), bound + num_requests) << "seed " << seed;
   }
   const std::set<int64_t> finished(world.finished().begin(), world.finished().end());
@@ -83,35 +98,49 @@ int64_t run_schedule(uint32_t seed, int64_t most_wished) {
   for (size_t g = 0; g < groups.size(); ++g) {
     EXPECT_EQ(world.num_free(g), groups[g].num_blocks) << "seed " << seed;
   }
-  return world.num_drafted();
+  seen.num_drafted = world.num_drafted();
+  return seen;
 }
 
 TEST(ScheduleProperty, WhatFitsAloneEndsWithinTheBoundAndBlocksAreConserved) {
   const int count = scaled(1000, 100000);
   for (int seed = 0; seed < count; ++seed) {
-    run_schedule(static_cast<uint32_t>(seed), 0);
+    run_schedule(static_cast<uint32_t>(seed), {});
     if (HasFailure()) return;
   }
+}
+
+TEST(ScheduleProperty, AdaptersThatFindNoRoomWaitAndNeitherStarveNorOvertake) {
+  const int count = scaled(1000, 100000);
+  int64_t num_waits = 0;
+  for (int seed = 0; seed < count; ++seed) {
+    const Mix mix = {.most_wished = seed % 2 == 0 ? 0 : 4, .adapters = 1 + seed % 4};
+    num_waits += run_schedule(static_cast<uint32_t>(seed), mix).num_adapter_waits;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(num_waits, count / 2);
 }
 
 TEST(ScheduleProperty, DraftsDelayNobodyAndGiveTheirBlocksBack) {
   const int count = scaled(1000, 100000);
   int64_t num_drafted = 0;
   for (int seed = 0; seed < count; ++seed) {
-    num_drafted += run_schedule(static_cast<uint32_t>(seed), 8);
+    num_drafted += run_schedule(static_cast<uint32_t>(seed), {.most_wished = 8}).num_drafted;
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
   EXPECT_GT(num_drafted, count);
 }
 
 // Every way in which three requests of up to three prompt and three output tokens arrive at a pool
-// of four blocks, without drafts and with drafts of which none, half or all are accepted.
+// of four blocks, without drafts and with drafts of which none, half or all are accepted, and with
+// adapters of which one or two may be computed at once.
 TEST(ScheduleProperty, ThreeRequestsAndFourBlocksNeverDeadlock) {
   int64_t num_worlds = 0;
   for (int64_t code = 0; code < 9 * 9 * 9; ++code) {
     for (int64_t arrivals = 0; arrivals < 9; ++arrivals) {
       SchedLimits limits{.block_size = 1, .max_sequences = 3, .max_rows = 4, .max_slice = 2};
       limits.max_rows_beside_decode = 2;
+      limits.max_adapters = 1 + code % 2;
       SchedWorld world(limits, {{.num_blocks = 4}});
       const int64_t kind = (code + arrivals) % 4;  // no drafts; all of one, half, none accepted
       world.set_accepted([kind](int64_t num_drafted) {
@@ -125,7 +154,8 @@ TEST(ScheduleProperty, ThreeRequestsAndFourBlocksNeverDeadlock) {
         const WorldRequest request{.arrival_id = id,
                                    .prompt = 1 + rest % 9 / 3,
                                    .output = 1 + rest % 3,
-                                   .wished = kind == 0 ? 0 : 2};
+                                   .wished = kind == 0 ? 0 : 2,
+                                   .adapter = static_cast<int32_t>((code + arrivals * id) % 4)};
         if (!world.fits_alone(request)) continue;
         at_step[steps[id - 1]].push_back(request);
         ++num_expected;
