@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -33,6 +34,7 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
       speculation_(limits.speculation, drafter, runner.vocab_size()) {
   plan_limits_ = {.block_size = cache.block_size(),
                   .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
+                  .max_adapters = std::max<int64_t>(1, limits.max_adapters),
                   .max_rows = limits.max_batched_tokens,
                   .max_slice = limits.max_chunk > 0 ? limits.max_chunk : limits.max_batched_tokens};
 }
@@ -77,10 +79,12 @@ void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
   }
 }
 
-// One leaves for each sequence that found no place or too few blocks in the step before.
+// One leaves for each sequence that found no place, for itself or its adapter, or too few blocks in
+// the step before.
 void EngineCore::give_way() {
   if (running_.empty() || !running_.back()->is_deferred) return;
-  const bool has_places = std::ssize(running_) < plan_limits_.max_sequences;
+  const bool has_places =
+      std::ssize(running_) < plan_limits_.max_sequences && !plan_.lacks_adapters;
   if (has_places && !plan_.lacks_blocks) return;
   auto num_leaving = std::count_if(waiting_.begin(), waiting_.end(), [this](const auto& one) {
     return !one->is_deferred && one->waiting_since < counters_.steps;
@@ -161,9 +165,26 @@ void EngineCore::admit(const PlannedAdmission& admission) {
   queue_.remove(sequence.num_queued, sequence.prompt_length);
 }
 
+// The plan's order, but for rows of one adapter, which become neighbours: their products are one.
+void EngineCore::order_slices() {
+  slice_order_.resize(plan_.slices.size());
+  std::iota(slice_order_.begin(), slice_order_.end(), 0);
+  if (!view_.has_adapters()) return;
+  const auto adapter = [&](int32_t slice) {
+    const auto index = static_cast<size_t>(plan_.slices[static_cast<size_t>(slice)].sequence);
+    return view_.adapter_number(index < running_.size() ? *running_[index]
+                                                        : *admitted_[index - running_.size()]);
+  };
+  std::sort(slice_order_.begin(), slice_order_.end(), [&](int32_t a, int32_t b) {
+    return std::pair(adapter(a), a) < std::pair(adapter(b), b);
+  });
+}
+
 void EngineCore::build_batch() {
   const size_t num_running = running_.size();
-  for (const PlannedSlice& slice : plan_.slices) {
+  order_slices();
+  for (const int32_t in_plan : slice_order_) {
+    const PlannedSlice& slice = plan_.slices[static_cast<size_t>(in_plan)];
     const auto index = static_cast<size_t>(slice.sequence);
     Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
     const int64_t end = slice.first + slice.count - slice.num_drafted;

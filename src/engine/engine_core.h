@@ -76,6 +76,7 @@ class EngineCore {
   void fail_starved_sequence();
 
   void build_batch();
+  void order_slices();
   void compute();
   void fail_batch(ErrorCode code, const std::string& message);
 
@@ -132,6 +133,7 @@ class EngineCore {
   PlanScratch scratch_;
   StepPlan plan_;
   std::vector<SequencePtr> admitted_;
+  std::vector<int32_t> slice_order_;  // indices of the plan's slices, as the batch has them
   StepBatch batch_;
   StepBudget budget_;
   Speculation speculation_;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/engine_core.h"
+#include "runner/loaded_adapter.h"
 
 namespace paceline {
 namespace {
@@ -26,6 +27,7 @@ void check_fits(const GenerateRequest& request, const KvCache& cache) {
 std::optional<RequestId> EngineCore::submit(GenerateRequest request,
                                             std::shared_ptr<Channel> channel, int64_t tag) {
   check(request);
+  if (request.adapter != nullptr) request.prefix.scope.adapter = request.adapter->digest;
   if (!queue_.try_add(request.n, static_cast<int64_t>(request.prompt.size()))) return std::nullopt;
   const RequestId id = next_id_.fetch_add(request.n, std::memory_order_relaxed);
   auto state =

@@ -60,6 +60,10 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
     throw Error(ErrorCode::invalid,
                 "max_tokens: 0, so a constraint of the output has nothing to constrain");
   }
+  if (request.adapter != nullptr && limits.max_adapters == 0) {
+    throw Error(ErrorCode::invalid,
+                "adapter: the engine was loaded without adapters; load it with --enable-lora");
+  }
   check_prompt(request, limits, vocab_size);
   check_sampling_options(request.sampling, vocab_size);
   check_token_ids(request.allowed_token_ids, vocab_size, "allowed_token_ids");

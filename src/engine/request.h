@@ -16,6 +16,7 @@
 namespace paceline {
 
 class Constraint;
+struct LoadedAdapter;
 
 using TokenId = int32_t;
 using RequestId = int64_t;
@@ -62,6 +63,8 @@ struct GenerateRequest {
   std::vector<TokenId> columns;
   bool want_row = false;
 
+  // Changes the model for this request; null: the model itself. Part of who shares its prefix.
+  std::shared_ptr<const LoadedAdapter> adapter;
   int32_t priority = 0;  // class; smaller is served first
   PrefixUse prefix;
   std::stop_token cancelled;  // takes effect within one step
@@ -97,6 +100,7 @@ struct EngineLimits {
   int64_t max_batched_tokens = 512;     // rows of one step; longer prompts are computed in chunks
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
+  int64_t max_adapters = 0;             // their different adapters; 0: no request may have one
   int64_t max_queued = 1024;            // sequences that wait, or more are refused
   int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it

@@ -1,6 +1,7 @@
 #include "engine/step_batch.h"
 
 #include "base/error.h"
+#include "runner/loaded_adapter.h"
 
 namespace paceline {
 namespace {
@@ -8,6 +9,10 @@ namespace {
 // Whether it needs some columns of its last row and nothing else.
 bool wants_columns_only(const GenerateRequest& request) {
   return !request.columns.empty() && request.max_tokens == 0 && !request.want_row;
+}
+
+const AdapterWeights* adapter_of(const GenerateRequest& request) {
+  return request.adapter != nullptr ? &request.adapter->weights : nullptr;
 }
 
 }  // namespace
@@ -32,7 +37,8 @@ void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
                      .subspan(static_cast<size_t>(first), static_cast<size_t>(num_known)),
        .drafted = std::span(sequence.draft.tokens).first(static_cast<size_t>(num_drafted)),
        .first_position = first,
-       .blocks = sequence.blocks});
+       .blocks = sequence.blocks,
+       .adapter = adapter_of(sequence.request())});
   slices_.push_back(
       {.sequence = &sequence, .first_row = first_row, .count = count, .num_drafted = num_drafted});
   add_outputs(slices_.back());

@@ -17,6 +17,7 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   running_views_.clear();
   waiting_views_.clear();
   coming_.clear();
+  adapters_.clear();
   blocks_.clear();
   blocks_.reserve(running.size() * num_groups);  // running_views_ has spans of it
   num_decodes_ = 0;
@@ -33,6 +34,19 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   view_.running = running_views_;
   view_.waiting = waiting_views_;
   return view_;
+}
+
+int32_t StepView::adapter_number(const Sequence& sequence) const {
+  const LoadedAdapter* const adapter = sequence.request().adapter.get();
+  if (adapter == nullptr) return 0;
+  const auto at = std::find(adapters_.begin(), adapters_.end(), adapter);
+  return static_cast<int32_t>(at - adapters_.begin()) + 1;
+}
+
+int32_t StepView::number_adapter(const Sequence& sequence) {
+  const int32_t number = adapter_number(sequence);
+  if (number > std::ssize(adapters_)) adapters_.push_back(sequence.request().adapter.get());
+  return number;
 }
 
 const Hash128* StepView::next_block(const Sequence& sequence, int64_t num_computed) const {
@@ -54,6 +68,7 @@ void StepView::add_running(const Sequence& sequence) {
                             .num_computed = sequence.num_computed,
                             .num_output = sequence.num_output(),
                             .num_wished = sequence.num_wished,
+                            .adapter = number_adapter(sequence),
                             .groups = std::span(blocks_).subspan(begin)});
   const bool decodes = sequence.num_wanted() - sequence.num_computed == 1;
   num_decodes_ += decodes ? 1 : 0;
@@ -103,6 +118,7 @@ void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {
                             .priority = sequence.priority(),
                             .waiting_since = sequence.waiting_since,
                             .num_tokens = sequence.num_wanted(),
+                            .adapter = number_adapter(sequence),
                             .prefix_length = hit.length,
                             .prefix_revived = hit.revived,
                             .prefix_is_coming = is_coming});

@@ -8,8 +8,10 @@
 namespace paceline {
 
 struct PrefixScope {
-  int64_t adapter = 0;
+  Hash128 adapter;  // the digest of its content; zero: none
   Hash128 salt;
+
+  bool operator==(const PrefixScope&) const = default;
 };
 
 }  // namespace paceline

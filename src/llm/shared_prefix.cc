@@ -14,10 +14,6 @@ bool begins_with(const std::vector<TokenId>& ids, const std::vector<TokenId>& pr
   return ids.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), ids.begin());
 }
 
-bool same(const PrefixScope& a, const PrefixScope& b) {
-  return a.adapter == b.adapter && a.salt == b.salt;
-}
-
 }  // namespace
 
 SharedPrefix::~SharedPrefix() { release_prefix(); }
@@ -29,7 +25,7 @@ void SharedPrefix::release_prefix() {
 }
 
 void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& scope) {
-  if (!same(scope, scope_)) {
+  if (scope != scope_) {
     release_prefix();
     scope_ = scope;
     last_ = prompt;

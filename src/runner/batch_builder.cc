@@ -20,6 +20,7 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
   for (int64_t i = 0; i < count; ++i) {
     batch_.positions.push_back(static_cast<int32_t>(rows.first_position + i));
   }
+  if (rows.adapter != nullptr) add_adapter(rows.adapter, first_row, count);
   for (int g = 0; g < cache_.num_groups(); ++g) {
     GroupBatch& group = batch_.groups[static_cast<size_t>(g)];
     for (int64_t i = 0; i < count; ++i) {
@@ -31,6 +32,17 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
                             .block_table = rows.blocks.table(g)});
   }
   return first_row;
+}
+
+void BatchBuilder::add_adapter(const AdapterWeights* weights, int64_t first_row, int64_t count) {
+  if (!batch_.adapters.empty()) {
+    AdapterRows& last = batch_.adapters.back();
+    if (last.weights == weights && last.first_row + last.num_rows == first_row) {
+      last.num_rows += count;
+      return;
+    }
+  }
+  batch_.adapters.push_back({.first_row = first_row, .num_rows = count, .weights = weights});
 }
 
 void BatchBuilder::add_output(int64_t row) {

@@ -15,6 +15,7 @@ struct BatchRows {
   std::span<const int32_t> drafted = {};
   int64_t first_position = 0;
   const SequenceBlocks& blocks;
+  const AdapterWeights* adapter = nullptr;
 };
 
 class BatchBuilder {
@@ -22,7 +23,7 @@ class BatchBuilder {
   explicit BatchBuilder(const KvCache& cache) : cache_(cache) {}
 
   void clear();
-  // Returns the first row.
+  // Returns the first row. Neighbours with one adapter become one segment of Batch::adapters.
   int64_t add(const BatchRows& rows);
   // The row's state leaves the decoder, behind those of earlier calls.
   void add_output(int64_t row);
@@ -32,6 +33,8 @@ class BatchBuilder {
   const Batch& batch() const { return batch_; }
 
  private:
+  void add_adapter(const AdapterWeights* weights, int64_t first_row, int64_t count);
+
   const KvCache& cache_;
   Batch batch_;
 };

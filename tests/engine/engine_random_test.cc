@@ -40,6 +40,7 @@ class RandomEngine : public EngineTest {
                     .max_batched_tokens = 2 + below(30),
                     .max_chunk = below(3) == 0 ? 1 + below(7) : 0,
                     .max_num_seqs = 1 + below(6),
+                    .max_adapters = 1 + below(3),
                     .max_queued_tokens = 1 << 20,  // no request is refused
                     .prefix_cache = below(4) != 0};
     if (drafts_) {
@@ -81,6 +82,7 @@ class RandomEngine : public EngineTest {
     if (below(8) == 0) request.want_row = true;
     if (request.max_tokens > 0 && below(4) == 0) request.n = 1 + static_cast<int32_t>(below(4));
     request.priority = static_cast<int32_t>(below(3) == 0 ? below(3) - 1 : 0);
+    if (below(3) != 0) request.adapter = adapters_[static_cast<size_t>(below(5))];
     const PrefixUse::Write writes[] = {PrefixUse::Write::keep, PrefixUse::Write::keep,
                                        PrefixUse::Write::while_held, PrefixUse::Write::none};
     request.prefix.write = writes[below(4)];
@@ -139,6 +141,9 @@ class RandomEngine : public EngineTest {
   std::mt19937 random_;
   bool drafts_ = false;
   bool constrains_ = false;
+  // The last two are equal, so they share prefixes.
+  const std::vector<std::shared_ptr<const LoadedAdapter>> adapters_ = {
+      nullptr, numbered_adapter(1), numbered_adapter(2), numbered_adapter(3), numbered_adapter(3)};
   std::unique_ptr<ScriptDrafter> drafter_;
   std::map<RequestId, GenerateRequest> requests_;
   std::set<RequestId> cancelled_;
@@ -149,6 +154,7 @@ void RandomEngine::play(uint32_t seed) {
   requests_.clear();
   cancelled_.clear();
   answers_.clear();
+  runner_.most_adapters = 0;
   engine(random_shape());
   int64_t to_come = 1 + below(9);
   bool more = true;
@@ -174,6 +180,7 @@ void RandomEngine::play(uint32_t seed) {
       below(2) == 0 ? engine_->defer(id) : engine_->resume(id);
     }
     more = step();
+    ASSERT_LE(runner_.most_adapters, engine_->limits().max_adapters) << "seed " << seed;
     ASSERT_LT(++num_steps, 4000) << "seed " << seed;
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
@@ -185,7 +192,8 @@ void RandomEngine::compare_with_alone() {
     if (cancelled_.contains(id)) continue;
     for (int32_t k = 0; k < request.n; ++k) {
       ASSERT_TRUE(together.contains({id, k})) << "an answer is missing";
-      engine({.num_blocks = 200, .limits = {.max_model_len = 48, .max_batched_tokens = 200}});
+      engine({.num_blocks = 200,
+              .limits = {.max_model_len = 48, .max_batched_tokens = 200, .max_adapters = 1}});
 
       GenerateRequest alone = request;
       alone.n = 1;

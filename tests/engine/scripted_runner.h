@@ -1,5 +1,6 @@
-// ScriptedRunner makes logits without weights: the next token is a pure function of token and
-// position. It tracks the contents of each cache slot, to detect a row that would read a wrong key.
+// ScriptedRunner makes logits without weights: the next token is a pure function of token, position
+// and adapter. It tracks the contents of each cache slot, to detect a row that would read a wrong
+// key.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,16 +9,31 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kv/kv_cache.h"
+#include "runner/loaded_adapter.h"
 #include "runner/runner.h"
 
 namespace paceline::testing {
 
-// Fills a row of logits [vocab] for the token that follows `token` at `position`.
+// An adapter for it: nothing but a number from 1 on.
+inline std::shared_ptr<const LoadedAdapter> numbered_adapter(size_t number) {
+  auto adapter = std::make_shared<LoadedAdapter>();
+  adapter->name = "adapter-" + std::to_string(number);
+  adapter->digest = {.low = number, .high = 7};
+  adapter->weights.blocks.resize(number);
+  return adapter;
+}
+
+// Fills a row of logits [vocab] for the token that follows `token` at `position`. With adapter k
+// tokens are k * kAdapterStep larger.
+constexpr int32_t kAdapterStep = 1000;
 using Script = std::function<void(int32_t token, int32_t position, std::span<float> logits)>;
 
 class ScriptedRunner : public Runner {
@@ -38,6 +54,7 @@ class ScriptedRunner : public Runner {
   void run(const Batch& batch) override {
     ++num_runs;
     num_rows += batch.num_rows();
+    read_adapters(batch);
     if (cache_ != nullptr) store_and_check(batch);
     finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
     for (size_t row = 0; row < finite_.size(); ++row) {
@@ -46,7 +63,7 @@ class ScriptedRunner : public Runner {
     outputs_.clear();
     for (const int32_t row : batch.output_rows) {
       const auto at = static_cast<size_t>(row);
-      outputs_.emplace_back(batch.tokens[at], batch.positions[at]);
+      outputs_.emplace_back(adapted_token(batch, at), batch.positions[at]);
     }
   }
 
@@ -83,6 +100,8 @@ class ScriptedRunner : public Runner {
 
   int64_t num_runs = 0;
   int64_t num_rows = 0;
+  std::vector<AdapterRows> adapters;                            // of the last run
+  int64_t most_adapters = 0;                                    // different ones in a run
   std::function<bool(int32_t token, int32_t position)> is_bad;  // a row whose state isn't finite
   // Called for each row and group with the digest of all the tokens whose keys it builds on, and of
   // its own.
@@ -98,12 +117,40 @@ class ScriptedRunner : public Runner {
   struct Stored {
     int32_t token = -1;
     int32_t position = -1;
+    int32_t adapter = 0;
     uint64_t chain = 0;  // a digest of all tokens up to it
   };
   using Slots = std::map<int64_t, Stored>;
 
   static uint64_t mix(uint64_t chain, int32_t token) {
     return (chain ^ static_cast<uint64_t>(token + 1)) * 0x9E3779B97F4A7C15u + 1;
+  }
+
+  // Segments are in order and apart, and neighbours have different adapters.
+  void read_adapters(const Batch& batch) {
+    adapters = batch.adapters;
+    row_adapters_.assign(static_cast<size_t>(batch.num_rows()), 0);
+    std::set<const AdapterWeights*> different;
+    const AdapterRows* before = nullptr;
+    for (const AdapterRows& rows : adapters) {
+      const int64_t end = before == nullptr ? 0 : before->first_row + before->num_rows;
+      ASSERT_GE(rows.first_row, end);
+      ASSERT_GT(rows.num_rows, 0);
+      ASSERT_LE(rows.first_row + rows.num_rows, batch.num_rows());
+      if (before != nullptr && rows.first_row == end) {
+        ASSERT_NE(rows.weights, before->weights);
+      }
+      for (int64_t i = 0; i < rows.num_rows; ++i) {
+        row_adapters_[static_cast<size_t>(rows.first_row + i)] =
+            static_cast<int32_t>(rows.weights->blocks.size());
+      }
+      different.insert(rows.weights);
+      before = &rows;
+    }
+    most_adapters = std::max(most_adapters, std::ssize(different));
+  }
+  int32_t adapted_token(const Batch& batch, size_t row) const {
+    return batch.tokens[row] + kAdapterStep * row_adapters_[row];
   }
 
   // Stores every row with a digest of the positions before it, read through its block table. Each
@@ -154,6 +201,7 @@ class ScriptedRunner : public Runner {
       ASSERT_GE(block, 0) << "position " << position << " wants " << p << ", which is gone";
       const Stored& stored = slots[block * block_size + p % block_size];
       ASSERT_EQ(stored.position, p) << "another position's key";
+      ASSERT_EQ(stored.adapter, row_adapters_[row]) << "another adapter's key";
       if (p > first_seen) {
         ASSERT_EQ(stored.chain, mix(chain, stored.token)) << "another sequence's key";
       }
@@ -161,7 +209,10 @@ class ScriptedRunner : public Runner {
     }
     chain = mix(chain, batch.tokens[row]);
     slots[batch.groups[static_cast<size_t>(g)].slots[row]] = {
-        .token = batch.tokens[row], .position = static_cast<int32_t>(position), .chain = chain};
+        .token = batch.tokens[row],
+        .position = static_cast<int32_t>(position),
+        .adapter = row_adapters_[row],
+        .chain = chain};
     if (on_row) on_row(position, chain);
   }
 
@@ -170,6 +221,7 @@ class ScriptedRunner : public Runner {
   const KvCache* cache_ = nullptr;
   std::vector<Slots> slots_;  // per group
   std::vector<std::pair<int32_t, int32_t>> outputs_;
+  std::vector<int32_t> row_adapters_;  // numbers; 0: none
   std::vector<uint8_t> finite_;
   std::vector<float> rows_;
   std::vector<float> columns_;

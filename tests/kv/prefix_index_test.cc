@@ -16,13 +16,15 @@ constexpr std::array<int32_t, 2> kOtherTokens = {7, 9};
 
 TEST(PrefixIndex, EveryPartOfAScopeAndOfTheKeyChangesTheRoot) {
   const PrefixIndex index(2, kNumBlocks, kKey);
-  const PrefixScope scope{.adapter = 1, .salt = {.low = 2, .high = 3}};
+  const PrefixScope scope{.adapter = {.low = 1, .high = 5}, .salt = {.low = 2, .high = 3}};
   const Hash128 root = index.root(scope);
   EXPECT_EQ(index.root(scope), root);
-  for (const PrefixScope& other : {PrefixScope{.adapter = 9, .salt = {.low = 2, .high = 3}},
-                                   PrefixScope{.adapter = 1, .salt = {.low = 9, .high = 3}},
-                                   PrefixScope{.adapter = 1, .salt = {.low = 2, .high = 9}},
-                                   PrefixScope{.adapter = 1, .salt = {.low = 3, .high = 2}}}) {
+  for (const PrefixScope& other :
+       {PrefixScope{.adapter = {.low = 9, .high = 5}, .salt = {.low = 2, .high = 3}},
+        PrefixScope{.adapter = {.low = 1, .high = 9}, .salt = {.low = 2, .high = 3}},
+        PrefixScope{.adapter = {.low = 1, .high = 5}, .salt = {.low = 9, .high = 3}},
+        PrefixScope{.adapter = {.low = 1, .high = 5}, .salt = {.low = 2, .high = 9}},
+        PrefixScope{.adapter = {.low = 1, .high = 5}, .salt = {.low = 3, .high = 2}}}) {
     EXPECT_NE(index.root(other), root);
   }
   EXPECT_NE(PrefixIndex(2, kNumBlocks, {.low = 2, .high = 2}).root(scope), root);

@@ -29,7 +29,7 @@ std::vector<TextId> SharingWorld::texts(const NaiveSequence& sequence) {
 
 std::vector<Hash128> SharingWorld::hashes(const NaiveSequence& sequence) const {
   const PrefixScope scopes[Texts::kNumScopes] = {
-      {}, {.adapter = 1}, {.salt = {.low = 0, .high = 1}}};
+      {}, {.adapter = {.low = 1, .high = 0}}, {.salt = {.low = 0, .high = 1}}};
   std::vector<Hash128> hashes;
   Hash128 hash = cache_.prefixes().root(scopes[sequence.scope]);
   const auto size = static_cast<size_t>(block_size_);
