@@ -10,8 +10,8 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "autodiff/array.h"

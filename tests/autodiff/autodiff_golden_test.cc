@@ -1,6 +1,8 @@
 // Compares operations and their gradients with PyTorch's (tools/goldens/make_autodiff_goldens.py).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -99,6 +101,29 @@ class AutodiffGolden : public testing::Test {
     return masked_cross_entropy(x[0], targets, mask(member(options, "mask")));
   }
 
+  // The operation with a definition that is easily taken for the right one, where there is such.
+  Array misread(const Json& golden, const Arrays& x) {
+    const std::string& name = member(golden, "operation").as_string("operation");
+    const Json& options = member(golden, "options");
+    if (name == "layer_norm") {  // eps outside of the root
+      const Array centred = x[0] - mean(x[0], {-1}, Reduced::kept);
+      const Array deviation = sqrt(mean(centred * centred, {-1}, Reduced::kept)) + 0.125f;
+      return centred / deviation * x[1] + x[2];
+    }
+    if (name == "gelu_tanh") return gelu_erf(x[0]);
+    if (name == "gelu_erf") return gelu_tanh(x[0]);
+    if (name == "softmax") return softmax(x[0], 1);
+    if (name == "masked_cross_entropy") {  // the mean over all positions
+      const Array targets = integers(member(options, "targets"));
+      return 0.75f * masked_cross_entropy(x[0], targets, mask(member(options, "mask")));
+    }
+    if (options.find("window") != nullptr || options.find("soft_cap") != nullptr) {
+      return attention(x[0], x[1], x[2],
+                       {.scale = static_cast<float>(member(options, "scale").as_double("scale"))});
+    }
+    return Array();
+  }
+
   static void expect_near(const Array& found, const Json& expected, const std::string& what) {
     EXPECT_EQ(found.shape(), shape_of(expected)) << what;
     const std::vector<float> values = to_floats(found);
@@ -136,6 +161,30 @@ TEST_F(AutodiffGolden, OperationsAndGradients) {
   }
   EXPECT_EQ(counts.size(), 14u);
   EXPECT_EQ(counts["attention"], 6);
+}
+
+// What the goldens are there for: a misread definition is further off than the tolerance.
+TEST_F(AutodiffGolden, MisreadDefinitionsMiss) {
+  const Json goldens = read_operations();
+  int num_misread = 0;
+  for (const Json& golden : member(goldens, "cases").as_array("cases")) {
+    SCOPED_TRACE(member(golden, "operation").as_string("operation"));
+    Arrays inputs;
+    for (const Json& input : member(golden, "inputs").as_array("inputs")) {
+      inputs.push_back(array(input));
+    }
+    const Array wrong = misread(golden, inputs);
+    if (!wrong.is_defined()) continue;
+    ++num_misread;
+    const std::vector<float> values = to_floats(wrong);
+    const std::vector<double> expected = numbers(member(member(golden, "output"), "values"));
+    double largest = 0.0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(values[i] - expected[i]));
+    }
+    EXPECT_GT(largest, 1e-4);
+  }
+  EXPECT_EQ(num_misread, 9);
 }
 
 }  // namespace
