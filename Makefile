@@ -14,7 +14,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
+.PHONY: help run serve train-demo build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ run: build ## Build, then stream text from the bundled model (PROMPT="...")
 
 serve: build ## Build, then answer OpenAI's API with the bundled model at http://127.0.0.1:8080
 	build/release/paceline serve
+
+train-demo: build ## The bundled model learns the voice of a book with LoRA (BOOK=FILE), in a few minutes
+	tools/train_demo.sh build/train-demo $(BOOK)
 
 build: ## The optimised binary, build/release/paceline
 	$(DEPS) build

@@ -16,6 +16,8 @@
 #include "cli/train_plot.h"
 #include "cli/usage_error.h"
 #include "kernels/backend.h"
+#include "load/model_adapter_base.h"
+#include "load/model_source.h"
 #include "models/decoder.h"
 #include "trainer/training_run.h"
 
@@ -150,19 +152,24 @@ class Reporter {
       : first_step_(first_step), num_steps_(num_steps), settings_(settings), session_(session) {}
 
   void operator()(const TrainingPoint& point) {
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    const auto done = static_cast<double>(point.step - first_step_);
-    const double left =
-        seconds / std::max(done, 1.0) * static_cast<double>(num_steps_ - point.step);
+    if (!point.loss) begin_ = Clock::now();  // the evaluation before the first step
+    if (settings_.quiet) return;
     std::string line = fmt::format("step {} of {}", point.step, num_steps_);
     if (point.loss) line += fmt::format(", loss {:.4f}", *point.loss);
     if (point.validation_loss) line += fmt::format(", validation {:.4f}", *point.validation_loss);
-    line += fmt::format(", {:.0f} tokens/s, {} left, at most {}", point.tokens_per_second,
-                        duration_text(left), bytes_text(static_cast<double>(point.peak_bytes)));
-    if (!settings_.quiet) session_.print_note(line);
+    if (point.loss) line += rate_text(point);
+    session_.print_note(line);
   }
 
  private:
+  std::string rate_text(const TrainingPoint& point) const {
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double done = std::max(static_cast<double>(point.step - first_step_), 1.0);
+    const double left = seconds / done * static_cast<double>(num_steps_ - point.step);
+    return fmt::format(", {:.0f} tokens/s, {} left, at most {}", point.tokens_per_second,
+                       duration_text(left), bytes_text(static_cast<double>(point.peak_bytes)));
+  }
+
   int64_t first_step_;
   int64_t num_steps_;
   const Settings& settings_;
@@ -233,9 +240,10 @@ int run_train(const Settings& settings, Session& session) {
   Backend& backend = *model->backend;
   const TrainData data =
       read_train_data(choice, *model, choice.resume ? clock_of_run(directory) : std::nullopt);
+  const AdapterBase base = read_adapter_base(ModelSource(model_path(settings)));
   LoraSet loras(backend, *model->decoder, lora_options(choice, *model));
   if (!choice.initial_adapter.empty()) {
-    loras.load(backend, read_adapter(choice.initial_adapter, {}, model->memory));
+    loras.load(backend, read_adapter(choice.initial_adapter, base, model->memory));
   }
   Trainer trainer(backend, *model->threads, *model->decoder, loras,
                   trainer_options(choice, *model));
@@ -251,7 +259,7 @@ int run_train(const Settings& settings, Session& session) {
                    .steps_per_evaluation = choice.steps_per_evaluation,
                    .steps_per_checkpoint = choice.steps_per_checkpoint,
                    .patience = choice.patience},
-                  identity_of(choice, *model, data), {}, model_path(settings).string());
+                  identity_of(choice, *model, data), base, model_path(settings).string());
   const int64_t first_step = choice.resume ? run.resume() : 0;
   if (first_step > 0 && !settings.quiet) {
     session.print_note(fmt::format("going on behind step {}", first_step));

@@ -101,6 +101,12 @@ RunOutcome TrainingRun::run(const RunData& data,
     report(point);
   };
   try {
+    if (trainer_.num_steps() == 0 && !data.validation.empty() && metrics_->points().empty()) {
+      TrainingPoint before{.step = 0};
+      before.validation_loss = trainer_.evaluate(data.validation);
+      note_validation(*before.validation_loss);
+      post(before);
+    }
     while (trainer_.num_steps() < options_.num_steps && is_patient() && !stop.stop_requested()) {
       const auto begin = Clock::now();
       const std::vector<TrainBatch> batches = data.batches(trainer_.num_steps());

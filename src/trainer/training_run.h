@@ -19,7 +19,7 @@ namespace paceline {
 struct TrainingRunOptions {
   int64_t num_steps = 1000;
   int64_t steps_per_report = 10;
-  int64_t steps_per_evaluation = 200;  // 0: none but the last
+  int64_t steps_per_evaluation = 200;  // 0: only before the first and behind the last
   int64_t steps_per_checkpoint = 100;
   // Evaluations in a row without a lower validation loss that end the run; 0: none do.
   int64_t patience = 0;
