@@ -14,7 +14,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve train-demo build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-peers lint format nightly install clean
+.PHONY: help run serve train-demo build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,12 @@ bench-serve: ## The server: late tokens at 1,000 and 2,000 streams, overload, me
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	$(BUILD) release --target paceline paceline_traffic
 	python3 tools/bench_serve.py
+
+bench-train: ## LoRA training beside PEFT and PyTorch on the same shape (TRAIN="--python PYTHON ...": tools/bench_train.py --help)
+	$(DEPS) build peers
+	$(CONFIGURE) release -DPACELINE_BENCH=ON
+	$(BUILD) release --target paceline --target paceline_bench_training
+	python3 tools/bench_train.py $(TRAIN)
 
 bench-peers: ## Beside llama.cpp, compiled here, on the same GGUF files: one table (PEERS="--runs 5 ...": tools/bench_peers.py --help)
 	$(DEPS) build peers

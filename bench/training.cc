@@ -4,6 +4,7 @@
 //             [--no-checkpoints]
 // MODEL is a directory; with --dummy its config.json is enough.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -119,6 +120,9 @@ int run(const Options& options) {
         loss / static_cast<double>(losses.size()),
         static_cast<double>(model->memory.stats().peak_bytes - before) / (1 << 20));
   }
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  fmt::print("  resident at most {} MiB\n", usage.ru_maxrss / 1024);
   return 0;
 }
 
