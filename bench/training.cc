@@ -102,7 +102,7 @@ int run(const Options& options) {
     std::vector<float> losses;
     loras.clear_gradients();
     const auto begin = std::chrono::steady_clock::now();
-    pass.run(batch, losses);
+    pass.run(batch, {}, losses);
     const auto middle = std::chrono::steady_clock::now();
     optimizer.step(1e-4, 1.0, *model->threads);
     loras.pack(backend);

@@ -58,6 +58,7 @@ struct TrainChoice {
   int64_t num_layers = -1;                  // the last ones; -1: all
   int64_t rank = 8;
   double alpha = 16;
+  double dropout = 0;
   bool use_rslora = false;
   std::string lora_dtype = "auto";
   std::string initial_adapter;

@@ -69,6 +69,8 @@ TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& mod
                             .num_steps = choice.num_steps},
           .adamw = {.weight_decay = choice.weight_decay},
           .max_gradient_norm = choice.max_gradient_norm,
+          .dropout = choice.dropout,
+          .seed = choice.seed,
           .pass = {.kv_dtype = model.kv_dtype, .checkpoints = choice.checkpoints}};
 }
 
@@ -91,6 +93,7 @@ RunIdentity identity_of(const TrainChoice& choice, const LoadedModel& model,
   add("batch", fmt::format("{}", choice.batch_size * choice.accumulation_steps));
   add("rank", fmt::format("{}", choice.rank));
   add("alpha", fmt::format("{}", choice.alpha));
+  add("dropout", fmt::format("{}", choice.dropout));
   add("use_rslora", choice.use_rslora ? "true" : "false");
   add("num_layers", fmt::format("{}", choice.num_layers));
   add_text("target_modules", fmt::format("{}", fmt::join(choice.target_modules, ",")));

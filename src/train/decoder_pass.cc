@@ -17,6 +17,7 @@ struct DecoderPass::Prepared {
   std::vector<OwnedTensor> angles;
   std::vector<RotaryTables> tables;  // by rope
   std::unique_ptr<SequenceStore> store;
+  Dropout dropout;
 };
 
 DecoderPass::DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& decoder,
@@ -66,9 +67,9 @@ Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x)
   const SelfAttention& attention = block.attention();
 
   Array branch = apply_norm(backend_, block.before_attention(), x);
-  branch = apply_linear(backend_, attention.qkv(), loras.qkv, branch);
+  branch = apply_linear(backend_, attention.qkv(), loras.qkv, prepared.dropout, branch);
   branch = apply_attention(backend_, attention, prepared.tables[rope], *prepared.store, branch);
-  branch = apply_linear(backend_, attention.output(), loras.output, branch);
+  branch = apply_linear(backend_, attention.output(), loras.output, prepared.dropout, branch);
   if (const RmsNorm* const norm = block.after_attention()) {
     branch = apply_norm(backend_, *norm, branch);
   }
@@ -76,9 +77,9 @@ Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x)
 
   const GatedMlp& mlp = block.mlp();
   branch = apply_norm(backend_, block.before_mlp(), residual);
-  branch = apply_linear(backend_, mlp.gate_up(), loras.gate_up, branch);
+  branch = apply_linear(backend_, mlp.gate_up(), loras.gate_up, prepared.dropout, branch);
   branch = apply_gated_activation(backend_, mlp.config().activation, branch);
-  branch = apply_linear(backend_, mlp.down(), loras.down, branch);
+  branch = apply_linear(backend_, mlp.down(), loras.down, prepared.dropout, branch);
   if (const RmsNorm* const norm = block.after_mlp()) branch = apply_norm(backend_, *norm, branch);
   return apply_sum(backend_, residual, branch);
 }
@@ -97,8 +98,9 @@ Array DecoderPass::all_blocks(const Prepared& prepared, Array x) const {
   return x;
 }
 
-void DecoderPass::run(const TrainBatch& batch, std::vector<float>& losses) {
+void DecoderPass::run(const TrainBatch& batch, const Dropout& dropout, std::vector<float>& losses) {
   const auto prepared = prepare(batch);
+  prepared->dropout = dropout;
   const auto loss = [&](const Arrays& inputs) {
     return Arrays{
         apply_head_loss(backend_, decoder_, batch, losses, all_blocks(*prepared, inputs[0]))};

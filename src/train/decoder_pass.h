@@ -33,9 +33,9 @@ class DecoderPass {
   ~DecoderPass();
 
   // Adds the gradients of the batch's weighted sum of losses to those of the trained matrices, and
-  // the loss of each row with a weight to `losses`.
-  void run(const TrainBatch& batch, std::vector<float>& losses);
-  // The losses alone.
+  // the loss of each row with a weight to `losses`. Dropped elements depend on `dropout` alone.
+  void run(const TrainBatch& batch, const Dropout& dropout, std::vector<float>& losses);
+  // The losses alone, without dropout.
   void evaluate(const TrainBatch& batch, std::vector<float>& losses);
   // The states behind the last block, before the final norm.  [rows, hidden]
   autodiff::Array states(const TrainBatch& batch);

@@ -14,8 +14,9 @@ using autodiff::Wanted;
 
 class LinearOperation final : public BackendOperation {
  public:
-  LinearOperation(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras)
-      : BackendOperation(backend), linear_(linear), loras_(loras) {}
+  LinearOperation(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras,
+                  const Dropout& dropout)
+      : BackendOperation(backend), linear_(linear), loras_(loras), dropout_(dropout) {}
 
   std::string_view name() const override { return "linear"; }
 
@@ -31,6 +32,9 @@ class LinearOperation final : public BackendOperation {
                           .a = &lora.a->packed(),
                           .b = &lora.b->packed(),
                           .first_column = lora.first_column});
+      if (!dropout_.is_on()) continue;
+      backend().add_lora(dropped(lora, inputs[0]).tensor(), segments, out);
+      segments.clear();
     }
     backend().add_lora(x, segments, out);
     return y;
@@ -65,6 +69,14 @@ class LinearOperation final : public BackendOperation {
     return y.slice(1, lora.first_column, lora.first_column + lora.b->value().size(0));
   }
 
+  // What A sees of x.
+  Array dropped(const LoraProjection& lora, const Array& x) const {
+    if (!dropout_.is_on()) return x;
+    Array kept = new_array(x, x.shape());
+    drop_elements(dropout_, lora.module, x.tensor(), kept.writable());
+    return kept;
+  }
+
   // x A^T  [rows, rank]
   Array inner_product(const LoraProjection& lora, const Array& x) const {
     Array inner = new_array(x, {x.size(0), lora.a->packed().n});
@@ -79,9 +91,10 @@ class LinearOperation final : public BackendOperation {
     backend().add(dx, part.tensor(), dx);
   }
 
-  void add_lora_gradients(const LoraProjection& lora, const Array& x, const Array& cotangent,
+  void add_lora_gradients(const LoraProjection& lora, const Array& input, const Array& cotangent,
                           const Tensor& dx) const {
     const Tensor dy = columns_of(lora, cotangent.tensor());
+    const Array x = dropped(lora, input);
     const Array inner = inner_product(lora, x);
     gradients().matmul_weight_gradient(dy, inner.tensor(), lora.b->rounding(), lora.b->gradient());
     if (lora.b->is_zero()) return;  // so are the gradients of A and x
@@ -89,18 +102,23 @@ class LinearOperation final : public BackendOperation {
     gradients().matmul_input_gradient(dy, lora.b->packed(), d_inner.writable());
     gradients().matmul_weight_gradient(d_inner.tensor(), x.tensor(), lora.a->rounding(),
                                        lora.a->gradient());
-    add_input_gradient(d_inner.tensor(), lora.a->packed(), cotangent, dx);
+    Array part = new_array(cotangent, dx.shape());
+    const Tensor d_kept = part.writable();
+    gradients().matmul_input_gradient(d_inner.tensor(), lora.a->packed(), d_kept);
+    if (dropout_.is_on()) drop_elements(dropout_, lora.module, d_kept, d_kept);
+    backend().add(dx, d_kept, dx);
   }
 
   const Linear& linear_;
   const std::vector<LoraProjection>& loras_;
+  const Dropout& dropout_;
 };
 
 }  // namespace
 
 Array apply_linear(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras,
-                   const Array& x) {
-  return autodiff::apply_new<LinearOperation>({x}, backend, linear, loras);
+                   const Dropout& dropout, const Array& x) {
+  return autodiff::apply_new<LinearOperation>({x}, backend, linear, loras, dropout);
 }
 
 }  // namespace paceline

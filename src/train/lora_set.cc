@@ -108,7 +108,8 @@ void LoraSet::add_pair(Backend& backend, const Module& module, const LoraShape& 
   copy_elements(values.tensor(), a->value());
   a->pack(backend);
   b->pack(backend);
-  module.projections->push_back({.first_column = module.first_column, .a = a, .b = b});
+  module.projections->push_back(
+      {.first_column = module.first_column, .a = a, .b = b, .module = key.low});
   pairs_.push_back({.module = module.name, .shape = shape, .scale = scale, .a = a, .b = b});
 }
 

@@ -33,7 +33,11 @@ StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
   std::vector<float> losses;
   StepReport report;
   for (const TrainBatch& batch : micro_batches) {
-    pass_.run(batch, losses);
+    const Dropout dropout{.rate = options_.dropout,
+                          .seed = options_.seed,
+                          .step = num_steps(),
+                          .first_row = report.num_rows};
+    pass_.run(batch, dropout, losses);
     report.num_rows += batch.num_rows();
   }
   report.loss = mean(losses);

@@ -16,6 +16,8 @@ struct TrainerOptions {
   LearningRate learning_rate;
   AdamWOptions adamw;
   double max_gradient_norm = 0;  // longer gradients are scaled down to it; 0: none are
+  double dropout = 0;            // of the inputs of LoRA's matrices
+  uint64_t seed = 0;             // of dropout
   PassOptions pass;
 };
 

@@ -116,9 +116,9 @@ class LoraModel {
     return {model.backend(), model.threads(), model.decoder(), loras, options};
   }
 
-  double loss(const PassOptions& options, const TrainBatch& batch) {
+  double loss(const PassOptions& options, const TrainBatch& batch, const Dropout& dropout) {
     std::vector<float> losses;
-    pass(options).evaluate(batch, losses);
+    pass(options).run(batch, dropout, losses);
     double total = 0;
     size_t next = 0;
     for (const float weight : batch.weights) {
@@ -185,16 +185,23 @@ class TrainGradient : public ::testing::TestWithParam<std::string> {};
 TEST_P(TrainGradient, IsTheSlopeOfTheLoss) {
   LoraModel lora(GetParam(), {.backend = BackendKind::reference}, 0.05f);
   const PassOptions options{.kv_dtype = DType::f32};
+  const Dropout dropout{.rate = GetParam() == "llama_bias" ? 0.3 : 0.0, .seed = 4, .step = 2};
   TrainBatch batch = batch_of({lora.golden.prompt_ids, {5, 9, 2, 7, 11, 3}});
   for (size_t i = 0; i < batch.weights.size(); ++i) {
     batch.weights[i] = i % 3 == 1 ? 0.0f : 0.25f;
   }
   std::vector<float> losses;
-  lora.pass(options).run(batch, losses);
+  lora.pass(options).run(batch, dropout, losses);
+  // A loss with dropout adds to the gradients.
+  std::vector<std::vector<float>> gradients;
+  for (const auto& matrix : lora.matrices) {
+    const auto* const begin = matrix->gradient().elements<float>();
+    gradients.emplace_back(begin, begin + matrix->gradient().num_elements());
+  }
   for (size_t k = 0; k < lora.matrices.size(); ++k) {
     TrainedMatrix& matrix = *lora.matrices[k];
     auto* const values = matrix.value().elements<float>();
-    const auto* const gradient = matrix.gradient().elements<float>();
+    const std::vector<float>& gradient = gradients[k];
     const auto count = static_cast<size_t>(matrix.value().num_elements());
     double square = 0;
     for (size_t i = 0; i < count; ++i) square += double{gradient[i]} * double{gradient[i]};
@@ -208,7 +215,7 @@ TEST_P(TrainGradient, IsTheSlopeOfTheLoss) {
             before[i] + static_cast<float>(distance * double{gradient[i]} / std::sqrt(square));
       }
       matrix.pack(lora.model.backend());
-      return lora.loss(options, batch);
+      return lora.loss(options, batch, dropout);
     };
     const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
     loss_at(0);
@@ -225,13 +232,16 @@ TEST_P(TrainGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
     DecoderPass pass = lora.pass({.kv_dtype = DType::bf16, .checkpoints = checkpoints});
     TrainBatch batch;
     std::vector<float> losses;
+    int64_t first_row = 0;
     for (int32_t i = 0; i < 3; ++i) {
       std::vector<int32_t> tokens = lora.golden.prompt_ids;
       tokens.back() = i;
       batch.add(tokens, std::vector<float>(tokens.size() - 1, 0.125f));
       batch.pad_to_multiple(kGradientRows);
       if (together && i < 2) continue;
-      pass.run(batch, losses);
+      const Dropout dropout{.rate = 0.1, .seed = 1, .step = 3, .first_row = first_row};
+      pass.run(batch, dropout, losses);
+      first_row += batch.num_rows();
       batch = {};
     }
     std::vector<float> all = losses;
@@ -245,6 +255,30 @@ TEST_P(TrainGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
   EXPECT_EQ(gradients(2, true, true), one) << "threads";
   EXPECT_EQ(gradients(2, false, true), one) << "checkpoints";
   EXPECT_EQ(gradients(1, true, false), one) << "micro-batches";
+}
+
+TEST(Dropout, DropsTheRateAndKeepsTheMean) {
+  Memory memory;
+  OwnedTensor x = allocate_tensor(memory, DType::f32, {100, 101});
+  OwnedTensor out = allocate_tensor(memory, DType::f32, {100, 101});
+  for (int64_t i = 0; i < 10100; ++i) x.view.elements<float>()[i] = 1.0f;
+  const Dropout dropout{.rate = 0.25, .seed = 1, .step = 1};
+  drop_elements(dropout, 7, x.view, out.view);
+  const std::span<const float> values(out.view.elements<float>(), 10100);
+  const auto dropped = std::count(values.begin(), values.end(), 0.0f);
+  EXPECT_NEAR(static_cast<double>(dropped) / 10100, 0.25, 0.02);
+  EXPECT_EQ(*std::max_element(values.begin(), values.end()), 1.0f / 0.75f);
+  // Another step, another module, other rows: other elements.
+  const std::vector<float> before(values.begin(), values.end());
+  const auto is_same = [&](const Dropout& other, uint64_t module) {
+    drop_elements(other, module, x.view, out.view);
+    return std::equal(before.begin(), before.end(), values.begin());
+  };
+  EXPECT_TRUE(is_same(dropout, 7));
+  EXPECT_FALSE(is_same(dropout, 8));
+  EXPECT_FALSE(is_same({.rate = 0.25, .seed = 2, .step = 1}, 7));
+  EXPECT_FALSE(is_same({.rate = 0.25, .seed = 1, .step = 2}, 7));
+  EXPECT_FALSE(is_same({.rate = 0.25, .seed = 1, .step = 1, .first_row = 1}, 7));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainGradient,
