@@ -13,7 +13,7 @@ constexpr OptionDef kTrainingOptions[] = {
     {.name = "data",
      .placeholder = "PATH",
      .kind = OptionKind::text,
-     .help = "What to learn: JSON Lines, a text, or a directory with train.jsonl.",
+     .help = "What to learn: JSON Lines, a text, or a directory that has train.jsonl.",
      .group = OptionGroup::data,
      .commands = kTrain,
      .apply = [](Settings& s, const OptionValue& v) { s.train.data = as_text(v); }},

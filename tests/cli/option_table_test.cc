@@ -34,6 +34,8 @@ std::string sample_text(const OptionDef& option) {
     case OptionKind::integer:
     case OptionKind::integers:
       return std::to_string(static_cast<int64_t>(option.limits.min));
+    case OptionKind::number:
+      return option.limits.max < 1 ? "0.5" : "1";
     default:
       return "1";
   }
