@@ -83,9 +83,10 @@ class LLM {
   // Computes the common prefix of all conversations with the system message `text`, and keeps it in
   // the cache until the next call, close(), or a request that needs its blocks. Returns its number
   // of tokens; 0 for an empty text, one shorter than a cache block, or without prefix caching.
-  // Chats with a cache_salt don't share it. Throws Error when the chat template refuses or omits
-  // system messages.
-  int64_t preload_system_prompt(std::string_view text, const std::string& kwargs_json = {});
+  // Chats with a cache_salt or another adapter than `lora` don't share it. Throws Error when the
+  // chat template refuses or omits system messages.
+  int64_t preload_system_prompt(std::string_view text, const std::string& kwargs_json = {},
+                                const std::string& lora = {});
 
   // Results in input order; an item that fails fails alone.
   struct Request {

@@ -19,6 +19,13 @@ enum class LoadFormat : uint8_t {
   dummy,  // seeded random weights from config.json alone
 };
 
+// A LoRA adapter's files: a directory as PEFT or mlx-lm writes it, or a GGUF file.
+struct LoraSource {
+  std::string name;  // as requests call it
+  std::string path;
+  double scale = 1;  // times the adapter's own
+};
+
 struct LoadOptions {
   std::string model;  // a directory, a GGUF file, or org/name in the local Hugging Face cache
   LoadFormat load_format = LoadFormat::files;
@@ -68,6 +75,12 @@ struct LoadOptions {
   // The same settings as vLLM's JSON object, which goes before the members above: {"method":
   // "ngram", "num_speculative_tokens": 4}; empty: none.
   std::string speculative_config;
+  // LoRA adapters, which requests choose by name (GenerateOptions::lora); any number of them in one
+  // batch.
+  std::vector<LoraSource> loras;
+  bool enable_lora = false;      // room for adapters that come later
+  int64_t max_loras = 8;         // different ones computed at once, 1 to 65536
+  int64_t max_lora_rank = 1024;  // of each
   std::string trace_file;        // records every step for `paceline trace`; empty: none
   int64_t batch_timeout_ms = 0;  // when idle, wait up to this for batch_size requests
   int64_t batch_size = 1;
@@ -118,6 +131,7 @@ struct GenerateOptions {
   std::vector<int32_t> logprob_token_ids;  // reported with logprobs instead of the likeliest
   bool prompt_logprobs = false;
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::string lora;                // the name of an adapter, LoadOptions::loras; empty: none
   std::string cache_salt;          // shares cached prefixes only with requests of the same salt
   int32_t priority = 0;            // smaller is served first
   std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
@@ -155,6 +169,7 @@ struct ClassifyOptions {
 struct ScoreOptions {
   int32_t num_top_logprobs = 0;    // alternatives reported beside each token, 0 to 20
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says
+  std::string lora;                // as GenerateOptions::lora
   std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
   std::stop_token cancelled;       // takes effect within one step: Error cancelled
 };

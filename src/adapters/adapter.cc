@@ -47,4 +47,12 @@ const LoraPair* Adapter::find(std::string_view module) const {
   return at == pairs_.end() || at->module != module ? nullptr : &*at;
 }
 
+Adapter with_scale(Adapter adapter, float factor) {
+  for (LoraPair& pair : adapter.pairs_) {
+    pair.scale *= factor;
+    pair.alpha *= double{factor};
+  }
+  return Adapter(std::move(adapter.base_name_), std::move(adapter.pairs_));
+}
+
 }  // namespace paceline

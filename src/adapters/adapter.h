@@ -50,11 +50,16 @@ class Adapter {
   int64_t max_rank() const { return max_rank_; }
 
  private:
+  friend Adapter with_scale(Adapter adapter, float factor);
+
   std::string base_name_;
   std::vector<LoraPair> pairs_;
   Hash128 digest_;
   size_t size_bytes_ = 0;
   int64_t max_rank_ = 0;
 };
+
+// The adapter with every pair's scale times `factor`; it has another digest.
+Adapter with_scale(Adapter adapter, float factor);
 
 }  // namespace paceline

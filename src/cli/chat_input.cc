@@ -84,8 +84,8 @@ Settings with_system_prompt(const Settings& settings, LLM& llm, Session& session
   Settings complete = settings;
   if (settings.system_prompt_file.empty() || !settings.system.empty()) return complete;
   complete.system = without_final_newline(read_whole_text(settings.system_prompt_file));
-  const int64_t num_kept =
-      llm.preload_system_prompt(complete.system, settings.chat_template_kwargs);
+  const int64_t num_kept = llm.preload_system_prompt(complete.system, settings.chat_template_kwargs,
+                                                     settings.generate.lora);
   if (settings.verbose) session.print_note(fmt::format("system prompt: {} tokens kept", num_kept));
   return complete;
 }

@@ -204,7 +204,8 @@ void RequestPool::classify(int64_t tag, const Prompt& prompt, const ClassifyOpti
   job.classification.emplace(state_->model, prompt, options);
   job.prompt_tokens = job.classification->prompt_tokens();
   state_->shared_prefix.see(job.classification->prompt(),
-                            prefix_scope(state_->model, options.sampling));
+                            prefix_scope(state_->model, options.sampling),
+                            find_adapter(state_->model, options.sampling.lora));
   auto requests = job.classification->take_requests();
   state_->add(std::move(job), std::move(requests));
 }

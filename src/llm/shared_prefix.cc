@@ -24,10 +24,12 @@ void SharedPrefix::release_prefix() {
   held_.clear();
 }
 
-void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& scope) {
-  if (scope != scope_) {
+void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& scope,
+                       const std::shared_ptr<const LoadedAdapter>& adapter) {
+  if (scope != scope_ || adapter != adapter_) {
     release_prefix();
     scope_ = scope;
+    adapter_ = adapter;
     last_ = prompt;
     return;
   }
@@ -41,15 +43,15 @@ void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& sc
                             prompt.begin()) /
         block * block;
     if (common >= std::max(kWorthHolding, block)) {
-      hold({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(common)}, scope);
+      hold({prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(common)});
     }
   }
   last_ = prompt;
 }
 
-void SharedPrefix::hold(std::vector<TokenId> prefix, const PrefixScope& scope) {
-  GenerateRequest request{.prompt = prefix, .max_tokens = 0};
-  request.prefix = {.scope = scope, .write = PrefixUse::Write::while_held, .hold = true};
+void SharedPrefix::hold(std::vector<TokenId> prefix) {
+  GenerateRequest request{.prompt = prefix, .max_tokens = 0, .adapter = adapter_};
+  request.prefix = {.scope = scope_, .write = PrefixUse::Write::while_held, .hold = true};
   try {
     const auto id = engine_.submit(std::move(request), std::make_shared<Channel>());
     if (!id) return;  // the queue is full: each prompt is computed alone

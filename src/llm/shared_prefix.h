@@ -1,6 +1,7 @@
 // SharedPrefix holds the common prefix of many classifications' prompts while they run.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,16 +21,18 @@ class SharedPrefix {
   SharedPrefix& operator=(const SharedPrefix&) = delete;
 
   // Call it before submitting a request with this prompt.
-  void see(const std::vector<TokenId>& prompt, const PrefixScope& scope);
+  void see(const std::vector<TokenId>& prompt, const PrefixScope& scope,
+           const std::shared_ptr<const LoadedAdapter>& adapter);
 
  private:
-  void hold(std::vector<TokenId> prefix, const PrefixScope& scope);
+  void hold(std::vector<TokenId> prefix);
   void release_prefix();
 
   Engine& engine_;
   std::vector<TokenId> last_;  // the previous prompt
   std::vector<TokenId> held_;
-  PrefixScope scope_;
+  PrefixScope scope_;  // of the prompts, as is the adapter
+  std::shared_ptr<const LoadedAdapter> adapter_;
   std::optional<RequestId> id_;  // the request that holds the prefix
 };
 

@@ -8,6 +8,7 @@
 #include "engine/run_alone.h"
 #include "llm/llm_state.h"
 #include "text/chat_prompt.h"
+#include "text/make_request.h"
 
 namespace paceline {
 namespace {
@@ -46,9 +47,12 @@ std::vector<TokenId> encode_beginning(const TextModel& model, std::string_view t
 }
 
 // Computes the prompt; the id holds its blocks.
-RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt) {
-  GenerateRequest request{
-      .prompt = std::move(prompt), .prompt_name = std::string(kName), .max_tokens = 0};
+RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt,
+                           std::shared_ptr<const LoadedAdapter> adapter) {
+  GenerateRequest request{.prompt = std::move(prompt),
+                          .prompt_name = std::string(kName),
+                          .max_tokens = 0,
+                          .adapter = std::move(adapter)};
   request.prefix.hold = true;
   const auto channel = std::make_shared<Channel>();
   const auto id = state.model->engine->submit(std::move(request), channel);
@@ -67,8 +71,10 @@ RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt) {
 
 }  // namespace
 
-int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwargs_json) {
+int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwargs_json,
+                                   const std::string& lora) {
   State& state = open_state();
+  auto adapter = find_adapter(*state.text, lora);
   Engine& engine = *state.model->engine;
   std::vector<TokenId> ids;
   if (!text.empty()) ids = encode_beginning(*state.text, text, kwargs_json);
@@ -77,7 +83,8 @@ int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwa
   const auto num_kept = static_cast<int64_t>(ids.size());
   const auto previous = state.system_prompt;
   state.system_prompt.reset();
-  if (num_kept > 0) state.system_prompt = compute_and_hold(state, std::move(ids));
+  if (num_kept > 0)
+    state.system_prompt = compute_and_hold(state, std::move(ids), std::move(adapter));
   if (previous) engine.release(*previous);
   return num_kept;
 }

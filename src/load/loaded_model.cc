@@ -12,6 +12,7 @@
 #include "base/json_writer.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
+#include "engine/adapter_set.h"
 #include "engine/engine.h"
 #include "kernels/backend.h"
 #include "kv/kv_cache.h"
@@ -19,6 +20,7 @@
 #include "load/draft_model.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
+#include "load/load_adapter.h"
 #include "load/load_decoder.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
@@ -51,6 +53,7 @@ void check_options(const LoadOptions& options) {
   check_positive("--max-num-seqs", options.max_num_seqs, 65536);
   check_positive("--max-num-queued-reqs", options.max_queued, 1 << 24);
   check_positive("--batch-size", options.batch_size, 65536);
+  check_lora_options(options);
   if (options.max_model_len) check_positive("--max-model-len", *options.max_model_len, kMaxLength);
   if (options.max_kv_size) check_positive("--max-kv-size", *options.max_kv_size, kMaxLength);
   if (options.num_threads < 0 || options.num_threads > 1024) {
@@ -219,14 +222,17 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   check_context(options, model.decoder->config());
   choose_kv_type(model, options);
   if (model.draft) choose_kv_type(*model.draft, options);
-  const CacheSize size = build_runner(model, options, cache_share(model),
-                                      {.max_rows = options.max_num_batched_tokens});
+  const CacheSize size =
+      build_runner(model, options, cache_share(model),
+                   {.max_rows = options.max_num_batched_tokens,
+                    .adapters = uses_adapters(options) ? AdapterUse::any : AdapterUse::none});
   const int64_t max_model_len = context_length(options, size);
   build_drafter(model, options, max_model_len);
   const EngineLimits limits{.max_model_len = max_model_len,
                             .max_batched_tokens = options.max_num_batched_tokens,
                             .max_chunk = options.max_chunk,
                             .max_num_seqs = options.max_num_seqs,
+                            .max_adapters = uses_adapters(options) ? options.max_loras : 0,
                             .max_queued = options.max_queued,
                             .max_queued_tokens = options.max_queued_tokens,
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
@@ -292,6 +298,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   model->generation = read_generation_config(files, vocab_size);
   add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
   set_up_chats(*model, files, options.chat_template);
+  load_adapters(*model, options);
   model->draft = load_draft_model(*model, options);
   build_engine(*model, options);
   if (options.fingerprint) {
@@ -339,6 +346,7 @@ TextModel text_model(const LoadedModel& model) {
           .chat_problem = model.chat.problem,
           .turns = model.turns.get(),
           .constraints = model.constraints.get(),
+          .adapters = model.adapters.get(),
           .generation = model.generation,
           .longest_token_bytes = longest,
           .max_position = model.decoder->config().max_position,

@@ -20,6 +20,7 @@
 
 namespace paceline {
 
+class AdapterSet;
 class Backend;
 class ChatTurns;
 class ConstraintCache;
@@ -68,6 +69,7 @@ struct LoadedModel {
   DType kv_dtype = DType::f32;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;
+  std::unique_ptr<AdapterSet> adapters;  // of LoadOptions::loras
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<LoadedModel> draft;  // of --speculative-model; it has no engine and no tokenizer

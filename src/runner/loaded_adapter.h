@@ -1,6 +1,7 @@
 // LoadedAdapter is an adapter ready to be computed, which requests share.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/siphash.h"
@@ -13,6 +14,7 @@ namespace paceline {
 struct LoadedAdapter {
   std::string name;
   Hash128 digest;  // of its content (Adapter::digest): requests of equal ones share prefixes
+  int64_t max_rank = 0;
   AdapterWeights weights;
 };
 

@@ -99,6 +99,7 @@ GenerateRequest ClassifyJob::request_for(std::vector<TokenId> prompt) const {
                           .max_tokens = 0,
                           .sampling = sampling_,
                           .ignore_eos = true,
+                          .adapter = find_adapter(model_, options_.sampling.lora),
                           .cancelled = options_.sampling.cancelled};
   request.sampling.num_top_logprobs = 0;
   request.prefix = {.scope = prefix_scope(model_, options_.sampling),

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json_writer.h"
+#include "engine/adapter_set.h"
 #include "engine/engine.h"
 #include "grammar/constraint_cache.h"
 #include "text/generation_options.h"
@@ -54,6 +56,20 @@ std::shared_ptr<Constraint> find_constraint(const TextModel& model,
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
   }
+}
+
+std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const std::string& name) {
+  if (name.empty()) return nullptr;
+  if (model.adapters != nullptr) {
+    if (auto adapter = model.adapters->find(name)) return adapter;
+  }
+  std::vector<std::string> names;
+  if (model.adapters != nullptr) names = model.adapters->names();
+  throw Error(ErrorCode::not_found,
+              names.empty() ? fmt::format("lora: {} is no adapter; --lora {}=DIR would load it",
+                                          json_quote(name), name)
+                            : fmt::format("lora: {} is no adapter, expected {}", json_quote(name),
+                                          fmt::join(names, ", ")));
 }
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
@@ -123,6 +139,7 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
           .speculation = options.speculation,
           .prediction = encode_prediction(model, options.prediction),
           .score_from = options.prompt_logprobs ? std::optional<int64_t>(0) : std::nullopt,
+          .adapter = find_adapter(model, options.lora),
           .priority = options.priority,
           .prefix = {.scope = prefix_scope(model, options)},
           .cancelled = options.cancelled};
@@ -135,6 +152,7 @@ GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                           .max_tokens = 0,
                           .sampling = {.num_top_logprobs = options.num_top_logprobs},
                           .score_from = 0,
+                          .adapter = find_adapter(model, options.lora),
                           .prefix = {.write = PrefixUse::Write::none},
                           .cancelled = options.cancelled};
   return request;

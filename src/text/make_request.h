@@ -23,6 +23,9 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked);
 // The compiled constraint of the options; nullptr: none. Errors begin with its name.
 std::shared_ptr<Constraint> find_constraint(const TextModel& model, const GenerateOptions& options);
 
+// The adapter of this name; nullptr for an empty one. Throws Error not_found.
+std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const std::string& name);
+
 // Checks the options and sets unset ones from the model's files. Throws Error invalid.
 GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options);
 

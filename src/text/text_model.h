@@ -11,6 +11,7 @@
 
 namespace paceline {
 
+class AdapterSet;
 class ChatTurns;
 class ConstraintCache;
 class Engine;
@@ -24,6 +25,7 @@ struct TextModel {
   std::string chat_problem = {};
   const ChatTurns* turns = nullptr;        // of the template; nullptr: none, or no tokenizer
   ConstraintCache* constraints = nullptr;  // nullptr: there is no tokenizer
+  const AdapterSet* adapters = nullptr;    // nullptr: there are none
   GenerationConfig generation = {};        // defaults of unset request fields
   size_t longest_token_bytes = 0;          // longest text of one token; 0: unknown
   int64_t max_position = 0;                // the context that the model was trained for

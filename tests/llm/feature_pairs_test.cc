@@ -10,8 +10,12 @@
 #include <set>
 #include <string>
 
+#include "load/loaded_model.h"
+#include "models/decoder_config.h"
 #include "paceline/llm.h"
 #include "tests/llm/stored_formats.h"
+#include "tests/models/adapter_directory.h"
+#include "tests/models/random_adapter.h"
 #include "tests/source_path.h"
 #include "tests/test_scale.h"
 
@@ -66,6 +70,7 @@ const std::map<std::string, Feature>& features() {
          o.top_p = 0.8f;
          o.temperature = 0.7f;
        }},
+      {"adapter", [](GenerateOptions& o) { o.lora = "first"; }},
       {"stop_tokens",
        [](GenerateOptions& o) {
          o.stop_token_ids = {3, 99, 140, 201};
@@ -260,9 +265,20 @@ void expect_all_same(const std::vector<Completion>& found,
   }
 }
 
+// Adapters of the model, of which requests use the first.
+std::vector<LoraSource> adapters_of(const LoadOptions& options,
+                                    const testing::AdapterDirectory& directory) {
+  const DecoderConfig config =
+      read_model_config(open_model_source(options.model), LoadFormat::files);
+  return {{.name = "first", .path = directory.write("first", config, {.size = 0.1f})},
+          {.name = "second", .path = directory.write("second", config, {.seed = 2})}};
+}
+
 // Runs the requests in every way, or in the named ways.
-void cross_all(const LoadOptions& base, const std::vector<LLM::Request>& requests,
+void cross_all(LoadOptions base, const std::vector<LLM::Request>& requests,
                const std::set<std::string>& ways = {}) {
+  const testing::AdapterDirectory directory;
+  base.loras = adapters_of(base, directory);
   LLM plain = LLM::load(base);
   const std::vector<Completion> expected = one_by_one(plain, requests);
   for (const auto& [name, change] : executions()) {

@@ -11,10 +11,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Fingerprint : public testing::Test {
+class Fingerprint : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = fs::path(testing::TempDir()) / "paceline_fingerprint";
+    directory_ = fs::path(::testing::TempDir()) / "paceline_fingerprint";
     fs::remove_all(directory_);
     fs::copy(fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain", directory_);
   }
@@ -38,7 +38,7 @@ class Fingerprint : public testing::Test {
 
 TEST_F(Fingerprint, IsOneNameForWhatGivesTheSameBits) {
   const std::string usual = fingerprint();
-  EXPECT_THAT(usual, testing::MatchesRegex("fp_[0-9a-f]{16}"));
+  EXPECT_THAT(usual, ::testing::MatchesRegex("fp_[0-9a-f]{16}"));
   EXPECT_EQ(fingerprint(), usual);
   EXPECT_EQ(fingerprint([](LoadOptions& options) {
               options.num_threads = 2;

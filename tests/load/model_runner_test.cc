@@ -40,7 +40,7 @@ TEST(ModelRunner, AllocatesWhatTheConfigSays) {
 }
 
 // A model with two cache groups (layers with and without a window), four blocks each.
-class ModelRunnerTest : public testing::Test {
+class ModelRunnerTest : public ::testing::Test {
  protected:
   static constexpr int64_t kNumBlocks = 4;
 

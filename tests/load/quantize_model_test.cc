@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class QuantizeModel : public testing::Test {
+class QuantizeModel : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(directory_);
@@ -70,7 +70,7 @@ class QuantizeModel : public testing::Test {
   }
 
   fs::path directory_ =
-      fs::path(testing::TempDir()) / ("quantize_model_" + std::to_string(::getpid()));
+      fs::path(::testing::TempDir()) / ("quantize_model_" + std::to_string(::getpid()));
   Memory memory_;
   ThreadPool threads_{2};
 };

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Outcome = WeightsCacheUse::Outcome;
 
-class WeightsCacheTest : public testing::Test {
+class WeightsCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(directory_);
@@ -52,7 +52,7 @@ class WeightsCacheTest : public testing::Test {
     if (problem.empty()) {
       EXPECT_EQ(model->weights_cache.problem, "");
     } else {
-      EXPECT_THAT(model->weights_cache.problem, testing::HasSubstr(problem));
+      EXPECT_THAT(model->weights_cache.problem, ::testing::HasSubstr(problem));
     }
     return model;
   }
@@ -70,7 +70,7 @@ class WeightsCacheTest : public testing::Test {
   }
 
   fs::path directory_ =
-      fs::path(testing::TempDir()) / ("weights_cache_" + std::to_string(::getpid()));
+      fs::path(::testing::TempDir()) / ("weights_cache_" + std::to_string(::getpid()));
   fs::path cache_ = directory_ / "made" / "cache";
 };
 
@@ -194,7 +194,7 @@ TEST_F(WeightsCacheTest, NothingIsKeptOfFilesThatChangeWhileTheyAreRead) {
   change_byte(changed / "model.safetensors", 1000);
   cache.store({}, {});
   EXPECT_EQ(cache.use().outcome, Outcome::failed);
-  EXPECT_THAT(cache.use().problem, testing::HasSubstr("changed while they were read"));
+  EXPECT_THAT(cache.use().problem, ::testing::HasSubstr("changed while they were read"));
   EXPECT_FALSE(fs::exists(cache_));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class WeightsKeyTest : public testing::Test {
+class WeightsKeyTest : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::remove_all(directory_);
@@ -33,7 +33,7 @@ class WeightsKeyTest : public testing::Test {
   }
 
   fs::path directory_ =
-      fs::path(testing::TempDir()) / ("weights_key_" + std::to_string(::getpid()));
+      fs::path(::testing::TempDir()) / ("weights_key_" + std::to_string(::getpid()));
 };
 
 TEST_F(WeightsKeyTest, IsTheSameForTheSameAndAnotherForAnythingElse) {
@@ -57,14 +57,14 @@ TEST_F(WeightsKeyTest, IsTheSameForTheSameAndAnotherForAnythingElse) {
   std::set<std::string> names;
   for (const std::string& one_key : keys) {
     EXPECT_TRUE(names.insert(weights_file_name(one_key)).second);
-    EXPECT_THAT(weights_file_name(one_key), testing::MatchesRegex("[0-9a-f]{32}[.]weights"));
+    EXPECT_THAT(weights_file_name(one_key), ::testing::MatchesRegex("[0-9a-f]{32}[.]weights"));
   }
 }
 
 TEST_F(WeightsKeyTest, IsAsciiWhateverFilesAreCalled) {
   write("line\nend \xff\\", "third");
   const std::string key = weights_key({.files = map({"line\nend \xff\\"}), .config = "{}"});
-  EXPECT_THAT(key, testing::HasSubstr("file line\\0aend\\20\\ff\\5c 5 "));
+  EXPECT_THAT(key, ::testing::HasSubstr("file line\\0aend\\20\\ff\\5c 5 "));
   for (const char c : key) EXPECT_TRUE(c == '\n' || (c >= ' ' && c < 0x7f));
 }
 

@@ -1,0 +1,151 @@
+// Adapters of a loaded model: read, checked against it, scaled, packed and accounted.
+#include "load/load_adapter.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/adapter_set.h"
+#include "models/decoder.h"
+#include "tests/expect_error.h"
+#include "tests/models/adapter_directory.h"
+#include "tests/models/random_adapter.h"
+#include "tests/source_path.h"
+#include "tests/weights/gguf_writer.h"
+
+namespace paceline::testing {
+namespace {
+
+class LoadAdapter : public ::testing::Test {
+ protected:
+  static LoadOptions options(const std::string& name = "llama_scaled_tied") {
+    return {.model = source_path("tests/goldens/models/" + name),
+            .kv_cache_memory_bytes = 1 << 20,
+            .num_threads = 1};
+  }
+  std::string write(const std::string& name, const RandomAdapter& adapter) const {
+    return directory_.write(name, config_, adapter);
+  }
+
+  AdapterDirectory directory_;
+  DecoderConfig config_ = read_model_config(open_model_source(options().model), LoadFormat::files);
+};
+
+TEST_F(LoadAdapter, TheModelHasThoseOfTheOptionsByName) {
+  LoadOptions asked = options();
+  asked.loras = {{.name = "first", .path = write("a", {.seed = 1})},
+                 {.name = "second", .path = write("b", {.seed = 2, .max_rank = 9})}};
+  const auto model = load_model(asked);
+  EXPECT_EQ(model->adapters->names(), (std::vector<std::string>{"first", "second"}));
+  AdapterSet::Handle first = model->adapters->find("first");
+  const AdapterSet::Handle second = model->adapters->find("second");
+  EXPECT_FALSE(first->digest == second->digest);
+  EXPECT_GT(first->weights.size_bytes(), 0u);
+  EXPECT_LE(second->max_rank, 9);
+  EXPECT_EQ(model->adapters->find("third"), nullptr);
+  const size_t before = model->memory.stats().active_bytes;
+  const size_t bytes = first->weights.size_bytes();
+  EXPECT_TRUE(model->adapters->remove("first"));
+  EXPECT_FALSE(model->adapters->remove("first"));
+  EXPECT_EQ(model->memory.stats().active_bytes, before) << "it is held here";
+  first.reset();
+  EXPECT_LE(model->memory.stats().active_bytes, before - bytes);
+}
+
+TEST_F(LoadAdapter, AScaleIsTimesTheAdaptersOwn) {
+  const auto model = load_model(options());
+  const std::string path = write("a", {.dtype = DType::f32});
+  const auto plain = load_adapter(*model, {.name = "a", .path = path}, 64);
+  const auto same = load_adapter(*model, {.name = "b", .path = path, .scale = 1}, 64);
+  const auto twice = load_adapter(*model, {.name = "a", .path = path, .scale = 2}, 64);
+  EXPECT_TRUE(plain->digest == same->digest);
+  EXPECT_FALSE(plain->digest == twice->digest);
+  const PackedMatrix& b = *plain->weights.blocks[0][0][0].b;
+  const PackedMatrix& b_twice = *twice->weights.blocks[0][0][0].b;
+  std::vector<float> row(static_cast<size_t>(b.k)), row_twice = row;
+  unpack_row(b, 3, row.data());
+  unpack_row(b_twice, 3, row_twice.data());
+  for (size_t i = 0; i < row.size(); ++i) EXPECT_EQ(2 * row[i], row_twice[i]);
+  const auto none = load_adapter(*model, {.name = "a", .path = path, .scale = 0}, 64);
+  EXPECT_EQ(none->weights.size_bytes(), 0u);
+}
+
+TEST_F(LoadAdapter, ErrorsNameTheAdapterAndWhatIsAtFault) {
+  const auto fail = [&](ErrorCode code, const std::vector<std::string>& parts,
+                        const std::vector<LoraSource>& loras, auto&& change) {
+    LoadOptions asked = options();
+    asked.loras = loras;
+    change(asked);
+    expect_error(code, parts, [&] { load_model(asked); });
+  };
+  const auto nothing = [](LoadOptions&) {};
+  const std::string path = write("a", {.max_rank = 40});
+  fail(ErrorCode::not_found, {"--lora x: ", "nowhere"}, {{.name = "x", .path = "/nowhere"}},
+       nothing);
+  fail(ErrorCode::invalid, {"--lora x: two adapters"},
+       {{.name = "x", .path = path}, {.name = "x", .path = path}}, nothing);
+  fail(ErrorCode::invalid, {"--lora ", "expected NAME=DIR"}, {{.name = "", .path = path}}, nothing);
+  fail(ErrorCode::invalid, {"--lora x: ", path, "--max-lora-rank allows 4"},
+       {{.name = "x", .path = path}}, [](LoadOptions& o) { o.max_lora_rank = 4; });
+  fail(ErrorCode::invalid, {"--max-loras: 0, expected 1 to"}, {},
+       [](LoadOptions& o) { o.max_loras = 0; });
+  fail(ErrorCode::invalid, {"--max-lora-rank: 2000"}, {},
+       [](LoadOptions& o) { o.max_lora_rank = 2000; });
+  // Of another model: its hidden size differs.
+  LoadOptions other = options("gemma2_odd");
+  other.loras = {{.name = "x", .path = path}};
+  expect_error(ErrorCode::invalid, {"--lora x: ", "another model"}, [&] { load_model(other); });
+}
+
+// Rows of queries and keys lie as llama.cpp rotates them: pairs are neighbours.
+std::vector<float> interleaved(const Tensor& b, int64_t heads) {
+  const int64_t rank = b.size(1), head = b.size(0) / heads;
+  std::vector<float> rows;
+  for (int64_t row = 0; row < b.size(0); ++row) {
+    const int64_t within = row % head;
+    const int64_t from = row - within + within % 2 * (head / 2) + within / 2;
+    const float* const elements = b.row<float>(from);
+    rows.insert(rows.end(), elements, elements + rank);
+  }
+  return rows;
+}
+
+TEST_F(LoadAdapter, AGgufAdapterIsThePeftAdapter) {
+  const RandomAdapter kind = {.dtype = DType::f32, .max_rank = 1, .adapts = [](std::string_view m) {
+                                return m.starts_with("layers.0.self_attn.q_proj") ||
+                                       m.starts_with("layers.1.self_attn.k_proj") ||
+                                       m.starts_with("layers.1.mlp.down_proj");
+                              }};
+  const std::string peft = write("a", kind);
+  Memory memory;
+  const Adapter adapter = random_adapter(config_, kind, memory);
+  GgufWriter writer;
+  writer.string("general.architecture", "llama").string("general.type", "adapter");
+  writer.string("adapter.type", "lora").number("adapter.lora.alpha", 1.5f);
+  const auto add = [&](const std::string& tensor, const std::string& module, int64_t heads) {
+    const LoraPair& pair = *adapter.find(module);
+    const auto size = [](int64_t n) { return static_cast<uint64_t>(n); };
+    const float* const a = pair.a.view.elements<float>();
+    writer.floats(tensor + ".weight.lora_a", {size(pair.rank()), size(pair.in())},
+                  {a, a + pair.a.view.num_elements()});
+    const float* const b = pair.b.view.elements<float>();
+    writer.floats(tensor + ".weight.lora_b", {size(pair.out()), size(pair.rank())},
+                  heads > 0 ? interleaved(pair.b.view, heads)
+                            : std::vector<float>(b, b + pair.b.view.num_elements()));
+  };
+  add("blk.0.attn_q", "layers.0.self_attn.q_proj", config_.num_heads);
+  add("blk.1.attn_k", "layers.1.self_attn.k_proj", config_.num_kv_heads);
+  add("blk.1.ffn_down", "layers.1.mlp.down_proj", 0);
+  const std::string gguf = (directory_.path() / "a.gguf").string();
+  std::ofstream(gguf, std::ios::binary) << writer.file();
+  const auto model = load_model(options());
+  const auto from_peft = load_adapter(*model, {.name = "a", .path = peft}, 64);
+  const auto from_gguf = load_adapter(*model, {.name = "a", .path = gguf}, 64);
+  EXPECT_TRUE(from_peft->digest == from_gguf->digest);
+  const auto other = load_model(options("gemma2_odd"));
+  expect_error(ErrorCode::invalid, {"--lora a: ", "architecture llama", "gemma2"},
+               [&] { load_adapter(*other, {.name = "a", .path = gguf}, 64); });
+}
+
+}  // namespace
+}  // namespace paceline::testing
