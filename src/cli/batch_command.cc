@@ -85,6 +85,7 @@ std::string summary(const BatchCounts& counts, double seconds) {
 int run_batch(const Settings& settings, Session& session) {
   check_options(settings);
   check_different(checked_input(settings.input), settings.output);
+  check_adapter_names(settings, served_names(settings));
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk
   BatchResults results(settings.output);
   FinishedRequests finished = take_up(results);

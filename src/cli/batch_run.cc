@@ -83,21 +83,28 @@ void BatchRun::take_line(const Line& text, Files& files) {
   }
 }
 
-void BatchRun::check_model(const ApiRequest& request) const {
-  const auto& model = common_fields_of(request).model;
+// Sets the adapter that the request's model names.
+void BatchRun::choose_model(ApiRequest& request) const {
+  CommonFields& common = common_fields_of(request);
+  const auto& model = common.model;
   if (!model || std::find(model_names_.begin(), model_names_.end(), *model) != model_names_.end()) {
     return;
   }
-  throw RequestError("model", "model_not_found",
-                     fmt::format("model: found {}, expected {} "
-                                 "(--served-model-name gives the model other names)",
-                                 *model, fmt::join(model_names_, " or ")));
+  std::vector<std::string> names = model_names_;
+  for (const LoraSource& adapter : settings_.load.loras) names.push_back(adapter.name);
+  if (std::find(names.begin(), names.end(), *model) == names.end()) {
+    throw RequestError("model", "model_not_found",
+                       fmt::format("model: found {}, expected {} "
+                                   "(--served-model-name gives the model other names)",
+                                   *model, fmt::join(names, " or ")));
+  }
+  common.lora = *model;
 }
 
 void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
   try {
     ApiRequest request = parse_api_request(line.url, line.body);
-    check_model(request);
+    choose_model(request);
     if (auto* chat = std::get_if<ChatRequest>(&request)) {
       add_system_message(settings_.system, chat->input);
     }

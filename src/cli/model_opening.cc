@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 
+#include "base/error.h"
 #include "cli/figures.h"
 #include "cli/progress.h"
 #include "load/model_path.h"
@@ -75,6 +76,15 @@ std::vector<std::string> served_names(const Settings& settings) {
   std::vector<std::string> names = {(is_gguf ? last.stem() : last.filename()).string()};
   if (names[0] != path) names.push_back(path);
   return names;
+}
+
+void check_adapter_names(const Settings& settings, const std::vector<std::string>& names) {
+  for (const LoraSource& adapter : settings.load.loras) {
+    if (std::find(names.begin(), names.end(), adapter.name) == names.end()) continue;
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("--lora {}: the model has this name, expected another one", adapter.name));
+  }
 }
 
 LoadOptions load_options(const Settings& settings) {

@@ -40,6 +40,9 @@ LLM open_model(const Settings& settings, Session& session, int64_t num_sequences
 // .gguf) and the path. The first is its name in responses.
 std::vector<std::string> served_names(const Settings& settings);
 
+// Throws Error invalid when an adapter has one of the model's names.
+void check_adapter_names(const Settings& settings, const std::vector<std::string>& names);
+
 // Reads only the tokenizer's files.
 Tokenizer open_tokenizer(const Settings& settings);
 

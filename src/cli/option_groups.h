@@ -18,6 +18,7 @@ std::span<const OptionDef> measuring_options();   // measuring
 std::span<const OptionDef> quantizing_options();  // quantizing
 std::span<const OptionDef> training_options();    // data and training
 std::span<const OptionDef> model_options();       // model and memory
+std::span<const OptionDef> adapter_options();     // model: LoRA
 std::span<const OptionDef> batching_options();    // batching
 std::span<const OptionDef> speculation_options();
 std::span<const OptionDef> serving_options();  // serving

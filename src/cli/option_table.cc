@@ -8,7 +8,7 @@ std::span<const OptionDef> option_table() {
     std::vector<OptionDef> all;
     for (const auto group :
          {input_options(), constraint_options(), generation_options(), measuring_options(),
-          quantizing_options(), model_options(), batching_options(),
+          quantizing_options(), model_options(), adapter_options(), batching_options(),
           speculation_options(), serving_options(), general_options(), training_options()}) {
       all.insert(all.end(), group.begin(), group.end());
     }

@@ -28,6 +28,7 @@ ScoreCall read_score_call(const Item& item, const Settings& settings, Session& s
     call.prompt = std::get<Prompt>(item.input);
   }
   call.options.add_special_tokens = settings.generate.add_special_tokens;
+  call.options.lora = settings.generate.lora;
   call.options.cancelled = session.stop_token();
   return call;
 }

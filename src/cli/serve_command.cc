@@ -159,6 +159,7 @@ int run_serve(const Settings& settings, Session& session) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server
   LineWriter log(STDERR_FILENO);
   const ServerOptions options = serving(settings, log);
+  check_adapter_names(settings, options.model_names);
   ServerFrontend frontend(options.address, options.http);
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });

@@ -83,6 +83,9 @@ struct TrainChoice {
   bool dry_run = false;
 };
 
+// The name of the one adapter of --lora DIR.
+inline constexpr const char* kOnlyAdapter = "lora";
+
 struct Settings {
   LoadOptions load;  // an empty model means the bundled one
   GenerateOptions generate;

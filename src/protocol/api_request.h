@@ -13,6 +13,7 @@ namespace paceline {
 using ApiRequest = std::variant<CompletionRequest, ChatRequest, ClassificationRequest>;
 
 const CommonFields& common_fields_of(const ApiRequest& request);
+CommonFields& common_fields_of(ApiRequest& request);
 
 // The number of prompts. Each becomes a request of the engine; a conversation is one prompt.
 size_t num_parts(const ApiRequest& request);

@@ -32,6 +32,7 @@ constexpr int64_t kDefaultChatTokens = 4096;
 // Fields of every request.
 struct CommonFields {
   std::optional<std::string> model;
+  std::string lora;  // the adapter that `model` names; empty: none
   // Neither changes an answer: they decide when it is computed, and which requests share its cache.
   int32_t priority = 0;
   std::string cache_salt;

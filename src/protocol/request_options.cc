@@ -9,6 +9,7 @@ GenerateOptions options_of(const GenerateOptions& asked, const CommonFields& com
                            std::optional<uint64_t> default_seed, const std::stop_token& cancelled) {
   GenerateOptions options = asked;
   if (!options.seed) options.seed = default_seed;
+  options.lora = common.lora;
   options.priority = common.priority;
   options.cache_salt = common.cache_salt;
   options.cancelled = cancelled;

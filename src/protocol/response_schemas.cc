@@ -216,6 +216,7 @@ constexpr std::string_view kOthers = R"(
 "Model": {"type": "object", "required": ["id", "object", "created", "owned_by"], "properties": {
     "id": {"type": "string"}, "object": {"const": "model"}, "created": {"type": "integer"},
     "owned_by": {"type": "string"}, "root": {"type": "string"},
+    "parent": {"type": "string", "description": "Of a LoRA adapter: the model that it changes."},
     "max_model_len": {"type": "integer"}, "meta": {"type": "object"}}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
     "object": {"const": "list"},

@@ -86,7 +86,9 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRe
       prepared_(std::move(prepared)),
       n_(std::ssize(prepared_.parts.front().choices)) {
   const ServerOptions& options = call_->context().options;
-  head_ = new_head(id_prefix(prepared_.endpoint), options.model_names[0]);
+  const std::string& lora = std::visit(
+      [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
+  head_ = new_head(id_prefix(prepared_.endpoint), lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
   style_ = {.naming = naming_of(fields()),
             .has_usage = fields().streaming.include_usage,

@@ -39,7 +39,10 @@ ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared
     : call_(std::move(call)), prepared_(std::move(prepared)) {
   const bool is_score = std::holds_alternative<ScoreRequest>(prepared_.request);
   const ServerOptions& options = call_->context().options;
-  head_ = new_head(is_score ? kScoreIdPrefix : kClassificationIdPrefix, options.model_names[0]);
+  const std::string& lora = std::visit(
+      [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
+  head_ = new_head(is_score ? kScoreIdPrefix : kClassificationIdPrefix,
+                   lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
 }
 

@@ -23,7 +23,7 @@ PreparedItems prepare_classification(const TextModel& model, const ReceivedReque
                                      const RequestRules& rules) {
   ClassificationRequest request =
       parse_classification_request(parse_request_body(received.body), rules.terms);
-  apply_rules(rules, received, request.common);
+  apply_rules(model, rules, received, request.common);
   PreparedItems prepared{.request = {}, .items = {}};
   prepared.response_bytes = response_bytes(request, model.engine.vocab_size());
   check_response_size(rules, prepared.response_bytes,
@@ -47,7 +47,7 @@ PreparedItems prepare_classification(const TextModel& model, const ReceivedReque
 PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
                             const RequestRules& rules) {
   ScoreRequest request = parse_score_request(parse_request_body(received.body), rules.terms);
-  apply_rules(rules, received, request.common);
+  apply_rules(model, rules, received, request.common);
   GenerateOptions sharing;
   sharing.cache_salt = request.common.cache_salt;
   PreparedItems prepared{.request = {}, .items = {}};
@@ -55,6 +55,7 @@ PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& recei
     GenerateRequest one = make_score_request(model, request.input.prompts[i],
                                              {.num_top_logprobs = request.top_logprobs,
                                               .add_special_tokens = request.add_special_tokens,
+                                              .lora = request.common.lora,
                                               .prompt_name = request.input.name("input", i),
                                               .cancelled = {}});
     one.priority = request.common.priority;

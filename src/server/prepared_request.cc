@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/adapter_set.h"
 #include "engine/engine.h"
 #include "engine/queue_limit.h"
 #include "protocol/api_error.h"
@@ -80,8 +81,20 @@ void check_model_name(const std::optional<std::string>& model,
       fmt::format("model: found \"{}\", this server has {}", *model, fmt::join(names, ", ")));
 }
 
-void apply_rules(const RequestRules& rules, const ReceivedRequest& request, CommonFields& common) {
-  check_model_name(common.model, rules.model_names);
+std::vector<std::string> accepted_names(const TextModel& model, const RequestRules& rules) {
+  std::vector<std::string> names = rules.model_names;
+  if (model.adapters == nullptr) return names;
+  for (std::string& name : model.adapters->names()) names.push_back(std::move(name));
+  return names;
+}
+
+void apply_rules(const TextModel& model, const RequestRules& rules, const ReceivedRequest& request,
+                 CommonFields& common) {
+  const auto& own = rules.model_names;
+  if (common.model && std::find(own.begin(), own.end(), *common.model) == own.end()) {
+    check_model_name(common.model, accepted_names(model, rules));
+    common.lora = *common.model;
+  }
   common.cache_salt.insert(0, request.tenant);
 }
 
@@ -143,7 +156,7 @@ PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
   } else {
     prepared.request = parse_request(endpoint, body, rules.terms);
   }
-  std::visit([&](auto& request) { apply_rules(rules, received, request.common); },
+  std::visit([&](auto& request) { apply_rules(model, rules, received, request.common); },
              prepared.request);
   std::visit(Preparing{model, prepared.parts}, prepared.request);
   check_queue(model.engine, prepared.parts);

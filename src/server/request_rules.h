@@ -8,6 +8,7 @@
 
 #include "protocol/request_fields.h"
 #include "protocol/request_terms.h"
+#include "text/text_model.h"
 
 namespace paceline {
 
@@ -25,8 +26,12 @@ struct ReceivedRequest {
 // Throws RequestError naming `param` when a response of about `num_bytes` exceeds the limit.
 void check_response_size(const RequestRules& rules, int64_t num_bytes, std::string_view param);
 
-// Throws RequestError unless the model is absent or one of the rules' names. Adds the tenant to the
-// cache's salt.
-void apply_rules(const RequestRules& rules, const ReceivedRequest& request, CommonFields& common);
+// The names that requests may give as their model: the rules', then those of the adapters.
+std::vector<std::string> accepted_names(const TextModel& model, const RequestRules& rules);
+
+// Throws RequestError unless the model is absent or an accepted name; sets the adapter that it
+// names. Adds the tenant to the cache's salt.
+void apply_rules(const TextModel& model, const RequestRules& rules, const ReceivedRequest& request,
+                 CommonFields& common);
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/version.h"
+#include "engine/adapter_set.h"
 #include "server/cross_origin.h"
 #include "server/page_files.h"
 #include "server/routes.h"
@@ -17,10 +18,19 @@ int64_t seconds_since_1970(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-void write_model(JsonWriter& writer, const ServerContext& context, std::string_view name) {
+std::vector<std::string> adapter_names(const ServerContext& context) {
+  const AdapterSet* const adapters = context.model.adapters;
+  return adapters != nullptr ? adapters->names() : std::vector<std::string>();
+}
+
+enum class ModelKind : bool { base, adapter };
+
+void write_model(JsonWriter& writer, const ServerContext& context, std::string_view name,
+                 ModelKind kind) {
   writer.begin_object().member("id", name).member("object", "model");
   writer.member("created", seconds_since_1970(context.started)).member("owned_by", "paceline");
   writer.member("root", context.options.model_names[0]);
+  if (kind == ModelKind::adapter) writer.member("parent", context.options.model_names[0]);
   writer.member("max_model_len", context.model.engine.limits().max_model_len);
   writer.key("meta").begin_object().member("n_vocab", context.model.engine.vocab_size());
   writer.member("n_ctx_train", context.model.max_position).end_object();
@@ -45,7 +55,10 @@ void list_models(const CallPtr& call) {
   JsonWriter writer(json);
   writer.begin_object().member("object", "list").key("data").begin_array();
   for (const std::string& name : call->context().options.model_names) {
-    write_model(writer, call->context(), name);
+    write_model(writer, call->context(), name, ModelKind::base);
+  }
+  for (const std::string& name : adapter_names(call->context())) {
+    write_model(writer, call->context(), name, ModelKind::adapter);
   }
   writer.end_array().end_object();
   call->respond_json(std::move(json));
@@ -54,7 +67,10 @@ void list_models(const CallPtr& call) {
 void show_model(const CallPtr& call) {
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string name = call->exchange().request().path.substr(kPrefix.size());
-  const auto& names = call->context().options.model_names;
+  const ServerContext& context = call->context();
+  std::vector<std::string> names = context.options.model_names;
+  const bool is_base = std::find(names.begin(), names.end(), name) != names.end();
+  for (std::string& adapter : adapter_names(context)) names.push_back(std::move(adapter));
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     return call->fail({.status = 404,
                        .message = fmt::format("model: found \"{}\", this server has {}", name,
@@ -65,7 +81,7 @@ void show_model(const CallPtr& call) {
   }
   std::string json;
   JsonWriter writer(json);
-  write_model(writer, call->context(), name);
+  write_model(writer, context, name, is_base ? ModelKind::base : ModelKind::adapter);
   call->respond_json(std::move(json));
 }
 

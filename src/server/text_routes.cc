@@ -41,7 +41,7 @@ void write_piece(JsonWriter& writer, std::string_view bytes) {
 
 std::string tokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TokenizeRequest request = parse_tokenize_request(body, rules.terms);
-  check_model_name(request.model, rules.model_names);
+  check_model_name(request.model, accepted_names(model, rules));
   const Tokenizer& tokenizer = tokenizer_of(model);
   const std::string text = request.messages ? render_chat(model, *request.messages) : *request.text;
   const std::vector<TokenId> ids =
@@ -74,7 +74,7 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
 // Under vLLM's name and under llama.cpp's.
 std::string detokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
   const DetokenizeRequest request = parse_detokenize_request(body, rules.terms);
-  check_model_name(request.model, rules.model_names);
+  check_model_name(request.model, accepted_names(model, rules));
   const Tokenizer& tokenizer = tokenizer_of(model);
   check_token_ids(request.tokens, tokenizer.vocab_size(), "tokens");
   const std::string text = tokenizer.decode(request.tokens);
@@ -85,7 +85,7 @@ std::string detokenized(const TextModel& model, const Json& body, const RequestR
 
 std::string templated(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TemplateRequest request = parse_template_request(body, rules.terms);
-  check_model_name(request.model, rules.model_names);
+  check_model_name(request.model, accepted_names(model, rules));
   std::string json;
   JsonWriter(json).begin_object().member("prompt", render_chat(model, request.input)).end_object();
   return json;

@@ -1,0 +1,168 @@
+// Options of LoRA adapters.
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/option_groups.h"
+
+namespace paceline {
+namespace {
+
+using enum CommandId;
+
+// Commands whose requests choose among adapters, and those that run with one.
+constexpr CommandSet kChoosing = set_of({batch, serve});
+constexpr CommandSet kWithOne = set_of({generate, chat, classify, score});
+
+Error malformed(std::string_view option, const std::string& found, std::string_view expected) {
+  return Error(ErrorCode::invalid,
+               fmt::format("--{}: found {}, expected {}", option, found, expected));
+}
+
+LoraSource named_source(std::string_view option, const std::string& text,
+                        std::string_view expected = "NAME=DIR") {
+  const size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+    throw malformed(option, text, expected);
+  }
+  return {.name = text.substr(0, equals), .path = text.substr(equals + 1)};
+}
+
+// DIR:SCALE; the directory may have colons.
+void take_scale(const std::string& text, LoraSource& source, std::string_view expected) {
+  const size_t colon = source.path.rfind(':');
+  const char* const begin = source.path.data() + (colon == source.path.npos ? 0 : colon + 1);
+  const char* const end = source.path.data() + source.path.size();
+  const auto read = std::from_chars(begin, end, source.scale);
+  if (colon == source.path.npos || colon == 0 || read.ec != std::errc() || read.ptr != end) {
+    throw malformed("lora-scaled", text, expected);
+  }
+  source.path.resize(colon);
+}
+
+// NAME=DIR, or vLLM's {"name": NAME, "path": DIR, "base_model_name": ...}.
+LoraSource module_source(const std::string& text) {
+  if (!text.starts_with('{')) return named_source("lora-modules", text);
+  const Json json = parse_json(text, "--lora-modules");
+  const auto member = [&](std::string_view name) {
+    const Json* const value = json.find_value(name);
+    if (value == nullptr) {
+      throw malformed("lora-modules", text, fmt::format("a member {}", name));
+    }
+    return value->as_string(name);
+  };
+  return {.name = member("name"), .path = member("path")};
+}
+
+// The only adapter of a run, which its requests have.
+void apply_one(Settings& settings, LoraSource source) {
+  if (!settings.load.loras.empty()) {
+    throw Error(ErrorCode::invalid, fmt::format("--lora: {} and {}, expected one adapter for a run",
+                                                settings.load.loras.front().path, source.path));
+  }
+  source.name = kOnlyAdapter;
+  settings.load.loras = {std::move(source)};
+  settings.generate.lora = kOnlyAdapter;
+}
+
+constexpr OptionDef kAdapterOptions[] = {
+    {.name = "lora",
+     .placeholder = "DIR",
+     .kind = OptionKind::texts,
+     .default_text = "none",
+     .help = "Run with this LoRA adapter: a directory of PEFT or mlx-lm, or a GGUF file.",
+     .group = OptionGroup::model,
+     .commands = kWithOne,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           for (const std::string& text : as_texts(v)) apply_one(s, {.path = text});
+         }},
+    {.name = "lora-scaled",
+     .placeholder = "DIR:SCALE",
+     .kind = OptionKind::texts,
+     .default_text = "none",
+     .help = "The same with its scale multiplied by SCALE.",
+     .group = OptionGroup::model,
+     .commands = kWithOne,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           for (const std::string& text : as_texts(v)) {
+             LoraSource source = {.path = text};
+             take_scale(text, source, "DIR:SCALE");
+             apply_one(s, std::move(source));
+           }
+         }},
+    {.name = "lora",
+     .placeholder = "NAME=DIR",
+     .kind = OptionKind::texts,
+     .default_text = "none",
+     .help = "Load a LoRA adapter that requests choose as their model; repeat for several.",
+     .group = OptionGroup::model,
+     .commands = kChoosing,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           for (const std::string& text : as_texts(v)) {
+             s.load.loras.push_back(named_source("lora", text));
+           }
+         }},
+    {.name = "lora-scaled",
+     .placeholder = "NAME=DIR:SCALE",
+     .kind = OptionKind::texts,
+     .default_text = "none",
+     .help = "The same with its scale multiplied by SCALE; repeat for several.",
+     .group = OptionGroup::model,
+     .commands = kChoosing,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           constexpr std::string_view kExpected = "NAME=DIR:SCALE";
+           for (const std::string& text : as_texts(v)) {
+             LoraSource source = named_source("lora-scaled", text, kExpected);
+             take_scale(text, source, kExpected);
+             s.load.loras.push_back(std::move(source));
+           }
+         }},
+    {.name = "lora-modules",
+     .placeholder = "NAME=DIR",
+     .kind = OptionKind::texts,
+     .default_text = "none",
+     .help = "The same as --lora, under vLLM's name; also as a JSON object with name and path.",
+     .group = OptionGroup::model,
+     .commands = kChoosing,
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           for (const std::string& text : as_texts(v)) {
+             s.load.loras.push_back(module_source(text));
+           }
+         }},
+    {.name = "enable-lora",
+     .help = "Make room for LoRA adapters also without --lora.",
+     .group = OptionGroup::model,
+     .commands = kChoosing,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.enable_lora = as_flag(v); }},
+    {.name = "max-lora-rank",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 1024},
+     .default_text = "1024",
+     .help = "Largest rank of a LoRA adapter.",
+     .group = OptionGroup::model,
+     .commands = kChoosing,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.max_lora_rank = as_integer(v); }},
+    {.name = "max-loras",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 65536},
+     .default_text = "8",
+     .help = "Different LoRA adapters computed at once; requests of others wait.",
+     .group = OptionGroup::batching,
+     .commands = kChoosing,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.max_loras = as_integer(v); }},
+};
+
+}  // namespace
+
+std::span<const OptionDef> adapter_options() { return kAdapterOptions; }
+
+}  // namespace paceline

@@ -1,0 +1,61 @@
+// Options of LoRA adapters, as texts of the command line.
+#include <gtest/gtest.h>
+
+#include "cli/option.h"
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+Settings with(const std::string& name, CommandId command, const std::vector<std::string>& texts,
+              Settings settings = {}) {
+  const OptionDef& option = *find_option(name, command);
+  apply_option(option, OptionValue(texts), settings);
+  return settings;
+}
+
+TEST(AdapterOptions, NamedOnesAreAdded) {
+  Settings settings = with("lora", CommandId::serve, {"a=/x/y=z", "b=c:d"});
+  settings = with("lora-scaled", CommandId::serve, {"c=/x:y:-0.5"}, settings);
+  settings = with("lora-modules", CommandId::serve,
+                  {"d=/d", R"({"name": "e", "path": "/e", "base_model_name": "m"})"}, settings);
+  const auto& loras = settings.load.loras;
+  ASSERT_EQ(loras.size(), 5u);
+  EXPECT_EQ(loras[0].name, "a");
+  EXPECT_EQ(loras[0].path, "/x/y=z");
+  EXPECT_EQ(loras[1].path, "c:d");
+  EXPECT_EQ(loras[2].path, "/x:y");
+  EXPECT_EQ(loras[2].scale, -0.5);
+  EXPECT_EQ(loras[3].name, "d");
+  EXPECT_EQ(loras[4].name, "e");
+  EXPECT_EQ(loras[4].path, "/e");
+  EXPECT_EQ(settings.generate.lora, "") << "requests choose";
+}
+
+TEST(AdapterOptions, ARunHasOne) {
+  const Settings settings = with("lora-scaled", CommandId::chat, {"/x:2"});
+  ASSERT_EQ(settings.load.loras.size(), 1u);
+  EXPECT_EQ(settings.load.loras[0].path, "/x");
+  EXPECT_EQ(settings.load.loras[0].scale, 2.0);
+  EXPECT_EQ(settings.generate.lora, settings.load.loras[0].name);
+  expect_error(ErrorCode::invalid, {"--lora: /x and /y, expected one"},
+               [&] { with("lora", CommandId::chat, {"/y"}, settings); });
+}
+
+TEST(AdapterOptions, MalformedTextsAreErrorsThatSayWhatIsExpected) {
+  const auto refuse = [](const std::string& name, const std::string& text,
+                         const std::vector<std::string>& parts) {
+    expect_error(ErrorCode::invalid, parts, [&] { with(name, CommandId::serve, {text}); });
+  };
+  for (const std::string text : {"x", "=x", "x=", ""}) {
+    refuse("lora", text, {"--lora: found " + text, "expected NAME=DIR"});
+  }
+  for (const std::string text : {"a=b", "a=b:", "a=b:x", "a=:1", "a=b:1x"}) {
+    refuse("lora-scaled", text, {"--lora-scaled: found " + text, "NAME=DIR:SCALE"});
+  }
+  refuse("lora-modules", R"({"name": "e"})", {"--lora-modules", "a member path"});
+  refuse("lora-modules", R"({"name": )", {"--lora-modules"});
+}
+
+}  // namespace
+}  // namespace paceline

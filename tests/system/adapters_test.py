@@ -1,0 +1,124 @@
+"""LoRA adapters of `paceline serve`, `batch`, `generate` and `score`: chosen by name, many at once."""
+import concurrent.futures
+import json
+import random
+import struct
+import unittest
+
+from program import ROOT, ProgramTest, run
+from serving import Client, Server
+
+MODEL = ROOT / "tests/goldens/models/qwen3_tied"
+PROMPT = [57, 75, 187, 186, 44, 182, 183, 254, 16, 122, 73, 82]
+SIZES = {"self_attn.q_proj": (64, 32), "self_attn.v_proj": (32, 32), "mlp.down_proj": (32, 48)}
+RANK = 4
+
+
+def write_adapter(directory, seed):
+    """In PEFT's format: float32 matrices on three modules of each layer."""
+    draw = random.Random(seed)
+    header, data = {}, b""
+    for layer in range(3):
+        for module, (out, into) in SIZES.items():
+            for side, shape in [("A", [RANK, into]), ("B", [out, RANK])]:
+                values = [draw.uniform(-0.4, 0.4) for _ in range(shape[0] * shape[1])]
+                part = struct.pack(f"<{len(values)}f", *values)
+                header[f"base_model.model.model.layers.{layer}.{module}.lora_{side}.weight"] = {
+                    "dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+                data += part
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    directory.mkdir()
+    (directory / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (directory / "adapter_config.json").write_text(json.dumps({
+        "peft_type": "LORA", "r": RANK, "lora_alpha": 2 * RANK,
+        "target_modules": [name.split(".")[1] for name in SIZES]}))
+    return directory
+
+
+class AdaptersTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.first = write_adapter(self.directory / "a", 1)
+        self.second = write_adapter(self.directory / "b", 2)
+
+    def options(self):
+        return ["--lora", f"first={self.first}", "--lora", f"second={self.second}",
+                "--lora-scaled", f"half={self.first}:0.5"]
+
+    def generated(self, *options):
+        done = run("generate", "-m", MODEL, "--prompt-ids", ",".join(map(str, PROMPT)), "-n", "12", "--temperature", "0",
+                   "--ignore-eos", "-q", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [int(word) for word in done.stdout.split()]
+
+    def expected(self):
+        return {"base": self.generated(), "first": self.generated("--lora", self.first),
+                "second": self.generated("--lora", self.second),
+                "half": self.generated("--lora-scaled", f"{self.first}:0.5")}
+
+    def test_a_server_computes_many_at_once_and_each_as_alone(self):
+        expected = self.expected()
+        self.assertEqual(len({tuple(ids) for ids in expected.values()}), 4)
+        server = Server(*self.options(), "--served-model-name", "base", "--max-loras", "2", model=MODEL)
+        self.addCleanup(server.stop)
+        client = Client(server.port)
+
+        def ask(name):
+            answer = client.post("/v1/completions", {"model": name, "prompt": PROMPT, "max_tokens": 12, "temperature": 0,
+                                                     "ignore_eos": True, "return_token_ids": True})
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual(answer.json["model"], name)
+            return name, answer.json["choices"][0]["token_ids"]
+        names = ["base", "first", "second", "half"] * 6
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for name, ids in pool.map(ask, names):
+                self.assertEqual(ids, expected[name], name)
+
+    def test_models_list_them_and_unknown_ones_are_refused(self):
+        server = Server(*self.options(), "--served-model-name", "base", model=MODEL)
+        self.addCleanup(server.stop)
+        client = Client(server.port)
+        models = client.get("/v1/models").json["data"]
+        self.assertEqual([model["id"] for model in models], ["base", "first", "half", "second"])
+        self.assertEqual([model.get("parent") for model in models], [None, "base", "base", "base"])
+        for model in models:
+            self.assertEqual(client.get("/v1/models/" + model["id"]).json, model)
+        answer = client.post("/v1/completions", {"model": "third", "prompt": PROMPT})
+        self.assertEqual((answer.status, answer.error["code"]), (404, "model_not_found"))
+        self.assertIn("first, half, second", answer.error["message"])
+
+    def test_lines_of_a_batch_choose(self):
+        expected = self.expected()
+        with open(self.directory / "requests.jsonl", "w") as file:
+            for i, name in enumerate(["base", "second", "first", "half", "nobody"]):
+                body = {"model": name, "prompt": PROMPT, "max_tokens": 12, "temperature": 0, "ignore_eos": True,
+                        "return_token_ids": True}
+                file.write(json.dumps({"custom_id": str(i), "method": "POST", "url": "/v1/completions", "body": body}) + "\n")
+        output = self.directory / "results.jsonl"
+        done = run("batch", "-m", MODEL, "-i", self.directory / "requests.jsonl", "-o", output, *self.options(),
+                   "--served-model-name", "base", "-q")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answers = {record["custom_id"]: record["response"] for record in map(json.loads, output.read_text().splitlines())}
+        for i, name in enumerate(["base", "second", "first", "half"]):
+            body = answers[str(i)]["body"]
+            self.assertEqual((body["model"], body["choices"][0]["token_ids"]), (name, expected[name]))
+        self.assertEqual(answers["4"]["status_code"], 404)
+
+    def test_errors_name_the_option_and_the_file(self):
+        for options, parts in [
+                (["--lora", self.directory / "nowhere"], ["--lora", "nowhere"]),
+                (["--lora", self.first, "--lora", self.second], ["--lora", "expected one adapter"]),
+                (["--lora-scaled", f"{self.first}"], ["--lora-scaled", "DIR:SCALE"])]:
+            with self.subTest(options=options):
+                done = run("generate", "-m", MODEL, "--prompt-ids", "1,2", *options)
+                self.assertNotEqual(done.returncode, 0)
+                for part in parts:
+                    self.assertIn(part, done.stderr)
+        done = run("serve", "-m", MODEL, "--port", "0", "--lora", f"qwen3_tied={self.first}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("the model has this name", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
