@@ -44,7 +44,7 @@ check: ## Layers and format
 
 test-release: ## The tests on the optimised build
 	$(DEPS) build test
-	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=900
+	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_FUZZ_REPLAYS=OFF -DPACELINE_TEST_TIMEOUT_S=900
 	$(BUILD) release
 	$(CTEST) release
 
@@ -126,7 +126,7 @@ format: ## Lay out the sources as .clang-format says
 
 nightly: check ## The long runs: full random tests, equalities, mutants, the second compiler, ThreadSanitizer, ten minutes of each fuzz target, load
 	$(DEPS) build test lint fuzz
-	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_TEST_TIMEOUT_S=7200
+	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_FUZZ_REPLAYS=ON -DPACELINE_TEST_TIMEOUT_S=7200
 	$(BUILD) release
 	PACELINE_TEST_SCALE=full $(CTEST) release
 	PACELINE_PACED_OPTIONS="--num-drafted 4" $(CTEST) release -R '^load\.'

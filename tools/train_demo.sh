@@ -13,7 +13,7 @@ if [[ -z $book ]]; then
   fi
   mkdir -p "$(dirname "$out")"
   book=$(dirname "$out")/train-demo-book.txt
-  xz -dc "$corpus" | awk '/^<\|endoftext\|>$/ { exit } { print }' > "$book"
+  xz -dc "$corpus" | awk '/^<\|endoftext\|>$/ { done = 1 } !done { print }' > "$book"
 fi
 resume=()
 [[ -d $out ]] && resume=(--resume)
