@@ -30,8 +30,9 @@ Adapter random_adapter(const DecoderConfig& config, const RandomAdapter& options
       const std::string module = fmt::format("layers.{}.{}", layer, projection.part);
       seed += 2;
       if (options.adapts && !options.adapts(module)) continue;
-      const auto draw = static_cast<int64_t>(uniform_draw(seed, 0) * double(options.max_rank));
-      const int64_t rank = 1 + draw;
+      const auto ranks = static_cast<double>(options.max_rank - options.min_rank + 1);
+      const auto draw = static_cast<int64_t>(uniform_draw(seed, 0) * ranks);
+      const int64_t rank = options.min_rank + draw;
       pairs.push_back({.module = module,
                        .a = random_elements(memory, options.dtype, {rank, projection.in_features},
                                             seed, options.size),

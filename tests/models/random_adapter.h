@@ -12,9 +12,10 @@ namespace paceline::testing {
 struct RandomAdapter {
   uint64_t seed = 1;
   DType dtype = DType::bf16;
-  int64_t max_rank = 5;  // each module draws its own rank
-  float size = 0.2f;     // of the elements
-  float b_size = 0.2f;   // of B's
+  int64_t min_rank = 1;  // each module draws its own rank
+  int64_t max_rank = 5;
+  float size = 0.2f;    // of the elements
+  float b_size = 0.2f;  // of B's
   // Whether a module is adapted; nothing: all are.
   std::function<bool(std::string_view module)> adapts = {};
 };
