@@ -25,6 +25,12 @@ int64_t count_learnt(const std::vector<TextSpan>& spans, const std::vector<TextS
   return num_straddling;
 }
 
+// Then no token's bytes need to be found: that takes 20 times the memory, much for a long text.
+bool is_learnt_whole(const ExampleText& text) {
+  return text.learnt.size() == 1 && text.learnt[0].begin == 0 &&
+         text.learnt[0].end == text.text.size();
+}
+
 }  // namespace
 
 std::optional<TokenId> end_of_text(const Tokenizer& tokenizer) {
@@ -35,13 +41,18 @@ std::optional<TokenId> end_of_text(const Tokenizer& tokenizer) {
 }
 
 EncodedExample encode_example(const ExampleText& text, const DatasetModel& model) {
-  Encoding encoding =
-      model.tokenizer.encode_with_spans(text.text, {.add_special = !text.is_rendered});
+  const EncodeOptions options{.add_special = !text.is_rendered};
   EncodedExample encoded{.example = {}, .num_other_prompts = text.num_other_prompts};
-  encoded.example.counts.resize(encoding.ids.size());
-  encoded.num_straddling = count_learnt(encoding.spans, text.learnt, encoded.example.counts);
-  encoded.example.tokens = std::move(encoding.ids);
   auto& [tokens, counts] = encoded.example;
+  if (is_learnt_whole(text)) {
+    tokens = model.tokenizer.encode(text.text, options);
+    counts.assign(tokens.size(), 1);
+  } else {
+    Encoding encoding = model.tokenizer.encode_with_spans(text.text, options);
+    counts.resize(encoding.ids.size());
+    encoded.num_straddling = count_learnt(encoding.spans, text.learnt, counts);
+    tokens = std::move(encoding.ids);
+  }
   const bool ends_learnt = !text.learnt.empty() && text.learnt.back().end == text.text.size();
   if (!text.is_rendered && model.eos && (tokens.empty() || tokens.back() != *model.eos)) {
     tokens.push_back(*model.eos);
