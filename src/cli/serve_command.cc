@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "http/descriptor_limit.h"
+#include "load/load_adapter.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
 #include "paceline/error.h"
@@ -39,8 +41,36 @@ void check_exposure(const Settings& settings) {
                           settings.host));
 }
 
+void check_runtime_lora(const Settings& settings) {
+  if (!settings.allow_runtime_lora) return;
+  if (settings.api_keys.empty()) {
+    throw Error(ErrorCode::invalid,
+                "--allow-runtime-lora: clients may load adapters only with a key, give --api-key");
+  }
+  if (settings.lora_directory.empty() || !std::filesystem::is_directory(settings.lora_directory)) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("--lora-directory: found \"{}\", expected the directory of the adapters "
+                    "that --allow-runtime-lora may load",
+                    settings.lora_directory));
+  }
+}
+
+RuntimeAdapters runtime_adapters(const Settings& settings, LoadedModel& model) {
+  if (!settings.allow_runtime_lora) return {};
+  const int64_t max_rank = settings.load.max_lora_rank;
+  return {.load =
+              [&model, max_rank](const std::string& name, const std::string& path) {
+                return load_adapter(model, {.name = name, .path = path}, max_rank);
+              },
+          .adapters = model.adapters.get(),
+          .directory = settings.lora_directory,
+          .most = settings.max_cpu_loras.value_or(settings.load.max_loras)};
+}
+
 LoadOptions loading(const Settings& settings) {
   LoadOptions options = load_options(settings);
+  if (settings.allow_runtime_lora) options.enable_lora = true;
   options.max_step_slowdown = settings.max_step_slowdown.value_or(kStepSlowdown);
   options.fingerprint = true;
   return options;
@@ -139,6 +169,7 @@ std::string serve_model(const Settings& settings, Session& session, ServerFronte
   }
   options.system_fingerprint = model.fingerprint;
   options.cache_dtype = dtype_name(model.kv_dtype);
+  options.runtime_adapters = runtime_adapters(settings, model);
   const std::string failure = serve_until_drained(
       frontend,
       {.text = text,
@@ -154,6 +185,7 @@ std::string serve_model(const Settings& settings, Session& session, ServerFronte
 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
+  check_runtime_lora(settings);
   check_allowed_origins(settings.allowed_origins);
   check_metrics_prefix(settings.metrics_prefix);
   std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server

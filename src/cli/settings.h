@@ -159,6 +159,9 @@ struct Settings {
   int64_t max_requests = 0;
   int64_t max_choices = 16;
   bool ignore_unknown_fields = false;
+  bool allow_runtime_lora = false;
+  std::string lora_directory;
+  std::optional<int64_t> max_cpu_loras;
   std::string metrics_prefix = "paceline";
   size_t max_response_bytes = 64 << 20;
   size_t max_resident_bytes = 0;

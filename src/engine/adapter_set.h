@@ -1,6 +1,7 @@
 // AdapterSet is the adapters that requests may name.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,12 +26,24 @@ class AdapterSet {
 
   // Replaces one of the same name.
   void add(Handle adapter);
+  // The same, at the request of a client. While there are more than `most` of these, the least
+  // recently found one that no request holds is removed.
+  void add_at_run_time(Handle adapter, int64_t most);
   // False when there is none of this name.
   bool remove(std::string_view name);
 
  private:
+  struct Entry {
+    Handle adapter;
+    bool is_lasting = true;  // it isn't removed but by name
+    mutable uint64_t last_use = 0;
+  };
+  // Removes the oldest of those that may go into `removed`; false when there is none.
+  bool remove_oldest(std::vector<Handle>& removed);
+
   mutable std::mutex mutex_;
-  std::map<std::string, Handle, std::less<>> adapters_;
+  mutable uint64_t num_uses_ = 0;
+  std::map<std::string, Entry, std::less<>> adapters_;
 };
 
 }  // namespace paceline

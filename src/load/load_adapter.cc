@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "adapters/adapter.h"
+#include "adapters/adapter_base.h"
 #include "adapters/adapter_files.h"
 #include "base/error.h"
 #include "base/thread_pool.h"

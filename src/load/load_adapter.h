@@ -3,11 +3,12 @@
 
 #include <memory>
 
-#include "adapters/adapter_base.h"
 #include "load/loaded_model.h"
 #include "runner/loaded_adapter.h"
 
 namespace paceline {
+
+struct AdapterBase;
 
 // Throws Error invalid naming the option for adapters without a name, two of one name, or limits
 // out of range.

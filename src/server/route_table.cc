@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "protocol/adapter_requests.h"
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
@@ -98,6 +99,18 @@ constexpr Route kRoutes[] = {
      .body = template_request_fields,
      .response = "Prompt",
      .handle = handle_apply_template},
+    {.method = "POST",
+     .path = "/v1/load_lora_adapter",
+     .summary = "Load a LoRA adapter, with --allow-runtime-lora.",
+     .body = load_adapter_request_fields,
+     .media_type = "text/plain",
+     .handle = handle_load_adapter},
+    {.method = "POST",
+     .path = "/v1/unload_lora_adapter",
+     .summary = "Remove a LoRA adapter, with --allow-runtime-lora.",
+     .body = unload_adapter_request_fields,
+     .media_type = "text/plain",
+     .handle = handle_unload_adapter},
     {.method = "GET",
      .path = "/v1/models",
      .summary = "List the models.",

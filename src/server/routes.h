@@ -25,6 +25,9 @@ void handle_score(const CallPtr& call);
 void handle_tokenize(const CallPtr& call);
 void handle_detokenize(const CallPtr& call);
 void handle_apply_template(const CallPtr& call);
+// LoRA adapters at run time.
+void handle_load_adapter(const CallPtr& call);
+void handle_unload_adapter(const CallPtr& call);
 
 // About the server.
 void list_models(const CallPtr& call);

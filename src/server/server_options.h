@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,20 @@
 #include "http/http.h"
 
 namespace paceline {
+
+class AdapterSet;
+struct LoadedAdapter;
+
+// How requests load adapters.
+struct RuntimeAdapters {
+  // Reads and packs one, on any thread; null: requests load none.
+  std::function<std::shared_ptr<const LoadedAdapter>(const std::string& name,
+                                                     const std::string& path)>
+      load;
+  AdapterSet* adapters = nullptr;
+  std::string directory;  // they lie beneath it
+  int64_t most = 0;       // beyond them the least recently used one without a request leaves
+};
 
 struct ServerOptions {
   HttpAddress address;
@@ -35,6 +51,7 @@ struct ServerOptions {
   int64_t max_response_bytes = 64 << 20;   // estimated, of one that is built whole
   int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's
   std::string metrics_prefix = "paceline";
+  RuntimeAdapters runtime_adapters;
   LineWriter* log = nullptr;       // gets one line per request
   LineWriter* warnings = nullptr;  // gets a line about what went wrong without ending a request
   bool log_json = false;

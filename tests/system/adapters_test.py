@@ -105,6 +105,68 @@ class AdaptersTest(ProgramTest):
             self.assertEqual((body["model"], body["choices"][0]["token_ids"]), (name, expected[name]))
         self.assertEqual(answers["4"]["status_code"], 404)
 
+    def test_clients_load_replace_and_unload_while_streams_go_on(self):
+        expected = self.expected()
+        (self.directory / "outside").mkdir()
+        write_adapter(self.directory / "outside" / "c", 3)
+        shelf = self.directory / "shelf"
+        shelf.mkdir()
+        write_adapter(shelf / "a", 1)
+        write_adapter(shelf / "b", 2)
+        (shelf / "link").symlink_to(self.directory / "outside" / "c")
+        server = Server("--allow-runtime-lora", "--lora-directory", shelf, "--api-key", "secret", "--max-cpu-loras", "1",
+                        "--served-model-name", "base", model=MODEL)
+        self.addCleanup(server.stop)
+        self.assertEqual(Client(server.port).post("/v1/load_lora_adapter", {}).status, 401)
+        client = Client(server.port, key="secret")
+
+        def ids(name):
+            answer = client.post("/v1/completions", {"model": name, "prompt": PROMPT, "max_tokens": 12, "temperature": 0,
+                                                     "ignore_eos": True, "return_token_ids": True})
+            return answer.json["choices"][0]["token_ids"] if answer.status == 200 else answer.status
+
+        def load(name, path, **fields):
+            return client.post("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(path), **fields})
+
+        def names():
+            return [model["id"] for model in client.get("/v1/models").json["data"]]
+        self.assertEqual(ids("x"), 404)
+        answer = load("x", "a")
+        self.assertEqual((answer.status, answer.body), (200, b"Success: LoRA adapter 'x' added successfully."))
+        self.assertEqual(ids("x"), expected["first"])
+        for name, path, part in [("x", "b", "loaded already"), ("base", "b", "the model's name"), ("", "b", "lora_name"),
+                                 ("y", "link", "isn't in the server's directory"), ("y", "../a", "isn't in"),
+                                 ("y", self.first, "isn't in"), ("y", "nowhere", "isn't in"), ("y", ".", "lora_path")]:
+            with self.subTest(name=name, path=path):
+                answer = load(name, path)
+                self.assertEqual(answer.status, 400, answer.body)
+                self.assertIn(part, answer.error["message"])
+        self.assertEqual(names(), ["base", "x"])
+        self.assertEqual(load("x", "b", load_inplace=True).status, 200)
+        self.assertEqual(ids("x"), expected["second"])
+        self.assertEqual(load("y", shelf / "a").status, 200)
+        self.assertEqual(names(), ["base", "y"], "one more than --max-cpu-loras: the idle one left")
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:  # unloaded and loaded while it is used
+            answers = [pool.submit(ids, name) for name in ["base", "y"] * 8]
+            self.assertEqual(client.post("/v1/unload_lora_adapter", {"lora_name": "y"}).status, 200)
+            found = [answer.result() for answer in answers]
+        for name, answer in zip(["base", "first"] * 8, found):
+            self.assertIn(answer, [expected[name]] + [404] * (name != "base"))
+        answer = client.post("/v1/unload_lora_adapter", {"lora_name": "y"})
+        self.assertEqual((answer.status, answer.error["code"]), (404, "model_not_found"))
+
+    def test_loading_is_off_unless_it_is_allowed(self):
+        server = Server(*self.options(), model=MODEL)
+        self.addCleanup(server.stop)
+        for path, body in [("load", {"lora_name": "x", "lora_path": "a"}), ("unload", {"lora_name": "first"})]:
+            answer = Client(server.port).post(f"/v1/{path}_lora_adapter", body)
+            self.assertEqual((answer.status, answer.error["code"]), (501, "feature_disabled"))
+        for options, part in [(["--allow-runtime-lora", "--lora-directory", self.directory], "--api-key"),
+                              (["--allow-runtime-lora", "--api-key", "k"], "--lora-directory")]:
+            done = run("serve", "-m", MODEL, "--port", "0", *options)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(part, done.stderr)
+
     def test_errors_name_the_option_and_the_file(self):
         for options, parts in [
                 (["--lora", self.directory / "nowhere"], ["--lora", "nowhere"]),
