@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/sequence.h"
+#include "runner/loaded_adapter.h"
 
 namespace paceline {
 namespace {
@@ -22,11 +23,13 @@ int64_t blocks_held(const Sequence& sequence, int group) {
 SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
   const auto now = EngineClock::now();
   const auto submitted = sequence.shared->submitted;
+  const LoadedAdapter* const adapter = sequence.request().adapter.get();
   return {.sequence = sequence.arrival_id,
           .tag = sequence.shared->tag,
           .choice = sequence.choice,
           .is_running = is_running,
           .is_deferred = sequence.is_deferred,
+          .adapter = adapter != nullptr ? adapter->name : std::string(),
           .prompt_tokens = sequence.prompt_length,
           .cached_tokens = sequence.stats.cached_tokens,
           .output_tokens = sequence.num_output(),

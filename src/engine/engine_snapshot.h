@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct SequenceSnapshot {
   int32_t choice = 0;
   bool is_running = false;
   bool is_deferred = false;
+  std::string adapter;  // its name; empty: none
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t output_tokens = 0;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -55,15 +56,16 @@ class MetricsWriter {
     sample(fmt::format("{}_sum", name), "", histogram.sum());
     sample(fmt::format("{}_count", name), "", histogram.count());
   }
-  // A gauge of 1 whose labels say how something is configured.
+  // A gauge whose labels say how something is configured.
   void info(std::string_view name, std::string_view help,
-            std::initializer_list<std::pair<std::string_view, std::string>> labels) {
+            std::initializer_list<std::pair<std::string_view, std::string>> labels,
+            int64_t value = 1) {
     begin(name, "gauge", help);
     std::string text;
     for (const auto& [label, value] : labels) {
       text += fmt::format(",{}={}", label, json_quote(value));
     }
-    sample(name, text, 1);
+    sample(name, text, value);
   }
   // Of Prometheus' process_*: no prefix, no labels.
   template <class T>
@@ -89,6 +91,28 @@ class MetricsWriter {
   std::string label_;
   std::string text_;
 };
+
+// The names of the adapters of running or of waiting sequences, each once.
+std::string adapters_of(const EngineSnapshot& snapshot, bool are_running) {
+  std::set<std::string_view> names;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.is_running == are_running && !sequence.adapter.empty()) {
+      names.insert(sequence.adapter);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+// With vLLM's labels; its value is the time in seconds.
+void write_adapters(MetricsWriter& out, int64_t max_adapters, const EngineSnapshot& snapshot) {
+  if (max_adapters == 0) return;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  out.info("lora_requests_info", "LoRA adapters of running and waiting requests.",
+           {{"max_lora", std::to_string(max_adapters)},
+            {"running_lora_adapters", adapters_of(snapshot, true)},
+            {"waiting_lora_adapters", adapters_of(snapshot, false)}},
+           std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -187,6 +211,7 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
               {"cache_dtype", context.options.cache_dtype},
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }
+  write_adapters(out, limits.max_adapters, snapshot);
   out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.preemptions);
   out.counter("num_deferred_preemptions_total",
               "Preemptions of sequences whose clients lag, in favour of others.",

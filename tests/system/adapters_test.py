@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import random
+import re
 import struct
 import unittest
 
@@ -87,6 +88,29 @@ class AdaptersTest(ProgramTest):
         answer = client.post("/v1/completions", {"model": "third", "prompt": PROMPT})
         self.assertEqual((answer.status, answer.error["code"]), (404, "model_not_found"))
         self.assertIn("first, half, second", answer.error["message"])
+
+    def test_metrics_name_the_adapters_of_requests(self):
+        server = Server(*self.options(), "--max-loras", "1", "--served-model-name", "base", model=MODEL)
+        self.addCleanup(server.stop)
+        client = Client(server.port)
+
+        def info():
+            [found] = re.findall(r'^paceline:lora_requests_info\{model_name="base",max_lora="1",(.*)\} (\d+)$',
+                                 client.get("/metrics").body.decode(), re.M)
+            self.assertGreater(int(found[1]), 1_700_000_000)
+            return found[0]
+        self.assertEqual(info(), 'running_lora_adapters="",waiting_lora_adapters=""')
+        streams = [client.open("POST", "/v1/completions", {
+            "model": name, "prompt": PROMPT, "max_tokens": 200, "ignore_eos": True, "stream": True, "n": 16})
+            for name in ["first", "second"]]
+        seen = set()
+        for _ in range(200):
+            seen.add(info())
+            if 'running_lora_adapters="first",waiting_lora_adapters="second"' in seen:
+                break
+        for stream in streams:
+            stream.read()
+        self.assertIn('running_lora_adapters="first",waiting_lora_adapters="second"', seen)
 
     def test_lines_of_a_batch_choose(self):
         expected = self.expected()
