@@ -34,14 +34,13 @@ struct Step {
   }
 };
 
-std::vector<Step> plan_steps(const Checkpoint& weights, const GgufArchitecture& architecture,
+std::vector<Step> plan_steps(const Checkpoint& weights, const GgufFile& file,
                              std::optional<DType> dtype) {
   std::vector<Step> steps;
   for (const CheckpointEntry& entry : weights.entries()) {
-    const bool is_norm = entry.name.ends_with("norm.weight");
     steps.push_back({.entry = entry,
                      .dtype = dtype.value_or(entry.dtype),
-                     .minus_one = architecture.four_norms && is_norm});
+                     .minus_one = is_stored_plus_one(file, entry.name)});
   }
   return steps;
 }
@@ -65,8 +64,7 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
                              const fs::path& path) {
   Memory memory;
   const auto weights = source.open_weights(memory);
-  const auto steps =
-      plan_steps(*weights, find_gguf_architecture(source.gguf()->metadata()), conversion.dtype);
+  const auto steps = plan_steps(*weights, *source.gguf(), conversion.dtype);
   SafetensorsWriter writer(path);
   for (const Step& step : steps) {
     writer.add(step.entry.name, safetensors_dtype_name(step.dtype), step.entry.shape);
@@ -94,17 +92,28 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   return sizes;
 }
 
-// The config for norms as written, with the chosen type.
-std::string config_text(const GgufFile& file, std::optional<DType> dtype) {
+}  // namespace
+
+Json converted_config(const GgufFile& file, std::optional<DType> dtype) {
   const Json made = gguf_config(file, NormWeights::as_in_hugging_face);
   Json::Object config = *made.object();
   for (auto& [key, value] : config) {
     if (key == "dtype" && dtype) value = Json(std::string(dtype_name(*dtype)));
   }
-  return to_json(Json(std::move(config)));
+  return Json(std::move(config));
 }
 
-}  // namespace
+void write_converted_files(const ModelSource& source, const fs::path& directory) {
+  for (const std::string_view name :
+       {"generation_config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    if (!source.files().contains(name)) continue;
+    write_new_file(directory / name, source.files().read(name, kMaxTextBytes) + "\n");
+  }
+}
+
+bool is_stored_plus_one(const GgufFile& file, std::string_view name) {
+  return find_gguf_architecture(file.metadata()).four_norms && name.ends_with("norm.weight");
+}
 
 ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& conversion) {
   if (source.gguf() == nullptr) {
@@ -113,12 +122,9 @@ ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& con
   }
   NewDirectory directory(conversion.to);
   const fs::path& filling = directory.filling_path();
-  write_new_file(filling / "config.json", config_text(*source.gguf(), conversion.dtype) + "\n");
-  for (const std::string_view name :
-       {"generation_config.json", "tokenizer.json", "tokenizer_config.json"}) {
-    if (!source.files().contains(name)) continue;
-    write_new_file(filling / name, source.files().read(name, kMaxTextBytes) + "\n");
-  }
+  const Json config = converted_config(*source.gguf(), conversion.dtype);
+  write_new_file(filling / "config.json", to_json(config) + "\n");
+  write_converted_files(source, filling);
   const ConvertedSizes sizes = write_weights(source, conversion, filling / "model.safetensors");
   directory.commit();
   return sizes;

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string_view>
 
+#include "base/json.h"
 #include "load/model_source.h"
 
 namespace paceline {
@@ -31,5 +33,14 @@ struct ConvertedSizes {
 // Error invalid when `source` isn't a GGUF file or `to` exists, and the errors of reading and
 // writing.
 ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& conversion);
+
+// The parts of it that other copies of a GGUF model share.
+
+// The config for norms as Hugging Face stores them, with the chosen type.
+Json converted_config(const GgufFile& file, std::optional<DType> dtype);
+// Writes generation_config.json and the tokenizer's files.
+void write_converted_files(const ModelSource& source, const std::filesystem::path& directory);
+// Whether the file stores 1 + w of a norm that Hugging Face stores as w.
+bool is_stored_plus_one(const GgufFile& file, std::string_view name);
 
 }  // namespace paceline
