@@ -300,6 +300,24 @@ constexpr CommandDef kCommands[] = {
          "of text alone. mlx-lm's format has one rank and one scale for all modules; an adapter "
          "with several can't be written in it. Nothing is overwritten.",
      .run = run_adapter},
+    {.id = CommandId::fuse,
+     .name = "fuse",
+     .summary = "Write a model and a LoRA adapter as one model",
+     .examples = "paceline fuse -m Qwen/Qwen3-0.6B --lora my-adapter -o my-model\n"
+                 "paceline fuse -m Qwen/Qwen3-0.6B --lora my-adapter -o my-model-4bit --bits 4\n"
+                 "paceline fuse -m qwen3-4bit --lora my-adapter -o my-model --dtype bfloat16",
+     .basics = "model lora output dtype bits group-size threads",
+     .notes = "Nothing is overwritten, and an interrupted run leaves nothing behind.",
+     .details =
+         "The base is a directory, plain or quantised by MLX, or a GGUF file; the result is a "
+         "directory that transformers and mlx_lm load too. Fused matrices are computed in float32 "
+         "and rounded once.\n\n"
+         "With --dtype auto plain weights keep their type, and quantised matrices that the adapter "
+         "changes become bfloat16. Other matrices that MLX packed stay packed, unless --dtype is "
+         "given without --bits: then the whole model is plain. With --bits the matrices are "
+         "quantised from their float32 values, and --dtype is the type of scales, norms and "
+         "whatever stays plain.",
+     .run = run_fuse},
 };
 
 }  // namespace

@@ -44,5 +44,6 @@ int run_trace(const Settings& settings, Session& session);
 int run_convert(const Settings& settings, Session& session);
 int run_train(const Settings& settings, Session& session);
 int run_adapter(const Settings& settings, Session& session);
+int run_fuse(const Settings& settings, Session& session);
 
 }  // namespace paceline

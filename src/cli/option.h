@@ -37,6 +37,7 @@ enum class CommandId : uint8_t {
   convert,
   train,
   adapter,
+  fuse,
 };
 
 using CommandSet = uint32_t;

@@ -44,7 +44,7 @@ QuantizedSizes quantize_into(const Settings& settings, Session& session) {
                             options.from.string()));
   }
   options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
-                    .group_size = settings.group_size};
+                    .group_size = settings.group_size.value_or(AffineFormat().group_size)};
   options.recipe = settings.recipe;
   constexpr uint64_t kMegabyte = 1'000'000;
   ProgressBar progress(session.shows_progress(settings), "MB", 0);

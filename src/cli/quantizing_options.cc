@@ -1,4 +1,4 @@
-// Options of quantize: the format of a model's matrices, and measuring the loss.
+// Options of quantize and fuse: the format of a model's matrices, and measuring the loss.
 #include <charconv>
 
 #include "cli/option_groups.h"
@@ -26,6 +26,15 @@ constexpr OptionDef kQuantizingOptions[] = {
      .group = OptionGroup::quantizing,
      .commands = set_of({quantize}),
      .apply = [](Settings& s, const OptionValue& v) { s.bits = as_number(v); }},
+    {.name = "bits",
+     .placeholder = "N",
+     .kind = OptionKind::choice,
+     .choices = "2 3 4 5 6 8",
+     .default_text = "not quantised",
+     .help = "Quantise the fused model: bits of each weight, 2, 3, 4, 5, 6 or 8.",
+     .group = OptionGroup::quantizing,
+     .commands = set_of({fuse}),
+     .apply = [](Settings& s, const OptionValue& v) { s.bits = as_number(v); }},
     {.name = "group-size",
      .placeholder = "N",
      .kind = OptionKind::choice,
@@ -33,7 +42,7 @@ constexpr OptionDef kQuantizingOptions[] = {
      .default_text = "64",
      .help = "Weights that share a scale and an offset: 32, 64 or 128.",
      .group = OptionGroup::quantizing,
-     .commands = set_of({quantize}),
+     .commands = set_of({quantize, fuse}),
      .apply = [](Settings& s, const OptionValue& v) { s.group_size = as_number(v); }},
     {.name = "recipe",
      .placeholder = "NAME",

@@ -171,20 +171,20 @@ struct Settings {
   // trace
   bool replay = false;
 
-  // quantize
+  // quantize, fuse
   std::optional<int64_t> bits;
-  int64_t group_size = 64;
+  std::optional<int64_t> group_size;  // 64
   std::string recipe;
   std::optional<std::string> check;
 
   // train
   TrainChoice train;
 
-  // adapter
+  // adapter, fuse
   std::string adapter;
   std::string adapter_format;  // to write; empty: none
 
-  // trace, batch, quantize, convert, adapter, train
+  // trace, batch, quantize, convert, adapter, fuse, train
   std::string output;  // empty: standard output
 
   bool json = false;

@@ -10,7 +10,7 @@ import program
 from program import ProgramTest
 
 COMMANDS = ["generate", "chat", "classify", "score", "batch", "serve", "render", "tokenize", "detokenize", "grammar", "perplexity", "inspect", "bench",
-            "quantize", "trace", "convert", "train", "adapter"]
+            "quantize", "trace", "convert", "train", "adapter", "fuse"]
 
 
 class UsageTest(ProgramTest):

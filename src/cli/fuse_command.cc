@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include "adapters/adapter_files.h"
+#include "cli/command.h"
+#include "cli/model_opening.h"
+#include "cli/progress.h"
+#include "cli/usage_error.h"
+#include "load/fuse_model.h"
+#include "load/model_adapter_base.h"
+
+namespace paceline {
+namespace {
+
+FuseOptions fuse_options(const Settings& settings) {
+  FuseOptions options{.to = settings.output, .dtype = {}, .format = {}};
+  if (settings.load.dtype != "auto") options.dtype = parse_dtype(settings.load.dtype);
+  if (settings.bits) {
+    options.format = {.bits = static_cast<int>(*settings.bits),
+                      .group_size = settings.group_size.value_or(AffineFormat().group_size)};
+  }
+  return options;
+}
+
+std::string fused_text(const FusedSizes& sizes, const std::string& to) {
+  std::string text = fmt::format("{}: {} {} fused, {} parameters, ", to, sizes.num_fused,
+                                 sizes.num_fused == 1 ? "matrix" : "matrices",
+                                 grouped_number(static_cast<double>(sizes.parameters)));
+  if (sizes.quantized_parameters > 0) {
+    text += fmt::format("{} of them quantised, ",
+                        grouped_number(static_cast<double>(sizes.quantized_parameters)));
+  }
+  return text + fmt::format("{} of weights", bytes_text(static_cast<double>(sizes.bytes_after)));
+}
+
+}  // namespace
+
+int run_fuse(const Settings& settings, Session& session) {
+  if (settings.adapter.empty()) throw UsageError("nothing to add: give --lora PATH, an adapter");
+  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
+  if (settings.group_size && !settings.bits) {
+    throw UsageError("--group-size is for quantised matrices: give --bits too");
+  }
+  FuseOptions options = fuse_options(settings);
+  const Interrupt::Graceful graceful(session.interrupt());
+  session.explain_interruption("nothing was written");
+  constexpr uint64_t kMegabyte = 1'000'000;
+  ProgressBar progress(session.shows_progress(settings), "MB", 0);
+  options.progress = [&](uint64_t done, uint64_t all) {
+    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
+    progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
+  };
+  const ModelSource source(model_path(settings));
+  Memory memory;
+  const Adapter adapter = read_adapter(settings.adapter, read_adapter_base(source), memory);
+  ThreadPool threads(settings.load.num_threads);
+  const FusedSizes sizes = fuse_model(source, adapter, options, threads);
+  if (!settings.quiet) session.print_note(fused_text(sizes, settings.output));
+  return 0;
+}
+
+}  // namespace paceline
