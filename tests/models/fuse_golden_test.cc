@@ -40,10 +40,11 @@ class FuseGolden : public ::testing::Test {
   ThreadPool threads_{2};
 };
 
-class MergedByPeft : public FuseGolden,
-                     public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+class FuseGoldenOfPeft : public FuseGolden,
+                         public ::testing::WithParamInterface<std::pair<const char*, const char*>> {
+};
 
-TEST_P(MergedByPeft, HasTheSameMatricesAndLogits) {
+TEST_P(FuseGoldenOfPeft, HasTheSameMatricesAndLogits) {
   const auto& [name, base_name] = GetParam();
   const Golden golden = read_golden(base_name);
   const ModelSource source(golden.directory);
@@ -79,7 +80,7 @@ TEST_P(MergedByPeft, HasTheSameMatricesAndLogits) {
   EXPECT_GT(max_difference(golden.logits, of_peft), 0.1f);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, MergedByPeft,
+INSTANTIATE_TEST_SUITE_P(all, FuseGoldenOfPeft,
                          ::testing::Values(std::pair("peft_llama", "llama_plain"),
                                            std::pair("peft_llama_head", "llama_plain"),
                                            std::pair("peft_gemma3",
