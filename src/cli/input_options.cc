@@ -70,7 +70,6 @@ constexpr OptionDef kInputOptions[] = {
      .bare_in = set_of({adapter}),
      .apply = [](Settings& s, const OptionValue& v) { s.adapter = as_text(v); }},
     {.name = "lora",
-     .aliases = "--adapter-path",
      .placeholder = "PATH",
      .kind = OptionKind::text,
      .help = "LoRA adapter to add: a directory of PEFT or mlx-lm, or a GGUF file.",
