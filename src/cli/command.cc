@@ -310,7 +310,7 @@ constexpr CommandDef kCommands[] = {
      .notes = "Nothing is overwritten, and an interrupted run leaves nothing behind.",
      .details =
          "The base is a directory, plain or quantised by MLX, or a GGUF file; the result is a "
-         "directory that transformers and mlx_lm load too. Fused matrices are computed in float32 "
+         "directory. Fused matrices are computed in float32 "
          "and rounded once.\n\n"
          "With --dtype auto plain weights keep their type, and quantised matrices that the adapter "
          "changes become bfloat16. Other matrices that MLX packed stay packed, unless --dtype is "

@@ -1,5 +1,6 @@
 // Options of input and output.
 #include "cli/option_groups.h"
+#include "cli/usage_error.h"
 
 namespace paceline {
 namespace {
@@ -71,11 +72,15 @@ constexpr OptionDef kInputOptions[] = {
      .apply = [](Settings& s, const OptionValue& v) { s.adapter = as_text(v); }},
     {.name = "lora",
      .placeholder = "PATH",
-     .kind = OptionKind::text,
+     .kind = OptionKind::texts,
      .help = "LoRA adapter to add: a directory of PEFT or mlx-lm, or a GGUF file.",
      .group = OptionGroup::input,
      .commands = set_of({fuse}),
-     .apply = [](Settings& s, const OptionValue& v) { s.adapter = as_text(v); }},
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           if (as_texts(v).size() != 1) throw UsageError("--lora: fuse takes one adapter");
+           s.adapter = as_texts(v).front();
+         }},
     {.name = "input",
      .aliases = "-i --input-file",
      .placeholder = "FILE",

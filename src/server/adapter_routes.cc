@@ -82,11 +82,11 @@ std::string unload(const RuntimeAdapters& runtime, const UnloadAdapterRequest& r
   return fmt::format("Success: LoRA adapter '{}' removed successfully.", request.name);
 }
 
-// A disabled feature, as a model without a tokenizer is one.
+// Not a server's error: clients that see one would try again.
 void check_on(const RuntimeAdapters& runtime) {
   if (runtime.load) return;
-  throw Error(ErrorCode::not_found,
-              "adapters can't be loaded at run time; --allow-runtime-lora would allow it");
+  throw RequestError("", "not_enabled",
+                     "adapters can't be loaded at run time; --allow-runtime-lora would allow it");
 }
 
 // Runs `work` with the body on a worker, so that nothing waits for files.

@@ -184,7 +184,7 @@ class AdaptersTest(ProgramTest):
         self.addCleanup(server.stop)
         for path, body in [("load", {"lora_name": "x", "lora_path": "a"}), ("unload", {"lora_name": "first"})]:
             answer = Client(server.port).post(f"/v1/{path}_lora_adapter", body)
-            self.assertEqual((answer.status, answer.error["code"]), (501, "feature_disabled"))
+            self.assertEqual((answer.status, answer.error["code"]), (400, "not_enabled"))
         for options, part in [(["--allow-runtime-lora", "--lora-directory", self.directory], "--api-key"),
                               (["--allow-runtime-lora", "--api-key", "k"], "--lora-directory")]:
             done = run("serve", "-m", MODEL, "--port", "0", *options)
