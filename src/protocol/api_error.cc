@@ -60,6 +60,14 @@ std::optional<std::string> leading_path(std::string_view message) {
 }  // namespace
 
 ApiError api_error(ErrorCode code, const std::string& message) {
+  // An adapter that was removed after the request's model had been looked up.
+  if (code == ErrorCode::not_found && message.starts_with("lora: ")) {
+    return {.status = 404,
+            .message = message,
+            .type = "invalid_request_error",
+            .param = "model",
+            .code = "model_not_found"};
+  }
   const Mapping* mapping = kMappings;
   while (mapping->code != code) ++mapping;
   ApiError error{.status = mapping->status,

@@ -57,5 +57,12 @@ TEST(ApiError, APromptThatDoesNotFitHasTheCodeThatClientsAskFor) {
       "context_length_exceeded");
 }
 
+TEST(ApiError, AnAdapterThatIsGoneIsAModelThatIsNotThere) {
+  const ApiError error = api_error(ErrorCode::not_found, "lora: \"x\" is no adapter, expected y");
+  EXPECT_EQ(error.status, 404);
+  EXPECT_EQ(error.param, "model");
+  EXPECT_EQ(error.code, "model_not_found");
+}
+
 }  // namespace
 }  // namespace paceline
