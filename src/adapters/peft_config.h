@@ -17,8 +17,8 @@ namespace paceline {
 class PeftConfig {
  public:
   // Throws Error naming the field: unsupported for anything but plain LoRA on linear layers of an
-  // unchanged base, invalid for a malformed field. Keys that PEFT doesn't know either are ignored,
-  // as are null and defaults of those that aren't supported.
+  // unchanged base, invalid for a malformed field. Keys that PEFT doesn't know either are ignored.
+  // So are keys that aren't supported here, as long as they are null or have their default.
   PeftConfig(const Json& json, const std::string& where, int64_t max_rank);
 
   const std::string& base_name() const { return base_name_; }

@@ -44,8 +44,8 @@ class Array {
   const Tensor& tensor() const;
   // Another view of the same elements; not of a traced array.
   Array with_view(const Tensor& view) const;
-  // The elements for writing, by the operation that has just allocated them: nobody else may hold
-  // the array or a view of its elements.
+  // The elements, to be written by the operation that allocated them. No other copy of the array
+  // and no view of its elements may exist yet.
   Tensor writable();
   bool is_exclusive() const;
 

@@ -15,8 +15,8 @@ class LogitsHead {
  public:
   virtual ~LogitsHead() = default;
 
-  // hidden [rows, width]; the result [rows, vocab]. Written with operations, it has a jvp too; an
-  // array that nobody else holds saves a copy.
+  // hidden [rows, width]; the result [rows, vocab]. Written with operations, it has a jvp too.
+  // The caller overwrites the result, and copies it first if another array shares its elements.
   virtual Array logits(const Array& hidden, const Arrays& weights) const = 0;
 
   // Returns the gradient of `hidden` and adds those of the weights to `totals`, float32 tensors of

@@ -55,7 +55,8 @@ class Operation {
   // The tangent of the output; undefined tangents are zero, at least one is defined.
   virtual Array jvp(const Arrays& tangents, const Arrays& inputs, const Array& output) const = 0;
 
-  // Whether the vjp rule reads elements: the tape drops those that it doesn't.
+  // Whether the vjp rule reads the elements of an input, or of the output. The tape keeps only
+  // those that are read.
   virtual bool vjp_reads_input(size_t index, const Wanted& wanted) const;
   virtual bool vjp_reads_output() const { return true; }
 };

@@ -17,7 +17,7 @@ bool is_plain_f32(const Array& array) {
   return array.traced() == nullptr && array.dtype() == DType::f32 && array.tensor().is_contiguous();
 }
 
-// sum += gradient, in place where nobody else holds the sum.
+// sum += gradient. Works in place if no other array shares the sum's elements.
 void accumulate(Array& sum, const Array& gradient) {
   if (!sum.is_defined()) {
     sum = gradient;

@@ -12,7 +12,7 @@ namespace {
 
 using enum CommandId;
 
-// Commands whose requests choose among adapters, and those that run with one.
+// In kChoosing each request names its adapter; in kWithOne the whole run has the same one.
 constexpr CommandSet kChoosing = set_of({batch, serve});
 constexpr CommandSet kWithOne = set_of({generate, chat, classify, score});
 

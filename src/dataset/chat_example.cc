@@ -123,7 +123,7 @@ ChatExamples::TurnBegin ChatExamples::turn_begin(const DatasetChat& chat, size_t
 }
 
 // Where the rendering of the messages up to this one ends, if it is the beginning of the whole
-// text. Templates may write the last turn otherwise than earlier ones (Qwen3 drops the thoughts of
+// text. Templates may write the last turn otherwise than earlier ones (some drop the thoughts of
 // those): then it is what follows a mark behind the content in both renderings.
 size_t ChatExamples::turn_end(const DatasetChat& chat, size_t message,
                               const std::string& whole) const {
