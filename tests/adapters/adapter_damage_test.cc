@@ -58,7 +58,7 @@ class AdapterDamage : public testing::TestWithParam<std::pair<std::string, std::
   }
 
   static constexpr size_t kMaxPeakBytes = 256 << 10;
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   std::filesystem::path path_;
   std::filesystem::path opened_;
   std::string whole_;
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Files, AdapterDamage,
 
 // Patterns from strangers end, whatever the names.
 TEST(AdapterPatterns, HostileConfigsEndQuickly) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   Memory memory;
   const AdapterBase base = small_base(200);
   std::vector<WrittenTensor> tensors;
@@ -135,7 +135,7 @@ TEST(AdapterPatterns, HostileConfigsEndQuickly) {
 
 // As after AdaLoRA or EVA: a rank for each module.
 TEST(AdapterPatterns, APatternForEachModuleIsQuick) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   Memory memory;
   const AdapterBase base = small_base(126);
   std::vector<WrittenTensor> tensors;

@@ -94,7 +94,7 @@ TEST_P(AdapterGolden, PairsAreThoseOfTheLibrary) {
 
 // Also through mlx-lm's format, where it can hold the adapter.
 TEST_P(AdapterGolden, WrittenAndReadAgainIsTheSame) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   const Adapter adapter = read_adapter(kAdapterGoldens / GetParam(), base_, memory_);
   write_peft_adapter(adapter, base_, directory.path() / "peft");
   const Adapter peft = read_adapter(directory.path() / "peft", base_, memory_);

@@ -70,7 +70,7 @@ class AdapterWriting : public testing::Test {
     return parse_json(read_text_file(path, kMaxConfigBytes), "config");
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   AdapterBase base_ = small_base(3);
   int num_paths_ = 0;

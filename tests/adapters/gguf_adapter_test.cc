@@ -54,7 +54,7 @@ class GgufAdapter : public testing::Test {
     EXPECT_EQ(memory_.stats().active_bytes, 0u);
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   AdapterBase base_ = small_base();
 };

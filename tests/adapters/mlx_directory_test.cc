@@ -39,7 +39,7 @@ class MlxDirectory : public testing::Test {
     expect_error(code, parts, [&] { read(config, tensors); });
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   AdapterBase base_ = small_base();
 };

@@ -26,7 +26,7 @@ class PeftDirectory : public testing::Test {
     EXPECT_EQ(memory_.stats().active_bytes, 0u);
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   AdapterBase base_ = small_base();
 };

@@ -81,7 +81,7 @@ inline std::string peft_config(std::string_view fields) {
          R"("task_type": "CAUSAL_LM"})";
 }
 
-inline void write_peft(const TemporaryDirectory& directory, std::string_view config,
+inline void write_peft(const TestDirectory& directory, std::string_view config,
                        const std::vector<WrittenTensor>& tensors) {
   directory.write("adapter_config.json", config);
   directory.write("adapter_model.safetensors", safetensors_file(tensors));

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/mapped_file.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -21,12 +22,11 @@ void read_truncated(const std::filesystem::path& path) {
 }
 
 TEST(BusErrorDeathTest, NamesTheTruncatedFile) {
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "truncated_while_mapped.bin";
+  const TestDirectory directory;
+  const std::filesystem::path path = directory.path() / "truncated_while_mapped.bin";
   std::ofstream(path) << std::string(1 << 16, 'x');
   EXPECT_EXIT(read_truncated(path), testing::ExitedWithCode(70),
               "truncated_while_mapped.bin: a part of this mapped file can't be read any more");
-  std::filesystem::remove(path);
 }
 
 void read_past_the_end() {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/mapped_file.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -15,10 +16,10 @@ namespace fs = std::filesystem;
 class FileStampTest : public testing::Test {
  protected:
   void SetUp() override { write("0123456789"); }
-  void TearDown() override { fs::remove(path_); }
   void write(const std::string& text) { std::ofstream(path_, std::ios::binary) << text; }
 
-  fs::path path_ = fs::path(testing::TempDir()) / ("file_stamp_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path path_ = temporary_.path() / "file";
 };
 
 TEST_F(FileStampTest, IsTheSameForAsLongAsNobodyWrites) {

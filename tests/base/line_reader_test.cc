@@ -9,6 +9,7 @@
 
 #include "paceline/error.h"
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -18,8 +19,6 @@ using testing::IsEmpty;
 
 class LineReaderTest : public testing::Test {
  protected:
-  ~LineReaderTest() override { std::filesystem::remove(path_); }
-
   std::vector<Line> lines_of(std::string_view text) {
     std::ofstream(path_, std::ios::binary) << text;
     LineReader reader(path_);
@@ -34,7 +33,8 @@ class LineReaderTest : public testing::Test {
     return texts;
   }
 
-  std::string path_ = testing::TempDir() + "paceline_line_reader_test.txt";
+  TestDirectory temporary_;
+  std::string path_ = temporary_.path() / "lines.txt";
 };
 
 TEST_F(LineReaderTest, SplitsAtLineEnds) {

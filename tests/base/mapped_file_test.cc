@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -19,20 +19,14 @@ namespace fs = std::filesystem;
 
 class MappedFileTest : public testing::Test {
  protected:
-  MappedFileTest() {
-    std::string name = (fs::temp_directory_path() / "paceline_mapped_XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  ~MappedFileTest() override { fs::remove_all(directory_); }
-
   fs::path write(const std::string& name, const std::string& content) const {
     fs::path path = directory_ / name;
     std::ofstream(path, std::ios::binary) << content;
     return path;
   }
 
-  fs::path directory_;
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
 };
 
 std::string content_of(const MappedFile& file) {

@@ -1,7 +1,6 @@
 #include "base/new_directory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -17,15 +17,13 @@ namespace fs = std::filesystem;
 
 class NewDirectoryTest : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directory(parent_); }
-  void TearDown() override { fs::remove_all(parent_); }
-
   size_t num_entries() const {
     return static_cast<size_t>(
         std::distance(fs::directory_iterator(parent_), fs::directory_iterator()));
   }
 
-  fs::path parent_ = fs::path(testing::TempDir()) / ("new_directory_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path parent_ = temporary_.path();
 };
 
 TEST_F(NewDirectoryTest, StandsUnderItsNameOnceItIsCommitted) {

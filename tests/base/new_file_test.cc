@@ -11,6 +11,7 @@
 
 #include "base/mapped_file.h"
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -19,16 +20,14 @@ namespace fs = std::filesystem;
 
 class NewFileTest : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directory(parent_); }
-  void TearDown() override { fs::remove_all(parent_); }
-
   size_t num_entries() const {
     return static_cast<size_t>(
         std::distance(fs::directory_iterator(parent_), fs::directory_iterator()));
   }
   std::string text() const { return read_text_file(path_, 1 << 20); }
 
-  fs::path parent_ = fs::path(testing::TempDir()) / ("new_file_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path parent_ = temporary_.path();
   fs::path path_ = parent_ / "out";
 };
 

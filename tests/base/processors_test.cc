@@ -1,7 +1,7 @@
 #include "base/processors.h"
+#include "tests/test_directory.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -14,9 +14,6 @@ namespace fs = std::filesystem;
 
 class Processors : public testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(root_); }
-  void TearDown() override { fs::remove_all(root_); }
-
   void describe(int processor, const std::string& siblings) {
     const fs::path folder =
         root_ / ("sys/devices/system/cpu/cpu" + std::to_string(processor)) / "topology";
@@ -24,7 +21,8 @@ class Processors : public testing::Test {
     std::ofstream(folder / "thread_siblings_list") << siblings << "\n";
   }
 
-  fs::path root_ = fs::path(testing::TempDir()) / ("processors_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path root_ = temporary_.path();
 };
 
 TEST_F(Processors, AllowedOnesAscend) {

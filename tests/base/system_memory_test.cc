@@ -1,8 +1,8 @@
 #include "base/system_memory.h"
+#include "tests/test_directory.h"
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <fstream>
 #include <string>
 
@@ -17,21 +17,15 @@ constexpr int64_t kGibibyte = int64_t{1} << 30;
 class SystemMemoryTest : public testing::Test {
  protected:
   SystemMemoryTest() {
-    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::path(testing::TempDir()) /
-            ("system_memory_" + std::to_string(::getpid()) + "_" + test->name());
     write("proc/meminfo",
           "MemTotal:        8388608 kB\nMemFree:          100 kB\nMemAvailable:    6291456 kB\n");
   }
-  ~SystemMemoryTest() override { fs::remove_all(root_); }
 
-  void write(const fs::path& path, const std::string& text) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
+  void write(const fs::path& path, const std::string& text) { temporary_.write(path, text); }
   SystemMemory read() const { return system_memory(root_); }
 
-  fs::path root_;
+  TestDirectory temporary_;
+  fs::path root_ = temporary_.path();
 };
 
 TEST_F(SystemMemoryTest, WithoutGroupsItIsTheMachines) {

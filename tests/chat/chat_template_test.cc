@@ -1,13 +1,13 @@
 #include "paceline/chat_template.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -16,22 +16,13 @@ namespace fs = std::filesystem;
 
 class ChatTemplateTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = fs::temp_directory_path() /
-                 ("paceline_chat_" + std::to_string(::getpid()) + "_" +
-                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-  void write(const fs::path& name, const std::string& text) const {
-    fs::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
+  void write(const fs::path& name, const std::string& text) const { temporary_.write(name, text); }
   std::string loaded(const ChatInput& input = {}) const {
     return ChatTemplate::load(directory_)->render(input);
   }
 
-  fs::path directory_;
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
 };
 
 TEST_F(ChatTemplateTest, TheFilesCountInTheirOrder) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cli/usage_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -18,8 +19,6 @@ using testing::IsEmpty;
 
 class ResolveTest : public testing::Test {
  protected:
-  ~ResolveTest() override { std::filesystem::remove(config_); }
-
   ResolvedSettings resolve(std::string_view command, const std::vector<std::string>& arguments,
                            const Environment& environment = {}) {
     return resolve_settings(find_command(command), arguments, environment);
@@ -45,7 +44,8 @@ class ResolveTest : public testing::Test {
     return config_;
   }
 
-  std::string config_ = testing::TempDir() + "paceline_resolve_test.toml";
+  TestDirectory temporary_;
+  std::string config_ = temporary_.path() / "options.toml";
 };
 
 TEST_F(ResolveTest, DefaultsLeaveTheModelItsOwn) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,33 +12,21 @@
 
 #include "dataset/dataset.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 
 // A directory that is removed with its owner.
 class TrainingFiles {
  public:
-  TrainingFiles() : directory_(std::filesystem::path(testing::TempDir()) / unique_name()) {
-    std::filesystem::create_directory(directory_);
-  }
-  ~TrainingFiles() { std::filesystem::remove_all(directory_); }
-  TrainingFiles(const TrainingFiles&) = delete;
-  TrainingFiles& operator=(const TrainingFiles&) = delete;
-
-  const std::filesystem::path& directory() const { return directory_; }
+  const std::filesystem::path& directory() const { return directory_.path(); }
   std::string write(std::string_view name, std::string_view text) const {
-    const std::filesystem::path path = directory_ / name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
+    directory_.write(name, text);
+    return (directory() / name).string();
   }
 
  private:
-  static std::string unique_name() {
-    static int count = 0;
-    return "training_files_" + std::to_string(::getpid()) + "_" + std::to_string(count++);
-  }
-
-  std::filesystem::path directory_;
+  TestDirectory directory_;
 };
 
 // Tests of what files hold, with the bundled model, which has ChatML.

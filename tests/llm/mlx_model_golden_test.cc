@@ -11,6 +11,7 @@
 #include "base/mapped_file.h"
 #include "paceline/llm.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 #include "weights/mlx_checkpoint.h"
 #include "weights/safetensors_writer.h"
 
@@ -38,13 +39,6 @@ std::string fnv1a(std::span<const std::byte> bytes) {
 
 class MlxModelGolden : public ::testing::Test {
  protected:
-  void SetUp() override {
-    twin_ = fs::path(::testing::TempDir()) / "paceline_mlx_twin";
-    fs::remove_all(twin_);
-    fs::create_directory(twin_);
-  }
-  void TearDown() override { fs::remove_all(twin_); }
-
   // Writes plain numbers only, and a config without quantisation.
   void write_twin(Checkpoint& checkpoint) {
     SafetensorsWriter writer(twin_ / "model.safetensors");
@@ -63,7 +57,8 @@ class MlxModelGolden : public ::testing::Test {
     file.commit();
   }
 
-  fs::path twin_;
+  TestDirectory temporary_;
+  fs::path twin_ = temporary_.path();
 };
 
 std::vector<float> logits_of(const std::string& model) {

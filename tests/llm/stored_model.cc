@@ -165,7 +165,7 @@ std::string mlx_weights(const std::vector<AffineFormat>& formats) {
 }  // namespace
 
 std::string stored_model(const StoredFormat& format) {
-  static const TemporaryDirectory directory;
+  static const TestDirectory directory;
   static std::map<std::string, std::string> written;
   std::string& path = written[format.name];
   if (!path.empty()) return path;

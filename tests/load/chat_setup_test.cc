@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 #include "tests/tokenizer/small_tokenizer.h"
 
 namespace paceline {
@@ -41,13 +41,6 @@ const Tokenizer& chatml_tokenizer() {
 
 class ChatSetupTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = fs::temp_directory_path() /
-                 ("paceline_chat_setup_" + std::to_string(::getpid()) + "_" +
-                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
   fs::path write(const fs::path& name, const std::string& text) const {
     std::ofstream(directory_ / name) << text;
     return directory_ / name;
@@ -58,7 +51,8 @@ class ChatSetupTest : public ::testing::Test {
                                : "no template: " + setup.problem;
   }
 
-  fs::path directory_;
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
 };
 
 TEST_F(ChatSetupTest, TheModelsOwnTemplateCountsWithoutAWord) {

@@ -1,4 +1,5 @@
 #include "load/fingerprint.h"
+#include "tests/test_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,11 +15,8 @@ namespace fs = std::filesystem;
 class Fingerprint : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = fs::path(::testing::TempDir()) / "paceline_fingerprint";
-    fs::remove_all(directory_);
     fs::copy(fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain", directory_);
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   std::string fingerprint(const std::function<void(LoadOptions&)>& change = [](LoadOptions&) {}) {
     LoadOptions options{.model = directory_.string(),
@@ -33,7 +31,8 @@ class Fingerprint : public ::testing::Test {
     std::ofstream(directory_ / name, std::ios::app) << text;
   }
 
-  fs::path directory_;
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path() / "model";
 };
 
 TEST_F(Fingerprint, IsOneNameForWhatGivesTheSameBits) {

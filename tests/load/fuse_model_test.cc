@@ -2,7 +2,6 @@
 #include "load/fuse_model.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +18,7 @@
 #include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 #include "weights/affine_quantizer.h"
 #include "weights/dequantize.h"
 #include "weights/weight_reader.h"
@@ -69,11 +69,7 @@ struct OpenModel {
 
 class FuseModel : public testing::Test {
  protected:
-  void SetUp() override {
-    fs::remove_all(directory_);
-    fs::create_directory(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
+  void SetUp() override {}
 
   static ModelSource source_of(const std::string& base) { return ModelSource(source_path(base)); }
   // Pairs of drawn numbers for the modules of a base.
@@ -159,7 +155,8 @@ class FuseModel : public testing::Test {
     return values;
   }
 
-  fs::path directory_ = fs::path(testing::TempDir()) / ("fuse_model_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
   Memory memory_;
   ThreadPool threads_{2};
 };

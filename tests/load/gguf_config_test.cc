@@ -56,7 +56,7 @@ class GgufConfig : public ::testing::Test {
     expect_error(code, parts, [&] { decoder(writer); });
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
 };
 

@@ -65,7 +65,7 @@ void read_everything(const std::filesystem::path& path) {
 }
 
 TEST(GgufModelDamage, EndsInTextsOrInAnError) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   std::mt19937 draw(7);
   for (const char* arch : {"llama", "qwen3", "gemma2", "gemma3"}) {
     for (const bool pieces : {false, true}) {
@@ -83,7 +83,7 @@ TEST(GgufModelDamage, EndsInTextsOrInAnError) {
 }
 
 TEST(GgufModelDamage, TheWholeFileIsRead) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("model.gguf", whole_file("gemma3", true));
   const auto file = std::make_shared<const GgufFile>(directory.path() / "model.gguf");
   const Tokenizer tokenizer = Tokenizer::load(gguf_model_files(file));

@@ -56,7 +56,7 @@ class SentencePieceGolden : public ::testing::TestWithParam<const char*> {
     return ids;
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Json golden_;
 };
 

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +17,7 @@
 #include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 #include "tests/tokenizer/small_tokenizer.h"
 
 namespace paceline {
@@ -26,25 +25,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class TemporaryDirectory : public ::testing::Test {
+class LoadTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = fs::temp_directory_path() /
-                 ("paceline_load_" + std::to_string(::getpid()) + "_" +
-                  ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
+  void write(const fs::path& name, const std::string& text) { temporary_.write(name, text); }
 
-  void write(const fs::path& name, const std::string& text) {
-    fs::create_directories((directory_ / name).parent_path());
-    std::ofstream(directory_ / name) << text;
-  }
-
-  fs::path directory_;
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
 };
 
-class ModelPath : public TemporaryDirectory {};
+class ModelPath : public LoadTest {};
 
 TEST_F(ModelPath, ADirectoryIsItself) { EXPECT_EQ(find_model(directory_.string()), directory_); }
 
@@ -88,7 +77,7 @@ TEST_F(ModelPath, NamesThatWouldLeaveTheCacheAreNoNames) {
   expect_error(ErrorCode::invalid, {"a file"}, [&] { find_model((directory_ / "file").string()); });
 }
 
-class LoadedModelStops : public TemporaryDirectory {};
+class LoadedModelStops : public LoadTest {};
 
 // A chat model stops at its end-of-turn token even if generation_config.json lacks it.
 TEST_F(LoadedModelStops, TheTokenizerKnowsMoreOfThem) {
@@ -104,7 +93,7 @@ TEST_F(LoadedModelStops, TheTokenizerKnowsMoreOfThem) {
   EXPECT_EQ(load_model(options)->generation.eos_tokens, (std::vector<int32_t>{3, 8, 9}));
 }
 
-class LoadedModelTokenizer : public TemporaryDirectory {};
+class LoadedModelTokenizer : public LoadTest {};
 
 TEST_F(LoadedModelTokenizer, OfAnotherModelIsRefusedByName) {
   const fs::path model = fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain";
@@ -125,7 +114,7 @@ TEST_F(LoadedModelTokenizer, OfAnotherModelIsRefusedByName) {
                [&] { load_model(options); });
 }
 
-class LoadedModelWeights : public TemporaryDirectory {};
+class LoadedModelWeights : public LoadTest {};
 
 TEST_F(LoadedModelWeights, OfOtherMethodsAndFormatsAreRefusedByName) {
   const fs::path model = fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/llama_plain";
@@ -146,7 +135,7 @@ TEST_F(LoadedModelWeights, OfOtherMethodsAndFormatsAreRefusedByName) {
   }
 }
 
-class LoadedModelQuantized : public TemporaryDirectory {};
+class LoadedModelQuantized : public LoadTest {};
 
 TEST_F(LoadedModelQuantized, PlainOrDummyWeightsMayBeAndPackedOnesMayNot) {
   LoadOptions options{.model = source_path("tests/goldens/models/llama_plain"), .quantize = "q4"};
@@ -176,7 +165,7 @@ TEST_F(LoadedModelQuantized, PackedFilesAreDescribedAsTheModelReadsThem) {
   EXPECT_EQ(parameters, load_model({.model = model.path()})->decoder->num_parameters());
 }
 
-class GenerationConfigFile : public TemporaryDirectory {};
+class GenerationConfigFile : public LoadTest {};
 
 TEST_F(GenerationConfigFile, EosMayBeAnIdOrAListAndFallsBackToTheConfig) {
   EXPECT_TRUE(read_generation_config(directory_, 100).eos_tokens.empty());

@@ -1,7 +1,6 @@
 #include "load/quantize_model.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 #include "weights/affine_quantizer.h"
 #include "weights/dequantize.h"
 #include "weights/mlx_checkpoint.h"
@@ -23,11 +23,7 @@ namespace fs = std::filesystem;
 
 class QuantizeModel : public ::testing::Test {
  protected:
-  void SetUp() override {
-    fs::remove_all(directory_);
-    fs::create_directory(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
+  void SetUp() override {}
 
   QuantizeOptions options(AffineFormat format, const std::string& model = "llama_plain") const {
     return {.from = source_path("tests/goldens/models/" + model),
@@ -69,8 +65,8 @@ class QuantizeModel : public ::testing::Test {
     }
   }
 
-  fs::path directory_ =
-      fs::path(::testing::TempDir()) / ("quantize_model_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
   Memory memory_;
   ThreadPool threads_{2};
 };

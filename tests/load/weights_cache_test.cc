@@ -15,6 +15,7 @@
 #include "prepared/prepared_file.h"
 #include "prepared/write_prepared.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -24,11 +25,7 @@ using Outcome = WeightsCacheUse::Outcome;
 
 class WeightsCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    fs::remove_all(directory_);
-    fs::create_directory(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
+  void SetUp() override {}
 
   // A copy that may be changed.
   fs::path model(const std::string& name = "models/llama_bias") {
@@ -69,8 +66,8 @@ class WeightsCacheTest : public ::testing::Test {
     file.put(static_cast<char>(byte ^ 1));
   }
 
-  fs::path directory_ =
-      fs::path(::testing::TempDir()) / ("weights_cache_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
   fs::path cache_ = directory_ / "made" / "cache";
 };
 

@@ -1,4 +1,5 @@
 #include "load/weights_key.h"
+#include "tests/test_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,12 +17,9 @@ namespace fs = std::filesystem;
 class WeightsKeyTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    fs::remove_all(directory_);
-    fs::create_directory(directory_);
     write("a", "first");
     write("b", "second");
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   void write(const std::string& name, const std::string& text) {
     std::ofstream(directory_ / name, std::ios::binary) << text;
@@ -32,8 +30,8 @@ class WeightsKeyTest : public ::testing::Test {
     return files;
   }
 
-  fs::path directory_ =
-      fs::path(::testing::TempDir()) / ("weights_key_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
 };
 
 TEST_F(WeightsKeyTest, IsTheSameForTheSameAndAnotherForAnythingElse) {

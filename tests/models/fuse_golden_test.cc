@@ -1,7 +1,6 @@
 // Fused models against PEFT's merge_and_unload() (tools/goldens/make_fuse_goldens.py), and against
 // the base with the adapter beside it.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "tests/models/random_adapter.h"
 #include "tests/models/test_model.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 #include "weights/checkpoint.h"
 
 namespace paceline::testing {
@@ -23,9 +23,6 @@ namespace fs = std::filesystem;
 
 class FuseGolden : public ::testing::Test {
  protected:
-  void SetUp() override { fs::remove_all(out_); }
-  void TearDown() override { fs::remove_all(out_); }
-
   void fuse(const fs::path& base, const Adapter& adapter) {
     fuse_model(ModelSource(base), adapter, {.to = out_, .dtype = DType::f32, .format = {}},
                threads_);
@@ -35,7 +32,8 @@ class FuseGolden : public ::testing::Test {
     return model.logits(ids);
   }
 
-  fs::path out_ = fs::path(::testing::TempDir()) / ("fuse_golden_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path out_ = temporary_.path() / "fused";
   Memory memory_;
   ThreadPool threads_{2};
 };

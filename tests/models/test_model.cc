@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "layers/load_context.h"
 #include "models/family.h"
+#include "tests/test_directory.h"
 
 namespace paceline::testing {
 namespace {
@@ -107,8 +108,8 @@ Golden read_golden(const std::string& name) {
   golden.config_variants = string_list(json, "config_variants");
   // The golden logits are a safetensors file of their own, beside the model's.
   Memory memory;
-  const fs::path only_golden = fs::temp_directory_path() / ("paceline_golden_" + name);
-  fs::create_directories(only_golden);
+  const TestDirectory temporary;
+  const fs::path& only_golden = temporary.path();
   fs::copy_file(golden.directory / "golden.safetensors", only_golden / "model.safetensors",
                 fs::copy_options::overwrite_existing);
   const auto checkpoint = open_checkpoint(only_golden);
@@ -116,7 +117,6 @@ Golden read_golden(const std::string& name) {
   const Tensor logits = checkpoint->read("logits", shape);
   golden.vocab_size = shape[1];
   golden.logits.assign(logits.elements<float>(), logits.elements<float>() + logits.num_elements());
-  fs::remove_all(only_golden);
   return golden;
 }
 

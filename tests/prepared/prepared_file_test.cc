@@ -1,7 +1,6 @@
 #include "prepared/prepared_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "prepared/write_prepared.h"
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -56,8 +56,6 @@ class CountingRows : public GroupedRows {
 class PreparedFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    fs::remove_all(directory_);
-    fs::create_directory(directory_);
     plain_ = pack_numbers(DType::bf16, 40, 67);
     large_ = pack_numbers(DType::f32, 64, 5000);
     affine_ = pack_codes({.bits = 4, .group_size = 32});
@@ -76,7 +74,6 @@ class PreparedFileTest : public testing::Test {
             .num_parameters = 12345,
             .is_quantised = true}};
   }
-  void TearDown() override { fs::remove_all(directory_); }
 
   PackedMatrix pack_numbers(DType dtype, int64_t n, int64_t k) {
     const OwnedTensor numbers = allocate_tensor(memory_, DType::f32, {n, k});
@@ -118,8 +115,8 @@ class PreparedFileTest : public testing::Test {
 
   Memory memory_;
   ThreadPool threads_{2};
-  fs::path directory_ =
-      fs::path(testing::TempDir()) / ("prepared_file_" + std::to_string(::getpid()));
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
   fs::path path_ = directory_ / "weights";
   PackedMatrix plain_, large_, affine_, symmetric_, multiples_;
   OwnedTensor vector_;

@@ -1,7 +1,6 @@
 #include "paceline/tokenizer.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 #include "tests/test_scale.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
@@ -153,15 +153,13 @@ TEST(Tokenizer, ThreadsShareIt) {
 
 class TokenizerDirectory : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(path_); }
-  void TearDown() override { std::filesystem::remove_all(path_); }
   void write(const char* name, std::string_view text) { std::ofstream(path_ / name) << text; }
   std::string load_error() {
     return error_text([&] { Tokenizer::load(path_); });
   }
 
-  const std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) / ("tokenizer_test_" + std::to_string(getpid()));
+  TestDirectory temporary_;
+  const std::filesystem::path path_ = temporary_.path();
 };
 
 TEST_F(TokenizerDirectory, NamedTokensComeFromTheFilesBeside) {

@@ -111,7 +111,7 @@ class FakeWorkshop:
 
 class Verdict(unittest.TestCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
+        directory = tempfile.TestDirectory()
         self.addCleanup(directory.cleanup)
         self.kept = Path(directory.name) / "below" / "verdicts.json"
 

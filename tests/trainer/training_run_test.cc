@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "tests/expect_error.h"
 #include "tests/models/test_model.h"
+#include "tests/test_directory.h"
 
 namespace paceline::testing {
 namespace {
@@ -17,16 +18,6 @@ namespace fs = std::filesystem;
 
 class TrainingRunTest : public ::testing::Test {
  protected:
-  TrainingRunTest() : directory_(fs::temp_directory_path() / unique_name()) {
-    fs::create_directories(directory_);
-  }
-  ~TrainingRunTest() override { fs::remove_all(directory_); }
-
-  static std::string unique_name() {
-    return "paceline_run_" + std::to_string(::getpid()) + "_" +
-           ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  }
-
   // A run of its own from the beginning, on a fresh model.
   struct Run {
     explicit Run(const fs::path& directory, TrainingRunOptions options = {}, double rate = 3e-3,
@@ -72,7 +63,8 @@ class TrainingRunTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  fs::path directory_;
+  TestDirectory temporary_;
+  fs::path directory_ = temporary_.path();
 };
 
 const TrainingRunOptions kShort{.num_steps = 12,

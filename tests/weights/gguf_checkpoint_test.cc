@@ -24,7 +24,7 @@ struct OnDisk {
   std::unique_ptr<Checkpoint> named(std::vector<GgufTensorName> names) {
     return make_gguf_checkpoint(file, std::move(names), memory);
   }
-  TemporaryDirectory directory;
+  TestDirectory directory;
   Memory memory;
   std::shared_ptr<const GgufFile> file;
 };
@@ -120,7 +120,7 @@ GgufWriter shard(int index, int count, const std::string& tensor) {
 }
 
 TEST(GgufCheckpoint, SplitModelsMustBelongTogether) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   const std::string first = "m-00001-of-00002.gguf";
   const std::string second = "m-00002-of-00002.gguf";
   const auto open = [&](const std::string& name) { return GgufFile(directory.path() / name); };
@@ -147,7 +147,7 @@ TEST(GgufCheckpoint, SplitModelsMustBelongTogether) {
 }
 
 TEST(GgufCheckpoint, SplitCountsOutOfRangeAreRefused) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   for (const int64_t count : {int64_t{0}, int64_t{-1}, int64_t{100'000}, INT64_MAX}) {
     directory.write("m.gguf", GgufWriter().number("split.count", count).file());
     expect_error(ErrorCode::corrupt, {"\"split.count\" is " + std::to_string(count), "1 to 99999"},

@@ -46,7 +46,7 @@ class MlxCheckpointTest : public testing::Test {
     expect_error(ErrorCode::corrupt, parts, [&] { open(tensors, fields); });
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   ThreadPool threads_{2};
   std::unique_ptr<Checkpoint> source_;

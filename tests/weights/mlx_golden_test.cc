@@ -16,7 +16,7 @@ constexpr int64_t kRows = 2, kColumns = 128;
 class MlxGolden : public testing::Test {
  protected:
   MlxGolden() {
-    const TemporaryDirectory directory;
+    const TestDirectory directory;
     std::filesystem::copy(source_path("tests/goldens/mlx/formats.safetensors"), directory.path());
     checkpoint_ = open_checkpoint(directory.path());
   }

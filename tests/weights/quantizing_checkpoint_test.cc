@@ -30,7 +30,7 @@ class QuantizingCheckpointTest : public testing::Test {
     return *checkpoint_;
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   ThreadPool threads_{2};
   std::unique_ptr<Checkpoint> source_;

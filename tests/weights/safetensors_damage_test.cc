@@ -71,7 +71,7 @@ TEST(SafetensorsDamage, CutAtAnyByteIsRefusedNamingTheTensorOrField) {
 }
 
 TEST(SafetensorsDamage, CutFilesAreNamedByOpenCheckpoint) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   const std::string whole = safetensors_file(some_tensors());
   for (size_t size = 0; size < whole.size(); size += 3) {
     directory.write(kDamagedFile, whole.substr(0, size));

@@ -42,7 +42,7 @@ void write_small_file(const fs::path& path) {
 }
 
 TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   write_small_file(directory.path() / "model.safetensors");
   EXPECT_EQ(names_in(directory.path()), (std::vector<std::string>{"model.safetensors"}));
   const auto checkpoint = open_checkpoint(directory.path());
@@ -57,7 +57,7 @@ TEST(SafetensorsWriter, WritesWhatTheReaderReads) {
 }
 
 TEST(SafetensorsWriter, TheSameCallsMakeTheSameAlignedFile) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   write_small_file(directory.path() / "a");
   write_small_file(directory.path() / "b");
   const std::string text = read_text_file(directory.path() / "a", 1 << 20);
@@ -67,7 +67,7 @@ TEST(SafetensorsWriter, TheSameCallsMakeTheSameAlignedFile) {
 }
 
 TEST(SafetensorsWriter, OtherDtypesHaveTheirSizes) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   const std::array<uint32_t, 2> words{7, 0xFFFFFFFF};
   const std::array<uint8_t, 2> codes{1, 2};
   SafetensorsWriter writer(directory.path() / "f");
@@ -82,7 +82,7 @@ TEST(SafetensorsWriter, OtherDtypesHaveTheirSizes) {
 }
 
 TEST(SafetensorsWriter, AFileWithoutTensorsIsOneToo) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   const fs::path path = directory.path() / "none.safetensors";
   SafetensorsWriter(path).finish();
   const MappedFile file(path);
@@ -90,7 +90,7 @@ TEST(SafetensorsWriter, AFileWithoutTensorsIsOneToo) {
 }
 
 TEST(SafetensorsWriter, NothingIsLeftOfAFileThatWasNotFinished) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   {
     SafetensorsWriter writer(directory.path() / "model.safetensors");
     writer.add("x", "F32", {1});
@@ -101,7 +101,7 @@ TEST(SafetensorsWriter, NothingIsLeftOfAFileThatWasNotFinished) {
 }
 
 TEST(SafetensorsWriter, NothingIsOverwritten) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("there", "mine");
   expect_error(ErrorCode::invalid, {"there: exists already"},
                [&] { SafetensorsWriter writer(directory.path() / "there"); });
@@ -114,7 +114,7 @@ TEST(SafetensorsWriter, NothingIsOverwritten) {
 }
 
 TEST(SafetensorsWriter, ANameStandsOnceAndSizesHaveALimit) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   SafetensorsWriter writer(directory.path() / "f");
   writer.add("x", "F32", {1});
   expect_error(ErrorCode::invalid, {"tensor \"x\" would stand twice"},

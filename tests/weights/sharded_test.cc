@@ -16,7 +16,7 @@ float value_at(const Tensor& tensor, int64_t index) {
 }
 
 TEST(OpenCheckpoint, ReadsASingleFile) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("model.safetensors", safetensors_file({kThird, kFirst}));
   const auto checkpoint = open_checkpoint(directory.path());
   EXPECT_EQ(checkpoint->origin(), directory.path().string());
@@ -35,7 +35,7 @@ TEST(OpenCheckpoint, ReadsASingleFile) {
 }
 
 TEST(OpenCheckpoint, ReadSaysWhatIsMissingOrMisshapen) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("model.safetensors", safetensors_file({kFirst}));
   const auto checkpoint = open_checkpoint(directory.path());
   expect_error(ErrorCode::not_found,
@@ -50,7 +50,7 @@ TEST(OpenCheckpoint, ReadSaysWhatIsMissingOrMisshapen) {
 }
 
 TEST(OpenCheckpoint, ReleasedTensorsCanBeReadAgain) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   constexpr uint64_t kCount = 100'000;  // many pages
   const std::vector<float> values(kCount, 2.5f);
   directory.write("model.safetensors",
@@ -69,7 +69,7 @@ TEST(OpenCheckpoint, ReleasedTensorsCanBeReadAgain) {
 
 TEST(OpenCheckpoint, TensorsNotAlignedInTheFileAreAlignedWhenRead) {
   for (size_t padding = 0; padding < 8; ++padding) {
-    const TemporaryDirectory directory;
+    const TestDirectory directory;
     directory.write("model.safetensors", safetensors_file({kThird, kFirst, kSecond}, padding));
     const auto checkpoint = open_checkpoint(directory.path());
     for (int round = 0; round < 2; ++round) {
@@ -89,7 +89,7 @@ TEST(OpenCheckpoint, TensorsNotAlignedInTheFileAreAlignedWhenRead) {
 }
 
 TEST(OpenCheckpoint, ReadsTheShardsOfAnIndex) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   // "third" isn't in the map: a file may hold more than its index says.
   directory.write("a.safetensors", safetensors_file({kSecond}));
   directory.write("b.safetensors", safetensors_file({kFirst, kThird}));
@@ -102,14 +102,14 @@ TEST(OpenCheckpoint, ReadsTheShardsOfAnIndex) {
 }
 
 TEST(OpenCheckpoint, ASingleFileIsPreferredToAnIndex) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("model.safetensors", safetensors_file({kFirst}));
   directory.write(kIndex, "garbage");
   EXPECT_EQ(open_checkpoint(directory.path())->entries().size(), 1u);
 }
 
 TEST(OpenCheckpoint, AMissingShardIsNamed) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("a.safetensors", safetensors_file({kFirst}));
   directory.write(kIndex, R"({"weight_map":{"first":"a.safetensors","second":"b.safetensors"}})");
   expect_error(ErrorCode::not_found, {kIndex, "\"b.safetensors\" of tensor \"second\" is missing"},
@@ -117,7 +117,7 @@ TEST(OpenCheckpoint, AMissingShardIsNamed) {
 }
 
 TEST(OpenCheckpoint, ATensorThatIsNotInItsShardIsNamed) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("a.safetensors", safetensors_file({kFirst}));
   directory.write("b.safetensors", safetensors_file({kSecond}));
   directory.write(kIndex, R"({"weight_map":{"first":"a.safetensors","second":"b.safetensors",)"
@@ -132,7 +132,7 @@ TEST(OpenCheckpoint, ATensorThatIsNotInItsShardIsNamed) {
 }
 
 TEST(OpenCheckpoint, ATensorInTwoFilesIsNamed) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("a.safetensors", safetensors_file({kFirst, kSecond}));
   directory.write("b.safetensors", safetensors_file({kThird, kSecond}));
   const std::vector<std::string> parts = {
@@ -144,7 +144,7 @@ TEST(OpenCheckpoint, ATensorInTwoFilesIsNamed) {
 }
 
 TEST(OpenCheckpoint, ACorruptShardIsNamed) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("a.safetensors", safetensors_file({kFirst}));
   directory.write("b.safetensors", safetensors_file({kSecond}).substr(0, 40));
   directory.write(kIndex, R"({"weight_map":{"first":"a.safetensors","second":"b.safetensors"}})");
@@ -153,7 +153,7 @@ TEST(OpenCheckpoint, ACorruptShardIsNamed) {
 }
 
 TEST(OpenCheckpoint, AnIndexCannotNameFilesElsewhere) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   std::filesystem::create_directory(directory.path() / "inner");
   directory.write("a.safetensors", safetensors_file({kFirst}));
   directory.write("inner/" + kIndex, R"({"weight_map":{"first":"../a.safetensors"}})");
@@ -162,7 +162,7 @@ TEST(OpenCheckpoint, AnIndexCannotNameFilesElsewhere) {
 }
 
 TEST(OpenCheckpoint, ReadsAllFilesWhenThereIsNoIndex) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("x.safetensors", safetensors_file({kSecond}));
   directory.write("y.safetensors", safetensors_file({kFirst}));
   directory.write("notes.txt", "not weights");
@@ -175,7 +175,7 @@ TEST(OpenCheckpoint, ReadsAllFilesWhenThereIsNoIndex) {
 TEST(OpenCheckpoint, NamesPyTorchFilesAndWhatToDoAboutThem) {
   for (const char* const name :
        {"pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "consolidated.00.pth"}) {
-    const TemporaryDirectory directory;
+    const TestDirectory directory;
     directory.write("config.json", "{}");
     directory.write("training_args.bin", "x");
     directory.write(name, "x");
@@ -185,7 +185,7 @@ TEST(OpenCheckpoint, NamesPyTorchFilesAndWhatToDoAboutThem) {
 }
 
 TEST(OpenCheckpoint, SaysWhenThereAreNoWeights) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   directory.write("config.json", "{}");
   directory.write("training_args.bin", "x");
   expect_error(ErrorCode::not_found, {directory.path().string(), "no weights", "*.safetensors"},
@@ -197,7 +197,7 @@ TEST(OpenCheckpoint, SaysWhenThereAreNoWeights) {
 }
 
 TEST(OpenCheckpoint, ALinkToNothingIsNamed) {
-  const TemporaryDirectory directory;
+  const TestDirectory directory;
   std::filesystem::create_symlink("../blobs/gone", directory.path() / "model.safetensors");
   expect_error(ErrorCode::not_found, {(directory.path() / "model.safetensors").string()},
                [&] { open_checkpoint(directory.path()); });

@@ -22,7 +22,7 @@ class NamedCheckpoint {
   Checkpoint& operator*() { return *checkpoint_; }
 
  private:
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   std::unique_ptr<Checkpoint> checkpoint_;
 };
 

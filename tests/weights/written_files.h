@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "tests/expect_error.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 
@@ -66,30 +67,5 @@ inline std::span<const std::byte> as_bytes_of(std::string_view text) {
 inline void change_byte(std::string& content, size_t at, uint32_t draw) {
   content[at] = static_cast<char>(content[at] ^ static_cast<char>(1 + draw % 255));
 }
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = ::testing::TempDir() + "paceline_weights_XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw Error(ErrorCode::internal, "mkdtemp: " + name);
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void write(const std::string& name, std::string_view content) const {
-    std::ofstream file(path_ / name, std::ios::binary);
-    file.write(content.data(), static_cast<std::streamsize>(content.size()));
-    if (!file.flush()) throw Error(ErrorCode::internal, "can't write " + name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace paceline
