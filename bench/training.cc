@@ -85,9 +85,9 @@ int run(const Options& options) {
   const DecoderConfig& config = model->decoder->config();
   LoraSet loras(backend, *model->decoder,
                 {.shape_of = [&](std::string_view) { return LoraShape{.rank = options.rank}; }});
-  DecoderPass pass(backend, *model->threads, *model->decoder, loras.blocks(),
+  DecoderPass pass(backend, *model->threads, *model->decoder, loras.training(),
                    {.kv_dtype = model->kv_dtype, .checkpoints = options.checkpoints});
-  AdamW optimizer(loras.matrices(), {}, model->memory);
+  AdamW optimizer(loras.parameters(), {}, model->memory);
   const TrainBatch batch = random_batch(options, config.vocab_size);
   double weights = 0;  // that a token is multiplied by
   for (const PackedMatrix* const matrix : model->decoder->weights()) {

@@ -19,6 +19,7 @@
 #include "load/model_adapter_base.h"
 #include "load/model_source.h"
 #include "models/decoder.h"
+#include "trainer/adapter_result.h"
 #include "trainer/training_run.h"
 
 namespace paceline {
@@ -254,6 +255,7 @@ int run_train(const Settings& settings, Session& session) {
   TrainBatches batches(data.train, batch_options(choice));
   if (choice.dry_run) return dry_run(trainer, batches, choice, model->memory, session);
 
+  const AdapterResult result(loras, base, model_path(settings).string(), model->memory);
   prepare_directory(directory, choice.resume);
   write_clock(directory, data.report.now);
   TrainingRun run(trainer, directory,
@@ -262,7 +264,7 @@ int run_train(const Settings& settings, Session& session) {
                    .steps_per_evaluation = choice.steps_per_evaluation,
                    .steps_per_checkpoint = choice.steps_per_checkpoint,
                    .patience = choice.patience},
-                  identity_of(choice, *model, data), base, model_path(settings).string());
+                  identity_of(choice, *model, data), result);
   const int64_t first_step = choice.resume ? run.resume() : 0;
   if (first_step > 0 && !settings.quiet) {
     session.print_note(fmt::format("going on behind step {}", first_step));

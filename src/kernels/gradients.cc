@@ -33,6 +33,13 @@ void GradientOps::matmul_weight_gradient(const Tensor& dy, const Tensor& x,
   if (!dw.empty() && !dy.empty()) do_matmul_weight_gradient(dy, x, rounding, dw);
 }
 
+void GradientOps::bias_gradient(const Tensor& dy, const Tensor& dbias) {
+  ShapeCheck check("bias_gradient");
+  check.tensor("dy", dy, {"rows", "n"});
+  check.tensor("dbias", dbias, {"n"});
+  if (!dy.empty()) do_bias_gradient(dy, dbias);
+}
+
 void GradientOps::attention_gradient(const AttentionGradientInputs& in,
                                      std::span<const SequenceRows> sequences,
                                      const AttentionParams& params, const AttentionGradients& out) {

@@ -67,6 +67,9 @@ class GradientOps {
   void matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                               const Tensor& dw);
 
+  // dbias += sum of dy over rows.         dy [rows, n], dbias [n]
+  void bias_gradient(const Tensor& dy, const Tensor& dbias);
+
   // Of Backend::attention over whole sequences, which see nothing of each other. Sums over keys are
   // in ascending order; those over queries run over tiles of 64 rows, in each over the heads of the
   // group, and over the rows of a head. Gradients of rows outside all sequences are not written.
@@ -107,6 +110,7 @@ class GradientOps {
                                         const Tensor& dx) = 0;
   virtual void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
                                          OperandRounding rounding, const Tensor& dw) = 0;
+  virtual void do_bias_gradient(const Tensor& dy, const Tensor& dbias) = 0;
   virtual void do_attention_gradient(const AttentionGradientInputs& in,
                                      std::span<const SequenceRows> sequences,
                                      const AttentionParams& params,

@@ -43,6 +43,11 @@ class SelfAttention {
   const Linear& output() const { return output_; }
   const RmsNorm* q_norm() const { return q_norm_ ? &*q_norm_ : nullptr; }
   const RmsNorm* k_norm() const { return k_norm_ ? &*k_norm_ : nullptr; }
+  // The same, for training to replace their values.
+  Linear& qkv() { return qkv_; }
+  Linear& output() { return output_; }
+  RmsNorm* q_norm() { return q_norm_ ? &*q_norm_ : nullptr; }
+  RmsNorm* k_norm() { return k_norm_ ? &*k_norm_ : nullptr; }
 
  private:
   AttentionConfig config_;

@@ -36,6 +36,9 @@ class GatedMlp {
   const MlpConfig& config() const { return config_; }
   const Linear& gate_up() const { return gate_up_; }
   const Linear& down() const { return down_; }
+  // The same, for training to replace their values.
+  Linear& gate_up() { return gate_up_; }
+  Linear& down() { return down_; }
 
  private:
   void forward_by_steps(Backend& backend, const Tensor& x, const BlockAdapters& adapters,

@@ -1,10 +1,12 @@
 #include "layers/linear.h"
 
+#include <array>
 #include <utility>
 
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "layers/load_context.h"
+#include "layers/scratch.h"
 
 namespace paceline {
 namespace {
@@ -87,6 +89,15 @@ PackedColumns Linear::columns(int64_t first, int64_t count) const {
     begin = end;
   }
   check_failed("Linear::columns", __FILE__, __LINE__, "columns beyond the outputs");
+}
+
+void Linear::set_values(Backend& backend, const Tensor& weights, std::span<const float> bias) {
+  PL_CHECK(weights_.size() == 1 && !weights_[0].groups, "values of plain weights");
+  PL_CHECK(weights.size(0) == weights_[0].n && weights.size(1) == weights_[0].k,
+           "values of the weights' shape");
+  PL_CHECK(bias.empty() == !bias_.has_value(), "a bias where there is one");
+  weights_[0] = backend.pack_matrix(std::array{weights}, weights_[0].dtype);
+  if (bias_) bias_ = write_vector(backend, bias);
 }
 
 void Linear::forward(Backend& backend, const Tensor& x, const Tensor& out) const {

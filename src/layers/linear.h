@@ -38,6 +38,11 @@ class Linear {
   int64_t out_features() const;
   // The packed matrices: one, or several if the projections' formats differ.
   std::span<const PackedMatrix> weights() const { return weights_; }
+  const Tensor* bias() const { return bias_ ? &bias_->view : nullptr; }  // [out_features] float32
+
+  // Replaces the values, keeping their types: training does it after each step. The weights are
+  // plain.  weights [out_features, in_features], bias [out_features] if there is one; both float32
+  void set_values(Backend& backend, const Tensor& weights, std::span<const float> bias);
 
  private:
   void pack_stored_matrices(const LoadContext& context, std::span<const Projection> projections,

@@ -1,6 +1,7 @@
 // RmsNorm scales every row to unit root mean square (Zhang & Sennrich, 2019), times a weight.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "tensor/tensor.h"
@@ -25,10 +26,16 @@ class RmsNorm {
 
   const Tensor& weight() const { return weight_.view; }  // [width], the offset included
   float eps() const { return eps_; }
+  float weight_offset() const { return weight_offset_; }
+
+  // Replaces the weight by `stored`, as files have it, plus the offset: training does it after each
+  // step.
+  void set_values(Backend& backend, std::span<const float> stored);
 
  private:
   OwnedTensor weight_;  // [width] float32
   float eps_;
+  float weight_offset_;
 };
 
 }  // namespace paceline

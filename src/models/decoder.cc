@@ -163,6 +163,15 @@ void Decoder::column_logits(Backend& backend, const Tensor& hidden, const Packed
   if (config_.final_soft_cap > 0) backend.soft_cap(out, config_.final_soft_cap, out);
 }
 
+void Decoder::set_embedding(Backend& backend, const Tensor& values) {
+  embedding_ = backend.pack_matrix(std::array{values}, embedding_.dtype);
+}
+
+void Decoder::set_head(Backend& backend, const Tensor& values) {
+  PL_CHECK(has_own_head(), "a head of its own");
+  head_ = backend.pack_matrix(std::array{values}, head_->dtype);
+}
+
 std::vector<const PackedMatrix*> Decoder::weights() const {
   std::vector<const PackedMatrix*> weights;
   for (const DecoderBlock& block : blocks_) block.list_weights(weights);

@@ -39,6 +39,13 @@ class DecoderBlock {
   const RmsNorm& before_mlp() const { return before_mlp_; }
   const GatedMlp& mlp() const { return mlp_; }
   const RmsNorm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
+  // The same, for training to replace their values.
+  RmsNorm& before_attention() { return before_attention_; }
+  SelfAttention& attention() { return attention_; }
+  RmsNorm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
+  RmsNorm& before_mlp() { return before_mlp_; }
+  GatedMlp& mlp() { return mlp_; }
+  RmsNorm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
 
  private:
   RmsNorm before_attention_;
@@ -86,6 +93,14 @@ class Decoder {
   std::span<const DecoderBlock> blocks() const { return blocks_; }
   std::span<const Rope> ropes() const { return ropes_; }
   const RmsNorm& final_norm() const { return final_norm_; }
+  bool has_own_head() const { return head_.has_value(); }  // else the embedding is the head
+
+  // The same, for training to replace their values.
+  std::span<DecoderBlock> blocks() { return blocks_; }
+  RmsNorm& final_norm() { return final_norm_; }
+  // Replace the values of plain matrices, keeping their types.  values [vocab, hidden] float32
+  void set_embedding(Backend& backend, const Tensor& values);
+  void set_head(Backend& backend, const Tensor& values);  // of a head of its own
 
   // Every matrix that a decoded token is multiplied by, the head last.
   std::vector<const PackedMatrix*> weights() const;

@@ -5,10 +5,10 @@
 
 namespace paceline {
 
-AdamW::AdamW(std::vector<TrainedMatrix*> matrices, const AdamWOptions& options, Memory& memory)
-    : matrices_(std::move(matrices)), options_(options) {
-  for (const TrainedMatrix* const matrix : matrices_) {
-    const Extents& shape = matrix->value().shape();
+AdamW::AdamW(std::vector<TrainedParameter*> parameters, const AdamWOptions& options, Memory& memory)
+    : parameters_(std::move(parameters)), options_(options) {
+  for (const TrainedParameter* const parameter : parameters_) {
+    const Extents& shape = parameter->value().shape();
     moments_.push_back({.first = allocate_tensor(memory, DType::f32, shape),
                         .second = allocate_tensor(memory, DType::f32, shape)});
   }
@@ -26,15 +26,15 @@ void AdamW::step(double learning_rate, double gradient_factor, ThreadPool& threa
   const auto rate = static_cast<float>(learning_rate / (1.0 - std::pow(options_.beta1, steps)));
   const auto root_of_correction =
       static_cast<float>(std::sqrt(1.0 - std::pow(options_.beta2, steps)));
-  for (size_t k = 0; k < matrices_.size(); ++k) {
-    const TrainedMatrix& matrix = *matrices_[k];
-    const auto factor = static_cast<float>(gradient_factor * double{matrix.scale()});
-    auto* const values = matrix.value().elements<float>();
-    const auto* const gradients = matrix.gradient().elements<float>();
+  for (size_t k = 0; k < parameters_.size(); ++k) {
+    const TrainedParameter& parameter = *parameters_[k];
+    const auto factor = static_cast<float>(gradient_factor * double{parameter.scale()});
+    auto* const values = parameter.value().elements<float>();
+    const auto* const gradients = parameter.gradient().elements<float>();
     auto* const first = moments_[k].first.view.elements<float>();
     auto* const second = moments_[k].second.view.elements<float>();
     constexpr int64_t kGrain = 1 << 14;
-    threads.parallel_for(matrix.value().num_elements(), kGrain,
+    threads.parallel_for(parameter.value().num_elements(), kGrain,
                          [&](int64_t begin, int64_t end, int /*thread*/) {
                            for (int64_t i = begin; i < end; ++i) {
                              const float gradient = gradients[i] * factor;
@@ -47,15 +47,15 @@ void AdamW::step(double learning_rate, double gradient_factor, ThreadPool& threa
   }
 }
 
-double gradient_norm(std::span<TrainedMatrix* const> matrices) {
+double gradient_norm(std::span<TrainedParameter* const> parameters) {
   double total = 0.0;
-  for (const TrainedMatrix* const matrix : matrices) {
-    const auto* const gradient = matrix->gradient().elements<float>();
+  for (const TrainedParameter* const parameter : parameters) {
+    const auto* const gradient = parameter->gradient().elements<float>();
     double sum = 0.0;
-    for (int64_t i = 0; i < matrix->gradient().num_elements(); ++i) {
+    for (int64_t i = 0; i < parameter->gradient().num_elements(); ++i) {
       sum += double{gradient[i]} * double{gradient[i]};
     }
-    total += sum * double{matrix->scale()} * double{matrix->scale()};
+    total += sum * double{parameter->scale()} * double{parameter->scale()};
   }
   return std::sqrt(total);
 }

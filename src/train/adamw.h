@@ -8,7 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "tensor/tensor.h"
-#include "train/trained_matrix.h"
+#include "train/trained_parameter.h"
 
 namespace paceline {
 
@@ -23,14 +23,14 @@ struct AdamWOptions {
 // p = p (1 - lr wd) - lr m^ / (sqrt(v^) + eps). Each element is a fixed sequence of operations.
 class AdamW {
  public:
-  // `matrices` must outlive it and stay in this order.
-  AdamW(std::vector<TrainedMatrix*> matrices, const AdamWOptions& options, Memory& memory);
+  // `parameters` must outlive it and stay in this order.
+  AdamW(std::vector<TrainedParameter*> parameters, const AdamWOptions& options, Memory& memory);
 
-  // A step along the matrices' gradients times `gradient_factor`; doesn't pack them.
+  // A step along the parameters' gradients times `gradient_factor`; doesn't pack them.
   void step(double learning_rate, double gradient_factor, ThreadPool& threads);
 
   int64_t num_steps() const { return num_steps_; }
-  // The state to save and to restore: m and v of each matrix, float32 of its shape.
+  // The state to save and to restore: m and v of each parameter, float32 of its shape.
   struct Moments {
     OwnedTensor first;
     OwnedTensor second;
@@ -39,14 +39,14 @@ class AdamW {
   void set_num_steps(int64_t count) { num_steps_ = count; }
 
  private:
-  std::vector<TrainedMatrix*> matrices_;
+  std::vector<TrainedParameter*> parameters_;
   AdamWOptions options_;
   std::vector<Moments> moments_;
   int64_t num_steps_ = 0;
 };
 
 // The length of all gradients together, by the values: sqrt of the sum of (scale * gradient)^2,
-// summed in double in the matrices' order.
-double gradient_norm(std::span<TrainedMatrix* const> matrices);
+// summed in double in the parameters' order.
+double gradient_norm(std::span<TrainedParameter* const> parameters);
 
 }  // namespace paceline

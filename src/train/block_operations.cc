@@ -14,7 +14,8 @@ using autodiff::Wanted;
 
 class NormOperation final : public BackendOperation {
  public:
-  NormOperation(Backend& backend, const RmsNorm& norm) : BackendOperation(backend), norm_(norm) {}
+  NormOperation(Backend& backend, const RmsNorm& norm, const NormGradient& gradient)
+      : BackendOperation(backend), norm_(norm), gradient_(gradient) {}
 
   std::string_view name() const override { return "rms_norm"; }
 
@@ -28,7 +29,7 @@ class NormOperation final : public BackendOperation {
     Array dx = new_array(cotangent, cotangent.shape());
     gradients().rms_norm_gradient(
         {.x = untraced(application.inputs[0]), .weight = norm_.weight(), .dy = untraced(cotangent)},
-        norm_.eps(), dx.writable(), nullptr);
+        norm_.eps(), dx.writable(), gradient_ ? &*gradient_ : nullptr);
     return {std::move(dx)};
   }
 
@@ -36,6 +37,7 @@ class NormOperation final : public BackendOperation {
 
  private:
   const RmsNorm& norm_;
+  const NormGradient& gradient_;
 };
 
 class GatedOperation final : public BackendOperation {
@@ -110,9 +112,14 @@ struct Heads {
 
 class AttentionOperation final : public BackendOperation {
  public:
-  AttentionOperation(Backend& backend, const SelfAttention& attention, const RotaryTables& tables,
+  AttentionOperation(Backend& backend, const SelfAttention& attention,
+                     const HeadNormGradients& norm_gradients, const RotaryTables& tables,
                      SequenceStore& store)
-      : BackendOperation(backend), attention_(attention), tables_(tables), store_(store) {}
+      : BackendOperation(backend),
+        attention_(attention),
+        norm_gradients_(norm_gradients),
+        tables_(tables),
+        store_(store) {}
 
   std::string_view name() const override { return "attention"; }
 
@@ -168,8 +175,8 @@ class AttentionOperation final : public BackendOperation {
     backend().rope(tables_.backward, d.k);
     if (attention_.q_norm() != nullptr) {
       const Heads x(application.inputs[0].tensor(), config);
-      norm_gradient(*attention_.q_norm(), x.q, d.q);
-      norm_gradient(*attention_.k_norm(), x.k, d.k);
+      norm_gradient(*attention_.q_norm(), norm_gradients_.q, x.q, d.q);
+      norm_gradient(*attention_.k_norm(), norm_gradients_.k, x.k, d.k);
     }
     return {std::move(dx)};
   }
@@ -179,9 +186,10 @@ class AttentionOperation final : public BackendOperation {
   }
 
  private:
-  void norm_gradient(const RmsNorm& norm, const Tensor& x, const Tensor& dy) const {
+  void norm_gradient(const RmsNorm& norm, const NormGradient& gradient, const Tensor& x,
+                     const Tensor& dy) const {
     gradients().rms_norm_gradient({.x = x, .weight = norm.weight(), .dy = dy}, norm.eps(), dy,
-                                  nullptr);
+                                  gradient ? &*gradient : nullptr);
   }
 
   // To the values that attention read from the store.
@@ -194,14 +202,16 @@ class AttentionOperation final : public BackendOperation {
   }
 
   const SelfAttention& attention_;
+  const HeadNormGradients& norm_gradients_;
   const RotaryTables& tables_;
   SequenceStore& store_;
 };
 
 }  // namespace
 
-Array apply_norm(Backend& backend, const RmsNorm& norm, const Array& x) {
-  return autodiff::apply_new<NormOperation>({x}, backend, norm);
+Array apply_norm(Backend& backend, const RmsNorm& norm, const NormGradient& gradient,
+                 const Array& x) {
+  return autodiff::apply_new<NormOperation>({x}, backend, norm, gradient);
 }
 
 Array apply_gated_activation(Backend& backend, Activation kind, const Array& gate_up) {
@@ -212,9 +222,11 @@ Array apply_sum(Backend& backend, const Array& x, const Array& y) {
   return autodiff::apply_new<SumOperation>({x, y}, backend);
 }
 
-Array apply_attention(Backend& backend, const SelfAttention& attention, const RotaryTables& tables,
+Array apply_attention(Backend& backend, const SelfAttention& attention,
+                      const HeadNormGradients& norm_gradients, const RotaryTables& tables,
                       SequenceStore& store, const Array& qkv) {
-  return autodiff::apply_new<AttentionOperation>({qkv}, backend, attention, tables, store);
+  return autodiff::apply_new<AttentionOperation>({qkv}, backend, attention, norm_gradients, tables,
+                                                 store);
 }
 
 }  // namespace paceline

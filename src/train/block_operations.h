@@ -1,6 +1,7 @@
 // The other operations of a decoder block on arrays, each with the bits of the serving forward.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "autodiff/array.h"
@@ -10,8 +11,13 @@
 
 namespace paceline {
 
-// x [rows, width] -> the same shape. Weights and backends must outlive the arrays, here and below.
-autodiff::Array apply_norm(Backend& backend, const RmsNorm& norm, const autodiff::Array& x);
+// To this the gradient of a norm's weight is added in the backward pass; nothing: it isn't trained.
+using NormGradient = std::optional<Tensor>;  // [width] float32
+
+// x [rows, width] -> the same shape. Weights, gradients and backends must outlive the arrays, here
+// and below.
+autodiff::Array apply_norm(Backend& backend, const RmsNorm& norm, const NormGradient& gradient,
+                           const autodiff::Array& x);
 
 // gate_up [rows, 2 * width] -> activation(gate) * up [rows, width]
 autodiff::Array apply_gated_activation(Backend& backend, Activation kind,
@@ -26,11 +32,17 @@ struct RotaryTables {
   Tensor backward;  // the same with the sines negated
 };
 
+// Those of the norms of q and k.
+struct HeadNormGradients {
+  NormGradient q;
+  NormGradient k;
+};
+
 // What attention does between its products: norms of q and k, rotation, keys and values as the
 // cache stores them, attention within each sequence.
 //                          qkv [rows, (heads + 2 kv_heads) head_dim] -> [rows, heads head_dim]
 autodiff::Array apply_attention(Backend& backend, const SelfAttention& attention,
-                                const RotaryTables& tables, SequenceStore& store,
-                                const autodiff::Array& qkv);
+                                const HeadNormGradients& norm_gradients, const RotaryTables& tables,
+                                SequenceStore& store, const autodiff::Array& qkv);
 
 }  // namespace paceline

@@ -21,13 +21,13 @@ struct DecoderPass::Prepared {
 };
 
 DecoderPass::DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& decoder,
-                         const std::vector<BlockLoras>& loras, const PassOptions& options)
+                         const DecoderTraining& training, const PassOptions& options)
     : backend_(backend),
       context_{.memory = backend.memory(), .pool = &threads},
       decoder_(decoder),
-      loras_(loras),
+      training_(training),
       options_(options) {
-  PL_CHECK(loras.size() == decoder.blocks().size(), "an entry for each block");
+  PL_CHECK(training.blocks.size() == decoder.blocks().size(), "an entry for each block");
 }
 
 DecoderPass::~DecoderPass() = default;
@@ -62,25 +62,28 @@ Array DecoderPass::embed(const TrainBatch& batch) const {
 // DecoderBlock::forward.
 Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x) const {
   const DecoderBlock& block = decoder_.blocks()[index];
-  const BlockLoras& loras = loras_[index];
+  const BlockTraining& trained = training_.blocks[index];
   const auto rope = static_cast<size_t>(decoder_.config().layers[index].rope_index);
   const SelfAttention& attention = block.attention();
 
-  Array branch = apply_norm(backend_, block.before_attention(), x);
-  branch = apply_linear(backend_, attention.qkv(), loras.qkv, prepared.dropout, branch);
-  branch = apply_attention(backend_, attention, prepared.tables[rope], *prepared.store, branch);
-  branch = apply_linear(backend_, attention.output(), loras.output, prepared.dropout, branch);
+  Array branch = apply_norm(backend_, block.before_attention(), trained.before_attention, x);
+  branch = apply_linear(backend_, attention.qkv(), trained.qkv, prepared.dropout, branch);
+  branch = apply_attention(backend_, attention, trained.head_norms, prepared.tables[rope],
+                           *prepared.store, branch);
+  branch = apply_linear(backend_, attention.output(), trained.output, prepared.dropout, branch);
   if (const RmsNorm* const norm = block.after_attention()) {
-    branch = apply_norm(backend_, *norm, branch);
+    branch = apply_norm(backend_, *norm, trained.after_attention, branch);
   }
   const Array residual = apply_sum(backend_, x, branch);
 
   const GatedMlp& mlp = block.mlp();
-  branch = apply_norm(backend_, block.before_mlp(), residual);
-  branch = apply_linear(backend_, mlp.gate_up(), loras.gate_up, prepared.dropout, branch);
+  branch = apply_norm(backend_, block.before_mlp(), trained.before_mlp, residual);
+  branch = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, branch);
   branch = apply_gated_activation(backend_, mlp.config().activation, branch);
-  branch = apply_linear(backend_, mlp.down(), loras.down, prepared.dropout, branch);
-  if (const RmsNorm* const norm = block.after_mlp()) branch = apply_norm(backend_, *norm, branch);
+  branch = apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, branch);
+  if (const RmsNorm* const norm = block.after_mlp()) {
+    branch = apply_norm(backend_, *norm, trained.after_mlp, branch);
+  }
   return apply_sum(backend_, residual, branch);
 }
 
@@ -102,14 +105,18 @@ void DecoderPass::run(const TrainBatch& batch, const Dropout& dropout, std::vect
   const auto prepared = prepare(batch);
   prepared->dropout = dropout;
   const auto loss = [&](const Arrays& inputs) {
-    return Arrays{
-        apply_head_loss(backend_, decoder_, batch, losses, all_blocks(*prepared, inputs[0]))};
+    return Arrays{apply_head_loss(backend_, decoder_, training_, batch, losses,
+                                  all_blocks(*prepared, inputs[0]))};
   };
-  autodiff::vjp(loss, {embed(batch)}, {autodiff::ones(context_, Extents{})});
+  const autodiff::Vjp pulled =
+      autodiff::vjp(loss, {embed(batch)}, {autodiff::ones(context_, Extents{})});
+  if (!training_.embedding) return;
+  backend_.gradients().embedding_gradient(batch.tokens, decoder_.config().embedding_scale,
+                                          pulled.gradients[0].tensor(), *training_.embedding);
 }
 
 void DecoderPass::evaluate(const TrainBatch& batch, std::vector<float>& losses) {
-  apply_head_loss(backend_, decoder_, batch, losses, states(batch));
+  apply_head_loss(backend_, decoder_, training_, batch, losses, states(batch));
 }
 
 Array DecoderPass::states(const TrainBatch& batch) {

@@ -1,4 +1,4 @@
-// DecoderPass computes the loss of a batch and the gradients of trained matrices: the order of a
+// DecoderPass computes the loss of a batch and the gradients of what is trained: the order of a
 // decoder's operations is Decoder's, with its bits (a test compares them for every family).
 #pragma once
 
@@ -6,19 +6,10 @@
 #include <vector>
 
 #include "models/decoder.h"
-#include "train/block_operations.h"
-#include "train/linear_operation.h"
+#include "train/decoder_training.h"
 #include "train/train_batch.h"
 
 namespace paceline {
-
-// The matrices of LoRA beside the products of a block; none where a projection isn't trained.
-struct BlockLoras {
-  std::vector<LoraProjection> qkv;
-  std::vector<LoraProjection> output;
-  std::vector<LoraProjection> gate_up;
-  std::vector<LoraProjection> down;
-};
 
 struct PassOptions {
   DType kv_dtype = DType::bf16;  // as keys and values are stored when serving
@@ -27,12 +18,12 @@ struct PassOptions {
 
 class DecoderPass {
  public:
-  // All must outlive it. `loras` has an entry for each block.
+  // All must outlive it.
   DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& decoder,
-              const std::vector<BlockLoras>& loras, const PassOptions& options);
+              const DecoderTraining& training, const PassOptions& options);
   ~DecoderPass();
 
-  // Adds the gradients of the batch's weighted sum of losses to those of the trained matrices, and
+  // Adds the gradients of the batch's weighted sum of losses to those of what is trained, and
   // the loss of each row with a weight to `losses`. Dropped elements depend on `dropout` alone.
   void run(const TrainBatch& batch, const Dropout& dropout, std::vector<float>& losses);
   // The losses alone, without dropout.
@@ -51,7 +42,7 @@ class DecoderPass {
   Backend& backend_;
   autodiff::Context context_;
   const Decoder& decoder_;
-  const std::vector<BlockLoras>& loras_;
+  const DecoderTraining& training_;
   PassOptions options_;
 };
 

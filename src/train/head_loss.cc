@@ -13,19 +13,22 @@ using autodiff::Array;
 using autodiff::Arrays;
 using autodiff::Wanted;
 
-constexpr int64_t kChunkRows = 256;  // whose logits exist together
+constexpr int64_t kChunkRows = kGradientRows;  // whose logits exist together
 
 class HeadLoss final : public BackendOperation {
  public:
-  HeadLoss(Backend& backend, const Decoder& decoder, const TrainBatch& batch,
-           std::vector<float>& losses)
-      : BackendOperation(backend), decoder_(decoder), batch_(batch), losses_(losses) {
+  HeadLoss(Backend& backend, const Decoder& decoder, const DecoderTraining& training,
+           const TrainBatch& batch, std::vector<float>& losses)
+      : BackendOperation(backend), decoder_(decoder), training_(training), losses_(losses) {
     for (size_t row = 0; row < batch.weights.size(); ++row) {
+      if (is_trained() && row % kChunkRows == 0) end_chunk();
       if (batch.weights[row] == 0.0f) continue;
       rows_.push_back(static_cast<int32_t>(row));
       targets_.push_back(batch.targets[row]);
       weights_.push_back(batch.weights[row]);
+      if (std::ssize(rows_) - chunk_ends_.back() == kChunkRows) end_chunk();
     }
+    end_chunk();
   }
 
   std::string_view name() const override { return "head_loss"; }
@@ -35,7 +38,7 @@ class HeadLoss final : public BackendOperation {
   autodiff::Forward forward_and_save(const Arrays& inputs, const Wanted& wanted) const override {
     const bool wants_gradient = !wanted.empty() && wanted[0];
     const Tensor& residual = inputs[0].tensor();
-    const int64_t count = static_cast<int64_t>(rows_.size());
+    const auto count = std::ssize(rows_);
     const int64_t width = residual.size(1);
     Array states = new_array(inputs[0], {count, width});
     const Tensor x = states.writable();
@@ -43,9 +46,9 @@ class HeadLoss final : public BackendOperation {
     Array d_residual;
     if (wants_gradient) d_residual = new_array(inputs[0], residual.shape());
     double total = 0.0;
-    for (int64_t begin = 0; begin < count; begin += kChunkRows) {
-      const int64_t end = std::min(count, begin + kChunkRows);
-      total += add_chunk(inputs[0], x.slice(0, begin, end), begin, d_residual);
+    for (size_t i = 1; i < chunk_ends_.size(); ++i) {
+      const int64_t begin = chunk_ends_[i - 1];
+      total += add_chunk(inputs[0], x.slice(0, begin, chunk_ends_[i]), begin, d_residual);
     }
     Array loss = new_array(inputs[0], {});
     loss.writable().elements<float>()[0] = static_cast<float>(total);
@@ -62,6 +65,14 @@ class HeadLoss final : public BackendOperation {
   bool vjp_reads_output() const override { return false; }
 
  private:
+  bool is_trained() const { return training_.head || training_.final_norm; }
+
+  // Chunks of trained weights are those of a batch's rows whichever have a loss: their gradients
+  // are sums over chunks, which then are the same for any micro-batches.
+  void end_chunk() {
+    if (std::ssize(rows_) > chunk_ends_.back()) chunk_ends_.push_back(std::ssize(rows_));
+  }
+
   // The weighted losses of a chunk, which begins at row `begin` of those with a loss. Writes the
   // gradients of its rows.
   double add_chunk(const Array& like, const Tensor& x, int64_t begin, Array& d_residual) const {
@@ -93,11 +104,15 @@ class HeadLoss final : public BackendOperation {
     }
     if (!d_residual.is_defined()) return total;
     if (cap > 0) gradients().soft_cap_gradient(uncapped.tensor(), cap, scores, scores);
+    if (training_.head) {
+      gradients().matmul_weight_gradient(scores, normed.tensor(), rounding_of(decoder_.head()),
+                                         *training_.head);
+    }
     Array d_normed = new_array(like, x.shape());
     const Tensor dx = d_normed.writable();
     gradients().matmul_input_gradient(scores, decoder_.head(), dx);
     gradients().rms_norm_gradient({.x = x, .weight = norm.weight(), .dy = dx}, norm.eps(), dx,
-                                  nullptr);
+                                  training_.final_norm ? &*training_.final_norm : nullptr);
     const Tensor out = d_residual.writable();
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t row = rows_[static_cast<size_t>(begin + i)];
@@ -107,18 +122,19 @@ class HeadLoss final : public BackendOperation {
   }
 
   const Decoder& decoder_;
-  const TrainBatch& batch_;
+  const DecoderTraining& training_;
   std::vector<float>& losses_;
   std::vector<int32_t> rows_;  // with a loss
   std::vector<int32_t> targets_;
   std::vector<float> weights_;
+  std::vector<int64_t> chunk_ends_ = {0};  // in rows_
 };
 
 }  // namespace
 
-Array apply_head_loss(Backend& backend, const Decoder& decoder, const TrainBatch& batch,
-                      std::vector<float>& losses, const Array& residual) {
-  return autodiff::apply_new<HeadLoss>({residual}, backend, decoder, batch, losses);
+Array apply_head_loss(Backend& backend, const Decoder& decoder, const DecoderTraining& training,
+                      const TrainBatch& batch, std::vector<float>& losses, const Array& residual) {
+  return autodiff::apply_new<HeadLoss>({residual}, backend, decoder, training, batch, losses);
 }
 
 }  // namespace paceline

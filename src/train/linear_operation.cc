@@ -14,9 +14,9 @@ using autodiff::Wanted;
 
 class LinearOperation final : public BackendOperation {
  public:
-  LinearOperation(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras,
+  LinearOperation(Backend& backend, const Linear& linear, const LinearTraining& training,
                   const Dropout& dropout)
-      : BackendOperation(backend), linear_(linear), loras_(loras), dropout_(dropout) {}
+      : BackendOperation(backend), linear_(linear), training_(training), dropout_(dropout) {}
 
   std::string_view name() const override { return "linear"; }
 
@@ -26,7 +26,7 @@ class LinearOperation final : public BackendOperation {
     const Tensor out = y.writable();
     linear_.forward(backend(), x, out);
     std::vector<LoraSegment> segments;
-    for (const LoraProjection& lora : loras_) {
+    for (const LoraProjection& lora : training_.loras) {
       if (lora.b->is_zero() || x.size(0) == 0) continue;
       segments.push_back({.num_rows = x.size(0),
                           .a = &lora.a->packed(),
@@ -55,12 +55,13 @@ class LinearOperation final : public BackendOperation {
       }
       first += weight.n;
     }
-    for (const LoraProjection& lora : loras_) add_lora_gradients(lora, x, cotangent, out);
+    add_own_gradients(x, dy);
+    for (const LoraProjection& lora : training_.loras) add_lora_gradients(lora, x, cotangent, out);
     return {std::move(dx)};
   }
 
   bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override {
-    return !loras_.empty();
+    return !training_.loras.empty() || training_.weight_gradient.has_value();
   }
   bool vjp_reads_output() const override { return false; }
 
@@ -91,6 +92,14 @@ class LinearOperation final : public BackendOperation {
     backend().add(dx, part.tensor(), dx);
   }
 
+  void add_own_gradients(const Array& x, const Tensor& dy) const {
+    if (training_.weight_gradient) {
+      gradients().matmul_weight_gradient(dy, x.tensor(), rounding_of(linear_.weights().front()),
+                                         *training_.weight_gradient);
+    }
+    if (training_.bias_gradient) gradients().bias_gradient(dy, *training_.bias_gradient);
+  }
+
   void add_lora_gradients(const LoraProjection& lora, const Array& input, const Array& cotangent,
                           const Tensor& dx) const {
     const Tensor dy = columns_of(lora, cotangent.tensor());
@@ -110,15 +119,19 @@ class LinearOperation final : public BackendOperation {
   }
 
   const Linear& linear_;
-  const std::vector<LoraProjection>& loras_;
+  const LinearTraining& training_;
   const Dropout& dropout_;
 };
 
 }  // namespace
 
-Array apply_linear(Backend& backend, const Linear& linear, const std::vector<LoraProjection>& loras,
+Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
                    const Dropout& dropout, const Array& x) {
-  return autodiff::apply_new<LinearOperation>({x}, backend, linear, loras, dropout);
+  return autodiff::apply_new<LinearOperation>({x}, backend, linear, training, dropout);
+}
+
+OperandRounding rounding_of(const PackedMatrix& weights) {
+  return weights.dtype == DType::bf16 ? OperandRounding::bfloat16 : OperandRounding::none;
 }
 
 }  // namespace paceline

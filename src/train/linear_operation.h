@@ -1,8 +1,9 @@
-// The products of a decoder on arrays: a frozen Linear, with the matrices of LoRA (Hu et al., 2021)
-// beside it.
+// The products of a decoder on arrays: a Linear whose weights are trained or frozen, with the
+// matrices of LoRA (Hu et al., 2021) beside it.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "autodiff/array.h"
@@ -21,11 +22,22 @@ struct LoraProjection {
   uint64_t module = 0;         // names it in dropout
 };
 
+// What is trained of a Linear.
+struct LinearTraining {
+  std::vector<LoraProjection> loras;
+  // To these the gradients of its own values are added; nothing: they aren't trained. Float32.
+  std::optional<Tensor> weight_gradient;  // [out_features, in_features]; of plain weights
+  std::optional<Tensor> bias_gradient;    // [out_features]
+};
+
 // x [rows, in_features] -> [rows, out_features], float32. The gradient of x is taken through the
-// weights as the products read them; the gradients of A and B are added to theirs when the backward
-// pass comes to the operation. A and B see x with dropped elements. All must outlive the arrays.
-autodiff::Array apply_linear(Backend& backend, const Linear& linear,
-                             const std::vector<LoraProjection>& loras, const Dropout& dropout,
-                             const autodiff::Array& x);
+// weights as the products read them; the gradients of what is trained are added to theirs when the
+// backward pass comes to the operation. A and B see x with dropped elements. All must outlive the
+// arrays.
+autodiff::Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
+                             const Dropout& dropout, const autodiff::Array& x);
+
+// How products with plain weights round their operands.
+OperandRounding rounding_of(const PackedMatrix& weights);
 
 }  // namespace paceline

@@ -33,18 +33,18 @@ void check_shape(const std::string& module, const LoraShape& shape) {
   }
 }
 
-std::vector<LoraProjection>& projections_of(BlockLoras& block, BlockProduct product) {
+std::vector<LoraProjection>& projections_of(BlockTraining& block, BlockProduct product) {
   switch (product) {
     case BlockProduct::qkv:
-      return block.qkv;
+      return block.qkv.loras;
     case BlockProduct::output:
-      return block.output;
+      return block.output.loras;
     case BlockProduct::gate_up:
-      return block.gate_up;
+      return block.gate_up.loras;
     case BlockProduct::down:
       break;
   }
-  return block.down;
+  return block.down.loras;
 }
 
 }  // namespace
@@ -59,15 +59,16 @@ std::vector<std::string> linear_modules(const DecoderConfig& config) {
   return names;
 }
 
-LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options)
-    : blocks_(decoder.blocks().size()) {
-  for (size_t i = 0; i < blocks_.size(); ++i) {
+LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options) {
+  training_.blocks.resize(decoder.blocks().size());
+  for (size_t i = 0; i < training_.blocks.size(); ++i) {
     for (const BlockProjection& projection : block_projections(decoder.config())) {
-      const Module module = {.name = fmt::format("layers.{}.{}", i, projection.part),
-                             .projections = &projections_of(blocks_[i], projection.product),
-                             .first_column = projection.first_column,
-                             .out_features = projection.out_features,
-                             .in_features = projection.in_features};
+      const Module module = {
+          .name = fmt::format("layers.{}.{}", i, projection.part),
+          .projections = &projections_of(training_.blocks[i], projection.product),
+          .first_column = projection.first_column,
+          .out_features = projection.out_features,
+          .in_features = projection.in_features};
       const auto shape = options.shape_of(module.name);
       if (shape) add_pair(backend, module, *shape, options);
     }
@@ -83,8 +84,8 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
   };
   std::sort(pairs_.begin(), pairs_.end(), by_module);
   for (const LoraPairRef& pair : pairs_) {
-    matrices_.push_back(pair.a);
-    matrices_.push_back(pair.b);
+    parameters_.push_back(pair.a);
+    parameters_.push_back(pair.b);
   }
 }
 
@@ -111,12 +112,6 @@ void LoraSet::add_pair(Backend& backend, const Module& module, const LoraShape& 
   module.projections->push_back(
       {.first_column = module.first_column, .a = a, .b = b, .module = key.low});
   pairs_.push_back({.module = module.name, .shape = shape, .scale = scale, .a = a, .b = b});
-}
-
-int64_t LoraSet::num_parameters() const {
-  int64_t total = 0;
-  for (const TrainedMatrix* const matrix : matrices_) total += matrix->value().num_elements();
-  return total;
 }
 
 void LoraSet::load(Backend& backend, const Adapter& adapter) {
@@ -154,11 +149,7 @@ void LoraSet::load(Backend& backend, const Adapter& adapter) {
 }
 
 void LoraSet::pack(Backend& backend) {
-  for (TrainedMatrix* const matrix : matrices_) matrix->pack(backend);
-}
-
-void LoraSet::clear_gradients() {
-  for (TrainedMatrix* const matrix : matrices_) matrix->clear_gradient();
+  for (const auto& matrix : owned_) matrix->pack(backend);
 }
 
 }  // namespace paceline

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "adapters/adapter.h"
-#include "train/decoder_pass.h"
+#include "models/decoder.h"
+#include "train/trained_matrix.h"
+#include "train/trained_set.h"
 
 namespace paceline {
 
@@ -38,22 +40,17 @@ struct LoraPairRef {
   TrainedMatrix* b = nullptr;  // [out, rank]
 };
 
-class LoraSet {
+class LoraSet final : public TrainedSet {
  public:
   // A is Kaiming normal, a function of the seed and the module's name; B is zero. `decoder` must
   // outlive it. Throws Error invalid when no module is adapted, or a rank is out of range.
   LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options);
 
-  const std::vector<BlockLoras>& blocks() const { return blocks_; }
-  const std::vector<LoraPairRef>& pairs() const { return pairs_; }           // by module
-  const std::vector<TrainedMatrix*>& matrices() const { return matrices_; }  // by path
-  int64_t num_parameters() const;
+  const std::vector<LoraPairRef>& pairs() const { return pairs_; }  // by module
   // Takes the values of an adapter, and packs them. Throws Error invalid naming the module where
   // the two differ in modules, ranks or scales.
   void load(Backend& backend, const Adapter& adapter);
-  // After values have changed.
-  void pack(Backend& backend);
-  void clear_gradients();
+  void pack(Backend& backend) override;
 
  private:
   struct Module {
@@ -67,9 +64,7 @@ class LoraSet {
                 const LoraOptions& options);
 
   std::vector<std::unique_ptr<TrainedMatrix>> owned_;
-  std::vector<BlockLoras> blocks_;
   std::vector<LoraPairRef> pairs_;
-  std::vector<TrainedMatrix*> matrices_;
 };
 
 // The canonical names of a decoder's linear modules, in the order of its layers.

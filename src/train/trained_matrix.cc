@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -20,18 +19,23 @@ float rounded(float value, DType dtype) {
 
 TrainedMatrix::TrainedMatrix(std::string path, Extents shape, DType dtype, float scale,
                              Memory& memory)
-    : path_(std::move(path)),
+    : TrainedMatrix(std::move(path), dtype, scale, allocate_tensor(memory, DType::f32, shape),
+                    allocate_tensor(memory, DType::f32, shape)) {}
+
+TrainedMatrix::TrainedMatrix(std::string path, DType dtype, float scale, OwnedTensor value,
+                             OwnedTensor gradient)
+    : TrainedParameter(std::move(path), Kind::matrix, value.view, gradient.view),
       dtype_(dtype),
       scale_(scale),
-      value_(allocate_tensor(memory, DType::f32, shape)),
-      gradient_(allocate_tensor(memory, DType::f32, shape)) {
+      owned_value_(std::move(value)),
+      owned_gradient_(std::move(gradient)) {
   PL_CHECK(dtype == DType::f32 || dtype == DType::bf16, "trained in float32 or bfloat16");
 }
 
 void TrainedMatrix::pack(Backend& backend) {
-  const auto* const from = value_.view.elements<float>();
-  const int64_t count = value_.view.num_elements();
-  OwnedTensor scaled = allocate_tensor(backend.memory(), DType::f32, value_.view.shape());
+  const auto* const from = value().elements<float>();
+  const int64_t count = value().num_elements();
+  OwnedTensor scaled = allocate_tensor(backend.memory(), DType::f32, value().shape());
   auto* const to = scaled.view.elements<float>();
   is_zero_ = true;
   for (int64_t i = 0; i < count; ++i) {
@@ -39,10 +43,6 @@ void TrainedMatrix::pack(Backend& backend) {
     is_zero_ = is_zero_ && to[i] == 0.0f;
   }
   packed_ = backend.pack_matrix(std::array{scaled.view}, dtype_);
-}
-
-void TrainedMatrix::clear_gradient() {
-  std::memset(gradient_.view.raw(), 0, gradient_.view.size_bytes());
 }
 
 }  // namespace paceline

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "adapters/peft_directory.h"
 #include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
@@ -28,7 +27,7 @@ constexpr std::string_view kStateFile = "training_state.json";
 constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
 constexpr size_t kKeptCheckpoints = 2;
 
-// A matrix with what the optimizer keeps of it, by the names of the file.
+// A parameter with what the optimizer keeps of it, by the names of the file.
 struct SavedTensor {
   std::string name;
   Tensor tensor;
@@ -36,11 +35,11 @@ struct SavedTensor {
 
 std::vector<SavedTensor> saved_tensors(Trainer& trainer) {
   std::vector<SavedTensor> all;
-  const auto& matrices = trainer.loras().matrices();
+  const auto& parameters = trainer.trained().parameters();
   const auto moments = trainer.optimizer().moments();
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    const std::string& path = matrices[i]->path();
-    all.push_back({path + ".value", matrices[i]->value()});
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& path = parameters[i]->path();
+    all.push_back({path + ".value", parameters[i]->value()});
     all.push_back({path + ".first_moment", moments[i].first.view});
     all.push_back({path + ".second_moment", moments[i].second.view});
   }
@@ -104,26 +103,7 @@ void check_identity(const Json& state, const std::string& where, const RunIdenti
   }
 }
 
-// LoRA matrices as they are served.
-OwnedTensor rounded_copy(const TrainedMatrix& matrix, Memory& memory) {
-  OwnedTensor copy = allocate_tensor(memory, matrix.dtype(), matrix.value().shape());
-  copy_elements(matrix.value(), copy.view);
-  return copy;
-}
-
 }  // namespace
-
-Adapter trained_adapter(const LoraSet& loras, const std::string& base_name, Memory& memory) {
-  std::vector<LoraPair> pairs;
-  for (const LoraPairRef& pair : loras.pairs()) {
-    pairs.push_back({.module = pair.module,
-                     .a = rounded_copy(*pair.a, memory),
-                     .b = rounded_copy(*pair.b, memory),
-                     .alpha = pair.shape.alpha,
-                     .scale = static_cast<float>(pair.scale)});
-  }
-  return {base_name, std::move(pairs)};
-}
 
 fs::path CheckpointFiles::path_of(int64_t step) const {
   return directory_ / fmt::format("{}{:06}", kPrefix, step);
@@ -151,13 +131,12 @@ std::optional<int64_t> CheckpointFiles::last_step() const {
   return all.back();
 }
 
-void CheckpointFiles::save(Trainer& trainer, const RunIdentity& identity, const AdapterBase& base,
-                           const std::string& base_name) const {
+void CheckpointFiles::save(Trainer& trainer, const RunIdentity& identity,
+                           const ResultFiles& result) const {
   const int64_t step = trainer.num_steps();
   if (last_step() == step) return;
   NewDirectory out(path_of(step));
-  write_peft_files(trained_adapter(trainer.loras(), base_name, trainer.backend().memory()), base,
-                   out.filling_path());
+  result.write(out.filling_path());
   write_optimizer(trainer, out.filling_path() / kOptimizerFile);
   write_new_file(out.filling_path() / kStateFile, state_text(step, identity));
   out.commit();
@@ -179,7 +158,7 @@ void CheckpointFiles::load(int64_t step, Trainer& trainer, const RunIdentity& id
   }
   read_optimizer(directory / kOptimizerFile, trainer);
   trainer.optimizer().set_num_steps(step);
-  trainer.loras().pack(trainer.backend());
+  trainer.trained().pack(trainer.backend());
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// Checkpoints of a training run: directories that are complete adapters, with what a run needs to
-// go on as if it had never stopped.
+// Checkpoints of a training run: directories that are complete adapters or models, with what a run
+// needs to go on as if it had never stopped.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/adapter.h"
-#include "adapters/adapter_base.h"
+#include "trainer/result_files.h"
 #include "trainer/trainer.h"
 
 namespace paceline {
@@ -19,9 +18,6 @@ struct RunIdentity {
   std::vector<std::pair<std::string, std::string>> members;  // name and JSON value
 };
 
-// The matrices as they are served: rounded to their dtype. Their bytes are of `memory`.
-Adapter trained_adapter(const LoraSet& loras, const std::string& base_name, Memory& memory);
-
 class CheckpointFiles {
  public:
   // Checkpoints are in `directory`, which exists.
@@ -30,8 +26,7 @@ class CheckpointFiles {
   // Writes the state behind the trainer's last step as a new directory, which appears when
   // complete, then removes all but the last two. Throws what NewDirectory and NewFile throw; older
   // checkpoints then stay.
-  void save(Trainer& trainer, const RunIdentity& identity, const AdapterBase& base,
-            const std::string& base_name) const;
+  void save(Trainer& trainer, const RunIdentity& identity, const ResultFiles& result) const;
 
   // The step of the last complete checkpoint.
   std::optional<int64_t> last_step() const;

@@ -19,17 +19,17 @@ double mean(std::span<const float> losses) {
 
 }  // namespace
 
-Trainer::Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, LoraSet& loras,
+Trainer::Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, TrainedSet& trained,
                  const TrainerOptions& options)
     : backend_(backend),
       threads_(threads),
-      loras_(loras),
+      trained_(trained),
       options_(options),
-      pass_(backend, threads, decoder, loras.blocks(), options.pass),
-      optimizer_(loras.matrices(), options.adamw, backend.memory()) {}
+      pass_(backend, threads, decoder, trained.training(), options.pass),
+      optimizer_(trained.parameters(), options.adamw, backend.memory()) {}
 
 StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
-  loras_.clear_gradients();
+  trained_.clear_gradients();
   std::vector<float> losses;
   StepReport report;
   for (const TrainBatch& batch : micro_batches) {
@@ -40,9 +40,10 @@ StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
     pass_.run(batch, dropout, losses);
     report.num_rows += batch.num_rows();
   }
+  trained_.complete_gradients();
   report.loss = mean(losses);
   report.num_tokens = std::ssize(losses);
-  report.gradient_norm = gradient_norm(loras_.matrices());
+  report.gradient_norm = gradient_norm(trained_.parameters());
   report.learning_rate = options_.learning_rate.at(num_steps());
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
     throw Error(ErrorCode::numerical,
@@ -53,7 +54,7 @@ StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
   const double most = options_.max_gradient_norm;
   const double factor = most > 0 && report.gradient_norm > most ? most / report.gradient_norm : 1.0;
   optimizer_.step(report.learning_rate, factor, threads_);
-  loras_.pack(backend_);
+  trained_.pack(backend_);
   return report;
 }
 

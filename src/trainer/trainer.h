@@ -8,7 +8,7 @@
 #include "train/adamw.h"
 #include "train/decoder_pass.h"
 #include "train/learning_rate.h"
-#include "train/lora_set.h"
+#include "train/trained_set.h"
 
 namespace paceline {
 
@@ -32,7 +32,7 @@ struct StepReport {
 class Trainer {
  public:
   // All must outlive it.
-  Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, LoraSet& loras,
+  Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, TrainedSet& trained,
           const TrainerOptions& options);
 
   // The next step, over micro-batches whose weights are those of the whole step. Throws Error
@@ -46,13 +46,13 @@ class Trainer {
   // Steps taken so far, and what a checkpoint keeps of them.
   int64_t num_steps() const { return optimizer_.num_steps(); }
   AdamW& optimizer() { return optimizer_; }
-  LoraSet& loras() { return loras_; }
+  TrainedSet& trained() { return trained_; }
   Backend& backend() { return backend_; }
 
  private:
   Backend& backend_;
   ThreadPool& threads_;
-  LoraSet& loras_;
+  TrainedSet& trained_;
   TrainerOptions options_;
   DecoderPass pass_;
   AdamW optimizer_;

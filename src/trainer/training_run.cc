@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "adapters/adapter_reading.h"
-#include "adapters/peft_directory.h"
 #include "base/error.h"
+#include "base/new_directory.h"
+#include "base/new_file.h"
 #include "kernels/backend.h"
 
 namespace paceline {
@@ -42,13 +42,12 @@ struct Interval {
 }  // namespace
 
 TrainingRun::TrainingRun(Trainer& trainer, const fs::path& directory, TrainingRunOptions options,
-                         RunIdentity identity, AdapterBase base, std::string base_name)
+                         RunIdentity identity, const ResultFiles& result)
     : trainer_(trainer),
       directory_(directory),
       options_(options),
       identity_(std::move(identity)),
-      base_(std::move(base)),
-      base_name_(std::move(base_name)),
+      result_(result),
       checkpoints_(directory) {}
 
 int64_t TrainingRun::resume() {
@@ -60,16 +59,17 @@ int64_t TrainingRun::resume() {
 }
 
 void TrainingRun::save() {
-  checkpoints_.save(trainer_, identity_, base_, base_name_);
+  checkpoints_.save(trainer_, identity_, result_);
   saved_step_ = trainer_.num_steps();
 }
 
-// The adapter stands in the run's directory itself, once it is done.
+// The result stands in the run's directory itself, once it is done.
 void TrainingRun::finish() {
-  fs::remove(directory_ / kAdapterConfigFile);
-  fs::remove(directory_ / kPeftWeightsFile);
-  write_peft_files(trained_adapter(trainer_.loras(), base_name_, trainer_.backend().memory()),
-                   base_, directory_);
+  const NewDirectory out(directory_ / "result");
+  result_.write(out.filling_path());
+  for (const auto& file : fs::directory_iterator(out.filling_path())) {
+    rename_over(file.path(), directory_ / file.path().filename());
+  }
 }
 
 RunOutcome TrainingRun::run(const RunData& data,

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
-#include "adapters/adapter_base.h"
 #include "trainer/checkpoint_files.h"
 #include "trainer/metrics_file.h"
 #include "trainer/trainer.h"
@@ -41,9 +41,10 @@ struct RunOutcome {
 
 class TrainingRun {
  public:
-  // `directory` exists and is the run's own: checkpoints, metrics.jsonl, at last the adapter.
+  // `directory` exists and is the run's own: checkpoints, metrics.jsonl, at last the result.
+  // `trainer` and `result` must outlive it.
   TrainingRun(Trainer& trainer, const std::filesystem::path& directory, TrainingRunOptions options,
-              RunIdentity identity, AdapterBase base, std::string base_name);
+              RunIdentity identity, const ResultFiles& result);
 
   // Goes on behind the last checkpoint, if there is one. Call it before run(). Returns the step.
   int64_t resume();
@@ -63,8 +64,7 @@ class TrainingRun {
   std::filesystem::path directory_;
   TrainingRunOptions options_;
   RunIdentity identity_;
-  AdapterBase base_;
-  std::string base_name_;
+  const ResultFiles& result_;
   CheckpointFiles checkpoints_;
   std::unique_ptr<MetricsFile> metrics_;
   int64_t saved_step_ = 0;

@@ -231,6 +231,13 @@ std::vector<RowGradientOp> row_gradient_ops() {
          ops.rms_norm_gradient({in.x.view, in.weight.view, in.dy.view}, 1e-2f, in.dx.view,
                                &dweight);
        }},
+      {"bias_gradient", 1,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         const int64_t width = in.x.view.size(1);
+         const Tensor dbias = in.dw.view.slice(0, 0, 1).reshape({width});
+         copy_elements(in.before.view, dbias);
+         ops.bias_gradient(in.dy.view, dbias);
+       }},
       gate_gradient("silu_gradient", Activation::silu),
       gate_gradient("gelu_tanh_gradient", Activation::gelu_tanh),
       gate_gradient("gelu_erf_gradient", Activation::gelu_erf),

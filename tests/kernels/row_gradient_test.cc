@@ -159,6 +159,23 @@ TEST_P(RowGradients, SegmentsOfNormsTogetherAndAloneOnAnyThreadsHaveTheSameBits)
   }
 }
 
+TEST_P(RowGradients, SegmentsOfBiasesTogetherAndAloneOnAnyThreadsHaveTheSameBits) {
+  constexpr int64_t kRows = 4 * kGradientRows + 9, kWidth = 70;
+  const OwnedTensor dy = random({kRows, kWidth}, 1);
+  const auto biases = [&](Backend& each, int64_t rows_at_once) {
+    const OwnedTensor dbias = random({kWidth}, 2);
+    for (int64_t row = 0; row < kRows; row += rows_at_once) {
+      const int64_t end = std::min(kRows, row + rows_at_once);
+      each.gradients().bias_gradient(dy.view.slice(0, row, end), dbias.view);
+    }
+    return to_vector(dbias.view);
+  };
+  const std::vector<float> whole = biases(backend(), kRows);
+  for (const auto& other : backends()) EXPECT_SAME_BITS(biases(*other, kRows), whole);
+  EXPECT_SAME_BITS(biases(backend(), kGradientRows), whole);
+  EXPECT_SAME_BITS(biases(backend(), 2 * kGradientRows), whole);
+}
+
 // In place, and of heads with gaps between rows.
 TEST_P(RowGradients, OfNormsOfHeadsInPlace) {
   const OwnedTensor x = random({40, 90}, 1), dy = random({40, 3, 24}, 2);

@@ -61,6 +61,7 @@ class TestModel {
   Backend& backend() { return *backend_; }
   KvCache& cache() { return *cache_; }
   const Decoder& decoder() const { return *decoder_; }
+  Decoder& decoder() { return *decoder_; }
   ThreadPool& threads() { return threads_; }
 
   // One forward over slices of several sequences; logits of every row [rows, vocab].

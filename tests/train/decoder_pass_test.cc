@@ -15,8 +15,8 @@
 namespace paceline::testing {
 namespace {
 
-std::vector<BlockLoras> no_loras(const Decoder& decoder) {
-  return std::vector<BlockLoras>(decoder.blocks().size());
+DecoderTraining nothing_of(const Decoder& decoder) {
+  return {.blocks = std::vector<BlockTraining>(decoder.blocks().size())};
 }
 
 // Positions without a loss are the last of each sequence.
@@ -47,8 +47,8 @@ TEST_P(TrainForward, HasTheBitsOfServing) {
   for (const RunOptions& run : all_runs()) {
     TestModel model(golden.directory, run);
     SCOPED_TRACE(std::string(model.backend().name()));
-    const auto loras = no_loras(model.decoder());
-    DecoderPass pass(model.backend(), model.threads(), model.decoder(), loras,
+    const DecoderTraining training = nothing_of(model.decoder());
+    DecoderPass pass(model.backend(), model.threads(), model.decoder(), training,
                      {.kv_dtype = run.kv_dtype});
     // The same sequence twice, another between them: they see nothing of each other.
     const std::vector<int32_t> shifted(ids.begin() + 1, ids.end());
@@ -83,13 +83,13 @@ class LoraModel {
     const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
     const DType dtype = run.weight_dtype;
     for (size_t i = 0; i < model.decoder().blocks().size(); ++i) {
-      BlockLoras& block = loras.emplace_back();
-      block.qkv = {lora(0, q, hidden, dtype, size), lora(q, kv, hidden, dtype, size),
-                   lora(q + kv, kv, hidden, dtype, size)};
-      block.output = {lora(0, hidden, q, dtype, size)};
-      block.gate_up = {lora(0, inner, hidden, dtype, size),
-                       lora(inner, inner, hidden, dtype, size)};
-      block.down = {lora(0, hidden, inner, dtype, size)};
+      BlockTraining& block = training.blocks.emplace_back();
+      block.qkv.loras = {lora(0, q, hidden, dtype, size), lora(q, kv, hidden, dtype, size),
+                         lora(q + kv, kv, hidden, dtype, size)};
+      block.output.loras = {lora(0, hidden, q, dtype, size)};
+      block.gate_up.loras = {lora(0, inner, hidden, dtype, size),
+                             lora(inner, inner, hidden, dtype, size)};
+      block.down.loras = {lora(0, hidden, inner, dtype, size)};
     }
   }
 
@@ -113,7 +113,7 @@ class LoraModel {
   }
 
   DecoderPass pass(const PassOptions& options) {
-    return {model.backend(), model.threads(), model.decoder(), loras, options};
+    return {model.backend(), model.threads(), model.decoder(), training, options};
   }
 
   double loss(const PassOptions& options, const TrainBatch& batch, const Dropout& dropout) {
@@ -130,7 +130,7 @@ class LoraModel {
   Golden golden;
   TestModel model;
   std::vector<std::unique_ptr<TrainedMatrix>> matrices;
-  std::vector<BlockLoras> loras;
+  DecoderTraining training;
 };
 
 // The trained matrices as an adapter's file would hold them.

@@ -74,9 +74,9 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
                  .dtype = DType::f32});
   Memory memory;
   loras.load(model.backend(), read_adapter(source_path("tests/goldens/train/" + name), {}, memory));
-  DecoderPass pass(model.backend(), model.threads(), model.decoder(), loras.blocks(),
+  DecoderPass pass(model.backend(), model.threads(), model.decoder(), loras.training(),
                    {.kv_dtype = DType::f32});
-  AdamW optimizer(loras.matrices(), {.weight_decay = run.at("weight_decay").number()}, memory);
+  AdamW optimizer(loras.parameters(), {.weight_decay = run.at("weight_decay").number()}, memory);
   std::vector<TrainBatch> batches;
   for (const JsonCursor& step : run.at("batches").items()) {
     TrainBatch batch;
@@ -107,7 +107,7 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
     double loss = 0;
     for (const float one : rows) loss += double{one} / static_cast<double>(rows.size());
     EXPECT_NEAR(loss, losses[step].number(), 1e-4) << "step " << step;
-    const double norm = gradient_norm(loras.matrices());
+    const double norm = gradient_norm(loras.parameters());
     EXPECT_NEAR(norm, norms[step].number(), 2e-3 * norm) << "step " << step;
     // torch.nn.utils.clip_grad_norm_
     optimizer.step(run.at("rate").number(), std::min(1.0, 1.0 / (norm + 1e-6)), model.threads());

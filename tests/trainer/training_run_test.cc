@@ -10,6 +10,7 @@
 #include "tests/expect_error.h"
 #include "tests/models/test_model.h"
 #include "tests/test_directory.h"
+#include "trainer/adapter_result.h"
 
 namespace paceline::testing {
 namespace {
@@ -31,12 +32,14 @@ class TrainingRunTest : public ::testing::Test {
                    .adamw = {},
                    .max_gradient_norm = 1.0,
                    .pass = {.kv_dtype = DType::bf16}}),
+          result(loras, {}, "base", model.backend().memory()),
           run(trainer, directory, options,
-              {.members = {{"seed", std::to_string(seed)}, {"rank", "4"}}}, {}, "base") {}
+              {.members = {{"seed", std::to_string(seed)}, {"rank", "4"}}}, result) {}
 
     TestModel model;
     LoraSet loras;
     Trainer trainer;
+    AdapterResult result;
     TrainingRun run;
   };
 

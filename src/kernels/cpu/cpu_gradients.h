@@ -28,6 +28,7 @@ class CpuGradients final : public GradientOps {
   void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) override;
   void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                                  const Tensor& dw) override;
+  void do_bias_gradient(const Tensor& dy, const Tensor& dbias) override;
   void do_attention_gradient(const AttentionGradientInputs& in,
                              std::span<const SequenceRows> sequences, const AttentionParams& params,
                              const AttentionGradients& out) override;
@@ -60,8 +61,9 @@ class CpuGradients final : public GradientOps {
   const float* output_means(const AttentionGradientInputs& in);
   void plan_attention_gradient(const AttentionGradientInputs& in,
                                std::span<const SequenceRows> sequences);
-  // dweight += the rows' dy * x * scales[row]
-  void add_norm_weights(const Tensor& x, const float* scales, const Tensor& dy, float* dweight);
+  // total[width] += the sum over rows of what add_row(row, first column, columns, sums) adds.
+  template <class AddRow>
+  void add_segments(int64_t rows, int64_t width, AddRow&& add_row, float* total);
 
   const KernelTable& kernels_;
   ThreadPool& threads_;

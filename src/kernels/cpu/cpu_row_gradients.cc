@@ -20,9 +20,8 @@ float* flat_row(const Tensor& tensor, int64_t index) {
 }  // namespace
 
 // The sums of all segments of rows, beside each other, then their sum.
-void CpuGradients::add_norm_weights(const Tensor& x, const float* scales, const Tensor& dy,
-                                    float* dweight) {
-  const int64_t width = x.size(-1), rows = x.num_elements() / width;
+template <class AddRow>
+void CpuGradients::add_segments(int64_t rows, int64_t width, AddRow&& add_row, float* total) {
   const int64_t segments = divide_up(rows, kGradientRows), blocks = num_row_blocks(width);
   auto* const sums = panels_.reserve_as<float>(segments * width);
   std::fill_n(sums, segments * width, 0.0f);
@@ -32,13 +31,21 @@ void CpuGradients::add_norm_weights(const Tensor& x, const float* scales, const 
     const int64_t count = std::min(kRowBlock, width - first);
     const int64_t end = std::min(rows, (segment + 1) * kGradientRows);
     for (int64_t row = segment * kGradientRows; row < end; ++row) {
-      kernels_.add_norm_weights(flat_row(x, row) + first, scales[row], flat_row(dy, row) + first,
-                                count, sums + segment * width + first);
+      add_row(row, first, count, sums + segment * width + first);
     }
   });
   for (int64_t segment = 0; segment < segments; ++segment) {
-    kernels_.add(dweight, sums + segment * width, width, dweight);
+    kernels_.add(total, sums + segment * width, width, total);
   }
+}
+
+void CpuGradients::do_bias_gradient(const Tensor& dy, const Tensor& dbias) {
+  add_segments(
+      dy.size(0), dy.size(1),
+      [&](int64_t row, int64_t first, int64_t count, float* sums) {
+        kernels_.add(sums, dy.row<float>(row) + first, count, sums);
+      },
+      dbias.elements<float>());
 }
 
 void CpuGradients::do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
@@ -48,7 +55,15 @@ void CpuGradients::do_rms_norm_gradient(const NormGradientInputs& in, float eps,
   split_rows(threads_, rows, width, [&](int64_t row) {
     scales[row] = kernels_.norm_scale(flat_row(in.x, row), eps, width);
   });
-  if (dweight != nullptr) add_norm_weights(in.x, scales, in.dy, dweight->elements<float>());
+  if (dweight != nullptr) {
+    add_segments(
+        rows, width,
+        [&](int64_t row, int64_t first, int64_t count, float* sums) {
+          kernels_.add_norm_weights(flat_row(in.x, row) + first, scales[row],
+                                    flat_row(in.dy, row) + first, count, sums);
+        },
+        dweight->elements<float>());
+  }
   split_rows(threads_, rows, width, [&](int64_t row) {
     kernels_.rms_norm_gradient({.x = flat_row(in.x, row),
                                 .weight = in.weight.elements<float>(),

@@ -11,6 +11,7 @@ class ReferenceGradients final : public GradientOps {
   void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) override;
   void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                                  const Tensor& dw) override;
+  void do_bias_gradient(const Tensor& dy, const Tensor& dbias) override;
   void do_attention_gradient(const AttentionGradientInputs& in,
                              std::span<const SequenceRows> sequences, const AttentionParams& params,
                              const AttentionGradients& out) override;

@@ -74,6 +74,15 @@ void ReferenceGradients::do_rms_norm_gradient(const NormGradientInputs& in, floa
   }
 }
 
+void ReferenceGradients::do_bias_gradient(const Tensor& dy, const Tensor& dbias) {
+  for (int64_t i = 0; i < dy.size(1); ++i) {
+    double sum = 0.0;
+    for (int64_t r = 0; r < dy.size(0); ++r) sum += double{dy.row<float>(r)[i]};
+    float& element = dbias.elements<float>()[i];
+    element = static_cast<float>(double{element} + sum);
+  }
+}
+
 void ReferenceGradients::do_gated_activation_gradient(Activation kind,
                                                       const GatedGradientInputs& in,
                                                       const Tensor& dgate, const Tensor& dup) {

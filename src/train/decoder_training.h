@@ -1,0 +1,34 @@
+// DecoderTraining is what of a decoder is trained: matrices of LoRA beside its products, and the
+// tensors to which a pass adds the gradients of the decoder's own weights.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "train/block_operations.h"
+#include "train/linear_operation.h"
+
+namespace paceline {
+
+struct BlockTraining {
+  LinearTraining qkv;
+  LinearTraining output;
+  LinearTraining gate_up;
+  LinearTraining down;
+  NormGradient before_attention;
+  HeadNormGradients head_norms;
+  NormGradient after_attention;
+  NormGradient before_mlp;
+  NormGradient after_mlp;
+};
+
+struct DecoderTraining {
+  std::vector<BlockTraining> blocks;  // one for each of the decoder's
+  NormGradient final_norm;
+  // Float32 [vocab, hidden]. An embedding that is the head, too, has two tensors, so that the order
+  // of their sums doesn't depend on micro-batches.
+  std::optional<Tensor> embedding;  // of rows that were looked up
+  std::optional<Tensor> head;       // of logits
+};
+
+}  // namespace paceline

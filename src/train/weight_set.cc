@@ -1,0 +1,203 @@
+#include "train/weight_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "autodiff/new_arrays.h"
+#include "base/error.h"
+#include "base/siphash.h"
+#include "kernels/backend.h"
+#include "models/block_projections.h"
+
+namespace paceline {
+namespace {
+
+using Kind = TrainedParameter::Kind;
+
+// Deviations of the draws (tools/training/model.py).
+constexpr float kInputGain = 0.5f;  // divided by sqrt(inputs)
+constexpr float kTableDeviation = 0.02f;
+
+// The type of the decoder's matrices, which all have it.
+DType trained_dtype(const Decoder& decoder) {
+  std::vector<const PackedMatrix*> weights = decoder.weights();
+  weights.push_back(&decoder.embedding());
+  for (const PackedMatrix* const one : weights) {
+    const bool is_plain = !one->groups && (one->dtype == DType::f32 || one->dtype == DType::bf16);
+    if (is_plain && one->dtype == weights.front()->dtype) continue;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("full fine-tuning: found weights in {}, expected plain float32 or "
+                            "bfloat16: train LoRA beside them, or {}",
+                            one->format_name(),
+                            one->groups ? "take the model before it was quantised"
+                                        : "load them with --dtype bfloat16"));
+  }
+  return weights.front()->dtype;
+}
+
+std::span<float> floats(const Tensor& tensor) {
+  return {tensor.elements<float>(), static_cast<size_t>(tensor.num_elements())};
+}
+
+// Each as it is after being saved in `dtype`.
+std::vector<float> rounded(const Tensor& values, DType dtype) {
+  const std::span<const float> from = floats(values);
+  std::vector<float> to(from.begin(), from.end());
+  if (dtype == DType::bf16) {
+    for (float& value : to) value = to_float(to_bfloat16(value));
+  }
+  return to;
+}
+
+}  // namespace
+
+WeightSet::WeightSet(Backend& backend, Decoder& decoder)
+    : memory_(backend.memory()), decoder_(decoder), dtype_(trained_dtype(decoder)) {
+  const std::span<DecoderBlock> blocks = decoder.blocks();
+  training_.blocks.resize(blocks.size());
+  for (size_t i = 0; i < blocks.size(); ++i) add_block(blocks[i], static_cast<int64_t>(i));
+  add_norm(&decoder.final_norm(), "norm", training_.final_norm);
+
+  embedding_ = copy_of(decoder.embedding());
+  training_.embedding = embedding_.gradient.view;
+  const Start table{.deviation = kTableDeviation};
+  add_parameter("embed_tokens.weight", Kind::table, embedding_.value.view, embedding_.gradient.view,
+                table);
+  if (decoder.has_own_head()) {
+    head_ = copy_of(decoder.head());
+    training_.head = head_.gradient.view;
+    add_parameter("lm_head.weight", Kind::table, head_.value.view, head_.gradient.view, table);
+  } else {
+    tied_gradient_ = allocate_tensor(memory_, DType::f32, embedding_.value.view.shape());
+    training_.head = tied_gradient_.view;
+  }
+  for (const auto& one : owned_) parameters_.push_back(one.get());
+  std::sort(parameters_.begin(), parameters_.end(),
+            [](const auto* x, const auto* y) { return x->path() < y->path(); });
+}
+
+WeightSet::Values WeightSet::allocate(const Extents& shape) const {
+  return {.value = allocate_tensor(memory_, DType::f32, shape),
+          .gradient = allocate_tensor(memory_, DType::f32, shape)};
+}
+
+WeightSet::Values WeightSet::copy_of(const PackedMatrix& matrix) const {
+  Values values = allocate({matrix.n, matrix.k});
+  for (int64_t row = 0; row < matrix.n; ++row) {
+    unpack_row(matrix, row, values.value.view.row<float>(row));
+  }
+  return values;
+}
+
+void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
+  BlockTraining& training = training_.blocks[static_cast<size_t>(layer)];
+  SelfAttention& attention = block.attention();
+  add_linear(attention.qkv(), layer, BlockProduct::qkv, training.qkv);
+  add_linear(attention.output(), layer, BlockProduct::output, training.output);
+  add_linear(block.mlp().gate_up(), layer, BlockProduct::gate_up, training.gate_up);
+  add_linear(block.mlp().down(), layer, BlockProduct::down, training.down);
+
+  const BlockNorms& names = decoder_.config().norms;
+  const auto norm = [&](RmsNorm* one, const std::string& part, NormGradient& gradient) {
+    add_norm(one, fmt::format("layers.{}.{}", layer, part), gradient);
+  };
+  norm(&block.before_attention(), names.before_attention, training.before_attention);
+  norm(attention.q_norm(), "self_attn.q_norm", training.head_norms.q);
+  norm(attention.k_norm(), "self_attn.k_norm", training.head_norms.k);
+  norm(block.after_attention(), names.after_attention, training.after_attention);
+  norm(&block.before_mlp(), names.before_mlp, training.before_mlp);
+  norm(block.after_mlp(), names.after_mlp, training.after_mlp);
+}
+
+void WeightSet::add_linear(Linear& linear, int64_t layer, BlockProduct product,
+                           LinearTraining& training) {
+  PL_CHECK(linear.weights().size() == 1, "plain projections are packed together");
+  TrainedLinear trained{.linear = &linear, .weight = copy_of(linear.weights()[0]), .bias = {}};
+  training.weight_gradient = trained.weight.gradient.view;
+  if (const Tensor* const bias = linear.bias()) {
+    trained.bias = allocate(bias->shape());
+    copy_elements(*bias, trained.bias.value.view);
+    training.bias_gradient = trained.bias.gradient.view;
+  }
+  const bool writes_residual = product == BlockProduct::output || product == BlockProduct::down;
+  for (const BlockProjection& one : block_projections(decoder_.config())) {
+    if (one.product != product) continue;
+    const std::string path = fmt::format("layers.{}.{}", layer, one.part);
+    const auto part = [&](const OwnedTensor& all) {
+      return all.view.slice(0, one.first_column, one.first_column + one.out_features);
+    };
+    const float deviation =
+        writes_residual ? 0.0f : kInputGain / std::sqrt(static_cast<float>(one.in_features));
+    add_parameter(path + ".weight", Kind::matrix, part(trained.weight.value),
+                  part(trained.weight.gradient), {.deviation = deviation});
+    if (training.bias_gradient) {
+      add_parameter(path + ".bias", Kind::vector, part(trained.bias.value),
+                    part(trained.bias.gradient), {});
+    }
+  }
+  linears_.push_back(std::move(trained));
+}
+
+void WeightSet::add_norm(RmsNorm* norm, const std::string& name, NormGradient& gradient) {
+  if (norm == nullptr) return;
+  TrainedNorm trained{.norm = norm, .weight = allocate(norm->weight().shape())};
+  copy_elements(norm->weight(), trained.weight.value.view);
+  for (float& value : floats(trained.weight.value.view)) value -= norm->weight_offset();
+  gradient = trained.weight.gradient.view;
+  add_parameter(name + ".weight", Kind::vector, trained.weight.value.view,
+                trained.weight.gradient.view, {.mean = 1.0f - norm->weight_offset()});
+  norms_.push_back(std::move(trained));
+}
+
+void WeightSet::add_parameter(const std::string& path, Kind kind, const Tensor& value,
+                              const Tensor& gradient, const Start& start) {
+  owned_.push_back(std::make_unique<TrainedParameter>(path, kind, value, gradient));
+  starts_.push_back(start);
+}
+
+void WeightSet::draw(Backend& backend, uint64_t seed) {
+  const autodiff::Context context{.memory = memory_};
+  for (size_t i = 0; i < owned_.size(); ++i) {
+    const TrainedParameter& one = *owned_[i];
+    const Hash128 key = siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(one.path())));
+    copy_elements(autodiff::normal(context, one.value().shape(), {.seed = seed ^ key.low},
+                                   starts_[i].mean, starts_[i].deviation)
+                      .tensor(),
+                  one.value());
+  }
+  pack(backend);
+}
+
+void WeightSet::clear_gradients() {
+  TrainedSet::clear_gradients();
+  if (tied_gradient_.view.rank() > 0) {
+    std::memset(tied_gradient_.view.raw(), 0, tied_gradient_.view.size_bytes());
+  }
+}
+
+void WeightSet::complete_gradients() {
+  if (tied_gradient_.view.rank() == 0) return;
+  const std::span<float> sum = floats(embedding_.gradient.view);
+  const std::span<const float> of_logits = floats(tied_gradient_.view);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += of_logits[i];
+}
+
+void WeightSet::pack(Backend& backend) {
+  for (const TrainedLinear& one : linears_) {
+    const std::vector<float> bias =
+        one.linear->bias() != nullptr ? rounded(one.bias.value.view, dtype_) : std::vector<float>();
+    one.linear->set_values(backend, one.weight.value.view, bias);
+  }
+  for (const TrainedNorm& one : norms_) {
+    one.norm->set_values(backend, rounded(one.weight.value.view, dtype_));
+  }
+  decoder_.set_embedding(backend, embedding_.value.view);
+  if (decoder_.has_own_head()) decoder_.set_head(backend, head_.value.view);
+}
+
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// WeightSet is all weights of a decoder as trained parameters, for full fine-tuning.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/decoder.h"
+#include "train/trained_set.h"
+
+namespace paceline {
+
+// The values are float32. Passes read them rounded to the decoder's type, which is how they are
+// saved and served: pack() replaces the decoder's own weights.
+class WeightSet final : public TrainedSet {
+ public:
+  // Begins with the decoder's values. `decoder` must outlive it. Throws Error unsupported when a
+  // matrix isn't plain float32 or bfloat16, naming its format.
+  WeightSet(Backend& backend, Decoder& decoder);
+
+  // Draws all values from the seed and packs them: matrices that read the residual stream are
+  // normal with deviation 0.5 / sqrt(inputs), those that write to it zero, embedding and head
+  // normal with deviation 0.02, norms one, biases zero. Each is a function of the seed and its
+  // path.
+  void draw(Backend& backend, uint64_t seed);
+
+  DType dtype() const { return dtype_; }  // in which passes read the values
+
+  void clear_gradients() override;
+  void complete_gradients() override;
+  void pack(Backend& backend) override;
+
+ private:
+  // Float32 of one shape.
+  struct Values {
+    OwnedTensor value;
+    OwnedTensor gradient;
+  };
+  // Projections that are packed together are rows of one matrix.
+  struct TrainedLinear {
+    Linear* linear;
+    Values weight;  // [out_features, in_features]
+    Values bias;    // [out_features] if there is one
+  };
+  struct TrainedNorm {
+    RmsNorm* norm;
+    Values weight;  // [width], as files store it
+  };
+  // How a parameter begins from scratch: normal around `mean`.
+  struct Start {
+    float mean = 0;
+    float deviation = 0;
+  };
+
+  Values allocate(const Extents& shape) const;
+  Values copy_of(const PackedMatrix& matrix) const;
+  void add_block(DecoderBlock& block, int64_t layer);
+  void add_linear(Linear& linear, int64_t layer, BlockProduct product, LinearTraining& training);
+  void add_norm(RmsNorm* norm, const std::string& name, NormGradient& gradient);
+  void add_parameter(const std::string& path, TrainedParameter::Kind kind, const Tensor& value,
+                     const Tensor& gradient, const Start& start);
+
+  Memory& memory_;
+  Decoder& decoder_;
+  DType dtype_;
+  std::vector<std::unique_ptr<TrainedParameter>> owned_;
+  std::vector<Start> starts_;  // of these
+  std::vector<TrainedLinear> linears_;
+  std::vector<TrainedNorm> norms_;
+  Values embedding_;
+  Values head_;                // of its own
+  OwnedTensor tied_gradient_;  // of the logits, where the embedding is the head
+};
+
+}  // namespace paceline
