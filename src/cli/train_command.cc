@@ -68,7 +68,7 @@ TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& mod
                             .schedule = schedule,
                             .warmup_steps = choice.warmup_steps,
                             .num_steps = choice.num_steps},
-          .adamw = {.weight_decay = choice.weight_decay},
+          .optimizer = AdamWOptions{.weight_decay = choice.weight_decay},
           .max_gradient_norm = choice.max_gradient_norm,
           .dropout = choice.dropout,
           .seed = choice.seed,

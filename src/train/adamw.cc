@@ -14,9 +14,17 @@ AdamW::AdamW(std::vector<TrainedParameter*> parameters, const AdamWOptions& opti
   }
 }
 
-void AdamW::step(double learning_rate, double gradient_factor, ThreadPool& threads) {
-  ++num_steps_;
-  const auto steps = static_cast<double>(num_steps_);
+std::vector<Optimizer::State> AdamW::state() const {
+  std::vector<State> all;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    all.push_back({parameters_[i]->path() + ".first_moment", moments_[i].first.view});
+    all.push_back({parameters_[i]->path() + ".second_moment", moments_[i].second.view});
+  }
+  return all;
+}
+
+void AdamW::move(double learning_rate, double gradient_factor, ThreadPool& threads) {
+  const auto steps = static_cast<double>(num_steps());
   const auto beta1 = static_cast<float>(options_.beta1);
   const auto beta2 = static_cast<float>(options_.beta2);
   const auto rest1 = static_cast<float>(1.0 - options_.beta1);
@@ -45,19 +53,6 @@ void AdamW::step(double learning_rate, double gradient_factor, ThreadPool& threa
                            }
                          });
   }
-}
-
-double gradient_norm(std::span<TrainedParameter* const> parameters) {
-  double total = 0.0;
-  for (const TrainedParameter* const parameter : parameters) {
-    const auto* const gradient = parameter->gradient().elements<float>();
-    double sum = 0.0;
-    for (int64_t i = 0; i < parameter->gradient().num_elements(); ++i) {
-      sum += double{gradient[i]} * double{gradient[i]};
-    }
-    total += sum * double{parameter->scale()} * double{parameter->scale()};
-  }
-  return std::sqrt(total);
 }
 
 }  // namespace paceline

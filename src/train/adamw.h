@@ -2,13 +2,9 @@
 // Regularization", ICLR 2019).
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "tensor/tensor.h"
-#include "train/trained_parameter.h"
+#include "train/optimizer.h"
 
 namespace paceline {
 
@@ -21,32 +17,24 @@ struct AdamWOptions {
 
 // m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, with both corrected for their bias, then
 // p = p (1 - lr wd) - lr m^ / (sqrt(v^) + eps). Each element is a fixed sequence of operations.
-class AdamW {
+class AdamW final : public Optimizer {
  public:
-  // `parameters` must outlive it and stay in this order.
+  // `parameters` must outlive it.
   AdamW(std::vector<TrainedParameter*> parameters, const AdamWOptions& options, Memory& memory);
 
-  // A step along the parameters' gradients times `gradient_factor`; doesn't pack them.
-  void step(double learning_rate, double gradient_factor, ThreadPool& threads);
+  std::vector<State> state() const override;
 
-  int64_t num_steps() const { return num_steps_; }
-  // The state to save and to restore: m and v of each parameter, float32 of its shape.
+ private:
   struct Moments {
     OwnedTensor first;
     OwnedTensor second;
   };
-  std::span<Moments> moments() { return moments_; }
-  void set_num_steps(int64_t count) { num_steps_ = count; }
 
- private:
+  void move(double learning_rate, double gradient_factor, ThreadPool& threads) override;
+
   std::vector<TrainedParameter*> parameters_;
   AdamWOptions options_;
   std::vector<Moments> moments_;
-  int64_t num_steps_ = 0;
 };
-
-// The length of all gradients together, by the values: sqrt of the sum of (scale * gradient)^2,
-// summed in double in the parameters' order.
-double gradient_norm(std::span<TrainedParameter* const> parameters);
 
 }  // namespace paceline

@@ -18,6 +18,11 @@ double LearningRate::at(int64_t step) const {
       return peak;
     case Schedule::linear:
       return peak + (last - peak) * done;
+    case Schedule::wsd: {
+      const auto left = static_cast<double>(num_steps - std::min(step, num_steps));
+      const double decay = decay_fraction * static_cast<double>(num_steps);
+      return left < decay ? last + (peak - last) * left / decay : peak;
+    }
     case Schedule::cosine:
       break;
   }

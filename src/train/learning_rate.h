@@ -6,13 +6,15 @@
 namespace paceline {
 
 struct LearningRate {
-  enum class Schedule : uint8_t { constant, linear, cosine };
+  enum class Schedule : uint8_t { constant, linear, cosine, wsd };
 
   double peak = 1e-5;
   Schedule schedule = Schedule::constant;
   int64_t warmup_steps = 0;  // the rate rises in a line, to the peak at the first step behind them
-  int64_t num_steps = 1;     // of the run: linear and cosine come to `last` at its end
+  int64_t num_steps = 1;     // of the run: all but the constant one come to `last` at its end
   double last = 0.0;
+  double decay_fraction =
+      0.2;  // wsd (warm-up, stable, decay): the last part, a line down to `last`
 
   // Of step `step`, from 0 on.
   double at(int64_t step) const;

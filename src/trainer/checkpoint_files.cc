@@ -27,32 +27,23 @@ constexpr std::string_view kStateFile = "training_state.json";
 constexpr std::string_view kOptimizerFile = "optimizer.safetensors";
 constexpr size_t kKeptCheckpoints = 2;
 
-// A parameter with what the optimizer keeps of it, by the names of the file.
-struct SavedTensor {
-  std::string name;
-  Tensor tensor;
-};
-
-std::vector<SavedTensor> saved_tensors(Trainer& trainer) {
-  std::vector<SavedTensor> all;
-  const auto& parameters = trainer.trained().parameters();
-  const auto moments = trainer.optimizer().moments();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const std::string& path = parameters[i]->path();
-    all.push_back({path + ".value", parameters[i]->value()});
-    all.push_back({path + ".first_moment", moments[i].first.view});
-    all.push_back({path + ".second_moment", moments[i].second.view});
+// The parameters' values, then what the optimizer keeps, by the names of the file.
+std::vector<Optimizer::State> saved_tensors(Trainer& trainer) {
+  std::vector<Optimizer::State> all;
+  for (const TrainedParameter* const one : trainer.trained().parameters()) {
+    all.push_back({one->path() + ".value", one->value()});
   }
+  for (Optimizer::State& state : trainer.optimizer().state()) all.push_back(std::move(state));
   return all;
 }
 
 void write_optimizer(Trainer& trainer, const fs::path& path) {
-  const std::vector<SavedTensor> all = saved_tensors(trainer);
+  const std::vector<Optimizer::State> all = saved_tensors(trainer);
   SafetensorsWriter writer(path);
-  for (const SavedTensor& one : all) {
+  for (const Optimizer::State& one : all) {
     writer.add(one.name, safetensors_dtype_name(DType::f32), one.tensor.shape());
   }
-  for (const SavedTensor& one : all) writer.write(one.name, one.tensor.bytes());
+  for (const Optimizer::State& one : all) writer.write(one.name, one.tensor.bytes());
   writer.finish();
 }
 
@@ -60,7 +51,7 @@ void read_optimizer(const fs::path& path, Trainer& trainer) {
   const MappedFile file(path);
   const std::string where = path.string();
   const std::vector<SafetensorsTensor> found = parse_safetensors_header(file.bytes(), where);
-  for (const SavedTensor& one : saved_tensors(trainer)) {
+  for (const Optimizer::State& one : saved_tensors(trainer)) {
     const auto at = std::lower_bound(found.begin(), found.end(), one.name,
                                      [](const SafetensorsTensor& tensor, const std::string& name) {
                                        return tensor.name < name;

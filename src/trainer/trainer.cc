@@ -17,6 +17,15 @@ double mean(std::span<const float> losses) {
   return total / static_cast<double>(losses.size());
 }
 
+std::unique_ptr<Optimizer> make_optimizer(Backend& backend, const TrainedSet& trained,
+                                          const TrainerOptions& options) {
+  if (const auto* const muon = std::get_if<MuonOptions>(&options.optimizer)) {
+    return std::make_unique<Muon>(backend, trained.parameters(), *muon);
+  }
+  return std::make_unique<AdamW>(trained.parameters(), std::get<AdamWOptions>(options.optimizer),
+                                 backend.memory());
+}
+
 }  // namespace
 
 Trainer::Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, TrainedSet& trained,
@@ -26,7 +35,7 @@ Trainer::Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, 
       trained_(trained),
       options_(options),
       pass_(backend, threads, decoder, trained.training(), options.pass),
-      optimizer_(trained.parameters(), options.adamw, backend.memory()) {}
+      optimizer_(make_optimizer(backend, trained, options)) {}
 
 StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
   trained_.clear_gradients();
@@ -43,7 +52,7 @@ StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
   trained_.complete_gradients();
   report.loss = mean(losses);
   report.num_tokens = std::ssize(losses);
-  report.gradient_norm = gradient_norm(trained_.parameters());
+  report.gradient_norm = gradient_norm(trained_.parameters(), threads_);
   report.learning_rate = options_.learning_rate.at(num_steps());
   if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) {
     throw Error(ErrorCode::numerical,
@@ -53,7 +62,7 @@ StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
   }
   const double most = options_.max_gradient_norm;
   const double factor = most > 0 && report.gradient_norm > most ? most / report.gradient_norm : 1.0;
-  optimizer_.step(report.learning_rate, factor, threads_);
+  optimizer_->step(report.learning_rate, factor, threads_);
   trained_.pack(backend_);
   return report;
 }

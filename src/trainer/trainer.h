@@ -2,19 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
-#include "train/adamw.h"
 #include "train/decoder_pass.h"
 #include "train/learning_rate.h"
+#include "train/muon.h"
 #include "train/trained_set.h"
 
 namespace paceline {
 
 struct TrainerOptions {
   LearningRate learning_rate;
-  AdamWOptions adamw;
+  std::variant<AdamWOptions, MuonOptions> optimizer;
   double max_gradient_norm = 0;  // longer gradients are scaled down to it; 0: none are
   double dropout = 0;            // of the inputs of LoRA's matrices
   uint64_t seed = 0;             // of dropout
@@ -44,8 +46,8 @@ class Trainer {
   double evaluate(std::span<const TrainBatch> batches);
 
   // Steps taken so far, and what a checkpoint keeps of them.
-  int64_t num_steps() const { return optimizer_.num_steps(); }
-  AdamW& optimizer() { return optimizer_; }
+  int64_t num_steps() const { return optimizer_->num_steps(); }
+  Optimizer& optimizer() { return *optimizer_; }
   TrainedSet& trained() { return trained_; }
   Backend& backend() { return backend_; }
 
@@ -55,7 +57,7 @@ class Trainer {
   TrainedSet& trained_;
   TrainerOptions options_;
   DecoderPass pass_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
 };
 
 }  // namespace paceline

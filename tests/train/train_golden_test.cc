@@ -60,6 +60,20 @@ TEST(LearningRate, RisesAndFallsAsItsScheduleSays) {
   EXPECT_DOUBLE_EQ(linear.at(8), 0.55);
   EXPECT_DOUBLE_EQ(linear.at(10), 1.0 - 0.9 * 0.7);
   EXPECT_DOUBLE_EQ(LearningRate{.peak = 2.0}.at(50), 2.0);
+  LearningRate wsd{.peak = 1.0,
+                   .schedule = LearningRate::Schedule::wsd,
+                   .warmup_steps = 3,
+                   .num_steps = 20,
+                   .last = 0.1,
+                   .decay_fraction = 0.5};
+  EXPECT_DOUBLE_EQ(wsd.at(0), 0.25);
+  EXPECT_DOUBLE_EQ(wsd.at(3), 1.0);
+  EXPECT_DOUBLE_EQ(wsd.at(10), 1.0);
+  EXPECT_DOUBLE_EQ(wsd.at(15), 0.55);
+  EXPECT_DOUBLE_EQ(wsd.at(20), 0.1);
+  EXPECT_DOUBLE_EQ(wsd.at(99), 0.1);
+  wsd.decay_fraction = 0;
+  EXPECT_DOUBLE_EQ(wsd.at(19), 1.0);
 }
 
 class PeftRun : public ::testing::TestWithParam<std::string> {};
@@ -107,7 +121,7 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
     double loss = 0;
     for (const float one : rows) loss += double{one} / static_cast<double>(rows.size());
     EXPECT_NEAR(loss, losses[step].number(), 1e-4) << "step " << step;
-    const double norm = gradient_norm(loras.parameters());
+    const double norm = gradient_norm(loras.parameters(), model.threads());
     EXPECT_NEAR(norm, norms[step].number(), 2e-3 * norm) << "step " << step;
     // torch.nn.utils.clip_grad_norm_
     optimizer.step(run.at("rate").number(), std::min(1.0, 1.0 / (norm + 1e-6)), model.threads());

@@ -29,7 +29,7 @@ class TrainingRunTest : public ::testing::Test {
                  .seed = seed}),
           trainer(model.backend(), model.threads(), model.decoder(), loras,
                   {.learning_rate = {.peak = rate},
-                   .adamw = {},
+                   .optimizer = AdamWOptions{},
                    .max_gradient_norm = 1.0,
                    .pass = {.kv_dtype = DType::bf16}}),
           result(loras, {}, "base", model.backend().memory()),

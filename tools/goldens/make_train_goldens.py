@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/train: 100 steps of PyTorch's AdamW, and 50 steps of LoRA training with PEFT.
+"""Makes tests/goldens/train: 100 steps of PyTorch's AdamW, 30 of Muon, and 50 steps of LoRA training with PEFT.
 
     python tools/goldens/make_train_goldens.py
 
@@ -31,6 +31,45 @@ def adamw():
         parameters.grad = torch.tensor(values, dtype=torch.float32)
         optimizer.step()
     return parameters.detach().tolist()
+
+
+def orthogonalise(matrix):
+    """Newton-Schulz in float64, as torch.optim.Muon does it in bfloat16."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+    x = x / (x.norm() + 1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if matrix.shape[0] > matrix.shape[1] else x
+
+
+def muon_gradient(step, shape):
+    """Exact in float32; of full rank."""
+    n, k = shape
+    values = [[((step * 5 + i * 7 + j * 11 + i * j * 3) % 32) / 32 - 0.5 for j in range(k)] for i in range(n)]
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def muon():
+    """A wide and a tall matrix: in float64 by the definition, and by PyTorch's Muon, which rounds to bfloat16."""
+    options = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
+    result = {"steps": 30, **options}
+    for name, shape in [("wide", (4, 10)), ("tall", (6, 3))]:
+        start = torch.arange(shape[0] * shape[1], dtype=torch.float32).reshape(shape) / 64 - 0.25
+        p, momentum = start.double(), torch.zeros(shape, dtype=torch.float64)
+        other = start.clone().requires_grad_()
+        optimizer = torch.optim.Muon([other], **options)
+        for step in range(result["steps"]):
+            gradient = muon_gradient(step, shape)
+            momentum.lerp_(gradient, 1 - options["momentum"])
+            update = orthogonalise(gradient.lerp(momentum, options["momentum"]))
+            p.mul_(1 - options["lr"] * options["weight_decay"])
+            p.sub_(update, alpha=options["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5)
+            other.grad = gradient.float()
+            optimizer.step()
+        result[name] = {"float64": p.flatten().tolist(), "bfloat16": other.detach().flatten().tolist()}
+    return result
 
 
 def batches(vocab):
@@ -75,6 +114,7 @@ def train(name):
 def main():
     GOLDENS.mkdir(parents=True, exist_ok=True)
     (GOLDENS / "adamw.json").write_text(json.dumps(adamw()))
+    (GOLDENS / "muon.json").write_text(json.dumps(muon()))
     for name in MODELS:
         train(name)
 
