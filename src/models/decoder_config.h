@@ -15,6 +15,8 @@ namespace paceline {
 struct LayerConfig {
   int64_t window = 0;  // 0: full attention
   int rope_index = 0;  // into DecoderConfig::ropes
+
+  bool operator==(const LayerConfig&) const = default;
 };
 
 // The canonical names of a block's norms; an empty name means the block has no such norm.
@@ -23,6 +25,8 @@ struct BlockNorms {
   std::string after_attention;  // of the attention's output, before the residual is added
   std::string before_mlp = "post_attention_layernorm";
   std::string after_mlp;
+
+  bool operator==(const BlockNorms&) const = default;
 };
 
 struct DecoderConfig {
@@ -55,6 +59,7 @@ struct DecoderConfig {
 
   DType dtype = DType::bf16;  // of the files
 
+  bool operator==(const DecoderConfig&) const = default;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
 };
 

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "models/field_rules.h"
+#include "models/refused_kinds.h"
 
 namespace paceline {
 namespace {
@@ -55,8 +57,7 @@ const Family& find_family(const std::string& name, const HfConfig& config) {
     known += known.empty() ? "" : ", ";
     known += family.model_type;
   }
-  config.unsupported("model_type",
-                     fmt::format("{} isn't supported; {} are", shown_text(name), known));
+  config.unsupported("model_type", unsupported_words(name, known));
 }
 
 DType read_weight_dtype(const HfConfig& config) {
@@ -94,20 +95,6 @@ void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
   }
 }
 
-// Checks that attention is causal.
-void check_causal(const HfConfig& config) {
-  if (config.boolean("use_bidirectional_attention", false)) {
-    config.unsupported("use_bidirectional_attention",
-                       "true isn't supported: attention is causal, so an encoder would give wrong "
-                       "results");
-  }
-  if (!config.boolean("is_causal", true)) {
-    config.unsupported("is_causal",
-                       "false isn't supported: attention is causal, so an encoder would give wrong "
-                       "results");
-  }
-}
-
 // Checks that files without lm_head.weight have a tied head. Dummy weights have no shapes.
 void check_head(const HfConfig& config, const WeightReader& weights, bool tied) {
   if (tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight")) {
@@ -129,7 +116,7 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   const HfConfig config(JsonCursor(text_config, std::string(where)));
   const std::string name = family_name(config, weights);
   const Family& family = find_family(name, config);
-  check_causal(config);
+  check_refused_fields(config, name);
   DecoderConfig decoder = family.read(config, weights);
   decoder.family = name;
   check_head(config, weights, decoder.tied_head);

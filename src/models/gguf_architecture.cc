@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/refused_kinds.h"
 
 namespace paceline {
 namespace {
@@ -102,9 +103,8 @@ const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata) {
     if (architecture.name == *name) return architecture;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", architecture.name);
   }
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: {}: \"{}\" isn't supported; {} are", metadata.file(), kKey,
-                          name->substr(0, 64), known));
+  throw Error(ErrorCode::unsupported, fmt::format("{}: {}: {}", metadata.file(), kKey,
+                                                  unsupported_words(name->substr(0, 64), known)));
 }
 
 std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,

@@ -53,6 +53,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "mlp_bias", .type = flag},
     {.name = "is_causal", .type = flag},
     {.name = "use_bidirectional_attention", .type = flag},
+    {.name = "is_encoder_decoder", .type = flag},
+    {.name = "add_cross_attention", .type = flag},
     {.name = "use_sliding_window", .type = flag},
     {.name = "sliding_window", .min = 1, .max = kMaxTokens},
     {.name = "layer_types", .type = list},

@@ -43,6 +43,23 @@ TEST(Families, EncodersAreRefusedByName) {
   }
 }
 
+TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
+  const auto expect_reason = [](const std::string& family, const std::string& reason) {
+    expect_error(ErrorCode::unsupported,
+                 {"config.json: model_type: \"" + family + "\" isn't supported, because", reason,
+                  "; llama, mistral, "},
+                 [&] { read(config_with(family, "")); });
+  };
+  expect_reason("mamba2", "aren't attention");
+  expect_reason("qwen3_next", "aren't attention");
+  expect_reason("deepseek_v3", "multi-head latent attention");
+  expect_reason("bert", "an encoder");
+  expect_reason("t5", "attends to the output of an encoder");
+  expect_reason("siglip", "images or sound");
+  expect_error(ErrorCode::unsupported, {"\"other\" isn't supported; llama, "},
+               [] { read(config_with("other", "")); });
+}
+
 TEST(Families, NumbersWithoutAMeaningAreRefusedByName) {
   for (const auto& change : {std::pair{"rms_norm_eps", "-1e-6"},
                              {"query_pre_attn_scalar", "0"},

@@ -1,0 +1,111 @@
+#include "models/field_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace paceline {
+namespace {
+
+namespace rule_table {
+
+using enum ConfigFieldUse;
+
+constexpr std::string_view kLooksAhead =
+    "attention is causal, so an encoder would give wrong results";
+constexpr std::string_view kCrossAttention =
+    "there is no cross-attention, so a decoder behind an encoder would give wrong results";
+
+constexpr auto kRules = std::to_array<FieldRule>({
+    // Sizes and the type.
+    {.name = "dtype"},
+    {.name = "vocab_size"},
+    {.name = "hidden_size"},
+    {.name = "intermediate_size"},
+    {.name = "num_hidden_layers"},
+    {.name = "num_attention_heads"},
+    {.name = "num_key_value_heads"},
+    {.name = "head_dim"},
+    {.name = "max_position_embeddings"},
+    // The computation.
+    {.name = "rms_norm_eps"},
+    {.name = "hidden_act"},
+    {.name = "hidden_activation"},
+    {.name = "tie_word_embeddings"},
+    {.name = "attention_bias"},
+    {.name = "mlp_bias"},
+    {.name = "rope_parameters"},
+    {.name = "use_sliding_window"},
+    {.name = "sliding_window"},
+    {.name = "max_window_layers"},
+    {.name = "layer_types"},
+    {.name = "query_pre_attn_scalar"},
+    {.name = "attn_logit_softcapping"},
+    {.name = "attn_logit_softcapping", .use = harmless, .family = "gemma3_text"},
+    {.name = "final_logit_softcapping"},
+    // Special tokens: text/ and engine/ obey them.
+    {.name = "bos_token_id"},
+    {.name = "eos_token_id"},
+    {.name = "pad_token_id"},
+    // A model around the text model.
+    {.name = "text_config"},
+    {.name = "vision_config", .use = harmless},
+    {.name = "mm_tokens_per_image", .use = harmless},
+    {.name = "boi_token_index", .use = harmless},
+    {.name = "eoi_token_index", .use = harmless},
+    {.name = "image_token_index", .use = harmless},
+    {.name = "image_token_id", .use = harmless},
+    {.name = "scale_factor", .use = harmless},
+    {.name = "projector_hidden_act", .use = harmless},
+    {.name = "vision_feature_layer", .use = harmless},
+    {.name = "multimodal_projector_bias", .use = harmless},
+    {.name = "spatial_merge_size", .use = harmless},
+    // Attention to what a causal decoder doesn't see. The classes no longer have all of these
+    // fields, but files do.
+    {.name = "use_bidirectional_attention", .use = refused, .reason = kLooksAhead},
+    {.name = "is_causal", .use = refused, .inert = true, .reason = kLooksAhead},
+    {.name = "is_encoder_decoder", .use = refused, .reason = kCrossAttention},
+    {.name = "add_cross_attention", .use = refused, .reason = kCrossAttention},
+    // Training: dropout acts in it alone, and paceline train has LoRA's own.
+    {.name = "initializer_range", .use = harmless},
+    {.name = "attention_dropout", .use = harmless},
+    {.name = "problem_type", .use = harmless},
+    {.name = "id2label", .use = harmless},
+    {.name = "label2id", .use = harmless},
+    // How transformers computes, or what it returns.
+    {.name = "architectures", .use = harmless},
+    {.name = "transformers_version", .use = harmless},
+    {.name = "output_hidden_states", .use = harmless},
+    {.name = "return_dict", .use = harmless},
+    {.name = "use_cache", .use = harmless},
+    {.name = "chunk_size_feed_forward", .use = harmless},
+    {.name = "pretraining_tp", .use = harmless},  // slices of products, whose sums are the same
+});
+
+}  // namespace rule_table
+
+}  // namespace
+
+std::span<const FieldRule> field_rules() { return rule_table::kRules; }
+
+const FieldRule* find_field_rule(std::string_view family, std::string_view field) {
+  const FieldRule* of_all = nullptr;
+  for (const FieldRule& rule : field_rules()) {
+    if (rule.name != field) continue;
+    if (rule.family == family) return &rule;
+    if (rule.family.empty()) of_all = &rule;
+  }
+  return of_all;
+}
+
+void check_refused_fields(const HfConfig& config, std::string_view family) {
+  for (const FieldRule& rule : field_rules()) {
+    if (rule.use != ConfigFieldUse::refused || find_field_rule(family, rule.name) != &rule)
+      continue;
+    if (config.boolean(rule.name, rule.inert) == rule.inert) continue;
+    config.unsupported(rule.name, fmt::format("{} isn't supported: {}", !rule.inert, rule.reason));
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/configs/fields.json: every field of transformers' configuration class of each family.
+
+    python tools/goldens/make_config_field_goldens.py [--out FILE]
+
+Needs the transformers of requirements.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "configs" / "fields.json"
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gemma3_text", "mistral3", "smolvlm")
+
+
+def fields_of(family: str) -> list[str]:
+    return sorted(field.name for field in dataclasses.fields(CONFIG_MAPPING[family]))
+
+
+def all_fields() -> dict[str, list[str]]:
+    return {family: fields_of(family) for family in FAMILIES}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    args = parser.parse_args()
+    lines = [f"  {json.dumps(family)}: {json.dumps(fields)}" for family, fields in all_fields().items()]
+    args.out.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{args.out}: {len(lines)} classes of transformers {transformers.__version__}")
+
+
+if __name__ == "__main__":
+    main()
