@@ -64,6 +64,32 @@ void check_columns(ShapeCheck& check, std::string_view owner, const PackedColumn
   check.dimension(owner, k, columns.matrix->k);
 }
 
+void check_routing(ShapeCheck& check, const Routing& routing) {
+  check.tensor("experts", routing.experts, {"rows", "slots"}, DType::i32);
+  check.tensor("weights", routing.weights, {"rows", "slots"});
+}
+
+void check_routing_params(const RoutingParams& params) {
+  PL_CHECK(params.experts_per_token > 0 && params.experts_per_token <= params.num_experts,
+           fmt::format("route: {} experts of {}", params.experts_per_token, params.num_experts));
+  const int64_t groups = params.num_groups, kept = params.groups_kept;
+  PL_CHECK(groups > 0 && params.num_experts % groups == 0 && kept > 0 && kept <= groups &&
+               kept * (params.num_experts / groups) >= params.experts_per_token,
+           fmt::format("route: {} experts of {} groups of {}, of {} experts",
+                       params.experts_per_token, kept, groups, params.num_experts));
+}
+
+// [n, k] of each expert; their widths may differ.
+void check_expert(const GatedMlpWeights& expert, int64_t k, int64_t n) {
+  ShapeCheck check("mix_experts");
+  check.dimension("x", "k", k);
+  check.dimension("out", "n", n);
+  check_columns(check, "gate", expert.gate, "width", "k");
+  check_columns(check, "up", expert.up, "width", "k");
+  check_columns(check, "down", expert.down, "n", "width");
+  PL_CHECK(expert.down.count == expert.down.matrix->n, "mix_experts: down is a whole matrix");
+}
+
 void check_lora_segment(const LoraSegment& segment, const LoraSegment* before, const Tensor& x,
                         const Tensor& out) {
   const PackedMatrix& a = *segment.a;
@@ -224,6 +250,29 @@ void Backend::gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tenso
   check.tensor("x", x, {"rows", "k"});
   check.tensor("out", out, {"rows", "n"});
   if (!out.empty()) do_gated_mlp(mlp, x, out);
+}
+
+void Backend::route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
+                    const Routing& out) {
+  check_routing_params(params);
+  ShapeCheck check("route");
+  check.dimension("params", "logits", params.num_logits());
+  check.dimension("params", "slots", params.num_slots());
+  check.dimension("params", "experts", params.num_experts);
+  check.tensor("logits", logits, {"rows", "logits"});
+  if (choice_bias != nullptr) check.tensor("choice_bias", *choice_bias, {"experts"});
+  check_routing(check, out);
+  if (!logits.empty()) do_route(logits, params, choice_bias, out);
+}
+
+void Backend::mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                          const Tensor& x, const Tensor& out) {
+  ShapeCheck check("mix_experts");
+  check_routing(check, routing);
+  check.tensor("x", x, {"rows", "k"});
+  check.tensor("out", out, {"rows", "n"});
+  for (const GatedMlpWeights& expert : experts) check_expert(expert, x.size(1), out.size(1));
+  if (!out.empty()) do_mix_experts(experts, routing, x, out);
 }
 
 void Backend::add_lora(const Tensor& x, std::span<const LoraSegment> segments, const Tensor& out) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/operands.h"
+#include "kernels/routing.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
@@ -81,6 +82,20 @@ class Backend {
   //                                                      x [rows, k], out [rows, n]
   void gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
 
+  // Chooses each row's experts and writes them in ascending order. The choice is by score plus
+  // `choice_bias`, the weights are made of the scores alone. A row with a logit that isn't finite
+  // gets weights of NaN.
+  //                                       logits [rows, params.num_logits()], choice_bias
+  // [num_experts] or nullptr, out [rows, params.num_slots()]
+  void route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
+             const Routing& out);
+
+  // out[r] = the sum of weight * (gated_mlp of x[r] with the slot's expert) over the slots of row
+  // r: multiply-adds from zero in their order, in place. Only experts that a row has are read.
+  //                                       x [rows, k], routing [rows, slots], out [rows, n]
+  void mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                   const Tensor& x, const Tensor& out);
+
   // out[rows, columns] += (x[rows] * a^T) * b^T for each segment, with the bits of two matmuls and
   // an add on its rows alone. Segments are sorted: each begins behind the rows of the one before
   // it, or has the same rows and begins behind its columns. A rank is at most kSegmentLength.
@@ -146,6 +161,10 @@ class Backend {
   virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                          const Tensor& out) = 0;
   virtual void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) = 0;
+  virtual void do_route(const Tensor& logits, const RoutingParams& params,
+                        const Tensor* choice_bias, const Routing& out) = 0;
+  virtual void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                              const Tensor& x, const Tensor& out) = 0;
   virtual void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                            const Tensor& out) = 0;
   virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;

@@ -114,6 +114,18 @@ void GuardedBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, c
   inner_->gated_mlp(mlp, x, out);
 }
 
+void GuardedBackend::do_route(const Tensor& logits, const RoutingParams& params,
+                              const Tensor* choice_bias, const Routing& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->route(logits, params, choice_bias, out);
+}
+
+void GuardedBackend::do_mix_experts(std::span<const GatedMlpWeights> experts,
+                                    const Routing& routing, const Tensor& x, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->mix_experts(experts, routing, x, out);
+}
+
 void GuardedBackend::do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                                  const Tensor& out) {
   const GuardedPages::Opened opened(pages_);

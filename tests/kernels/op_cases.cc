@@ -8,6 +8,7 @@
 
 #include "tests/kernels/gradient_cases.h"
 #include "tests/kernels/lora_cases.h"
+#include "tests/kernels/mixture_cases.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline {
@@ -508,6 +509,8 @@ std::vector<OpCase> op_cases() {
   add_gated_mlp_cases(cases);
   const std::vector<OpCase> loras = lora_cases();
   cases.insert(cases.end(), loras.begin(), loras.end());
+  const std::vector<OpCase> mixtures = mixture_cases();
+  cases.insert(cases.end(), mixtures.begin(), mixtures.end());
   add_square_cases(cases);
   add_attention_cases(cases);
   add_row_cases(cases);

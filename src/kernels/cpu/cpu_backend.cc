@@ -39,6 +39,7 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
       row_totals_(memory),
       thread_scratch_(memory),
       chunk_partials_(memory),
+      mixer_(kernels_, threads, tuner_, memory),
       lora_inner_(memory) {}
 
 void CpuBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
@@ -80,6 +81,11 @@ void CpuBackend::do_rope(const Tensor& table, const Tensor& x) {
       kernels_.rope(table.row<float>(row), half, x.row<float>(row) + head * x.stride(1));
     }
   });
+}
+
+void CpuBackend::do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                                const Tensor& x, const Tensor& out) {
+  mixer_.mix(experts, routing, x, out);
 }
 
 void CpuBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,

@@ -9,6 +9,8 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_gradients.h"
 #include "kernels/cpu/cpu_product.h"
+#include "kernels/cpu/expert_mixer.h"
+#include "kernels/cpu/gated_product.h"
 #include "kernels/cpu/growing_buffer.h"
 #include "kernels/cpu/kernel_table.h"
 #include "kernels/cpu/row_split.h"
@@ -53,6 +55,10 @@ class CpuBackend final : public Backend {
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
+  void do_route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
+                const Routing& out) override;
+  void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                      const Tensor& x, const Tensor& out) override;
   void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                    const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
@@ -121,6 +127,7 @@ class CpuBackend final : public Backend {
   GrowingBuffer thread_scratch_;
   GrowingBuffer chunk_partials_;
   std::vector<AttentionTask> tasks_;  // of the current call of attention
+  ExpertMixer mixer_;
   GrowingBuffer lora_inner_;
   std::vector<LoraPiece> shrink_pieces_, expand_pieces_;  // of the current call of add_lora
 };

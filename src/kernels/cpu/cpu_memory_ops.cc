@@ -1,22 +1,12 @@
 // Operations that move elements and weights and compute nothing.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/finite.h"
 
 namespace paceline {
 namespace {
-
-// The largest exponent is that of NaN and infinity.
-bool is_finite(std::span<const float> row) {
-  constexpr uint32_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000;
-  uint32_t largest = 0;
-  for (const float value : row) {
-    largest = std::max(largest, std::bit_cast<uint32_t>(value) & kMagnitude);
-  }
-  return largest < kInfinity;
-}
 
 void copy_block(const Tensor& blocks, const BlockMove& move) {
   const Tensor from = blocks.slice(0, move.from, move.from + 1);

@@ -19,6 +19,7 @@ KernelTable make_kernel_table() {
   add_gradient_kernels(table);
   add_elementwise_kernels(table);
   add_log_sum_exp_kernels(table);
+  add_routing_kernels(table);
   add_roofline_kernels(table);
   add_tile_kernels(table);
   add_group_tile_kernels(table);

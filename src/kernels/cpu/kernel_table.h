@@ -246,6 +246,9 @@ struct KernelTable {
   // log(total.sum) + total.max
   float (*log_sum)(ExpSum total);
 
+  void (*softmax)(const float* x, int64_t width, float* out);  // of finite numbers
+  void (*sigmoid)(const float* x, int64_t width, float* out);
+
   void (*gated_gradient[kNumActivations])(const GatedGradientTask& task);
   void (*soft_cap_gradient)(const float* x, float cap, const float* dy, int64_t width, float* dx);
   // 1 / sqrt(mean(x^2) + eps)

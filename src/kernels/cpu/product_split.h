@@ -16,6 +16,12 @@ inline int64_t input_stride_of(int64_t row_bytes) {
   return divide_up(row_bytes, kInputLine) * kInputLine + kInputLine;
 }
 
+// How many pieces a thread takes at once: all of products that aren't worth waking another for.
+inline int64_t grain_of(int64_t num_pieces, int64_t multiply_adds) {
+  constexpr int64_t kSmallProduct = 65536;
+  return multiply_adds < kSmallProduct ? num_pieces : 1;
+}
+
 // A grid of pieces: each multiplies some rows by some panels.
 struct ProductSplit {
   int64_t num_rows = 0;
@@ -56,11 +62,7 @@ struct ProductSplit {
     return {first_row, std::min(block_rows, num_rows - first_row), first_panel,
             std::min(first_panel + piece_panels, num_panels)};
   }
-  // How many pieces a thread takes at once: all of a product that isn't worth waking another for.
-  int64_t grain(int64_t multiply_adds) const {
-    constexpr int64_t kSmallProduct = 65536;
-    return multiply_adds < kSmallProduct ? num_pieces() : 1;
-  }
+  int64_t grain(int64_t multiply_adds) const { return grain_of(num_pieces(), multiply_adds); }
 };
 
 }  // namespace paceline

@@ -28,6 +28,10 @@ class ReferenceBackend final : public Backend {
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
+  void do_route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
+                const Routing& out) override;
+  void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                      const Tensor& x, const Tensor& out) override;
   void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                    const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
