@@ -106,6 +106,13 @@ class LLM {
   std::vector<ItemResult<Classification>> classify(std::span<const Prompt> prompts,
                                                    const ClassifyOptions& options = {});
 
+  // The text as one vector: its pooled states, passed through what the model's
+  // sentence-transformers files list; without such files the last token's state, normalised.
+  Embedding embed(const Prompt& prompt, const EmbedOptions& options = {});
+  // Many at once, in input order; an item that fails fails alone.
+  std::vector<ItemResult<Embedding>> embed(std::span<const Prompt> prompts,
+                                           const EmbedOptions& options = {});
+
   // Log-probability of each token given those before it (teacher-forced); nothing for the first.
   std::vector<Logprob> score(const Prompt& prompt, const ScoreOptions& options = {});
 

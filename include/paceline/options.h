@@ -166,6 +166,21 @@ struct ClassifyOptions {
   GenerateOptions sampling;  // how the token is drawn
 };
 
+struct EmbedOptions {
+  // Elements of the embedding, for models that are trained for several sizes; default: the
+  // model's.
+  std::optional<int64_t> dimensions;
+  // The name of one of the model's prompts (config_sentence_transformers.json), which stands in
+  // front of a text; default: the model's default_prompt_name, if it has one.
+  std::optional<std::string> named_prompt;
+  bool add_special_tokens = true;  // to a text, as the post-processor says
+  std::string lora;                // as GenerateOptions::lora
+  std::string cache_salt;          // as GenerateOptions::cache_salt
+  int32_t priority = 0;            // smaller is served first
+  std::string prompt_name;         // in messages; empty: prompt, or prompt_ids when it is token ids
+  std::stop_token cancelled;       // takes effect within one step: Error cancelled
+};
+
 struct ScoreOptions {
   int32_t num_top_logprobs = 0;    // alternatives reported beside each token, 0 to 20
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says

@@ -87,6 +87,11 @@ struct Classification {
   std::vector<float> logits;         // [vocab], when asked for
 };
 
+struct Embedding {
+  std::vector<float> values;
+  Usage usage;
+};
+
 struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;

@@ -25,6 +25,7 @@ void EngineCore::commit() {
   for (const StepSlice& slice : batch_.slices()) commit_slice(slice);
   commit_rows();
   commit_columns();
+  commit_pooled();
   settle_drafts();
   // A request without tokens to draw ends with its prompt.
   for (const StepSlice& slice : batch_.slices()) {
@@ -156,6 +157,12 @@ void EngineCore::commit_columns() {
     }
     begin = end;
   }
+}
+
+void EngineCore::commit_pooled() {
+  const auto began = EngineClock::now();
+  pooling_.run(runner_, batch_);
+  record_.forward_us += microseconds_of(EngineClock::now() - began);
 }
 
 void EngineCore::commit_last_row(Sequence& sequence, const LogitsRow& row) {

@@ -143,6 +143,7 @@ void EngineCore::preempt(size_t index) {
   sequence.blocks.clear();
   sequence.draft_state.reset();
   sequence.num_computed = 0;
+  sequence.pooled.clear();
   sequence.waiting_since = counters_.steps;
   ++sequence.stats.preemptions;
   ++counters_.preemptions;

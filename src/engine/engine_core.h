@@ -8,6 +8,7 @@
 #include "engine/constraint_worker.h"
 #include "engine/engine.h"
 #include "engine/mailbox.h"
+#include "engine/pooling_step.h"
 #include "engine/queue_limit.h"
 #include "engine/sequence.h"
 #include "engine/speculation.h"
@@ -87,6 +88,7 @@ class EngineCore {
   void commit_row(const StepOutput& output, LogitsRow& row, int64_t row_index);
   bool takes_row(const StepOutput& output);
   void commit_columns();
+  void commit_pooled();
   void settle_drafts();
   void score(const StepOutput& output, const LogitsRow& row);
   void commit_last_row(Sequence& sequence, const LogitsRow& row);
@@ -115,6 +117,7 @@ class EngineCore {
   TokenTexts token_texts_;
   Sampler sampler_;
   Distribution distribution_;  // of a drafted token's row
+  PoolingStep pooling_;
   Mailbox mailbox_;
 
   std::atomic<RequestId> next_id_ = 1;

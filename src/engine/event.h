@@ -59,6 +59,7 @@ struct PromptOutputs {
   std::vector<ScoredToken> scored;  // positions [score_from, prompt length)
   std::vector<float> column_logits;
   std::vector<float> row;
+  std::vector<float> pooled;  // what the model makes of the pooled states
 };
 
 struct Ending {

@@ -35,6 +35,15 @@ void check_prompt(const GenerateRequest& request, const EngineLimits& limits, in
   }
 }
 
+// Pooled states are all that such a request asks for.
+void check_pooling(const GenerateRequest& request) {
+  const bool asks_more = request.max_tokens > 0 || request.score_from || request.want_row ||
+                         !request.columns.empty() || request.prefix.hold;
+  if (request.pooling && asks_more) {
+    throw Error(ErrorCode::invalid, "pooling: the request asks for other results too");
+  }
+}
+
 }  // namespace
 
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field) {
@@ -64,6 +73,7 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
     throw Error(ErrorCode::invalid,
                 "adapter: the engine was loaded without adapters; load it with --enable-lora");
   }
+  check_pooling(request);
   check_prompt(request, limits, vocab_size);
   check_sampling_options(request.sampling, vocab_size);
   check_token_ids(request.allowed_token_ids, vocab_size, "allowed_token_ids");

@@ -34,6 +34,17 @@ struct PrefixUse {
   bool hold = false;
 };
 
+// Which of a text's states, after the last norm, become its one vector; the names are those of
+// sentence-transformers.
+enum class Pooling : uint8_t {
+  last,           // of the last token
+  first,          // of the first token (cls)
+  mean,           // of all
+  weighted_mean,  // of all, the state of position p with the weight p + 1
+  mean_sqrt,      // their sum by the square root of their number
+  max,            // the largest of each element
+};
+
 struct GenerateRequest {
   std::vector<TokenId> prompt;
   std::string prompt_name = "prompt_ids";  // in messages
@@ -62,6 +73,8 @@ struct GenerateRequest {
   // Of the prompt's last row: the logits of these columns, and the whole row.
   std::vector<TokenId> columns;
   bool want_row = false;
+  // The prompt's pooled states, and nothing else: max_tokens is 0.
+  std::optional<Pooling> pooling;
 
   // Changes the model for this request; null: the model itself. Part of who shares its prefix.
   std::shared_ptr<const LoadedAdapter> adapter;
@@ -71,6 +84,8 @@ struct GenerateRequest {
 
   // Whether the logits of the prompt's last row are read.
   bool needs_last_row() const { return max_tokens > 0 || want_row || !columns.empty(); }
+  // Whether rows of the prompt may come from the prefix cache: those that are pooled may not.
+  bool may_skip_rows() const { return !pooling || *pooling == Pooling::last; }
 };
 
 // Throws Error invalid "FIELD[i]: ..." for an id outside [0, vocab_size).

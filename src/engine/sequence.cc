@@ -64,7 +64,7 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
   num_unforked = asked.n - 1;
   num_queued = asked.n;
   next_scored = std::max<int64_t>(asked.score_from.value_or(prompt_length), 1);
-  if (!asked.score_from && asked.columns.empty() && !asked.want_row) return;
+  if (!asked.score_from && asked.columns.empty() && !asked.want_row && !asked.pooling) return;
   prompt_outputs = std::make_unique<PromptOutputs>();
   if (asked.score_from == 0) {
     prompt_outputs->scored.push_back({.id = tokens[0], .logprob = {}, .top_logprobs = {}});

@@ -51,7 +51,9 @@ struct Sequence {
   int64_t num_output() const { return num_tokens() - prompt_length; }
   // Tokens whose keys and values are needed: the last one's only if its row is read.
   int64_t num_wanted() const {
-    return request().needs_last_row() || request().prefix.hold ? num_tokens() : num_tokens() - 1;
+    const bool wants_last =
+        request().needs_last_row() || request().prefix.hold || request().pooling.has_value();
+    return wants_last ? num_tokens() : num_tokens() - 1;
   }
   // The first prompt position whose log-probability is still to be found.
   bool is_scored(int64_t position) const {
@@ -100,8 +102,9 @@ struct Sequence {
   int64_t prompt_length;
   int64_t num_computed = 0;  // whose keys and values are in the cache
   int64_t next_scored = 0;
-  int32_t num_unforked = 0;  // further choices that begin when the prompt has been computed
-  int32_t num_queued = 0;    // choices that it counts for in the queue: itself and those
+  std::vector<double> pooled;  // the states so far; empty before the first one
+  int32_t num_unforked = 0;    // further choices that begin when the prompt has been computed
+  int32_t num_queued = 0;      // choices that it counts for in the queue: itself and those
   SequenceBlocks blocks;
   std::vector<Hash128> hashes;  // of full blocks, as far as they are needed
   PrefixHit hit;                // of the last search

@@ -22,6 +22,8 @@ void StepBatch::clear() {
   slices_.clear();
   outputs_.clear();
   column_outputs_.clear();
+  pooled_.clear();
+  pooled_rows_.clear();
   num_whole_outputs_ = 0;
 }
 
@@ -41,7 +43,27 @@ void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
        .adapter = adapter_of(sequence.request())});
   slices_.push_back(
       {.sequence = &sequence, .first_row = first_row, .count = count, .num_drafted = num_drafted});
-  add_outputs(slices_.back());
+  if (sequence.request().pooling) {
+    add_pooled(slices_.back());
+  } else {
+    add_outputs(slices_.back());
+  }
+}
+
+// The rows of the slice that are pooled: one, or all.
+void StepBatch::add_pooled(const StepSlice& slice) {
+  Sequence& sequence = *slice.sequence;
+  const int64_t first = sequence.num_computed, end = first + slice.count;
+  int64_t begin = first, count = slice.count;
+  if (*sequence.request().pooling == Pooling::last) {
+    begin = sequence.num_tokens() - 1;
+    count = end > begin ? 1 : 0;
+  } else if (*sequence.request().pooling == Pooling::first) {
+    count = first == 0 ? 1 : 0;
+  }
+  if (count == 0) return;
+  pooled_.push_back({.sequence = &sequence, .count = count, .first_position = begin});
+  pooled_rows_.push_back(slice.first_row + begin - first);
 }
 
 void StepBatch::add_outputs(const StepSlice& slice) {
@@ -70,6 +92,16 @@ void StepBatch::finish() {
   for (const StepOutput& output : column_outputs_) {
     builder_.add_output(output.row);
     outputs_.push_back(output);
+  }
+  finish_pooled();
+}
+
+void StepBatch::finish_pooled() {
+  int64_t next = std::ssize(outputs_);
+  for (size_t i = 0; i < pooled_.size(); ++i) {
+    pooled_[i].first_output = next;
+    next += pooled_[i].count;
+    for (int64_t row = 0; row < pooled_[i].count; ++row) builder_.add_output(pooled_rows_[i] + row);
   }
 }
 

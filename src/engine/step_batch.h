@@ -18,6 +18,14 @@ struct StepOutput {
   bool is_drawn = false;  // a token is drawn from it; otherwise it scores the token after it
 };
 
+// Outputs that are pooled: consecutive positions of one sequence.
+struct PooledSlice {
+  Sequence* sequence = nullptr;
+  int64_t first_output = 0;
+  int64_t count = 0;
+  int64_t first_position = 0;
+};
+
 struct StepSlice {
   Sequence* sequence = nullptr;
   int64_t first_row = 0;
@@ -34,22 +42,28 @@ class StepBatch {
   // draft. Their slots are reserved.
   void add(Sequence& sequence, int64_t count, int64_t num_drafted);
   // Adds the copies of blocks, then the outputs: whole rows first, then rows that need only
-  // some columns.
+  // some columns, then those that are pooled.
   void finish();
 
   const Batch& batch() const { return builder_.batch(); }
   std::span<const StepSlice> slices() const { return slices_; }
-  // In the order of the batch's output rows. Those of a slice follow each other.
+  // In the order of the batch's output rows, without pooled ones. Those of a slice follow each
+  // other.
   std::span<const StepOutput> outputs() const { return outputs_; }
   int64_t num_whole_outputs() const { return num_whole_outputs_; }
+  std::span<const PooledSlice> pooled() const { return pooled_; }
 
  private:
   void add_outputs(const StepSlice& slice);
+  void add_pooled(const StepSlice& slice);
+  void finish_pooled();
 
   BatchBuilder builder_;
   std::vector<StepSlice> slices_;
   std::vector<StepOutput> outputs_;
   std::vector<StepOutput> column_outputs_;
+  std::vector<PooledSlice> pooled_;
+  std::vector<int64_t> pooled_rows_;  // the first row of each
   int64_t num_whole_outputs_ = 0;
 };
 

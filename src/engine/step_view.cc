@@ -101,7 +101,7 @@ void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {
   hit.length = 0;
   hit.revived.assign(static_cast<size_t>(cache_.num_groups()), 0);
   bool is_coming = false;
-  if (prefix_cache && request.prefix.read) {
+  if (prefix_cache && request.prefix.read && request.may_skip_rows()) {
     // The last wanted row is computed in any case, and so is every row that scores a token.
     const bool scores = request.score_from && sequence.next_scored < sequence.prompt_length;
     const int64_t limit = scores ? std::min(sequence.num_wanted() - 1, sequence.next_scored - 1)

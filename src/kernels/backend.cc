@@ -207,6 +207,15 @@ void Backend::finite_rows(const Tensor& x, std::span<uint8_t> out) {
   if (!out.empty()) do_finite_rows(x, out);
 }
 
+void Backend::pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                        std::span<double> pooled) {
+  ShapeCheck check("pool_rows");
+  check.tensor("x", x, {"rows", "width"});
+  check.dimension("pooled", "width", std::ssize(pooled));
+  PL_CHECK(first_position >= 0, "pool_rows: a negative position");
+  if (!x.empty()) do_pool_rows(how, x, first_position, pooled);
+}
+
 void Backend::copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
   ShapeCheck check("copy_blocks");
   check_store(check, store);

@@ -64,6 +64,11 @@ class Backend {
   // out[r] = 1 when every element of x[r] is finite, else 0.    x [rows, width], out [rows]
   void finite_rows(const Tensor& x, std::span<uint8_t> out);
 
+  // Combines the rows of x, at positions first_position and following, with `pooled`, one after
+  // another and in double: calls for parts of the rows, in order, give the bits of one call.
+  //                                       x [rows, width], pooled [width]
+  void pool_rows(RowPooling how, const Tensor& x, int64_t first_position, std::span<double> pooled);
+
   // Copies the keys and values of whole blocks, with their scales, in this order.
   void copy_blocks(const KvStore& store, std::span<const BlockMove> moves);
 
@@ -155,6 +160,8 @@ class Backend {
   virtual void do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
                               const Tensor& out) = 0;
   virtual void do_finite_rows(const Tensor& x, std::span<uint8_t> out) = 0;
+  virtual void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                            std::span<double> pooled) = 0;
   virtual void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) = 0;
   virtual void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                             const Tensor& out) = 0;

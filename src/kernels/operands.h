@@ -45,6 +45,10 @@ struct AttentionParams {
   int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
 };
 
+// How pool_rows combines rows: their sum, that of each row times its position + 1, or the largest
+// of each column.
+enum class RowPooling : uint8_t { sum, weighted_sum, max };
+
 // A feed-forward network: down(activation(gate(x)) * up(x)).
 struct GatedMlpWeights {
   Activation activation = Activation::silu;

@@ -73,6 +73,20 @@ std::vector<ItemResult<Classification>> LLM::classify(std::span<const Prompt> pr
   });
 }
 
+Embedding LLM::embed(const Prompt& prompt, const EmbedOptions& options) {
+  RequestPool pool(*this);
+  pool.embed(0, prompt, options);
+  return only_result<Embedding>(pool);
+}
+
+std::vector<ItemResult<Embedding>> LLM::embed(std::span<const Prompt> prompts,
+                                              const EmbedOptions& options) {
+  RequestPool pool(*this);
+  return run_all<Embedding>(pool, prompts.size(), [&](int64_t i) {
+    pool.embed(i, prompts[static_cast<size_t>(i)], options);
+  });
+}
+
 std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& options) {
   RequestPool pool(*this);
   pool.score(0, prompt, options);

@@ -15,22 +15,43 @@
 #include "text/classify_job.h"
 #include "text/completion_builder.h"
 #include "text/describe.h"
+#include "text/embedding.h"
 #include "text/make_request.h"
 
 namespace paceline {
 namespace {
 
-// One request of the pool: a completion per choice, a classification, or a score.
+// One request of the pool: a completion per choice, a classification, a score, or an embedding.
 struct Job {
   int64_t tag = 0;
   std::vector<CompletionBuilder> choices;
   std::optional<ClassifyJob> classification;
   std::optional<std::vector<Logprob>> scored;
+  std::optional<EmbedOptions> embedding;
+  std::optional<Embedding> embedded;
   std::optional<ErrorInfo> error;
   std::vector<RequestId> ids;  // its engine requests in the order of submission
   size_t num_unsubmitted = 0;
   int64_t prompt_tokens = 0;
 };
+
+// Why the request of this event has no result.
+std::optional<ErrorInfo> failure_of(const TokenEvent& event) {
+  if (!event.ending) return std::nullopt;
+  if (event.ending->error) {
+    return ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
+  }
+  if (event.ending->finish.reason != FinishReason::cancelled) return std::nullopt;
+  return ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
+}
+
+Embedding embedding_of(const TextModel& model, TokenEvent& event, const EmbedOptions& options) {
+  Embedding embedding{.values = finish_embedding(model, std::move(event.prompt->pooled), options),
+                      .usage = {}};
+  embedding.usage.prompt_tokens = event.ending->stats.prompt_tokens;
+  embedding.usage.cached_tokens = event.ending->stats.cached_tokens;
+  return embedding;
+}
 
 }  // namespace
 
@@ -97,6 +118,7 @@ bool RequestPool::State::is_finished(const Job& job) const {
   if (job.num_unsubmitted > 0) return false;
   if (job.classification) return job.classification->finished();
   if (job.scored) return !job.scored->empty() || job.error;
+  if (job.embedding) return job.embedded || job.error;
   for (const CompletionBuilder& choice : job.choices) {
     if (!choice.finished()) return false;
   }
@@ -112,10 +134,11 @@ void RequestPool::State::take(TokenEvent& event) {
     job.classification->add(index, event);
   } else if (job.scored) {
     if (event.prompt) *job.scored = describe(model, event.prompt->scored);
-    if (event.ending && event.ending->error) {
-      job.error = ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
-    } else if (event.ending && event.ending->finish.reason == FinishReason::cancelled) {
-      job.error = ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
+    job.error = failure_of(event);
+  } else if (job.embedding) {
+    job.error = failure_of(event);
+    if (event.prompt && !job.error) {
+      job.embedded = embedding_of(model, event, *job.embedding);
     }
   } else {
     CompletionBuilder& choice = job.choices[static_cast<size_t>(event.choice)];
@@ -141,6 +164,9 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
     }
   } else if (job.scored) {
     done.result = std::move(*job.scored);
+  } else if (job.embedded) {
+    totals.cached_tokens += job.embedded->usage.cached_tokens;
+    done.result = std::move(*job.embedded);
   } else {
     std::vector<Completion> completions;
     for (CompletionBuilder& choice : job.choices) {
@@ -215,6 +241,14 @@ void RequestPool::score(int64_t tag, const Prompt& prompt, const ScoreOptions& o
   requests.push_back(make_score_request(state_->model, prompt, options));
   Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(requests[0].prompt.size())};
   job.scored.emplace();
+  state_->add(std::move(job), std::move(requests));
+}
+
+void RequestPool::embed(int64_t tag, const Prompt& prompt, const EmbedOptions& options) {
+  std::vector<GenerateRequest> requests;
+  requests.push_back(make_embed_request(state_->model, prompt, options));
+  Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(requests[0].prompt.size())};
+  job.embedding = options;
   state_->add(std::move(job), std::move(requests));
 }
 

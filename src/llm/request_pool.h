@@ -32,10 +32,13 @@ class RequestPool {
             const TurnRequest& asked = {});
   void classify(int64_t tag, const Prompt& prompt, const ClassifyOptions& options);
   void score(int64_t tag, const Prompt& prompt, const ScoreOptions& options);
+  void embed(int64_t tag, const Prompt& prompt, const EmbedOptions& options);
 
   struct Done {
     int64_t tag = 0;
-    std::variant<std::vector<Completion>, Classification, ErrorInfo, std::vector<Logprob>> result;
+    std::variant<std::vector<Completion>, Classification, ErrorInfo, std::vector<Logprob>,
+                 Embedding>
+        result;
   };
   // Waits for the next request to end; nullopt when none is in flight.
   std::optional<Done> next();

@@ -18,6 +18,7 @@
 #include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/draft_model.h"
+#include "load/embedding_files.h"
 #include "load/fingerprint.h"
 #include "load/generation_config.h"
 #include "load/load_adapter.h"
@@ -250,6 +251,17 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                                           token_texts_of(model.tokenizer), model.drafter.get());
 }
 
+// What follows the decoder where a text is made one vector.
+void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
+  const Json config_json = read_config_json(files);
+  EmbeddingParts parts = read_embedding_parts({.files = files,
+                                               .config_json = config_json,
+                                               .hidden_size = model.decoder->config().hidden_size},
+                                              *model.backend);
+  model.embedding = std::move(parts.config);
+  model.runner->set_pooled_head(std::move(parts.head));
+}
+
 }  // namespace
 
 Machine::Machine() = default;
@@ -301,6 +313,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   load_adapters(*model, options);
   model->draft = load_draft_model(*model, options);
   build_engine(*model, options);
+  set_up_embeddings(*model, files);
   if (options.fingerprint) {
     model->fingerprint = model_fingerprint(*model, files, options, *weights);
   }
@@ -347,6 +360,7 @@ TextModel text_model(const LoadedModel& model) {
           .turns = model.turns.get(),
           .constraints = model.constraints.get(),
           .adapters = model.adapters.get(),
+          .embedding = model.embedding,
           .generation = model.generation,
           .longest_token_bytes = longest,
           .max_position = model.decoder->config().max_position,

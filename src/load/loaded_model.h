@@ -15,6 +15,7 @@
 #include "paceline/tokenizer.h"
 #include "tensor/dtype.h"
 #include "tensor/memory.h"
+#include "text/embedding_config.h"
 #include "text/text_model.h"
 #include "weights/checkpoint.h"
 
@@ -76,8 +77,9 @@ struct LoadedModel {
   std::unique_ptr<Drafter> drafter;
   std::unique_ptr<ConstraintCache> constraints;  // null: there is no tokenizer
   std::unique_ptr<Engine> engine;
-  std::string fingerprint;             // with LoadOptions::fingerprint; see fingerprint.h
-  SipKey salt_key = random_sip_key();  // of cache salts
+  std::optional<EmbeddingConfig> embedding;  // nothing: it makes none
+  std::string fingerprint;                   // with LoadOptions::fingerprint; see fingerprint.h
+  SipKey salt_key = random_sip_key();        // of cache salts
 };
 
 // Locks weights and cache into RAM and returns their bytes. Throws Error exhausted when the system

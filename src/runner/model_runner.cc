@@ -59,6 +59,17 @@ std::span<const float> ModelRunner::column_logits(int64_t first, int64_t count,
   return backend_.read(out, read_logits_);
 }
 
+void ModelRunner::pool(const PooledOutputs& outputs, std::span<double> pooled) {
+  const Tensor states = hidden_.view.slice(0, outputs.first, outputs.first + outputs.count)
+                            .slice(1, 0, hidden_size());
+  backend_.pool_rows(outputs.how, states, outputs.first_position, pooled);
+}
+
+std::span<const float> ModelRunner::finish_pooled(std::span<const float> pooled, int64_t count) {
+  PL_CHECK(std::ssize(pooled) == count * hidden_size(), "pooled states of another size");
+  return pooled_head_ ? pooled_head_->forward(backend_, pooled, count) : pooled;
+}
+
 size_t runner_activation_bytes(const DecoderConfig& config, const RunnerLimits& limits) {
   const int64_t hidden = limits.max_rows * row_stride(config.hidden_size);
   const int64_t logits = limits.max_logits_rows * config.vocab_size;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "layers/kv_storage.h"
 #include "layers/scratch.h"
 #include "models/decoder.h"
+#include "models/pooled_head.h"
 #include "runner/runner.h"
 
 namespace paceline {
@@ -30,6 +32,12 @@ class ModelRunner : public Runner {
   float log_sum_exp(int64_t row) override;
   std::span<const float> column_logits(int64_t first, int64_t count,
                                        std::span<const int32_t> columns) override;
+  int64_t hidden_size() const override { return decoder_.config().hidden_size; }
+  void pool(const PooledOutputs& outputs, std::span<double> pooled) override;
+  std::span<const float> finish_pooled(std::span<const float> pooled, int64_t count) override;
+
+  // What finish_pooled() applies; without one it returns the pooled states.
+  void set_pooled_head(PooledHead head) { pooled_head_.emplace(std::move(head)); }
 
  private:
   const Decoder& decoder_;
@@ -43,6 +51,7 @@ class ModelRunner : public Runner {
   std::vector<uint8_t> finite_rows_;
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;
+  std::optional<PooledHead> pooled_head_;
 };
 
 // What a ModelRunner allocates beside the keys and values, known before there is a decoder.

@@ -8,6 +8,14 @@
 
 namespace paceline {
 
+// Outputs of a run that are consecutive positions of one sequence.
+struct PooledOutputs {
+  RowPooling how = RowPooling::sum;
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t first_position = 0;
+};
+
 class Runner {
  public:
   virtual ~Runner() = default;
@@ -32,6 +40,15 @@ class Runner {
   // Only the listed vocabulary columns, with the same bits: [count, columns].
   virtual std::span<const float> column_logits(int64_t first, int64_t count,
                                                std::span<const int32_t> columns) = 0;
+
+  // Elements of a state; 0: the runner pools none.
+  virtual int64_t hidden_size() const { return 0; }
+  // Combines the states of outputs [first, first + count) of the last run, at positions
+  // first_position and following, with `pooled` [hidden_size], as Backend::pool_rows does.
+  virtual void pool(const PooledOutputs& outputs, std::span<double> pooled);
+  // What the model makes of pooled states [count, hidden_size]: vectors [count, any width]. Valid
+  // until the next call.
+  virtual std::span<const float> finish_pooled(std::span<const float> pooled, int64_t count);
 };
 
 }  // namespace paceline

@@ -159,11 +159,15 @@ GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
 }
 
 PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options) {
-  if (options.cache_salt.empty()) return {};
-  std::vector<uint64_t> words = {options.cache_salt.size()};
-  for (size_t i = 0; i < options.cache_salt.size(); ++i) {
+  return prefix_scope(model, options.cache_salt);
+}
+
+PrefixScope prefix_scope(const TextModel& model, const std::string& cache_salt) {
+  if (cache_salt.empty()) return {};
+  std::vector<uint64_t> words = {cache_salt.size()};
+  for (size_t i = 0; i < cache_salt.size(); ++i) {
     if (i % sizeof(uint64_t) == 0) words.push_back(0);
-    words.back() = (words.back() << 8) | static_cast<uint8_t>(options.cache_salt[i]);
+    words.back() = (words.back() << 8) | static_cast<uint8_t>(cache_salt[i]);
   }
   return {.salt = siphash128(model.salt_key, words)};
 }

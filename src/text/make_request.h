@@ -41,5 +41,6 @@ std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
 
 // The scope of the request's prefix: requests with the same salt share it.
 PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options);
+PrefixScope prefix_scope(const TextModel& model, const std::string& cache_salt);
 
 }  // namespace paceline

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/siphash.h"
 #include "paceline/chat_template.h"
 #include "paceline/tokenizer.h"
+#include "text/embedding_config.h"
 #include "text/generation_config.h"
 
 namespace paceline {
@@ -23,13 +25,14 @@ struct TextModel {
   const Tokenizer* tokenizer = nullptr;         // nullptr: prompts are token ids
   const ChatTemplate* chat_template = nullptr;  // nullptr: `chat_problem` says why
   std::string chat_problem = {};
-  const ChatTurns* turns = nullptr;        // of the template; nullptr: none, or no tokenizer
-  ConstraintCache* constraints = nullptr;  // nullptr: there is no tokenizer
-  const AdapterSet* adapters = nullptr;    // nullptr: there are none
-  GenerationConfig generation = {};        // defaults of unset request fields
-  size_t longest_token_bytes = 0;          // longest text of one token; 0: unknown
-  int64_t max_position = 0;                // the context that the model was trained for
-  SipKey salt_key = {};                    // of cache salts
+  const ChatTurns* turns = nullptr;               // of the template; nullptr: none, or no tokenizer
+  ConstraintCache* constraints = nullptr;         // nullptr: there is no tokenizer
+  const AdapterSet* adapters = nullptr;           // nullptr: there are none
+  std::optional<EmbeddingConfig> embedding = {};  // nothing: the model makes none
+  GenerationConfig generation = {};               // defaults of unset request fields
+  size_t longest_token_bytes = 0;                 // longest text of one token; 0: unknown
+  int64_t max_position = 0;                       // the context that the model was trained for
+  SipKey salt_key = {};                           // of cache salts
 };
 
 }  // namespace paceline

@@ -20,6 +20,7 @@
 #include "models/family.h"
 #include "runner/model_runner.h"
 #include "tests/engine/guarded_backend.h"
+#include "tests/kernels/op_inputs.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
@@ -53,6 +54,7 @@ struct Got {
       const auto& columns = event.prompt->column_logits;
       numbers.insert(numbers.end(), columns.begin(), columns.end());
       numbers.insert(numbers.end(), event.prompt->row.begin(), event.prompt->row.end());
+      numbers.insert(numbers.end(), event.prompt->pooled.begin(), event.prompt->pooled.end());
     }
     if (!event.ending) return;
     cached_tokens = event.ending->stats.cached_tokens;
@@ -90,9 +92,19 @@ class TinyEngine {
         *decoder_, backend,
         KvStorage(decoder_->kv_layers(num_blocks), kBlockSize, types.kv, backend.memory()),
         RunnerLimits{.max_rows = kMaxRows, .max_logits_rows = 4});
+    runner_->set_pooled_head(dense_head(backend, decoder_->config().hidden_size));
     engine_ = std::make_unique<Engine>(
         *runner_, host_memory_, *cache_,
         EngineLimits{.max_model_len = 128, .max_batched_tokens = kMaxRows}, nullptr);
+  }
+
+  static PooledHead dense_head(Backend& backend, int64_t hidden_size) {
+    Memory memory;
+    const OwnedTensor weight = random_tensor(memory, DType::f32, {5, hidden_size}, 1);
+    const OwnedTensor bias = random_tensor(memory, DType::f32, {5}, 2);
+    PooledHead head;
+    head.add(backend, weight.view, &bias.view, PooledHead::Activation::tanh);
+    return head;
   }
 
   RequestId submit(GenerateRequest request) {
@@ -155,6 +167,12 @@ Answers ask_everything(Backend& backend, Types types) {
       scored.score_from = 0;
       scored.sampling.num_top_logprobs = 2;
     });
+    for (const Pooling pooling : {Pooling::last, Pooling::mean}) {
+      ask(33, [pooling](GenerateRequest& embedded) {
+        embedded.max_tokens = 0;
+        embedded.pooling = pooling;
+      });
+    }
     for (const int32_t length : {9, 10}) {
       ask(length, [](GenerateRequest& classified) {
         classified.max_tokens = 0;
@@ -179,7 +197,7 @@ TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
     GuardedBackend guarded(threads);
     const Answers expected = ask_everything(*plain, types);
     const Answers answers = ask_everything(guarded, types);
-    EXPECT_EQ(answers.size(), 2u * 8u);
+    EXPECT_EQ(answers.size(), 2u * 10u);
     int64_t cached_tokens = 0;
     for (const auto& [id, got] : answers) {
       EXPECT_FALSE(got.failed);

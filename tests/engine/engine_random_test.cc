@@ -89,6 +89,7 @@ class RandomEngine : public EngineTest {
     request.prefix.read = below(6) != 0;
     if (below(5) == 0) request.prefix.scope.salt.low = 1;
     request.prefix.hold = below(12) == 0;
+    if (below(6) == 0) pool(request);
     if (constrains_ && request.max_tokens > 0 && below(4) != 0) {
       static const auto constraints = random_constraints();
       request.constraint = constraints[static_cast<size_t>(below(std::ssize(constraints)))];
@@ -97,6 +98,17 @@ class RandomEngine : public EngineTest {
       if (below(6) == 0) request.banned_sequences = {{static_cast<TokenId>(below(26))}, {3, 4}};
     }
     return request;
+  }
+
+  // The request asks for pooled states instead.
+  void pool(GenerateRequest& request) {
+    request.pooling = static_cast<Pooling>(below(6));
+    request.max_tokens = 0;
+    request.n = 1;
+    request.score_from.reset();
+    request.columns.clear();
+    request.want_row = false;
+    request.prefix.hold = false;
   }
 
   // With forced tokens and without, finite languages and infinite ones, one that is ambiguous.
@@ -127,6 +139,7 @@ class RandomEngine : public EngineTest {
     if (found.prompt == nullptr) return;
     EXPECT_EQ(found.prompt->column_logits, alone.prompt->column_logits);
     EXPECT_EQ(found.prompt->row, alone.prompt->row);
+    EXPECT_EQ(found.prompt->pooled, alone.prompt->pooled);
     ASSERT_EQ(found.prompt->scored.size(), alone.prompt->scored.size());
     for (size_t i = 0; i < found.prompt->scored.size(); ++i) {
       EXPECT_EQ(found.prompt->scored[i].id, alone.prompt->scored[i].id);

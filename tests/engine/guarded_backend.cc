@@ -91,6 +91,12 @@ void GuardedBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
   inner_->finite_rows(x, out);
 }
 
+void GuardedBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                                  std::span<double> pooled) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->pool_rows(how, x, first_position, pooled);
+}
+
 void GuardedBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
   const GuardedPages::Opened opened(pages_);
   num_copied_blocks_ += std::ssize(moves);

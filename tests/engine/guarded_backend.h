@@ -61,6 +61,8 @@ class GuardedBackend final : public Backend {
                                  std::span<const int32_t> columns) override;
   void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
   void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                    std::span<double> pooled) override;
   void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
   void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
                     const Tensor& out) override;

@@ -98,6 +98,24 @@ class ScriptedRunner : public Runner {
     return columns_;
   }
 
+  // A state is its token and its position.
+  int64_t hidden_size() const override { return 2; }
+  void pool(const PooledOutputs& rows, std::span<double> pooled) override {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      const auto [token, position] = outputs_[static_cast<size_t>(rows.first + i)];
+      EXPECT_EQ(position, rows.first_position + i);
+      const double weight = rows.how == RowPooling::weighted_sum ? position + 1.0 : 1.0;
+      const double state[] = {static_cast<double>(token), static_cast<double>(position)};
+      for (size_t k = 0; k < 2; ++k) {
+        pooled[k] = rows.how == RowPooling::max ? std::max(pooled[k], state[k])
+                                                : pooled[k] + weight * state[k];
+      }
+    }
+  }
+  std::span<const float> finish_pooled(std::span<const float> pooled, int64_t /*count*/) override {
+    return pooled;
+  }
+
   int64_t num_runs = 0;
   int64_t num_rows = 0;
   std::vector<AdapterRows> adapters;                            // of the last run

@@ -76,6 +76,18 @@ const std::vector<RowOp>& row_ops() {
   return ops;
 }
 
+// The first row of the output becomes the pooled rows of x, from position 5 on.
+void pool_in_two_calls(Backend& backend, RowPooling how, Rows& rows) {
+  const Tensor& x = rows.x.view;
+  const int64_t half = x.size(0) / 2;
+  std::vector<double> pooled(static_cast<size_t>(x.size(1)), how == RowPooling::max ? -1e9 : 0.5);
+  backend.pool_rows(how, x.slice(0, 0, half), 5, pooled);
+  backend.pool_rows(how, x.slice(0, half, x.size(0)), 5 + half, pooled);
+  for (size_t i = 0; i < pooled.size(); ++i) {
+    rows.out.view.row<float>(0)[i] = static_cast<float>(pooled[i]);
+  }
+}
+
 // Ops that move or inspect rows, and transfers of elements to the CPU and back.
 const std::vector<RowOp>& moving_ops() {
   static const std::vector<RowOp> ops = {
@@ -101,6 +113,12 @@ const std::vector<RowOp>& moving_ops() {
          b.finite_rows(r.x.view, finite);
          std::copy(finite.begin(), finite.end(), r.out.view.elements<float>());
        }},
+      {"pool_rows sum", 0.0, 1,
+       [](Backend& b, Rows& r) { pool_in_two_calls(b, RowPooling::sum, r); }},
+      {"pool_rows weighted", 0.0, 1,
+       [](Backend& b, Rows& r) { pool_in_two_calls(b, RowPooling::weighted_sum, r); }},
+      {"pool_rows max", 0.0, 1,
+       [](Backend& b, Rows& r) { pool_in_two_calls(b, RowPooling::max, r); }},
       {"read and write", 0.0, 2,
        [](Backend& b, Rows& r) {
          std::vector<float> staging;

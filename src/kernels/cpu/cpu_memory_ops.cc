@@ -1,12 +1,31 @@
-// Operations that move elements and weights and compute nothing.
+// Operations that move, inspect and pool elements.
 #include <algorithm>
 #include <cstring>
 
+#include "base/divide_up.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/finite.h"
 
 namespace paceline {
 namespace {
+
+// Columns of one task of pool_rows: their sums stay in the first-level cache.
+constexpr int64_t kPooledColumns = 256;
+
+// Combines the columns of one row with theirs in `pooled`.
+void pool_row(RowPooling how, const float* row, double weight, std::span<double> pooled) {
+  switch (how) {
+    case RowPooling::sum:
+      for (size_t i = 0; i < pooled.size(); ++i) pooled[i] += double{row[i]};
+      return;
+    case RowPooling::weighted_sum:
+      for (size_t i = 0; i < pooled.size(); ++i) pooled[i] += weight * double{row[i]};
+      return;
+    case RowPooling::max:
+      for (size_t i = 0; i < pooled.size(); ++i) pooled[i] = std::max(pooled[i], double{row[i]});
+      return;
+  }
+}
 
 void copy_block(const Tensor& blocks, const BlockMove& move) {
   const Tensor from = blocks.slice(0, move.from, move.from + 1);
@@ -51,6 +70,20 @@ void CpuBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
   const auto width = static_cast<size_t>(x.size(1));
   for_each_row(x.size(0), x.size(1), [&](int64_t row) {
     out[static_cast<size_t>(row)] = is_finite({x.row<float>(row), width}) ? 1 : 0;
+  });
+}
+
+void CpuBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                              std::span<double> pooled) {
+  const int64_t rows = x.size(0), width = x.size(1);
+  for_each_row(divide_up(width, kPooledColumns), rows * kPooledColumns, [&](int64_t part) {
+    const int64_t first = part * kPooledColumns;
+    const auto columns = pooled.subspan(
+        static_cast<size_t>(first), static_cast<size_t>(std::min(kPooledColumns, width - first)));
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto weight = static_cast<double>(first_position + r + 1);
+      pool_row(how, x.row<float>(r) + first, weight, columns);
+    }
   });
 }
 

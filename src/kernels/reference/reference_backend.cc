@@ -132,6 +132,19 @@ void ReferenceBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
   }
 }
 
+void ReferenceBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                                    std::span<double> pooled) {
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    const double weight =
+        how == RowPooling::sum ? 1.0 : static_cast<double>(first_position + r + 1);
+    for (size_t i = 0; i < pooled.size(); ++i) {
+      const auto element = double{x.row<float>(r)[i]};
+      pooled[i] =
+          how == RowPooling::max ? std::max(pooled[i], element) : pooled[i] + weight * element;
+    }
+  }
+}
+
 void ReferenceBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
   const auto copy = [](const Tensor& blocks, const BlockMove& move) {
     copy_elements(blocks.slice(0, move.from, move.from + 1), blocks.slice(0, move.to, move.to + 1));

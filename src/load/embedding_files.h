@@ -1,0 +1,29 @@
+// Reads how a model makes embeddings from its sentence-transformers files: modules.json, and the
+// folders that it lists.
+#pragma once
+
+#include "base/json.h"
+#include "base/model_files.h"
+#include "kernels/backend.h"
+#include "models/pooled_head.h"
+#include "text/embedding_config.h"
+
+namespace paceline {
+
+struct EmbeddingParts {
+  EmbeddingConfig config;
+  PooledHead head;         // dense layers
+  bool has_files = false;  // otherwise the last token's state, normalised
+};
+
+struct EmbeddingSource {
+  const ModelFiles& files;
+  const Json& config_json;  // config.json
+  int64_t hidden_size = 0;  // of pooled states
+};
+
+// Throws Error unsupported for a module, a pooling mode or an activation that isn't known, and
+// invalid or corrupt for malformed files, naming file and field.
+EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& backend);
+
+}  // namespace paceline

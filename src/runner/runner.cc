@@ -1,0 +1,16 @@
+#include "runner/runner.h"
+
+#include "base/error.h"
+
+namespace paceline {
+
+void Runner::pool(const PooledOutputs& /*outputs*/, std::span<double> /*pooled*/) {
+  PL_CHECK(false, "this runner pools no states");
+}
+
+std::span<const float> Runner::finish_pooled(std::span<const float> /*pooled*/, int64_t /*count*/) {
+  PL_CHECK(false, "this runner pools no states");
+  return {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,122 @@
+// Pooled states: every pooling, however the prompt is cut, beside other requests.
+#include <cmath>
+
+#include "base/error.h"
+#include "tests/engine/engine_fixture.h"
+#include "tests/expect_error.h"
+
+namespace paceline::testing {
+namespace {
+
+const std::vector<TokenId> kPrompt = {5, 9, 2, 7, 3, 11, 4};
+
+GenerateRequest pooled(Pooling pooling, std::vector<TokenId> prompt = kPrompt) {
+  return {.prompt = std::move(prompt), .max_tokens = 0, .pooling = pooling};
+}
+
+struct PoolingCase {
+  Pooling pooling;
+  std::vector<float> expected;  // of kPrompt's tokens and positions
+};
+
+const std::vector<PoolingCase>& cases() {
+  static const std::vector<PoolingCase> all = {
+      {Pooling::last, {4, 6}},
+      {Pooling::first, {5, 0}},
+      {Pooling::mean, {41.0f / 7, 21.0f / 7}},
+      {Pooling::weighted_mean, {166.0f / 28, 112.0f / 28}},
+      {Pooling::mean_sqrt,
+       {static_cast<float>(41 / std::sqrt(7.0)), static_cast<float>(21 / std::sqrt(7.0))}},
+      {Pooling::max, {11, 6}},
+  };
+  return all;
+}
+
+class PoolingTest : public EngineTest {};
+
+TEST_F(PoolingTest, EveryPoolingInEveryChunk) {
+  for (const int64_t rows : {1, 2, 3, 4, 7, 64}) {
+    SCOPED_TRACE(rows);
+    engine({.limits = {.max_model_len = 64, .max_batched_tokens = rows}});
+    for (const PoolingCase& one : cases()) {
+      const Answer& answer = run(pooled(one.pooling));
+      ASSERT_NE(answer.prompt, nullptr);
+      EXPECT_EQ(answer.prompt->pooled, one.expected) << static_cast<int>(one.pooling);
+      EXPECT_EQ(answer.ending->finish.reason, FinishReason::length);
+      EXPECT_EQ(answer.ending->stats.prompt_tokens, 7);
+      EXPECT_TRUE(answer.tokens.empty());
+    }
+  }
+}
+
+TEST_F(PoolingTest, OnlyTheLastTokensStateTakesRowsFromThePrefixCache) {
+  engine();
+  run(pooled(Pooling::last));
+  for (const PoolingCase& one : cases()) {
+    const Answer& answer = run(pooled(one.pooling));
+    EXPECT_EQ(answer.prompt->pooled, one.expected);
+    EXPECT_EQ(answer.ending->stats.cached_tokens, one.pooling == Pooling::last ? 6 : 0);
+  }
+}
+
+TEST_F(PoolingTest, BesideGenerationAndPreempted) {
+  // Blocks for one of them: the generation drives the longer prompts out again and again.
+  engine({.num_blocks = 10, .limits = {.max_model_len = 20, .max_batched_tokens = 3}});
+  std::vector<RequestId> ids;
+  const RequestId text = submit(greedy({1, 2, 3}, 12));
+  for (const PoolingCase& one : cases()) ids.push_back(submit(pooled(one.pooling)));
+  const RequestId other = submit(greedy({4, 5}, 12));
+  run_all();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(answer(ids[i]).prompt->pooled, cases()[i].expected);
+  }
+  EXPECT_EQ(answer(text).tokens, (std::vector<TokenId>{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(answer(other).tokens.size(), 12u);
+  EXPECT_GT(engine_->counters().preemptions, 0);
+}
+
+TEST_F(PoolingTest, PreemptedInTheMiddleItBeginsAgain) {
+  engine({.limits = {.max_model_len = 64, .max_batched_tokens = 2, .max_num_seqs = 1}});
+  const RequestId pooled_id = submit(pooled(Pooling::mean));
+  step();
+  step();  // four of its rows are pooled
+  engine_->defer(pooled_id);
+  const RequestId text = submit(greedy({1, 2, 3}, 2));
+  run_all();
+  EXPECT_EQ(answer(text).tokens, (std::vector<TokenId>{4, 5}));
+  EXPECT_EQ(answer(pooled_id).ending->stats.preemptions, 1);
+  EXPECT_EQ(answer(pooled_id).prompt->pooled, cases()[2].expected);
+}
+
+TEST_F(PoolingTest, CancelledOrNotFiniteItHasNoResult) {
+  engine({.limits = {.max_model_len = 64, .max_batched_tokens = 2}});
+  const RequestId cancelled = submit(pooled(Pooling::mean));
+  step();
+  engine_->cancel(cancelled);
+  run_all();
+  EXPECT_EQ(answer(cancelled).ending->finish.reason, FinishReason::cancelled);
+  EXPECT_TRUE(answer(cancelled).prompt == nullptr || answer(cancelled).prompt->pooled.empty());
+
+  runner_.is_bad = [](int32_t token, int32_t position) { return token == 3 && position == 4; };
+  const Answer& failed = run(pooled(Pooling::mean));
+  EXPECT_EQ(failed.ending->error, ErrorCode::numerical);
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(PoolingTest, RefusesOtherResultsBeside) {
+  engine();
+  for (const auto& change :
+       std::vector<void (*)(GenerateRequest&)>{[](GenerateRequest& r) { r.max_tokens = 1; },
+                                               [](GenerateRequest& r) { r.score_from = 0; },
+                                               [](GenerateRequest& r) { r.want_row = true; },
+                                               [](GenerateRequest& r) { r.columns = {1}; },
+                                               [](GenerateRequest& r) { r.prefix.hold = true; }}) {
+    GenerateRequest request = pooled(Pooling::last);
+    change(request);
+    expect_error(ErrorCode::invalid, {"pooling"},
+                 [&] { engine_->submit(std::move(request), channel_); });
+  }
+}
+
+}  // namespace
+}  // namespace paceline::testing

@@ -1,0 +1,106 @@
+// Embeddings against sentence-transformers, in float32 (tools/goldens/make_embedding_goldens.py).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/json_cursor.h"
+#include "base/mapped_file.h"
+#include "paceline/llm.h"
+#include "tests/source_path.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr float kEmbeddingTolerance = 1e-5f;
+
+std::string embedding_model(const std::string& name) {
+  return source_path("tests/goldens/embeddings/" + name);
+}
+
+Json read_embeddings(const std::string& name) {
+  return parse_json(read_text_file(embedding_model(name) + "/golden.json", 1 << 20), "golden.json");
+}
+
+LoadOptions embedding_options(const std::string& path) {
+  LoadOptions options;
+  options.model = path;
+  options.kv_cache_memory_bytes = 1 << 20;
+  options.num_threads = 2;
+  return options;
+}
+
+std::vector<float> floats_of(const JsonCursor& list) {
+  std::vector<float> floats;
+  for (const JsonCursor& one : list.items()) floats.push_back(static_cast<float>(one.number()));
+  return floats;
+}
+
+float largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  float largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+class EmbeddingGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EmbeddingGolden, IsSentenceTransformers) {
+  const Json golden = read_embeddings(GetParam());
+  const JsonCursor root(golden, "golden.json");
+  LLM llm = LLM::load(embedding_options(embedding_model(GetParam())));
+  for (const JsonCursor& one : root.at("cases").items()) {
+    EmbedOptions options;
+    if (const auto name = one.find("prompt_name")) options.named_prompt = name->string();
+    if (const auto size = one.find("dimensions")) options.dimensions = size->integer();
+    const Embedding found = llm.embed(one.at("text").string(), options);
+    EXPECT_LE(largest_difference(found.values, floats_of(one.at("embedding"))), kEmbeddingTolerance)
+        << one.at("text").string();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden, ::testing::Values("qwen3"));
+
+// A copy of the model whose states are pooled in another way, and not normalised.
+class PooledCopy {
+ public:
+  explicit PooledCopy(const std::string& mode) {
+    fs::remove_all(path_);
+    fs::copy(embedding_model("qwen3"), path_, fs::copy_options::recursive);
+    std::ofstream(path_ / "1_Pooling/config.json") << R"({"pooling_mode": ")" << mode << R"("})";
+    std::ofstream(path_ / "modules.json") << R"([{"path": "1_Pooling", "type": "a.b.Pooling"}])";
+  }
+  ~PooledCopy() { fs::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_ = fs::path(::testing::TempDir()) / ("pooled_" + std::to_string(::getpid()));
+};
+
+TEST(EmbeddingPoolingGolden, EveryModeIsSentenceTransformers) {
+  const Json golden = read_embeddings("qwen3");
+  const JsonCursor root(golden, "golden.json");
+  const std::string text = root.at("pooled_text").string();
+  std::vector<std::vector<float>> found;
+  for (const auto& [mode, embedding] : root.at("poolings").members()) {
+    const PooledCopy copy{std::string(mode)};
+    LLM llm = LLM::load(embedding_options(copy.path()));
+    const auto expected = floats_of(root.at("poolings").at(mode));
+    found.push_back(llm.embed(text).values);
+    float largest = 1;
+    for (const float element : expected) largest = std::max(largest, std::abs(element));
+    EXPECT_LE(largest_difference(found.back(), expected), kEmbeddingTolerance * largest) << mode;
+    for (size_t i = 0; i + 1 < found.size(); ++i) {
+      EXPECT_GT(largest_difference(found[i], found.back()), 0.01f) << mode;
+    }
+  }
+  EXPECT_EQ(found.size(), 6u);
+}
+
+}  // namespace
+}  // namespace paceline

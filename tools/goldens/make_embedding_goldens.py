@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/embeddings/: tiny embedding models and rerankers, and what others compute with them.
+
+    python tools/goldens/make_embedding_goldens.py [--out DIR]
+
+Needs sentence-transformers, torch, transformers (5.24.0 made these) and tokenizers. Each folder is a model
+directory with `golden.json`: `embeddings` of sentence-transformers, one per case and, for one text, per pooling
+mode; or the labels' `logits` and `scores` of transformers and of the method on Qwen3-Reranker's model card. All in
+float32 with one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+import transformers
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Dense, Normalize, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+GOLDENS = Path(__file__).resolve().parents[2] / "tests" / "goldens"
+
+TEXTS = ["The old house by the sea", "Öl und Wasser, 42!",
+         "A long walk: " + " and then ".join(f"step {i} of many" for i in range(24)), "x"]
+PROMPTS = {"query": "Instruct: find what answers the query\nQuery:", "document": "title: none | text: "}
+POOLINGS = ["lasttoken", "cls", "mean", "weightedmean", "mean_sqrt_len_tokens", "max"]
+PAIRS = [["where is the sea", "The old house by the sea"], ["where is the sea", "no"], ["yes", "x"]]
+SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<bos>", "<eos>"]
+JUDGE = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct '
+         'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n')
+ANSWER = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+TASK = "Given a web search query, retrieve relevant passages that answer the query"
+
+
+def make_tokenizer(template: str) -> transformers.PreTrainedTokenizerFast:
+    """A byte-level BPE in which "yes" and "no" are tokens."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(["yes no the sea the sea yes no"] * 4, trainers.BpeTrainer(
+        vocab_size=len(alphabet) + len(SPECIALS) + 12, special_tokens=SPECIALS, initial_alphabet=alphabet,
+        show_progress=False))
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=template.replace("$", "$A"), pair=template.replace("$", "$A") + " " + template.replace("$", "$B"),
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in SPECIALS])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<|endoftext|>",
+                                                eos_token="<|endoftext|>", padding_side="left")
+
+
+def qwen3_config(vocab_size: int, **changes) -> transformers.Qwen3Config:
+    return transformers.Qwen3Config(**{
+        "vocab_size": vocab_size, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 1024,
+        "tie_word_embeddings": True, "pad_token_id": 0, **changes})
+
+
+def gemma3_config(vocab_size: int, **changes) -> transformers.Gemma3TextConfig:
+    return transformers.Gemma3TextConfig(**{
+        "vocab_size": vocab_size, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 1024,
+        "query_pre_attn_scalar": 16, "use_bidirectional_attention": True, "sliding_window": 24,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "pad_token_id": 0, **changes})
+
+
+def randomise(model: torch.nn.Module, seed: int) -> torch.nn.Module:
+    """Weights so large that attention is far from even."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(noise * 0.25 if parameter.dim() > 1 else 1 + 0.2 * noise)
+    return model.float().eval()
+
+
+def make_dense(inputs: int, outputs: int, seed: int, **options) -> Dense:
+    return randomise(Dense(inputs, outputs, **options), seed)
+
+
+def save_embedder(model, tokenizer, modules, path: Path) -> SentenceTransformer:
+    """A sentence-transformers model of the transformer and the modules behind it, as read back from `path`."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        SentenceTransformer(modules=[Transformer(folder), *modules], prompts=PROMPTS, device="cpu").save(
+            str(path), create_model_card=False)
+    return SentenceTransformer(str(path), device="cpu",
+                               model_kwargs={"attn_implementation": "eager", "dtype": torch.float32})
+
+
+def embed(model: SentenceTransformer, text: str, **options) -> list[float]:
+    return [float(x) for x in model.encode([text], show_progress_bar=False, **options)[0]]
+
+
+def embedding_cases(model: SentenceTransformer, dimensions: int) -> list[dict]:
+    cases = [{"text": text, "embedding": embed(model, text)} for text in TEXTS]
+    cases += [{"text": TEXTS[0], "prompt_name": name, "embedding": embed(model, TEXTS[0], prompt_name=name)}
+              for name in PROMPTS]
+    cases.append({"text": TEXTS[0], "dimensions": dimensions,
+                  "embedding": embed(model, TEXTS[0], truncate_dim=dimensions, normalize_embeddings=True)})
+    return cases
+
+
+def write_golden(path: Path, golden: dict) -> None:
+    (path / "golden.json").write_text(json.dumps(golden, ensure_ascii=False, indent=1) + "\n")
+
+
+def make_qwen3(out: Path) -> None:
+    """As Qwen3-Embedding: the state of the end token, normalised; and every other pooling mode."""
+    tokenizer = make_tokenizer("$ <|endoftext|>")
+    transformer = randomise(transformers.Qwen3Model(qwen3_config(len(tokenizer))), 1)
+    model = save_embedder(transformer, tokenizer, [Pooling(32, pooling_mode="lasttoken"), Normalize()], out)
+    poolings = {}
+    for mode in POOLINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            other = save_embedder(transformer, tokenizer, [Pooling(32, pooling_mode=mode)], Path(folder) / "model")
+            poolings[mode] = embed(other, TEXTS[2])
+    write_golden(out, {"cases": embedding_cases(model, 8), "pooled_text": TEXTS[2], "poolings": poolings})
+
+
+def make_gemma3(out: Path) -> None:
+    """As EmbeddingGemma: attention in both directions, the mean of all states, two dense layers, normalised."""
+    tokenizer = make_tokenizer("<bos> $ <eos>")
+    transformer = randomise(transformers.Gemma3TextModel(gemma3_config(len(tokenizer))), 2)
+    for name, parameter in transformer.named_parameters():
+        if "norm" in name:
+            parameter.data -= 1  # stored as w of 1 + w
+    modules = [Pooling(32, pooling_mode="mean"),
+               make_dense(32, 40, 3, bias=False, activation_function=torch.nn.Identity()),
+               make_dense(40, 24, 4, bias=True, activation_function=torch.nn.Tanh()), Normalize()]
+    model = save_embedder(transformer, tokenizer, modules, out)
+    write_golden(out, {"cases": embedding_cases(model, 16)})
+
+
+def make_both_ways(out: Path) -> None:
+    """Qwen 3 with is_causal false, one layer with a window."""
+    tokenizer = make_tokenizer("$ <|endoftext|>")
+    config = qwen3_config(len(tokenizer), is_causal=False, use_sliding_window=True, sliding_window=12,
+                          layer_types=["sliding_attention", "full_attention"])
+    model = save_embedder(randomise(transformers.Qwen3Model(config), 5), tokenizer,
+                          [Pooling(32, pooling_mode="mean")], out)
+    write_golden(out, {"cases": embedding_cases(model, 16)[:4]})
+
+
+def make_classifier(out: Path, labels: list[str], seed: int) -> None:
+    """A score head over the last token; a pair is one text after the other."""
+    tokenizer = make_tokenizer("$")
+    config = qwen3_config(len(tokenizer), id2label=dict(enumerate(labels)),
+                          label2id={label: i for i, label in enumerate(labels)})
+    model = randomise(transformers.Qwen3ForSequenceClassification(config), seed)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    cases = []
+    for texts in [[text] for text in TEXTS] + PAIRS:
+        ids = tokenizer(*texts, return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            logits = model(input_ids=ids).logits[0]
+        scores = torch.sigmoid(logits) if len(labels) == 1 else torch.softmax(logits, -1)
+        cases.append({"texts": texts, "logits": logits.tolist(), "scores": scores.tolist()})
+    write_golden(out, {"cases": cases})
+
+
+def make_reranker(out: Path) -> None:
+    """As Qwen3-Reranker: the probability of "yes" beside "no"."""
+    tokenizer = make_tokenizer("$")
+    model = randomise(transformers.Qwen3ForCausalLM(qwen3_config(len(tokenizer))), 8)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    parts = [tokenizer.encode(text, add_special_tokens=False) for text in (JUDGE, ANSWER)]
+    yes, no = (tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+    cases = []
+    for query, document in PAIRS:
+        text = f"<Instruct>: {TASK}\n<Query>: {query}\n<Document>: {document}"
+        ids = parts[0] + tokenizer.encode(text, add_special_tokens=False) + parts[1]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([ids])).logits[0, -1]
+        score = torch.softmax(logits[[no, yes]], -1)[1]
+        cases.append({"query": query, "document": document, "score": float(score), "num_tokens": len(ids)})
+    write_golden(out, {"cases": cases})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=GOLDENS / "embeddings")
+    out: Path = parser.parse_args().out
+    torch.set_num_threads(1)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    make_qwen3(out / "qwen3")
+    make_gemma3(out / "gemma3")
+    make_both_ways(out / "qwen3_both_ways")
+    make_classifier(out / "classifier", ["bad", "fair", "good"], 6)
+    make_classifier(out / "cross_encoder", ["LABEL_0"], 7)
+    make_reranker(out / "reranker")
+    for extra in [*out.rglob("README.md"), *out.rglob("training_args.bin")]:
+        extra.unlink()
+
+
+if __name__ == "__main__":
+    main()
