@@ -72,7 +72,7 @@ void check(const DecoderConfig& config) {
     const Rope made(rope, config.rotary_dim, *backend);
   }
   for (const LayerConfig& layer : config.layers) {
-    require(layer.window >= 0 && layer.rope_index >= 0);
+    require(layer.window >= 0 && layer.rope_index >= kNoRope);
     require(layer.rope_index < static_cast<int>(config.ropes.size()));
   }
 }

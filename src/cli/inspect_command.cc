@@ -180,7 +180,7 @@ std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderC
           {"windows", has_window ? fmt::format("[{}]", fmt::join(windows, ",")) : "null"},
           {"activation", json_quote(kActivations[static_cast<size_t>(c.activation)])},
           {"norm_eps", number(c.norm_eps)},
-          {"qk_norm", number(c.qk_norm)},
+          {"qk_norm", number(c.qk_norm != QkNorm::none)},
           {"qkv_bias", number(c.qkv_bias)},
           {"rope_theta", fmt::format("[{}]", fmt::join(thetas, ","))},
           {"rope_scaling", fmt::format("[{}]", fmt::join(scalings, ","))},

@@ -296,8 +296,9 @@ void Backend::add_lora(const Tensor& x, std::span<const LoraSegment> segments, c
   if (!out.empty() && !segments.empty()) do_add_lora(x, segments, out);
 }
 
-void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
-  ShapeCheck check("rms_norm");
+namespace {
+
+void check_norm(ShapeCheck& check, const Tensor& x, const Tensor& weight, const Tensor& out) {
   if (x.rank() == 3) {
     check.tensor("x", x, {"rows", "heads", "width"});
     check.tensor("out", out, {"rows", "heads", "width"});
@@ -306,6 +307,21 @@ void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const T
     check.tensor("out", out, {"rows", "width"});
   }
   check.tensor("weight", weight, {"width"});
+}
+
+}  // namespace
+
+void Backend::layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
+                         const Tensor& out) {
+  ShapeCheck check("layer_norm");
+  check_norm(check, x, weight, out);
+  if (bias != nullptr) check.tensor("bias", *bias, {"width"});
+  if (!out.empty()) do_layer_norm(x, weight, bias, eps, out);
+}
+
+void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
+  ShapeCheck check("rms_norm");
+  check_norm(check, x, weight, out);
   if (!out.empty()) do_rms_norm(x, weight, eps, out);
 }
 
@@ -320,14 +336,14 @@ void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_f
   if (!table.empty()) do_rope_table(positions, inv_freq, scale, table);
 }
 
-void Backend::rope(const Tensor& table, const Tensor& x) {
+void Backend::rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
   ShapeCheck check("rope");
   check.dimension("a pair", "2", 2);
   check.tensor("table", table, {"rows", "half", "2"});
   check.tensor("x", x, {"rows", "heads", "head_dim"});
   PL_CHECK(table.size(1) <= 1 || table.stride(1) == 2, "rope: a row of table is contiguous");
   PL_CHECK(2 * check.size("half") <= check.size("head_dim"), "rope: half is at most head_dim / 2");
-  if (!x.empty() && !table.empty()) do_rope(table, x);
+  if (!x.empty() && !table.empty()) do_rope(table, pairs, x);
 }
 
 void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
@@ -380,6 +396,21 @@ void Backend::add(const Tensor& x, const Tensor& y, const Tensor& out) {
   check.tensor("y", y, {"rows", "width"});
   check.tensor("out", out, {"rows", "width"});
   if (!out.empty()) do_add(x, y, out);
+}
+
+void Backend::activation(Activation kind, const Tensor& x, const Tensor& out) {
+  ShapeCheck check("activation");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_activation(kind, x, out);
+}
+
+void Backend::scale(const Tensor& x, std::span<const float> factors, const Tensor& out) {
+  ShapeCheck check("scale");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (factors.size() != 1) check.dimension("factors", "rows", std::ssize(factors));
+  if (!out.empty()) do_scale(x, factors, out);
 }
 
 void Backend::soft_cap(const Tensor& x, float cap, const Tensor& out) {

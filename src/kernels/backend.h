@@ -111,15 +111,20 @@ class Backend {
   // weight [width]
   void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out);
 
+  // out = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias, in place.
+  //                                       like rms_norm; bias [width] or nullptr
+  void layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
+                  const Tensor& out);
+
   // table[r, i] = {cos, sin}(positions[r] * inv_freq[i]) * scale. With the positions negated it
   // holds the same cosines and the negated sines: rope with it is the gradient of rope.
   //                                       inv_freq [half], table [rows, half, 2]
   void rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                   const Tensor& table);
 
-  // Rotates (x[.., i], x[.., i + half]) by table[r, i], in place; elements from 2 * half on stay as
-  // they are (HF rotate_half).            x [rows, heads, head_dim], table [rows, half, 2]
-  void rope(const Tensor& table, const Tensor& x);
+  // Rotates each pair of elements of x by table[r, i], in place; elements from 2 * half on stay as
+  // they are.                             x [rows, heads, head_dim], table [rows, half, 2]
+  void rope(const Tensor& table, RopePairs pairs, const Tensor& x);
 
   // Writes row r's keys and values to flat slot slots[r] (= block * block_size + offset), rounded
   // to the store's dtype. In int8 the scale of a row's head is its largest magnitude / 127, and
@@ -139,6 +144,13 @@ class Backend {
 
   // out = activation(gate) * up.          gate, up, out [rows, width]; out may be gate or up
   void gated_activation(Activation kind, const Tensor& gate, const Tensor& up, const Tensor& out);
+
+  // out = activation(x), in place.        x, out [rows, width]
+  void activation(Activation kind, const Tensor& x, const Tensor& out);
+
+  // out[r] = x[r] * factors[r], in place; one factor is that of all rows.
+  //                                       x, out [rows, width], factors [rows] or [1]
+  void scale(const Tensor& x, std::span<const float> factors, const Tensor& out);
 
   // out = x + y, in place.                x, y, out [rows, width]
   void add(const Tensor& x, const Tensor& y, const Tensor& out);
@@ -175,9 +187,11 @@ class Backend {
   virtual void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                            const Tensor& out) = 0;
   virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
+  virtual void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
+                             const Tensor& out) = 0;
   virtual void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                              float scale, const Tensor& table) = 0;
-  virtual void do_rope(const Tensor& table, const Tensor& x) = 0;
+  virtual void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) = 0;
   virtual void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                            const KvStore& store) = 0;
   virtual void do_attention(const Tensor& q, const KvStore& store,
@@ -185,6 +199,8 @@ class Backend {
                             const Tensor& out, const Tensor* log_sum_exp) = 0;
   virtual void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                                    const Tensor& out) = 0;
+  virtual void do_activation(Activation kind, const Tensor& x, const Tensor& out) = 0;
+  virtual void do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) = 0;
   virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
   virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;

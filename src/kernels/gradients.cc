@@ -69,9 +69,9 @@ void GradientOps::attention_gradient(const AttentionGradientInputs& in,
   if (!in.q.empty()) do_attention_gradient(in, sequences, params, out);
 }
 
-void GradientOps::rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
-                                    const Tensor* dweight) {
-  ShapeCheck check("rms_norm_gradient");
+namespace {
+
+void check_norm_gradient(ShapeCheck& check, const NormGradientInputs& in, const Tensor& dx) {
   for (const auto& [name, tensor] : {std::pair{"x", &in.x}, {"dy", &in.dy}, {"dx", &dx}}) {
     if (in.x.rank() == 3) {
       check.tensor(name, *tensor, {"rows", "heads", "width"});
@@ -80,6 +80,32 @@ void GradientOps::rms_norm_gradient(const NormGradientInputs& in, float eps, con
     }
   }
   check.tensor("weight", in.weight, {"width"});
+}
+
+}  // namespace
+
+void GradientOps::layer_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                      const Tensor* dweight, const Tensor* dbias) {
+  ShapeCheck check("layer_norm_gradient");
+  check_norm_gradient(check, in, dx);
+  if (dweight != nullptr) check.tensor("dweight", *dweight, {"width"});
+  if (dbias != nullptr) check.tensor("dbias", *dbias, {"width"});
+  if (!dx.empty()) do_layer_norm_gradient(in, eps, dx, dweight, dbias);
+}
+
+void GradientOps::activation_gradient(Activation kind, const Tensor& x, const Tensor& dout,
+                                      const Tensor& dx) {
+  ShapeCheck check("activation_gradient");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("dout", dout, {"rows", "width"});
+  check.tensor("dx", dx, {"rows", "width"});
+  if (!dx.empty()) do_activation_gradient(kind, x, dout, dx);
+}
+
+void GradientOps::rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                    const Tensor* dweight) {
+  ShapeCheck check("rms_norm_gradient");
+  check_norm_gradient(check, in, dx);
   if (dweight != nullptr) check.tensor("dweight", *dweight, {"width"});
   if (!dx.empty()) do_rms_norm_gradient(in, eps, dx, dweight);
 }

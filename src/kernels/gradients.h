@@ -85,6 +85,16 @@ class GradientOps {
   void rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
                          const Tensor* dweight);
 
+  // Of Backend::layer_norm: with s = 1 / sqrt(variance + eps), z = (x - mean) * s and
+  // g = weight * dy, dx = s * (g - mean(g) - z * mean(g * z)), in place of x or dy;
+  // dweight += sum of dy * z, dbias += sum of dy over rows (and heads), where they are.
+  //                                       dx like x, dweight, dbias [width] or nullptr
+  void layer_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                           const Tensor* dweight, const Tensor* dbias);
+
+  // dx = dout * activation'(x), in place of x or dout.    x, dout, dx [rows, width]
+  void activation_gradient(Activation kind, const Tensor& x, const Tensor& dout, const Tensor& dx);
+
   // dgate = dout * up * activation'(gate), dup = dout * activation(gate), in place of gate and up.
   //                                       dgate, dup [rows, width]
   void gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
@@ -117,6 +127,10 @@ class GradientOps {
                                      const AttentionGradients& out) = 0;
   virtual void do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
                                     const Tensor* dweight) = 0;
+  virtual void do_layer_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                      const Tensor* dweight, const Tensor* dbias) = 0;
+  virtual void do_activation_gradient(Activation kind, const Tensor& x, const Tensor& dout,
+                                      const Tensor& dx) = 0;
   virtual void do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
                                             const Tensor& dgate, const Tensor& dup) = 0;
   virtual void do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,

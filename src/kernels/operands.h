@@ -11,6 +11,10 @@ namespace paceline {
 
 enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf };
 
+// Which elements of a head rope rotates together: i and i + half (HF rotate_half), or the
+// neighbours 2 i and 2 i + 1 (GPT-J).
+enum class RopePairs : uint8_t { halves, neighbours };
+
 // The stored keys and values of one layer. Keys lie transposed inside a block so that neighbouring
 // positions are neighbouring lanes.
 struct KvStore {

@@ -9,14 +9,19 @@ namespace {
 
 Linear load_qkv(const LoadContext& context, const std::string& name,
                 const AttentionConfig& config) {
+  const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
+  const auto bias = config.qkv_bias ? Linear::Bias::stored : Linear::Bias::none;
+  if (config.fused_qkv) {
+    const std::array<Projection, 1> whole = {{{name + ".qkv_proj", q_width + 2 * kv_width}}};
+    return Linear(context, whole, config.hidden_size, bias);
+  }
   const std::array<Projection, 3> parts = {{
-      {name + ".q_proj", config.num_heads * config.head_dim},
+      {name + ".q_proj", q_width},
       {name + ".k_proj", kv_width},
       {name + ".v_proj", kv_width},
   }};
-  return Linear(context, parts, config.hidden_size,
-                config.qkv_bias ? Linear::Bias::stored : Linear::Bias::none);
+  return Linear(context, parts, config.hidden_size, bias);
 }
 
 Linear load_output(const LoadContext& context, const std::string& name,
@@ -31,43 +36,96 @@ Tensor heads_of(const Tensor& x, int64_t first, int64_t num_heads, int64_t head_
   return x.as_strided({x.size(0), num_heads, head_dim}, {x.stride(0), head_dim, 1}, first);
 }
 
+// [rows, heads, head_dim] as [rows, heads * head_dim].
+Tensor as_rows(const Tensor& heads) {
+  return heads.as_strided({heads.size(0), heads.size(1) * heads.size(2)}, {heads.stride(0), 1});
+}
+
 }  // namespace
+
+AttentionHeads::AttentionHeads(const Tensor& qkv, const AttentionConfig& config)
+    : q(heads_of(qkv, 0, config.num_heads, config.head_dim)),
+      k(heads_of(qkv, config.num_heads * config.head_dim, config.num_kv_heads, config.head_dim)),
+      v(heads_of(qkv, (config.num_heads + config.num_kv_heads) * config.head_dim,
+                 config.num_kv_heads, config.head_dim)) {}
 
 SelfAttention::SelfAttention(const LoadContext& context, const std::string& name,
                              const AttentionConfig& config)
     : config_(config),
       qkv_(load_qkv(context, name, config)),
       output_(load_output(context, name, config)) {
-  if (!config.qk_norm) return;
-  q_norm_.emplace(context, name + ".q_norm", config.head_dim, config.norm);
-  k_norm_.emplace(context, name + ".k_norm", config.head_dim, config.norm);
+  load_norms(context, name);
 }
 
-void SelfAttention::forward(Backend& backend, const Tensor& x, const Tensor& rope_table,
+void SelfAttention::load_norms(const LoadContext& context, const std::string& name) {
+  const int64_t head_dim = config_.head_dim;
+  switch (config_.qk_norm) {
+    case QkNorm::none:
+      return;
+    case QkNorm::head:
+      q_norms_.emplace_back(context, name + ".q_norm", head_dim, config_.norm);
+      k_norms_.emplace_back(context, name + ".k_norm", head_dim, config_.norm);
+      return;
+    case QkNorm::width:
+      q_norms_.emplace_back(context, name + ".q_norm", config_.num_heads * head_dim, config_.norm);
+      k_norms_.emplace_back(context, name + ".k_norm", config_.num_kv_heads * head_dim,
+                            config_.norm);
+      return;
+    case QkNorm::each_head:
+      for (int64_t head = 0; head < config_.num_heads; ++head) {
+        q_norms_.emplace_back(context, name + ".q_layernorm.norms." + std::to_string(head),
+                              head_dim, config_.norm);
+      }
+      for (int64_t head = 0; head < config_.num_kv_heads; ++head) {
+        k_norms_.emplace_back(context, name + ".k_layernorm.norms." + std::to_string(head),
+                              head_dim, config_.norm);
+      }
+      return;
+  }
+}
+
+Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {
+  if (config_.qk_norm == QkNorm::head) return heads;
+  if (config_.qk_norm == QkNorm::width) return as_rows(heads);
+  const auto head = static_cast<int64_t>(index);
+  return heads.as_strided({heads.size(0), heads.size(2)}, {heads.stride(0), 1},
+                          head * heads.stride(1));
+}
+
+void SelfAttention::place_heads(Backend& backend, const PositionInputs& positions,
+                                const AttentionHeads& heads) const {
+  const auto normalise = [&](const std::vector<Norm>& norms, const Tensor& of) {
+    for (size_t i = 0; i < norms.size(); ++i) {
+      const Tensor x = norm_input(of, i);
+      norms[i].forward(backend, x, x);
+    }
+  };
+  normalise(q_norms_, heads.q);
+  normalise(k_norms_, heads.k);
+  if (positions.rope_table != nullptr) {
+    backend.rope(*positions.rope_table, config_.rope_pairs, heads.q);
+    backend.rope(*positions.rope_table, config_.rope_pairs, heads.k);
+  }
+  if (positions.query_factors.empty()) return;
+  const Tensor queries = as_rows(heads.q);
+  backend.scale(queries, positions.query_factors, queries);
+}
+
+void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
                             const GroupBatch& group, const BlockAdapters& adapters,
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const int64_t rows = x.size(0);
-  const int64_t head_dim = config_.head_dim;
-  const int64_t q_width = config_.num_heads * head_dim;
-  const int64_t kv_width = config_.num_kv_heads * head_dim;
+  const int64_t q_width = config_.num_heads * config_.head_dim;
+  const int64_t kv_width = config_.num_kv_heads * config_.head_dim;
 
-  const Tensor qkv = scratch.take_rows(rows, q_width + 2 * kv_width);
+  const Tensor qkv = scratch.take_rows(x.size(0), q_width + 2 * kv_width);
   qkv_.forward(backend, x, qkv);
   adapters.add(backend, BlockProduct::qkv, x, qkv);
-  const Tensor q = heads_of(qkv, 0, config_.num_heads, head_dim);
-  const Tensor k = heads_of(qkv, q_width, config_.num_kv_heads, head_dim);
-  const Tensor v = heads_of(qkv, q_width + kv_width, config_.num_kv_heads, head_dim);
+  const AttentionHeads heads(qkv, config_);
+  place_heads(backend, positions, heads);
+  backend.store_kv(heads.k, heads.v, group.slots, store);
 
-  if (q_norm_) {
-    q_norm_->forward(backend, q, q);
-    k_norm_->forward(backend, k, k);
-  }
-  backend.rope(rope_table, q);
-  backend.rope(rope_table, k);
-  backend.store_kv(k, v, group.slots, store);
-
-  backend.attention(q, store, group.slices, config_.params, q);
+  backend.attention(heads.q, store, group.slices, config_.params, heads.q);
   const Tensor attended = qkv.slice(1, 0, q_width);
   output_.forward(backend, attended, out);
   adapters.add(backend, BlockProduct::output, attended, out);

@@ -3,15 +3,20 @@
 
 #include <array>
 
-#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "layers/batch.h"
 #include "layers/linear.h"
-#include "layers/rms_norm.h"
+#include "layers/norm.h"
 #include "layers/scratch.h"
 
 namespace paceline {
+
+// The norms of q and k before the rotation: of each head with one weight for all, of the whole
+// projection, or of each head with a weight of its own.
+enum class QkNorm : uint8_t { none, head, width, each_head };
 
 struct AttentionConfig {
   int64_t hidden_size = 0;
@@ -19,10 +24,27 @@ struct AttentionConfig {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   AttentionParams params;
-  bool qk_norm = false;  // RMS norm over each head of q and k, before the rotation
+  RopePairs rope_pairs = RopePairs::halves;
+  QkNorm qk_norm = QkNorm::none;
   bool qkv_bias = false;
   bool output_bias = false;
-  RmsNormOptions norm;
+  bool fused_qkv = false;  // the files hold q, k and v as one matrix, qkv_proj
+  NormOptions norm;
+};
+
+// Queries, keys and values side by side in rows.
+struct AttentionHeads {
+  Tensor q;     // [rows, heads, head_dim]
+  Tensor k, v;  // [rows, kv_heads, head_dim]
+
+  // Views of qkv [rows, (heads + 2 kv_heads) * head_dim].
+  AttentionHeads(const Tensor& qkv, const AttentionConfig& config);
+};
+
+// What the positions of a batch's rows do to queries and keys.
+struct PositionInputs {
+  const Tensor* rope_table = nullptr;  // from Rope::table for these rows; null: nothing rotates
+  std::span<const float> query_factors = {};  // [rows], behind the rotation; empty: 1
 };
 
 class SelfAttention {
@@ -30,10 +52,13 @@ class SelfAttention {
   // `name` is the canonical prefix, e.g. "layers.0.self_attn".
   SelfAttention(const LoadContext& context, const std::string& name, const AttentionConfig& config);
 
-  // In place; x, out [rows, hidden]; `rope_table` from Rope::table for these rows.
-  void forward(Backend& backend, const Tensor& x, const Tensor& rope_table, const GroupBatch& group,
-               const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
-               const Tensor& out) const;
+  // In place; x, out [rows, hidden].
+  void forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
+               const GroupBatch& group, const BlockAdapters& adapters, const KvStore& store,
+               Scratch& scratch, const Tensor& out) const;
+  // The part of it between the products and the cache, in place: norms, rotation, factors of q.
+  void place_heads(Backend& backend, const PositionInputs& positions,
+                   const AttentionHeads& heads) const;
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 
@@ -41,19 +66,24 @@ class SelfAttention {
   const AttentionConfig& config() const { return config_; }
   const Linear& qkv() const { return qkv_; }
   const Linear& output() const { return output_; }
-  const RmsNorm* q_norm() const { return q_norm_ ? &*q_norm_ : nullptr; }
-  const RmsNorm* k_norm() const { return k_norm_ ? &*k_norm_ : nullptr; }
+  // None, one, or with QkNorm::each_head one for each head.
+  std::span<const Norm> q_norms() const { return q_norms_; }
+  std::span<const Norm> k_norms() const { return k_norms_; }
+  // What norm `index` of `count` is over, of heads [rows, heads, head_dim] of q or k.
+  Tensor norm_input(const Tensor& heads, size_t index) const;
   // The same, for training to replace their values.
   Linear& qkv() { return qkv_; }
   Linear& output() { return output_; }
-  RmsNorm* q_norm() { return q_norm_ ? &*q_norm_ : nullptr; }
-  RmsNorm* k_norm() { return k_norm_ ? &*k_norm_ : nullptr; }
+  std::span<Norm> q_norms() { return q_norms_; }
+  std::span<Norm> k_norms() { return k_norms_; }
 
  private:
+  void load_norms(const LoadContext& context, const std::string& name);
+
   AttentionConfig config_;
   Linear qkv_;
   Linear output_;
-  std::optional<RmsNorm> q_norm_, k_norm_;
+  std::vector<Norm> q_norms_, k_norms_;
 };
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "layers/gated_mlp.h"
 
 #include <array>
+#include <vector>
 
 #include "kernels/backend.h"
 
@@ -12,15 +13,19 @@ Linear::Bias bias_of(const MlpConfig& config) {
 }
 
 Linear load_gate_up(const LoadContext& context, const std::string& name, const MlpConfig& config) {
-  const std::array<Projection, 2> parts = {{
-      {name + ".gate_proj", config.intermediate_size},
-      {name + ".up_proj", config.intermediate_size},
-  }};
+  const int64_t width = config.intermediate_size;
+  std::vector<Projection> parts;
+  if (config.fused_gate_up) {
+    parts = {{name + ".gate_up_proj", 2 * width}};
+  } else {
+    if (config.gated) parts.push_back({name + ".gate_proj", width});
+    parts.push_back({name + "." + config.up_name, width});
+  }
   return Linear(context, parts, config.hidden_size, bias_of(config));
 }
 
 Linear load_down(const LoadContext& context, const std::string& name, const MlpConfig& config) {
-  const std::array<Projection, 1> parts = {{{name + ".down_proj", config.hidden_size}}};
+  const std::array<Projection, 1> parts = {{{name + "." + config.down_name, config.hidden_size}}};
   return Linear(context, parts, config.intermediate_size, bias_of(config));
 }
 
@@ -33,7 +38,8 @@ GatedMlp::GatedMlp(const LoadContext& context, const std::string& name, const Ml
 
 void GatedMlp::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                        Scratch& scratch, const Tensor& out) const {
-  if (adapters.change(BlockProduct::gate_up) || adapters.change(BlockProduct::down)) {
+  if (!config_.gated || adapters.change(BlockProduct::gate_up) ||
+      adapters.change(BlockProduct::down)) {
     return forward_by_steps(backend, x, adapters, scratch, out);
   }
   const int64_t width = config_.intermediate_size;
@@ -49,11 +55,15 @@ void GatedMlp::forward_by_steps(Backend& backend, const Tensor& x, const BlockAd
                                 Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t width = config_.intermediate_size;
-  const Tensor gate_up = scratch.take_rows(x.size(0), 2 * width);
+  const Tensor gate_up = scratch.take_rows(x.size(0), up_width());
   gate_up_.forward(backend, x, gate_up);
   adapters.add(backend, BlockProduct::gate_up, x, gate_up);
-  const Tensor gate = gate_up.slice(1, 0, width), up = gate_up.slice(1, width, 2 * width);
-  backend.gated_activation(config_.activation, gate, up, gate);
+  const Tensor gate = gate_up.slice(1, 0, width);
+  if (config_.gated) {
+    backend.gated_activation(config_.activation, gate, gate_up.slice(1, width, 2 * width), gate);
+  } else {
+    backend.activation(config_.activation, gate, gate);
+  }
   down_.forward(backend, gate, out);
   adapters.add(backend, BlockProduct::down, gate, out);
 }

@@ -1,5 +1,5 @@
 // GatedMlp is down(activation(gate(x)) * up(x)) (Shazeer, "GLU Variants Improve Transformer",
-// 2020).
+// 2020), or without a gate down(activation(up(x))).
 #pragma once
 
 #include <array>
@@ -18,6 +18,10 @@ struct MlpConfig {
   int64_t intermediate_size = 0;
   Activation activation = Activation::silu;
   bool bias = false;
+  bool gated = true;
+  bool fused_gate_up = false;  // the files hold gate and up as one matrix, gate_up_proj
+  std::string up_name = "up_proj";
+  std::string down_name = "down_proj";
 };
 
 class GatedMlp {
@@ -25,8 +29,8 @@ class GatedMlp {
   // `name` is the canonical prefix, e.g. "layers.0.mlp".
   GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
 
-  // In place; x, out [rows, hidden]. Takes scratch of [rows, 2 * intermediate_size] where adapters
-  // change a row; without them nothing has that size.
+  // In place; x, out [rows, hidden]. Takes scratch of [rows, up_width()] without a gate or where
+  // adapters change a row; else nothing has that size.
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const;
 
@@ -34,13 +38,15 @@ class GatedMlp {
 
   // Its parts, for a pass that computes them in another way (training).
   const MlpConfig& config() const { return config_; }
-  const Linear& gate_up() const { return gate_up_; }
+  const Linear& gate_up() const { return gate_up_; }  // up alone without a gate
   const Linear& down() const { return down_; }
   // The same, for training to replace their values.
   Linear& gate_up() { return gate_up_; }
   Linear& down() { return down_; }
 
  private:
+  // Of gate and up together.
+  int64_t up_width() const { return (config_.gated ? 2 : 1) * config_.intermediate_size; }
   void forward_by_steps(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                         Scratch& scratch, const Tensor& out) const;
 

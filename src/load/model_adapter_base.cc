@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "load/loaded_model.h"
+#include "models/block_projections.h"
 #include "models/gguf_architecture.h"
 #include "weights/weight_reader.h"
 
@@ -20,16 +21,11 @@ constexpr std::string_view kQueryPart = ".self_attn.q_proj";
 constexpr std::string_view kKeyPart = ".self_attn.k_proj";
 
 PartSizes part_sizes(const DecoderConfig& config) {
-  const int64_t hidden = config.hidden_size;
-  const int64_t queries = config.num_heads * config.head_dim;
-  const int64_t keys = config.num_kv_heads * config.head_dim;
-  return {{"self_attn.q_proj", {queries, hidden}},
-          {"self_attn.k_proj", {keys, hidden}},
-          {"self_attn.v_proj", {keys, hidden}},
-          {"self_attn.o_proj", {hidden, queries}},
-          {"mlp.gate_proj", {config.intermediate_size, hidden}},
-          {"mlp.up_proj", {config.intermediate_size, hidden}},
-          {"mlp.down_proj", {hidden, config.intermediate_size}}};
+  PartSizes sizes;
+  for (const BlockProjection& part : block_projections(config)) {
+    sizes[part.part] = {.out = part.out_features, .in = part.in_features};
+  }
+  return sizes;
 }
 
 // transformers' and mlx-lm's classes of multimodal models hold the text model inside.

@@ -14,22 +14,26 @@ std::string layer_name(int64_t layer_index, const std::string& part) {
   return "layers." + std::to_string(layer_index) + "." + part;
 }
 
-RmsNormOptions norm_options(const DecoderConfig& config) {
-  return {.eps = config.norm_eps, .weight_offset = config.norm_weight_offset};
+NormOptions norm_options(const DecoderConfig& config) {
+  return {.kind = config.norm_kind,
+          .eps = config.norm_eps,
+          .weight_offset = config.norm_weight_offset,
+          .bias = config.norm_bias};
 }
 
-RmsNorm load_norm(const LoadContext& context, const DecoderConfig& config,
-                  const std::string& name) {
-  return RmsNorm(context, name, config.hidden_size, norm_options(config));
+Norm load_norm(const LoadContext& context, const DecoderConfig& config, const std::string& name) {
+  return Norm(context, name, config.hidden_size, norm_options(config));
 }
 
-std::optional<RmsNorm> load_optional_norm(const LoadContext& context, const DecoderConfig& config,
-                                          int64_t layer_index, const std::string& part) {
+std::optional<Norm> load_optional_norm(const LoadContext& context, const DecoderConfig& config,
+                                       int64_t layer_index, const std::string& part) {
   if (part.empty()) return std::nullopt;
   return load_norm(context, config, layer_name(layer_index, part));
 }
 
 AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_index) {
+  NormOptions qk_norm = norm_options(config);
+  qk_norm.bias = false;
   return {.hidden_size = config.hidden_size,
           .num_heads = config.num_heads,
           .num_kv_heads = config.num_kv_heads,
@@ -37,17 +41,23 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .params = {.scale = config.attention_scale,
                      .soft_cap = config.attention_soft_cap,
                      .window = config.layers[static_cast<size_t>(layer_index)].window},
+          .rope_pairs = config.rope_pairs,
           .qk_norm = config.qk_norm,
           .qkv_bias = config.qkv_bias,
           .output_bias = config.output_bias,
-          .norm = norm_options(config)};
+          .fused_qkv = config.fused_qkv,
+          .norm = qk_norm};
 }
 
 MlpConfig mlp_config(const DecoderConfig& config) {
   return {.hidden_size = config.hidden_size,
           .intermediate_size = config.intermediate_size,
           .activation = config.activation,
-          .bias = config.mlp_bias};
+          .bias = config.mlp_bias,
+          .gated = config.gated_mlp,
+          .fused_gate_up = config.fused_gate_up,
+          .up_name = config.mlp_up,
+          .down_name = config.mlp_down};
 }
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
@@ -65,28 +75,54 @@ PackedMatrix load_table(const LoadContext& context, std::string_view name,
 
 DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& config,
                            int64_t layer_index)
-    : before_attention_(
-          load_norm(context, config, layer_name(layer_index, config.norms.before_attention))),
+    : is_parallel_(config.parallel_block),
+      residual_scale_(config.residual_scale),
+      before_attention_(
+          load_optional_norm(context, config, layer_index, config.norms.before_attention)),
       attention_(context, layer_name(layer_index, "self_attn"),
                  attention_config(config, layer_index)),
       after_attention_(
           load_optional_norm(context, config, layer_index, config.norms.after_attention)),
-      before_mlp_(load_norm(context, config, layer_name(layer_index, config.norms.before_mlp))),
+      before_mlp_(load_optional_norm(context, config, layer_index, config.norms.before_mlp)),
       mlp_(context, layer_name(layer_index, "mlp"), mlp_config(config)),
       after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
 
-void DecoderBlock::forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
-                           const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
-                           const Tensor& residual, const Tensor& branch) const {
-  before_attention_.forward(backend, residual, branch);
-  attention_.forward(backend, branch, rope_table, group, adapters, store, scratch, branch);
-  if (after_attention_) after_attention_->forward(backend, branch, branch);
+void DecoderBlock::add_branch(Backend& backend, const Tensor& residual,
+                              const Tensor& branch) const {
+  if (residual_scale_ != 1.0f) backend.scale(branch, std::array{residual_scale_}, branch);
   backend.add(residual, branch, residual);
+}
 
-  before_mlp_.forward(backend, residual, branch);
-  mlp_.forward(backend, branch, adapters, scratch, branch);
+void DecoderBlock::forward(Backend& backend, const PositionInputs& positions,
+                           const GroupBatch& group, const BlockAdapters& adapters,
+                           const KvStore& store, Scratch& scratch, const Tensor& residual,
+                           const Tensor& branch) const {
+  if (is_parallel_) {
+    return forward_parallel(backend, positions, group, adapters, store, scratch, residual, branch);
+  }
+  if (before_attention_) before_attention_->forward(backend, residual, branch);
+  attention_.forward(backend, before_attention_ ? branch : residual, positions, group, adapters,
+                     store, scratch, branch);
+  if (after_attention_) after_attention_->forward(backend, branch, branch);
+  add_branch(backend, residual, branch);
+
+  if (before_mlp_) before_mlp_->forward(backend, residual, branch);
+  mlp_.forward(backend, before_mlp_ ? branch : residual, adapters, scratch, branch);
   if (after_mlp_) after_mlp_->forward(backend, branch, branch);
-  backend.add(residual, branch, residual);
+  add_branch(backend, residual, branch);
+}
+
+void DecoderBlock::forward_parallel(Backend& backend, const PositionInputs& positions,
+                                    const GroupBatch& group, const BlockAdapters& adapters,
+                                    const KvStore& store, Scratch& scratch, const Tensor& residual,
+                                    const Tensor& branch) const {
+  const Scratch::Frame frame(scratch);
+  const Tensor normed = scratch.take_rows(residual.size(0), residual.size(1));
+  before_attention_->forward(backend, residual, normed);
+  attention_.forward(backend, normed, positions, group, adapters, store, scratch, branch);
+  add_branch(backend, residual, branch);
+  mlp_.forward(backend, normed, adapters, scratch, branch);
+  add_branch(backend, residual, branch);
 }
 
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
@@ -135,6 +171,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
   for (const Rope& rope : ropes_) {
     rope_tables.push_back(rope.table(backend, batch.positions, scratch));
   }
+  const std::vector<float> query_factors = config_.query_factors(batch.positions);
   for (const AdapterRows& rows : batch.adapters) {
     PL_CHECK(rows.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
   }
@@ -143,8 +180,12 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
     const auto layer = static_cast<int64_t>(i);
     const BlockAdapters adapters(batch.adapters, i, segments);
     const auto group = static_cast<size_t>(block_groups_[i]);
-    blocks_[i].forward(backend, rope_tables[static_cast<size_t>(config_.layers[i].rope_index)],
-                       batch.groups[group], adapters, kv.layer(layer), scratch, residual, branch);
+    const int rope = config_.layers[i].rope_index;
+    const PositionInputs positions = {
+        .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
+        .query_factors = query_factors};
+    blocks_[i].forward(backend, positions, batch.groups[group], adapters, kv.layer(layer), scratch,
+                       residual, branch);
   }
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (!result.finite.empty()) backend.finite_rows(residual, result.finite);
@@ -160,6 +201,7 @@ void Decoder::logits(Backend& backend, const Tensor& hidden, const Tensor& out) 
 void Decoder::column_logits(Backend& backend, const Tensor& hidden, const PackedMatrix& columns,
                             const Tensor& out) const {
   backend.matmul(hidden, columns, nullptr, out);
+  if (config_.logits_scale != 1.0f) backend.scale(out, std::array{config_.logits_scale}, out);
   if (config_.final_soft_cap > 0) backend.soft_cap(out, config_.final_soft_cap, out);
 }
 
@@ -199,8 +241,10 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
   const size_t attention = rows_of(q_width + 2 * kv_width);
-  const size_t mlp = adapters == AdapterUse::any ? rows_of(2 * config.intermediate_size) : 0;
-  return rows_of(config.hidden_size) + std::max(attention, mlp) +
+  const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
+  const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
+  const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
+  return rows_of(config.hidden_size) + normed + std::max(attention, mlp) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

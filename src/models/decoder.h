@@ -11,21 +11,21 @@
 #include "layers/batch.h"
 #include "layers/gated_mlp.h"
 #include "layers/kv_storage.h"
-#include "layers/rms_norm.h"
+#include "layers/norm.h"
 #include "layers/rope.h"
 #include "layers/scratch.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
 
-// One layer: attention and MLP on the residual stream, each with a norm before it, and in some
-// models another one after it.
+// One layer: attention and MLP on the residual stream, each with a norm before it, after it or
+// both.
 class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
   // Updates `residual` [rows, hidden] in place; `branch` is scratch of the same size.
-  void forward(Backend& backend, const Tensor& rope_table, const GroupBatch& group,
+  void forward(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
                const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
                const Tensor& residual, const Tensor& branch) const;
 
@@ -33,27 +33,34 @@ class DecoderBlock {
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
   // Its parts, for a pass that computes them in another way (training).
-  const RmsNorm& before_attention() const { return before_attention_; }
+  const Norm* before_attention() const { return before_attention_ ? &*before_attention_ : nullptr; }
   const SelfAttention& attention() const { return attention_; }
-  const RmsNorm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
-  const RmsNorm& before_mlp() const { return before_mlp_; }
+  const Norm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
+  const Norm* before_mlp() const { return before_mlp_ ? &*before_mlp_ : nullptr; }
   const GatedMlp& mlp() const { return mlp_; }
-  const RmsNorm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
+  const Norm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
   // The same, for training to replace their values.
-  RmsNorm& before_attention() { return before_attention_; }
+  Norm* before_attention() { return before_attention_ ? &*before_attention_ : nullptr; }
   SelfAttention& attention() { return attention_; }
-  RmsNorm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
-  RmsNorm& before_mlp() { return before_mlp_; }
+  Norm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
+  Norm* before_mlp() { return before_mlp_ ? &*before_mlp_ : nullptr; }
   GatedMlp& mlp() { return mlp_; }
-  RmsNorm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
+  Norm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
 
  private:
-  RmsNorm before_attention_;
+  void forward_parallel(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
+                        const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
+                        const Tensor& residual, const Tensor& branch) const;
+  void add_branch(Backend& backend, const Tensor& residual, const Tensor& branch) const;
+
+  bool is_parallel_;
+  float residual_scale_;
+  std::optional<Norm> before_attention_;
   SelfAttention attention_;
-  std::optional<RmsNorm> after_attention_;
-  RmsNorm before_mlp_;
+  std::optional<Norm> after_attention_;
+  std::optional<Norm> before_mlp_;
   GatedMlp mlp_;
-  std::optional<RmsNorm> after_mlp_;
+  std::optional<Norm> after_mlp_;
 };
 
 // The results of a forward.
@@ -92,12 +99,12 @@ class Decoder {
   const PackedMatrix& embedding() const { return embedding_; }
   std::span<const DecoderBlock> blocks() const { return blocks_; }
   std::span<const Rope> ropes() const { return ropes_; }
-  const RmsNorm& final_norm() const { return final_norm_; }
+  const Norm& final_norm() const { return final_norm_; }
   bool has_own_head() const { return head_.has_value(); }  // else the embedding is the head
 
   // The same, for training to replace their values.
   std::span<DecoderBlock> blocks() { return blocks_; }
-  RmsNorm& final_norm() { return final_norm_; }
+  Norm& final_norm() { return final_norm_; }
   // Replace the values of plain matrices, keeping their types.  values [vocab, hidden] float32
   void set_embedding(Backend& backend, const Tensor& values);
   void set_head(Backend& backend, const Tensor& values);  // of a head of its own
@@ -118,7 +125,7 @@ class Decoder {
   std::vector<Rope> ropes_;
   std::vector<DecoderBlock> blocks_;
   std::vector<int> block_groups_;  // cache group of each block
-  RmsNorm final_norm_;
+  Norm final_norm_;
 };
 
 enum class AdapterUse : bool { none, any };

@@ -1,9 +1,21 @@
 #include "models/decoder_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace paceline {
+
+std::vector<float> DecoderConfig::query_factors(std::span<const int32_t> positions) const {
+  std::vector<float> factors;
+  if (query_growth.beta == 0.0) return factors;
+  factors.reserve(positions.size());
+  for (const int32_t position : positions) {
+    const auto periods = static_cast<double>(position / query_growth.context);
+    factors.push_back(static_cast<float>(1.0 + query_growth.beta * std::log1p(periods)));
+  }
+  return factors;
+}
 
 std::vector<int64_t> cache_group_windows(const DecoderConfig& config) {
   std::set<int64_t> windows;

@@ -2,21 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/operands.h"
+#include "layers/attention.h"
 #include "layers/rope.h"
 #include "tensor/dtype.h"
 
 namespace paceline {
 
+constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
+
 // The properties that differ between layers.
 struct LayerConfig {
   int64_t window = 0;  // 0: full attention
-  int rope_index = 0;  // into DecoderConfig::ropes
+  int rope_index = 0;  // into DecoderConfig::ropes, or kNoRope
 
   bool operator==(const LayerConfig&) const = default;
+};
+
+// Queries grow with their position p: by 1 + beta * log(1 + floor(p / context)) (Llama 4).
+struct QueryGrowth {
+  double beta = 0.0;  // 0: they don't
+  int64_t context = 0;
+
+  bool operator==(const QueryGrowth&) const = default;
 };
 
 // The canonical names of a block's norms; an empty name means the block has no such norm.
@@ -41,16 +53,28 @@ struct DecoderConfig {
   int64_t max_position = 0;  // context that the model was trained for
 
   Activation activation = Activation::silu;
+  NormKind norm_kind = NormKind::rms;
+  bool norm_bias = false;  // of layer norms, but not those of q and k
   float norm_eps = 1e-6f;
   float norm_weight_offset = 0.0f;  // 1: stored norm weights are w of (1 + w)
   float embedding_scale = 1.0f;
   float attention_scale = 1.0f;
   float attention_soft_cap = 0.0f;  // 0: none
   float final_soft_cap = 0.0f;      // 0: none
-  bool qk_norm = false;
+  float residual_scale = 1.0f;      // of what attention and MLP add to the residual stream
+  float logits_scale = 1.0f;
+  QueryGrowth query_growth;
+  QkNorm qk_norm = QkNorm::none;
+  RopePairs rope_pairs = RopePairs::halves;
+  bool parallel_block = false;  // the MLP reads what attention reads; both are added together
   bool qkv_bias = false;
   bool output_bias = false;
   bool mlp_bias = false;
+  bool gated_mlp = true;
+  bool fused_qkv = false;      // stored as one matrix, self_attn.qkv_proj
+  bool fused_gate_up = false;  // stored as one matrix, mlp.gate_up_proj
+  std::string mlp_up = "up_proj";
+  std::string mlp_down = "down_proj";
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
 
   BlockNorms norms;
@@ -58,6 +82,9 @@ struct DecoderConfig {
   std::vector<LayerConfig> layers;
 
   DType dtype = DType::bf16;  // of the files
+
+  // The factor of each position's queries; none where they don't grow.
+  std::vector<float> query_factors(std::span<const int32_t> positions) const;
 
   bool operator==(const DecoderConfig&) const = default;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kTiedHead = "tie_word_embeddings";
 
-constexpr std::array<Family, 7> kFamilies = {{
+constexpr auto kFamilies = std::to_array<Family>({
     {"llama", read_llama},
     {"mistral", read_mistral},
     {"qwen2", read_qwen2},
@@ -22,7 +22,18 @@ constexpr std::array<Family, 7> kFamilies = {{
     {"gemma2", read_gemma2},
     {"gemma3", read_gemma3},
     {"gemma3_text", read_gemma3},
-}};
+    {"phi3", read_phi3},
+    {"smollm3", read_smollm3},
+    {"olmo2", read_olmo2},
+    {"olmo3", read_olmo3},
+    {"granite", read_granite},
+    {"glm4", read_glm4},
+    {"exaone4", read_exaone4},
+    {"cohere2", read_cohere2},
+    {"stablelm", read_stablelm},
+    {"starcoder2", read_starcoder2},
+    {"ministral3", read_ministral3},
+});
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one
 // (dtype, vocab_size in some files). The head belongs to the outer model, so an outer
@@ -137,12 +148,27 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
       read_head_dim(config, weights, decoder.num_heads,
                     defaults.head_dim.value_or(decoder.hidden_size / decoder.num_heads));
   decoder.max_position = config.integer("max_position_embeddings", defaults.max_position);
-  decoder.norm_eps = static_cast<float>(config.number("rms_norm_eps"));
+  decoder.norm_eps = static_cast<float>(config.number(defaults.norm_eps_key, defaults.norm_eps));
   decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(decoder.head_dim));
   decoder.tied_head = config.boolean(kTiedHead, defaults.tied_head);
   decoder.dtype = read_weight_dtype(config);
   check_heads(config, decoder);
   return decoder;
+}
+
+const BlockNorms kNormsBehind = {.before_attention = "",
+                                 .after_attention = "post_attention_layernorm",
+                                 .before_mlp = "",
+                                 .after_mlp = "post_feedforward_layernorm"};
+
+int64_t read_optional_window(const HfConfig& config) {
+  return config.has("sliding_window") ? config.integer("sliding_window") : 0;
+}
+
+std::vector<bool> sliding_pattern(int64_t num_layers, int64_t pattern) {
+  std::vector<bool> sliding;
+  for (int64_t i = 0; i < num_layers; ++i) sliding.push_back((i + 1) % pattern != 0);
+  return sliding;
 }
 
 int64_t read_num_layers(const HfConfig& config) { return config.integer("num_hidden_layers"); }

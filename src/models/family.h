@@ -34,6 +34,8 @@ struct CommonDefaults {
   std::optional<int64_t> head_dim = {};      // else hidden size / heads
   int64_t max_position = 2048;
   bool tied_head = false;
+  std::string_view norm_eps_key = "rms_norm_eps";
+  double norm_eps = 1e-6;
 };
 
 // Reads the fields that all families have, in transformers' spellings. head_dim comes from the
@@ -41,9 +43,16 @@ struct CommonDefaults {
 DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults = {});
 
+// The norms of blocks that have them behind attention and MLP alone.
+extern const BlockNorms kNormsBehind;
+
 int64_t read_num_layers(const HfConfig& config);
 // Layers with the same window; 0: none.
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window);
+// `sliding_window` of a family that has no window without it; 0: none.
+int64_t read_optional_window(const HfConfig& config);
+// Every pattern-th layer has full attention, the others slide.
+std::vector<bool> sliding_pattern(int64_t num_layers, int64_t pattern);
 // Layers with the window of `sliding_window` where `sliding` is true. Throws Error invalid naming
 // the field when a layer slides and `window` is nothing.
 std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vector<bool>& sliding,
@@ -56,5 +65,16 @@ DecoderConfig read_qwen2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_phi3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_smollm3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_olmo2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_olmo3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_stablelm(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_starcoder2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_ministral3(const HfConfig& config, const WeightReader& weights);
 
 }  // namespace paceline

@@ -56,9 +56,7 @@ std::vector<LayerConfig> read_layers(const HfConfig& config, int64_t default_pat
   }
   const int64_t private_pattern = config.integer("_sliding_window_pattern", default_pattern);
   const int64_t pattern = config.integer("sliding_window_pattern", private_pattern);
-  std::vector<bool> sliding;
-  for (int64_t i = 0; i < num_layers; ++i) sliding.push_back((i + 1) % pattern != 0);
-  return windowed_layers(config, sliding, window);
+  return windowed_layers(config, sliding_pattern(num_layers, pattern), window);
 }
 
 }  // namespace
@@ -75,7 +73,7 @@ DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights) {
 // transformers doesn't read attn_logit_softcapping in this family's attention.
 DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_gemma(config, weights, kGemma3Defaults);
-  decoder.qk_norm = true;
+  decoder.qk_norm = QkNorm::head;
   decoder.final_soft_cap = read_soft_cap(config, "final_logit_softcapping", {});
   decoder.layers = read_layers(config, 6);
   read_ropes(

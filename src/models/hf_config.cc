@@ -31,6 +31,10 @@ constexpr ConfigField rope_number(std::string_view name, double min,
           .place = FieldPlace::rope};
 }
 
+constexpr ConfigField multiplier(std::string_view name, double otherwise) {
+  return {.name = name, .type = number, .min = 1e-6, .max = kLargest, .otherwise = otherwise};
+}
+
 constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "model_type", .type = word},
     {.name = "text_config", .type = object},
@@ -44,13 +48,24 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "num_key_value_heads", .min = 1, .max = kMaxHeads},
     {.name = "head_dim", .min = 2, .max = 4096},
     {.name = "max_position_embeddings", .min = 1, .max = kMaxTokens},
-    {.name = "rms_norm_eps", .type = number, .min = 0, .max = 1, .otherwise = 1e-6},
+    {.name = "rms_norm_eps", .type = number, .min = 0, .max = 1},
+    {.name = "layer_norm_eps", .type = number, .min = 0, .max = 1},
+    {.name = "norm_epsilon", .type = number, .min = 0, .max = 1},
     {.name = kNormWeightOffsetField, .type = number, .min = 0, .max = 1},
     {.name = "hidden_act", .type = word},
     {.name = "hidden_activation", .type = word},
     {.name = "tie_word_embeddings", .type = flag},
     {.name = "attention_bias", .type = flag},
     {.name = "mlp_bias", .type = flag},
+    {.name = "use_bias", .type = flag},
+    {.name = "use_qkv_bias", .type = flag},
+    {.name = "qk_layernorm", .type = flag},
+    {.name = "use_parallel_residual", .type = flag},
+    multiplier("embedding_multiplier", 1),
+    multiplier("attention_multiplier", 1),
+    multiplier("residual_multiplier", 1),
+    multiplier("logits_scaling", 1),
+    multiplier("logit_scale", 0.0625),
     {.name = "is_causal", .type = flag},
     {.name = "use_bidirectional_attention", .type = flag},
     {.name = "is_encoder_decoder", .type = flag},
@@ -59,6 +74,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "sliding_window", .min = 1, .max = kMaxTokens},
     {.name = "layer_types", .type = list},
     {.name = "max_window_layers", .min = 0, .max = 1 << 20, .otherwise = 28},
+    {.name = "no_rope_layers", .type = list},
+    {.name = "no_rope_layer_interval", .min = 1, .max = 1 << 20, .otherwise = 4},
     {.name = "sliding_window_pattern", .min = 1, .max = 1024},
     {.name = "_sliding_window_pattern", .min = 1, .max = 1024},
     {.name = "query_pre_attn_scalar", .type = number, .min = 1e-6, .max = 1e9, .otherwise = 256},
@@ -68,7 +85,6 @@ constexpr auto kFields = std::to_array<ConfigField>({
      .type = number,
      .min = 0,
      .max = 1,
-     .otherwise = 1,
      .place = FieldPlace::either},
     {.name = "rope_theta", .type = number, .min = 1, .max = kMaxTheta, .place = FieldPlace::either},
     {.name = "rope_local_base_freq", .type = number, .min = 1, .max = kMaxTheta},
@@ -89,6 +105,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
     rope_number("beta_slow", 0, 1),
     rope_number("mscale", 0, 0),
     rope_number("mscale_all_dim", 0, 0),
+    rope_number("llama_4_scaling_beta", 0, 0),
     {.name = "truncate", .type = flag, .place = FieldPlace::rope},
     {.name = "short_factor", .type = list, .place = FieldPlace::rope},
     {.name = "long_factor", .type = list, .place = FieldPlace::rope},

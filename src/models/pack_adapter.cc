@@ -17,9 +17,8 @@
 namespace paceline {
 namespace {
 
-using BlockProjections = std::array<BlockProjection, kNumBlockProjections>;
-
-void check_pair(const LoraPair& pair, const BlockProjections& projections, int64_t num_layers) {
+void check_pair(const LoraPair& pair, const DecoderConfig& config,
+                const std::vector<BlockProjection>& projections) {
   const auto name = split_layer_module(pair.module);
   if (!name) {
     throw Error(ErrorCode::unsupported,
@@ -28,11 +27,11 @@ void check_pair(const LoraPair& pair, const BlockProjections& projections, int64
                             pair.module, pair.module));
   }
   const auto projection = std::ranges::find(projections, name->part, &BlockProjection::part);
-  if (projection == projections.end() || name->layer >= num_layers) {
+  if (projection == projections.end() || name->layer >= config.num_layers()) {
     throw Error(ErrorCode::invalid,
                 fmt::format("{}: the adapter changes this module, which the model lacks; it has {} "
-                            "layers with self_attn.{{q,k,v,o}}_proj and mlp.{{gate,up,down}}_proj",
-                            pair.module, num_layers));
+                            "layers with {}",
+                            pair.module, config.num_layers(), projection_names(config)));
   }
   const auto [out, in] = std::pair(projection->out_features, projection->in_features);
   if (pair.out() != out || pair.in() != in || pair.b.view.size(1) != pair.rank()) {
@@ -105,8 +104,8 @@ class ProductPacking {
 }  // namespace
 
 AdapterWeights pack_adapter(const Adapter& adapter, const DecoderConfig& config, Backend& backend) {
-  const BlockProjections projections = block_projections(config);
-  for (const LoraPair& pair : adapter.pairs()) check_pair(pair, projections, config.num_layers());
+  const std::vector<BlockProjection> projections = block_projections(config);
+  for (const LoraPair& pair : adapter.pairs()) check_pair(pair, config, projections);
   AdapterWeights weights;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
     BlockPairs& block = weights.blocks.emplace_back();

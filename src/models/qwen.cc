@@ -45,7 +45,7 @@ DecoderConfig read_qwen2(const HfConfig& config, const WeightReader& weights) {
 
 DecoderConfig read_qwen3(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_qwen(config, weights, kQwen3Defaults);
-  decoder.qk_norm = true;
+  decoder.qk_norm = QkNorm::head;
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;
   return decoder;

@@ -16,6 +16,7 @@ constexpr double kLargestDivisor = 1e6;
 struct RopeSource {
   HfConfig rope;
   HfConfig config;
+  RopeFields kind;
   bool nested = false;  // in an object for each kind of layer
   double theta = 0;
   int64_t max_position = 0;
@@ -40,7 +41,9 @@ double read_yarn_attention_factor(const HfConfig& rope, double factor) {
 double read_original_context(const RopeSource& source) {
   const bool at_the_top = !source.nested && source.config.has(kOriginalContext);
   const HfConfig& holder = at_the_top ? source.config : source.rope;
-  return static_cast<double>(holder.integer(kOriginalContext, source.max_position));
+  const int64_t otherwise = source.kind.default_original_context;
+  return static_cast<double>(
+      holder.integer(kOriginalContext, otherwise > 0 ? otherwise : source.max_position));
 }
 
 std::vector<float> read_divisors(const HfConfig& rope, std::string_view key) {
@@ -54,10 +57,26 @@ std::vector<float> read_divisors(const HfConfig& rope, std::string_view key) {
   return divisors;
 }
 
+// The factor of the angles of a context stretched from `original`; 1 when it isn't (LongRoPE).
+double read_longrope_attention_factor(const RopeSource& source) {
+  const HfConfig& rope = source.rope;
+  if (rope.has("attention_factor")) return rope.number("attention_factor");
+  const double original = read_original_context(source);
+  const double factor = rope.has("factor") ? rope.number("factor")
+                                           : static_cast<double>(source.max_position) / original;
+  if (factor <= 1.0) return 1.0;
+  if (original <= 1.0) {
+    rope.invalid(kOriginalContext, fmt::format("{}, longrope needs more than 1", original));
+  }
+  return std::sqrt(1.0 + std::log(factor) / std::log(original));
+}
+
 // LongRoPE (Ding et al., 2024) with equal factors for short and long contexts: each frequency has
 // its own divisor (transformers' _compute_longrope_parameters).
-RopeConfig read_divided(const HfConfig& rope, double theta, int64_t rotary_dim) {
-  RopeConfig divided{.theta = theta, .scaling = RopeScaling::by_frequency};
+RopeConfig read_divided(const RopeSource& source) {
+  const HfConfig& rope = source.rope;
+  const int64_t rotary_dim = source.rotary_dim;
+  RopeConfig divided{.theta = source.theta, .scaling = RopeScaling::by_frequency};
   divided.frequency_divisors = read_divisors(rope, "long_factor");
   const auto found = static_cast<int64_t>(divided.frequency_divisors.size());
   if (found != rotary_dim / 2) {
@@ -70,7 +89,7 @@ RopeConfig read_divided(const HfConfig& rope, double theta, int64_t rotary_dim) 
                      "differs from long_factor: frequencies that depend on the length of the text "
                      "aren't supported");
   }
-  divided.attention_factor = rope.number("attention_factor");
+  divided.attention_factor = read_longrope_attention_factor(source);
   return divided;
 }
 
@@ -117,7 +136,15 @@ RopeConfig read_yarn(const RopeSource& source) {
 
 RopeConfig read_rope(const RopeSource& source) {
   const HfConfig& rope = source.rope;
-  const std::string type = rope.string("rope_type", rope.string("type", "default"));
+  std::string type = rope.string("rope_type", rope.string("type", "default"));
+  if (source.kind.every_scaling_is_longrope) {
+    if (type == "su" || type == "yarn") type = "longrope";
+    if (type != "default" && type != "longrope") {
+      rope.unsupported("rope_type", fmt::format("{} isn't supported in this family; default and "
+                                                "longrope are",
+                                                shown_text(type)));
+    }
+  }
   if (type == "default") return {.theta = source.theta};
   if (type == "linear") {
     return {.theta = source.theta,
@@ -127,7 +154,7 @@ RopeConfig read_rope(const RopeSource& source) {
   }
   if (type == "llama3") return read_llama3(source);
   if (type == "yarn") return read_yarn(source);
-  if (type == "longrope") return read_divided(rope, source.theta, source.rotary_dim);
+  if (type == "longrope") return read_divided(source);
   rope.unsupported("rope_type",
                    fmt::format("{} isn't supported; default, linear, llama3, yarn and longrope are",
                                shown_text(type)));
@@ -164,22 +191,25 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
   const auto nested = found ? found->find(kind.layer_type) : std::nullopt;
   if (nested) found = nested;
   if (!found) {
-    found = config.object().below("rope_parameters", kEmpty);
+    found = config.object().below("rope_parameters",
+                                  kind.otherwise != nullptr ? *kind.otherwise : kEmpty);
     if (!only) found = found->below(kind.layer_type, kEmpty);
   }
   RopeSource source{.rope = HfConfig(*found),
                     .config = config,
+                    .kind = kind,
                     .nested = nested || !only,
                     .max_position = max_position};
-  source.theta =
-      source.rope.number("rope_theta", config.number(kind.theta_key, kind.default_theta));
+  const double theta = kind.theta_key.empty() ? kind.default_theta
+                                              : config.number(kind.theta_key, kind.default_theta);
+  source.theta = source.rope.number("rope_theta", theta);
   return source;
 }
 
 int64_t rotary_dim_of(const RopeSource& source, int64_t head_dim) {
   constexpr std::string_view kKey = "partial_rotary_factor";
   const HfConfig& holder = source.rope.has(kKey) ? source.rope : source.config;
-  const double share = holder.number(kKey);
+  const double share = holder.number(kKey, source.kind.default_share);
   const auto rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   if (rotary_dim >= 2 && rotary_dim % 2 == 0) return rotary_dim;
   holder.invalid(holder.has(kKey) ? kKey : "head_dim",
@@ -200,6 +230,10 @@ void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
     }
     decoder.rotary_dim = source.rotary_dim;
     decoder.ropes.push_back(read_rope(source));
+    if (kind.grows_queries) {
+      decoder.query_growth = {.beta = source.rope.number("llama_4_scaling_beta"),
+                              .context = static_cast<int64_t>(read_original_context(source))};
+    }
   }
 }
 

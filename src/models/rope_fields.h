@@ -11,15 +11,22 @@ namespace paceline {
 // The rope of one kind of layer.
 struct RopeFields {
   std::string_view layer_type = "full_attention";  // its key in nested rope_parameters
-  std::string_view theta_key = "rope_theta";       // beside rope_scaling (transformers 4)
+  std::string_view theta_key = "rope_theta";       // beside rope_scaling (transformers 4), or none
   bool scaled = true;                              // rope_scaling applies to it
   double default_theta = 10000.0;
+  double default_share = 1.0;            // of a head's elements that rotate
+  int64_t default_original_context = 0;  // before scaling; 0: max_position_embeddings
+  const Json* otherwise = nullptr;       // the rope of files that describe none; it outlives them
+  bool grows_queries = false;            // llama_4_scaling_beta applies
+  // The family's types "su" and "yarn" mean longrope, and it has no other.
+  bool every_scaling_is_longrope = false;
 };
 
-// Sets `ropes`, one for each of `kinds`, and `rotary_dim` of `decoder`, whose head_dim and
-// max_position must be set. `rope_parameters` is one object for all layers, or has one for each
-// kind; `rope_scaling` takes precedence, as in transformers 5. Throws Error unsupported for a
-// rope_type other than default, linear, llama3, yarn and longrope with equal lists of factors.
+// Sets `ropes`, one for each of `kinds`, `rotary_dim` and `query_growth` of `decoder`, whose
+// head_dim and max_position must be set. `rope_parameters` is one object for all layers, or has one
+// for each kind; `rope_scaling` takes precedence, as in transformers 5. Throws Error unsupported
+// for a rope_type other than default, linear, llama3, yarn and longrope with equal lists of
+// factors.
 void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder);
 

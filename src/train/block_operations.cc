@@ -1,5 +1,6 @@
 #include "train/block_operations.h"
 
+#include <array>
 #include <utility>
 
 #include "train/backend_operation.h"
@@ -14,10 +15,10 @@ using autodiff::Wanted;
 
 class NormOperation final : public BackendOperation {
  public:
-  NormOperation(Backend& backend, const RmsNorm& norm, const NormGradient& gradient)
+  NormOperation(Backend& backend, const Norm& norm, const NormGradient& gradient)
       : BackendOperation(backend), norm_(norm), gradient_(gradient) {}
 
-  std::string_view name() const override { return "rms_norm"; }
+  std::string_view name() const override { return "norm"; }
 
   Array forward(const Arrays& inputs) const override {
     Array y = new_array(inputs[0], inputs[0].shape());
@@ -27,16 +28,15 @@ class NormOperation final : public BackendOperation {
 
   Arrays vjp(const Array& cotangent, const Application& application) const override {
     Array dx = new_array(cotangent, cotangent.shape());
-    gradients().rms_norm_gradient(
-        {.x = untraced(application.inputs[0]), .weight = norm_.weight(), .dy = untraced(cotangent)},
-        norm_.eps(), dx.writable(), gradient_ ? &*gradient_ : nullptr);
+    norm_.gradient(gradients(), untraced(application.inputs[0]), untraced(cotangent), dx.writable(),
+                   gradient_);
     return {std::move(dx)};
   }
 
   bool vjp_reads_output() const override { return false; }
 
  private:
-  const RmsNorm& norm_;
+  const Norm& norm_;
   const NormGradient& gradient_;
 };
 
@@ -74,51 +74,78 @@ class GatedOperation final : public BackendOperation {
   Activation kind_;
 };
 
+class ActivationOperation final : public BackendOperation {
+ public:
+  ActivationOperation(Backend& backend, Activation kind) : BackendOperation(backend), kind_(kind) {}
+
+  std::string_view name() const override { return "activation"; }
+
+  Array forward(const Arrays& inputs) const override {
+    Array y = new_array(inputs[0], inputs[0].shape());
+    backend().activation(kind_, inputs[0].tensor(), y.writable());
+    return y;
+  }
+
+  Arrays vjp(const Array& cotangent, const Application& application) const override {
+    Array dx = new_array(cotangent, cotangent.shape());
+    gradients().activation_gradient(kind_, untraced(application.inputs[0]), untraced(cotangent),
+                                    dx.writable());
+    return {std::move(dx)};
+  }
+
+  bool vjp_reads_output() const override { return false; }
+
+ private:
+  Activation kind_;
+};
+
 class SumOperation final : public BackendOperation {
  public:
-  using BackendOperation::BackendOperation;
+  SumOperation(Backend& backend, float scale) : BackendOperation(backend), scale_(scale) {}
 
   std::string_view name() const override { return "add"; }
 
   Array forward(const Arrays& inputs) const override {
     Array y = new_array(inputs[0], inputs[0].shape());
-    backend().add(inputs[0].tensor(), inputs[1].tensor(), y.writable());
+    const Tensor out = y.writable();
+    if (scale_ == 1.0f) {
+      backend().add(inputs[0].tensor(), inputs[1].tensor(), out);
+    } else {
+      backend().scale(inputs[1].tensor(), std::array{scale_}, out);
+      backend().add(inputs[0].tensor(), out, out);
+    }
     return y;
   }
 
   Arrays vjp(const Array& cotangent, const Application& /*application*/) const override {
-    return {cotangent, cotangent};
+    if (scale_ == 1.0f) return {cotangent, cotangent};
+    Array scaled = new_array(cotangent, cotangent.shape());
+    backend().scale(untraced(cotangent), std::array{scale_}, scaled.writable());
+    return {cotangent, std::move(scaled)};
   }
 
   bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override { return false; }
   bool vjp_reads_output() const override { return false; }
+
+ private:
+  float scale_;
 };
 
-// The heads of q, k and v side by side in a row.
-struct Heads {
-  Tensor q;     // [rows, heads, head_dim]
-  Tensor k, v;  // [rows, kv_heads, head_dim]
-
-  Heads(const Tensor& qkv, const AttentionConfig& config)
-      : q(heads_of(qkv, 0, config.num_heads, config.head_dim)),
-        k(heads_of(qkv, config.num_heads, config.num_kv_heads, config.head_dim)),
-        v(heads_of(qkv, config.num_heads + config.num_kv_heads, config.num_kv_heads,
-                   config.head_dim)) {}
-
-  static Tensor heads_of(const Tensor& x, int64_t first, int64_t count, int64_t head_dim) {
-    return x.as_strided({x.size(0), count, head_dim}, {x.stride(0), head_dim, 1}, first * head_dim);
-  }
-};
+// [rows, heads * head_dim] as [rows, heads, head_dim].
+Tensor as_heads(const Tensor& x, const AttentionConfig& config) {
+  return x.as_strided({x.size(0), config.num_heads, config.head_dim},
+                      {x.stride(0), config.head_dim, 1});
+}
 
 class AttentionOperation final : public BackendOperation {
  public:
   AttentionOperation(Backend& backend, const SelfAttention& attention,
-                     const HeadNormGradients& norm_gradients, const RotaryTables& tables,
+                     const HeadNormGradients& norm_gradients, const PositionTables& positions,
                      SequenceStore& store)
       : BackendOperation(backend),
         attention_(attention),
         norm_gradients_(norm_gradients),
-        tables_(tables),
+        positions_(positions),
         store_(store) {}
 
   std::string_view name() const override { return "attention"; }
@@ -134,20 +161,18 @@ class AttentionOperation final : public BackendOperation {
     Array rotated = new_array(inputs[0], inputs[0].shape());
     const Tensor work = rotated.writable();
     copy_elements(inputs[0].tensor(), work);
-    const Heads heads(work, config);
-    if (const RmsNorm* const norm = attention_.q_norm()) {
-      norm->forward(backend(), heads.q, heads.q);
-      attention_.k_norm()->forward(backend(), heads.k, heads.k);
-    }
-    backend().rope(tables_.forward, heads.q);
-    backend().rope(tables_.forward, heads.k);
+    const AttentionHeads heads(work, config);
+    attention_.place_heads(backend(),
+                           {.rope_table = positions_.rope ? &positions_.rope->forward : nullptr,
+                            .query_factors = positions_.query_factors},
+                           heads);
     backend().store_kv(heads.k, heads.v, store_.slots(), store_.store());
     Array out = new_array(inputs[0], {rows, config.num_heads * config.head_dim});
     const Tensor out_tensor = out.writable();
     Array log_sum_exp = new_array(inputs[0], {rows, config.num_heads});
     const Tensor sums = log_sum_exp.writable();
     backend().attention(heads.q, store_.store(), store_.slices(), config.params,
-                        Heads::heads_of(out_tensor, 0, config.num_heads, config.head_dim), &sums);
+                        as_heads(out_tensor, config), &sums);
     round_as_stored(heads.k);
     round_as_stored(heads.v);
     return {.output = out, .saved = {rotated, log_sum_exp}};
@@ -156,40 +181,52 @@ class AttentionOperation final : public BackendOperation {
   Arrays vjp(const Array& cotangent, const Application& application) const override {
     const AttentionConfig& config = attention_.config();
     PL_CHECK(application.saved.size() == 2, "a vjp saves what attention rotated");
-    const Heads heads(application.saved[0].tensor(), config);
-    const auto heads_of = [&config](const Tensor& x) {
-      return Heads::heads_of(x, 0, config.num_heads, config.head_dim);
-    };
+    const AttentionHeads heads(application.saved[0].tensor(), config);
     Array dx = new_array(cotangent, application.saved[0].shape());
     const Tensor d_qkv = dx.writable();
-    const Heads d(d_qkv, config);
+    const AttentionHeads d(d_qkv, config);
     gradients().attention_gradient({.q = heads.q,
                                     .k = heads.k,
                                     .v = heads.v,
-                                    .out = heads_of(application.output.tensor()),
+                                    .out = as_heads(application.output.tensor(), config),
                                     .log_sum_exp = application.saved[1].tensor(),
-                                    .dout = heads_of(untraced(cotangent))},
+                                    .dout = as_heads(untraced(cotangent), config)},
                                    store_.sequences(), config.params,
                                    {.dq = d.q, .dk = d.k, .dv = d.v});
-    backend().rope(tables_.backward, d.q);
-    backend().rope(tables_.backward, d.k);
-    if (attention_.q_norm() != nullptr) {
-      const Heads x(application.inputs[0].tensor(), config);
-      norm_gradient(*attention_.q_norm(), norm_gradients_.q, x.q, d.q);
-      norm_gradient(*attention_.k_norm(), norm_gradients_.k, x.k, d.k);
+    place_back(d);
+    if (!attention_.q_norms().empty()) {
+      const AttentionHeads x(application.inputs[0].tensor(), config);
+      norm_gradients(attention_.q_norms(), norm_gradients_.q, x.q, d.q);
+      norm_gradients(attention_.k_norms(), norm_gradients_.k, x.k, d.k);
     }
     return {std::move(dx)};
   }
 
   bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override {
-    return attention_.q_norm() != nullptr;
+    return !attention_.q_norms().empty();
   }
 
  private:
-  void norm_gradient(const RmsNorm& norm, const NormGradient& gradient, const Tensor& x,
-                     const Tensor& dy) const {
-    gradients().rms_norm_gradient({.x = x, .weight = norm.weight(), .dy = dy}, norm.eps(), dy,
-                                  gradient ? &*gradient : nullptr);
+  // Takes the gradients of q and k back through the factors of queries and the rotation.
+  void place_back(const AttentionHeads& d) const {
+    const AttentionConfig& config = attention_.config();
+    if (!positions_.query_factors.empty()) {
+      const Tensor dq =
+          d.q.as_strided({d.q.size(0), config.num_heads * config.head_dim}, {d.q.stride(0), 1});
+      backend().scale(dq, positions_.query_factors, dq);
+    }
+    if (positions_.rope == nullptr) return;
+    backend().rope(positions_.rope->backward, config.rope_pairs, d.q);
+    backend().rope(positions_.rope->backward, config.rope_pairs, d.k);
+  }
+
+  void norm_gradients(std::span<const Norm> norms, std::span<const NormGradient> to,
+                      const Tensor& x, const Tensor& dy) const {
+    for (size_t i = 0; i < norms.size(); ++i) {
+      const Tensor d = attention_.norm_input(dy, i);
+      norms[i].gradient(gradients(), attention_.norm_input(x, i), d, d,
+                        to.empty() ? NormGradient{} : to[i]);
+    }
   }
 
   // To the values that attention read from the store.
@@ -203,14 +240,13 @@ class AttentionOperation final : public BackendOperation {
 
   const SelfAttention& attention_;
   const HeadNormGradients& norm_gradients_;
-  const RotaryTables& tables_;
+  PositionTables positions_;
   SequenceStore& store_;
 };
 
 }  // namespace
 
-Array apply_norm(Backend& backend, const RmsNorm& norm, const NormGradient& gradient,
-                 const Array& x) {
+Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient, const Array& x) {
   return autodiff::apply_new<NormOperation>({x}, backend, norm, gradient);
 }
 
@@ -218,15 +254,19 @@ Array apply_gated_activation(Backend& backend, Activation kind, const Array& gat
   return autodiff::apply_new<GatedOperation>({gate_up}, backend, kind);
 }
 
-Array apply_sum(Backend& backend, const Array& x, const Array& y) {
-  return autodiff::apply_new<SumOperation>({x, y}, backend);
+Array apply_activation(Backend& backend, Activation kind, const Array& x) {
+  return autodiff::apply_new<ActivationOperation>({x}, backend, kind);
+}
+
+Array apply_sum(Backend& backend, const Array& x, const Array& y, float scale) {
+  return autodiff::apply_new<SumOperation>({x, y}, backend, scale);
 }
 
 Array apply_attention(Backend& backend, const SelfAttention& attention,
-                      const HeadNormGradients& norm_gradients, const RotaryTables& tables,
+                      const HeadNormGradients& norm_gradients, const PositionTables& positions,
                       SequenceStore& store, const Array& qkv) {
-  return autodiff::apply_new<AttentionOperation>({qkv}, backend, attention, norm_gradients, tables,
-                                                 store);
+  return autodiff::apply_new<AttentionOperation>({qkv}, backend, attention, norm_gradients,
+                                                 positions, store);
 }
 
 }  // namespace paceline

@@ -6,25 +6,26 @@
 
 #include "autodiff/array.h"
 #include "layers/attention.h"
-#include "layers/rms_norm.h"
+#include "layers/norm.h"
 #include "train/sequence_store.h"
 
 namespace paceline {
 
-// To this the gradient of a norm's weight is added in the backward pass; nothing: it isn't trained.
-using NormGradient = std::optional<Tensor>;  // [width] float32
-
 // x [rows, width] -> the same shape. Weights, gradients and backends must outlive the arrays, here
 // and below.
-autodiff::Array apply_norm(Backend& backend, const RmsNorm& norm, const NormGradient& gradient,
+autodiff::Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient,
                            const autodiff::Array& x);
 
 // gate_up [rows, 2 * width] -> activation(gate) * up [rows, width]
 autodiff::Array apply_gated_activation(Backend& backend, Activation kind,
                                        const autodiff::Array& gate_up);
 
-// x + y
-autodiff::Array apply_sum(Backend& backend, const autodiff::Array& x, const autodiff::Array& y);
+// activation(x)
+autodiff::Array apply_activation(Backend& backend, Activation kind, const autodiff::Array& x);
+
+// x + y * scale
+autodiff::Array apply_sum(Backend& backend, const autodiff::Array& x, const autodiff::Array& y,
+                          float scale);
 
 // The angles of a batch's positions, and those of the rotation back.
 struct RotaryTables {
@@ -32,17 +33,24 @@ struct RotaryTables {
   Tensor backward;  // the same with the sines negated
 };
 
-// Those of the norms of q and k.
+// What the positions of a batch do to queries and keys, as PositionInputs.
+struct PositionTables {
+  const RotaryTables* rope = nullptr;  // null: nothing rotates
+  std::span<const float> query_factors = {};
+};
+
+// Those of the norms of q and k; nothing: they aren't trained.
 struct HeadNormGradients {
-  NormGradient q;
-  NormGradient k;
+  std::vector<NormGradient> q;
+  std::vector<NormGradient> k;
 };
 
 // What attention does between its products: norms of q and k, rotation, keys and values as the
 // cache stores them, attention within each sequence.
 //                          qkv [rows, (heads + 2 kv_heads) head_dim] -> [rows, heads head_dim]
 autodiff::Array apply_attention(Backend& backend, const SelfAttention& attention,
-                                const HeadNormGradients& norm_gradients, const RotaryTables& tables,
-                                SequenceStore& store, const autodiff::Array& qkv);
+                                const HeadNormGradients& norm_gradients,
+                                const PositionTables& positions, SequenceStore& store,
+                                const autodiff::Array& qkv);
 
 }  // namespace paceline

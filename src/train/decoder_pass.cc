@@ -16,6 +16,7 @@ using autodiff::Arrays;
 struct DecoderPass::Prepared {
   std::vector<OwnedTensor> angles;
   std::vector<RotaryTables> tables;  // by rope
+  std::vector<float> query_factors;
   std::unique_ptr<SequenceStore> store;
   Dropout dropout;
 };
@@ -47,6 +48,7 @@ std::unique_ptr<DecoderPass::Prepared> DecoderPass::prepare(const TrainBatch& ba
     prepared->tables.push_back({.forward = forward, .backward = table(negated)});
   }
   const DecoderConfig& config = decoder_.config();
+  prepared->query_factors = config.query_factors(batch.positions);
   prepared->store = std::make_unique<SequenceStore>(
       batch.sequences, config.num_kv_heads, config.head_dim, options_.kv_dtype, backend_.memory());
   return prepared;
@@ -63,28 +65,33 @@ Array DecoderPass::embed(const TrainBatch& batch) const {
 Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x) const {
   const DecoderBlock& block = decoder_.blocks()[index];
   const BlockTraining& trained = training_.blocks[index];
-  const auto rope = static_cast<size_t>(decoder_.config().layers[index].rope_index);
+  const DecoderConfig& config = decoder_.config();
+  const int rope = config.layers[index].rope_index;
+  const PositionTables positions = {
+      .rope = rope == kNoRope ? nullptr : &prepared.tables[static_cast<size_t>(rope)],
+      .query_factors = prepared.query_factors};
   const SelfAttention& attention = block.attention();
+  const auto normed = [&](const Norm* norm, const NormGradient& gradient, const Array& of) {
+    return norm != nullptr ? apply_norm(backend_, *norm, gradient, of) : of;
+  };
 
-  Array branch = apply_norm(backend_, block.before_attention(), trained.before_attention, x);
-  branch = apply_linear(backend_, attention.qkv(), trained.qkv, prepared.dropout, branch);
-  branch = apply_attention(backend_, attention, trained.head_norms, prepared.tables[rope],
-                           *prepared.store, branch);
+  const Array before = normed(block.before_attention(), trained.before_attention, x);
+  Array branch = apply_linear(backend_, attention.qkv(), trained.qkv, prepared.dropout, before);
+  branch =
+      apply_attention(backend_, attention, trained.head_norms, positions, *prepared.store, branch);
   branch = apply_linear(backend_, attention.output(), trained.output, prepared.dropout, branch);
-  if (const RmsNorm* const norm = block.after_attention()) {
-    branch = apply_norm(backend_, *norm, trained.after_attention, branch);
-  }
-  const Array residual = apply_sum(backend_, x, branch);
+  branch = normed(block.after_attention(), trained.after_attention, branch);
+  const Array residual = apply_sum(backend_, x, branch, config.residual_scale);
 
   const GatedMlp& mlp = block.mlp();
-  branch = apply_norm(backend_, block.before_mlp(), trained.before_mlp, residual);
+  branch =
+      config.parallel_block ? before : normed(block.before_mlp(), trained.before_mlp, residual);
   branch = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, branch);
-  branch = apply_gated_activation(backend_, mlp.config().activation, branch);
+  branch = mlp.config().gated ? apply_gated_activation(backend_, mlp.config().activation, branch)
+                              : apply_activation(backend_, mlp.config().activation, branch);
   branch = apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, branch);
-  if (const RmsNorm* const norm = block.after_mlp()) {
-    branch = apply_norm(backend_, *norm, trained.after_mlp, branch);
-  }
-  return apply_sum(backend_, residual, branch);
+  branch = normed(block.after_mlp(), trained.after_mlp, branch);
+  return apply_sum(backend_, residual, branch, config.residual_scale);
 }
 
 Array DecoderPass::all_blocks(const Prepared& prepared, Array x) const {

@@ -1,6 +1,7 @@
 #include "train/head_loss.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "train/backend_operation.h"
@@ -65,7 +66,7 @@ class HeadLoss final : public BackendOperation {
   bool vjp_reads_output() const override { return false; }
 
  private:
-  bool is_trained() const { return training_.head || training_.final_norm; }
+  bool is_trained() const { return training_.head || training_.final_norm.weight; }
 
   // Chunks of trained weights are those of a batch's rows whichever have a loss: their gradients
   // are sums over chunks, which then are the same for any micro-batches.
@@ -78,12 +79,14 @@ class HeadLoss final : public BackendOperation {
   double add_chunk(const Array& like, const Tensor& x, int64_t begin, Array& d_residual) const {
     const int64_t rows = x.size(0);
     const float cap = decoder_.config().final_soft_cap;
-    const RmsNorm& norm = decoder_.final_norm();
+    const float scale = decoder_.config().logits_scale;
+    const Norm& norm = decoder_.final_norm();
     Array normed = new_array(like, x.shape());
     norm.forward(backend(), x, normed.writable());
     Array logits = new_array(like, {rows, decoder_.head().n});
     Tensor scores = logits.writable();
     backend().matmul(normed.tensor(), decoder_.head(), nullptr, scores);
+    if (scale != 1.0f) backend().scale(scores, std::array{scale}, scores);
     Array uncapped;  // its gradient reads what the cap was applied to
     if (cap > 0) {
       uncapped = new_array(like, scores.shape());
@@ -104,6 +107,7 @@ class HeadLoss final : public BackendOperation {
     }
     if (!d_residual.is_defined()) return total;
     if (cap > 0) gradients().soft_cap_gradient(uncapped.tensor(), cap, scores, scores);
+    if (scale != 1.0f) backend().scale(scores, std::array{scale}, scores);
     if (training_.head) {
       gradients().matmul_weight_gradient(scores, normed.tensor(), rounding_of(decoder_.head()),
                                          *training_.head);
@@ -111,8 +115,7 @@ class HeadLoss final : public BackendOperation {
     Array d_normed = new_array(like, x.shape());
     const Tensor dx = d_normed.writable();
     gradients().matmul_input_gradient(scores, decoder_.head(), dx);
-    gradients().rms_norm_gradient({.x = x, .weight = norm.weight(), .dy = dx}, norm.eps(), dx,
-                                  training_.final_norm ? &*training_.final_norm : nullptr);
+    norm.gradient(gradients(), x, dx, dx, training_.final_norm);
     const Tensor out = d_residual.writable();
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t row = rows_[static_cast<size_t>(begin + i)];

@@ -76,8 +76,9 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
   if (pairs_.empty()) {
     throw Error(
         ErrorCode::invalid,
-        "target-modules: none of the model's linear modules is among them; there are q_proj, "
-        "k_proj, v_proj, o_proj, gate_proj, up_proj and down_proj");
+        fmt::format(
+            "target-modules: none of the model's linear modules is among them; there are {}",
+            projection_names(decoder.config())));
   }
   const auto by_module = [](const LoraPairRef& x, const LoraPairRef& y) {
     return x.module < y.module;

@@ -103,14 +103,16 @@ void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   add_linear(block.mlp().down(), layer, BlockProduct::down, training.down);
 
   const BlockNorms& names = decoder_.config().norms;
-  const auto norm = [&](RmsNorm* one, const std::string& part, NormGradient& gradient) {
+  const auto norm = [&](Norm* one, const std::string& part, NormGradient& gradient) {
     add_norm(one, fmt::format("layers.{}.{}", layer, part), gradient);
   };
-  norm(&block.before_attention(), names.before_attention, training.before_attention);
-  norm(attention.q_norm(), "self_attn.q_norm", training.head_norms.q);
-  norm(attention.k_norm(), "self_attn.k_norm", training.head_norms.k);
+  norm(block.before_attention(), names.before_attention, training.before_attention);
+  add_head_norms(attention.q_norms(), fmt::format("layers.{}.self_attn.q", layer),
+                 training.head_norms.q);
+  add_head_norms(attention.k_norms(), fmt::format("layers.{}.self_attn.k", layer),
+                 training.head_norms.k);
   norm(block.after_attention(), names.after_attention, training.after_attention);
-  norm(&block.before_mlp(), names.before_mlp, training.before_mlp);
+  norm(block.before_mlp(), names.before_mlp, training.before_mlp);
   norm(block.after_mlp(), names.after_mlp, training.after_mlp);
 }
 
@@ -143,14 +145,31 @@ void WeightSet::add_linear(Linear& linear, int64_t layer, BlockProduct product,
   linears_.push_back(std::move(trained));
 }
 
-void WeightSet::add_norm(RmsNorm* norm, const std::string& name, NormGradient& gradient) {
+void WeightSet::add_head_norms(std::span<Norm> norms, const std::string& name,
+                               std::vector<NormGradient>& gradients) {
+  const bool each_head = decoder_.config().qk_norm == QkNorm::each_head;
+  gradients.resize(norms.size());
+  for (size_t i = 0; i < norms.size(); ++i) {
+    const std::string part = each_head ? fmt::format("_layernorm.norms.{}", i) : "_norm";
+    add_norm(&norms[i], name + part, gradients[i]);
+  }
+}
+
+void WeightSet::add_norm(Norm* norm, const std::string& name, NormGradient& gradient) {
   if (norm == nullptr) return;
-  TrainedNorm trained{.norm = norm, .weight = allocate(norm->weight().shape())};
+  TrainedNorm trained{.norm = norm, .weight = allocate(norm->weight().shape()), .bias = {}};
   copy_elements(norm->weight(), trained.weight.value.view);
   for (float& value : floats(trained.weight.value.view)) value -= norm->weight_offset();
-  gradient = trained.weight.gradient.view;
+  gradient.weight = trained.weight.gradient.view;
   add_parameter(name + ".weight", Kind::vector, trained.weight.value.view,
                 trained.weight.gradient.view, {.mean = 1.0f - norm->weight_offset()});
+  if (const Tensor* const bias = norm->bias()) {
+    trained.bias = allocate(bias->shape());
+    copy_elements(*bias, trained.bias.value.view);
+    gradient.bias = trained.bias.gradient.view;
+    add_parameter(name + ".bias", Kind::vector, trained.bias.value.view, trained.bias.gradient.view,
+                  {});
+  }
   norms_.push_back(std::move(trained));
 }
 
@@ -188,13 +207,16 @@ void WeightSet::complete_gradients() {
 }
 
 void WeightSet::pack(Backend& backend) {
+  const auto rounded_bias = [&](const Tensor* bias, const Tensor& value) {
+    return bias != nullptr ? rounded(value, dtype_) : std::vector<float>();
+  };
   for (const TrainedLinear& one : linears_) {
-    const std::vector<float> bias =
-        one.linear->bias() != nullptr ? rounded(one.bias.value.view, dtype_) : std::vector<float>();
-    one.linear->set_values(backend, one.weight.value.view, bias);
+    one.linear->set_values(backend, one.weight.value.view,
+                           rounded_bias(one.linear->bias(), one.bias.value.view));
   }
   for (const TrainedNorm& one : norms_) {
-    one.norm->set_values(backend, rounded(one.weight.value.view, dtype_));
+    one.norm->set_values(backend, rounded(one.weight.value.view, dtype_),
+                         rounded_bias(one.norm->bias(), one.bias.value.view));
   }
   decoder_.set_embedding(backend, embedding_.value.view);
   if (decoder_.has_own_head()) decoder_.set_head(backend, head_.value.view);

@@ -44,8 +44,9 @@ class WeightSet final : public TrainedSet {
     Values bias;    // [out_features] if there is one
   };
   struct TrainedNorm {
-    RmsNorm* norm;
+    Norm* norm;
     Values weight;  // [width], as files store it
+    Values bias;    // [width] if there is one
   };
   // How a parameter begins from scratch: normal around `mean`.
   struct Start {
@@ -57,7 +58,9 @@ class WeightSet final : public TrainedSet {
   Values copy_of(const PackedMatrix& matrix) const;
   void add_block(DecoderBlock& block, int64_t layer);
   void add_linear(Linear& linear, int64_t layer, BlockProduct product, LinearTraining& training);
-  void add_norm(RmsNorm* norm, const std::string& name, NormGradient& gradient);
+  void add_norm(Norm* norm, const std::string& name, NormGradient& gradient);
+  void add_head_norms(std::span<Norm> norms, const std::string& name,
+                      std::vector<NormGradient>& gradients);
   void add_parameter(const std::string& path, TrainedParameter::Kind kind, const Tensor& value,
                      const Tensor& gradient, const Start& start);
 

@@ -144,15 +144,21 @@ void GuardedBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float ep
   inner_->rms_norm(x, weight, eps, out);
 }
 
+void GuardedBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias,
+                                   float eps, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->layer_norm(x, weight, bias, eps, out);
+}
+
 void GuardedBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                    float scale, const Tensor& table) {
   const GuardedPages::Opened opened(pages_);
   inner_->rope_table(positions, inv_freq, scale, table);
 }
 
-void GuardedBackend::do_rope(const Tensor& table, const Tensor& x) {
+void GuardedBackend::do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
   const GuardedPages::Opened opened(pages_);
-  inner_->rope(table, x);
+  inner_->rope(table, pairs, x);
 }
 
 void GuardedBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
@@ -173,6 +179,16 @@ void GuardedBackend::do_gated_activation(Activation kind, const Tensor& gate, co
                                          const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->gated_activation(kind, gate, up, out);
+}
+
+void GuardedBackend::do_activation(Activation kind, const Tensor& x, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->activation(kind, x, out);
+}
+
+void GuardedBackend::do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->scale(x, factors, out);
 }
 
 void GuardedBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out) {

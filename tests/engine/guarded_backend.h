@@ -76,9 +76,11 @@ class GuardedBackend final : public Backend {
   void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                    const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
+  void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
+                     const Tensor& out) override;
   void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                      const Tensor& table) override;
-  void do_rope(const Tensor& table, const Tensor& x) override;
+  void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) override;
   void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                    const KvStore& store) override;
   void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
@@ -86,6 +88,8 @@ class GuardedBackend final : public Backend {
                     const Tensor* log_sum_exp) override;
   void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                            const Tensor& out) override;
+  void do_activation(Activation kind, const Tensor& x, const Tensor& out) override;
+  void do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) override;
   void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;

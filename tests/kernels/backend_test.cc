@@ -47,7 +47,7 @@ TEST_F(FrontDoorDeathTest, RefusesAnotherRankTypeOrLayout) {
                "soft_cap: x is float16 .2, 5., expected .rows, width.");
   EXPECT_DEATH(backend_->soft_cap(rows(2, 5).transpose(0, 1), 1.0f, rows(5, 2)),
                "a contiguous last dimension");
-  EXPECT_DEATH(backend_->rope(rows(2, 5), rows(2, 5)),
+  EXPECT_DEATH(backend_->rope(rows(2, 5), RopePairs::halves, rows(2, 5)),
                "rope: table is float32 .2, 5., expected .rows, half, 2.");
 }
 

@@ -209,6 +209,7 @@ struct RowGradientOp {
   int64_t passes;  // over rows, read or written
   std::function<void(GradientOps&, RowGradientInputs&)> run;
   float size = 1.0f;
+  double tolerance = 3e-6;
 };
 
 RowGradientOp gate_gradient(const char* name, Activation kind) {
@@ -238,6 +239,22 @@ std::vector<RowGradientOp> row_gradient_ops() {
          copy_elements(in.before.view, dbias);
          ops.bias_gradient(in.dy.view, dbias);
        }},
+      {"layer_norm_gradient", 3,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         const int64_t width = in.x.view.size(1);
+         const Tensor dweight = in.dw.view.slice(0, 0, 1).reshape({width});
+         const Tensor dbias = in.dw.view.slice(0, 1, 2).reshape({width});
+         copy_elements(in.before.view, dweight);
+         copy_elements(in.before.view, dbias);
+         ops.layer_norm_gradient({in.x.view, in.weight.view, in.dy.view}, 1e-2f, in.dx.view,
+                                 &dweight, &dbias);
+       },
+       1.0f, 6e-6},
+      {"gelu_tanh_alone_gradient", 3,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         ops.activation_gradient(Activation::gelu_tanh, in.x.view, in.dy.view, in.dx.view);
+       },
+       6.0f},
       gate_gradient("silu_gradient", Activation::silu),
       gate_gradient("gelu_tanh_gradient", Activation::gelu_tanh),
       gate_gradient("gelu_erf_gradient", Activation::gelu_erf),
@@ -263,7 +280,7 @@ std::vector<RowGradientOp> row_gradient_ops() {
 OpCase row_gradient_case(const RowGradientOp& op, int64_t rows, int64_t width, CaseSize size) {
   return {.name = fmt::format("{} {}x{}", op.name, rows, width),
           .size = size,
-          .tolerance = 3e-6,
+          .tolerance = op.tolerance,
           .bytes = static_cast<double>(op.passes * rows * width * 4),
           .make = [=](ThreadPool&, Memory& memory) {
             return gradient_instance(

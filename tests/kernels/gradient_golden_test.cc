@@ -119,6 +119,19 @@ void GradientGolden::check_rows(GradientOps& ops, const std::string& op, const J
                           &dweight.view);
     expect_output(golden, "dx", dx.view);
     expect_output(golden, "dweight", dweight.view);
+  } else if (op == "layer_norm") {
+    const OwnedTensor x = input(golden, "x"), weight = input(golden, "weight");
+    const OwnedTensor dx = zeros_like(x), dweight = zeros_like(weight), dbias = zeros_like(weight);
+    ops.layer_norm_gradient({x.view, weight.view, input(golden, "dy").view},
+                            static_cast<float>(field(params, "eps").as_double("eps")), dx.view,
+                            &dweight.view, &dbias.view);
+    expect_output(golden, "dx", dx.view);
+    expect_output(golden, "dweight", dweight.view);
+    expect_output(golden, "dbias", dbias.view);
+  } else if (op == "activation") {
+    const OwnedTensor x = input(golden, "x"), dx = zeros_like(x);
+    ops.activation_gradient(Activation::gelu_tanh, x.view, input(golden, "dout").view, dx.view);
+    expect_output(golden, "dx", dx.view);
   } else if (op == "gate") {
     const std::string& name = field(params, "activation").as_string("activation");
     const Activation kind = name == "silu"        ? Activation::silu
@@ -152,7 +165,7 @@ TEST_F(GradientGolden, AllAreThoseOfAutograd) {
   backends.push_back(make_reference_backend());
   for (const Isa isa : isas_to_run()) backends.push_back(make_cpu_backend(isa, threads_, memory_));
   const Json goldens = read_gradient_goldens();
-  ASSERT_EQ(goldens.as_array("goldens").size(), 9u);
+  ASSERT_EQ(goldens.as_array("goldens").size(), 11u);
   for (const auto& backend : backends) {
     for (const Json& golden : goldens.as_array("goldens")) {
       const std::string& op = field(golden, "op").as_string("op");

@@ -48,6 +48,30 @@ const std::vector<RowOp>& row_ops() {
   static const std::vector<RowOp> ops = {
       {"rms_norm", 1e-6, 2,
        [](Backend& b, Rows& r) { b.rms_norm(r.x.view, r.weight.view, 1e-5f, r.out.view); }},
+      {"layer_norm", 1e-6, 2,
+       [](Backend& b, Rows& r) {
+         b.layer_norm(r.x.view, r.weight.view, nullptr, 1e-5f, r.out.view);
+       }},
+      {"layer_norm with a bias", 1e-6, 2,
+       [](Backend& b, Rows& r) {
+         const Tensor bias = r.y.view.slice(0, 0, 1).reshape({r.y.view.size(1)});
+         b.layer_norm(r.x.view, r.weight.view, &bias, 1e-5f, r.out.view);
+       }},
+      {"silu", 1e-6, 2,
+       [](Backend& b, Rows& r) { b.activation(Activation::silu, r.x.view, r.out.view); }, 8.0f},
+      {"gelu_tanh", 1e-6, 2,
+       [](Backend& b, Rows& r) { b.activation(Activation::gelu_tanh, r.x.view, r.out.view); },
+       5.0f},
+      {"gelu_erf", 1e-6, 2,
+       [](Backend& b, Rows& r) { b.activation(Activation::gelu_erf, r.x.view, r.out.view); }, 5.0f},
+      {"scale", 0.0, 2,
+       [](Backend& b, Rows& r) {
+         std::vector<float> factors;
+         for (int64_t row = 0; row < r.x.view.size(0); ++row) {
+           factors.push_back(0.3f * static_cast<float>(row + 1));
+         }
+         b.scale(r.x.view, factors, r.out.view);
+       }},
       {"silu_gate", 1e-6, 3,
        [](Backend& b, Rows& r) {
          b.gated_activation(Activation::silu, r.x.view, r.y.view, r.out.view);
@@ -264,8 +288,11 @@ struct RopeInputs {
 };
 
 // The table, then the rotation of every head by it.
-OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, int64_t half, CaseSize size) {
-  return {.name = fmt::format("rope {}x{}x{} half {}", rows, heads, head_dim, half),
+OpCase rope_case(RopePairs pairs, int64_t rows, int64_t heads, int64_t head_dim, int64_t half,
+                 CaseSize size) {
+  return {.name = fmt::format("rope {} {}x{}x{} half {}",
+                              pairs == RopePairs::halves ? "halves" : "neighbours", rows, heads,
+                              head_dim, half),
           .size = size,
           .tolerance = 1e-6,
           .bytes = static_cast<double>(2 * rows * heads * head_dim * 4),
@@ -285,10 +312,10 @@ OpCase rope_case(int64_t rows, int64_t heads, int64_t head_dim, int64_t half, Ca
             for (int64_t r = 0; r < rows; ++r) {
               inputs->positions.push_back(static_cast<int32_t>(draws.below(200000)));
             }
-            return instance(inputs, [](Backend& backend, RopeInputs& in) {
+            return instance(inputs, [pairs](Backend& backend, RopeInputs& in) {
               copy_elements(in.x.view, in.out.view);
               backend.rope_table(in.positions, in.inv_freq.view, 1.2f, in.table.view);
-              backend.rope(in.table.view, in.out.view);
+              backend.rope(in.table.view, pairs, in.out.view);
             });
           }};
 }
@@ -544,14 +571,16 @@ std::vector<OpCase> op_cases() {
     cases.push_back(store_case(dtype, 1, 3, 17, 16, CaseSize::small));
     for (const int64_t block_size : {1, 16}) cases.push_back(copy_case(dtype, block_size));
   }
-  for (const auto& [head_dim, half] :
-       {std::pair{32, 16}, {64, 32}, {20, 10}, {96, 24}, {256, 128}}) {
-    cases.push_back(rope_case(5, 3, head_dim, half, CaseSize::small));
+  for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours}) {
+    for (const auto& [head_dim, half] :
+         {std::pair{32, 16}, {64, 32}, {20, 10}, {96, 24}, {256, 128}, {6, 1}, {18, 9}}) {
+      cases.push_back(rope_case(pairs, 5, 3, head_dim, half, CaseSize::small));
+    }
+    cases.push_back(rope_case(pairs, 512, 40, 64, 32, CaseSize::large));
   }
   cases.push_back(embedding_case(kBf16, 512, 128256, 2048, CaseSize::large));
   cases.push_back(store_case(DType::bf16, 512, 8, 64, 16, CaseSize::large));
   cases.push_back(store_case(DType::i8, 512, 8, 64, 16, CaseSize::large));
-  cases.push_back(rope_case(512, 40, 64, 32, CaseSize::large));
   const std::vector<OpCase> gradients = gradient_cases();
   cases.insert(cases.end(), gradients.begin(), gradients.end());
   return cases;

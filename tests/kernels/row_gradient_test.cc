@@ -46,6 +46,36 @@ TEST_F(RowGradientReference, OfRmsNormIsItsDerivative) {
   }
 }
 
+TEST_F(RowGradientReference, OfLayerNormIsItsDerivative) {
+  for (const Extents& shape : {Extents{5, 40}, Extents{3, 4, 16}}) {
+    const OwnedTensor x = random(shape, 1), dy = random(shape, 2), dx = zeros(shape);
+    const OwnedTensor weight = random({shape[shape.rank() - 1]}, 3), out = zeros(shape);
+    const OwnedTensor bias = random(weight.view.shape(), 4);
+    const OwnedTensor dweight = zeros(weight.view.shape()), dbias = zeros(weight.view.shape());
+    ops_.layer_norm_gradient({x.view, weight.view, dy.view}, 0.1f, dx.view, &dweight.view,
+                             &dbias.view);
+    const auto loss = [&] {
+      backend_->layer_norm(x.view, weight.view, &bias.view, 0.1f, out.view);
+      return weighted_sum(out.view, dy.view);
+    };
+    expect_gradient("x", x.view, dx.view, loss);
+    expect_gradient("weight", weight.view, dweight.view, loss);
+    expect_gradient("bias", bias.view, dbias.view, loss);
+  }
+}
+
+TEST_F(RowGradientReference, OfActivationsIsTheirDerivative) {
+  for (const Activation kind : kActivations) {
+    const OwnedTensor x = random({4, 30}, 1, 4.0f), dout = random({4, 30}, 2);
+    const OwnedTensor dx = zeros({4, 30}), out = zeros({4, 30});
+    ops_.activation_gradient(kind, x.view, dout.view, dx.view);
+    expect_gradient("x", x.view, dx.view, [&] {
+      backend_->activation(kind, x.view, out.view);
+      return weighted_sum(out.view, dout.view);
+    });
+  }
+}
+
 TEST_F(RowGradientReference, OfGatedActivationsIsTheirDerivative) {
   for (const Activation kind : kActivations) {
     const OwnedTensor gate = random({4, 30}, 1, 4.0f), up = random({4, 30}, 2);
@@ -112,16 +142,18 @@ TEST_F(RowGradientReference, OfRopeIsRopeAtTheNegatedPositions) {
   const std::vector<int32_t> positions = {0, 1, 77, 5000, 3, 131071};
   std::vector<int32_t> negated;
   for (const int32_t position : positions) negated.push_back(-position);
-  const OwnedTensor dx = zeros(x.view.shape()), out = zeros(x.view.shape());
-  copy_elements(dy.view, dx.view);
-  backend_->rope_table(negated, inv_freq.view, 1.3f, table.view);
-  backend_->rope(table.view, dx.view);
-  backend_->rope_table(positions, inv_freq.view, 1.3f, table.view);
-  expect_gradient("x", x.view, dx.view, [&] {
-    copy_elements(x.view, out.view);
-    backend_->rope(table.view, out.view);
-    return weighted_sum(out.view, dy.view);
-  });
+  for (const RopePairs pairs : {RopePairs::halves, RopePairs::neighbours}) {
+    const OwnedTensor dx = zeros(x.view.shape()), out = zeros(x.view.shape());
+    copy_elements(dy.view, dx.view);
+    backend_->rope_table(negated, inv_freq.view, 1.3f, table.view);
+    backend_->rope(table.view, pairs, dx.view);
+    backend_->rope_table(positions, inv_freq.view, 1.3f, table.view);
+    expect_gradient("x", x.view, dx.view, [&] {
+      copy_elements(x.view, out.view);
+      backend_->rope(table.view, pairs, out.view);
+      return weighted_sum(out.view, dy.view);
+    });
+  }
 }
 
 class RowGradients : public IsaTest {
@@ -134,15 +166,21 @@ class RowGradients : public IsaTest {
                                   int64_t rows_at_once) {
     const int64_t width = x.size(1);
     const OwnedTensor weight = random({width}, 3), dweight = random({width}, 4);
+    const OwnedTensor layer_weight = random({width}, 5), layer_bias = random({width}, 6);
     const OwnedTensor dx = allocate_tensor(memory_, DType::f32, x.shape());
+    const OwnedTensor layer_dx = allocate_tensor(memory_, DType::f32, x.shape());
     for (int64_t row = 0; row < x.size(0); row += rows_at_once) {
       const int64_t end = std::min(x.size(0), row + rows_at_once);
-      each.gradients().rms_norm_gradient({x.slice(0, row, end), weight.view, dy.slice(0, row, end)},
-                                         1e-5f, dx.view.slice(0, row, end), &dweight.view);
+      const NormGradientInputs in = {x.slice(0, row, end), weight.view, dy.slice(0, row, end)};
+      each.gradients().rms_norm_gradient(in, 1e-5f, dx.view.slice(0, row, end), &dweight.view);
+      each.gradients().layer_norm_gradient(in, 1e-5f, layer_dx.view.slice(0, row, end),
+                                           &layer_weight.view, &layer_bias.view);
     }
     std::vector<float> all = to_vector(dx.view);
-    const std::vector<float> weights = to_vector(dweight.view);
-    all.insert(all.end(), weights.begin(), weights.end());
+    for (const OwnedTensor* const one : {&dweight, &layer_dx, &layer_weight, &layer_bias}) {
+      const std::vector<float> more = to_vector(one->view);
+      all.insert(all.end(), more.begin(), more.end());
+    }
     return all;
   }
 };

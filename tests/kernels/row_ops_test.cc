@@ -31,6 +31,14 @@ std::vector<std::pair<std::string, RowOpCall>> row_op_calls() {
   return {
       {"rms_norm", [](Backend& b, const Operands& in,
                       const Tensor& out) { b.rms_norm(in.x, in.weight, 1e-6f, out); }},
+      {"layer_norm",
+       [](Backend& b, const Operands& in, const Tensor& out) {
+         b.layer_norm(in.x, in.weight, &in.weight, 1e-6f, out);
+       }},
+      {"activation", [](Backend& b, const Operands& in,
+                        const Tensor& out) { b.activation(Activation::gelu_tanh, in.x, out); }},
+      {"scale", [](Backend& b, const Operands& in,
+                   const Tensor& out) { b.scale(in.x, std::vector<float>{1.7f}, out); }},
       {"silu", gate(Activation::silu)},
       {"gelu_tanh", gate(Activation::gelu_tanh)},
       {"gelu_erf", gate(Activation::gelu_erf)},
@@ -121,6 +129,9 @@ TEST_P(RowOps, NormOfHeadsIsTheNormOfTheirRows) {
   backend().rms_norm(rows.view, weight.view, 1e-5f, rows.view);
   backend().rms_norm(heads, weight.view, 1e-5f, heads);
   EXPECT_SAME_BITS(to_vector(heads), to_vector(rows.view));
+  backend().layer_norm(rows.view, weight.view, nullptr, 1e-5f, rows.view);
+  backend().layer_norm(heads, weight.view, nullptr, 1e-5f, heads);
+  EXPECT_SAME_BITS(to_vector(heads), to_vector(rows.view));
 }
 
 TEST_P(RowOps, RopeRotatesByTheTableWhateverTheRows) {
@@ -128,6 +139,7 @@ TEST_P(RowOps, RopeRotatesByTheTableWhateverTheRows) {
   const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, kHeads, kHeadDim}, 1);
   const OwnedTensor inv_freq = random_tensor(memory_, DType::f32, {kHalf}, 2);
   const std::vector<int32_t> positions = {0, 1, 5, 1000, 99999, 7, 7, 3, 123456};
+  RopePairs pairs = RopePairs::halves;
   const auto rotate = [&](Backend& each, int64_t begin, int64_t end) {
     const OwnedTensor table = allocate_tensor(memory_, DType::f32, {end - begin, kHalf, 2});
     const OwnedTensor rows = allocate_tensor(memory_, DType::f32, {end - begin, kHeads, kHeadDim});
@@ -135,20 +147,23 @@ TEST_P(RowOps, RopeRotatesByTheTableWhateverTheRows) {
     each.rope_table(
         std::span(positions).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
         inv_freq.view, 1.5f, table.view);
-    each.rope(table.view, rows.view);
+    each.rope(table.view, pairs, rows.view);
     return to_vector(rows.view);
   };
-  const std::vector<float> expected = rotate(backend(), 0, kRows);
-  for (const auto& other : backends()) EXPECT_SAME_BITS(rotate(*other, 0, kRows), expected);
-  std::vector<float> alone;
-  for (int64_t r = 0; r < kRows; ++r) {
-    const std::vector<float> row = rotate(backend(), r, r + 1);
-    alone.insert(alone.end(), row.begin(), row.end());
-  }
-  EXPECT_SAME_BITS(alone, expected);
-  // Beyond the rotated part nothing changes.
-  for (int64_t i = 2 * kHalf; i < kHeadDim; ++i) {
-    EXPECT_EQ(expected[static_cast<size_t>(i)], x.view.elements<float>()[i]);
+  for (const RopePairs each_pairs : {RopePairs::halves, RopePairs::neighbours}) {
+    pairs = each_pairs;
+    const std::vector<float> expected = rotate(backend(), 0, kRows);
+    for (const auto& other : backends()) EXPECT_SAME_BITS(rotate(*other, 0, kRows), expected);
+    std::vector<float> alone;
+    for (int64_t r = 0; r < kRows; ++r) {
+      const std::vector<float> row = rotate(backend(), r, r + 1);
+      alone.insert(alone.end(), row.begin(), row.end());
+    }
+    EXPECT_SAME_BITS(alone, expected);
+    // Beyond the rotated part nothing changes.
+    for (int64_t i = 2 * kHalf; i < kHeadDim; ++i) {
+      EXPECT_EQ(expected[static_cast<size_t>(i)], x.view.elements<float>()[i]);
+    }
   }
 }
 

@@ -31,8 +31,9 @@ namespace {
 constexpr size_t kMaxBytes = size_t{200} << 20;  // of one load; the models have 300 KB
 
 const std::vector<std::string> kModels = {
-    "llama_plain", "mistral_window",       "qwen2_tied",         "qwen3_tied",
-    "gemma2_even", "gemma3_text_pattern2", "gemma3_model_prefix"};
+    "llama_plain",  "mistral_window",       "qwen2_tied",          "qwen3_tied",
+    "gemma2_even",  "gemma3_text_pattern2", "gemma3_model_prefix", "cohere2_tied",
+    "granite_bias", "ministral3_growth"};
 
 Json json_of(const std::string& text) { return parse_json(text, "test"); }
 

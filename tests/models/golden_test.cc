@@ -30,7 +30,7 @@ TEST_P(ModelGolden, LogitsAndGreedyTokensAreTransformers) {
     TestModel model(golden.directory, run);
     SCOPED_TRACE(std::string(model.backend().name()));
     EXPECT_LE(max_difference(model.logits(golden.prompt_ids), golden.logits), kTolerance);
-    EXPECT_EQ(model.greedy(golden.prompt_ids, 32), golden.greedy_ids);
+    EXPECT_EQ(model.greedy(golden.prompt_ids, std::ssize(golden.greedy_ids)), golden.greedy_ids);
   }
 }
 
@@ -83,8 +83,36 @@ const std::map<std::string, ModelChanges>& features_off() {
               for (LayerConfig& layer : c.layers) layer.window = 0;
             }}},
       {"qk_norm",
-       {.config = [](DecoderConfig& c) { c.qk_norm = false; },
-        .hidden_weights = {"q_norm", "k_norm"}}},
+       {.config = [](DecoderConfig& c) { c.qk_norm = QkNorm::none; },
+        .hidden_weights = {"q_norm", "k_norm", "q_layernorm", "k_layernorm"}}},
+      {"no_rope",
+       {.config =
+            [](DecoderConfig& c) {
+              for (LayerConfig& layer : c.layers) layer.rope_index = 0;
+            }}},
+      {"partial_rotary", {.config = [](DecoderConfig& c) { c.rotary_dim = c.head_dim; }}},
+      {"query_growth", {.config = [](DecoderConfig& c) { c.query_growth = {}; }}},
+      {"residual_scale", {.config = [](DecoderConfig& c) { c.residual_scale = 1; }}},
+      {"logits_scale", {.config = [](DecoderConfig& c) { c.logits_scale = 1; }}},
+      {"rope_pairs", {.config = [](DecoderConfig& c) { c.rope_pairs = RopePairs::halves; }}},
+      {"parallel_block",
+       {.config =
+            [](DecoderConfig& c) {
+              c.parallel_block = false;
+              c.norms.before_mlp = c.norms.before_attention;
+            }}},
+      {"layer_norm",
+       {.config =
+            [](DecoderConfig& c) {
+              c.norm_kind = NormKind::rms;
+              c.norm_bias = false;
+            },
+        .hidden_weights = {"norm.bias"}}},
+      {"norm_bias",
+       {.config = [](DecoderConfig& c) { c.norm_bias = false; }, .hidden_weights = {"norm.bias"}}},
+      {"mlp_bias",
+       {.config = [](DecoderConfig& c) { c.mlp_bias = false; },
+        .hidden_weights = {"c_fc.bias", "c_proj.bias"}}},
       {"attention_bias",
        {.config =
             [](DecoderConfig& c) {
@@ -110,6 +138,13 @@ const std::map<std::string, ModelChanges>& features_off() {
               c.norms.after_mlp.clear();
             },
         .hidden_weights = {"post_attention_layernorm", "post_feedforward_layernorm"}}},
+      {"norms_behind",
+       {.config =
+            [](DecoderConfig& c) {
+              c.norms.after_attention.clear();
+              c.norms.after_mlp.clear();
+            },
+        .hidden_weights = {"post_self_attn_layernorm", "post_mlp_layernorm"}}},
       {"tied_head", {.random_head = true}},
   };
   return changes;

@@ -136,7 +136,7 @@ MaskedReference::Rows MaskedReference::attention(const Rows& x, int64_t layer,
     q.push_back(linear(x[t], name + ".q_proj", config_.num_heads * config_.head_dim));
     k.push_back(linear(x[t], name + ".k_proj", config_.num_kv_heads * config_.head_dim));
     v.push_back(linear(x[t], name + ".v_proj", config_.num_kv_heads * config_.head_dim));
-    if (config_.qk_norm) {
+    if (config_.qk_norm == QkNorm::head) {
       norm_heads(q[t], name + ".q_norm");
       norm_heads(k[t], name + ".k_norm");
     }

@@ -50,7 +50,18 @@ TEST_P(MaskedBatch, EqualsTheRaggedBatchOnEveryRealRow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, MaskedBatch, ::testing::ValuesIn(golden_names()),
+// The reference has the blocks of the first families alone.
+std::vector<std::string> masked_names() {
+  std::vector<std::string> names;
+  for (const std::string& name : golden_names()) {
+    for (const char* const family : {"gemma", "llama", "mistral_", "qwen", "smolvlm"}) {
+      if (name.starts_with(family)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, MaskedBatch, ::testing::ValuesIn(masked_names()),
                          [](const auto& golden) { return golden.param; });
 
 }  // namespace

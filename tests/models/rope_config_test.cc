@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "models/rope_fields.h"
@@ -27,6 +28,19 @@ TEST(RopeConfigs, LongropeWithOneListOfFactorsDividesEachFrequency) {
   EXPECT_EQ(rope.attention_factor, 1.25);
 }
 
+TEST(RopeConfigs, TheFactorOfLongropesAnglesComesFromTheContexts) {
+  const auto factor_of = [](const std::string& more) {
+    return rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1])" +
+                   more + "}")
+        .attention_factor;
+  };
+  EXPECT_EQ(factor_of(""), 1.0);  // the context isn't stretched
+  EXPECT_DOUBLE_EQ(factor_of(R"(, "original_max_position_embeddings": 128)"),
+                   std::sqrt(1.0 + std::log(16.0) / std::log(128.0)));
+  EXPECT_DOUBLE_EQ(factor_of(R"(, "original_max_position_embeddings": 128, "factor": 4)"),
+                   std::sqrt(1.0 + std::log(4.0) / std::log(128.0)));
+}
+
 TEST(RopeConfigs, OtherLongropesAreRefused) {
   expect_error(ErrorCode::unsupported, {"short_factor: differs from long_factor"}, [] {
     rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 1],
@@ -43,8 +57,9 @@ TEST(RopeConfigs, OtherLongropesAreRefused) {
     rope_of(R"({"rope_type": "longrope", "short_factor": [1], "long_factor": [1],
                 "attention_factor": 1})");
   });
-  expect_error(ErrorCode::invalid, {"attention_factor: missing"}, [] {
-    rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1]})");
+  expect_error(ErrorCode::invalid, {"original_max_position_embeddings: 1, longrope"}, [] {
+    rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1],
+                "original_max_position_embeddings": 1})");
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/json.h"
@@ -18,7 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxRows = 512;
 
+// PACELINE_MODEL_GOLDENS names another folder of goldens (tools/compare_families.py makes them).
 fs::path goldens_directory() {
+  if (const char* const other = std::getenv("PACELINE_MODEL_GOLDENS")) return other;
   return fs::path(PACELINE_SOURCE_DIR) / "tests" / "goldens" / "models";
 }
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "adapters/adapter.h"
 #include "base/random.h"
+#include "models/block_projections.h"
 #include "models/pack_adapter.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
@@ -77,19 +79,18 @@ class LoraModel {
  public:
   LoraModel(const std::string& name, const RunOptions& run, float size)
       : golden(read_golden(name)), model(golden.directory, run) {
-    const DecoderConfig& config = model.config();
-    const int64_t q = config.num_heads * config.head_dim,
-                  kv = config.num_kv_heads * config.head_dim;
-    const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
-    const DType dtype = run.weight_dtype;
     for (size_t i = 0; i < model.decoder().blocks().size(); ++i) {
       BlockTraining& block = training.blocks.emplace_back();
-      block.qkv.loras = {lora(0, q, hidden, dtype, size), lora(q, kv, hidden, dtype, size),
-                         lora(q + kv, kv, hidden, dtype, size)};
-      block.output.loras = {lora(0, hidden, q, dtype, size)};
-      block.gate_up.loras = {lora(0, inner, hidden, dtype, size),
-                             lora(inner, inner, hidden, dtype, size)};
-      block.down.loras = {lora(0, hidden, inner, dtype, size)};
+      const std::map<BlockProduct, std::vector<LoraProjection>*> products = {
+          {BlockProduct::qkv, &block.qkv.loras},
+          {BlockProduct::output, &block.output.loras},
+          {BlockProduct::gate_up, &block.gate_up.loras},
+          {BlockProduct::down, &block.down.loras}};
+      for (const BlockProjection& part : block_projections(model.config())) {
+        products.at(part.product)
+            ->push_back(lora(part.first_column, part.out_features, part.in_features,
+                             run.weight_dtype, size));
+      }
     }
   }
 
@@ -283,7 +284,10 @@ TEST(Dropout, DropsTheRateAndKeepsTheMean) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainGradient,
                          ::testing::Values("llama_bias", "gemma2_odd", "gemma3_text_pattern2",
-                                           "qwen3_tied", "mistral_window"),
+                                           "qwen3_tied", "mistral_window", "olmo2_bias",
+                                           "granite_bias", "phi3_partial_tied", "glm4_bias",
+                                           "cohere2_bias", "stablelm_parallel",
+                                           "starcoder2_window_tied", "ministral3_growth"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -56,6 +56,8 @@ def _v4_text(spec: GoldenSpec, text: Config) -> None:
         text.pop(key, None)
     if spec.family.startswith("gemma3"):
         _gemma3_rope(text)
+    elif spec.family == "exaone4":
+        _flat_rope(text, old_type_key=False)
     else:
         _flat_rope(text, old_type_key=spec.family == "qwen2")
     if spec.family == "gemma2":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.models.phi3.modeling_phi3 import apply_rotary_pos_emb as rotate_halves
 
 WIDE_WINDOW = 4096  # longer than every prompt
 FRESH_HEAD_SEED = 2**31  # unlike every seed that makes a checkpoint
@@ -29,9 +32,10 @@ class Switch:
 def _plain_rope(config: PreTrainedConfig) -> None:
     parameters = config.rope_parameters
     target = parameters.get("full_attention", parameters)
-    theta = target["rope_theta"]
+    kept = {key: target[key] for key in ("rope_theta", "llama_4_scaling_beta", "original_max_position_embeddings")
+            if key in target and (key == "rope_theta" or "llama_4_scaling_beta" in target)}
     target.clear()
-    target.update(rope_type="default", rope_theta=theta)
+    target.update(rope_type="default", **kept)
 
 
 def _wide_window(config: PreTrainedConfig) -> None:
@@ -53,6 +57,82 @@ def _scale_of_head_dim(config: PreTrainedConfig) -> None:
 def _global_theta_everywhere(config: PreTrainedConfig) -> None:
     parameters = config.rope_parameters
     parameters["sliding_attention"]["rope_theta"] = parameters["full_attention"]["rope_theta"]
+
+
+def _every_layer_rotates(config: PreTrainedConfig) -> None:
+    config.no_rope_layers = [1] * config.num_hidden_layers
+
+
+def _whole_head_rotates(config: PreTrainedConfig) -> None:
+    config.rope_parameters["partial_rotary_factor"] = 1.0
+
+
+def _queries_stay(config: PreTrainedConfig) -> None:
+    config.rope_parameters["llama_4_scaling_beta"] = 0.0
+
+
+def _unit_field(name: str) -> Callable[[PreTrainedConfig], None]:
+    def edit(config: PreTrainedConfig) -> None:
+        setattr(config, name, 1.0)
+
+    return edit
+
+
+def _usual_attention_multiplier(config: PreTrainedConfig) -> None:
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    config.attention_multiplier = head_dim**-0.5
+
+
+def _rotating_attention(model: PreTrainedModel) -> None:
+    """Layers without a window rotate, too."""
+    for layer in model.get_decoder().layers:
+        attention = layer.self_attn
+        if model.config.model_type == "exaone4":
+            attention.sliding_window, attention.is_sliding = None, False
+        elif attention.sliding_window is None:  # the mask bounds what a layer sees, not this number
+            attention.sliding_window = WIDE_WINDOW
+
+
+def _halves(model: PreTrainedModel) -> None:
+    module, forward = sys.modules[type(model).__module__], model.forward
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        with mock.patch.object(module, "apply_rotary_pos_emb", rotate_halves):
+            return forward(*args, **kwargs)
+
+    model.forward = patched
+
+
+def _one_after_the_other(model: PreTrainedModel) -> None:
+    def forward_of(layer: torch.nn.Module) -> Callable[..., torch.Tensor]:
+        def forward(x: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+            x = x + layer.self_attn(hidden_states=layer.input_layernorm(x), **kwargs)[0]
+            return x + layer.mlp(layer.input_layernorm(x))
+
+        return forward
+
+    for layer in model.get_decoder().layers:
+        layer.forward = forward_of(layer)
+
+
+def _rms_norms(model: PreTrainedModel) -> None:
+    for module in list(model.get_decoder().modules()):
+        for name, norm in list(module.named_children()):
+            if type(norm).__name__ not in ("LayerNorm", "Cohere2LayerNorm"):
+                continue
+            eps = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
+            rms = torch.nn.RMSNorm(norm.weight.shape[0], eps=eps)
+            rms.weight = norm.weight
+            setattr(module, name, rms)
+
+
+def _zero_biases(*parts: str) -> Callable[[PreTrainedModel], None]:
+    def edit(model: PreTrainedModel) -> None:
+        for name, parameter in model.named_parameters():
+            if name.endswith(".bias") and any(part in name for part in parts):
+                parameter.data.zero_()
+
+    return edit
 
 
 def _without_modules(*names: str) -> Callable[[PreTrainedModel], None]:
@@ -87,7 +167,16 @@ SWITCHES: dict[str, Switch] = {
     "attention_soft_cap": Switch(config=_no_attention_cap),
     "final_soft_cap": Switch(config=_no_final_cap),
     "window": Switch(config=_wide_window),
-    "qk_norm": Switch(model=_without_modules("q_norm", "k_norm")),
+    "qk_norm": Switch(model=_without_modules("q_norm", "k_norm", "q_layernorm", "k_layernorm")),
+    "norms_behind": Switch(model=_without_modules("post_self_attn_layernorm", "post_mlp_layernorm")),
+    "partial_rotary": Switch(config=_whole_head_rotates),
+    "query_growth": Switch(config=_queries_stay),
+    "residual_scale": Switch(config=_unit_field("residual_multiplier")),
+    "rope_pairs": Switch(model=_halves),
+    "parallel_block": Switch(model=_one_after_the_other),
+    "layer_norm": Switch(model=_rms_norms),
+    "norm_bias": Switch(model=_zero_biases("norm")),
+    "mlp_bias": Switch(model=_zero_biases("mlp")),
     "attention_bias": Switch(model=_zero_attention_bias),
     "embedding_scale": Switch(model=_unit_embedding_scale),
     "local_rope_theta": Switch(config=_global_theta_everywhere),
@@ -96,15 +185,33 @@ SWITCHES: dict[str, Switch] = {
 }
 
 
+# Where a family has a way of its own.
+OF_FAMILY: dict[tuple[str, str], Switch] = {
+    ("granite", "embedding_scale"): Switch(config=_unit_field("embedding_multiplier")),
+    ("granite", "attention_scale"): Switch(config=_usual_attention_multiplier),
+    ("granite", "logits_scale"): Switch(config=_unit_field("logits_scaling")),
+    ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
+    ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
+    ("exaone4", "no_rope"): Switch(model=_rotating_attention),
+    ("cohere2", "no_rope"): Switch(model=_rotating_attention),
+}
+
+
 def _post_norms(family: str) -> Switch:
-    if not family.startswith("gemma"):
+    if not family.startswith(("gemma", "olmo", "exaone4")):
         raise ValueError(f"post_norms: family {family} has none")
     return Switch(model=_without_modules("post_attention_layernorm", "post_feedforward_layernorm"))
 
 
+def _switch(family: str, feature: str) -> Switch:
+    if (family, feature) in OF_FAMILY:
+        return OF_FAMILY[family, feature]
+    return _post_norms(family) if feature == "post_norms" else SWITCHES[feature]
+
+
 def without_feature(model: PreTrainedModel, family: str, feature: str) -> PreTrainedModel:
     """A copy of `model` with the same weights and `feature` switched off."""
-    switch = _post_norms(family) if feature == "post_norms" else SWITCHES[feature]
+    switch = _switch(family, feature)
     config = copy.deepcopy(model.config)
     switch.config(config.get_text_config())
     config._attn_implementation = "eager"

@@ -82,6 +82,20 @@ def norm_case() -> dict:
     return case("rms_norm", {"eps": 0.01}, {"x": x, "weight": weight, "dy": dy}, {"dx": dx, "dweight": dweight})
 
 
+def layer_norm_case() -> dict:
+    x, weight, bias, dy = random(6, 40), random(40), random(40), random(6, 40)
+    y = functional.layer_norm(x, (40,), weight, bias, eps=0.01)
+    dx, dweight, dbias = torch.autograd.grad(y, (x, weight, bias), dy)
+    return case("layer_norm", {"eps": 0.01}, {"x": x, "weight": weight, "dy": dy},
+                {"dx": dx, "dweight": dweight, "dbias": dbias})
+
+
+def activation_case() -> dict:
+    x, dout = random(3, 50, size=3.0), random(3, 50)
+    (dx,) = torch.autograd.grad(functional.gelu(x, approximate="tanh"), x, dout)
+    return case("activation", {}, {"x": x, "dout": dout}, {"dx": dx})
+
+
 def gate_case(kind: str) -> dict:
     activation = {
         "silu": functional.silu,
@@ -136,6 +150,8 @@ def main() -> None:
         cross_entropy_case(),
         embedding_case(),
         linear_case(),
+        layer_norm_case(),
+        activation_case(),
     ]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text("[\n" + ",\n".join(json.dumps(one) for one in cases) + "\n]\n")

@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import without_feature
-from model_specs import PAD_ID, SECOND_EOS_ID, SHAPE, SPECS, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
+from model_specs import PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, SPECS, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
 PROMPT_LENGTH, NUM_GREEDY = 64, 32
 TOLERANCE = 1e-4  # of the tests that read these files
@@ -37,7 +37,7 @@ MAX_ROUNDING = TOLERANCE / 5
 MIN_DISTINCT = 8  # greedy tokens; a loop of two tokens would test little
 MAX_BYTES = 300_000
 NUM_SEEDS = 100
-WEIGHT_STD, NORM_STD, BIAS_STD = 0.3, 0.2, 0.3
+NORM_STD, BIAS_STD = 0.2, 0.3
 POST_NORMS = ("post_attention_layernorm.weight", "post_feedforward_layernorm.weight")
 
 MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
@@ -49,6 +49,18 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "gemma3": transformers.Gemma3ForConditionalGeneration,
     "mistral": transformers.MistralForCausalLM,
     "smolvlm": transformers.SmolVLMForConditionalGeneration,
+    "smollm3": transformers.SmolLM3ForCausalLM,
+    "olmo2": transformers.Olmo2ForCausalLM,
+    "olmo3": transformers.Olmo3ForCausalLM,
+    "granite": transformers.GraniteForCausalLM,
+    "phi3": transformers.Phi3ForCausalLM,
+    "glm4": transformers.Glm4ForCausalLM,
+    "exaone4": transformers.Exaone4ForCausalLM,
+    "cohere2": transformers.Cohere2ForCausalLM,
+    "stablelm": transformers.StableLmForCausalLM,
+    "starcoder2": transformers.Starcoder2ForCausalLM,
+    "ministral3": transformers.Ministral3ForCausalLM,
+    "mistral3": transformers.Mistral3ForConditionalGeneration,
 }
 
 
@@ -71,32 +83,36 @@ def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel
     fields = {**SHAPE, **spec.config}
     if spec.family == "gemma3":
         fields = {"text_config": fields, "vision_config": VISION_SHAPE, "mm_tokens_per_image": 4}
+    if spec.family == "mistral3":
+        fields = {"text_config": fields, "vision_config": PIXTRAL_SHAPE, "image_token_index": PAD_ID,
+                  "tie_word_embeddings": fields["tie_word_embeddings"]}
     if spec.family == "smolvlm":
         fields = {"text_config": fields, "vision_config": VISION_SHAPE, "scale_factor": 2,
                   "pad_token_id": PAD_ID}
     model = model_class(model_class.config_class(attn_implementation="eager", **fields)).eval()
-    randomise(model, gemma=spec.family.startswith("gemma"), generator=generator)
+    randomise(model, spec, generator)
     if spec.generation:
         model.generation_config.update(**spec.generation)
     return model
 
 
-def randomise(model: PreTrainedModel, *, gemma: bool, generator: torch.Generator) -> None:
+def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generator) -> None:
     """Norms and biases too: at their usual start values (1 and 0) they could not be missed.
 
     Gemma's norms multiply by 1 + weight. Its post norms triple what a block adds, or else the
     scaled embedding would dominate the residual stream and the tied head repeat the last token.
     """
+    gemma = spec.family.startswith("gemma")
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if gemma and name.endswith(POST_NORMS):
             parameter.data = 2.0 + NORM_STD * noise
-        elif name.endswith("norm.weight"):
+        elif name.endswith("norm.weight") or ".norms." in name:
             parameter.data = (0.0 if gemma else 1.0) + NORM_STD * noise
         elif name.endswith("bias"):
             parameter.data = BIAS_STD * noise
         else:
-            parameter.data = WEIGHT_STD * noise
+            parameter.data = spec.weight_std * noise
     model.tie_weights()
 
 

@@ -28,6 +28,17 @@ VISION_SHAPE: dict[str, Any] = {
     "patch_size": 2,
 }
 
+PIXTRAL_SHAPE: dict[str, Any] = {
+    "model_type": "pixtral",
+    "hidden_size": 8,
+    "intermediate_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "head_dim": 4,
+    "image_size": 4,
+    "patch_size": 2,
+}
+
 
 @dataclass(frozen=True)
 class GoldenSpec:
@@ -35,13 +46,14 @@ class GoldenSpec:
 
     name: str
     family: str  # model_type of config.json
-    config: dict[str, Any]  # on top of SHAPE; the text_config of gemma3 and smolvlm
+    config: dict[str, Any]  # on top of SHAPE; the text_config of gemma3, mistral3 and smolvlm
     features: tuple[str, ...]  # names of feature_switches.SWITCHES
     v4: dict[str, Any] = field(default_factory=dict)  # fields only transformers 4 writes
     variants: tuple[str, ...] = ("v4",)  # of config_variants.VARIANTS
     generation: dict[str, Any] = field(default_factory=dict)
     shard_size: str = "1GB"
     weight_renames: tuple[tuple[str, str], ...] = ()  # prefix as saved -> prefix in the file
+    weight_std: float = 0.3  # of matrices
 
 
 def plain_rope(theta: float) -> dict[str, Any]:
@@ -62,6 +74,10 @@ def llama3_rope(theta: float) -> dict[str, Any]:
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 32,
     }
+
+
+def yarn_rope(theta: float) -> dict[str, Any]:
+    return {"rope_type": "yarn", "rope_theta": theta, "factor": 4.0, "original_max_position_embeddings": 16}
 
 
 def gemma3_layers(pattern: int, num_layers: int, global_rope: dict[str, Any]) -> dict[str, Any]:
@@ -250,4 +266,269 @@ SMOLVLM = (
     ),
 )
 
-SPECS: tuple[GoldenSpec, ...] = (*LLAMA, *QWEN, *GEMMA2, *GEMMA3, *MISTRAL, *SMOLVLM)
+SMOLLM3 = (
+    GoldenSpec(
+        name="smollm3_tied",
+        family="smollm3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 4, "intermediate_size": 48, "num_key_value_heads": 2,
+                "head_dim": 12, "no_rope_layer_interval": 2, "rope_parameters": plain_rope(5_000.0),
+                "tie_word_embeddings": True},
+        features=("no_rope", "tied_head"),
+        variants=("v4", "no_head_dim"),
+    ),
+    GoldenSpec(
+        name="smollm3_window",
+        family="smollm3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 4,
+                "no_rope_layers": [1, 0, 1], "use_sliding_window": True, "sliding_window": 16,
+                "attention_bias": True, "mlp_bias": True, "rope_parameters": llama3_rope(10_000.0),
+                "tie_word_embeddings": False},
+        features=("no_rope", "window", "attention_bias", "rope_scaling"),
+    ),
+)
+
+OLMO = (
+    GoldenSpec(
+        name="olmo2_full",
+        family="olmo2",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 2,
+                "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": False},
+        features=("qk_norm", "post_norms"),
+    ),
+    GoldenSpec(
+        name="olmo2_bias",
+        family="olmo2",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 40, "num_key_value_heads": 1,
+                "head_dim": 12, "attention_bias": True, "rope_parameters": linear_rope(10_000.0, 4.0),
+                "tie_word_embeddings": False},
+        features=("qk_norm", "post_norms", "attention_bias", "rope_scaling"),
+        variants=("v4", "no_head_dim"),
+    ),
+    GoldenSpec(
+        name="olmo3_window",
+        family="olmo3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 4, "intermediate_size": 48, "num_key_value_heads": 2,
+                "sliding_window": 16, "tie_word_embeddings": False,
+                "rope_parameters": {"full_attention": yarn_rope(500_000.0),
+                                    "sliding_attention": plain_rope(10_000.0)}},
+        features=("qk_norm", "post_norms", "window", "local_rope_theta", "rope_scaling"),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="olmo3_layer_types",
+        family="olmo3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 4,
+                "sliding_window": 24, "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                "rope_parameters": {"full_attention": plain_rope(500_000.0),
+                                    "sliding_attention": plain_rope(500_000.0)}},
+        features=("qk_norm", "post_norms", "window"),
+        variants=(),
+    ),
+)
+
+GRANITE = (
+    GoldenSpec(
+        name="granite_multipliers",
+        family="granite",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 2,
+                "embedding_multiplier": 1.5, "attention_multiplier": 0.125, "residual_multiplier": 2.5,
+                "logits_scaling": 3.0, "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": True},
+        features=("embedding_scale", "attention_scale", "residual_scale", "logits_scale", "tied_head"),
+    ),
+    GoldenSpec(
+        name="granite_bias",
+        family="granite",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 40, "num_key_value_heads": 1, "head_dim": 12,
+                "embedding_multiplier": 3.0, "attention_multiplier": 0.5, "residual_multiplier": 1.5,
+                "logits_scaling": 0.5, "attention_bias": True, "mlp_bias": True,
+                "rope_parameters": plain_rope(50_000.0), "tie_word_embeddings": False},
+        features=("embedding_scale", "attention_scale", "residual_scale", "logits_scale", "attention_bias"),
+        variants=("v4", "no_head_dim"),
+    ),
+)
+
+PHI3 = (
+    GoldenSpec(
+        name="phi3_window",
+        family="phi3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 4,
+                "sliding_window": 16, "rope_parameters": plain_rope(10_000.0)},
+        features=("window",),
+    ),
+    GoldenSpec(
+        name="phi3_partial_tied",
+        family="phi3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 2,
+                "rope_parameters": {**plain_rope(10_000.0), "partial_rotary_factor": 0.75},
+                "tie_word_embeddings": True},
+        features=("partial_rotary", "tied_head"),
+        variants=(),
+    ),
+)
+
+GLM4 = (
+    GoldenSpec(
+        name="glm4_bias",
+        family="glm4",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 16,
+                "attention_bias": True, "rope_parameters": {**plain_rope(10_000.0), "partial_rotary_factor": 0.5}},
+        features=("attention_bias", "partial_rotary", "rope_pairs", "norms_behind"),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="glm4_whole_tied",
+        family="glm4",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 40, "num_key_value_heads": 1, "head_dim": 12,
+                "attention_bias": False, "tie_word_embeddings": True,
+                "rope_parameters": {**plain_rope(10_000.0), "partial_rotary_factor": 1.0}},
+        features=("rope_pairs", "norms_behind", "tied_head"),
+        variants=(),
+    ),
+)
+
+EXAONE4 = (
+    GoldenSpec(
+        name="exaone4_window",
+        family="exaone4",
+        weight_std=0.2,
+        config={"num_hidden_layers": 4, "intermediate_size": 48, "num_key_value_heads": 2,
+                "sliding_window": 16, "sliding_window_pattern": 2, "rope_parameters": llama3_rope(10_000.0)},
+        features=("window", "no_rope", "qk_norm", "post_norms", "rope_scaling"),
+    ),
+    GoldenSpec(
+        name="exaone4_full_tied",
+        family="exaone4",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 1, "head_dim": 12,
+                "sliding_window": None, "layer_types": ["full_attention"] * 3, "tie_word_embeddings": True,
+                "rope_parameters": plain_rope(10_000.0)},
+        features=("qk_norm", "post_norms", "tied_head"),
+        variants=("no_head_dim",),
+    ),
+)
+
+COHERE2 = (
+    GoldenSpec(
+        name="cohere2_tied",
+        family="cohere2",
+        weight_std=0.2,
+        config={"num_hidden_layers": 4, "intermediate_size": 48, "num_key_value_heads": 2,
+                "sliding_window": 16, "logit_scale": 0.3, "rope_parameters": plain_rope(10_000.0),
+                "layer_types": ["sliding_attention", "full_attention"] * 2},
+        features=("window", "no_rope", "rope_pairs", "parallel_block", "logits_scale", "layer_norm", "tied_head"),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="cohere2_bias",
+        family="cohere2",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_attention_heads": 2,
+                "num_key_value_heads": 1, "sliding_window": 24, "logit_scale": 2.0, "attention_bias": True,
+                "rope_parameters": plain_rope(500.0), "tie_word_embeddings": False},
+        features=("window", "rope_pairs", "parallel_block", "logits_scale", "layer_norm", "attention_bias"),
+        variants=("v4",),
+        v4={"sliding_window_pattern": 4},
+    ),
+)
+
+STABLELM = (
+    GoldenSpec(
+        name="stablelm_bias",
+        family="stablelm",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 4,
+                "use_qkv_bias": True, "tie_word_embeddings": False,
+                "rope_parameters": {**plain_rope(10_000.0), "partial_rotary_factor": 0.25}},
+        features=("attention_bias", "partial_rotary", "layer_norm", "norm_bias"),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="stablelm_parallel",
+        family="stablelm",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 2,
+                "qk_layernorm": True, "use_parallel_residual": True, "tie_word_embeddings": True,
+                "rope_parameters": {**plain_rope(10_000.0), "partial_rotary_factor": 0.5}},
+        features=("qk_norm", "parallel_block", "partial_rotary", "layer_norm", "norm_bias", "tied_head"),
+        variants=(),
+    ),
+)
+
+STARCODER2 = (
+    GoldenSpec(
+        name="starcoder2_window_tied",
+        family="starcoder2",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 64, "num_key_value_heads": 2,
+                "sliding_window": 16, "rope_parameters": plain_rope(10_000.0)},
+        features=("window", "attention_bias", "mlp_bias", "layer_norm", "norm_bias", "tied_head"),
+    ),
+    GoldenSpec(
+        name="starcoder2_no_bias",
+        family="starcoder2",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 56, "num_key_value_heads": 1, "head_dim": 12,
+                "use_bias": False, "hidden_act": "gelu", "rope_parameters": linear_rope(10_000.0, 2.0),
+                "tie_word_embeddings": False},
+        features=("layer_norm", "norm_bias", "rope_scaling"),
+        variants=("v4", "no_head_dim"),
+    ),
+)
+
+MINISTRAL3 = (
+    GoldenSpec(
+        name="ministral3_growth",
+        family="ministral3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 12,
+                "rope_parameters": {**yarn_rope(1_000_000.0), "mscale": 1.0, "mscale_all_dim": 1.0,
+                                    "llama_4_scaling_beta": 0.3}},
+        features=("query_growth", "rope_scaling"),
+        variants=("v4",),
+    ),
+    GoldenSpec(
+        name="ministral3_window_tied",
+        family="ministral3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 40, "num_key_value_heads": 1, "head_dim": 16,
+                "sliding_window": 16, "tie_word_embeddings": True,
+                "rope_parameters": {**yarn_rope(10_000.0), "llama_4_scaling_beta": 0.5}},
+        features=("query_growth", "rope_scaling", "window", "tied_head"),
+        variants=("no_head_dim",),
+    ),
+    GoldenSpec(
+        name="mistral3_ministral3",
+        family="mistral3",
+        weight_std=0.2,
+        config={"model_type": "ministral3", "num_hidden_layers": 2, "intermediate_size": 40,
+                "num_key_value_heads": 2, "head_dim": 12, "tie_word_embeddings": False,
+                "rope_parameters": {**yarn_rope(10_000.0), "llama_4_scaling_beta": 0.5}},
+        features=("query_growth", "rope_scaling"),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="mistral3_mistral",
+        family="mistral3",
+        weight_std=0.2,
+        config={"model_type": "mistral", "num_hidden_layers": 2, "intermediate_size": 40,
+                "num_key_value_heads": 2, "head_dim": 12, "sliding_window": None, "tie_word_embeddings": False,
+                "rope_parameters": plain_rope(10_000.0)},
+        features=(),
+        variants=(),
+    ),
+)
+
+SPECS: tuple[GoldenSpec, ...] = (*LLAMA, *QWEN, *GEMMA2, *GEMMA3, *MISTRAL, *SMOLVLM, *SMOLLM3, *OLMO, *GRANITE,
+                                 *PHI3, *GLM4, *EXAONE4, *COHERE2, *STABLELM, *STARCODER2, *MINISTRAL3)

@@ -65,6 +65,16 @@ void CpuBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps, c
   });
 }
 
+void CpuBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
+                               const Tensor& out) {
+  const int64_t width = x.size(-1);
+  const float* const weights = weight.elements<float>();
+  const float* const biases = bias != nullptr ? bias->elements<float>() : nullptr;
+  for_each_row(x.num_elements() / width, width, [&](int64_t row) {
+    kernels_.layer_norm(head_row(x, row), weights, biases, eps, width, head_row(out, row));
+  });
+}
+
 void CpuBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                float scale, const Tensor& table) {
   const int64_t half = table.size(1);
@@ -74,11 +84,12 @@ void CpuBackend::do_rope_table(std::span<const int32_t> positions, const Tensor&
   });
 }
 
-void CpuBackend::do_rope(const Tensor& table, const Tensor& x) {
+void CpuBackend::do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
   const int64_t heads = x.size(1), half = table.size(1);
+  const auto kernel = kernels_.rope[static_cast<size_t>(pairs)];
   for_each_row(x.size(0), heads * half * 2, [&](int64_t row) {
     for (int64_t head = 0; head < heads; ++head) {
-      kernels_.rope(table.row<float>(row), half, x.row<float>(row) + head * x.stride(1));
+      kernel(table.row<float>(row), half, x.row<float>(row) + head * x.stride(1));
     }
   });
 }
@@ -94,6 +105,20 @@ void CpuBackend::do_gated_activation(Activation kind, const Tensor& gate, const 
   for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
     kernel(gate.row<float>(row) + first, up.row<float>(row) + first, count,
            out.row<float>(row) + first);
+  });
+}
+
+void CpuBackend::do_activation(Activation kind, const Tensor& x, const Tensor& out) {
+  const auto kernel = kernels_.activation[static_cast<size_t>(kind)];
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    kernel(x.row<float>(row) + first, count, out.row<float>(row) + first);
+  });
+}
+
+void CpuBackend::do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) {
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    const float factor = factors[factors.size() == 1 ? 0 : static_cast<size_t>(row)];
+    kernels_.scale(x.row<float>(row) + first, factor, count, out.row<float>(row) + first);
   });
 }
 

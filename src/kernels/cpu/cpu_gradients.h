@@ -34,6 +34,10 @@ class CpuGradients final : public GradientOps {
                              const AttentionGradients& out) override;
   void do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
                             const Tensor* dweight) override;
+  void do_layer_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                              const Tensor* dweight, const Tensor* dbias) override;
+  void do_activation_gradient(Activation kind, const Tensor& x, const Tensor& dout,
+                              const Tensor& dx) override;
   void do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
                                     const Tensor& dgate, const Tensor& dup) override;
   void do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,
@@ -61,9 +65,16 @@ class CpuGradients final : public GradientOps {
   const float* output_means(const AttentionGradientInputs& in);
   void plan_attention_gradient(const AttentionGradientInputs& in,
                                std::span<const SequenceRows> sequences);
-  // total[width] += the sum over rows of what add_row(row, first column, columns, sums) adds.
+  // to += the sum over rows of what add_row(row, first column, number of columns, sums) adds.
   template <class AddRow>
-  void add_segments(int64_t rows, int64_t width, AddRow&& add_row, float* total);
+  void add_row_sums(int64_t rows, int64_t width, AddRow&& add_row, float* to);
+  // dweight += the rows' dy * (x - mean) * scale
+  void add_norm_weights(const NormGradientInputs& in, const NormRow* norms, float* dweight);
+  // row_norm(x) of every row; valid until the next call.
+  template <class RowNorm>
+  const NormRow* norm_rows(const Tensor& x, RowNorm&& row_norm);
+  void write_norm_gradients(void (*kernel)(const NormGradientTask& task),
+                            const NormGradientInputs& in, const NormRow* norms, const Tensor& dx);
 
   const KernelTable& kernels_;
   ThreadPool& threads_;

@@ -21,7 +21,7 @@ float* flat_row(const Tensor& tensor, int64_t index) {
 
 // The sums of all segments of rows, beside each other, then their sum.
 template <class AddRow>
-void CpuGradients::add_segments(int64_t rows, int64_t width, AddRow&& add_row, float* total) {
+void CpuGradients::add_row_sums(int64_t rows, int64_t width, AddRow&& add_row, float* to) {
   const int64_t segments = divide_up(rows, kGradientRows), blocks = num_row_blocks(width);
   auto* const sums = panels_.reserve_as<float>(segments * width);
   std::fill_n(sums, segments * width, 0.0f);
@@ -35,12 +35,12 @@ void CpuGradients::add_segments(int64_t rows, int64_t width, AddRow&& add_row, f
     }
   });
   for (int64_t segment = 0; segment < segments; ++segment) {
-    kernels_.add(total, sums + segment * width, width, total);
+    kernels_.add(to, sums + segment * width, width, to);
   }
 }
 
 void CpuGradients::do_bias_gradient(const Tensor& dy, const Tensor& dbias) {
-  add_segments(
+  add_row_sums(
       dy.size(0), dy.size(1),
       [&](int64_t row, int64_t first, int64_t count, float* sums) {
         kernels_.add(sums, dy.row<float>(row) + first, count, sums);
@@ -48,30 +48,76 @@ void CpuGradients::do_bias_gradient(const Tensor& dy, const Tensor& dbias) {
       dbias.elements<float>());
 }
 
+void CpuGradients::add_norm_weights(const NormGradientInputs& in, const NormRow* norms,
+                                    float* dweight) {
+  const int64_t width = in.x.size(-1);
+  add_row_sums(
+      in.x.num_elements() / width, width,
+      [&](int64_t row, int64_t first, int64_t count, float* sums) {
+        kernels_.add_norm_weights(flat_row(in.x, row) + first, norms[row].mean, norms[row].scale,
+                                  flat_row(in.dy, row) + first, count, sums);
+      },
+      dweight);
+}
+
+template <class RowNorm>
+const NormRow* CpuGradients::norm_rows(const Tensor& x, RowNorm&& row_norm) {
+  const int64_t width = x.size(-1), rows = x.num_elements() / width;
+  auto* const norms = row_numbers_.reserve_as<NormRow>(rows);
+  split_rows(threads_, rows, width, [&](int64_t row) { norms[row] = row_norm(flat_row(x, row)); });
+  return norms;
+}
+
+void CpuGradients::write_norm_gradients(void (*kernel)(const NormGradientTask& task),
+                                        const NormGradientInputs& in, const NormRow* norms,
+                                        const Tensor& dx) {
+  const int64_t width = in.x.size(-1);
+  split_rows(threads_, in.x.num_elements() / width, width, [&](int64_t row) {
+    kernel({.x = flat_row(in.x, row),
+            .mean = norms[row].mean,
+            .weight = in.weight.elements<float>(),
+            .scale = norms[row].scale,
+            .dy = flat_row(in.dy, row),
+            .width = width,
+            .dx = flat_row(dx, row)});
+  });
+}
+
 void CpuGradients::do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
                                         const Tensor* dweight) {
-  const int64_t width = in.x.size(-1), rows = in.x.num_elements() / width;
-  auto* const scales = row_numbers_.reserve_as<float>(rows);
-  split_rows(threads_, rows, width, [&](int64_t row) {
-    scales[row] = kernels_.norm_scale(flat_row(in.x, row), eps, width);
+  const int64_t width = in.x.size(-1);
+  const NormRow* const norms = norm_rows(in.x, [&](const float* x) {
+    return NormRow{.mean = 0.0f, .scale = kernels_.norm_scale(x, eps, width)};
   });
-  if (dweight != nullptr) {
-    add_segments(
-        rows, width,
+  if (dweight != nullptr) add_norm_weights(in, norms, dweight->elements<float>());
+  write_norm_gradients(kernels_.rms_norm_gradient, in, norms, dx);
+}
+
+void CpuGradients::do_layer_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                          const Tensor* dweight, const Tensor* dbias) {
+  const int64_t width = in.x.size(-1);
+  const NormRow* const norms =
+      norm_rows(in.x, [&](const float* x) { return kernels_.layer_norm_row(x, eps, width); });
+  if (dweight != nullptr) add_norm_weights(in, norms, dweight->elements<float>());
+  if (dbias != nullptr) {
+    add_row_sums(
+        in.x.num_elements() / width, width,
         [&](int64_t row, int64_t first, int64_t count, float* sums) {
-          kernels_.add_norm_weights(flat_row(in.x, row) + first, scales[row],
-                                    flat_row(in.dy, row) + first, count, sums);
+          kernels_.add_scaled(flat_row(in.dy, row) + first, 1.0f, count, sums);
         },
-        dweight->elements<float>());
+        dbias->elements<float>());
   }
-  split_rows(threads_, rows, width, [&](int64_t row) {
-    kernels_.rms_norm_gradient({.x = flat_row(in.x, row),
-                                .weight = in.weight.elements<float>(),
-                                .scale = scales[row],
-                                .dy = flat_row(in.dy, row),
-                                .width = width,
-                                .dx = flat_row(dx, row)});
-  });
+  write_norm_gradients(kernels_.layer_norm_gradient, in, norms, dx);
+}
+
+void CpuGradients::do_activation_gradient(Activation kind, const Tensor& x, const Tensor& dout,
+                                          const Tensor& dx) {
+  const auto kernel = kernels_.activation_gradient[static_cast<size_t>(kind)];
+  split_row_blocks(threads_, dx.size(0), dx.size(1),
+                   [&](int64_t row, int64_t, int64_t first, int64_t count) {
+                     kernel(x.row<float>(row) + first, dout.row<float>(row) + first, count,
+                            dx.row<float>(row) + first);
+                   });
 }
 
 void CpuGradients::do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,

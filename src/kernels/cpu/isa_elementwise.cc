@@ -29,6 +29,19 @@ void gated_activation(const float* gate, const float* up, int64_t width, float* 
   });
 }
 
+template <class Activation>
+void activation(const float* x, int64_t width, float* out) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(out + i, Activation::apply(load_upto(x + i, count)), count);
+  });
+}
+
+void scale(const float* x, float factor, int64_t width, float* out) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(out + i, load_upto(x + i, count) * factor, count);
+  });
+}
+
 void add(const float* x, const float* y, int64_t width, float* out) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
     store_upto(out + i, load_upto(x + i, count) + load_upto(y + i, count), count);
@@ -47,6 +60,10 @@ void add_elementwise_kernels(KernelTable& table) {
   table.gated_activation[0] = gated_activation<Silu>;
   table.gated_activation[1] = gated_activation<GeluTanh>;
   table.gated_activation[2] = gated_activation<GeluErf>;
+  table.activation[0] = activation<Silu>;
+  table.activation[1] = activation<GeluTanh>;
+  table.activation[2] = activation<GeluErf>;
+  table.scale = scale;
   table.add = add;
   table.soft_cap = soft_cap;
 }

@@ -38,6 +38,14 @@ struct GeluErfSlope {
 };
 
 template <class Activation>
+void activation_gradient(const float* x, const float* dout, int64_t width, float* dx) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Slope at = Activation::at(load_upto(x + i, count));
+    store_upto(dx + i, load_upto(dout + i, count) * at.slope, count);
+  });
+}
+
+template <class Activation>
 void gated_gradient(const GatedGradientTask& task) {
   for_each_vector(task.width, [&](int64_t i, int64_t count) {
     const Slope gated = Activation::at(load_upto(task.gate + i, count));
@@ -77,9 +85,46 @@ void rms_norm_gradient(const NormGradientTask& task) {
   });
 }
 
-void add_norm_weights(const float* x, float scale, const float* dy, int64_t width, float* sums) {
+// x - mean in the first `count` lanes, 0 in the others.
+PL_INLINE Vec centred(const float* x, float mean, int64_t count) {
+  const Vec value = load_upto(x, count) - mean;
+  return lane_indices() < static_cast<int32_t>(count) ? value : Vec{};
+}
+
+NormRow layer_norm_row(const float* x, float eps, int64_t width) {
+  const auto count_of = static_cast<float>(width);
+  const float sum =
+      sum_of(width, [&](int64_t i, int64_t count) { return load_upto(x + i, count); });
+  const float mean = sum / count_of;
+  const float squares = sum_of(width, [&](int64_t i, int64_t count) {
+    const Vec value = centred(x + i, mean, count);
+    return value * value;
+  });
+  return {.mean = mean, .scale = 1.0f / __builtin_sqrtf(squares / count_of + eps)};
+}
+
+// With s = scale, z = (x - mean) s and g = w dy: dx = s (g - mean(g) - z mean(g z)).
+void layer_norm_gradient(const NormGradientTask& task) {
+  const auto count_of = static_cast<float>(task.width);
+  const auto scaled = [&](int64_t i, int64_t count) {
+    return load_upto(task.weight + i, count) * load_upto(task.dy + i, count);
+  };
+  const float gradients = sum_of(task.width, scaled);
+  const float products = sum_of(task.width, [&](int64_t i, int64_t count) {
+    return scaled(i, count) * centred(task.x + i, task.mean, count);
+  });
+  const Vec mean = splat(gradients / count_of);
+  const Vec factor = splat(products / count_of * task.scale * task.scale);
+  for_each_vector(task.width, [&](int64_t i, int64_t count) {
+    const Vec rest = fma(-centred(task.x + i, task.mean, count), factor, scaled(i, count) - mean);
+    store_upto(task.dx + i, rest * task.scale, count);
+  });
+}
+
+void add_norm_weights(const float* x, float mean, float scale, const float* dy, int64_t width,
+                      float* sums) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
-    const Vec normed = load_upto(x + i, count) * scale;
+    const Vec normed = (load_upto(x + i, count) - mean) * scale;
     store_upto(sums + i, fma(normed, load_upto(dy + i, count), load_upto(sums + i, count)), count);
   });
 }
@@ -107,9 +152,14 @@ void add_gradient_kernels(KernelTable& table) {
   table.gated_gradient[0] = gated_gradient<SiluSlope>;
   table.gated_gradient[1] = gated_gradient<GeluTanhSlope>;
   table.gated_gradient[2] = gated_gradient<GeluErfSlope>;
+  table.activation_gradient[0] = activation_gradient<SiluSlope>;
+  table.activation_gradient[1] = activation_gradient<GeluTanhSlope>;
+  table.activation_gradient[2] = activation_gradient<GeluErfSlope>;
   table.soft_cap_gradient = soft_cap_gradient;
   table.norm_scale = norm_scale;
   table.rms_norm_gradient = rms_norm_gradient;
+  table.layer_norm_row = layer_norm_row;
+  table.layer_norm_gradient = layer_norm_gradient;
   table.add_norm_weights = add_norm_weights;
   table.add_scaled = add_scaled;
   table.cross_entropy_gradient = cross_entropy_gradient;

@@ -41,11 +41,33 @@ void rope(const float* table, int64_t half, float* head) {
   });
 }
 
+void store_pairs(float* pairs, int64_t count, Vec first, Vec second) {
+  const Vec low = interleave_low(first, second), high = interleave_high(first, second);
+  if (count == kLanes) {
+    store(pairs, low);
+    store(pairs + kLanes, high);
+    return;
+  }
+  store_upto(pairs, low, min_of(2 * count, kLanes));
+  if (2 * count > kLanes) store_part(pairs + kLanes, high, 2 * count - kLanes);
+}
+
+void rope_neighbours(const float* table, int64_t half, float* head) {
+  for_each_vector(half, [&](int64_t i, int64_t count) {
+    Vec cosine, sine, first, second;
+    load_pairs(table + 2 * i, count, cosine, sine);
+    load_pairs(head + 2 * i, count, first, second);
+    store_pairs(head + 2 * i, count, fma(-second, sine, first * cosine),
+                fma(first, sine, second * cosine));
+  });
+}
+
 }  // namespace
 
 void add_rope_kernels(KernelTable& table) {
   table.rope_table = rope_table;
-  table.rope = rope;
+  table.rope[0] = rope;
+  table.rope[1] = rope_neighbours;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -13,6 +13,7 @@ namespace paceline {
 constexpr int kNumFloatTypes = 3;
 constexpr int kNumKvTypes = 4;  // the floats and int8
 constexpr int kNumActivations = 3;
+constexpr int kNumRopePairs = 2;
 
 // Keys per partial result of attention, at absolute positions.
 constexpr int64_t kChunkLength = 64;
@@ -137,9 +138,10 @@ struct GatedGradientTask {
   float* dup = nullptr;
 };
 
-// One row; `scale` is norm_scale's.
+// One row; `scale` is norm_scale's. `mean` is that of a layer norm's row, 0 in an RMS norm.
 struct NormGradientTask {
   const float* x = nullptr;
+  float mean = 0.0f;
   const float* weight = nullptr;
   float scale = 0.0f;
   const float* dy = nullptr;
@@ -156,6 +158,11 @@ struct StoreTask {
   int64_t block_size = 0;
   void* slot = nullptr;     // the first one
   float* scales = nullptr;  // of int8 codes: [count], the first slot's first
+};
+
+struct NormRow {
+  float mean = 0.0f;
+  float scale = 0.0f;  // 1 / sqrt(variance + eps)
 };
 
 // Of a row or a part of it: the maximum and the sum of exp(x - maximum).
@@ -208,9 +215,12 @@ struct KernelTable {
                                     float* out);
 
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t width, float* out);
+  // `bias` may be nullptr.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps,
+                     int64_t width, float* out);
   void (*rope_table)(float position, const float* inv_freq, int64_t half, float scale,
                      float* table);
-  void (*rope)(const float* table, int64_t half, float* head);
+  void (*rope[kNumRopePairs])(const float* table, int64_t half, float* head);
 
   void (*store_keys[kNumKvTypes])(const StoreTask& task);
   void (*store_values[kNumKvTypes])(const StoreTask& task);
@@ -238,6 +248,8 @@ struct KernelTable {
 
   void (*gated_activation[kNumActivations])(const float* gate, const float* up, int64_t width,
                                             float* out);
+  void (*activation[kNumActivations])(const float* x, int64_t width, float* out);
+  void (*scale)(const float* x, float factor, int64_t width, float* out);
   void (*add)(const float* x, const float* y, int64_t width, float* out);
   void (*soft_cap)(const float* x, float cap, int64_t width, float* out);
 
@@ -254,8 +266,12 @@ struct KernelTable {
   // 1 / sqrt(mean(x^2) + eps)
   float (*norm_scale)(const float* x, float eps, int64_t width);
   void (*rms_norm_gradient)(const NormGradientTask& task);
-  // sums += x * scale * dy
-  void (*add_norm_weights)(const float* x, float scale, const float* dy, int64_t width,
+  NormRow (*layer_norm_row)(const float* x, float eps, int64_t width);
+  void (*layer_norm_gradient)(const NormGradientTask& task);
+  void (*activation_gradient[kNumActivations])(const float* x, const float* dout, int64_t width,
+                                               float* dx);
+  // sums += (x - mean) * scale * dy
+  void (*add_norm_weights)(const float* x, float mean, float scale, const float* dy, int64_t width,
                            float* sums);
   // sums += x * scale
   void (*add_scaled)(const float* x, float scale, int64_t width, float* sums);

@@ -13,7 +13,7 @@ namespace {
 // cap * tanh(x / cap)
 double capped(double x, double cap) { return cap * std::tanh(x / cap); }
 
-double activation(Activation kind, double x) {
+double activation_of(Activation kind, double x) {
   switch (kind) {
     case Activation::silu:
       return x / (1.0 + std::exp(-x));
@@ -238,6 +238,26 @@ void ReferenceBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float 
   });
 }
 
+void ReferenceBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias,
+                                     float eps, const Tensor& out) {
+  const int64_t width = x.size(-1);
+  const auto count = static_cast<double>(width);
+  const float* const w = weight.elements<float>();
+  const float* const b = bias != nullptr ? bias->elements<float>() : nullptr;
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    double sum = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < width; ++i) sum += double{row[i]};
+    const double mean = sum / count;
+    for (int64_t i = 0; i < width; ++i)
+      squares += (double{row[i]} - mean) * (double{row[i]} - mean);
+    const double inverse = 1.0 / std::sqrt(squares / count + double{eps});
+    for (int64_t i = 0; i < width; ++i) {
+      const double normed = (double{row[i]} - mean) * inverse * double{w[i]};
+      out_row[i] = static_cast<float>(normed + (b != nullptr ? double{b[i]} : 0.0));
+    }
+  });
+}
+
 void ReferenceBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
                                      float scale, const Tensor& table) {
   for (int64_t r = 0; r < table.size(0); ++r) {
@@ -253,17 +273,19 @@ void ReferenceBackend::do_rope_table(std::span<const int32_t> positions, const T
   }
 }
 
-void ReferenceBackend::do_rope(const Tensor& table, const Tensor& x) {
+void ReferenceBackend::do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
   const int64_t half = table.size(1);
   for (int64_t r = 0; r < x.size(0); ++r) {
-    const float* pairs = table.row<float>(r);
+    const float* angles = table.row<float>(r);
     for (int64_t h = 0; h < x.size(1); ++h) {
       float* head = x.row<float>(r) + h * x.stride(1);
       for (int64_t i = 0; i < half; ++i) {
-        const double cosine = double{pairs[2 * i]}, sine = double{pairs[2 * i + 1]};
-        const double first = double{head[i]}, second = double{head[i + half]};
-        head[i] = static_cast<float>(first * cosine - second * sine);
-        head[i + half] = static_cast<float>(second * cosine + first * sine);
+        const int64_t a = pairs == RopePairs::halves ? i : 2 * i;
+        const int64_t b = pairs == RopePairs::halves ? i + half : 2 * i + 1;
+        const double cosine = double{angles[2 * i]}, sine = double{angles[2 * i + 1]};
+        const double first = double{head[a]}, second = double{head[b]};
+        head[a] = static_cast<float>(first * cosine - second * sine);
+        head[b] = static_cast<float>(second * cosine + first * sine);
       }
     }
   }
@@ -273,9 +295,25 @@ void ReferenceBackend::do_gated_activation(Activation kind, const Tensor& gate, 
                                            const Tensor& out) {
   for (int64_t r = 0; r < out.size(0); ++r) {
     for (int64_t i = 0; i < out.size(1); ++i) {
-      const double gated = activation(kind, double{gate.row<float>(r)[i]});
+      const double gated = activation_of(kind, double{gate.row<float>(r)[i]});
       out.row<float>(r)[i] = static_cast<float>(gated * double{up.row<float>(r)[i]});
     }
+  }
+}
+
+void ReferenceBackend::do_activation(Activation kind, const Tensor& x, const Tensor& out) {
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    for (int64_t i = 0; i < x.size(1); ++i) {
+      out_row[i] = static_cast<float>(activation_of(kind, double{row[i]}));
+    }
+  });
+}
+
+void ReferenceBackend::do_scale(const Tensor& x, std::span<const float> factors,
+                                const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) {
+    const float factor = factors[factors.size() == 1 ? 0 : static_cast<size_t>(r)];
+    for (int64_t i = 0; i < out.size(1); ++i) out.row<float>(r)[i] = x.row<float>(r)[i] * factor;
   }
 }
 

@@ -17,6 +17,10 @@ class ReferenceGradients final : public GradientOps {
                              const AttentionGradients& out) override;
   void do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
                             const Tensor* dweight) override;
+  void do_layer_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
+                              const Tensor* dweight, const Tensor* dbias) override;
+  void do_activation_gradient(Activation kind, const Tensor& x, const Tensor& dout,
+                              const Tensor& dx) override;
   void do_gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
                                     const Tensor& dgate, const Tensor& dup) override;
   void do_soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 #include <vector>
 
 #include "kernels/reference/reference_gradients.h"
@@ -80,6 +81,54 @@ void ReferenceGradients::do_bias_gradient(const Tensor& dy, const Tensor& dbias)
     for (int64_t r = 0; r < dy.size(0); ++r) sum += double{dy.row<float>(r)[i]};
     float& element = dbias.elements<float>()[i];
     element = static_cast<float>(double{element} + sum);
+  }
+}
+
+void ReferenceGradients::do_layer_norm_gradient(const NormGradientInputs& in, float eps,
+                                                const Tensor& dx, const Tensor* dweight,
+                                                const Tensor* dbias) {
+  const int64_t width = in.x.size(-1);
+  const auto count = static_cast<double>(width);
+  const float* const weight = in.weight.elements<float>();
+  std::vector<double> weight_sums(static_cast<size_t>(width)), bias_sums(weight_sums);
+  std::vector<double> z(static_cast<size_t>(width));  // the row, normed
+  for (int64_t r = 0; r < in.x.num_elements() / width; ++r) {
+    const float* const x = nth_row(in.x, r);
+    const float* const dy = nth_row(in.dy, r);
+    float* const out = nth_row(dx, r);
+    double sum = 0.0, squares = 0.0;
+    for (int64_t i = 0; i < width; ++i) sum += double{x[i]};
+    const double mean = sum / count;
+    for (int64_t i = 0; i < width; ++i) squares += (double{x[i]} - mean) * (double{x[i]} - mean);
+    const double scale = 1.0 / std::sqrt(squares / count + double{eps});
+    double gradients = 0.0, products = 0.0;
+    for (size_t i = 0; i < z.size(); ++i) {
+      z[i] = (double{x[i]} - mean) * scale;
+      weight_sums[i] += double{dy[i]} * z[i];
+      bias_sums[i] += double{dy[i]};
+      gradients += double{weight[i]} * double{dy[i]};
+      products += double{weight[i]} * double{dy[i]} * z[i];
+    }
+    for (size_t i = 0; i < z.size(); ++i) {
+      const double gradient = double{weight[i]} * double{dy[i]};
+      out[i] = static_cast<float>(scale * (gradient - gradients / count - z[i] * products / count));
+    }
+  }
+  for (const auto& [to, sums] : {std::pair{dweight, &weight_sums}, {dbias, &bias_sums}}) {
+    for (size_t i = 0; to != nullptr && i < sums->size(); ++i) {
+      float& element = to->elements<float>()[i];
+      element = static_cast<float>(double{element} + (*sums)[i]);
+    }
+  }
+}
+
+void ReferenceGradients::do_activation_gradient(Activation kind, const Tensor& x,
+                                                const Tensor& dout, const Tensor& dx) {
+  for (int64_t r = 0; r < dx.size(0); ++r) {
+    for (int64_t i = 0; i < dx.size(1); ++i) {
+      const double slope = activation_slope(kind, double{x.row<float>(r)[i]}).slope;
+      dx.row<float>(r)[i] = static_cast<float>(double{dout.row<float>(r)[i]} * slope);
+    }
   }
 }
 

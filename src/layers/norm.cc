@@ -1,0 +1,52 @@
+#include "layers/norm.h"
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/backend.h"
+#include "kernels/gradients.h"
+#include "layers/load_context.h"
+#include "layers/scratch.h"
+
+namespace paceline {
+
+Norm::Norm(const LoadContext& context, std::string_view name, int64_t width,
+           const NormOptions& options)
+    : kind_(options.kind),
+      weight_(load_vector(context, std::string(name) + ".weight", width, options.weight_offset)),
+      eps_(options.eps),
+      weight_offset_(options.weight_offset) {
+  if (options.bias) bias_ = load_vector(context, std::string(name) + ".bias", width);
+}
+
+void Norm::forward(Backend& backend, const Tensor& x, const Tensor& out) const {
+  if (kind_ == NormKind::layer) {
+    backend.layer_norm(x, weight_.view, bias(), eps_, out);
+  } else {
+    backend.rms_norm(x, weight_.view, eps_, out);
+  }
+}
+
+void Norm::set_values(Backend& backend, std::span<const float> weight,
+                      std::span<const float> bias) {
+  PL_CHECK(std::ssize(weight) == weight_.view.num_elements(), "values of the weight's width");
+  PL_CHECK(bias.size() == (bias_ ? weight.size() : 0), "a bias where there is one");
+  std::vector<float> values(weight.begin(), weight.end());
+  for (float& value : values) value += weight_offset_;
+  weight_ = write_vector(backend, values);
+  if (bias_) bias_ = write_vector(backend, bias);
+}
+
+void Norm::gradient(GradientOps& gradients, const Tensor& x, const Tensor& dy, const Tensor& dx,
+                    const NormGradient& added) const {
+  const Tensor* const dweight = added.weight ? &*added.weight : nullptr;
+  const NormGradientInputs in = {.x = x, .weight = weight_.view, .dy = dy};
+  if (kind_ == NormKind::layer) {
+    gradients.layer_norm_gradient(in, eps_, dx, dweight, added.bias ? &*added.bias : nullptr);
+  } else {
+    gradients.rms_norm_gradient(in, eps_, dx, dweight);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Compares families with transformers on random tiny models: sizes, flags, ropes and dtypes at random.
+
+    python tools/compare_families.py --out DIR [--families NAME ...] [--count 100] [--seed 0]
+    PACELINE_MODEL_GOLDENS=DIR build/release/tests/test_models --gtest_filter='*TokensAreTransformers*'
+
+Writes folders as tests/goldens/models has them, without greedy tokens; the test compares logits to 1e-4. Models whose
+logits depend on the rounding of weights by more than a fifth of that are drawn again. Needs the versions of
+tools/goldens/requirements.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "goldens"))
+
+from make_model_goldens import (MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
+                                write_json)
+from model_specs import GoldenSpec, linear_rope, llama3_rope, plain_rope, yarn_rope  # noqa: E402
+
+Config = dict[str, Any]
+PROMPT_LENGTH = 40
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
+            "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3")
+HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm")  # their classes have no head_dim of their own
+DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3")
+EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon"}
+DTYPES = ("float32", "float32", "bfloat16", "float16")
+
+
+def any_of(draw: random.Random, *values: Any) -> Any:
+    return draw.choice(values)
+
+
+def random_shape(draw: random.Random, family: str) -> Config:
+    kv_heads = draw.randint(1, 3)
+    heads = kv_heads * draw.randint(1, 3)
+    head_dim = 2 * draw.randint(2, 10)
+    inside = family in HEAD_DIM_FROM_HIDDEN or draw.random() < 0.3
+    shape: Config = {
+        "vocab_size": draw.randint(8, 90),
+        "hidden_size": heads * (head_dim if inside else draw.randint(1, 12)),
+        "intermediate_size": draw.randint(3, 70),
+        "num_hidden_layers": draw.randint(1, 5),
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": 256,
+        "tie_word_embeddings": draw.random() < 0.5,
+        "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
+    }
+    if family not in HEAD_DIM_FROM_HIDDEN:
+        shape["head_dim"] = head_dim
+    shape[EPS_KEYS.get(family, "rms_norm_eps")] = any_of(draw, 1e-6, 1e-5, 1e-3)
+    return shape
+
+
+def random_rope(draw: random.Random, family: str) -> Config:
+    theta = any_of(draw, 100.0, 10_000.0, 1e6)
+    kinds = [plain_rope(theta), linear_rope(theta, 3.0), llama3_rope(theta), yarn_rope(theta)]
+    rope = plain_rope(theta) if family == "phi3" else draw.choice(kinds)
+    return dict(rope)
+
+
+def random_share(draw: random.Random, head_dim: int) -> float:
+    return 2 * draw.randint(1, head_dim // 2) / head_dim
+
+
+def layer_types(draw: random.Random, count: int) -> list[str]:
+    return [any_of(draw, "full_attention", "sliding_attention") for _ in range(count)]
+
+
+def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
+    layers = shape["num_hidden_layers"]
+    head_dim = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
+    rope = random_rope(draw, family)
+    fields: Config = {"rope_parameters": rope}
+    flip = lambda: draw.random() < 0.5  # noqa: E731
+    window = draw.randint(3, 30)
+    if family in ("llama", "granite", "smollm3"):
+        fields |= {"attention_bias": flip(), "mlp_bias": flip()}
+    if family in ("qwen3", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2"):
+        fields["attention_bias"] = flip()
+    if family in ("mistral", "starcoder2", "ministral3", "phi3"):
+        fields["sliding_window"] = any_of(draw, None, window)
+    if family in ("qwen2", "qwen3"):
+        fields |= {"use_sliding_window": flip(), "sliding_window": window, "max_window_layers": draw.randint(0, 4)}
+    if family in ("gemma2", "gemma3_text"):
+        fields |= {"sliding_window": window, "query_pre_attn_scalar": draw.randint(1, 40),
+                   "attn_logit_softcapping": any_of(draw, None, 3.0), "final_logit_softcapping": any_of(draw, None, 5.0)}
+    if family in DEPENDS_ON_LAYERS:
+        fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers), "rope_parameters": {
+            "full_attention": rope, "sliding_attention": plain_rope(any_of(draw, 50.0, 10_000.0))}}
+    if family == "smollm3":
+        fields |= {"no_rope_layers": [draw.randint(0, 1) for _ in range(layers)], "use_sliding_window": flip(),
+                   "sliding_window": any_of(draw, None, window)}
+    if family == "granite":
+        fields |= {"embedding_multiplier": draw.uniform(0.5, 3), "attention_multiplier": draw.uniform(0.05, 0.7),
+                   "residual_multiplier": draw.uniform(0.3, 1.5), "logits_scaling": draw.uniform(0.5, 4)}
+    if family in ("phi3", "glm4", "stablelm"):
+        rope["partial_rotary_factor"] = random_share(draw, head_dim)
+    if family == "exaone4":
+        fields["sliding_window"] = any_of(draw, None, window)
+        fields["layer_types"] = (layer_types(draw, layers) if fields["sliding_window"] else
+                                 ["full_attention"] * layers)
+    if family == "cohere2":
+        fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers),
+                   "logit_scale": draw.uniform(0.1, 2)}
+    if family == "stablelm":
+        fields |= {"use_qkv_bias": flip(), "qk_layernorm": flip(), "use_parallel_residual": flip()}
+    if family == "starcoder2":
+        fields |= {"use_bias": flip(), "hidden_act": any_of(draw, "gelu_pytorch_tanh", "gelu", "silu")}
+    if family == "ministral3":
+        rope |= {"llama_4_scaling_beta": draw.uniform(0, 0.5)}
+        rope.setdefault("original_max_position_embeddings", 16)
+    if family == "phi3":
+        shape["head_dim"] = head_dim
+    return fields
+
+
+def random_spec(draw: random.Random, family: str, index: int) -> GoldenSpec:
+    shape = random_shape(draw, family)
+    if family == "phi3":  # its validation counts rotated elements by hidden size / heads
+        shape["hidden_size"] = shape["num_attention_heads"] * shape["head_dim"]
+    return GoldenSpec(name=f"{family}_{index}", family=family, config=shape | random_fields(draw, family, shape),
+                      features=(), weight_std=0.2)
+
+
+def build(spec: GoldenSpec, generator: torch.Generator) -> transformers.PreTrainedModel:
+    model_class = MODEL_CLASSES[spec.family]
+    model = model_class(model_class.config_class(attn_implementation="eager", **spec.config)).eval()
+    randomise(model, spec, generator)
+    return model
+
+
+def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
+    """Weights as files of this type hold them; they are computed with in float32."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(getattr(torch, dtype)).float()
+
+
+def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    model = build(spec, generator)
+    dtype = draw.choice(DTYPES)
+    rounded(model, dtype)
+    ids = torch.randint(0, spec.config["vocab_size"], (PROMPT_LENGTH,), generator=generator).tolist()
+    logits = logits_of(model, ids)
+    if not torch.isfinite(logits).all():
+        raise Rejected("logits that aren't finite")
+    check_rounding(model, logits, ids)
+    rounded(model, dtype)
+    folder = out / spec.name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    save_file({"logits": logits.contiguous()}, folder / "golden.safetensors")
+    write_json(folder / "golden.json", {"prompt_ids": ids, "greedy_ids": []})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--families", nargs="*", default=FAMILIES)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    for family in args.families:
+        draw = random.Random(f"{family} {args.seed}")
+        written = attempts = 0
+        while written < args.count and attempts < 10 * args.count:
+            attempts += 1
+            try:
+                write(random_spec(draw, family, written), draw, 1000 * args.seed + attempts, args.out)
+                written += 1
+            except Rejected:
+                continue
+        print(f"{family}: {written} models of {attempts} drawn", flush=True)
+
+
+if __name__ == "__main__":
+    main()
