@@ -37,6 +37,11 @@ struct Submission {
     pool.classify(tag, prompt,
                   classification_options(request, index, default_seed, job.stop.get_token()));
   }
+
+  void operator()(const EmbeddingRequest& request) const {
+    pool.embed(tag, request.input.prompts[index],
+               embedding_options(request, index, job.stop.get_token()));
+  }
 };
 
 void refuse_stream(const GenerationFields& fields) {
@@ -68,12 +73,25 @@ struct Answering {
         completed_response(request, job.parts, new_head(kClassificationIdPrefix, model));
     return {classification_response_json(answer), answer.usage};
   }
+
+  BatchResponse operator()(const EmbeddingRequest& request) const {
+    ResponseUsage usage;
+    std::vector<std::vector<float>> embeddings;
+    for (const CompletedPart& part : job.parts) {
+      usage.prompt_tokens += part.prompt_tokens;
+      embeddings.push_back(part.embedding);
+    }
+    return {
+        embedding_response_json(request, new_head(kEmbeddingIdPrefix, model), embeddings, usage),
+        usage};
+  }
 };
 
 }  // namespace
 
 ApiRequest parse_api_request(BatchUrl url, const Json& body) {
   if (url == BatchUrl::classify) return parse_classification_request(body);
+  if (url == BatchUrl::embeddings) return parse_embedding_request(body);
   if (url == BatchUrl::chat_completions) {
     ChatRequest request = parse_chat_request(body);
     refuse_stream(request.generation);

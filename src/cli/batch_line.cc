@@ -14,10 +14,11 @@ namespace paceline {
 namespace {
 
 constexpr uint64_t kMaxCustomIdBytes = 512;
-constexpr std::array<std::pair<std::string_view, BatchUrl>, 3> kUrls = {{
+constexpr std::array<std::pair<std::string_view, BatchUrl>, 4> kUrls = {{
     {"/v1/completions", BatchUrl::completions},
     {"/v1/chat/completions", BatchUrl::chat_completions},
     {"/v1/classify", BatchUrl::classify},
+    {"/v1/embeddings", BatchUrl::embeddings},
 }};
 
 void read_method(const FieldValue& value, BatchLine&) {
@@ -34,8 +35,8 @@ void read_url(const FieldValue& value, BatchLine& line) {
     }
   }
   throw RequestError("url", "invalid_url",
-                     fmt::format("url: found {}, expected /v1/completions, /v1/chat/completions or "
-                                 "/v1/classify",
+                     fmt::format("url: found {}, expected /v1/completions, /v1/chat/completions, "
+                                 "/v1/classify or /v1/embeddings",
                                  json_quote(value.text())));
 }
 

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-enum class BatchUrl : uint8_t { completions, chat_completions, classify };
+enum class BatchUrl : uint8_t { completions, chat_completions, classify, embeddings };
 
 // The error of a malformed line; errors of its request are not among them.
 struct BatchLineError {

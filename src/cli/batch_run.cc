@@ -167,6 +167,9 @@ void BatchRun::collect(RequestPool::Done done, Files& files) {
     job.parts[part.index].choices = std::move(*choices);
   } else if (auto* classification = std::get_if<Classification>(&done.result)) {
     job.parts[part.index].classification = std::move(*classification);
+  } else if (auto* embedding = std::get_if<Embedding>(&done.result)) {
+    job.parts[part.index].embedding = std::move(embedding->values);
+    job.parts[part.index].prompt_tokens = embedding->usage.prompt_tokens;
   } else if (!job.error) {
     const ErrorInfo& error = std::get<ErrorInfo>(done.result);
     job.error = api_error(error.code, error.message);

@@ -7,7 +7,7 @@ namespace {
 using enum CommandId;
 
 // Commands that have many requests.
-constexpr CommandSet kMany = set_of({generate, classify, score, batch, serve});
+constexpr CommandSet kMany = set_of({generate, classify, score, embed, batch, serve});
 
 // Commands whose streams must go on beside a long prompt.
 constexpr CommandSet kLimitsSlowdown = set_of({bench, serve});
@@ -54,7 +54,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .default_text = "256 with --jsonl, else one for each prompt",
      .help = "Sequences computed at once.",
      .group = OptionGroup::batching,
-     .commands = set_of({generate, chat, classify, score}),
+     .commands = set_of({generate, chat, classify, score, embed}),
      .apply = apply_max_num_seqs},
     {.name = "max-num-seqs",
      .aliases = "--parallel",

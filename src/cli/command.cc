@@ -79,6 +79,20 @@ constexpr CommandDef kCommands[] = {
          "Lines of --jsonl have text or ids. Answers have ids and logprobs, the first of which is "
          "null.",
      .run = run_score},
+    {.id = CommandId::embed,
+     .name = "embed",
+     .summary = "Make a vector of each text",
+     .examples = "paceline embed -m Qwen/Qwen3-Embedding-0.6B \"The old house\" \"by the sea\"\n"
+                 "paceline embed -m Qwen/Qwen3-Embedding-0.6B --prompt-name query "
+                 "\"where is the sea?\"\n"
+                 "paceline embed -m Qwen/Qwen3-Embedding-0.6B --jsonl < texts.jsonl",
+     .basics = "prompt prompt-ids file jsonl prompt-name dimensions no-special model quantize "
+               "max-model-len threads",
+     .notes = "Pooling, prompts and dense layers are those of the model's sentence-transformers "
+              "files; without such files it is the last token's state, normalised.",
+     .details = "Lines of --jsonl have text or ids, and any of dimensions and prompt_name. Each "
+                "answer is a line of JSON with embedding and prompt_tokens.",
+     .run = run_embed},
     {.id = CommandId::batch,
      .name = "batch",
      .summary = "Run a file of API requests, many at once",
@@ -92,7 +106,8 @@ constexpr CommandDef kCommands[] = {
          "the same command again: it does the requests that have no result yet.",
      .details =
          "A line of the input has custom_id (unique), method (POST), url (/v1/completions, "
-         "/v1/chat/completions or /v1/classify) and body, the request. Results are written in the "
+         "/v1/chat/completions, /v1/classify or /v1/embeddings) and body, the request. Results are "
+         "written in the "
          "order in which requests finish; a line has id, custom_id, response with status_code, "
          "request_id and body, and error.\n\n"
          "A request that fails has its error in response.body and a status_code other than 200. A "

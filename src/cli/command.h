@@ -30,6 +30,7 @@ int run_generate(const Settings& settings, Session& session);
 int run_chat(const Settings& settings, Session& session);
 int run_classify(const Settings& settings, Session& session);
 int run_score(const Settings& settings, Session& session);
+int run_embed(const Settings& settings, Session& session);
 int run_render(const Settings& settings, Session& session);
 int run_tokenize(const Settings& settings, Session& session);
 int run_detokenize(const Settings& settings, Session& session);

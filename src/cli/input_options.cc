@@ -8,7 +8,7 @@ namespace {
 using enum CommandId;
 
 constexpr CommandSet kOnText = set_of({generate, chat, classify, score, render, tokenize});
-constexpr CommandSet kOnIds = set_of({generate, score, detokenize});
+constexpr CommandSet kOnIds = set_of({generate, score, embed, detokenize});
 constexpr CommandSet kOnItems = kOnText | kOnIds | set_of({grammar});
 
 constexpr OptionDef kInputOptions[] = {
@@ -30,6 +30,16 @@ constexpr OptionDef kInputOptions[] = {
      .group = OptionGroup::input,
      .commands = set_of({grammar}),
      .bare_in = set_of({grammar}),
+     .apply = [](Settings& s,
+                 const OptionValue& v) { s.prompts = std::get<std::vector<std::string>>(v); }},
+    {.name = "prompt",
+     .aliases = "-p --text",
+     .placeholder = "TEXT",
+     .kind = OptionKind::texts,
+     .help = "Text to embed; it may stand without --prompt, and there may be several.",
+     .group = OptionGroup::input,
+     .commands = set_of({embed}),
+     .bare_in = set_of({embed}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.prompts = std::get<std::vector<std::string>>(v); }},
     {.name = "prompt-ids",
@@ -97,7 +107,7 @@ constexpr OptionDef kInputOptions[] = {
     {.name = "no-special",
      .help = "Add no special tokens (BOS, EOS) to the text.",
      .group = OptionGroup::input,
-     .commands = set_of({generate, classify, score}),
+     .commands = set_of({generate, classify, score, embed}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.generate.add_special_tokens = !as_flag(v); }},
     {.name = "special",
@@ -156,8 +166,25 @@ constexpr OptionDef kInputOptions[] = {
      .commands = set_of({classify}),
      .apply = [](Settings& s,
                  const OptionValue& v) { s.labels = std::get<std::vector<std::string>>(v); }},
+    {.name = "prompt-name",
+     .placeholder = "NAME",
+     .kind = OptionKind::text,
+     .default_text = "the model's, if it has one",
+     .help = "Put one of the model's prompts in front of each text, e.g. query.",
+     .group = OptionGroup::input,
+     .commands = set_of({embed}),
+     .apply = [](Settings& s, const OptionValue& v) { s.prompt_name = as_text(v); }},
 
     // What comes out.
+    {.name = "dimensions",
+     .placeholder = "N",
+     .kind = OptionKind::integer,
+     .limits = {1, 1 << 20},
+     .default_text = "the model's",
+     .help = "Elements of an embedding, of models trained for several sizes.",
+     .group = OptionGroup::output,
+     .commands = set_of({embed}),
+     .apply = [](Settings& s, const OptionValue& v) { s.dimensions = as_integer(v); }},
     {.name = "with-token-id",
      .help = "With labels, also draw a token from the whole vocabulary.",
      .group = OptionGroup::output,

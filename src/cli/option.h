@@ -23,6 +23,7 @@ enum class CommandId : uint8_t {
   chat,
   classify,
   score,
+  embed,
   render,
   tokenize,
   detokenize,

@@ -25,9 +25,9 @@ std::span<const OptionDef> serving_options();  // serving
 std::span<const OptionDef> general_options();  // general
 
 // Shared by several of the files: sets of commands, and the largest count of tokens.
-constexpr CommandSet kLoading =
-    set_of({CommandId::generate, CommandId::chat, CommandId::classify, CommandId::score,
-            CommandId::perplexity, CommandId::bench, CommandId::batch, CommandId::serve});
+constexpr CommandSet kLoading = set_of({CommandId::generate, CommandId::chat, CommandId::classify,
+                                        CommandId::score, CommandId::embed, CommandId::perplexity,
+                                        CommandId::bench, CommandId::batch, CommandId::serve});
 constexpr CommandSet kOnModel = kLoading | set_of({CommandId::inspect});
 constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
 constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});

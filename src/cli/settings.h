@@ -109,6 +109,10 @@ struct Settings {
   bool with_token_id = false;
   bool with_logits = false;
 
+  // embed
+  std::optional<int64_t> dimensions;
+  std::optional<std::string> prompt_name;
+
   // tokenize
   bool special = false;
   bool specials_as_text = false;

@@ -14,6 +14,9 @@ size_t num_parts(const ApiRequest& request) {
   if (const auto* completion = std::get_if<CompletionRequest>(&request)) {
     return completion->prompt.prompts.size();
   }
+  if (const auto* embedding = std::get_if<EmbeddingRequest>(&request)) {
+    return embedding->input.prompts.size();
+  }
   const auto* classification = std::get_if<ClassificationRequest>(&request);
   return classification == nullptr ? 1 : classification->input.prompts.size();
 }

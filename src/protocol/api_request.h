@@ -7,10 +7,12 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
+#include "protocol/embedding_request.h"
 
 namespace paceline {
 
-using ApiRequest = std::variant<CompletionRequest, ChatRequest, ClassificationRequest>;
+using ApiRequest =
+    std::variant<CompletionRequest, ChatRequest, ClassificationRequest, EmbeddingRequest>;
 
 const CommonFields& common_fields_of(const ApiRequest& request);
 CommonFields& common_fields_of(ApiRequest& request);

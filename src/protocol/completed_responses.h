@@ -18,8 +18,9 @@ namespace paceline {
 // The results of one prompt of a request.
 struct CompletedPart {
   std::vector<Completion> choices;  // n of them, or best_of, at least one; or
-  Classification classification;
-  int64_t prompt_tokens = 0;  // of a classification
+  Classification classification;    // or
+  std::vector<float> embedding;
+  int64_t prompt_tokens = 0;  // of a classification or an embedding
 };
 
 // A choice without its index and the log-probabilities of its text.

@@ -6,6 +6,7 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
+#include "protocol/embedding_request.h"
 #include "protocol/llama_request.h"
 #include "protocol/score_request.h"
 #include "protocol/text_requests.h"
@@ -17,8 +18,9 @@ bool is_request_field(std::string_view name) {
     FieldList all;
     for (const auto& fields :
          {completion_request_fields(), chat_request_fields(), classification_request_fields(),
-          score_request_fields(), tokenize_request_fields(), detokenize_request_fields(),
-          template_request_fields(), llama_request_fields(), infill_request_fields()}) {
+          score_request_fields(), embedding_request_fields(), tokenize_request_fields(),
+          detokenize_request_fields(), template_request_fields(), llama_request_fields(),
+          infill_request_fields()}) {
       all.insert(all.end(), fields.begin(), fields.end());
     }
     return all;

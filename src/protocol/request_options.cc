@@ -60,4 +60,16 @@ ClassifyOptions classification_options(const ClassificationRequest& request, siz
           .sampling = std::move(sampling)};
 }
 
+EmbedOptions embedding_options(const EmbeddingRequest& request, size_t index,
+                               const std::stop_token& cancelled) {
+  return {.dimensions = request.dimensions,
+          .named_prompt = request.named_prompt,
+          .add_special_tokens = request.add_special_tokens,
+          .lora = request.common.lora,
+          .cache_salt = request.common.cache_salt,
+          .priority = request.common.priority,
+          .prompt_name = request.input.name("input", index),
+          .cancelled = cancelled};
+}
+
 }  // namespace paceline

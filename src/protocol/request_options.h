@@ -10,6 +10,7 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
+#include "protocol/embedding_request.h"
 
 namespace paceline {
 
@@ -28,5 +29,9 @@ GenerateOptions chat_options(const ChatRequest& request, std::optional<uint64_t>
 ClassifyOptions classification_options(const ClassificationRequest& request, size_t index,
                                        std::optional<uint64_t> default_seed,
                                        const std::stop_token& cancelled);
+
+// For input.prompts[index].
+EmbedOptions embedding_options(const EmbeddingRequest& request, size_t index,
+                               const std::stop_token& cancelled);
 
 }  // namespace paceline

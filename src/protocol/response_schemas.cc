@@ -191,6 +191,15 @@ constexpr std::string_view kOthers = R"(
         "scores": {"type": ["array", "null"], "items": {"type": "number"}},
         "logits": {"type": "array", "items": {"type": "number"}}}}},
     "usage": @Usage}},
+"Embeddings": {"type": "object",
+  "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
+    "object": {"const": "list"}, @head,
+    "data": {"type": "array", "items": {"type": "object",
+      "required": ["object", "index", "embedding"], "properties": {
+        "object": {"const": "embedding"}, "index": {"type": "integer", "minimum": 0},
+        "embedding": {"type": ["array", "string"], "items": {"type": "number"},
+          "description": "Numbers, or the base64 of their float32 bytes."}}}},
+    "usage": @Usage}},
 "Scores": {"type": "object",
   "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
     "object": {"const": "list"}, @head,

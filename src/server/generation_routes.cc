@@ -51,4 +51,6 @@ void handle_classify(const CallPtr& call) {
 }
 void handle_score(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_score); }
 
+void handle_embeddings(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_embedding); }
+
 }  // namespace paceline

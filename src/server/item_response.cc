@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "protocol/completed_responses.h"
+#include "protocol/request_options.h"
 #include "server/server_errors.h"
 #include "server/worker_call.h"
 #include "text/describe.h"
+#include "text/embedding.h"
 
 namespace paceline {
 namespace {
@@ -18,31 +20,53 @@ struct WholeItems {
   ResponseUsage usage;
 };
 
-std::string whole_json(WholeItems& response, const TokenNames& names) {
-  if (const auto* score = std::get_if<ScoreRequest>(&response.prepared.request)) {
+// The answer to each kind of request, on a worker.
+struct Answering {
+  WholeItems& response;
+  const TextModel& model;
+  const TokenNames& names;
+
+  std::string operator()(const ClassificationRequest& request) const {
+    std::vector<CompletedPart> parts;
+    for (const PreparedItem& item : response.prepared.items) {
+      parts.push_back({.choices = {},
+                       .classification = item.job->result(),
+                       .embedding = {},
+                       .prompt_tokens = item.prompt_tokens});
+    }
+    return classification_response_json(completed_response(request, parts, response.head));
+  }
+
+  std::string operator()(const ScoreRequest& request) const {
     std::vector<std::vector<Logprob>> scored;
     for (PreparedItem& item : response.prepared.items) scored.push_back(std::move(item.scored));
-    return score_response_json(*score, response.head, scored, names, response.usage);
+    return score_response_json(request, response.head, scored, names, response.usage);
   }
-  std::vector<CompletedPart> parts;
-  for (const PreparedItem& item : response.prepared.items) {
-    parts.push_back(
-        {.choices = {}, .classification = item.job->result(), .prompt_tokens = item.prompt_tokens});
+
+  std::string operator()(const EmbeddingRequest& request) const {
+    std::vector<std::vector<float>> embeddings;
+    for (PreparedItem& item : response.prepared.items) {
+      embeddings.push_back(
+          finish_embedding(model, std::move(item.pooled), embedding_options(request, 0, {})));
+    }
+    return embedding_response_json(request, response.head, embeddings, response.usage);
   }
-  return classification_response_json(completed_response(
-      std::get<ClassificationRequest>(response.prepared.request), parts, response.head));
+};
+
+std::string_view id_prefix(const PreparedItems& prepared) {
+  if (std::holds_alternative<EmbeddingRequest>(prepared.request)) return kEmbeddingIdPrefix;
+  return std::holds_alternative<ScoreRequest>(prepared.request) ? kScoreIdPrefix
+                                                                : kClassificationIdPrefix;
 }
 
 }  // namespace
 
 ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared)
     : call_(std::move(call)), prepared_(std::move(prepared)) {
-  const bool is_score = std::holds_alternative<ScoreRequest>(prepared_.request);
   const ServerOptions& options = call_->context().options;
   const std::string& lora = std::visit(
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
-  head_ = new_head(is_score ? kScoreIdPrefix : kClassificationIdPrefix,
-                   lora.empty() ? options.model_names[0] : lora);
+  head_ = new_head(id_prefix(prepared_), lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
 }
 
@@ -87,6 +111,7 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
     item.job->add(which.index, event);
   } else if (event.prompt) {
     item.scored = describe(call_->context().model, event.prompt->scored);
+    item.pooled = std::move(event.prompt->pooled);
   }
   if (event.token) ++call_->context().metrics.generation_tokens;
   if (!event.ending) return;
@@ -150,8 +175,9 @@ void ItemResponse::respond() {
   call_->set_usage(used);
   const auto whole = std::make_shared<WholeItems>(
       WholeItems{.prepared = std::move(prepared_), .head = head_, .usage = used});
-  respond_from_worker(
-      call_, [whole, &names = call_->context().names] { return whole_json(*whole, names); });
+  respond_from_worker(call_, [whole, &context = call_->context()] {
+    return std::visit(Answering{*whole, context.model, context.names}, whole->prepared.request);
+  });
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// ItemResponse is a pending classification or score of several inputs.
+// ItemResponse is a pending classification, score or embedding of several inputs.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "protocol/classification_request.h"
+#include "protocol/embedding_request.h"
 #include "protocol/score_request.h"
 #include "server/api_call.h"
 #include "server/request_rules.h"
@@ -21,12 +22,13 @@ struct PreparedItem {
   std::vector<GenerateRequest> requests;  // several with labels of several tokens
   std::optional<ClassifyJob> job;         // of a classification
   std::vector<Logprob> scored;            // of a score
+  std::vector<float> pooled;              // of an embedding, as the engine made it
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
 };
 
 struct PreparedItems {
-  std::variant<ClassificationRequest, ScoreRequest> request;
+  std::variant<ClassificationRequest, ScoreRequest, EmbeddingRequest> request;
   std::vector<PreparedItem> items;
   int64_t response_bytes = 0;  // about
 };
@@ -36,6 +38,8 @@ PreparedItems prepare_classification(const TextModel& model, const ReceivedReque
                                      const RequestRules& rules);
 PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
                             const RequestRules& rules);
+PreparedItems prepare_embedding(const TextModel& model, const ReceivedRequest& received,
+                                const RequestRules& rules);
 
 class ItemResponse : public PendingResponse, public std::enable_shared_from_this<ItemResponse> {
  public:

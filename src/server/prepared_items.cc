@@ -1,4 +1,4 @@
-// What is done before the engine for classifications and scores.
+// What is done before the engine for classifications, scores and embeddings.
 
 #include "engine/engine.h"
 #include "protocol/request_body.h"
@@ -6,6 +6,7 @@
 #include "protocol/response.h"
 #include "server/item_response.h"
 #include "server/prepared_request.h"
+#include "text/embedding.h"
 #include "text/make_request.h"
 
 namespace paceline {
@@ -67,6 +68,29 @@ PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& recei
     check_response_size(rules, prepared.response_bytes, "input");
     item.requests.push_back(std::move(one));
   }
+  prepared.request = std::move(request);
+  return prepared;
+}
+
+PreparedItems prepare_embedding(const TextModel& model, const ReceivedRequest& received,
+                                const RequestRules& rules) {
+  EmbeddingRequest request =
+      parse_embedding_request(parse_request_body(received.body), rules.terms);
+  apply_rules(model, rules, received, request.common);
+  PreparedItems prepared{.request = {}, .items = {}};
+  prepared.items.reserve(request.input.prompts.size());
+  for (size_t i = 0; i < request.input.prompts.size(); ++i) {
+    GenerateRequest one =
+        make_embed_request(model, request.input.prompts[i], embedding_options(request, i, {}));
+    model.engine.check(one);
+    PreparedItem& item = prepared.items.emplace_back();
+    item.prompt_tokens = static_cast<int64_t>(one.prompt.size());
+    item.requests.push_back(std::move(one));
+  }
+  const int64_t width = request.dimensions.value_or(model.embedding->width);
+  prepared.response_bytes =
+      std::ssize(prepared.items) * embedding_json_bytes(request.format, width);
+  check_response_size(rules, prepared.response_bytes, "input");
   prepared.request = std::move(request);
   return prepared;
 }

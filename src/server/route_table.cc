@@ -10,6 +10,7 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
+#include "protocol/embedding_request.h"
 #include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
 #include "protocol/score_request.h"
@@ -69,6 +70,12 @@ constexpr Route kRoutes[] = {
      .response = "ChatCompletion",
      .chunk = "ChatCompletionChunk",
      .handle = handle_chat},
+    {.method = "POST",
+     .path = "/v1/embeddings",
+     .summary = "Make a vector of each text.",
+     .body = embedding_request_fields,
+     .response = "Embeddings",
+     .handle = handle_embeddings},
     {.method = "POST",
      .path = "/v1/classify",
      .summary = "Choose a label, or draw one token.",

@@ -18,9 +18,10 @@ void handle_generate(const CallPtr& call);
 // The same in the formats of llama.cpp's server.
 void handle_llama_completion(const CallPtr& call);
 void handle_infill(const CallPtr& call);
-// Classification and scoring.
+// Classification, scoring and embeddings.
 void handle_classify(const CallPtr& call);
 void handle_score(const CallPtr& call);
+void handle_embeddings(const CallPtr& call);
 // Tokenizer and chat template.
 void handle_tokenize(const CallPtr& call);
 void handle_detokenize(const CallPtr& call);

@@ -106,6 +106,9 @@ class AnswersTest(ContractCase):
                        {"with_logits": True}, {"input": [[5, 6], [7]], "seed": 4}]:
             with self.subTest(**fields):
                 self.ask("/v1/classify", "classifications", {"input": PROMPT, **fields})
+        for fields in [{}, {"encoding_format": "base64"}, {"input": [PROMPT, "a"], "user": "me"}, {"input": [[5, 6, 7]]}]:
+            with self.subTest(**fields):
+                self.ask("/v1/embeddings", "embeddings", {"input": PROMPT, **fields})
         for fields in [{}, {"top_logprobs": 3}, {"input": [PROMPT, "a"]}, {"input": [[5, 6, 7]]}]:
             with self.subTest(**fields):
                 self.ask("/v1/score", "scores", {"input": PROMPT, **fields})
@@ -124,7 +127,7 @@ class AnswersTest(ContractCase):
                 ("POST", "/v1/completions", {"prompt": "x", "n": 0}, 400), ("POST", "/v1/completions", "[", 400),
                 ("POST", "/v1/chat/completions", {"messages": []}, 400), ("GET", "/nothing", None, 404),
                 ("POST", "/v1/completions", {"prompt": "x", "model": "none"}, 404),
-                ("PUT", "/v1/completions", {}, 405), ("POST", "/v1/embeddings", {"input": "x"}, 404),
+                ("PUT", "/v1/completions", {}, 405), ("POST", "/v1/images/generations", {"prompt": "x"}, 404),
                 ("POST", "/v1/completions", b"{" + b" " * (9 << 20), 413)]:
             with self.subTest(path=path, status=status):
                 answer = self.client.ask(method, path, body)

@@ -46,6 +46,21 @@ class OpenAiClientTest(ContractCase):
             model=self.model, messages=[MESSAGES[0], *parts], seed=7, max_tokens=8).choices[0].message.content,
             message.content)
 
+    def test_embeddings(self):
+        texts = [PROMPT, "The sea"]
+        plain = self.openai.embeddings.create(model=self.model, input=texts, encoding_format="float")
+        self.assertEqual((plain.object, plain.model, [item.index for item in plain.data]), ("list", self.model, [0, 1]))
+        self.assertEqual(plain.usage.prompt_tokens, plain.usage.total_tokens)
+        self.assertAlmostEqual(sum(x * x for x in plain.data[0].embedding), 1, places=5)
+        coded = self.openai.embeddings.create(model=self.model, input=texts)  # the client asks for base64 and decodes it
+        for one, other in zip(plain.data, coded.data, strict=True):
+            self.assertEqual(len(one.embedding), len(other.embedding))
+            for x, y in zip(one.embedding, other.embedding):
+                self.assertAlmostEqual(x, y, places=6)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.openai.embeddings.create(model=self.model, input=PROMPT, dimensions=8)
+        self.assertEqual(caught.exception.param, "dimensions")
+
     def test_streams(self):
         whole = self.complete(max_tokens=20).choices[0].text
         pieces = list(self.complete(max_tokens=20, stream=True))
@@ -159,7 +174,7 @@ class OpenAiClientTest(ContractCase):
             wrong.models.list()
         self.assertEqual(raised.exception.code, "invalid_api_key")
         with self.assertRaises(openai.NotFoundError) as raised:  # a status from 500 on would be retried
-            self.openai.embeddings.create(model=self.model, input="x")
+            self.openai.images.generate(model=self.model, prompt="x")
         self.assertEqual(raised.exception.code, "unknown_url")
         self.assertIn("POST /v1/completions", raised.exception.message)
 

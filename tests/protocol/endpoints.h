@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/embedding_request.h"
 #include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
 #include "protocol/score_request.h"
@@ -36,6 +37,8 @@ inline std::vector<Endpoint> endpoints() {
        [](const std::string& body) { parse_infill_request(body_json(body)); }},
       {"classify", classification_request_fields(), R"("input": "x")",
        [](const std::string& body) { parse_classification_request(body_json(body)); }},
+      {"embeddings", embedding_request_fields(), R"("input": "x")",
+       [](const std::string& body) { parse_embedding_request(body_json(body)); }},
       {"score", score_request_fields(), R"("input": "x")",
        [](const std::string& body) { parse_score_request(body_json(body)); }},
       {"tokenize", tokenize_request_fields(), R"("prompt": "x")",

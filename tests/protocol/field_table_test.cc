@@ -177,6 +177,11 @@ TEST(FieldTable, DocumentedDefaultsOfOtherRequestsAreThoseOfTheReaders) {
   const ScoreRequest scored = parse_score_request(body_json(R"({"input": "x"})"));
   EXPECT_EQ(documented(score, "top_logprobs"), FieldDefault(int64_t{scored.top_logprobs}));
   EXPECT_EQ(documented(score, "add_special_tokens"), FieldDefault(scored.add_special_tokens));
+  const FieldList embed = embedding_request_fields();
+  const EmbeddingRequest embedded = parse_embedding_request(body_json(R"({"input": "x"})"));
+  EXPECT_EQ(documented(embed, "add_special_tokens"), FieldDefault(embedded.add_special_tokens));
+  EXPECT_EQ(documented(embed, "encoding_format"), FieldDefault(std::string_view("float")));
+  EXPECT_EQ(embedded.format, EmbeddingFormat::floats);
   const FieldList tokenize = tokenize_request_fields();
   const TokenizeRequest tokens = parse_tokenize_request(body_json(R"({"prompt": "x"})"));
   EXPECT_EQ(documented(tokenize, "parse_special"), FieldDefault(tokens.parse_special));

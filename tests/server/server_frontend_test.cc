@@ -29,7 +29,7 @@ TEST_F(ServerFrontendTest, WhileTheModelIsLoadedItLivesAndShowsThePage) {
   EXPECT_EQ(page.status, 200);
   EXPECT_THAT(page.header("Content-Type"), StartsWith("text/html"));
   EXPECT_EQ(ask(get("/nothing")).status, 404);
-  EXPECT_EQ(ask(get("/v1/embeddings")).status, 404);
+  EXPECT_EQ(ask(get("/v1/images")).status, 404);
   const RawAnswer wrong = ask(get("/v1/completions"));
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.header("Allow"), "POST");

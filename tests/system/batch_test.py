@@ -249,7 +249,7 @@ class BatchTest(ProgramTest):
         good = [completion(f"g{i}", "The sea", max_tokens=1) for i in range(4)]
         too_long = completion("long", "x" * (8 << 20))
         answers = self.batch(good[0], "not json", good[1], "", completion("g0", "again"), {**good[2], "method": "GET"},
-                             {**good[2], "url": "/v1/embeddings"}, {"custom_id": "b"}, b'{"custom_id": "\xff"}',
+                             {**good[2], "url": "/v1/images"}, {"custom_id": "b"}, b'{"custom_id": "\xff"}',
                              too_long, "[]", good[2], b"\xef\xbb\xbf", good[3])
         for item in good:
             self.assertEqual(answers[item["custom_id"]]["response"]["status_code"], 200)

@@ -102,7 +102,7 @@ class ServeTest(ServerCase):
     def test_routes(self):
         for method, path, status, code in [
                 ("GET", "/nothing", 404, "unknown_url"), ("GET", "/page/nothing.js", 404, "unknown_url"),
-                ("GET", "/page/../main.js", 404, "unknown_url"), ("POST", "/v1/embeddings", 404, "unknown_url"),
+                ("GET", "/page/../main.js", 404, "unknown_url"), ("POST", "/v1/images", 404, "unknown_url"),
                 ("GET", "/v1/responses/x", 404, "unknown_url"), ("POST", "/api/chat", 404, "unknown_url"),
                 ("GET", "/v1/completions", 405, "method_not_allowed"), ("DELETE", "/v1/models", 405, "method_not_allowed")]:
             with self.subTest(path=path):

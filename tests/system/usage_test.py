@@ -9,7 +9,7 @@ import unittest
 import program
 from program import ProgramTest
 
-COMMANDS = ["generate", "chat", "classify", "score", "batch", "serve", "render", "tokenize", "detokenize", "grammar", "perplexity", "inspect", "bench",
+COMMANDS = ["generate", "chat", "classify", "score", "embed", "batch", "serve", "render", "tokenize", "detokenize", "grammar", "perplexity", "inspect", "bench",
             "quantize", "trace", "convert", "train", "adapter", "fuse"]
 
 

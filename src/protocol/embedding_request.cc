@@ -1,0 +1,96 @@
+#include "protocol/embedding_request.h"
+
+#include "protocol/base64.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kMaxDimensions = 1 << 20;
+constexpr uint64_t kMaxPromptName = 256;
+constexpr std::string_view kFormats[] = {"float", "base64"};
+
+constexpr FieldDef<EmbeddingRequest> kEmbeddingFields[] = {
+    {.name = "input",
+     .type = kInputs,
+     .is_required = true,
+     .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
+     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.input = read_prompts(v); }},
+    {.name = "encoding_format",
+     .type = word_type(kFormats),
+     .by_default = std::string_view("float"),
+     .help = "float: an array of numbers; base64: of the elements as float32, lowest byte first.",
+     .read =
+         [](const FieldValue& v, EmbeddingRequest& t) {
+           t.format = v.text() == "base64" ? EmbeddingFormat::base64 : EmbeddingFormat::floats;
+         }},
+    {.name = "dimensions",
+     .type = integer_type(1, kMaxDimensions),
+     .help = "Elements of an embedding, of models trained for several sizes.",
+     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.dimensions = v.integer(); }},
+    {.name = "prompt_name",
+     .type = text_type(1, kMaxPromptName),
+     .help = "One of the model's prompts, which stands in front of a text.",
+     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.named_prompt = v.text(); }},
+    {.name = "add_special_tokens",
+     .type = kBoolean,
+     .by_default = true,
+     .help = "Encode a text with the special tokens that the tokenizer adds.",
+     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.add_special_tokens = v.boolean(); }},
+};
+
+void write_embedding(JsonWriter& writer, EmbeddingFormat format,
+                     const std::vector<float>& elements) {
+  writer.key("embedding");
+  if (format == EmbeddingFormat::base64) {
+    writer.string(base64_of(elements));
+    return;
+  }
+  writer.begin_array();
+  for (const float element : elements) writer.number(element);
+  writer.end_array();
+}
+
+}  // namespace
+
+EmbeddingRequest parse_embedding_request(const Json& body, const RequestTerms& terms) {
+  EmbeddingRequest request;
+  RequestReader reader(body, terms);
+  reader.read(common_fields(), request.common);
+  reader.read<EmbeddingRequest>(kEmbeddingFields, request);
+  reader.finish();
+  return request;
+}
+
+FieldList embedding_request_fields() {
+  FieldList list;
+  append_fields(common_fields(), list);
+  append_fields<EmbeddingRequest>(kEmbeddingFields, list);
+  return list;
+}
+
+int64_t embedding_json_bytes(EmbeddingFormat format, int64_t width) {
+  constexpr int64_t kOther = 64, kBase64Bytes = 6;
+  return kOther + width * (format == EmbeddingFormat::base64 ? kBase64Bytes : kJsonNumberBytes);
+}
+
+std::string embedding_response_json(const EmbeddingRequest& request, const ResponseHead& head,
+                                    const std::vector<std::vector<float>>& embeddings,
+                                    const ResponseUsage& usage) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, "list");
+  writer.key("data").begin_array();
+  int64_t index = 0;
+  for (const std::vector<float>& embedding : embeddings) {
+    writer.begin_object().member("object", "embedding").member("index", index++);
+    write_embedding(writer, request.format, embedding);
+    writer.end_object();
+  }
+  writer.end_array();
+  write_usage(writer, usage);
+  writer.end_object();
+  return json;
+}
+
+}  // namespace paceline
