@@ -1,8 +1,10 @@
-// Measures training steps: the tokens per second of a forward and backward pass with LoRA on all
-// linear modules, beside the matrix rate. training MODEL [--dummy] [--quantize=q4]
-//             [--dtype=bfloat16] [--rank=8] [--sequences=4] [--length=512] [--rounds=3]
-//             [--no-checkpoints]
-// MODEL is a directory; with --dummy its config.json is enough.
+// Measures training steps: the tokens per second of forward, backward and optimizer with LoRA on
+// all linear modules, or of all weights, beside the matrix rate.
+//     training MODEL [--dummy] [--quantize=q4] [--dtype=bfloat16] [--rank=8] [--full] [--muon]
+//              [--sequences=4] [--micro-batch=4] [--length=512] [--rounds=3] [--threads=2]
+//              [--no-checkpoints]
+// MODEL is a directory; with --dummy its config.json is enough. A micro-batch has as many of the
+// sequences as fit.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +21,10 @@
 #include "kernels/backend.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
-#include "train/adamw.h"
 #include "train/decoder_pass.h"
 #include "train/lora_set.h"
+#include "train/muon.h"
+#include "train/weight_set.h"
 
 namespace paceline {
 namespace {
@@ -30,8 +34,11 @@ struct Options {
   int64_t rank = 8;
   int64_t sequences = 4;
   int64_t length = 512;
+  int64_t micro_batch = 1 << 20;
   int64_t rounds = 3;
   bool checkpoints = true;
+  bool is_full = false;  // all weights are trained
+  bool is_muon = false;
 };
 
 Options read_options(int argc, char** argv) {
@@ -43,6 +50,14 @@ Options read_options(int argc, char** argv) {
       options.load.load_format = LoadFormat::dummy;
     } else if (argument == "--no-checkpoints") {
       options.checkpoints = false;
+    } else if (argument == "--full") {
+      options.is_full = true;
+    } else if (argument == "--muon") {
+      options.is_muon = true;
+    } else if (argument.starts_with("--micro-batch=")) {
+      options.micro_batch = std::atoll(value.c_str());
+    } else if (argument.starts_with("--threads=")) {
+      options.load.num_threads = std::atoi(value.c_str());
     } else if (argument.starts_with("--quantize=")) {
       options.load.quantize = value;
     } else if (argument.starts_with("--dtype=")) {
@@ -65,30 +80,44 @@ Options read_options(int argc, char** argv) {
   return options;
 }
 
-TrainBatch random_batch(const Options& options, int64_t vocab) {
-  TrainBatch batch;
+std::vector<TrainBatch> random_batches(const Options& options, int64_t vocab) {
+  std::vector<TrainBatch> batches;
   uint64_t draw = 0;
   for (int64_t i = 0; i < options.sequences; ++i) {
     std::vector<int32_t> tokens;
     for (int64_t k = 0; k <= options.length; ++k) {
       tokens.push_back(static_cast<int32_t>(uniform_draw(1, draw++) * static_cast<double>(vocab)));
     }
-    batch.add(tokens, std::vector<float>(static_cast<size_t>(options.length),
-                                         1.0f / static_cast<float>(options.length)));
+    if (i % options.micro_batch == 0) batches.emplace_back();
+    batches.back().add(tokens, std::vector<float>(static_cast<size_t>(options.length),
+                                                  1.0f / static_cast<float>(options.length)));
   }
-  return batch;
+  return batches;
+}
+
+std::unique_ptr<TrainedSet> trained_set(const Options& options, LoadedModel& model) {
+  if (options.is_full) return std::make_unique<WeightSet>(*model.backend, *model.decoder);
+  const LoraOptions lora{
+      .shape_of = [&](std::string_view) { return LoraShape{.rank = options.rank}; }};
+  return std::make_unique<LoraSet>(*model.backend, *model.decoder, lora);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const Options& options, const TrainedSet& trained,
+                                          LoadedModel& model) {
+  if (!options.is_muon)
+    return std::make_unique<AdamW>(trained.parameters(), AdamWOptions{}, model.memory);
+  return std::make_unique<Muon>(*model.backend, trained.parameters(), MuonOptions{});
 }
 
 int run(const Options& options) {
   const auto model = load_model(options.load);
   Backend& backend = *model->backend;
-  const DecoderConfig& config = model->decoder->config();
-  LoraSet loras(backend, *model->decoder,
-                {.shape_of = [&](std::string_view) { return LoraShape{.rank = options.rank}; }});
-  DecoderPass pass(backend, *model->threads, *model->decoder, loras.training(),
+  const auto trained = trained_set(options, *model);
+  DecoderPass pass(backend, *model->threads, *model->decoder, trained->training(),
                    {.kv_dtype = model->kv_dtype, .checkpoints = options.checkpoints});
-  AdamW optimizer(loras.parameters(), {}, model->memory);
-  const TrainBatch batch = random_batch(options, config.vocab_size);
+  const auto optimizer = make_optimizer(options, *trained, *model);
+  const std::vector<TrainBatch> batches =
+      random_batches(options, model->decoder->config().vocab_size);
   double weights = 0;  // that a token is multiplied by
   for (const PackedMatrix* const matrix : model->decoder->weights()) {
     weights += static_cast<double>(matrix->n) * static_cast<double>(matrix->k);
@@ -97,19 +126,21 @@ int run(const Options& options) {
   model->memory.reset_peak();
   fmt::print("{}, {}, {} threads; {:.0f} M weights, {} M trained; {} x {} tokens\n",
              model->path.string(), backend.name(), model->threads->num_threads(), weights / 1e6,
-             static_cast<double>(loras.num_parameters()) / 1e6, options.sequences, options.length);
+             static_cast<double>(trained->num_parameters()) / 1e6, options.sequences,
+             options.length);
   for (int64_t round = 0; round < options.rounds; ++round) {
     std::vector<float> losses;
-    loras.clear_gradients();
+    trained->clear_gradients();
     const auto begin = std::chrono::steady_clock::now();
-    pass.run(batch, {}, losses);
+    for (const TrainBatch& batch : batches) pass.run(batch, {}, losses);
+    trained->complete_gradients();
     const auto middle = std::chrono::steady_clock::now();
-    optimizer.step(1e-4, 1.0, *model->threads);
-    loras.pack(backend);
+    optimizer->step(1e-4, 1.0, *model->threads);
+    trained->pack(backend);
     const auto end = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(end - begin).count();
     const double step = std::chrono::duration<double>(end - middle).count();
-    const double rate = static_cast<double>(batch.num_rows()) / seconds;
+    const double rate = static_cast<double>(options.sequences * options.length) / seconds;
     double loss = 0;
     for (const float one : losses) loss += double{one};
     fmt::print(

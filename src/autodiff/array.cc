@@ -17,9 +17,9 @@ struct Array::Node {
   std::unique_ptr<const Traced> traced;
 };
 
-Array::Array(const Context& context, DType dtype, const Extents& shape)
+Array::Array(const Context& context, DType dtype, const Extents& shape, Contents contents)
     : node_(std::make_shared<Node>()) {
-  OwnedTensor owned = allocate_tensor(context.memory, dtype, shape);
+  OwnedTensor owned = allocate_tensor(context.memory, dtype, shape, contents);
   node_->context = &context;
   node_->dtype = dtype;
   node_->shape = shape;

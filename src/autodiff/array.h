@@ -27,8 +27,9 @@ struct Traced;
 class Array {
  public:
   Array() = default;
-  // Zeroed elements of its own.
-  Array(const Context& context, DType dtype, const Extents& shape);
+  // Elements of its own.
+  Array(const Context& context, DType dtype, const Extents& shape,
+        Contents contents = Contents::zeroed);
   // An array that a transformation follows: `traced.value` is what it stands for.
   explicit Array(Traced traced);
 

@@ -12,9 +12,9 @@ namespace paceline {
 class Buffer {
  public:
   Buffer() = default;
-  // Zeroed; throws what Memory::allocate throws. `memory` must outlive the buffer.
-  Buffer(Memory& memory, size_t bytes)
-      : memory_(&memory), bytes_(bytes), block_(memory.allocate(bytes)) {}
+  // Throws what Memory::allocate throws. `memory` must outlive the buffer.
+  Buffer(Memory& memory, size_t bytes, Contents contents = Contents::zeroed)
+      : memory_(&memory), bytes_(bytes), block_(memory.allocate(bytes, contents)) {}
   // Refers to bytes that outlive it and may be read-only (weights of a mapped file); they are
   // neither accounted nor written.
   static Buffer lent(std::span<const std::byte> bytes) {

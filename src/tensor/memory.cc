@@ -193,7 +193,7 @@ Memory::~Memory() {
   clear_cache();
 }
 
-void* Memory::allocate(size_t bytes) {
+void* Memory::allocate(size_t bytes, Contents contents) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (bytes > PTRDIFF_MAX - 2 * kHugePage)
@@ -217,7 +217,7 @@ void* Memory::allocate(size_t bytes) {
   state.stats.peak_bytes = std::max(state.stats.peak_bytes, state.stats.active_bytes);
   lock.unlock();
   ASAN_UNPOISON_MEMORY_REGION(block, capacity);
-  if (reused) state.source.clear(block, capacity);
+  if (reused && contents == Contents::zeroed) state.source.clear(block, capacity);
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(block) + bytes, capacity - bytes);
   return block;
 }

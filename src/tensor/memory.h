@@ -24,6 +24,9 @@ struct MemoryStats {
   size_t cached_bytes = 0;  // freed by their owners, kept for reuse
 };
 
+// What a new block holds: zeros, or anything, for an owner that writes all of it before it reads.
+enum class Contents : bool { zeroed, undefined };
+
 // Thread-safe. Blocks of 2 MiB and more are mapped on their own and advised to use huge pages.
 // A Memory must outlive its Buffers.
 class Memory {
@@ -35,9 +38,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Zeroed memory. Throws Error exhausted with the requested and active bytes and the limit, when
+  // Throws Error exhausted with the requested and active bytes and the limit, when
   // the hard limit would be exceeded even with an empty cache, or when the system has no memory.
-  void* allocate(size_t bytes);
+  void* allocate(size_t bytes, Contents contents = Contents::zeroed);
   void release(void* block, size_t bytes) noexcept;
 
   MemoryStats stats() const;

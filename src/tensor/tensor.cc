@@ -190,9 +190,9 @@ Tensor Tensor::broadcast_to(Extents shape) const {
   return Tensor(elements_, dtype_, shape, strides, device_);
 }
 
-OwnedTensor allocate_tensor(Memory& memory, DType dtype, Extents shape) {
+OwnedTensor allocate_tensor(Memory& memory, DType dtype, Extents shape, Contents contents) {
   const Tensor layout(nullptr, dtype, shape);
-  Buffer buffer(memory, layout.size_bytes());
+  Buffer buffer(memory, layout.size_bytes(), contents);
   const Tensor view(buffer.get(), dtype, shape);
   return {std::move(buffer), view};
 }

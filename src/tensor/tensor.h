@@ -102,8 +102,8 @@ struct OwnedTensor {
   Tensor view;
 };
 
-// Zeroed.
-OwnedTensor allocate_tensor(Memory& memory, DType dtype, Extents shape);
+OwnedTensor allocate_tensor(Memory& memory, DType dtype, Extents shape,
+                            Contents contents = Contents::zeroed);
 
 // `view` itself if it is contiguous; else a contiguous copy held by `storage`.
 Tensor contiguous(const Tensor& view, Memory& memory, Buffer& storage);

@@ -23,9 +23,9 @@ class BackendOperation : public autodiff::Operation {
  protected:
   Backend& backend() const { return backend_; }
   GradientOps& gradients() const { return backend_.gradients(); }
-  // A new float32 array that is like `like` but for its shape.
+  // A new float32 array that is like `like` but for its shape, all of which will be written.
   static autodiff::Array new_array(const autodiff::Array& like, const Extents& shape) {
-    return {like.context(), DType::f32, shape};
+    return {like.context(), DType::f32, shape, Contents::undefined};
   }
   // The elements of an array that nothing follows. Throws Error unsupported where an outer
   // transformation does.

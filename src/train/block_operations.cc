@@ -173,8 +173,8 @@ class AttentionOperation final : public BackendOperation {
     const Tensor sums = log_sum_exp.writable();
     backend().attention(heads.q, store_.store(), store_.slices(), config.params,
                         as_heads(out_tensor, config), &sums);
-    round_as_stored(heads.k);
-    round_as_stored(heads.v);
+    round_as_stored(heads.k, inputs[0].context().pool);
+    round_as_stored(heads.v, inputs[0].context().pool);
     return {.output = out, .saved = {rotated, log_sum_exp}};
   }
 
@@ -229,13 +229,22 @@ class AttentionOperation final : public BackendOperation {
     }
   }
 
-  // To the values that attention read from the store.
-  void round_as_stored(const Tensor& x) const {
+  // The heads of k and v to the values that attention read from the store.
+  void round_as_stored(const Tensor& heads, ThreadPool* threads) const {
+    constexpr int64_t kRowsAtOnce = 64;
     const DType dtype = store_.store().keys.dtype();
     if (dtype == DType::f32) return;
-    OwnedTensor stored = allocate_tensor(backend().memory(), dtype, x.shape());
-    copy_elements(x, stored.view);
-    copy_elements(stored.view, x);
+    const int64_t width = heads.size(1) * heads.size(2);
+    with_float_dtype(dtype, [&]<class T>() {
+      const auto round_rows = [&](int64_t begin, int64_t end, int /*thread*/) {
+        for (int64_t row = begin; row < end; ++row) {
+          float* const elements = heads.row<float>(row);
+          for (int64_t i = 0; i < width; ++i) elements[i] = to_float(from_float<T>(elements[i]));
+        }
+      };
+      if (threads == nullptr) return round_rows(0, heads.size(0), 0);
+      threads->parallel_for(heads.size(0), kRowsAtOnce, round_rows);
+    });
   }
 
   const SelfAttention& attention_;

@@ -55,7 +55,8 @@ std::unique_ptr<DecoderPass::Prepared> DecoderPass::prepare(const TrainBatch& ba
 }
 
 Array DecoderPass::embed(const TrainBatch& batch) const {
-  Array x(context_, DType::f32, {batch.num_rows(), decoder_.config().hidden_size});
+  Array x(context_, DType::f32, {batch.num_rows(), decoder_.config().hidden_size},
+          Contents::undefined);
   backend_.embedding(decoder_.embedding(), batch.tokens, decoder_.config().embedding_scale,
                      x.writable());
   return x;

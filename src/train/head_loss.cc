@@ -45,7 +45,9 @@ class HeadLoss final : public BackendOperation {
     const Tensor x = states.writable();
     backend().gather_rows(residual, rows_, x);
     Array d_residual;
-    if (wants_gradient) d_residual = new_array(inputs[0], residual.shape());
+    if (wants_gradient) {  // zeros where there is no loss
+      d_residual = Array(inputs[0].context(), DType::f32, residual.shape());
+    }
     double total = 0.0;
     for (size_t i = 1; i < chunk_ends_.size(); ++i) {
       const int64_t begin = chunk_ends_[i - 1];
