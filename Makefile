@@ -5,6 +5,8 @@ PREFIX ?= /usr/local
 PROMPT ?= It was a dark and stormy night
 FUZZ_SECONDS ?= 60
 SINCE ?= HEAD
+# What `make train-bundled` learns.
+CORPUS ?= ../shared/corpus
 
 JOBS ?= $(shell nproc)
 DEPS := @tools/install_deps.sh
@@ -14,10 +16,10 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve train-demo build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
+.PHONY: help run serve train-demo train-bundled build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## Build, then stream text from the bundled model (PROMPT="...")
 	build/release/paceline generate -p "$(PROMPT)" --max-tokens 200
@@ -27,6 +29,9 @@ serve: build ## Build, then answer OpenAI's API with the bundled model at http:/
 
 train-demo: build ## The bundled model learns the voice of a book with LoRA (BOOK=FILE), in a few minutes
 	tools/train_demo.sh build/train-demo $(BOOK)
+
+train-bundled: build ## Train the bundled model itself from a corpus, in about an hour, resumable (CORPUS=DIR TRAIN="--threads 2": models/README.md)
+	python3 tools/train_bundled.py build/train-bundled --corpus $(CORPUS) $(TRAIN)
 
 build: ## The optimised binary, build/release/paceline
 	$(DEPS) build

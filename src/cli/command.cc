@@ -276,23 +276,26 @@ constexpr CommandDef kCommands[] = {
      .run = run_convert},
     {.id = CommandId::train,
      .name = "train",
-     .summary = "Fine-tune a model with LoRA",
+     .summary = "Fine-tune a model: LoRA or all weights",
      .examples = "paceline train --data book.txt -o adapter\n"
                  "paceline train -m Qwen/Qwen3-0.6B --data chats.jsonl -o adapter --mask-prompt "
                  "--iters 500\n"
-                 "paceline train -m Qwen/Qwen3-0.6B --data chats.jsonl -o adapter --resume",
-     .basics = "data output iters batch-size learning-rate lora-rank max-seq-length mask-prompt "
-               "resume dry-run seed model quantize threads",
+                 "paceline train -m Qwen/Qwen3-0.6B --data chats.jsonl -o adapter --resume\n"
+                 "paceline train -m ./small --data book.txt -o model --fine-tune-type full",
+     .basics = "data output iters batch-size learning-rate fine-tune-type lora-rank max-seq-length "
+               "mask-prompt resume dry-run seed model quantize threads",
      .notes =
          "The directory gets checkpoints, metrics.jsonl, losses.svg and, at the end, the adapter "
-         "in PEFT's format. Ctrl-C saves a checkpoint and exits with code 130; --resume goes on "
+         "in PEFT's format, or the model. Ctrl-C saves a checkpoint and exits with code 130; "
+         "--resume goes on "
          "from the last one.",
      .details =
          "Data is JSON Lines with messages (and tools), with prompt and completion, or with text; "
          "any "
          "other file is one text. A directory has train.jsonl, and perhaps valid.jsonl. Every line "
          "is checked before training begins.\n\n"
-         "The model's weights stay as they are, in any format that can be served. What is trained "
+         "With LoRA the model's weights stay as they are, in any format that can be served. Full "
+         "fine-tuning takes plain float32 or bfloat16 weights. What is trained "
          "has the same bits in training and in serving. A resumed run ends with the bits of one "
          "that "
          "was never stopped, for any number of threads and any --grad-accumulation-steps that "

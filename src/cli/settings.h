@@ -54,6 +54,11 @@ struct TrainChoice {
   int64_t max_seq_length = 2048;
   bool is_packed = true;
 
+  std::string sequence_lengths;  // of sequences that grow (train_lengths.h); empty: rows aren't cut
+  std::string first_token;       // of each sequence of a plain text; empty: the token before it
+
+  std::string fine_tune_type = "lora";
+  bool from_scratch = false;
   std::vector<std::string> target_modules;  // empty: all linear ones
   int64_t num_layers = -1;                  // the last ones; -1: all
   int64_t rank = 8;
@@ -68,8 +73,16 @@ struct TrainChoice {
   int64_t accumulation_steps = 1;
   double learning_rate = 1e-5;
   std::string schedule = "constant";
+  double decay_fraction = 0.2;  // of wsd
   int64_t warmup_steps = 0;
+  std::string optimizer = "adamw";
   double weight_decay = 0.01;
+  double muon_momentum = 0.95;
+  std::optional<double> adamw_learning_rate;  // beside Muon; learning_rate
+  double adamw_weight_decay = 0;              // beside Muon
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
   double max_gradient_norm = 1.0;
   bool checkpoints = true;  // of activations
   int64_t patience = 0;

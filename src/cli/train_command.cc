@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include "adapters/adapter_files.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
@@ -14,12 +13,10 @@
 #include "cli/model_opening.h"
 #include "cli/train_data.h"
 #include "cli/train_plot.h"
+#include "cli/train_target.h"
 #include "cli/usage_error.h"
 #include "kernels/backend.h"
-#include "load/model_adapter_base.h"
-#include "load/model_source.h"
 #include "models/decoder.h"
-#include "trainer/adapter_result.h"
 #include "trainer/training_run.h"
 
 namespace paceline {
@@ -36,43 +33,81 @@ LoadOptions train_load_options(const Settings& settings) {
   options.max_num_seqs = 1;
   options.max_model_len = 32;
   options.prefix_caching = false;
+  if (settings.train.from_scratch) options.load_format = LoadFormat::dummy;
   return options;
 }
 
-LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model) {
-  const int64_t num_layers = model.decoder->config().num_layers();
-  const int64_t first_layer =
-      choice.num_layers < 0 ? 0 : std::max<int64_t>(num_layers - choice.num_layers, 0);
-  const auto shape_of = [=, targets = choice.target_modules, rank = choice.rank,
-                         alpha = choice.alpha](std::string_view module) {
-    const auto layer = split_layer_module(module);
-    const std::string_view name = module.substr(module.rfind('.') + 1);
-    const bool is_target =
-        targets.empty() || std::find(targets.begin(), targets.end(), name) != targets.end();
-    return is_target && layer && layer->layer >= first_layer
-               ? std::optional(LoraShape{.rank = rank, .alpha = alpha})
-               : std::nullopt;
-  };
-  DType dtype = model.weight_dtype == DType::f32 ? DType::f32 : DType::bf16;
-  if (choice.lora_dtype != "auto") dtype = *parse_dtype(choice.lora_dtype);
-  return {
-      .shape_of = shape_of, .use_rslora = choice.use_rslora, .dtype = dtype, .seed = choice.seed};
-}
-
-TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& model) {
+LearningRate learning_rate(const TrainChoice& choice) {
   using Schedule = LearningRate::Schedule;
   const Schedule schedule = choice.schedule == "cosine"   ? Schedule::cosine
                             : choice.schedule == "linear" ? Schedule::linear
+                            : choice.schedule == "wsd"    ? Schedule::wsd
                                                           : Schedule::constant;
-  return {.learning_rate = {.peak = choice.learning_rate,
-                            .schedule = schedule,
-                            .warmup_steps = choice.warmup_steps,
-                            .num_steps = choice.num_steps},
-          .optimizer = AdamWOptions{.weight_decay = choice.weight_decay},
+  return {.peak = choice.learning_rate,
+          .schedule = schedule,
+          .warmup_steps = choice.warmup_steps,
+          .num_steps = choice.num_steps,
+          .decay_fraction = choice.decay_fraction};
+}
+
+std::variant<AdamWOptions, MuonOptions> optimizer_options(const TrainChoice& choice,
+                                                          const LoadedModel& model) {
+  AdamWOptions adamw{.beta1 = choice.beta1,
+                     .beta2 = choice.beta2,
+                     .epsilon = choice.epsilon,
+                     .weight_decay = choice.weight_decay};
+  if (choice.optimizer == "adamw") return adamw;
+  adamw.weight_decay = choice.adamw_weight_decay;
+  MuonOptions muon{.momentum = choice.muon_momentum,
+                   .weight_decay = choice.weight_decay,
+                   .dtype = model.weight_dtype == DType::f32 ? DType::f32 : DType::bf16,
+                   .adamw = adamw};
+  if (choice.adamw_learning_rate) {
+    muon.adamw_rate = *choice.adamw_learning_rate / choice.learning_rate;
+  }
+  return muon;
+}
+
+TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& model) {
+  return {.learning_rate = learning_rate(choice),
+          .optimizer = optimizer_options(choice, model),
           .max_gradient_norm = choice.max_gradient_norm,
           .dropout = choice.dropout,
           .seed = choice.seed,
           .pass = {.kv_dtype = model.kv_dtype, .checkpoints = choice.checkpoints}};
+}
+
+void check_options(const Settings& settings) {
+  const TrainChoice& choice = settings.train;
+  if (choice.data.empty()) throw UsageError("nothing to learn: give --data PATH");
+  if (settings.output.empty() && !choice.dry_run) {
+    throw UsageError("nowhere to write: give --output DIR");
+  }
+  length_stages(choice);
+  check_target_options(choice);
+  if (choice.optimizer == "muon") {
+    if (choice.learning_rate > 0 || !choice.adamw_learning_rate) return;
+    throw UsageError("--learning-rate: found 0, expected more beside --adamw-learning-rate");
+  }
+  if (choice.adamw_learning_rate) {
+    throw UsageError("--adamw-learning-rate goes with --optimizer muon");
+  }
+}
+
+// AdamW with its defaults has no members but the weight decay.
+void add_optimizer_identity(const TrainChoice& choice, RunIdentity& identity) {
+  const auto add = [&](const char* name, double value) {
+    identity.members.emplace_back(name, fmt::format("{}", value));
+  };
+  const TrainChoice usual;
+  if (choice.beta1 != usual.beta1) add("adam_beta1", choice.beta1);
+  if (choice.beta2 != usual.beta2) add("adam_beta2", choice.beta2);
+  if (choice.epsilon != usual.epsilon) add("adam_epsilon", choice.epsilon);
+  if (choice.optimizer == "adamw") return;
+  identity.members.emplace_back("optimizer", to_json(Json(choice.optimizer)));
+  add("muon_momentum", choice.muon_momentum);
+  add("adamw_learning_rate", choice.adamw_learning_rate.value_or(choice.learning_rate));
+  add("adamw_weight_decay", choice.adamw_weight_decay);
 }
 
 // What a resumed run must have in common with the one before.
@@ -92,18 +127,18 @@ RunIdentity identity_of(const TrainChoice& choice, const LoadedModel& model,
   add("max_seq_length", fmt::format("{}", choice.max_seq_length));
   add("packing", choice.is_packed ? "true" : "false");
   add("batch", fmt::format("{}", choice.batch_size * choice.accumulation_steps));
-  add("rank", fmt::format("{}", choice.rank));
-  add("alpha", fmt::format("{}", choice.alpha));
-  add("dropout", fmt::format("{}", choice.dropout));
-  add("use_rslora", choice.use_rslora ? "true" : "false");
-  add("num_layers", fmt::format("{}", choice.num_layers));
-  add_text("target_modules", fmt::format("{}", fmt::join(choice.target_modules, ",")));
-  add_text("lora_dtype", choice.lora_dtype);
+  if (!choice.sequence_lengths.empty()) add_text("sequence_lengths", choice.sequence_lengths);
+  if (!choice.first_token.empty()) add_text("first_token", choice.first_token);
+  add_target_identity(choice, identity);
+  add_optimizer_identity(choice, identity);
   add("learning_rate", fmt::format("{}", choice.learning_rate));
   add_text("schedule", choice.schedule);
   add("warmup_steps", fmt::format("{}", choice.warmup_steps));
-  // A constant rate doesn't depend on where the run ends.
-  if (choice.schedule != "constant") add("iters", fmt::format("{}", choice.num_steps));
+  // A constant rate and sequences of one length don't depend on where the run ends.
+  if (choice.schedule != "constant" || !choice.sequence_lengths.empty()) {
+    add("iters", fmt::format("{}", choice.num_steps));
+  }
+  if (choice.schedule == "wsd") add("decay_fraction", fmt::format("{}", choice.decay_fraction));
   add("weight_decay", fmt::format("{}", choice.weight_decay));
   add("max_grad_norm", fmt::format("{}", choice.max_gradient_norm));
   add("seed", fmt::format("{}", choice.seed));
@@ -181,7 +216,7 @@ class Reporter {
   Clock::time_point begin_ = Clock::now();
 };
 
-void describe(const TrainData& data, const LoraSet& loras, const Settings& settings,
+void describe(const TrainData& data, const TrainTarget& target, const Settings& settings,
               Session& session) {
   if (settings.quiet) return;
   const DatasetReport& report = data.report;
@@ -190,8 +225,7 @@ void describe(const TrainData& data, const LoraSet& loras, const Settings& setti
                   report.file, report.num_examples, report.format, report.num_tokens,
                   report.num_counted, data.validation.size()));
   for (const std::string& note : data.notes) session.print_note("note: " + note);
-  session.print_note(fmt::format("LoRA on {} modules, {} parameters", loras.pairs().size(),
-                                 grouped_number(static_cast<double>(loras.num_parameters()))));
+  session.print_note(target.description);
 }
 
 int dry_run(Trainer& trainer, TrainBatches& batches, const TrainChoice& choice, Memory& memory,
@@ -234,28 +268,19 @@ std::string end_text(const RunOutcome& outcome, const fs::path& directory) {
 
 int run_train(const Settings& settings, Session& session) {
   const TrainChoice& choice = settings.train;
-  if (choice.data.empty()) throw UsageError("nothing to learn: give --data PATH");
-  if (settings.output.empty() && !choice.dry_run) {
-    throw UsageError("nowhere to write: give --output DIR");
-  }
+  check_options(settings);
   const Interrupt::Graceful graceful(session.interrupt());
   const fs::path directory = settings.output;
   const auto model = load_model(train_load_options(settings));
-  Backend& backend = *model->backend;
   const TrainData data =
       read_train_data(choice, *model, choice.resume ? clock_of_run(directory) : std::nullopt);
-  const AdapterBase base = read_adapter_base(ModelSource(model_path(settings)));
-  LoraSet loras(backend, *model->decoder, lora_options(choice, *model));
-  if (!choice.initial_adapter.empty()) {
-    loras.load(backend, read_adapter(choice.initial_adapter, base, model->memory));
-  }
-  Trainer trainer(backend, *model->threads, *model->decoder, loras,
+  const TrainTarget target = make_train_target(settings, *model);
+  Trainer trainer(*model->backend, *model->threads, *model->decoder, *target.trained,
                   trainer_options(choice, *model));
-  describe(data, loras, settings, session);
-  TrainBatches batches(data.train, batch_options(choice));
+  describe(data, target, settings, session);
+  TrainBatches batches(data.train, batch_options(choice, data), choice);
   if (choice.dry_run) return dry_run(trainer, batches, choice, model->memory, session);
 
-  const AdapterResult result(loras, base, model_path(settings).string(), model->memory);
   prepare_directory(directory, choice.resume);
   write_clock(directory, data.report.now);
   TrainingRun run(trainer, directory,
@@ -264,14 +289,14 @@ int run_train(const Settings& settings, Session& session) {
                    .steps_per_evaluation = choice.steps_per_evaluation,
                    .steps_per_checkpoint = choice.steps_per_checkpoint,
                    .patience = choice.patience},
-                  identity_of(choice, *model, data), result);
+                  identity_of(choice, *model, data), *target.result);
   const int64_t first_step = choice.resume ? run.resume() : 0;
   if (first_step > 0 && !settings.quiet) {
     session.print_note(fmt::format("going on behind step {}", first_step));
   }
   const RunOutcome outcome =
       run.run({.batches = [&](int64_t step) { return batches.step(step); },
-               .validation = validation_batches(data.validation, choice)},
+               .validation = validation_batches(data, choice)},
               Reporter(first_step, choice.num_steps, settings, session), session.stop_token());
   write_plot(directory, run);
   session.explain_interruption(end_text(outcome, directory));

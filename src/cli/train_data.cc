@@ -1,9 +1,12 @@
 #include "cli/train_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/error.h"
+#include "cli/train_lengths.h"
 #include "dataset/dataset_files.h"
 #include "dataset/split.h"
 
@@ -14,6 +17,15 @@ LossTokens loss_tokens(const TrainChoice& choice) {
   if (choice.loss_on == "assistant") return LossTokens::assistant_turns;
   if (choice.loss_on == "completion" || choice.mask_prompt) return LossTokens::completion;
   return LossTokens::all;
+}
+
+std::optional<TokenId> first_token(const TrainChoice& choice, const Tokenizer& tokenizer) {
+  if (choice.first_token.empty()) return std::nullopt;
+  const auto id = tokenizer.token_id(choice.first_token);
+  if (id) return *id;
+  throw Error(ErrorCode::invalid,
+              fmt::format("--first-token: found \"{}\", expected a token of the vocabulary",
+                          choice.first_token));
 }
 
 }  // namespace
@@ -27,13 +39,16 @@ TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
       .tokenizer = *model.tokenizer,
       .chat_template = model.chat.chat_template ? &*model.chat.chat_template : nullptr,
       .eos = end_of_text(*model.tokenizer)};
-  DatasetOptions options{
-      .loss_tokens = loss_tokens(choice), .max_seq_length = choice.max_seq_length, .now = now};
+  DatasetOptions options{.loss_tokens = loss_tokens(choice),
+                         .max_seq_length = choice.max_seq_length,
+                         .now = now,
+                         .first_token = first_token(choice, *model.tokenizer)};
   const DatasetFiles files = find_dataset_files(choice.data);
   Dataset train = read_dataset(files.train, texts, options);
   options.now = train.report.now;
   TrainData data;
   data.report = train.report;
+  data.first_token = options.first_token;
   data.notes = dataset_warnings(train.report);
   std::optional<std::filesystem::path> validation = files.valid;
   if (!choice.validation_data.empty()) validation = choice.validation_data;
@@ -53,17 +68,26 @@ TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
   return data;
 }
 
-BatchOptions batch_options(const TrainChoice& choice) {
+std::vector<LengthStage> length_stages(const TrainChoice& choice) {
+  if (choice.sequence_lengths.empty()) return {};
+  return parse_length_stages(choice.sequence_lengths, "--sequence-lengths");
+}
+
+BatchOptions batch_options(const TrainChoice& choice, const TrainData& data) {
   return {.max_seq_length = choice.max_seq_length,
           .batch_size = choice.batch_size * choice.accumulation_steps,
           .micro_batch_rows = choice.batch_size,
           .is_packed = choice.is_packed,
-          .seed = choice.seed};
+          .seed = choice.seed,
+          .first_token = data.first_token};
 }
 
-TrainBatches::TrainBatches(const std::vector<Example>& examples, const BatchOptions& options)
+TrainBatches::TrainBatches(const std::vector<Example>& examples, const BatchOptions& options,
+                           const TrainChoice& choice)
     : examples_(examples),
       options_(options),
+      stages_(length_stages(choice)),
+      num_steps_(choice.num_steps),
       plan_(std::make_unique<BatchPlan>(examples, options, 0)) {}
 
 void TrainBatches::go_to(int64_t number) {
@@ -76,14 +100,14 @@ void TrainBatches::go_to(int64_t number) {
 
 std::vector<TrainBatch> TrainBatches::step(int64_t number) {
   go_to(number);
-  return plan_->step(number - first_step_);
+  return plan_->step(number - first_step_, sequence_length_at(stages_, number, num_steps_));
 }
 
-std::vector<TrainBatch> validation_batches(const std::vector<Example>& examples,
-                                           const TrainChoice& choice) {
+std::vector<TrainBatch> validation_batches(const TrainData& data, const TrainChoice& choice) {
+  const std::vector<Example>& examples = data.validation;
   std::vector<TrainBatch> batches;
   if (examples.empty() || choice.validation_batches == 0) return batches;
-  BatchOptions options = batch_options(choice);
+  BatchOptions options = batch_options(choice, data);
   options.batch_size = choice.batch_size;
   options.seed = 0;  // the same ones in every run
   const BatchPlan plan(examples, options, 0);

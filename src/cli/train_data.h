@@ -10,6 +10,7 @@
 #include "cli/settings.h"
 #include "dataset/batch_plan.h"
 #include "dataset/dataset.h"
+#include "dataset/length_stage.h"
 #include "load/loaded_model.h"
 
 namespace paceline {
@@ -18,7 +19,8 @@ struct TrainData {
   std::vector<Example> train;
   std::vector<Example> validation;
   DatasetReport report;
-  std::vector<std::string> notes;  // what a person should read first
+  std::vector<std::string> notes;      // what a person should read first
+  std::optional<int32_t> first_token;  // of each sequence of a plain text
 };
 
 // Throws Error naming the file and line. `now`: the clock of chat templates, or nothing.
@@ -29,7 +31,8 @@ TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
 class TrainBatches {
  public:
   // `examples` must outlive it.
-  TrainBatches(const std::vector<Example>& examples, const BatchOptions& options);
+  TrainBatches(const std::vector<Example>& examples, const BatchOptions& options,
+               const TrainChoice& choice);
 
   // Of step `number`, counted over all epochs.
   std::vector<TrainBatch> step(int64_t number);
@@ -39,15 +42,19 @@ class TrainBatches {
 
   const std::vector<Example>& examples_;
   BatchOptions options_;
+  std::vector<LengthStage> stages_;
+  int64_t num_steps_;  // of the run
   int64_t epoch_ = 0;
   int64_t first_step_ = 0;  // of the epoch
   std::unique_ptr<BatchPlan> plan_;
 };
 
-BatchOptions batch_options(const TrainChoice& choice);
+// Those of --sequence-lengths. Throws UsageError when they aren't valid.
+std::vector<LengthStage> length_stages(const TrainChoice& choice);
 
-// The first batches of the examples, each counted token with the same weight.
-std::vector<TrainBatch> validation_batches(const std::vector<Example>& examples,
-                                           const TrainChoice& choice);
+BatchOptions batch_options(const TrainChoice& choice, const TrainData& data);
+
+// The first batches of the validation's examples, each counted token with the same weight.
+std::vector<TrainBatch> validation_batches(const TrainData& data, const TrainChoice& choice);
 
 }  // namespace paceline

@@ -86,7 +86,20 @@ int64_t BatchPlan::num_counted(int64_t step) const {
   return count;
 }
 
-std::vector<TrainBatch> BatchPlan::step(int64_t index) const {
+void BatchPlan::add_example(const Example& example, float weight, int64_t sequence_length,
+                            TrainBatch& batch) const {
+  const std::vector<float> weights = loss_weights(example, weight);
+  const auto places = std::ssize(weights);
+  const int64_t length = sequence_length > 0 ? sequence_length : places;
+  for (int64_t begin = 0; begin < places; begin += length) {
+    const int64_t end = std::min(begin + length, places);
+    std::vector<int32_t> tokens(example.tokens.begin() + begin, example.tokens.begin() + end + 1);
+    if (begin > 0 && options_.first_token) tokens.front() = *options_.first_token;
+    batch.add(std::move(tokens), {weights.begin() + begin, weights.begin() + end});
+  }
+}
+
+std::vector<TrainBatch> BatchPlan::step(int64_t index, int64_t sequence_length) const {
   const int64_t num_tokens = num_counted(index);
   const float weight = num_tokens == 0 ? 0.0f : 1.0f / static_cast<float>(num_tokens);
   std::vector<TrainBatch> batches;
@@ -95,8 +108,7 @@ std::vector<TrainBatch> BatchPlan::step(int64_t index) const {
     if (num_rows_added++ % options_.micro_batch_rows == 0) batches.emplace_back();
     TrainBatch& batch = batches.back();
     for (const int64_t i : row) {
-      const Example& example = examples_[static_cast<size_t>(i)];
-      batch.add(example.tokens, loss_weights(example, weight));
+      add_example(examples_[static_cast<size_t>(i)], weight, sequence_length, batch);
     }
     batch.pad_to_multiple(kGradientRows);
   }

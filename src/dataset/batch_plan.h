@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct BatchOptions {
   int64_t micro_batch_rows = 1;   // of these, computed at once
   bool is_packed = true;          // a row holds as many examples as fit, else one
   uint64_t seed = 0;
+  // Stands before each sequence that a longer one is cut into; nothing: the token before it does.
+  std::optional<int32_t> first_token = {};
 };
 
 // The examples of a row, by index. None attends to another.
@@ -46,11 +49,15 @@ class BatchPlan {
   // The step's rows in micro-batches of micro_batch_rows, in order. Each row is padded to a
   // multiple of kGradientRows, so that the gradients have the same bits however rows are divided.
   // The weight of a counted token is 1 / num_counted(step): losses and gradients of the
-  // micro-batches add up to the mean over the step's counted tokens.
-  std::vector<TrainBatch> step(int64_t index) const;
+  // micro-batches add up to the mean over the step's counted tokens. Examples of more places than
+  // `sequence_length` (0: any) are cut into sequences that don't see each other; each token is
+  // predicted once all the same.
+  std::vector<TrainBatch> step(int64_t index, int64_t sequence_length = 0) const;
 
  private:
   void plan_rows(int64_t epoch);
+  void add_example(const Example& example, float weight, int64_t sequence_length,
+                   TrainBatch& batch) const;
 
   std::span<const Example> examples_;
   BatchOptions options_;

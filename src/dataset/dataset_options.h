@@ -25,6 +25,8 @@ struct DatasetOptions {
   // The clock of templates that print the date, ISO 8601; the machine's if unset. Runs that must
   // have the same tokens on another day set it to DatasetReport::now of the first one.
   std::optional<std::string> now = {};
+  // Stands before each example that a plain text is cut into; nothing: the token before it does.
+  std::optional<int32_t> first_token = {};
   // Limits of what is kept in memory: a token takes 5 bytes, an example about 100 beside them.
   int64_t max_examples = int64_t{16} << 20;
   int64_t max_tokens = int64_t{256} << 20;

@@ -39,7 +39,12 @@ Dataset read_plain_text(const std::string& file, const DatasetModel& model,
   if (text.empty()) throw Error(ErrorCode::invalid, file + ": found no text, expected some");
   ExampleText whole{.text = std::move(text), .learnt = {}};
   whole.learnt = {{.begin = 0, .end = whole.text.size()}};
-  const Example stream = encode_example(whole, model).example;
+  Example stream = encode_example(whole, model).example;
+  if (options.first_token) {  // which nothing predicts, in every example
+    stream.tokens.insert(stream.tokens.begin(), *options.first_token);
+    stream.counts.insert(stream.counts.begin(), 0);
+    stream.counts[1] = 1;
+  }
 
   DatasetBuilder builder(file, "plain text", options);
   for (int64_t begin = 0; begin == 0 || begin + 1 < stream.num_tokens();
@@ -49,6 +54,7 @@ Dataset read_plain_text(const std::string& file, const DatasetModel& model,
     part.example.tokens.assign(stream.tokens.begin() + begin, stream.tokens.begin() + end);
     part.example.counts.assign(stream.counts.begin() + begin, stream.counts.begin() + end);
     if (!part.example.counts.empty()) part.example.counts[0] = 0;
+    if (begin > 0 && options.first_token) part.example.tokens[0] = *options.first_token;
     builder.add(std::move(part), file);
   }
   return builder.finish();

@@ -148,23 +148,6 @@ class FusedShards {
   uint64_t done_ = 0;
 };
 
-bool is_dtype_key(std::string_view key) { return key == "dtype" || key == "torch_dtype"; }
-
-// `fields` with the type of the weights under the keys that name it, here and in text_config.
-Json::Object with_dtype_name(const Json::Object& fields, DType dtype) {
-  Json::Object changed;
-  for (const auto& [key, value] : fields) {
-    if (is_dtype_key(key) && value.is_string()) {
-      changed.emplace_back(key, std::string(dtype_name(dtype)));
-    } else if (key == "text_config" && value.is_object()) {
-      changed.emplace_back(key, with_dtype_name(*value.object(), dtype));
-    } else {
-      changed.emplace_back(key, value);
-    }
-  }
-  return changed;
-}
-
 // The field `quantization`: matrices that were fused and are plain are excluded by name.
 Json quantization_of(const FusePlan& plan) {
   Json::Object field = quantization_field(plan.tensors, *plan.usual_format);

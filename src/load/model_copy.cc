@@ -33,6 +33,8 @@ Json::Object format_fields(AffineFormat format) {
           {"mode", Json(std::string("affine"))}};
 }
 
+bool is_dtype_key(std::string_view key) { return key == "dtype" || key == "torch_dtype"; }
+
 }  // namespace
 
 std::string WrittenTensor::module() const { return name.substr(0, name.size() - kWeight.size()); }
@@ -111,6 +113,20 @@ Json::Object quantization_field(std::span<const WrittenTensor> tensors, AffineFo
     field.emplace_back(tensor.module(), format_fields(*tensor.format));
   }
   return field;
+}
+
+Json::Object with_dtype_name(const Json::Object& fields, DType dtype) {
+  Json::Object changed;
+  for (const auto& [key, value] : fields) {
+    if (is_dtype_key(key) && value.is_string()) {
+      changed.emplace_back(key, std::string(dtype_name(dtype)));
+    } else if (key == "text_config" && value.is_object()) {
+      changed.emplace_back(key, with_dtype_name(*value.object(), dtype));
+    } else {
+      changed.emplace_back(key, value);
+    }
+  }
+  return changed;
 }
 
 void copy_model_files(const fs::path& from, const fs::path& to) {

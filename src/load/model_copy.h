@@ -61,6 +61,10 @@ void write_shard_index(std::span<const WrittenTensor> tensors, size_t num_shards
 // another one.
 Json::Object quantization_field(std::span<const WrittenTensor> tensors, AffineFormat usual);
 
+// The fields of a config.json with the type of the weights under the keys that name it, here and in
+// text_config.
+Json::Object with_dtype_name(const Json::Object& fields, DType dtype);
+
 // Copies the files beside the weights: tokenizer, chat templates, generation defaults, licences;
 // not weights, their index, config.json and programs. Throws the errors of NewFile and MappedFile.
 void copy_model_files(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "dataset/length_stage.h"
 #include "tests/expect_error.h"
 #include "tests/test_scale.h"
 
@@ -252,6 +253,43 @@ TEST(BatchPlanTest, WeighsTheCountedTokensOfAStepEqually) {
       EXPECT_NEAR(sum, 1, 1e-6);
     }
   });
+}
+
+// Cut into shorter sequences, a step predicts the same tokens with the same weights, in the same
+// rows.
+TEST(BatchPlanTest, CutsSequencesWithoutLosingAToken) {
+  for_random_cases([](const Case& drawn) {
+    BatchOptions options = drawn.options;
+    if (drawn.epoch % 2 == 0) options.first_token = 7;
+    const BatchPlan plan(drawn.examples, options, drawn.epoch);
+    const int64_t length = 1 + drawn.epoch * 40;
+    const std::vector<TrainBatch> whole = plan.step(0), cut = plan.step(0, length);
+    ASSERT_EQ(cut.size(), whole.size());
+    for (size_t i = 0; i < cut.size(); ++i) {
+      EXPECT_EQ(cut[i].targets, whole[i].targets);
+      EXPECT_EQ(cut[i].weights, whole[i].weights);
+      for (const SequenceRows& one : cut[i].sequences) {
+        const auto first = static_cast<size_t>(one.first_row);
+        const bool is_padding = cut[i].weights[first] == 0 && cut[i].tokens[first] == 0;
+        EXPECT_TRUE(is_padding || one.num_rows <= length);
+        EXPECT_EQ(cut[i].positions[first], 0);
+        const bool begins = whole[i].positions[first] == 0;
+        const int32_t expected =
+            begins || !options.first_token ? whole[i].tokens[first] : *options.first_token;
+        EXPECT_EQ(cut[i].tokens[first], expected);
+      }
+    }
+  });
+}
+
+TEST(LengthStages, HoldUntilTheirPartOfTheRun) {
+  const std::vector<LengthStage> stages = {{.length = 256, .until = 0.5},
+                                           {.length = 512, .until = 0.75}};
+  EXPECT_EQ(sequence_length_at(stages, 0, 8), 256);
+  EXPECT_EQ(sequence_length_at(stages, 3, 8), 256);
+  EXPECT_EQ(sequence_length_at(stages, 4, 8), 512);
+  EXPECT_EQ(sequence_length_at(stages, 6, 8), 0);
+  EXPECT_EQ(sequence_length_at({}, 0, 8), 0);
 }
 
 TEST(BatchPlanTest, FindsStepsOverEpochs) {

@@ -94,6 +94,23 @@ TEST_F(TextTest, CutsAPlainTextSoThatEachTokenIsPredictedOnce) {
   }
 }
 
+TEST_F(TextTest, ExamplesOfAPlainTextMayBeginWithOneToken) {
+  const std::string text = "The cat sat on the mat. The dog sat on the log.\n\nThe end of it.\n";
+  const std::vector<TokenId> stream = with_end(text);
+  for (int64_t length = 2; length <= static_cast<int64_t>(stream.size()) + 2; ++length) {
+    SCOPED_TRACE(length);
+    const Dataset dataset =
+        read("train.txt", text, {.max_seq_length = length, .first_token = TokenId{3}});
+    std::vector<TokenId> predicted;
+    for (const Example& example : dataset.examples) {
+      EXPECT_EQ(example.tokens[0], 3);
+      EXPECT_EQ(example.num_counted(), example.num_tokens() - 1);
+      predicted.insert(predicted.end(), example.tokens.begin() + 1, example.tokens.end());
+    }
+    EXPECT_EQ(predicted, stream);
+  }
+}
+
 TEST_F(TextTest, ReadsAPlainTextWithoutItsMarkAndCarriageReturns) {
   const Dataset dataset = read("notes", "\xEF\xBB\xBFOne.\r\nTwo\r.\r\n");
   EXPECT_EQ(dataset.examples.at(0).tokens, with_end("One.\nTwo\r.\n"));

@@ -106,6 +106,61 @@ class TrainTest(ProgramTest):
         done = self.fail_with(1, "train", "-m", BUNDLED, "--data", data, "-o", out, *SHORT, "--resume", "--seed", "9")
         self.assertIn("the run was begun with seed 0", done)
 
+    def tiny_model(self):
+        """A config and the bundled tokenizer, no weights."""
+        model = self.directory / "tiny"
+        model.mkdir()
+        for path in BUNDLED.iterdir():
+            if path.name not in ("config.json", "model.safetensors"):
+                (model / path.name).write_bytes(path.read_bytes())
+        config = json.loads((BUNDLED / "config.json").read_text())
+        config.update(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2,
+                      num_key_value_heads=1, head_dim=32, layer_types=["full_attention"] * 2)
+        (model / "config.json").write_text(json.dumps(config))
+        return model
+
+    FULL = ["--fine-tune-type", "full", "--optimizer", "muon", "--learning-rate", "1e-2", "--adamw-learning-rate", "3e-3",
+            "--lr-schedule", "wsd", "--warmup-steps", "2"]
+
+    def test_a_model_is_trained_from_scratch_resumed_and_served(self):
+        model, whole, broken = self.tiny_model(), self.directory / "whole", self.directory / "broken"
+        text = self.write("text.txt", "\n".join(TEXTS * 40))
+        run = ["train", "-m", model, "--data", text, *SHORT, *self.FULL, "--from-scratch", "--max-seq-length", "65",
+               "--first-token", "<|endoftext|>", "--sequence-lengths", "32:0.5"]
+        done = self.succeed(*run, "-o", whole)
+        self.assertIn("from scratch, in bfloat16", done.stderr)
+        points = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines()]
+        self.assertLess(points[-1]["loss"], 0.8 * points[1]["loss"])
+        process = subprocess.Popen([BINARY, *map(str, run), "-o", broken, "--steps-per-report", "1", "--save-every", "1"],
+                                   stderr=subprocess.PIPE, text=True, env=environment())
+        self.wait_for(process, "step 5 of")
+        process.kill()
+        process.stderr.close()
+        process.wait()
+        self.succeed(*run, "-o", broken, "--resume", "-t", "1")
+        self.assertEqual((broken / "model.safetensors").read_bytes(), (whole / "model.safetensors").read_bytes())
+        for name in ("config.json", "tokenizer.json", "chat_template.jinja"):
+            self.assertTrue((whole / "checkpoint-000012" / name).exists(), name)
+        self.assertIn("bits per byte", self.succeed("perplexity", "-m", whole, "-f", text).stdout)
+        # Trained further, from its weights.
+        more = self.succeed("train", "-m", whole, "--data", text, "-o", self.directory / "more", *SHORT,
+                            "--fine-tune-type", "full", "--learning-rate", "1e-3", "--iters", "2")
+        self.assertIn("all 324,224 parameters, in bfloat16", more.stderr)
+
+    def test_what_cannot_be_trained_whole_is_named(self):
+        data, out = self.data(), self.directory / "run"
+        full = ["--data", data, "-o", out, *SHORT, "--fine-tune-type", "full"]
+        self.assertIn("plain float32 or bfloat16", self.fail_with(1, "train", "-m", BUNDLED, *full, "--quantize", "q4"))
+        self.assertIn("--dtype bfloat16", self.fail_with(1, "train", "-m", BUNDLED, *full, "--dtype", "float16"))
+        self.assertIn("--use-rslora goes with LoRA", self.fail_with(2, "train", "-m", BUNDLED, *full, "--use-rslora"))
+        self.assertIn("--fine-tune-type full", self.fail_with(2, "train", "-m", BUNDLED, "--data", data, "-o", out,
+                                                              "--from-scratch"))
+        self.assertIn("--optimizer muon", self.fail_with(2, "train", "-m", BUNDLED, *full, "--adamw-learning-rate", "1"))
+        self.assertIn("--sequence-lengths: found", self.fail_with(2, "train", "-m", BUNDLED, *full, "--sequence-lengths",
+                                                                  "256"))
+        self.assertIn("--first-token", self.fail_with(1, "train", "-m", BUNDLED, *full, "--first-token", "<none>"))
+        self.assertFalse(out.exists())
+
     def test_a_full_disk_leaves_the_last_checkpoint(self):
         data, out = self.data(), self.directory / "run"
         self.train(data, out, "--iters", "4")

@@ -1,0 +1,138 @@
+#include "cli/train_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "adapters/adapter_files.h"
+#include "base/json_writer.h"
+#include "cli/figures.h"
+#include "cli/model_opening.h"
+#include "cli/usage_error.h"
+#include "load/model_adapter_base.h"
+#include "load/model_source.h"
+#include "load/trained_model_files.h"
+#include "models/decoder.h"
+#include "train/lora_set.h"
+#include "train/weight_set.h"
+#include "trainer/adapter_result.h"
+#include "trainer/model_result.h"
+
+namespace paceline {
+namespace {
+
+bool is_full(const TrainChoice& choice) { return choice.fine_tune_type == "full"; }
+
+std::string parameters_text(const TrainedSet& trained) {
+  return grouped_number(static_cast<double>(trained.num_parameters()));
+}
+
+LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model) {
+  const int64_t num_layers = model.decoder->config().num_layers();
+  const int64_t first_layer =
+      choice.num_layers < 0 ? 0 : std::max<int64_t>(num_layers - choice.num_layers, 0);
+  const auto shape_of = [=, targets = choice.target_modules, rank = choice.rank,
+                         alpha = choice.alpha](std::string_view module) {
+    const auto layer = split_layer_module(module);
+    const std::string_view name = module.substr(module.rfind('.') + 1);
+    const bool is_target =
+        targets.empty() || std::find(targets.begin(), targets.end(), name) != targets.end();
+    return is_target && layer && layer->layer >= first_layer
+               ? std::optional(LoraShape{.rank = rank, .alpha = alpha})
+               : std::nullopt;
+  };
+  DType dtype = model.weight_dtype == DType::f32 ? DType::f32 : DType::bf16;
+  if (choice.lora_dtype != "auto") dtype = *parse_dtype(choice.lora_dtype);
+  return {
+      .shape_of = shape_of, .use_rslora = choice.use_rslora, .dtype = dtype, .seed = choice.seed};
+}
+
+TrainTarget lora_target(const Settings& settings, LoadedModel& model) {
+  const TrainChoice& choice = settings.train;
+  AdapterBase base = read_adapter_base(ModelSource(model_path(settings)));
+  auto loras =
+      std::make_unique<LoraSet>(*model.backend, *model.decoder, lora_options(choice, model));
+  if (!choice.initial_adapter.empty()) {
+    loras->load(*model.backend, read_adapter(choice.initial_adapter, base, model.memory));
+  }
+  TrainTarget target{.description = fmt::format("LoRA on {} modules, {} parameters",
+                                                loras->pairs().size(), parameters_text(*loras))};
+  target.result = std::make_unique<AdapterResult>(*loras, std::move(base),
+                                                  model_path(settings).string(), model.memory);
+  target.trained = std::move(loras);
+  return target;
+}
+
+TrainTarget full_target(const Settings& settings, LoadedModel& model) {
+  const TrainChoice& choice = settings.train;
+  const auto files = std::make_shared<const TrainedModelFiles>(
+      ModelSource(model_path(settings)),
+      choice.from_scratch ? LoadFormat::dummy : LoadFormat::files);
+  auto weights = std::make_unique<WeightSet>(*model.backend, *model.decoder);
+  if (choice.from_scratch) weights->draw(*model.backend, choice.seed);
+  TrainTarget target{.description = fmt::format(
+                         "all {} parameters{}, in {}", parameters_text(*weights),
+                         choice.from_scratch ? " from scratch" : "", dtype_name(weights->dtype()))};
+  const TrainedModelFiles::Weights written{.dtype = weights->dtype(),
+                                           .has_own_head = model.decoder->has_own_head()};
+  target.result = std::make_unique<ModelResult>(
+      *weights,
+      ModelResult::Base{
+          .weight_name = [files](const std::string& name) { return files->weight_name(name); },
+          .write_files =
+              [files, written](const std::filesystem::path& directory) {
+                files->write(directory, written);
+              }},
+      model.memory);
+  target.trained = std::move(weights);
+  return target;
+}
+
+}  // namespace
+
+void check_target_options(const TrainChoice& choice) {
+  if (!is_full(choice)) {
+    if (!choice.from_scratch) return;
+    throw UsageError("--from-scratch trains all weights: give --fine-tune-type full, too");
+  }
+  const std::pair<const char*, bool> lora_only[] = {
+      {"--target-modules", !choice.target_modules.empty()},
+      {"--num-layers", choice.num_layers != -1},
+      {"--lora-dropout", choice.dropout != 0},
+      {"--use-rslora", choice.use_rslora},
+      {"--lora-dtype", choice.lora_dtype != "auto"},
+      {"--initial-adapter", !choice.initial_adapter.empty()}};
+  for (const auto& [name, is_given] : lora_only) {
+    if (!is_given) continue;
+    throw UsageError(
+        fmt::format("{} goes with LoRA: leave it out, or --fine-tune-type full", name));
+  }
+}
+
+TrainTarget make_train_target(const Settings& settings, LoadedModel& model) {
+  return is_full(settings.train) ? full_target(settings, model) : lora_target(settings, model);
+}
+
+void add_target_identity(const TrainChoice& choice, RunIdentity& identity) {
+  const auto add = [&](const char* name, const std::string& value) {
+    identity.members.emplace_back(name, value);
+  };
+  const auto add_text = [&](const char* name, const std::string& value) {
+    add(name, to_json(Json(value)));
+  };
+  if (is_full(choice)) {
+    add_text("fine_tune_type", choice.fine_tune_type);
+    add("from_scratch", choice.from_scratch ? "true" : "false");
+    return;
+  }
+  add("rank", fmt::format("{}", choice.rank));
+  add("alpha", fmt::format("{}", choice.alpha));
+  add("dropout", fmt::format("{}", choice.dropout));
+  add("use_rslora", choice.use_rslora ? "true" : "false");
+  add("num_layers", fmt::format("{}", choice.num_layers));
+  add_text("target_modules", fmt::format("{}", fmt::join(choice.target_modules, ",")));
+  add_text("lora_dtype", choice.lora_dtype);
+}
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// TrainTarget is what a run trains, and what it leaves: an adapter or a model.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/settings.h"
+#include "load/loaded_model.h"
+#include "train/trained_set.h"
+#include "trainer/checkpoint_files.h"
+#include "trainer/result_files.h"
+
+namespace paceline {
+
+struct TrainTarget {
+  std::unique_ptr<TrainedSet> trained;
+  std::unique_ptr<ResultFiles> result;  // refers to `trained`
+  std::string description;
+};
+
+// Throws UsageError for options that don't go together.
+void check_target_options(const TrainChoice& choice);
+
+// `model` must outlive it. Throws Error when the model can't be trained so.
+TrainTarget make_train_target(const Settings& settings, LoadedModel& model);
+
+// What of the target a resumed run must have in common with the one before.
+void add_target_identity(const TrainChoice& choice, RunIdentity& identity);
+
+}  // namespace paceline
