@@ -68,8 +68,18 @@ def random_shape(draw: random.Random, family: str) -> Config:
 def random_rope(draw: random.Random, family: str) -> Config:
     theta = any_of(draw, 100.0, 10_000.0, 1e6)
     kinds = [plain_rope(theta), linear_rope(theta, 3.0), llama3_rope(theta), yarn_rope(theta)]
+    if family not in (*DEPENDS_ON_LAYERS, "ministral3"):
+        kinds.append({"rope_type": "dynamic", "factor": draw.uniform(1, 5), "rope_theta": theta})
     rope = plain_rope(theta) if family == "phi3" else draw.choice(kinds)
     return dict(rope)
+
+
+def random_longrope(draw: random.Random, theta: float, rotated: int) -> Config:
+    def factors() -> list[float]:
+        return [draw.uniform(1, 8) for _ in range(rotated // 2)]
+
+    rope: Config = {"rope_type": "longrope", "rope_theta": theta, "short_factor": factors(), "long_factor": factors()}
+    return rope | any_of(draw, {}, {"factor": 3.0}, {"attention_factor": 1.3})
 
 
 def random_share(draw: random.Random, head_dim: int) -> float:
@@ -123,8 +133,16 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family == "ministral3":
         rope |= {"llama_4_scaling_beta": draw.uniform(0, 0.5)}
         rope.setdefault("original_max_position_embeddings", 16)
-    if family == "phi3":
-        shape["head_dim"] = head_dim
+    if rope["rope_type"] == "dynamic":
+        shape["max_position_embeddings"] = any_of(draw, 12, 30, 256)
+        rope["rope_theta"] = any_of(draw, 100.0, 10_000.0)
+        if int(head_dim * rope.get("partial_rotary_factor", 0.25 if family == "stablelm" else 1.0)) <= 2:
+            rope["rope_type"] = "linear"
+    if family == "phi3" and flip():
+        share = rope["partial_rotary_factor"]
+        fields["rope_parameters"] = random_longrope(draw, rope["rope_theta"], int(head_dim * share))
+        fields["rope_parameters"]["partial_rotary_factor"] = share
+        fields["original_max_position_embeddings"] = any_of(draw, 16, 39, 40, 100)
     return fields
 
 

@@ -22,12 +22,21 @@ void check_fits(const GenerateRequest& request, const KvCache& cache) {
                           request.prompt_name, prompt, request.max_tokens, capacity));
 }
 
+// The tokens that the request may come to, whatever memory there is.
+int64_t longest_sequence(const GenerateRequest& request, const EngineLimits& limits) {
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t room = std::max<int64_t>(limits.max_model_len - prompt, 0);
+  return prompt + std::clamp<int64_t>(request.max_tokens, 0, room);
+}
+
 }  // namespace
 
 std::optional<RequestId> EngineCore::submit(GenerateRequest request,
                                             std::shared_ptr<Channel> channel, int64_t tag) {
+  const int64_t longest = longest_sequence(request, limits_);
   check(request);
   if (request.adapter != nullptr) request.prefix.scope.adapter = request.adapter->digest;
+  request.prefix.scope.stretched = runner_.stretched_length(longest);
   if (!queue_.try_add(request.n, static_cast<int64_t>(request.prompt.size()))) return std::nullopt;
   const RequestId id = next_id_.fetch_add(request.n, std::memory_order_relaxed);
   auto state =

@@ -26,7 +26,7 @@ enum class SpecialTokens : uint8_t { hidden, shown };
 
 // How a request uses blocks of earlier requests, and caches its own.
 struct PrefixUse {
-  PrefixScope scope;  // who may share
+  PrefixScope scope;  // who may share; the engine sets its adapter and its stretched length
   bool read = true;
   // keep: findable until evicted; while_held: findable only while held.
   enum class Write : uint8_t { none, while_held, keep } write = Write::keep;

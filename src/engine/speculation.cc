@@ -145,6 +145,7 @@ void Speculation::propose_all(Drafter& drafter, std::string& failure) {
                                                       : sequence->constraint->draft_mask());
       requests_.push_back({.state = sequence->draft_state.get(),
                            .tokens = sequence->tokens,
+                           .most_tokens = sequence->prompt_length + sequence->request().max_tokens,
                            .sampling = &sequence->sampling,
                            .history = &sequence->history,
                            .most = sequence->num_wished,

@@ -40,7 +40,8 @@ void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
        .drafted = std::span(sequence.draft.tokens).first(static_cast<size_t>(num_drafted)),
        .first_position = first,
        .blocks = sequence.blocks,
-       .adapter = adapter_of(sequence.request())});
+       .adapter = adapter_of(sequence.request()),
+       .stretched = sequence.request().prefix.scope.stretched});
   slices_.push_back(
       {.sequence = &sequence, .first_row = first_row, .count = count, .num_drafted = num_drafted});
   if (sequence.request().pooling) {

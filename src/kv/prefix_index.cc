@@ -39,8 +39,9 @@ PrefixIndex::PrefixIndex(int64_t block_size, std::span<const int64_t> group_num_
 }
 
 Hash128 PrefixIndex::root(const PrefixScope& scope) const {
-  const std::array words = {kRootMark, scope.adapter.low, scope.adapter.high, scope.salt.low,
-                            scope.salt.high};
+  const std::array words = {kRootMark,          scope.adapter.low,
+                            scope.adapter.high, scope.salt.low,
+                            scope.salt.high,    static_cast<uint64_t>(scope.stretched)};
   return siphash128(key_, words);
 }
 

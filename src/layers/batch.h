@@ -6,6 +6,7 @@
 
 #include "kernels/operands.h"
 #include "layers/adapter_weights.h"
+#include "layers/rope.h"
 
 namespace paceline {
 
@@ -17,11 +18,12 @@ struct GroupBatch {
 };
 
 struct Batch {
-  std::vector<int32_t> tokens;        // [rows]
-  std::vector<int32_t> positions;     // [rows]
-  std::vector<GroupBatch> groups;     // one per cache group
-  std::vector<AdapterRows> adapters;  // in ascending order; other rows have no adapter
-  std::vector<int32_t> output_rows;   // rows whose hidden states are outputs, in any order
+  std::vector<int32_t> tokens;           // [rows]
+  std::vector<int32_t> positions;        // [rows]
+  std::vector<GroupBatch> groups;        // one per cache group
+  std::vector<AdapterRows> adapters;     // in ascending order; other rows have no adapter
+  std::vector<StretchedRows> stretched;  // in ascending order; other rows aren't
+  std::vector<int32_t> output_rows;      // rows whose hidden states are outputs, in any order
 
   int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }
@@ -31,6 +33,7 @@ struct Batch {
     tokens.clear();
     positions.clear();
     adapters.clear();
+    stretched.clear();
     output_rows.clear();
     for (GroupBatch& group : groups) {
       group.slots.clear();

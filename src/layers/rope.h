@@ -12,14 +12,15 @@ namespace paceline {
 
 class Backend;
 
-// The scalings of transformers' modeling_rope_utils that change frequencies at load.
-enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn, by_frequency };
+// The scalings of transformers' modeling_rope_utils. The frequencies of by_frequency with
+// long_divisors, and those of dynamic, depend on a sequence's length: see stretched_length.
+enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn, by_frequency, dynamic };
 
 struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
-  double original_max_position = 0.0;  // by_wavelength, yarn
+  double original_max_position = 0.0;  // by_wavelength, yarn, dynamic, and with long_divisors
   double low_freq_factor = 1.0;        // by_wavelength
   double high_freq_factor = 4.0;       // by_wavelength
   double beta_fast = 32.0;             // yarn
@@ -28,8 +29,21 @@ struct RopeConfig {
   double attention_factor = 1.0;       // multiplies cos and sin
   // by_frequency: the divisors of the rotary_dim / 2 frequencies
   std::vector<float> frequency_divisors = {};
+  // Those of sequences beyond the original context; none: the same.
+  std::vector<float> long_divisors = {};
+
+  // What a sequence of up to `length` tokens has its frequencies for: 0 within the original context
+  // or where they don't depend on the length, else the shortest length with the same ones.
+  int64_t stretched_length(int64_t length) const;
 
   bool operator==(const RopeConfig&) const = default;
+};
+
+// Rows [first_row, first_row + num_rows) of a batch have the frequencies of a stretched length.
+struct StretchedRows {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t length = 0;  // RopeConfig::stretched_length, more than 0
 };
 
 class Rope {
@@ -38,13 +52,18 @@ class Rope {
   Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.
-  Tensor table(Backend& backend, std::span<const int32_t> positions, Scratch& scratch) const;
+  Tensor table(Backend& backend, std::span<const int32_t> positions,
+               std::span<const StretchedRows> stretched, Scratch& scratch) const;
   // The same written to `table`.
-  void write_table(Backend& backend, std::span<const int32_t> positions, const Tensor& table) const;
+  void write_table(Backend& backend, std::span<const int32_t> positions,
+                   std::span<const StretchedRows> stretched, const Tensor& table) const;
   int64_t num_frequencies() const { return inv_freq_.view.size(0); }
 
  private:
-  OwnedTensor inv_freq_;  // [rotary_dim / 2] float32
+  RopeConfig config_;
+  int64_t rotary_dim_;
+  OwnedTensor inv_freq_;       // [rotary_dim / 2] float32
+  OwnedTensor long_inv_freq_;  // the same, of long_divisors; else empty
   float attention_factor_;
 };
 

@@ -169,7 +169,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
   const Tensor branch = result.out.slice(0, 0, batch.num_rows());
   std::vector<Tensor> rope_tables;
   for (const Rope& rope : ropes_) {
-    rope_tables.push_back(rope.table(backend, batch.positions, scratch));
+    rope_tables.push_back(rope.table(backend, batch.positions, batch.stretched, scratch));
   }
   const std::vector<float> query_factors = config_.query_factors(batch.positions);
   for (const AdapterRows& rows : batch.adapters) {

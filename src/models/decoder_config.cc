@@ -6,6 +6,12 @@
 
 namespace paceline {
 
+int64_t DecoderConfig::stretched_length(int64_t length) const {
+  int64_t longest = 0;
+  for (const RopeConfig& rope : ropes) longest = std::max(longest, rope.stretched_length(length));
+  return longest;
+}
+
 std::vector<float> DecoderConfig::query_factors(std::span<const int32_t> positions) const {
   std::vector<float> factors;
   if (query_growth.beta == 0.0) return factors;

@@ -83,6 +83,9 @@ struct DecoderConfig {
 
   DType dtype = DType::bf16;  // of the files
 
+  // What the ropes of a sequence of up to `length` tokens, its output included, are stretched to:
+  // the most of RopeConfig::stretched_length. Sequences share keys only where it is the same.
+  int64_t stretched_length(int64_t length) const;
   // The factor of each position's queries; none where they don't grow.
   std::vector<float> query_factors(std::span<const int32_t> positions) const;
 

@@ -71,26 +71,35 @@ double read_longrope_attention_factor(const RopeSource& source) {
   return std::sqrt(1.0 + std::log(factor) / std::log(original));
 }
 
-// LongRoPE (Ding et al., 2024) with equal factors for short and long contexts: each frequency has
-// its own divisor (transformers' _compute_longrope_parameters).
+// LongRoPE (Ding et al., 2024): each frequency has its own divisor, and another one in sequences
+// beyond the original context (transformers' _compute_longrope_parameters).
 RopeConfig read_divided(const RopeSource& source) {
   const HfConfig& rope = source.rope;
   const int64_t rotary_dim = source.rotary_dim;
   RopeConfig divided{.theta = source.theta, .scaling = RopeScaling::by_frequency};
-  divided.frequency_divisors = read_divisors(rope, "long_factor");
-  const auto found = static_cast<int64_t>(divided.frequency_divisors.size());
-  if (found != rotary_dim / 2) {
-    rope.invalid("long_factor", fmt::format("{} factors, expected {}, one for each two of the {} "
-                                            "rotated elements of a head",
-                                            found, rotary_dim / 2, rotary_dim));
-  }
-  if (read_divisors(rope, "short_factor") != divided.frequency_divisors) {
-    rope.unsupported("short_factor",
-                     "differs from long_factor: frequencies that depend on the length of the text "
-                     "aren't supported");
-  }
+  const auto read = [&](std::string_view key) {
+    std::vector<float> divisors = read_divisors(rope, key);
+    if (std::ssize(divisors) == rotary_dim / 2) return divisors;
+    rope.invalid(key, fmt::format("{} factors, expected {}, one for each two of the {} rotated "
+                                  "elements of a head",
+                                  divisors.size(), rotary_dim / 2, rotary_dim));
+  };
+  divided.long_divisors = read("long_factor");
+  divided.frequency_divisors = read("short_factor");
+  if (divided.long_divisors == divided.frequency_divisors) divided.long_divisors.clear();
+  if (!divided.long_divisors.empty()) divided.original_max_position = read_original_context(source);
   divided.attention_factor = read_longrope_attention_factor(source);
   return divided;
+}
+
+RopeConfig read_dynamic(const RopeSource& source) {
+  if (source.rotary_dim <= 2) {
+    source.rope.unsupported("rope_type", "dynamic with 2 rotated elements of a head has no base");
+  }
+  return {.theta = source.theta,
+          .scaling = RopeScaling::dynamic,
+          .factor = source.rope.number("factor"),
+          .original_max_position = static_cast<double>(source.max_position)};
 }
 
 RopeConfig read_llama3(const RopeSource& source) {
@@ -152,11 +161,13 @@ RopeConfig read_rope(const RopeSource& source) {
             .factor = rope.number("factor"),
             .original_max_position = static_cast<double>(source.max_position)};
   }
+  if (type == "dynamic") return read_dynamic(source);
   if (type == "llama3") return read_llama3(source);
   if (type == "yarn") return read_yarn(source);
   if (type == "longrope") return read_divided(source);
   rope.unsupported("rope_type",
-                   fmt::format("{} isn't supported; default, linear, llama3, yarn and longrope are",
+                   fmt::format("{} isn't supported; default, linear, dynamic, llama3, yarn and "
+                               "longrope are",
                                shown_text(type)));
 }
 

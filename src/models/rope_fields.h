@@ -25,8 +25,7 @@ struct RopeFields {
 // Sets `ropes`, one for each of `kinds`, `rotary_dim` and `query_growth` of `decoder`, whose
 // head_dim and max_position must be set. `rope_parameters` is one object for all layers, or has one
 // for each kind; `rope_scaling` takes precedence, as in transformers 5. Throws Error unsupported
-// for a rope_type other than default, linear, llama3, yarn and longrope with equal lists of
-// factors.
+// for a rope_type other than default, linear, dynamic, llama3, yarn and longrope.
 void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder);
 

@@ -21,6 +21,7 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
     batch_.positions.push_back(static_cast<int32_t>(rows.first_position + i));
   }
   if (rows.adapter != nullptr) add_adapter(rows.adapter, first_row, count);
+  if (rows.stretched > 0) batch_.stretched.push_back({first_row, count, rows.stretched});
   for (int g = 0; g < cache_.num_groups(); ++g) {
     GroupBatch& group = batch_.groups[static_cast<size_t>(g)];
     for (int64_t i = 0; i < count; ++i) {

@@ -16,6 +16,7 @@ struct BatchRows {
   int64_t first_position = 0;
   const SequenceBlocks& blocks;
   const AdapterWeights* adapter = nullptr;
+  int64_t stretched = 0;  // Runner::stretched_length of the sequence
 };
 
 class BatchBuilder {

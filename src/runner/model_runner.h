@@ -25,6 +25,9 @@ class ModelRunner : public Runner {
   ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv, RunnerLimits limits);
 
   int64_t vocab_size() const override { return decoder_.config().vocab_size; }
+  int64_t stretched_length(int64_t length) const override {
+    return decoder_.config().stretched_length(length);
+  }
   void run(const Batch& batch) override;
   std::span<const uint8_t> finite_rows() const override { return finite_rows_; }
   std::span<const float> logits(int64_t first, int64_t count) override;

@@ -21,6 +21,9 @@ class Runner {
   virtual ~Runner() = default;
 
   virtual int64_t vocab_size() const = 0;
+  // DecoderConfig::stretched_length of a sequence of up to `length` tokens, its output included:
+  // fixed for the sequence, in all of its batches. Any thread may call it.
+  virtual int64_t stretched_length(int64_t /*length*/) const { return 0; }
 
   // Copies the batch's block copies, computes every row (their keys and values are stored) and
   // keeps the states of its output rows.

@@ -51,6 +51,7 @@ struct DraftRequest {
   DraftState* state = nullptr;
   // Prompt and output. The row of the last one isn't computed yet.
   std::span<const int32_t> tokens;
+  int64_t most_tokens = 0;  // of the sequence, prompt and output: the same in every request for it
   // How the model will draw. A drafter that draws uses the same options, seed and positions.
   const SamplingOptions* sampling = nullptr;
   TokenHistory* history = nullptr;  // of `tokens`; the drafter leaves it as it was

@@ -137,8 +137,10 @@ bool ModelDrafter::add_rows(Job& job) {
   job.is_done = std::any_of(rows.begin(), rows.end(), is_unknown) ||
                 cache_.reserve(state.blocks, end, end).has_value();
   if (job.is_done) return false;
-  job.first_row =
-      builder_.add({.tokens = rows, .first_position = state.num_computed, .blocks = state.blocks});
+  job.first_row = builder_.add({.tokens = rows,
+                                .first_position = state.num_computed,
+                                .blocks = state.blocks,
+                                .stretched = runner_.stretched_length(job.request->most_tokens)});
   job.num_rows = count;
   state.num_computed = end;
   if (unread > count) {

@@ -37,11 +37,16 @@ std::unique_ptr<DecoderPass::Prepared> DecoderPass::prepare(const TrainBatch& ba
   auto prepared = std::make_unique<Prepared>();
   std::vector<int32_t> negated;
   for (const int32_t position : batch.positions) negated.push_back(-position);
+  std::vector<StretchedRows> stretched;
+  for (const SequenceRows& rows : batch.sequences) {
+    const int64_t length = decoder_.config().stretched_length(rows.num_rows);
+    if (length > 0) stretched.push_back({rows.first_row, rows.num_rows, length});
+  }
   for (const Rope& rope : decoder_.ropes()) {
     const auto table = [&](const std::vector<int32_t>& positions) {
       OwnedTensor& owned = prepared->angles.emplace_back(allocate_tensor(
           backend_.memory(), DType::f32, {batch.num_rows(), rope.num_frequencies(), 2}));
-      rope.write_table(backend_, positions, owned.view);
+      rope.write_table(backend_, positions, stretched, owned.view);
       return owned.view;
     };
     const Tensor forward = table(batch.positions);

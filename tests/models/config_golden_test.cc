@@ -54,7 +54,8 @@ void expect_rope(const DecoderConfig& config, const RopeConfig& rope, const Json
   const auto backend = make_reference_backend();
   const auto num_floats = static_cast<int64_t>(kPositions.size()) * config.rotary_dim;
   Scratch scratch(memory, scratch_bytes(DType::f32, num_floats));
-  const Tensor table = Rope(rope, config.rotary_dim, *backend).table(*backend, kPositions, scratch);
+  const Tensor table =
+      Rope(rope, config.rotary_dim, *backend).table(*backend, kPositions, {}, scratch);
   const auto* angles = table.elements<float>();
   for (const int32_t position : kPositions) {
     for (const double frequency : frequencies) {

@@ -85,6 +85,11 @@ const std::map<std::string, ModelChanges>& features_off() {
       {"qk_norm",
        {.config = [](DecoderConfig& c) { c.qk_norm = QkNorm::none; },
         .hidden_weights = {"q_norm", "k_norm", "q_layernorm", "k_layernorm"}}},
+      {"long_factors",
+       {.config =
+            [](DecoderConfig& c) {
+              for (RopeConfig& rope : c.ropes) rope.long_divisors.clear();
+            }}},
       {"no_rope",
        {.config =
             [](DecoderConfig& c) {

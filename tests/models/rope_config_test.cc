@@ -41,11 +41,28 @@ TEST(RopeConfigs, TheFactorOfLongropesAnglesComesFromTheContexts) {
                    std::sqrt(1.0 + std::log(4.0) / std::log(128.0)));
 }
 
+TEST(RopeConfigs, LongropeWithTwoListsIsStretchedBeyondTheOriginalContext) {
+  const RopeConfig rope = rope_of(
+      R"({"rope_type": "longrope", "short_factor": [1, 2], "long_factor": [3, 4],
+          "attention_factor": 1.25, "original_max_position_embeddings": 100})");
+  EXPECT_EQ(rope.frequency_divisors, (std::vector<float>{1.0f, 2.0f}));
+  EXPECT_EQ(rope.long_divisors, (std::vector<float>{3.0f, 4.0f}));
+  EXPECT_EQ(rope.stretched_length(100), 0);
+  EXPECT_EQ(rope.stretched_length(101), 101);
+  EXPECT_EQ(rope.stretched_length(5000), 101);  // all long sequences have one set
+}
+
+TEST(RopeConfigs, DynamicIsStretchedToEachLengthBeyondTheContext) {
+  const RopeConfig rope = rope_of(R"({"type": "dynamic", "factor": 3})");
+  EXPECT_EQ(rope.scaling, RopeScaling::dynamic);
+  EXPECT_EQ(rope.factor, 3.0);
+  EXPECT_EQ(rope.stretched_length(2048), 0);
+  EXPECT_EQ(rope.stretched_length(2049), 2049);
+  EXPECT_EQ(rope.stretched_length(5000), 5000);
+  expect_error(ErrorCode::invalid, {"factor: missing"}, [] { rope_of(R"({"type": "dynamic"})"); });
+}
+
 TEST(RopeConfigs, OtherLongropesAreRefused) {
-  expect_error(ErrorCode::unsupported, {"short_factor: differs from long_factor"}, [] {
-    rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [2, 1],
-                "attention_factor": 1})");
-  });
   expect_error(ErrorCode::invalid, {"long_factor[1]: found 0, expected a number from 1e-06 to"},
                [] {
                  rope_of(R"({"rope_type": "longrope", "short_factor": [1, 1], "long_factor": [1, 0],

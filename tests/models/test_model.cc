@@ -172,6 +172,7 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
       batch.adapters.push_back(
           {.first_row = first_row, .num_rows = count, .weights = slice.adapter});
     }
+    if (slice.stretched > 0) batch.stretched.push_back({first_row, count, slice.stretched});
     for (int g = 0; g < cache_->num_groups(); ++g) {
       GroupBatch& group = batch.groups[static_cast<size_t>(g)];
       for (int64_t i = 0; i < count; ++i) {
@@ -203,7 +204,8 @@ std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk
     const std::vector<Slice> slices = {{.blocks = &blocks,
                                         .tokens = {ids.begin() + begin, ids.begin() + end},
                                         .first_position = begin,
-                                        .adapter = adapter}};
+                                        .adapter = adapter,
+                                        .stretched = config().stretched_length(length)}};
     const auto part = forward(slices);
     all.insert(all.end(), part.begin(), part.end());
   }
@@ -214,11 +216,13 @@ std::vector<int32_t> TestModel::greedy(std::span<const int32_t> prompt, int64_t 
   SequenceBlocks blocks(*cache_);
   std::vector<int32_t> tokens(prompt.begin(), prompt.end());
   std::vector<int32_t> drawn;
+  const int64_t stretched = config().stretched_length(std::ssize(prompt) + count);
   int64_t computed = 0;
   while (static_cast<int64_t>(drawn.size()) < count) {
     const std::vector<Slice> slices = {{.blocks = &blocks,
                                         .tokens = {tokens.begin() + computed, tokens.end()},
-                                        .first_position = computed}};
+                                        .first_position = computed,
+                                        .stretched = stretched}};
     const auto logits = forward(slices);
     computed = static_cast<int64_t>(tokens.size());
     const auto last = logits.end() - config().vocab_size;

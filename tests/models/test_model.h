@@ -70,10 +70,12 @@ class TestModel {
     std::vector<int32_t> tokens;
     int64_t first_position;
     const AdapterWeights* adapter = nullptr;
+    int64_t stretched = 0;  // DecoderConfig::stretched_length
   };
   std::vector<float> forward(std::span<const Slice> slices);
 
-  // Logits of every position of `ids`, computed alone in chunks of `chunk`.
+  // Logits of every position of `ids`, computed alone in chunks of `chunk`; their ropes are those
+  // of a sequence of that length.
   std::vector<float> logits(std::span<const int32_t> ids, int64_t chunk = 1 << 20,
                             const AdapterWeights* adapter = nullptr);
 

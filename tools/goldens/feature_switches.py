@@ -67,6 +67,10 @@ def _whole_head_rotates(config: PreTrainedConfig) -> None:
     config.rope_parameters["partial_rotary_factor"] = 1.0
 
 
+def _short_factors_everywhere(config: PreTrainedConfig) -> None:
+    config.rope_parameters["long_factor"] = config.rope_parameters["short_factor"]
+
+
 def _queries_stay(config: PreTrainedConfig) -> None:
     config.rope_parameters["llama_4_scaling_beta"] = 0.0
 
@@ -170,6 +174,7 @@ SWITCHES: dict[str, Switch] = {
     "qk_norm": Switch(model=_without_modules("q_norm", "k_norm", "q_layernorm", "k_layernorm")),
     "norms_behind": Switch(model=_without_modules("post_self_attn_layernorm", "post_mlp_layernorm")),
     "partial_rotary": Switch(config=_whole_head_rotates),
+    "long_factors": Switch(config=_short_factors_everywhere),
     "query_growth": Switch(config=_queries_stay),
     "residual_scale": Switch(config=_unit_field("residual_multiplier")),
     "rope_pairs": Switch(model=_halves),

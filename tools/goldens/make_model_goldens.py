@@ -29,7 +29,7 @@ from config_variants import PROVABLE, VARIANTS
 from feature_switches import without_feature
 from model_specs import PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, SPECS, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
-PROMPT_LENGTH, NUM_GREEDY = 64, 32
+PROMPT_LENGTH = 64
 TOLERANCE = 1e-4  # of the tests that read these files
 MIN_MISS = 100 * TOLERANCE
 MIN_MARGIN = 1e-3
@@ -121,10 +121,10 @@ def logits_of(model: PreTrainedModel, ids: list[int]) -> torch.Tensor:  # [len(i
     return model(torch.tensor([ids]), use_cache=False).logits[0]
 
 
-def greedy_continuation(model: PreTrainedModel, prompt_ids: list[int]) -> list[int]:
+def greedy_continuation(model: PreTrainedModel, prompt_ids: list[int], num_greedy: int) -> list[int]:
     """Recomputes everything at each step, without a cache."""
     ids = list(prompt_ids)
-    for _ in range(NUM_GREEDY):
+    for _ in range(num_greedy):
         best = logits_of(model, ids)[-1].topk(2)
         if best.values[0] - best.values[1] <= MIN_MARGIN:
             raise Rejected(f"margin at token {len(ids)}")
@@ -132,7 +132,7 @@ def greedy_continuation(model: PreTrainedModel, prompt_ids: list[int]) -> list[i
     greedy_ids = ids[len(prompt_ids):]
     if {PAD_ID, *range(SECOND_EOS_ID + 1)} & set(greedy_ids):
         raise Rejected("greedy tokens hold a special token")
-    if len(set(greedy_ids)) < MIN_DISTINCT:
+    if len(set(greedy_ids)) < min(MIN_DISTINCT, num_greedy):
         raise Rejected("greedy tokens repeat")
     return greedy_ids
 
@@ -172,7 +172,7 @@ def try_seed(spec: GoldenSpec, seed: int) -> Golden:
     prompt_ids = torch.randint(
         first_plain_id, VOCAB_SIZE, (PROMPT_LENGTH,), generator=generator).tolist()
     logits = logits_of(model, prompt_ids)
-    greedy_ids = greedy_continuation(model, prompt_ids)
+    greedy_ids = greedy_continuation(model, prompt_ids, spec.num_greedy)
     check_rounding(model, logits, prompt_ids)
     misses = feature_misses(spec, model, logits, prompt_ids)
     return Golden(seed, model, prompt_ids, greedy_ids, logits, misses)
@@ -258,7 +258,7 @@ Made by `tools/goldens/make_model_goldens.py` with torch {torch.__version__.spli
 transformers {transformers.__version__}, float32, eager attention, one thread. A folder is a model
 directory and
 - `golden.json`: `family`, `features`, `config_variants`, `prompt_ids` ({PROMPT_LENGTH} of them) and
-  `greedy_ids` ({NUM_GREEDY}), the most likely continuation of the prompt;
+  `greedy_ids` (32, or none), the most likely continuation of the prompt;
 - `golden.safetensors`: `logits` [{PROMPT_LENGTH}, {VOCAB_SIZE}] over the prompt.
 
 A config variant describes the same model: `config.v4.json` is the spelling of transformers 4, from

@@ -54,6 +54,7 @@ class GoldenSpec:
     shard_size: str = "1GB"
     weight_renames: tuple[tuple[str, str], ...] = ()  # prefix as saved -> prefix in the file
     weight_std: float = 0.3  # of matrices
+    num_greedy: int = 32  # 0: a rope that changes with every token of transformers' output
 
 
 def plain_rope(theta: float) -> dict[str, Any]:
@@ -78,6 +79,12 @@ def llama3_rope(theta: float) -> dict[str, Any]:
 
 def yarn_rope(theta: float) -> dict[str, Any]:
     return {"rope_type": "yarn", "rope_theta": theta, "factor": 4.0, "original_max_position_embeddings": 16}
+
+
+def longrope(theta: float) -> dict[str, Any]:
+    """For 8 rotated elements of a head."""
+    return {"rope_type": "longrope", "rope_theta": theta, "short_factor": [1.0, 1.5, 2.0, 1.2],
+            "long_factor": [1.0, 3.0, 6.0, 9.0]}
 
 
 def gemma3_layers(pattern: int, num_layers: int, global_rope: dict[str, Any]) -> dict[str, Any]:
@@ -376,6 +383,37 @@ PHI3 = (
     ),
 )
 
+LONG_AND_DYNAMIC = (
+    GoldenSpec(
+        name="phi3_longrope_long",
+        family="phi3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 2,
+                "original_max_position_embeddings": 32, "rope_parameters": longrope(10_000.0)},
+        features=("rope_scaling", "long_factors"),
+        variants=("v4",),
+    ),
+    GoldenSpec(
+        name="phi3_longrope_short",
+        family="phi3",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 40, "num_key_value_heads": 4,
+                "original_max_position_embeddings": 128, "rope_parameters": longrope(10_000.0)},
+        features=("rope_scaling",),
+        variants=("v4",),
+    ),
+    GoldenSpec(
+        name="llama_dynamic",
+        family="llama",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 40, "num_key_value_heads": 2, "head_dim": 12,
+                "max_position_embeddings": 24,
+                "rope_parameters": {"rope_type": "dynamic", "factor": 8.0, "rope_theta": 100.0}},
+        features=("rope_scaling",),
+        num_greedy=0,
+    ),
+)
+
 GLM4 = (
     GoldenSpec(
         name="glm4_bias",
@@ -531,4 +569,4 @@ MINISTRAL3 = (
 )
 
 SPECS: tuple[GoldenSpec, ...] = (*LLAMA, *QWEN, *GEMMA2, *GEMMA3, *MISTRAL, *SMOLVLM, *SMOLLM3, *OLMO, *GRANITE,
-                                 *PHI3, *GLM4, *EXAONE4, *COHERE2, *STABLELM, *STARCODER2, *MINISTRAL3)
+                                 *PHI3, *LONG_AND_DYNAMIC, *GLM4, *EXAONE4, *COHERE2, *STABLELM, *STARCODER2, *MINISTRAL3)
