@@ -32,6 +32,7 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
       batch_(cache),
       budget_(limits.max_step_slowdown, limits.max_batched_tokens),
       speculation_(limits.speculation, drafter, runner.vocab_size()) {
+  if (limits.bidirectional) limits_.prefix_cache = false;
   plan_limits_ = {.block_size = cache.block_size(),
                   .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
                   .max_adapters = std::max<int64_t>(1, limits.max_adapters),
@@ -103,7 +104,7 @@ void EngineCore::decide() {
   speculation_.wish(running_);
   const int64_t room = plan_limits_.max_sequences - static_cast<int64_t>(running_.size());
   const SchedView& view =
-      view_.build(running_, waiting_, room, counters_.steps, plan_limits_, limits_.prefix_cache);
+      view_.build(running_, waiting_, room, counters_.steps, plan_limits_, limits_);
   const int64_t rows = budget_.rows_beside(view_.num_decodes());
   plan_limits_.max_rows_beside_decode = rows;
   plan_limits_.min_prefill_beside_decode = rows > view_.num_decodes() ? 1 : 0;

@@ -44,6 +44,20 @@ void check_pooling(const GenerateRequest& request) {
   }
 }
 
+void check_directions(const GenerateRequest& request, const EngineLimits& limits) {
+  if (!request.pooling) {
+    throw Error(ErrorCode::unsupported,
+                "the model attends in both directions: it makes embeddings, and neither generates "
+                "nor scores tokens");
+  }
+  const auto length = static_cast<int64_t>(request.prompt.size());
+  if (length <= limits.max_batched_tokens) return;
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: {} tokens, one step takes {} (--max-num-batched-tokens), and a text "
+                          "is computed whole where attention goes in both directions",
+                          request.prompt_name, length, limits.max_batched_tokens));
+}
+
 }  // namespace
 
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field) {
@@ -75,6 +89,7 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
   }
   check_pooling(request);
   check_prompt(request, limits, vocab_size);
+  if (limits.bidirectional) check_directions(request, limits);
   check_sampling_options(request.sampling, vocab_size);
   check_token_ids(request.allowed_token_ids, vocab_size, "allowed_token_ids");
   for (const auto& sequence : request.banned_sequences) {

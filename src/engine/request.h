@@ -120,6 +120,9 @@ struct EngineLimits {
   int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // of the pool; 0: all of it
   bool prefix_cache = true;
+  // The model attends in both directions: requests ask for pooled states only. A prompt is computed
+  // whole, whatever max_chunk is, and never cached.
+  bool bidirectional = false;
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;

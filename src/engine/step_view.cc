@@ -6,7 +6,8 @@ namespace paceline {
 
 const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> running,
                                  std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
-                                 int64_t step, const SchedLimits& limits, bool prefix_cache) {
+                                 int64_t step, const SchedLimits& limits,
+                                 const EngineLimits& engine_limits) {
   const auto num_groups = static_cast<size_t>(cache_.num_groups());
   groups_.clear();
   for (int g = 0; g < cache_.num_groups(); ++g) {
@@ -27,7 +28,7 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   int64_t rows_left = limits.max_rows;  // later ones can't be in this step
   for (const size_t index : waiting_) {
     if (rows_left <= 0) break;
-    add_waiting(*waiting[index], prefix_cache);
+    add_waiting(*waiting[index], engine_limits);
     rows_left -= waiting_views_.back().num_tokens - waiting_views_.back().prefix_length;
   }
   view_.groups = groups_;
@@ -95,13 +96,13 @@ void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting
   for (size_t i = 0; i < count; ++i) waiting_.push_back(static_cast<size_t>(order_[i]));
 }
 
-void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {
+void StepView::add_waiting(Sequence& sequence, const EngineLimits& limits) {
   const GenerateRequest& request = sequence.request();
   PrefixHit& hit = sequence.hit;
   hit.length = 0;
   hit.revived.assign(static_cast<size_t>(cache_.num_groups()), 0);
   bool is_coming = false;
-  if (prefix_cache && request.prefix.read && request.may_skip_rows()) {
+  if (limits.prefix_cache && request.prefix.read && request.may_skip_rows()) {
     // The last wanted row is computed in any case, and so is every row that scores a token.
     const bool scores = request.score_from && sequence.next_scored < sequence.prompt_length;
     const int64_t limit = scores ? std::min(sequence.num_wanted() - 1, sequence.next_scored - 1)
@@ -118,6 +119,7 @@ void StepView::add_waiting(Sequence& sequence, bool prefix_cache) {
                             .priority = sequence.priority(),
                             .waiting_since = sequence.waiting_since,
                             .num_tokens = sequence.num_wanted(),
+                            .is_whole = limits.bidirectional,
                             .adapter = number_adapter(sequence),
                             .prefix_length = hit.length,
                             .prefix_revived = hit.revived,

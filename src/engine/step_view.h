@@ -19,7 +19,8 @@ class StepView {
   // Looks up the prefixes of at most `room` waiting sequences, and of no more than fill a step.
   const SchedView& build(std::span<const std::unique_ptr<Sequence>> running,
                          std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
-                         int64_t step, const SchedLimits& limits, bool prefix_cache);
+                         int64_t step, const SchedLimits& limits,
+                         const EngineLimits& engine_limits);
 
   // The view's waiting sequences as indices in the engine's.
   size_t waiting_index(int32_t in_view) const { return waiting_[static_cast<size_t>(in_view)]; }
@@ -34,7 +35,7 @@ class StepView {
   int32_t number_adapter(const Sequence& sequence);
   void choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
                       const SchedLimits& limits);
-  void add_waiting(Sequence& sequence, bool prefix_cache);
+  void add_waiting(Sequence& sequence, const EngineLimits& limits);
   // The hash of the first full block that the sequence still has to compute, or nullptr.
   const Hash128* next_block(const Sequence& sequence, int64_t num_computed) const;
 

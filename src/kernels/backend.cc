@@ -29,11 +29,15 @@ void check_store(ShapeCheck& check, const KvStore& store) {
   if (store.has_scales()) check_scales(check, store);
 }
 
-void check_slice(const AttentionSlice& slice, int64_t rows, const KvStore& store, int64_t window) {
+void check_slice(const AttentionSlice& slice, int64_t rows, const KvStore& store,
+                 const AttentionParams& params) {
+  const int64_t window = params.window;
   PL_CHECK(slice.first_row >= 0 && slice.num_rows >= 0 && slice.first_row + slice.num_rows <= rows,
            fmt::format("attention: slice rows [{}, +{}) of a batch of {}", slice.first_row,
                        slice.num_rows, rows));
   PL_CHECK(slice.first_position >= 0, "attention: negative position");
+  PL_CHECK(!params.bidirectional || slice.first_position == 0,
+           "attention in both directions: a slice that isn't a whole sequence");
   const int64_t block_size = store.block_size();
   const int64_t end = slice.first_position + slice.num_rows;
   const int64_t begin = window > 0 && slice.first_position >= window  //
@@ -374,7 +378,7 @@ void Backend::attention(const Tensor& q, const KvStore& store,
                        check.size("kv_heads")));
   PL_CHECK(params.window >= 0 && params.soft_cap >= 0.0f, "attention: negative window or cap");
   for (const AttentionSlice& slice : slices) {
-    check_slice(slice, check.size("rows"), store, params.window);
+    check_slice(slice, check.size("rows"), store, params);
   }
   if (!out.empty() && !slices.empty()) {
     do_attention(q, store, slices, params, out, log_sum_exp);

@@ -47,6 +47,9 @@ struct AttentionParams {
   float scale = 1.0f;     // multiplies q.k
   float soft_cap = 0.0f;  // > 0: scores become cap * tanh(score / cap)
   int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
+  // Attention in both directions: p sees (p - window, p + window) of its slice, or all of it. A
+  // slice is then a whole sequence, from position 0 on.
+  bool bidirectional = false;
 };
 
 // How pool_rows combines rows: their sum, that of each row times its position + 1, or the largest

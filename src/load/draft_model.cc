@@ -150,6 +150,11 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
   draft_options.fingerprint = false;
   const size_t before = target.memory.stats().active_bytes;
   load_decoder(*draft, source, draft_options);
+  if (draft->decoder->config().bidirectional || target.decoder->config().bidirectional) {
+    throw Error(ErrorCode::unsupported,
+                "--speculative-model: one of the models attends in both directions, and generates "
+                "nothing");
+  }
   draft->weight_bytes = target.memory.stats().active_bytes - before;
   if (draft->prepared) draft->weight_bytes += draft->prepared->size_bytes();
   draft->memory.clear_cache();

@@ -114,6 +114,10 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                           model.memory, *model.threads);
   WeightReader weights(stack.top());
   DecoderConfig config = read_decoder_config(config_json, weights, where);
+  if (options.max_kv_size && config.bidirectional) {
+    throw Error(ErrorCode::invalid,
+                "--max-kv-size: the model attends in both directions, so nothing rotates");
+  }
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
   model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
   const LoadContext context{.weights = weights,

@@ -238,6 +238,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_queued_tokens = options.max_queued_tokens,
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
+                            .bidirectional = model.decoder->config().bidirectional,
                             .max_step_slowdown = options.max_step_slowdown,
                             .speculation = speculation_limits(options)};
   if (model.tokenizer && model.chat.chat_template) {

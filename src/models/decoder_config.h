@@ -17,7 +17,7 @@ constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
 // The properties that differ between layers.
 struct LayerConfig {
-  int64_t window = 0;  // 0: full attention
+  int64_t window = 0;  // as AttentionParams::window; 0: full attention
   int rope_index = 0;  // into DecoderConfig::ropes, or kNoRope
 
   bool operator==(const LayerConfig&) const = default;
@@ -61,6 +61,7 @@ struct DecoderConfig {
   float attention_scale = 1.0f;
   float attention_soft_cap = 0.0f;  // 0: none
   float final_soft_cap = 0.0f;      // 0: none
+  bool bidirectional = false;       // attention in both directions: embeddings only
   float residual_scale = 1.0f;      // of what attention and MLP add to the residual stream
   float logits_scale = 1.0f;
   QueryGrowth query_growth;

@@ -106,6 +106,26 @@ void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
   }
 }
 
+// Attention in both directions, with the windows that transformers makes of `sliding_window`. Of
+// `use_bidirectional_attention` it takes half the window on either side (modeling_gemma3), of
+// `is_causal: false` the whole window on either side, its end included (masking_utils).
+void read_directions(const HfConfig& config, DecoderConfig& decoder) {
+  const bool is_gemma3 = decoder.family == "gemma3" || decoder.family == "gemma3_text";
+  const bool both_ways = config.boolean("use_bidirectional_attention", false);
+  const bool is_causal = config.boolean("is_causal", true);
+  if (both_ways && !is_gemma3) {
+    config.unsupported(
+        "use_bidirectional_attention",
+        fmt::format("true is supported for gemma3_text, not for {}", decoder.family));
+  }
+  decoder.bidirectional = both_ways || !is_causal;
+  for (LayerConfig& layer : decoder.layers) {
+    if (layer.window == 0) continue;
+    if (both_ways) layer.window = layer.window / 2 + 1;
+    if (!is_causal) layer.window += 1;
+  }
+}
+
 // Checks that files without lm_head.weight have a tied head. Dummy weights have no shapes.
 void check_head(const HfConfig& config, const WeightReader& weights, bool tied) {
   if (tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight")) {
@@ -130,6 +150,7 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   check_refused_fields(config, name);
   DecoderConfig decoder = family.read(config, weights);
   decoder.family = name;
+  read_directions(config, decoder);
   check_head(config, weights, decoder.tied_head);
   return decoder;
 }

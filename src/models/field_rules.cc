@@ -12,8 +12,6 @@ namespace rule_table {
 
 using enum ConfigFieldUse;
 
-constexpr std::string_view kLooksAhead =
-    "attention is causal, so an encoder would give wrong results";
 constexpr std::string_view kCrossAttention =
     "there is no cross-attention, so a decoder behind an encoder would give wrong results";
 
@@ -78,8 +76,8 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "spatial_merge_size", .use = harmless},
     // Attention to what a causal decoder doesn't see. The classes no longer have all of these
     // fields, but files do.
-    {.name = "use_bidirectional_attention", .use = refused, .reason = kLooksAhead},
-    {.name = "is_causal", .use = refused, .inert = true, .reason = kLooksAhead},
+    {.name = "use_bidirectional_attention"},
+    {.name = "is_causal"},
     {.name = "is_encoder_decoder", .use = refused, .reason = kCrossAttention},
     {.name = "add_cross_attention", .use = refused, .reason = kCrossAttention},
     // Training: dropout acts in it alone, and paceline train has LoRA's own.

@@ -164,9 +164,11 @@ void Planner::preempt(int32_t victim) {
   }
 }
 
-// Rows of its first slice when it is admitted now, its blocks taken; 0 when it has to wait.
+// Rows of its first slice when it is admitted now, its blocks taken; 0 when it has to wait for
+// blocks.
 int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
-  int64_t count = std::min({one.num_tokens - one.prefix_length, budget, limits_.max_slice});
+  const int64_t missing = one.num_tokens - one.prefix_length;
+  int64_t count = one.is_whole ? missing : std::min({missing, budget, limits_.max_slice});
   const auto needed = [&](size_t g, int64_t slice_end) {
     const int64_t length = length_in(g, one.num_tokens, slice_end);
     return divide_up(length, limits_.block_size) - one.prefix_length / limits_.block_size +
@@ -175,7 +177,7 @@ int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     const int64_t available = scratch_.num_free[g];
     if (needed(g, one.prefix_length + count) <= available) continue;
-    if (view_.groups[g].window == 0) return 0;
+    if (view_.groups[g].window == 0 || one.is_whole) return 0;
     count = std::min(count, (available - one.prefix_revived[g]) * limits_.block_size);
     if (count <= 0) return 0;
   }
@@ -219,6 +221,7 @@ void Planner::admit() {
       plan_.lacks_adapters = true;
       return;
     }
+    if (one.is_whole && one.num_tokens > rows_left_) return;
     const int64_t count = admissible_count(one, rows_left_);
     if (count == 0) {
       plan_.starved = num_running == 0;
@@ -280,6 +283,10 @@ void Planner::run() {
   PL_CHECK(limits_.max_rows > 0 && limits_.max_slice > 0 && limits_.max_sequences > 0 &&
                limits_.max_adapters > 0,
            "a step has room for a row");
+  for (const SchedWaiting& one : view_.waiting) {
+    PL_CHECK(!one.is_whole || (one.prefix_length == 0 && one.num_tokens <= limits_.max_rows),
+             "a whole sequence fits a step, and has no prefix");
+  }
   scratch_.candidates.clear();
   for (size_t i = 0; i < view_.running.size(); ++i) {
     scratch_.candidates.push_back(static_cast<int32_t>(i));

@@ -37,6 +37,9 @@ struct SchedWaiting {
   int32_t priority = 0;
   int64_t waiting_since = 0;  // step
   int64_t num_tokens = 0;
+  // Its tokens are computed in one step: it is admitted with all of them, whatever max_slice is, or
+  // waits. It has no prefix.
+  bool is_whole = false;
   int32_t adapter = 0;
   int64_t prefix_length = 0;                // tokens it would find in the cache, below num_tokens
   std::span<const int64_t> prefix_revived;  // per group: their blocks that count as free now
@@ -113,9 +116,9 @@ struct PlanScratch {
 // admitted in the order (class risen with waiting, arrival id): each reserves its whole current
 // length or nothing, and none overtakes the first one that doesn't fit. One whose adapter would be
 // one too many waits likewise, until all sequences of another adapter have ended: those that came
-// later wait behind it, so an adapter that is in use can't keep it out. Drafted tokens get rows and
-// blocks that are left after all of this, one row a sequence in turn; none when a sequence was
-// preempted or lacks blocks.
+// later wait behind it, so an adapter that is in use can't keep it out. A whole sequence waits
+// likewise for a step with enough rows. Drafted tokens get rows and blocks that are left after all
+// of this, one row a sequence in turn; none when a sequence was preempted or lacks blocks.
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
                StepPlan& plan);
 

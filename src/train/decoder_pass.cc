@@ -29,6 +29,10 @@ DecoderPass::DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& d
       training_(training),
       options_(options) {
   PL_CHECK(training.blocks.size() == decoder.blocks().size(), "an entry for each block");
+  if (decoder.config().bidirectional) {
+    throw Error(ErrorCode::unsupported,
+                "the model attends in both directions, so its next tokens can't be trained");
+  }
 }
 
 DecoderPass::~DecoderPass() = default;

@@ -118,5 +118,52 @@ TEST_F(PoolingTest, RefusesOtherResultsBeside) {
   }
 }
 
+// A model that attends in both directions.
+class WholeTest : public PoolingTest {
+ protected:
+  Shape shape(int64_t max_batched_tokens) {
+    return {.limits = {.max_model_len = 64,
+                       .max_batched_tokens = max_batched_tokens,
+                       .max_chunk = 2,
+                       .bidirectional = true}};
+  }
+};
+
+TEST_F(WholeTest, APromptIsComputedInOneStepAndNeverCached) {
+  engine(shape(7));
+  for (int round = 0; round < 2; ++round) {
+    for (const PoolingCase& one : cases()) {
+      const int64_t num_runs = runner_.num_runs;
+      const Answer& answer = run(pooled(one.pooling));
+      EXPECT_EQ(answer.prompt->pooled, one.expected);
+      EXPECT_EQ(answer.ending->stats.cached_tokens, 0);
+      EXPECT_EQ(runner_.num_runs, num_runs + 1);
+    }
+  }
+  EXPECT_EQ(cache_->pool(0).num_cached(), 0);
+}
+
+TEST_F(WholeTest, SeveralShareAStepAndNoneIsCut) {
+  engine(shape(16));
+  std::vector<RequestId> ids;
+  for (int i = 0; i < 6; ++i) ids.push_back(submit(pooled(Pooling::mean)));
+  run_all();
+  EXPECT_EQ(runner_.num_runs, 3);  // two of seven tokens in sixteen rows
+  for (const RequestId id : ids) EXPECT_EQ(answer(id).prompt->pooled, cases()[2].expected);
+}
+
+TEST_F(WholeTest, RefusesLongerPromptsAndOtherRequests) {
+  engine(shape(6));
+  expect_error(ErrorCode::invalid, {"prompt_ids: 7 tokens", "takes 6", "--max-num-batched-tokens"},
+               [&] { engine_->submit(pooled(Pooling::mean), channel_); });
+  expect_error(ErrorCode::unsupported, {"both directions", "embeddings"}, [&] {
+    engine_->submit(greedy({1, 2}, 3), channel_);
+  });
+  GenerateRequest scored = greedy({1, 2}, 0);
+  scored.score_from = 0;
+  expect_error(ErrorCode::unsupported, {"both directions"},
+               [&] { engine_->submit(std::move(scored), channel_); });
+}
+
 }  // namespace
 }  // namespace paceline::testing

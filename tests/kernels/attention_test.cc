@@ -121,6 +121,36 @@ TEST_P(Attention, ThreadsAndPlaceChangeNoBit) {
   }
 }
 
+// Whole sequences, whose rows see keys behind their own.
+TEST_P(Attention, BothWaysNothingAroundASequenceChangesABit) {
+  for (AttentionShape shape : shapes()) {
+    shape.params.bidirectional = true;
+    shape.slices = {{0, 1}, {0, 150}, {0, 64}, {0, 67}};
+    const AttentionInputs batch(shape, kSeed, 1, memory_);
+    const std::vector<float> together = attend(backend(), batch);
+    const int64_t row_elements = shape.heads * shape.head_dim;
+    for (const AttentionSlice& slice : batch.slices) {
+      AttentionInputs alone(shape, kSeed, 1, memory_);
+      alone.slices = {slice};
+      alone.slices[0].first_row = 0;
+      const int64_t end = slice.first_row + slice.num_rows;
+      const Tensor q = batch.q.view.slice(0, slice.first_row, end);
+      const std::vector<float> part(together.begin() + slice.first_row * row_elements,
+                                    together.begin() + end * row_elements);
+      EXPECT_SAME_BITS(attend(backend(), alone, q), part) << shape.name();
+    }
+    for (const auto& other : backends()) {
+      EXPECT_SAME_BITS(attend(*other, batch), together) << shape.name();
+      EXPECT_SAME_BITS(attend_in_place(*other, batch), together) << shape.name();
+    }
+    for (const int64_t block_size : {1, 24, 64}) {
+      shape.block_size = block_size;
+      const AttentionInputs inputs(shape, kSeed, 7, memory_);
+      EXPECT_SAME_BITS(attend(backend(), inputs), together) << shape.name();
+    }
+  }
+}
+
 TEST_P(Attention, SequencesOfABatchDontMeet) {
   for (AttentionShape shape : shapes()) {
     shape.slices = {{0, 5}, {70, 1}, {64, 30}, {190, 1}};

@@ -491,7 +491,19 @@ void add_square_cases(std::vector<OpCase>& cases) {
   }
 }
 
+void add_bidirectional_cases(std::vector<OpCase>& cases) {
+  const std::vector<SliceShape> whole = {{0, 70}, {0, 1}, {0, 200}, {0, 64}, {0, 65}};
+  for (const DType dtype : kKvTypes) {
+    for (const int64_t window : {0, 1, 2, 16, 63, 64, 65, 100}) {
+      const AttentionParams params = {.scale = 0.2f, .window = window, .bidirectional = true};
+      cases.push_back(attention_case(
+          {.head_dim = 48, .dtype = dtype, .params = params, .slices = whole}, CaseSize::small));
+    }
+  }
+}
+
 void add_attention_cases(std::vector<OpCase>& cases) {
+  add_bidirectional_cases(cases);
   const std::vector<SliceShape> mixed = {{0, 70}, {200, 1}, {63, 2}, {64, 1}, {0, 1}, {130, 33}};
   for (const DType dtype : kKvTypes) {
     for (const int64_t head_dim : {16, 32, 48, 64, 80, 96, 128, 256}) {

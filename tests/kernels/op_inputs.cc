@@ -266,6 +266,7 @@ std::string AttentionShape::name() const {
                                  heads, kv_heads, head_dim, block_size);
   if (params.window > 0) name += fmt::format(" window {}", params.window);
   if (params.soft_cap > 0) name += fmt::format(" cap {}", params.soft_cap);
+  if (params.bidirectional) name += " both ways";
   for (const SliceShape& slice : slices) {
     name += fmt::format(" {}+{}", slice.first_position, slice.num_rows);
   }

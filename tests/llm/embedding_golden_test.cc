@@ -31,6 +31,7 @@ LoadOptions embedding_options(const std::string& path) {
   LoadOptions options;
   options.model = path;
   options.kv_cache_memory_bytes = 1 << 20;
+  options.max_num_batched_tokens = 1024;  // for whole texts
   options.num_threads = 2;
   return options;
 }
@@ -64,7 +65,42 @@ TEST_P(EmbeddingGolden, IsSentenceTransformers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden, ::testing::Values("qwen3"));
+INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden,
+                         ::testing::Values("qwen3", "gemma3", "qwen3_both_ways"));
+
+// Every field that changes what rows see changes the embedding of the long text.
+TEST(EmbeddingFeaturesGolden, DirectionsAndWindowsMatter) {
+  struct Change {
+    const char* model;
+    const char* from;
+    const char* to;
+  };
+  const Change changes[] = {
+      {"gemma3", R"("use_bidirectional_attention": true)",
+       R"("use_bidirectional_attention": false)"},
+      {"gemma3", R"("sliding_window": 24)", R"("sliding_window": 26)"},
+      {"qwen3_both_ways", R"("is_causal": false)", R"("is_causal": true)"},
+      {"qwen3_both_ways", R"("sliding_window": 12)", R"("sliding_window": 11)"}};
+  const fs::path path =
+      fs::path(::testing::TempDir()) / ("both_ways_" + std::to_string(::getpid()));
+  for (const Change& change : changes) {
+    SCOPED_TRACE(change.to);
+    const Json golden = read_embeddings(change.model);
+    const JsonCursor longest = JsonCursor(golden, "golden.json").at("cases").item(2);
+    fs::remove_all(path);
+    fs::copy(embedding_model(change.model), path, fs::copy_options::recursive);
+    std::string config = read_text_file((path / "config.json").string(), 1 << 20);
+    const size_t at = config.find(change.from);
+    ASSERT_NE(at, config.npos);
+    std::ofstream(path / "config.json")
+        << config.replace(at, std::string(change.from).size(), change.to);
+    LLM llm = LLM::load(embedding_options(path.string()));
+    const Embedding found = llm.embed(longest.at("text").string());
+    EXPECT_GT(largest_difference(found.values, floats_of(longest.at("embedding"))),
+              100 * kEmbeddingTolerance);
+  }
+  fs::remove_all(path);
+}
 
 // A copy of the model whose states are pooled in another way, and not normalised.
 class PooledCopy {

@@ -97,6 +97,32 @@ TEST(Embedding, SameBitsAloneAndBesideEverything) {
   }
 }
 
+TEST(Embedding, BothWaysSameBitsAloneAndTogether) {
+  LoadOptions options;
+  options.model = source_path("tests/goldens/embeddings/gemma3");
+  options.kv_cache_memory_bytes = 1 << 20;
+  options.max_num_batched_tokens = 700;
+  options.num_threads = 1;
+  const auto texts = many_texts();
+  LLM reference = LLM::load(options);
+  std::vector<Embedding> alone;
+  for (const std::string& text : texts) alone.push_back(reference.embed(text));
+  options.num_threads = 3;
+  options.max_chunk = 5;
+  options.block_size = 7;
+  LLM llm = LLM::load(options);
+  const std::vector<Prompt> prompts(texts.begin(), texts.end());
+  const auto together = llm.embed(prompts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(std::get<Embedding>(together[i]).values, alone[i].values) << texts[i];
+  }
+  expect_error(ErrorCode::unsupported, {"both directions"},
+               [&] { llm.generate("x", {}).completion(); });
+  expect_error(ErrorCode::unsupported, {"both directions"}, [&] { llm.score("x", {}); });
+  expect_error(ErrorCode::unsupported, {"both directions"},
+               [&] { llm.classify("x", {.labels = {"a", "b"}}); });
+}
+
 TEST(Embedding, ReportsUsageAndCachedTokens) {
   const PoolingModel model("lasttoken");
   LLM llm = LLM::load(model.options());

@@ -31,16 +31,26 @@ DecoderConfig read(const Json& json) {
   return read(json, *make_dummy_checkpoint(DType::f32, 0, memory));
 }
 
-TEST(Families, EncodersAreRefusedByName) {
-  for (const char* const family : {"llama", "qwen3", "gemma2", "gemma3_text"}) {
+TEST(Families, AttentionInBothDirections) {
+  for (const char* const family : {"llama", "qwen3", "gemma2"}) {
     SCOPED_TRACE(family);
-    expect_error(ErrorCode::unsupported, {"config.json: use_bidirectional_attention", "causal"},
+    expect_error(ErrorCode::unsupported, {"config.json: use_bidirectional_attention", family},
                  [&] { read(config_with(family, R"(, "use_bidirectional_attention": true)")); });
-    expect_error(ErrorCode::unsupported, {"config.json: is_causal", "causal"},
-                 [&] { read(config_with(family, R"(, "is_causal": false)")); });
-    EXPECT_NO_THROW(
-        read(config_with(family, R"(, "is_causal": true, "use_bidirectional_attention": false)")));
+    EXPECT_TRUE(read(config_with(family, R"(, "is_causal": false)")).bidirectional);
+    EXPECT_FALSE(
+        read(config_with(family, R"(, "is_causal": true, "use_bidirectional_attention": false)"))
+            .bidirectional);
   }
+  const auto window = [](const std::string& fields) {
+    const DecoderConfig config =
+        read(config_with("gemma3_text", R"(, "sliding_window": 24)" + fields));
+    EXPECT_EQ(config.bidirectional, !fields.empty());
+    return config.layers[0].window;
+  };
+  EXPECT_EQ(window(""), 24);
+  EXPECT_EQ(window(R"(, "use_bidirectional_attention": true)"), 13);
+  EXPECT_EQ(window(R"(, "is_causal": false)"), 25);
+  EXPECT_EQ(window(R"(, "is_causal": false, "use_bidirectional_attention": true)"), 14);
 }
 
 TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {

@@ -42,7 +42,10 @@ WaitingCase::WaitingCase(uint32_t seed) {
     SchedWaiting& one = waiting[i];
     one.arrival_id = static_cast<int64_t>(i);
     one.num_tokens = 1 + below(30);
-    one.prefix_length = below(one.num_tokens) / limits.block_size * limits.block_size;
+    one.is_whole = below(4) == 0 && one.num_tokens <= limits.max_rows;
+    if (!one.is_whole) {
+      one.prefix_length = below(one.num_tokens) / limits.block_size * limits.block_size;
+    }
     std::vector<int64_t> counts;
     for (size_t g = 0; g < groups.size(); ++g)
       counts.push_back(below(one.prefix_length / limits.block_size + 1));
@@ -64,8 +67,10 @@ int64_t blocks_taken(const WaitingCase& c, size_t group, const SchedWaiting& one
 int64_t longest_slice(const WaitingCase& c, const std::vector<int64_t>& num_free,
                       const SchedWaiting& one, int64_t rows) {
   int64_t longest = 0;
-  const int64_t most = std::min({one.num_tokens - one.prefix_length, rows, c.limits.max_slice});
-  for (int64_t count = 1; count <= most; ++count) {
+  const int64_t most =
+      one.is_whole ? one.num_tokens
+                   : std::min({one.num_tokens - one.prefix_length, rows, c.limits.max_slice});
+  for (int64_t count = one.is_whole ? most : 1; count <= most; ++count) {
     bool fits = true;
     for (size_t g = 0; g < num_free.size(); ++g)
       fits = fits && blocks_taken(c, g, one, count) <= num_free[g];
@@ -93,10 +98,12 @@ TEST(AdmissionProperty, TheFirstSliceIsAsLongAsRowsAndBlocksAllow) {
       if (one.adapter != 0) adapters.insert(one.adapter);
       lacks_adapters = std::ssize(adapters) > c.limits.max_adapters;
       if (lacks_adapters) break;
+      if (one.is_whole && one.num_tokens > rows) break;
       const int64_t count = longest_slice(c, num_free, one, rows);
       starved = count == 0 && i == 0;
       if (count == 0) break;
-      num_cut += count < std::min({one.num_tokens - one.prefix_length, rows, c.limits.max_slice});
+      num_cut += !one.is_whole &&
+                 count < std::min({one.num_tokens - one.prefix_length, rows, c.limits.max_slice});
       for (size_t g = 0; g < num_free.size(); ++g) num_free[g] -= blocks_taken(c, g, one, count);
       const auto index = static_cast<int32_t>(i);
       admitted.push_back({.waiting = index, .prefix_length = one.prefix_length});

@@ -25,11 +25,12 @@ SchedWorld::SchedWorld(SchedLimits limits, std::vector<WorldGroup> groups)
 }
 
 bool SchedWorld::fits_alone(const WorldRequest& request) const {
+  if (request.is_whole && request.prompt > limits_.max_rows) return false;
   const int64_t longest = request.prompt + request.output - 1;
   for (const WorldGroup& group : groups_) {
     int64_t needed = blocks_of(longest, limits_.block_size);
     // A window's positions may begin anywhere in a block.
-    if (group.window > 0) {
+    if (group.window > 0 && !request.is_whole) {
       needed = std::min(needed, (group.window + limits_.block_size - 2) / limits_.block_size + 1);
     }
     if (needed > group.num_blocks) return false;
@@ -110,6 +111,7 @@ void SchedWorld::build_view() {
                               .priority = one.request.priority,
                               .waiting_since = one.waiting_since,
                               .num_tokens = one.length(),
+                              .is_whole = one.request.is_whole,
                               .adapter = one.request.adapter,
                               .prefix_revived = none_revived_});
   }
@@ -156,12 +158,17 @@ void SchedWorld::check_plan() const {
     ASSERT_LT(slice.sequence, num_running + num_admitted);
     ASSERT_FALSE(preempted.contains(slice.sequence));
     ASSERT_GE(slice.count, 1);
-    ASSERT_LE(slice.count, limits_.max_slice);
     const bool runs = slice.sequence < num_running;
     const auto index = static_cast<size_t>(slice.sequence - num_running);
     const Sequence& one = runs ? running_[static_cast<size_t>(slice.sequence)]
                                : waiting_[static_cast<size_t>(plan_.admitted[index].waiting)];
     ASSERT_EQ(slice.first, one.computed);
+    if (one.request.is_whole) {
+      ASSERT_FALSE(runs) << "it was admitted with a part of its tokens";
+      ASSERT_EQ(slice.count, one.request.prompt) << "a whole one was cut";
+    } else {
+      ASSERT_LE(slice.count, limits_.max_slice);
+    }
     ASSERT_LE(slice.first + slice.count, one.length() + slice.num_drafted);
     ASSERT_LE(slice.num_drafted, runs ? wished_by(one) : 0);
     if (slice.num_drafted > 0) {

@@ -15,10 +15,11 @@ namespace paceline::testing {
 struct WorldRequest {
   int64_t arrival_id = 0;
   int32_t priority = 0;
-  int64_t prompt = 1;   // tokens
-  int64_t output = 1;   // tokens until it ends
-  int64_t wished = 0;   // drafted tokens that it would like while it decodes
-  int32_t adapter = 0;  // 0: none
+  int64_t prompt = 1;     // tokens
+  int64_t output = 1;     // tokens until it ends
+  int64_t wished = 0;     // drafted tokens that it would like while it decodes
+  int32_t adapter = 0;    // 0: none
+  bool is_whole = false;  // its prompt is computed in one step
 };
 
 struct WorldGroup {

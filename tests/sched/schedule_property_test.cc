@@ -27,11 +27,13 @@ int64_t step_bound(const std::vector<WorldRequest>& requests, const SchedLimits&
 struct Mix {
   int64_t most_wished = 0;
   int64_t adapters = 0;
+  bool has_whole = false;  // some are computed whole
 };
 
 struct Seen {
   int64_t num_drafted = 0;
   int64_t num_adapter_waits = 0;  // steps in which an adapter found no room
+  int64_t num_whole = 0;          // sequences that were computed whole
 };
 
 Seen run_schedule(uint32_t seed, const Mix& mix) {
@@ -58,21 +60,28 @@ Seen run_schedule(uint32_t seed, const Mix& mix) {
     return static_cast<int64_t>(draws() % static_cast<uint64_t>(num_drafted + 1));
   });
 
+  Seen seen;
   std::vector<WorldRequest> requests;
   std::set<int64_t> expected;
   const int64_t num_requests = 1 + below(8);
   for (int64_t id = 1; id <= num_requests; ++id) {
-    const WorldRequest request{
+    WorldRequest request{
         .arrival_id = id,
         .priority = static_cast<int32_t>(below(3) == 0 ? below(3) : 0),
         .prompt = 1 + below(12),
         .output = 1 + below(10),
         .wished = mix.most_wished == 0 ? 0 : below(mix.most_wished + 1),
         .adapter = mix.adapters == 0 ? 0 : static_cast<int32_t>(below(mix.adapters + 1))};
-    if (world.fits_alone(request)) requests.push_back(request);
+    if (mix.has_whole && below(2) == 0) {
+      request.is_whole = true;
+      request.prompt = 1 + below(24);
+      request.output = 1;
+    }
+    if (!world.fits_alone(request)) continue;
+    requests.push_back(request);
+    seen.num_whole += request.is_whole ? 1 : 0;
   }
   const int64_t bound = step_bound(requests, limits);
-  Seen seen;
   size_t next = 0;
   bool more = true;
   while (more || next < requests.size()) {
@@ -119,6 +128,17 @@ TEST(ScheduleProperty, AdaptersThatFindNoRoomWaitAndNeitherStarveNorOvertake) {
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
   EXPECT_GT(num_waits, count / 2);
+}
+
+TEST(ScheduleProperty, WholeSequencesAreNeverCutAndNobodyStarves) {
+  const int count = scaled(2000, 100000);
+  int64_t num_whole = 0;
+  for (int seed = 0; seed < count; ++seed) {
+    const Mix mix = {.most_wished = seed % 3, .adapters = seed % 2, .has_whole = true};
+    num_whole += run_schedule(static_cast<uint32_t>(seed), mix).num_whole;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(num_whole, count / 2);
 }
 
 TEST(ScheduleProperty, DraftsDelayNobodyAndGiveTheirBlocksBack) {

@@ -21,13 +21,19 @@ PL_INLINE int64_t first_visible(const AttentionTask& task, int64_t row) {
   return task.window > 0 ? max_of(0, position - task.window + 1) : 0;
 }
 
+PL_INLINE int64_t end_visible(const AttentionTask& task, int64_t row) {
+  const int64_t position = task.first_position + row;
+  if (task.num_keys == 0) return position + 1;
+  return task.window > 0 ? min_of(position + task.window, task.num_keys) : task.num_keys;
+}
+
 PL_INLINE KeyRange visible_keys(const AttentionTask& task, int64_t row, int64_t chunk) {
   const int64_t start = chunk * kChunkLength;
   return {static_cast<int32_t>(max_of(first_visible(task, row) - start, 0)),
-          static_cast<int32_t>(min_of(task.first_position + row + 1 - start, kChunkLength))};
+          static_cast<int32_t>(min_of(end_visible(task, row) - start, kChunkLength))};
 }
 
-// The rows [begin, end) that see anything of a chunk: later rows begin and end later.
+// The rows [begin, end) that see anything of a chunk: later rows don't begin or end earlier.
 struct RowRange {
   int64_t begin;
   int64_t end;
@@ -35,7 +41,9 @@ struct RowRange {
 
 PL_INLINE RowRange rows_of_chunk(const AttentionTask& task, int64_t chunk) {
   const int64_t start = chunk * kChunkLength;
-  const int64_t begin = max_of(0, start - task.first_position);
+  // How far behind its own position a row sees.
+  const int64_t ahead = task.num_keys == 0 ? 0 : task.window > 0 ? task.window - 1 : task.num_keys;
+  const int64_t begin = max_of(0, start - ahead - task.first_position);
   if (task.window == 0) return {begin, task.num_rows};
   const int64_t first_beyond = start + kChunkLength + task.window - 1;
   return {begin, min_of(task.num_rows, first_beyond - task.first_position)};
@@ -45,7 +53,7 @@ PL_INLINE int64_t first_chunk(const AttentionTask& task) {
   return first_visible(task, 0) / kChunkLength;
 }
 PL_INLINE int64_t last_chunk(const AttentionTask& task) {
-  return (task.first_position + task.num_rows - 1) / kChunkLength;
+  return (end_visible(task, task.num_rows - 1) - 1) / kChunkLength;
 }
 
 // Softmax over some keys: per pair their maximum, the sum of exp(score - maximum), and the values

@@ -130,7 +130,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .block_table = slice.block_table.data(),
                           .scale = params.scale,
                           .soft_cap = params.soft_cap,
-                          .window = params.window});
+                          .window = params.window,
+                          .num_keys = params.bidirectional ? slice.num_rows : 0});
       }
     }
   }

@@ -94,6 +94,7 @@ struct AttentionTask {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t window = 0;
+  int64_t num_keys = 0;     // > 0: rows see keys behind their own, up to that many in all
   void* scratch = nullptr;  // attention_scratch(...) floats of this thread
 };
 

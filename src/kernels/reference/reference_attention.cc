@@ -76,20 +76,29 @@ struct Query {
   const float* elements;  // [head_dim]
   int64_t position;
   int64_t kv_head;
+  int64_t num_keys;  // of its slice
   std::span<const int32_t> block_table;
 };
+
+// The last position that the query sees.
+int64_t last_visible(const Query& query, const AttentionParams& params) {
+  if (!params.bidirectional) return query.position;
+  const int64_t last = query.num_keys - 1;
+  return params.window > 0 ? std::min(last, query.position + params.window - 1) : last;
+}
 
 // Returns the log of the sum of exp(score).
 double attend(const Query& query, const KvStore& store, const AttentionParams& params, float* out) {
   const int64_t head_dim = store.values.size(3), block_size = store.block_size();
   const int64_t first =
       params.window > 0 ? std::max<int64_t>(0, query.position - params.window + 1) : 0;
+  const int64_t last = last_visible(query, params);
   const auto block_of = [&](int64_t p) {
     return query.block_table[static_cast<size_t>(p / block_size)];
   };
 
   std::vector<double> scores;
-  for (int64_t p = first; p <= query.position; ++p) {
+  for (int64_t p = first; p <= last; ++p) {
     double dot = 0.0;
     for (int64_t d = 0; d < head_dim; ++d) {
       dot += double{query.elements[d]} *
@@ -103,7 +112,7 @@ double attend(const Query& query, const KvStore& store, const AttentionParams& p
   const double max = *std::max_element(scores.begin(), scores.end());
   double sum = 0.0;
   std::vector<double> mixed(static_cast<size_t>(head_dim));
-  for (int64_t p = first; p <= query.position; ++p) {
+  for (int64_t p = first; p <= last; ++p) {
     const double weight = std::exp(scores[static_cast<size_t>(p - first)] - max);
     sum += weight;
     for (int64_t d = 0; d < head_dim; ++d) {
@@ -179,7 +188,7 @@ void ReferenceBackend::do_attention(const Tensor& q, const KvStore& store,
       const int64_t row = slice.first_row + i;
       for (int64_t h = 0; h < q.size(1); ++h) {
         const Query query = {q.row<float>(row) + h * q.stride(1), slice.first_position + i,
-                             h / group, slice.block_table};
+                             h / group, slice.first_position + slice.num_rows, slice.block_table};
         const double sum = attend(query, store, params, out.row<float>(row) + h * out.stride(1));
         if (log_sum_exp != nullptr) log_sum_exp->row<float>(row)[h] = static_cast<float>(sum);
       }
