@@ -65,7 +65,7 @@ class WorkRates {
 
   double operations(const BenchSample& sample) const {
     const double weights =
-        static_cast<double>(task_.costs.block_weights) * static_cast<double>(sample.rows) +
+        static_cast<double>(task_.costs.used_block_weights()) * static_cast<double>(sample.rows) +
         static_cast<double>(task_.costs.embedding_weights) * static_cast<double>(sample.head_rows);
     return ratio(2 * weights, sample.seconds);
   }

@@ -51,6 +51,11 @@ constexpr Shape kShapes[] = {
       "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
       "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true,
       "torch_dtype": "bfloat16"})"},
+    {"olmoe-1b-7b", R"({"model_type": "olmoe", "vocab_size": 50304, "hidden_size": 2048,
+      "intermediate_size": 1024, "num_hidden_layers": 16, "num_attention_heads": 16,
+      "num_key_value_heads": 16, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+      "rope_theta": 10000.0, "hidden_act": "silu", "num_experts": 64, "num_experts_per_tok": 8,
+      "norm_topk_prob": false, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})"},
 };
 
 void apply_format(const std::string& format, LoadOptions& options) {

@@ -43,6 +43,7 @@ struct ModelReport {
   DecoderConfig config;
   std::vector<TensorRow> tensors;  // as stored; empty for dummy weights
   int64_t parameters = 0;
+  int64_t active_parameters = 0;  // those that a token uses
   DType weight_dtype = DType::bf16;
   DType kv_dtype = DType::bf16;
   MemoryNeed memory;
@@ -114,6 +115,10 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
       runner_activation_bytes(config, {.max_rows = rows}) +
       cpu_product_bytes(rows, std::max(config.hidden_size, config.num_heads * config.head_dim),
                         config.intermediate_size, num_threads);
+  if (!config.mixture) return need;
+  need.activations += cpu_mixture_bytes(
+      rows * config.mixture->routing.num_slots(), config.hidden_size,
+      std::max(config.mixture->expert_size, config.mixture->shared_size), num_threads);
   return need;
 }
 
@@ -134,6 +139,7 @@ ModelReport make_report(const Settings& settings) {
   } else {
     report.parameters = model_costs(report.config).weights();
   }
+  report.active_parameters = report.parameters - model_costs(report.config).idle_weights;
   report.weight_dtype = chosen_dtype(settings.load.dtype, report.weight_dtype);
   report.kv_dtype = choose_kv_dtype(settings.load.kv_cache_dtype,
                                     report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
@@ -168,26 +174,36 @@ std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderC
     thetas.push_back(number(rope.theta));
     scalings.push_back(json_quote(kScalings[static_cast<size_t>(rope.scaling)]));
   }
-  return {{"family", json_quote(c.family)},
-          {"layers", number(c.num_layers())},
-          {"hidden_size", number(c.hidden_size)},
-          {"intermediate_size", number(c.intermediate_size)},
-          {"heads", number(c.num_heads)},
-          {"kv_heads", number(c.num_kv_heads)},
-          {"head_dim", number(c.head_dim)},
-          {"vocab_size", number(c.vocab_size)},
-          {"context", number(c.max_position)},
-          {"windows", has_window ? fmt::format("[{}]", fmt::join(windows, ",")) : "null"},
-          {"activation", json_quote(kActivations[static_cast<size_t>(c.activation)])},
-          {"norm_eps", number(c.norm_eps)},
-          {"qk_norm", number(c.qk_norm != QkNorm::none)},
-          {"qkv_bias", number(c.qkv_bias)},
-          {"rope_theta", fmt::format("[{}]", fmt::join(thetas, ","))},
-          {"rope_scaling", fmt::format("[{}]", fmt::join(scalings, ","))},
-          {"attention_soft_cap", number(c.attention_soft_cap)},
-          {"final_soft_cap", number(c.final_soft_cap)},
-          {"tied_head", number(c.tied_head)},
-          {"dtype", json_quote(dtype_name(c.dtype))}};
+  std::vector<std::pair<std::string_view, std::string>> rows = {
+      {"family", json_quote(c.family)},
+      {"layers", number(c.num_layers())},
+      {"hidden_size", number(c.hidden_size)},
+      {"intermediate_size", number(c.intermediate_size)},
+      {"heads", number(c.num_heads)},
+      {"kv_heads", number(c.num_kv_heads)},
+      {"head_dim", number(c.head_dim)},
+      {"vocab_size", number(c.vocab_size)},
+      {"context", number(c.max_position)},
+      {"windows", has_window ? fmt::format("[{}]", fmt::join(windows, ",")) : "null"},
+      {"activation", json_quote(kActivations[static_cast<size_t>(c.activation)])},
+      {"norm_eps", number(c.norm_eps)},
+      {"qk_norm", number(c.qk_norm != QkNorm::none)},
+      {"qkv_bias", number(c.qkv_bias)},
+      {"rope_theta", fmt::format("[{}]", fmt::join(thetas, ","))},
+      {"rope_scaling", fmt::format("[{}]", fmt::join(scalings, ","))},
+      {"attention_soft_cap", number(c.attention_soft_cap)},
+      {"final_soft_cap", number(c.final_soft_cap)},
+      {"tied_head", number(c.tied_head)},
+      {"dtype", json_quote(dtype_name(c.dtype))}};
+  if (!c.mixture) return rows;
+  const auto is_mixture = [](const LayerConfig& layer) { return layer.is_mixture; };
+  const RoutingParams& routing = c.mixture->routing;
+  rows.insert(rows.end(), {{"mixture_layers", number(std::ranges::count_if(c.layers, is_mixture))},
+                           {"experts", number(routing.num_experts)},
+                           {"experts_per_token", number(routing.experts_per_token)},
+                           {"expert_size", number(c.mixture->expert_size)},
+                           {"shared_expert_size", number(c.mixture->shared_size)}});
+  return rows;
 }
 
 std::string report_json(const ModelReport& report) {
@@ -195,7 +211,8 @@ std::string report_json(const ModelReport& report) {
   JsonWriter writer(json);
   writer.begin_object().member("path", report.path.string()).key("config").begin_object();
   for (const auto& [name, value] : config_rows(report.config)) writer.key(name).raw(value);
-  writer.end_object().member("parameters", report.parameters).key("tensors").begin_array();
+  writer.end_object().member("parameters", report.parameters);
+  writer.member("active_parameters", report.active_parameters).key("tensors").begin_array();
   for (const TensorRow& row : report.tensors) {
     writer.begin_object().member("name", row.name).member("dtype", row.type);
     writer.key("shape").begin_array();
@@ -226,8 +243,12 @@ std::string report_text(const ModelReport& report) {
   for (const auto& [name, value] : config_rows(report.config)) {
     text += fmt::format("  {:<20}{}\n", name, value);
   }
-  text += fmt::format("  {:<20}{}\n\n", "parameters",
-                      grouped_number(static_cast<double>(report.parameters)));
+  const auto add_count = [&](std::string_view name, int64_t count) {
+    text += fmt::format("  {:<20}{}\n", name, grouped_number(static_cast<double>(count)));
+  };
+  add_count("parameters", report.parameters);
+  if (report.config.mixture) add_count("active_parameters", report.active_parameters);
+  text += "\n";
   if (!report.tensors.empty()) text += "Tensors\n";
   size_t width = 0;
   for (const TensorRow& row : report.tensors) width = std::max(width, row.name.size());

@@ -20,10 +20,10 @@ constexpr OptionDef kMeasuringOptions[] = {
     {.name = "shape",
      .placeholder = "NAME",
      .kind = OptionKind::choice,
-     .choices = "small llama-3.2-1b qwen3-0.6b gemma-3-1b",
+     .choices = "small llama-3.2-1b qwen3-0.6b gemma-3-1b olmoe-1b-7b",
      .default_text = "the bundled model, then small",
-     .help = "Model shape to measure, with random weights: small, llama-3.2-1b, qwen3-0.6b or "
-             "gemma-3-1b.",
+     .help = "Model shape to measure, with random weights: small, llama-3.2-1b, qwen3-0.6b, "
+             "gemma-3-1b or olmoe-1b-7b (a mixture of experts).",
      .group = OptionGroup::measuring,
      .commands = set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.bench.shape = as_text(v); }},

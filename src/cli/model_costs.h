@@ -9,24 +9,38 @@ namespace paceline {
 
 struct ModelCosts {
   int64_t block_weights = 0;      // elements of the matrices of all layers
+  int64_t idle_weights = 0;       // those of them that a token doesn't use: experts not chosen
   int64_t embedding_weights = 0;  // [vocab, hidden]
   int64_t head_weights = 0;       // [vocab, hidden]; 0 when tied to the embedding
 
+  int64_t used_block_weights() const { return block_weights - idle_weights; }
   int64_t weights() const { return block_weights + embedding_weights + head_weights; }
-  // One token is multiplied by every matrix, including the head (the embedding, when tied); the
-  // embedding's lookup reads one row.
-  int64_t weights_per_decoded_token() const { return block_weights + embedding_weights; }
+  // One token is multiplied by every matrix of the experts that it has and of all other parts,
+  // including the head (the embedding, when tied); the embedding's lookup reads one row.
+  int64_t weights_per_decoded_token() const { return used_block_weights() + embedding_weights; }
 };
 
 inline ModelCosts model_costs(const DecoderConfig& config) {
+  const int64_t hidden = config.hidden_size;
   const int64_t q = config.num_heads * config.head_dim;
   const int64_t kv = config.num_kv_heads * config.head_dim;
-  const int64_t attention = config.hidden_size * (2 * q + 2 * kv);
-  const int64_t mlp = 3 * config.hidden_size * config.intermediate_size;
-  const int64_t embedding = config.vocab_size * config.hidden_size;
-  return {.block_weights = config.num_layers() * (attention + mlp),
-          .embedding_weights = embedding,
-          .head_weights = config.tied_head ? 0 : embedding};
+  const int64_t embedding = config.vocab_size * hidden;
+  ModelCosts costs{.embedding_weights = embedding,
+                   .head_weights = config.tied_head ? 0 : embedding};
+  for (const LayerConfig& layer : config.layers) {
+    costs.block_weights += hidden * (2 * q + 2 * kv);
+    if (!layer.is_mixture) {
+      costs.block_weights += 3 * hidden * config.intermediate_size;
+      continue;
+    }
+    const RoutingParams& routing = config.mixture->routing;
+    const int64_t expert = 3 * hidden * config.mixture->expert_size;
+    const bool has_shared = routing.shared != SharedExpert::none;
+    costs.block_weights += hidden * routing.num_logits() + routing.num_experts * expert +
+                           (has_shared ? 3 * hidden * config.mixture->shared_size : 0);
+    costs.idle_weights += (routing.num_experts - routing.experts_per_token) * expert;
+  }
+  return costs;
 }
 
 }  // namespace paceline

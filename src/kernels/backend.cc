@@ -385,6 +385,14 @@ void Backend::attention(const Tensor& q, const KvStore& store,
   }
 }
 
+void Backend::apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out) {
+  ShapeCheck check("apply_sinks");
+  check.tensor("log_sum_exp", log_sum_exp, {"rows", "heads"});
+  check.tensor("sinks", sinks, {"heads"});
+  check.tensor("out", out, {"rows", "heads", "head_dim"});
+  if (!out.empty()) do_apply_sinks(log_sum_exp, sinks, out);
+}
+
 void Backend::gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                                const Tensor& out) {
   ShapeCheck check("gated_activation");

@@ -142,6 +142,13 @@ class Backend {
                  const AttentionParams& params, const Tensor& out,
                  const Tensor* log_sum_exp = nullptr);
 
+  // Adds to each head's softmax a score that has no value (an attention sink: Xiao et al., 2023;
+  // gpt-oss): out[r, h] *= exp(log_sum_exp[r, h]) / (exp(log_sum_exp[r, h]) + exp(sinks[h])), of
+  // what attention() wrote.
+  //                                       log_sum_exp [rows, heads], sinks [heads], out [rows,
+  // heads, head_dim]
+  void apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out);
+
   // out = activation(gate) * up.          gate, up, out [rows, width]; out may be gate or up
   void gated_activation(Activation kind, const Tensor& gate, const Tensor& up, const Tensor& out);
 
@@ -197,6 +204,8 @@ class Backend {
   virtual void do_attention(const Tensor& q, const KvStore& store,
                             std::span<const AttentionSlice> slices, const AttentionParams& params,
                             const Tensor& out, const Tensor* log_sum_exp) = 0;
+  virtual void do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,
+                              const Tensor& out) = 0;
   virtual void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                                    const Tensor& out) = 0;
   virtual void do_activation(Activation kind, const Tensor& x, const Tensor& out) = 0;
@@ -222,6 +231,11 @@ std::span<const Isa> available_isas();
 // `widest` elements and those of the last product of a feed-forward network, as bfloat16, and the
 // inner columns of each thread.
 size_t cpu_product_bytes(int64_t rows, int64_t widest, int64_t mlp_width, int num_threads);
+
+// About the scratch that it allocates for mix_experts with up to `slots` slots: their inputs of
+// `widest` elements and those of their last products of `expert_width`, as bfloat16, and the inner
+// columns of each thread.
+size_t cpu_mixture_bytes(int64_t slots, int64_t widest, int64_t expert_width, int num_threads);
 
 // The most scratch that it allocates for add_lora: the inner products of `rows` rows, whose
 // matrices `a` have up to `ranks` rows together, each rounded up to whole panels, and prepared

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "kernels/backend.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 namespace {
@@ -54,6 +55,7 @@ SelfAttention::SelfAttention(const LoadContext& context, const std::string& name
     : config_(config),
       qkv_(load_qkv(context, name, config)),
       output_(load_output(context, name, config)) {
+  if (config.sinks) sinks_ = load_vector(context, name + ".sinks", config.num_heads);
   load_norms(context, name);
 }
 
@@ -125,7 +127,13 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
   place_heads(backend, positions, heads);
   backend.store_kv(heads.k, heads.v, group.slots, store);
 
-  backend.attention(heads.q, store, group.slices, config_.params, heads.q);
+  if (sinks_) {
+    const Tensor log_sum_exp = scratch.take(DType::f32, {x.size(0), config_.num_heads});
+    backend.attention(heads.q, store, group.slices, config_.params, heads.q, &log_sum_exp);
+    backend.apply_sinks(log_sum_exp, sinks_->view, heads.q);
+  } else {
+    backend.attention(heads.q, store, group.slices, config_.params, heads.q);
+  }
   const Tensor attended = qkv.slice(1, 0, q_width);
   output_.forward(backend, attended, out);
   adapters.add(backend, BlockProduct::output, attended, out);

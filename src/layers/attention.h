@@ -28,6 +28,7 @@ struct AttentionConfig {
   QkNorm qk_norm = QkNorm::none;
   bool qkv_bias = false;
   bool output_bias = false;
+  bool sinks = false;      // a score without a value for each head, beside those of the keys
   bool fused_qkv = false;  // the files hold q, k and v as one matrix, qkv_proj
   NormOptions norm;
 };
@@ -84,6 +85,7 @@ class SelfAttention {
   Linear qkv_;
   Linear output_;
   std::vector<Norm> q_norms_, k_norms_;
+  std::optional<OwnedTensor> sinks_;  // [heads] float32
 };
 
 }  // namespace paceline

@@ -18,14 +18,14 @@ Linear load_gate_up(const LoadContext& context, const std::string& name, const M
   if (config.fused_gate_up) {
     parts = {{name + ".gate_up_proj", 2 * width}};
   } else {
-    if (config.gated) parts.push_back({name + ".gate_proj", width});
-    parts.push_back({name + "." + config.up_name, width});
+    if (config.gated) parts.push_back({name + "." + config.names.gate, width});
+    parts.push_back({name + "." + config.names.up, width});
   }
   return Linear(context, parts, config.hidden_size, bias_of(config));
 }
 
 Linear load_down(const LoadContext& context, const std::string& name, const MlpConfig& config) {
-  const std::array<Projection, 1> parts = {{{name + "." + config.down_name, config.hidden_size}}};
+  const std::array<Projection, 1> parts = {{{name + "." + config.names.down, config.hidden_size}}};
   return Linear(context, parts, config.intermediate_size, bias_of(config));
 }
 
@@ -42,12 +42,15 @@ void GatedMlp::forward(Backend& backend, const Tensor& x, const BlockAdapters& a
       adapters.change(BlockProduct::down)) {
     return forward_by_steps(backend, x, adapters, scratch, out);
   }
+  backend.gated_mlp(weights(), x, out);
+}
+
+GatedMlpWeights GatedMlp::weights() const {
   const int64_t width = config_.intermediate_size;
-  backend.gated_mlp({.activation = config_.activation,
-                     .gate = gate_up_.columns(0, width),
-                     .up = gate_up_.columns(width, width),
-                     .down = down_.columns(0, config_.hidden_size)},
-                    x, out);
+  return {.activation = config_.activation,
+          .gate = gate_up_.columns(0, width),
+          .up = gate_up_.columns(width, width),
+          .down = down_.columns(0, config_.hidden_size)};
 }
 
 // Rows without an adapter have the bits of Backend::gated_mlp.

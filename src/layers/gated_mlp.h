@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-
 #include <string>
 
 #include "kernels/operands.h"
@@ -13,6 +12,13 @@
 
 namespace paceline {
 
+// What the three projections are called.
+struct MlpNames {
+  std::string gate = "gate_proj";
+  std::string up = "up_proj";
+  std::string down = "down_proj";
+};
+
 struct MlpConfig {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -20,8 +26,7 @@ struct MlpConfig {
   bool bias = false;
   bool gated = true;
   bool fused_gate_up = false;  // the files hold gate and up as one matrix, gate_up_proj
-  std::string up_name = "up_proj";
-  std::string down_name = "down_proj";
+  MlpNames names = {};
 };
 
 class GatedMlp {
@@ -33,6 +38,9 @@ class GatedMlp {
   // adapters change a row; else nothing has that size.
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const;
+
+  // For Backend::gated_mlp; they live as long as this.
+  GatedMlpWeights weights() const;
 
   std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }
 

@@ -51,7 +51,9 @@ StoredMatrix::StoredMatrix(const LoadContext& context, std::string name, int64_t
                            int64_t columns)
     : weights_(context.weights), name_(std::move(name)) {
   if (context.activations) grouped_ = weights_.read_grouped(name_, {rows, columns});
-  if (grouped_ == nullptr) plain_ = weights_.read(name_, {rows, columns});
+  if (grouped_ != nullptr) return;
+  plain_ = context.quantizes ? weights_.read(name_, {rows, columns})
+                             : weights_.read_as_stored(name_, {rows, columns});
 }
 
 StoredMatrix::~StoredMatrix() {

@@ -22,6 +22,8 @@ struct LoadContext {
   // The type of inputs of products with quantised matrices; without one, quantised matrices are
   // dequantised when they are read.
   std::optional<ActivationType> activations;
+  // Whether plain matrices are quantised, where that is asked for.
+  bool quantizes = true;
   // When not null, weights come packed from here, and the checkpoint isn't read.
   const PreparedFile* prepared = nullptr;
   // When not null, collects every weight that is packed.

@@ -135,8 +135,12 @@ std::string_view main_dtype(const GgufFile& file) {
   return dtype_name(plain_dtype(largest->type).value_or(DType::f32));
 }
 
+bool has_experts(const GgufFields& fields) {
+  return fields.integer("expert_count").value_or(0) > 0;
+}
+
 void check_supported(const GgufFields& fields) {
-  if (fields.integer("expert_count").value_or(0) > 0) {
+  if (has_experts(fields) && !fields.architecture().has_mixtures) {
     fields.unsupported("expert_count", "mixtures of experts");
   }
   if (!fields.metadata().boolean(fields.key("attention.causal")).value_or(true)) {
@@ -150,8 +154,13 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   const GgufHeads heads = heads_of(fields);
   const bool windowed = !architecture.windowed_type.empty() &&
                         fields.integer("attention.sliding_window").value_or(0) > 0;
-  const std::string_view type = windowed ? architecture.windowed_type : architecture.model_type;
-  const std::string_view hf_class = windowed ? architecture.windowed_class : architecture.hf_class;
+  const bool mixes = !architecture.mixture_type.empty() && has_experts(fields);
+  const std::string_view type = mixes      ? architecture.mixture_type
+                                : windowed ? architecture.windowed_type
+                                           : architecture.model_type;
+  const std::string_view hf_class = mixes      ? architecture.mixture_class
+                                    : windowed ? architecture.windowed_class
+                                               : architecture.hf_class;
   const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
   Json::Object config = {
       {"model_type", Json(std::string(type))},
@@ -174,6 +183,38 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   return config;
 }
 
+// Layers whose file has no router are dense. Sizes that older files lack are what llama.cpp's
+// loading of the hyperparameters takes.
+void add_mixture(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  const int64_t used = fields.size("expert_used_count");
+  const int64_t width = fields.layer_size("feed_forward_length");
+  config.emplace_back("num_experts", fields.size("expert_count"));
+  config.emplace_back("num_experts_per_tok", used);
+  config.emplace_back("moe_intermediate_size",
+                      fields.integer("expert_feed_forward_length").value_or(width / used));
+  config.emplace_back("shared_expert_intermediate_size",
+                      fields.integer("expert_shared_feed_forward_length").value_or(width));
+  config.emplace_back("norm_topk_prob", fields.metadata()
+                                            .boolean(fields.key("expert_weights_norm"))
+                                            .value_or(fields.architecture().normalises_experts));
+  Json::Array dense;
+  for (int64_t layer = 0; layer < num_layers(fields); ++layer) {
+    const std::string router = fmt::format("blk.{}.ffn_gate_inp.weight", layer);
+    if (file.find_tensor(router) == nullptr) dense.emplace_back(layer);
+  }
+  config.emplace_back("mlp_only_layers", std::move(dense));
+  for (const auto& [key, usual] : {std::pair{"expert_weights_scale", 1.0},
+                                   {"expert_gating_func", 1.0},
+                                   {"expert_group_count", 1.0},
+                                   {"expert_shared_count", 0.0}}) {
+    const double found = fields.number(key).value_or(usual);
+    if (found != usual && found != 0.0) fields.unsupported(key, fmt::format("{}", found));
+  }
+  if (const auto limit = fields.number("attention.clamp_kqv"); limit && *limit != 0.0) {
+    config.emplace_back("clip_qkv", *limit);
+  }
+}
+
 }  // namespace
 
 Json gguf_config(const GgufFile& file, NormWeights norms) {
@@ -189,6 +230,7 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
                          .context = fields.size("context_length")});
   if (!scaling.is_null()) config.emplace_back("rope_scaling", std::move(scaling));
   add_gguf_windows(fields, layers, config);
+  if (has_experts(fields)) add_mixture(file, fields, config);
   add_special_ids(file.metadata(), config);
   if (!architecture.four_norms) {
     check_scale(fields, head_dim);

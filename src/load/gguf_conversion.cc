@@ -13,6 +13,7 @@
 #include "base/new_file.h"
 #include "load/gguf_config.h"
 #include "models/gguf_architecture.h"
+#include "weights/expert_checkpoint.h"
 #include "weights/safetensors_writer.h"
 
 namespace paceline {
@@ -63,8 +64,10 @@ OwnedTensor converted(const Tensor& tensor, const Step& step, Memory& memory) {
 ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& conversion,
                              const fs::path& path) {
   Memory memory;
-  const auto weights = source.open_weights(memory);
-  const auto steps = plan_steps(*weights, *source.gguf(), conversion.dtype);
+  ThreadPool threads(1);
+  const auto stored_weights = source.open_weights(memory);
+  ExpertCheckpoint weights(*stored_weights, memory, threads);
+  const auto steps = plan_steps(weights, *source.gguf(), conversion.dtype);
   SafetensorsWriter writer(path);
   for (const Step& step : steps) {
     writer.add(step.entry.name, safetensors_dtype_name(step.dtype), step.entry.shape);
@@ -72,13 +75,13 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   ConvertedSizes sizes{.bytes_after = writer.data_bytes()};
   uint64_t done = 0;
   for (const Step& step : steps) {
-    const Tensor stored = weights->read(step.entry.name, step.entry.shape);
+    const Tensor stored = weights.read(step.entry.name, step.entry.shape);
     if (step.dtype == stored.dtype() && !step.minus_one) {
       writer.write(step.entry.name, stored.bytes());
     } else {
       writer.write(step.entry.name, converted(stored, step, memory).view.bytes());
     }
-    weights->release(step.entry.name);
+    weights.release(step.entry.name);
     memory.clear_cache();
     ++sizes.num_tensors;
     sizes.parameters += step.num_elements();

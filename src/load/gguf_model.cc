@@ -37,7 +37,8 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
     int64_t interleaved = 0;
     if (name->find(".self_attn.q_proj.") != name->npos) interleaved = heads.query;
     if (name->find(".self_attn.k_proj.") != name->npos) interleaved = heads.key;
-    names.push_back({std::move(*name), tensor.name, interleaved});
+    const bool is_row = name->ends_with(".shared_expert_gate.weight");
+    names.push_back({std::move(*name), tensor.name, interleaved, is_row});
   }
   return make_gguf_checkpoint(std::move(file), std::move(names), memory);
 }

@@ -36,7 +36,7 @@ std::optional<MatrixSize> size_of(const DecoderConfig& config, std::string_view 
   if (module == "lm_head" || module == "embed_tokens") return head;  // pack_adapter refuses them
   const auto name = split_layer_module(module);
   if (!name || name->layer >= config.num_layers()) return std::nullopt;
-  for (const BlockProjection& projection : block_projections(config)) {
+  for (const BlockProjection& projection : block_projections(config, name->layer)) {
     if (projection.part != name->part) continue;
     return MatrixSize{.out = projection.out_features, .in = projection.in_features};
   }
@@ -54,7 +54,8 @@ int64_t interleaved_heads(const DecoderConfig& config, const GgufArchitecture& a
 std::optional<GgufModule> gguf_module(const DecoderConfig& config, const GgufMetadata& metadata,
                                       std::string_view tensor) {
   const GgufArchitecture& architecture = find_gguf_architecture(metadata);
-  if (architecture.model_type != config.family && architecture.windowed_type != config.family) {
+  if (architecture.model_type != config.family && architecture.windowed_type != config.family &&
+      architecture.mixture_type != config.family) {
     throw Error(ErrorCode::invalid,
                 fmt::format("{}: an adapter for the architecture {}, the model is a {}",
                             metadata.file(), architecture.name, config.family));
@@ -117,7 +118,7 @@ AdapterBase adapter_base(const DecoderConfig& config) {
     return gguf_module(config, metadata, tensor);
   };
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& projection : block_projections(config)) {
+    for (const BlockProjection& projection : block_projections(config, layer)) {
       base.modules.push_back(fmt::format("layers.{}.{}", layer, projection.part));
     }
   }

@@ -22,8 +22,10 @@ constexpr std::string_view kKeyPart = ".self_attn.k_proj";
 
 PartSizes part_sizes(const DecoderConfig& config) {
   PartSizes sizes;
-  for (const BlockProjection& part : block_projections(config)) {
-    sizes[part.part] = {.out = part.out_features, .in = part.in_features};
+  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
+    for (const BlockProjection& part : block_projections(config, layer)) {
+      sizes[part.part] = {.out = part.out_features, .in = part.in_features};
+    }
   }
   return sizes;
 }
@@ -42,7 +44,7 @@ void set_prefixes(AdapterBase& base, std::string_view prefix) {
 // Whether models of the family are written as files of the architecture.
 bool is_of_family(const GgufArchitecture& architecture, std::string_view family) {
   return family.starts_with(architecture.name) || family == architecture.model_type ||
-         family == architecture.windowed_type;
+         family == architecture.windowed_type || family == architecture.mixture_type;
 }
 
 // "layers.3.self_attn.q_proj" of "blk.3.attn_q.weight".
@@ -64,7 +66,9 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   const PartSizes sizes = part_sizes(config);
   base.num_layers = config.num_layers();
   for (int64_t layer = 0; layer < base.num_layers; ++layer) {
+    const bool is_mixture = config.layers[static_cast<size_t>(layer)].is_mixture;
     for (const auto& [part, size] : sizes) {
+      if (is_mixture && part.starts_with("mlp.")) continue;
       base.modules.push_back(fmt::format("layers.{}.{}", layer, part));
     }
   }

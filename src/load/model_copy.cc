@@ -34,6 +34,12 @@ Json::Object format_fields(AffineFormat format) {
 }
 
 bool is_dtype_key(std::string_view key) { return key == "dtype" || key == "torch_dtype"; }
+// Whether a matrix chooses experts: its rounding would change which are chosen.
+bool is_router(std::string_view name) {
+  constexpr std::string_view kRouters[] = {".mlp.gate.weight", ".block_sparse_moe.gate.weight",
+                                           ".mlp.router.weight", ".mlp.shared_expert_gate.weight"};
+  return std::ranges::any_of(kRouters, [&](std::string_view end) { return name.ends_with(end); });
+}
 
 }  // namespace
 
@@ -56,8 +62,11 @@ uint64_t WrittenTensor::bytes() const {
 void WrittenTensor::add_to(SafetensorsWriter& writer) const {
   const std::string_view type = safetensors_dtype_name(dtype);
   if (!format) return writer.add(name, type, shape);
-  const Extents per_group{shape[0], shape[1] / format->group_size};
-  writer.add(name, "U32", {shape[0], shape[1] * format->bits / 32});
+  const int64_t length = shape[shape.rank() - 1];
+  Extents words = shape, per_group = shape;
+  words[shape.rank() - 1] = length * format->bits / 32;
+  per_group[shape.rank() - 1] = length / format->group_size;
+  writer.add(name, "U32", words);
   writer.add(module() + ".scales", type, per_group);
   writer.add(module() + ".biases", type, per_group);
 }
@@ -65,7 +74,7 @@ void WrittenTensor::add_to(SafetensorsWriter& writer) const {
 bool can_be_quantized(const CheckpointEntry& entry, int64_t group_size) {
   return entry.name.ends_with(kWeight) && entry.shape.rank() == 2 && entry.shape[0] > 0 &&
          entry.shape[1] > 0 && entry.shape[1] % group_size == 0 &&
-         !is_outside_the_decoder(entry.name);
+         !is_outside_the_decoder(entry.name) && !is_router(entry.name);
 }
 
 size_t ShardFiller::add(uint64_t bytes) {

@@ -24,6 +24,8 @@ struct WrittenTensor {
   Extents shape;                       // of the numbers
   DType dtype = DType::f32;            // of the numbers; of a packed matrix its scales' and biases'
   std::optional<AffineFormat> format;  // of a packed matrix
+  // Of a stack of experts: the names of its matrices, which the source has one by one.
+  std::vector<std::string> experts = {};
   size_t shard = 0;
 
   std::string module() const;  // of a matrix: its name without ".weight"

@@ -14,7 +14,7 @@
 #include "load/model_copy.h"
 #include "load/quantize_plan.h"
 #include "weights/affine_quantizer.h"
-#include "weights/checkpoint.h"
+#include "weights/expert_checkpoint.h"
 #include "weights/quoted_name.h"
 #include "weights/safetensors_writer.h"
 
@@ -46,9 +46,25 @@ class ShardWriter {
   }
 
  private:
+  // All rows of a stack's matrices.
+  OwnedTensor gather(const WrittenTensor& tensor) {
+    const int64_t rows = tensor.shape[1], length = tensor.shape[2];
+    OwnedTensor all = allocate_tensor(memory_, tensor.dtype, {tensor.shape[0] * rows, length});
+    for (size_t i = 0; i < tensor.experts.size(); ++i) {
+      const auto first = static_cast<int64_t>(i) * rows;
+      copy_elements(source_.read(tensor.experts[i], {rows, length}),
+                    all.view.slice(0, first, first + rows));
+      source_.release(tensor.experts[i]);
+    }
+    return all;
+  }
+
   // Returns the bytes read.
   uint64_t write(const WrittenTensor& tensor, SafetensorsWriter& writer) {
-    const Tensor plain = source_.read(tensor.name, tensor.shape);
+    OwnedTensor stacked;
+    if (!tensor.experts.empty()) stacked = gather(tensor);
+    const Tensor plain =
+        tensor.experts.empty() ? source_.read(tensor.name, tensor.shape) : stacked.view;
     const uint64_t bytes = plain.size_bytes();
     if (!tensor.format) {
       writer.write(tensor.name, plain.bytes());
@@ -60,7 +76,8 @@ class ShardWriter {
       writer.write(tensor.module() + ".scales", rows.tensors().scales.bytes());
       writer.write(tensor.module() + ".biases", rows.tensors().biases.bytes());
     }
-    source_.release(tensor.name);
+    if (tensor.experts.empty()) source_.release(tensor.name);
+    stacked = {};
     memory_.clear_cache();
     return bytes;
   }
@@ -99,10 +116,12 @@ QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& thread
                 fmt::format("{}: {} stands in it: the model is quantised already",
                             config_path.string(), key));
   }
-  const auto source = open_checkpoint(options.from);
-  const QuantizePlan plan = make_quantize_plan(*source, options);
+  const auto stored = open_checkpoint(options.from);
+  Memory memory;
+  ExpertCheckpoint source(*stored, memory, threads);
+  const QuantizePlan plan = make_quantize_plan(source, options);
   NewDirectory directory(options.to);
-  ShardWriter(plan, options, *source, threads).write_all(directory.filling_path());
+  ShardWriter(plan, options, source, threads).write_all(directory.filling_path());
   if (plan.num_shards > 1) {
     write_shard_index(plan.tensors, plan.num_shards, directory.filling_path());
   }

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "weights/expert_checkpoint.h"
 #include "weights/mlx_checkpoint.h"
 #include "weights/mlx_quantization.h"
+#include "weights/mxfp4_checkpoint.h"
 
 namespace paceline {
 
@@ -28,6 +30,14 @@ WeightStack::WeightStack(std::unique_ptr<Checkpoint> stored, const Options& opti
   if (packed) {
     unpacked_ = std::make_unique<MlxCheckpoint>(*top_, *packed, memory, threads);
     top_ = unpacked_.get();
+  }
+  if (!options.is_dummy && has_mxfp4(options.config, options.where)) {
+    unpacked_ = std::make_unique<Mxfp4Checkpoint>(*top_, memory, threads);
+    top_ = unpacked_.get();
+  }
+  if (!options.is_dummy) {
+    experts_ = std::make_unique<ExpertCheckpoint>(*top_, memory, threads);
+    top_ = experts_.get();
   }
   if (quantizes) {
     quantized_ =

@@ -15,7 +15,7 @@
 namespace paceline {
 
 // Layers over the stored tensors: a digest of the bytes read (optional), unpacking of matrices that
-// MLX packed, quantising of plain ones (optional).
+// MLX packed, dividing of stacked experts, quantising of plain matrices (optional).
 class WeightStack {
  public:
   struct Options {
@@ -39,6 +39,7 @@ class WeightStack {
   std::unique_ptr<Checkpoint> stored_;
   std::unique_ptr<DigestedCheckpoint> digested_;
   std::unique_ptr<Checkpoint> unpacked_;
+  std::unique_ptr<Checkpoint> experts_;
   std::unique_ptr<Checkpoint> quantized_;
   Checkpoint* top_ = nullptr;
 };

@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-std::vector<BlockProjection> block_projections(const DecoderConfig& config) {
+std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index) {
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
   const int64_t q = config.num_heads * config.head_dim;
   const int64_t kv = config.num_kv_heads * config.head_dim;
@@ -17,6 +17,7 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config) {
     parts.push_back({"self_attn.v_proj", BlockProduct::qkv, q + kv, kv, hidden});
   }
   parts.push_back({"self_attn.o_proj", BlockProduct::output, 0, hidden, q});
+  if (config.layers[static_cast<size_t>(layer_index)].is_mixture) return parts;
   if (config.fused_gate_up) {
     parts.push_back({"mlp.gate_up_proj", BlockProduct::gate_up, 0, 2 * inner, hidden});
   } else {
@@ -30,9 +31,9 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config) {
   return parts;
 }
 
-std::string projection_names(const DecoderConfig& config) {
+std::string projection_names(const std::vector<BlockProjection>& projections) {
   std::string names;
-  for (const BlockProjection& projection : block_projections(config)) {
+  for (const BlockProjection& projection : projections) {
     names += names.empty() ? "" : ", ";
     names += projection.part;
   }

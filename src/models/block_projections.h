@@ -19,9 +19,9 @@ struct BlockProjection {
   int64_t in_features = 0;
 };
 
-// In the order in which a block computes them.
-std::vector<BlockProjection> block_projections(const DecoderConfig& config);
+// Of one layer, in the order in which its block computes them; those of experts aren't among them.
+std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index);
 // Their parts' names, for messages.
-std::string projection_names(const DecoderConfig& config);
+std::string projection_names(const std::vector<BlockProjection>& projections);
 
 }  // namespace paceline

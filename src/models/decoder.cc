@@ -46,6 +46,7 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .qk_norm = config.qk_norm,
           .qkv_bias = config.qkv_bias,
           .output_bias = config.output_bias,
+          .sinks = config.attention_sinks,
           .fused_qkv = config.fused_qkv,
           .norm = qk_norm};
 }
@@ -57,8 +58,17 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .bias = config.mlp_bias,
           .gated = config.gated_mlp,
           .fused_gate_up = config.fused_gate_up,
-          .up_name = config.mlp_up,
-          .down_name = config.mlp_down};
+          .names = {.up = config.mlp_up, .down = config.mlp_down}};
+}
+
+FeedForward load_feed_forward(const LoadContext& context, const DecoderConfig& config,
+                              int64_t layer_index) {
+  if (!config.layers[static_cast<size_t>(layer_index)].is_mixture) {
+    return FeedForward(GatedMlp(context, layer_name(layer_index, "mlp"), mlp_config(config)));
+  }
+  PL_CHECK(config.mixture.has_value(), "a mixture layer without its description");
+  return FeedForward(Mixture(context, "layers." + std::to_string(layer_index), *config.mixture,
+                             config.hidden_size, config.activation));
 }
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
@@ -85,7 +95,7 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
       after_attention_(
           load_optional_norm(context, config, layer_index, config.norms.after_attention)),
       before_mlp_(load_optional_norm(context, config, layer_index, config.norms.before_mlp)),
-      mlp_(context, layer_name(layer_index, "mlp"), mlp_config(config)),
+      mlp_(load_feed_forward(context, config, layer_index)),
       after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
 
 void DecoderBlock::add_branch(Backend& backend, const Tensor& residual,
@@ -127,11 +137,10 @@ void DecoderBlock::forward_parallel(Backend& backend, const PositionInputs& posi
 }
 
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
-  for (const auto& products : {attention_.products(), mlp_.products()}) {
-    for (const Linear* const product : products) {
-      for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
-    }
+  for (const Linear* const product : attention_.products()) {
+    for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
   }
+  mlp_.list_weights(weights);
 }
 
 Decoder::Decoder(const LoadContext& context, DecoderConfig config)
@@ -152,6 +161,9 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
   if (context.prepared != nullptr) {
     num_parameters_ = context.prepared->num_parameters();
     return;
+  }
+  for (int64_t i = 0; i < config_.num_unused_layers; ++i) {
+    context.weights.ignore("layers." + std::to_string(config_.num_layers() + i) + ".");
   }
   context.weights.expect_all_read();
   num_parameters_ = context.weights.num_elements_read();
@@ -241,11 +253,13 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   };
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
-  const size_t attention = rows_of(q_width + 2 * kv_width);
+  const size_t sums = config.attention_sinks ? floats(config.num_heads) : 0;
+  const size_t attention = rows_of(q_width + 2 * kv_width) + sums;
   const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
   const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
+  const size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
   const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
-  return rows_of(config.hidden_size) + normed + std::max(attention, mlp) +
+  return rows_of(config.hidden_size) + normed + std::max({attention, mlp, mixture}) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

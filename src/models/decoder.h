@@ -9,7 +9,7 @@
 
 #include "layers/attention.h"
 #include "layers/batch.h"
-#include "layers/gated_mlp.h"
+#include "layers/feed_forward.h"
 #include "layers/kv_storage.h"
 #include "layers/norm.h"
 #include "layers/rope.h"
@@ -37,14 +37,14 @@ class DecoderBlock {
   const SelfAttention& attention() const { return attention_; }
   const Norm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
   const Norm* before_mlp() const { return before_mlp_ ? &*before_mlp_ : nullptr; }
-  const GatedMlp& mlp() const { return mlp_; }
+  const FeedForward& mlp() const { return mlp_; }
   const Norm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
   // The same, for training to replace their values.
   Norm* before_attention() { return before_attention_ ? &*before_attention_ : nullptr; }
   SelfAttention& attention() { return attention_; }
   Norm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
   Norm* before_mlp() { return before_mlp_ ? &*before_mlp_ : nullptr; }
-  GatedMlp& mlp() { return mlp_; }
+  FeedForward& mlp() { return mlp_; }
   Norm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
 
  private:
@@ -59,7 +59,7 @@ class DecoderBlock {
   SelfAttention attention_;
   std::optional<Norm> after_attention_;
   std::optional<Norm> before_mlp_;
-  GatedMlp mlp_;
+  FeedForward mlp_;
   std::optional<Norm> after_mlp_;
 };
 
@@ -109,7 +109,8 @@ class Decoder {
   void set_embedding(Backend& backend, const Tensor& values);
   void set_head(Backend& backend, const Tensor& values);  // of a head of its own
 
-  // Every matrix that a decoded token is multiplied by, the head last.
+  // Every matrix that a decoded token is multiplied by, the head last; of a mixture as many experts
+  // as a token has.
   std::vector<const PackedMatrix*> weights() const;
 
   // The layers' shapes for KvStorage; `group_num_blocks` in order of the groups.

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/operands.h"
 #include "layers/attention.h"
+#include "layers/mixture_config.h"
 #include "layers/rope.h"
 #include "tensor/dtype.h"
 
@@ -17,8 +19,9 @@ constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
 // The properties that differ between layers.
 struct LayerConfig {
-  int64_t window = 0;  // as AttentionParams::window; 0: full attention
-  int rope_index = 0;  // into DecoderConfig::ropes, or kNoRope
+  int64_t window = 0;       // as AttentionParams::window; 0: full attention
+  int rope_index = 0;       // into DecoderConfig::ropes, or kNoRope
+  bool is_mixture = false;  // a mixture of experts instead of one MLP
 
   bool operator==(const LayerConfig&) const = default;
 };
@@ -70,6 +73,7 @@ struct DecoderConfig {
   bool parallel_block = false;  // the MLP reads what attention reads; both are added together
   bool qkv_bias = false;
   bool output_bias = false;
+  bool attention_sinks = false;
   bool mlp_bias = false;
   bool gated_mlp = true;
   bool fused_qkv = false;      // stored as one matrix, self_attn.qkv_proj
@@ -78,9 +82,12 @@ struct DecoderConfig {
   std::string mlp_down = "down_proj";
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
 
+  std::optional<MixtureConfig> mixture;  // of the layers that are mixtures
+
   BlockNorms norms;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
+  int64_t num_unused_layers = 0;  // whose weights may come after those of `layers` in the files
 
   DType dtype = DType::bf16;  // of the files
 

@@ -33,6 +33,12 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"stablelm", read_stablelm},
     {"starcoder2", read_starcoder2},
     {"ministral3", read_ministral3},
+    {"qwen2_moe", read_qwen2_moe},
+    {"qwen3_moe", read_qwen3_moe},
+    {"olmoe", read_olmoe},
+    {"mixtral", read_mixtral},
+    {"glm4_moe", read_glm4_moe},
+    {"gpt_oss", read_gpt_oss},
 });
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one

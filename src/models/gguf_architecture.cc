@@ -19,6 +19,10 @@ constexpr GgufArchitecture kLlama = {.name = "llama",
                                      .hf_class = "LlamaForCausalLM",
                                      .windowed_type = "mistral",
                                      .windowed_class = "MistralForCausalLM",
+                                     .mixture_type = "mixtral",
+                                     .mixture_class = "MixtralForCausalLM",
+                                     .has_mixtures = true,
+                                     .normalises_experts = true,
                                      .interleaved_rotary = true};
 constexpr GgufArchitecture kMistral = {.name = "mistral",
                                        .model_type = "mistral",
@@ -43,11 +47,21 @@ constexpr GgufArchitecture kGemma3 = {.name = "gemma3",
                                       .window_pattern = 6,
                                       .widely_scaled_layers = 62};
 
-constexpr std::array<GgufArchitecture, 6> kArchitectures = {
+constexpr std::array<GgufArchitecture, 9> kArchitectures = {
     kLlama,
     kMistral,
     {.name = "qwen2", .model_type = "qwen2", .hf_class = "Qwen2ForCausalLM"},
     {.name = "qwen3", .model_type = "qwen3", .hf_class = "Qwen3ForCausalLM"},
+    {.name = "qwen2moe",
+     .model_type = "qwen2_moe",
+     .hf_class = "Qwen2MoeForCausalLM",
+     .has_mixtures = true},
+    {.name = "qwen3moe",
+     .model_type = "qwen3_moe",
+     .hf_class = "Qwen3MoeForCausalLM",
+     .has_mixtures = true,
+     .normalises_experts = true},
+    {.name = "olmoe", .model_type = "olmoe", .hf_class = "OlmoeForCausalLM", .has_mixtures = true},
     kGemma2,
     kGemma3};
 
@@ -58,7 +72,7 @@ constexpr std::array<NamePair, 3> kOutsideLayers = {
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
 };
-constexpr std::array<NamePair, 10> kInLayers = {
+constexpr std::array<NamePair, 18> kInLayers = {
     NamePair{"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},
@@ -69,6 +83,14 @@ constexpr std::array<NamePair, 10> kInLayers = {
     {"ffn_gate", "mlp.gate_proj"},
     {"ffn_up", "mlp.up_proj"},
     {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.experts.gate_proj"},
+    {"ffn_up_exps", "mlp.experts.up_proj"},
+    {"ffn_down_exps", "mlp.experts.down_proj"},
+    {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+    {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 };
 constexpr std::array<NamePair, 1> kTwoNorms = {NamePair{"ffn_norm", "post_attention_layernorm"}};
 constexpr std::array<NamePair, 3> kFourNorms = {

@@ -16,6 +16,10 @@ struct GgufArchitecture {
   std::string_view hf_class;             // architectures of config.json
   std::string_view windowed_type = {};   // model_type with a sliding window; empty: the same
   std::string_view windowed_class = {};  // its class
+  std::string_view mixture_type = {};    // model_type with mixtures of experts; empty: the same
+  std::string_view mixture_class = {};   // its class
+  bool has_mixtures = false;             // of experts, in some or all layers
+  bool normalises_experts = false;       // their weights add up to 1, unless the file says more
   // Rows of the query and key projections that rotate together are neighbours.
   bool interleaved_rotary = false;
   // Each branch has a norm before and after it, and the files hold 1 + w.

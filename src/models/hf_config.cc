@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kMaxTokens = 1 << 30;  // of contexts and windows
 constexpr double kMaxHeads = 65536;
+constexpr double kMaxExperts = 4096;
 constexpr double kMaxTheta = 1e15;
 constexpr double kSmallest = 1e-3;  // of positive factors and caps
 constexpr double kLargest = 1e6;
@@ -73,6 +74,26 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "use_sliding_window", .type = flag},
     {.name = "sliding_window", .min = 1, .max = kMaxTokens},
     {.name = "layer_types", .type = list},
+    {.name = "qkv_bias", .type = flag},
+    {.name = "num_experts", .min = 1, .max = kMaxExperts},
+    {.name = "num_local_experts", .min = 1, .max = kMaxExperts},
+    {.name = "num_experts_per_tok", .min = 1, .max = kMaxExperts},
+    {.name = "moe_intermediate_size", .min = 1, .max = 1 << 22},
+    {.name = "shared_expert_intermediate_size", .min = 1, .max = 1 << 22},
+    {.name = "norm_topk_prob", .type = flag},
+    {.name = "decoder_sparse_step", .min = 1, .max = 1024},
+    {.name = "mlp_only_layers", .type = list},
+    {.name = "n_routed_experts", .min = 1, .max = kMaxExperts},
+    {.name = "n_shared_experts", .min = 0, .max = 64},
+    {.name = "n_group", .min = 1, .max = kMaxExperts},
+    {.name = "topk_group", .min = 1, .max = kMaxExperts},
+    {.name = "first_k_dense_replace", .min = 0, .max = 1024},
+    {.name = "num_nextn_predict_layers", .min = 0, .max = 64},
+    {.name = "routed_scaling_factor", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "use_qk_norm", .type = flag},
+    {.name = "swiglu_limit", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "swiglu_alpha", .type = number, .min = kSmallest, .max = kLargest},
+    {.name = "clip_qkv", .type = number, .min = kSmallest, .max = kLargest},
     {.name = "max_window_layers", .min = 0, .max = 1 << 20, .otherwise = 28},
     {.name = "no_rope_layers", .type = list},
     {.name = "no_rope_layer_interval", .min = 1, .max = 1 << 20, .otherwise = 4},

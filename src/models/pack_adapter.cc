@@ -17,8 +17,10 @@
 namespace paceline {
 namespace {
 
-void check_pair(const LoraPair& pair, const DecoderConfig& config,
-                const std::vector<BlockProjection>& projections) {
+// By layer.
+using LayerProjections = std::vector<std::vector<BlockProjection>>;
+
+void check_pair(const LoraPair& pair, const LayerProjections& layers) {
   const auto name = split_layer_module(pair.module);
   if (!name) {
     throw Error(ErrorCode::unsupported,
@@ -26,12 +28,19 @@ void check_pair(const LoraPair& pair, const DecoderConfig& config,
                             "can be adapted when serving. Train it without {}",
                             pair.module, pair.module));
   }
-  const auto projection = std::ranges::find(projections, name->part, &BlockProjection::part);
-  if (projection == projections.end() || name->layer >= config.num_layers()) {
+  if (name->layer >= std::ssize(layers)) {
     throw Error(ErrorCode::invalid,
                 fmt::format("{}: the adapter changes this module, which the model lacks; it has {} "
-                            "layers with {}",
-                            pair.module, config.num_layers(), projection_names(config)));
+                            "layers",
+                            pair.module, layers.size()));
+  }
+  const auto& projections = layers[static_cast<size_t>(name->layer)];
+  const auto projection = std::ranges::find(projections, name->part, &BlockProjection::part);
+  if (projection == projections.end()) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: the adapter changes this module, which layer {} lacks or which "
+                            "can't be adapted; {} can",
+                            pair.module, name->layer, projection_names(projections)));
   }
   const auto [out, in] = std::pair(projection->out_features, projection->in_features);
   if (pair.out() != out || pair.in() != in || pair.b.view.size(1) != pair.rank()) {
@@ -104,14 +113,17 @@ class ProductPacking {
 }  // namespace
 
 AdapterWeights pack_adapter(const Adapter& adapter, const DecoderConfig& config, Backend& backend) {
-  const std::vector<BlockProjection> projections = block_projections(config);
-  for (const LoraPair& pair : adapter.pairs()) check_pair(pair, config, projections);
+  LayerProjections layers;
+  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
+    layers.push_back(block_projections(config, layer));
+  }
+  for (const LoraPair& pair : adapter.pairs()) check_pair(pair, layers);
   AdapterWeights weights;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
     BlockPairs& block = weights.blocks.emplace_back();
     for (size_t product = 0; product < kNumBlockProducts; ++product) {
       ProductPacking packing(backend, weights.matrices);
-      for (const BlockProjection& projection : projections) {
+      for (const BlockProjection& projection : layers[static_cast<size_t>(layer)]) {
         if (static_cast<size_t>(projection.product) != product) continue;
         const LoraPair* const pair =
             adapter.find(fmt::format("layers.{}.{}", layer, projection.part));

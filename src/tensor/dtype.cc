@@ -19,6 +19,8 @@ std::string_view dtype_name(DType dtype) {
       return "int32";
     case DType::u32:
       return "uint32";
+    case DType::u8:
+      return "uint8";
   }
   return "unknown";
 }

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-enum class DType : uint8_t { f32, f16, bf16, i8, i32, u32 };
+enum class DType : uint8_t { f32, f16, bf16, i8, i32, u32, u8 };
 
 struct BFloat16 {
   uint16_t bits;
@@ -19,12 +19,12 @@ struct Float16 {
 };
 
 constexpr size_t dtype_bytes(DType dtype) {
-  if (dtype == DType::i8) return 1;
+  if (dtype == DType::i8 || dtype == DType::u8) return 1;
   return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
 }
 constexpr bool is_float(DType dtype) { return dtype < DType::i8; }
 
-// "float32", "float16", "bfloat16", "int8", "int32", "uint32".
+// "float32", "float16", "bfloat16", "int8", "int32", "uint32", "uint8".
 std::string_view dtype_name(DType dtype);
 // Accepts "float32"/"f32"/"F32", "float16"/"f16"/"half", "bfloat16"/"bf16", "int32".
 std::optional<DType> parse_dtype(std::string_view name);
@@ -91,6 +91,10 @@ constexpr DType dtype_of<int32_t>() {
 template <>
 constexpr DType dtype_of<uint32_t>() {
   return DType::u32;
+}
+template <>
+constexpr DType dtype_of<uint8_t>() {
+  return DType::u8;
 }
 
 }  // namespace paceline

@@ -217,6 +217,7 @@ void copy_elements(const Tensor& from, const Tensor& to) {
     if (from.dtype() == DType::i8) Copy<int8_t, int8_t>(from, to).run();
     if (from.dtype() == DType::i32) Copy<int32_t, int32_t>(from, to).run();
     if (from.dtype() == DType::u32) Copy<uint32_t, uint32_t>(from, to).run();
+    if (from.dtype() == DType::u8) Copy<uint8_t, uint8_t>(from, to).run();
     return;
   }
   with_float_dtype(from.dtype(), [&]<class From>() {

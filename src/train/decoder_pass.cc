@@ -4,6 +4,7 @@
 
 #include "autodiff/new_arrays.h"
 #include "autodiff/transforms.h"
+#include "base/error.h"
 #include "kernels/backend.h"
 #include "train/head_loss.h"
 
@@ -29,10 +30,7 @@ DecoderPass::DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& d
       training_(training),
       options_(options) {
   PL_CHECK(training.blocks.size() == decoder.blocks().size(), "an entry for each block");
-  if (decoder.config().bidirectional) {
-    throw Error(ErrorCode::unsupported,
-                "the model attends in both directions, so its next tokens can't be trained");
-  }
+  expect_trainable(decoder);
 }
 
 DecoderPass::~DecoderPass() = default;
@@ -93,7 +91,7 @@ Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x)
   branch = normed(block.after_attention(), trained.after_attention, branch);
   const Array residual = apply_sum(backend_, x, branch, config.residual_scale);
 
-  const GatedMlp& mlp = block.mlp();
+  const GatedMlp& mlp = *block.mlp().dense();
   branch =
       config.parallel_block ? before : normed(block.before_mlp(), trained.before_mlp, residual);
   branch = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, branch);

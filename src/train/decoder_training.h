@@ -10,6 +10,11 @@
 
 namespace paceline {
 
+class Decoder;
+
+// Throws Error unsupported where a decoder has parts whose gradients aren't computed.
+void expect_trainable(const Decoder& decoder);
+
 struct BlockTraining {
   LinearTraining qkv;
   LinearTraining output;

@@ -52,7 +52,7 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, BlockProduct p
 std::vector<std::string> linear_modules(const DecoderConfig& config) {
   std::vector<std::string> names;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& projection : block_projections(config)) {
+    for (const BlockProjection& projection : block_projections(config, layer)) {
       names.push_back(fmt::format("layers.{}.{}", layer, projection.part));
     }
   }
@@ -62,7 +62,8 @@ std::vector<std::string> linear_modules(const DecoderConfig& config) {
 LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options) {
   training_.blocks.resize(decoder.blocks().size());
   for (size_t i = 0; i < training_.blocks.size(); ++i) {
-    for (const BlockProjection& projection : block_projections(decoder.config())) {
+    for (const BlockProjection& projection :
+         block_projections(decoder.config(), static_cast<int64_t>(i))) {
       const Module module = {
           .name = fmt::format("layers.{}.{}", i, projection.part),
           .projections = &projections_of(training_.blocks[i], projection.product),

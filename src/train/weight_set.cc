@@ -58,6 +58,7 @@ std::vector<float> rounded(const Tensor& values, DType dtype) {
 
 WeightSet::WeightSet(Backend& backend, Decoder& decoder)
     : memory_(backend.memory()), decoder_(decoder), dtype_(trained_dtype(decoder)) {
+  expect_trainable(decoder);
   const std::span<DecoderBlock> blocks = decoder.blocks();
   training_.blocks.resize(blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) add_block(blocks[i], static_cast<int64_t>(i));
@@ -99,8 +100,9 @@ void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   SelfAttention& attention = block.attention();
   add_linear(attention.qkv(), layer, BlockProduct::qkv, training.qkv);
   add_linear(attention.output(), layer, BlockProduct::output, training.output);
-  add_linear(block.mlp().gate_up(), layer, BlockProduct::gate_up, training.gate_up);
-  add_linear(block.mlp().down(), layer, BlockProduct::down, training.down);
+  GatedMlp& mlp = *block.mlp().dense();
+  add_linear(mlp.gate_up(), layer, BlockProduct::gate_up, training.gate_up);
+  add_linear(mlp.down(), layer, BlockProduct::down, training.down);
 
   const BlockNorms& names = decoder_.config().norms;
   const auto norm = [&](Norm* one, const std::string& part, NormGradient& gradient) {
@@ -127,7 +129,7 @@ void WeightSet::add_linear(Linear& linear, int64_t layer, BlockProduct product,
     training.bias_gradient = trained.bias.gradient.view;
   }
   const bool writes_residual = product == BlockProduct::output || product == BlockProduct::down;
-  for (const BlockProjection& one : block_projections(decoder_.config())) {
+  for (const BlockProjection& one : block_projections(decoder_.config(), layer)) {
     if (one.product != product) continue;
     const std::string path = fmt::format("layers.{}.{}", layer, one.part);
     const auto part = [&](const OwnedTensor& all) {

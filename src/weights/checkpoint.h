@@ -47,6 +47,11 @@ class Checkpoint {
   // uint32. Valid until release(name) or the checkpoint's end.
   virtual Tensor read(std::string_view name, const Extents& shape) = 0;
 
+  // The same, but never quantised by this checkpoint.
+  virtual Tensor read_as_stored(std::string_view name, const Extents& shape) {
+    return read(name, shape);
+  }
+
   // The quantised matrix [rows, row length], or null when it is stored as plain numbers; read()
   // delivers any matrix as numbers. Throws like read(). Valid as long as read()'s view.
   virtual std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,

@@ -78,9 +78,10 @@ void GgufCheckpoint::add(GgufTensorName&& name) {
     source.order = GgufRowOrder(rows, heads);
     source.is_reordered = true;
   }
+  const bool is_row = name.is_row && tensor->extents.rank() == 1;
   entries_.push_back({.name = std::move(name.name),
                       .dtype = plain_dtype(tensor->type).value_or(DType::f32),
-                      .shape = tensor->extents});
+                      .shape = is_row ? Extents{1, tensor->extents[0]} : tensor->extents});
   sources_.push_back(source);
 }
 
@@ -153,7 +154,7 @@ std::shared_ptr<const GroupedRows> GgufCheckpoint::read_grouped(std::string_view
                                                                 const Extents& shape) {
   const Source& source = sources_[find(name, shape)];
   const GgufBlockFormat* format = find_block_format(source.tensor->type);
-  if (format == nullptr || shape.rank() != 2) return nullptr;
+  if (format == nullptr || shape.rank() < 2) return nullptr;
   return std::make_shared<GgufRows>(*source.tensor, *format, source.order);
 }
 

@@ -19,6 +19,7 @@ struct GgufTensorName {
   // query and key projections of architecture llama so that the two rows (or elements of a vector)
   // of a pair are neighbours. read() returns the first halves of all pairs, then the second ones.
   int64_t interleaved_heads = 0;
+  bool is_row = false;  // a vector of the file is a matrix of one row
 };
 
 // For matrices in block formats read() returns numbers and read_grouped() codes. Plain tensors are

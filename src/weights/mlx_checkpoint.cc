@@ -36,18 +36,31 @@ struct TensorSource {
   }
 };
 
+int64_t last_of(const Extents& shape) { return shape[shape.rank() - 1]; }
+
+Extents with_last(Extents shape, int64_t size) {
+  shape[shape.rank() - 1] = size;
+  return shape;
+}
+
+// Of all its rows.
+Tensor as_matrix(const Tensor& stack) {
+  return stack.reshape({stack.num_elements() / stack.size(-1), stack.size(-1)});
+}
+
 // The length of a row of packed words, from the words alone.
 int64_t row_length_of(const CheckpointEntry& weight, const TensorSource& place) {
   const Extents& shape = weight.shape;
-  if (shape.rank() != 2 || shape[0] == 0 || shape[1] == 0) {
+  const bool has_elements = std::ranges::find(shape, int64_t{0}) == shape.end();
+  if ((shape.rank() != 2 && shape.rank() != 3) || !has_elements) {
     place.corrupt(weight.name, fmt::format("packed words of shape {}, expected [rows, words]",
                                            to_string(shape)));
   }
-  const int64_t row_bits = shape[1] * 32;  // the file holds them: no overflow
+  const int64_t row_bits = last_of(shape) * 32;  // the file holds them: no overflow
   const int64_t length = row_bits / place.format.bits;
   if (row_bits % place.format.bits != 0 || length % place.format.group_size != 0) {
-    place.corrupt(weight.name, fmt::format("rows of {} words, expected whole groups ({})", shape[1],
-                                           place.format_text()));
+    place.corrupt(weight.name, fmt::format("rows of {} words, expected whole groups ({})",
+                                           last_of(shape), place.format_text()));
   }
   return length;
 }
@@ -88,7 +101,7 @@ MlxCheckpoint::MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantiza
     const Matrix& matrix = matrices_[entry.name] = matrix_of(entry, module, quantization);
     parts.insert({matrix.scales, matrix.biases});
     entry.dtype = scales->dtype;
-    entry.shape = {entry.shape[0], matrix.scales_shape[1] * matrix.format.group_size};
+    entry.shape = with_last(entry.shape, last_of(matrix.scales_shape) * matrix.format.group_size);
   }
   std::erase_if(entries_, [&](const CheckpointEntry& entry) { return parts.contains(entry.name); });
 }
@@ -108,7 +121,7 @@ MlxCheckpoint::Matrix MlxCheckpoint::matrix_of(const CheckpointEntry& weight,
       .scales = module + ".scales",
       .biases = module + ".biases",
       .words_shape = weight.shape,
-      .scales_shape = {weight.shape[0], row_length_of(weight, place) / format->group_size}};
+      .scales_shape = with_last(weight.shape, row_length_of(weight, place) / format->group_size)};
   const auto* const scales = find_in(source_.entries(), matrix.scales);
   const auto* const biases = find_in(source_.entries(), matrix.biases);
   check_part(scales, matrix.scales, matrix.scales_shape, place);
@@ -144,9 +157,9 @@ const MlxCheckpoint::Matrix* MlxCheckpoint::find_matrix(std::string_view name,
 }
 
 AffineRows MlxCheckpoint::rows_of(std::string_view name, const Matrix& matrix) {
-  return AffineRows({.words = source_.read(name, matrix.words_shape),
-                     .scales = source_.read(matrix.scales, matrix.scales_shape),
-                     .biases = source_.read(matrix.biases, matrix.scales_shape)},
+  return AffineRows({.words = as_matrix(source_.read(name, matrix.words_shape)),
+                     .scales = as_matrix(source_.read(matrix.scales, matrix.scales_shape)),
+                     .biases = as_matrix(source_.read(matrix.biases, matrix.scales_shape))},
                     matrix.format);
 }
 
@@ -157,7 +170,7 @@ Tensor MlxCheckpoint::read(std::string_view name, const Extents& shape) {
   if (at == read_.end()) {
     at = read_.emplace(name, dequantize(rows_of(name, *matrix), memory_, threads_)).first;
   }
-  return at->second.view;
+  return at->second.view.reshape(shape);
 }
 
 std::shared_ptr<const GroupedRows> MlxCheckpoint::read_grouped(std::string_view name,

@@ -15,7 +15,8 @@
 namespace paceline {
 
 // For M.weight [rows, words] of uint32 with M.scales and M.biases [rows, groups] in the source,
-// this has only M.weight [rows, row length] of the scales' dtype. Every other tensor passes
+// this has only M.weight [rows, row length] of the scales' dtype; likewise for stacks of matrices
+// [experts, rows, words], which are read as one matrix of all rows. Every other tensor passes
 // through. Not thread-safe.
 class MlxCheckpoint : public Checkpoint {
  public:

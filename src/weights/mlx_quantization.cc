@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json_cursor.h"
+#include "weights/mxfp4_checkpoint.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
@@ -50,7 +51,7 @@ void check_quantization_method(const Json& config, std::string_view where) {
   const auto quantization = root.find("quantization_config");
   if (!quantization || root.find("quantization")) return;
   const auto method = quantization->find("quant_method");
-  if (!method) return;
+  if (!method || has_mxfp4(config, where)) return;
   method->fail(ErrorCode::unsupported,
                fmt::format("weights quantised by {} can't be read; use the original model "
                            "(--quantize q4 or q8 quantises it at load), a GGUF file of it, or one "

@@ -38,6 +38,9 @@ class QuantizingCheckpoint : public Checkpoint {
     return source_.shape_of(name);
   }
   Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_as_stored(std::string_view name, const Extents& shape) override {
+    return source_.read_as_stored(name, shape);
+  }
   // Throws Error invalid when the source's matrix is quantised already, numerical when its numbers
   // aren't finite.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,

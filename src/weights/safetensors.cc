@@ -17,9 +17,9 @@ namespace {
 constexpr size_t kLengthBytes = 8;  // the header's length, little-endian, before the header
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::string_view kUnsupportedDTypes[] = {
-    "BOOL",    "F4",      "F6_E2M3", "F6_E3M2",     "U8",          "I8",
-    "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16",
-    "U16",     "I32",     "C64",     "F64",         "I64",         "U64"};
+    "BOOL",    "F4",      "F6_E2M3",     "F6_E3M2",     "I8",  "F8_E5M2",
+    "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16",
+    "I32",     "C64",     "F64",         "I64",         "U64"};
 
 // One tensor's entry in the header; begin and end count from the start of the data.
 struct TensorClaim {
@@ -93,9 +93,10 @@ DType read_dtype(const DocumentCursor& field) {
   if (name == "F16") return DType::f16;
   if (name == "BF16") return DType::bf16;
   if (name == "U32") return DType::u32;
+  if (name == "U8") return DType::u8;
   if (std::ranges::find(kUnsupportedDTypes, name) != std::end(kUnsupportedDTypes)) {
     field.fail(ErrorCode::unsupported,
-               fmt::format("{} can't be read (F32, F16, BF16 and U32 can)", name));
+               fmt::format("{} can't be read (F32, F16, BF16, U32 and U8 can)", name));
   }
   field.mismatch("a dtype of the format");
 }

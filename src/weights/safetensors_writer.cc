@@ -122,6 +122,8 @@ std::string_view safetensors_dtype_name(DType dtype) {
       return "I32";
     case DType::u32:
       return "U32";
+    case DType::u8:
+      return "U8";
   }
   return "";
 }

@@ -70,7 +70,15 @@ std::optional<Extents> WeightReader::shape_of(std::string_view name) const {
 
 Tensor WeightReader::read(std::string_view name, const Extents& shape) {
   const std::string in_file = file_name(name);
-  const Tensor tensor = checkpoint_.read(in_file, shape);
+  return checked(in_file, checkpoint_.read(in_file, shape));
+}
+
+Tensor WeightReader::read_as_stored(std::string_view name, const Extents& shape) {
+  const std::string in_file = file_name(name);
+  return checked(in_file, checkpoint_.read_as_stored(in_file, shape));
+}
+
+Tensor WeightReader::checked(const std::string& in_file, const Tensor& tensor) {
   if (!is_float(tensor.dtype())) {
     throw Error(
         ErrorCode::unsupported,
@@ -105,6 +113,14 @@ void WeightReader::note_read(std::string_view in_file, int64_t num_elements) {
 }
 
 void WeightReader::release(std::string_view name) { checkpoint_.release(file_name(name)); }
+
+void WeightReader::ignore(std::string_view beginning) {
+  const std::string in_file = file_name(beginning);
+  const auto& entries = checkpoint_.entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].name.starts_with(in_file)) read_[i] = true;
+  }
+}
 
 void WeightReader::expect_all_read() const {
   constexpr size_t kMaxNamed = 8;

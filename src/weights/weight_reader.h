@@ -26,11 +26,16 @@ class WeightReader {
   // Throws what Checkpoint::read throws, with the name in the file; unsupported when the elements
   // aren't floats.
   Tensor read(std::string_view name, const Extents& shape);
+  // The same for a matrix that isn't to be quantised at load.
+  Tensor read_as_stored(std::string_view name, const Extents& shape);
   // The quantised matrix, or null when it is stored as plain numbers.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name, const Extents& shape);
   void release(std::string_view name);
   // The checkpoint's name for a canonical name.
   std::string file_name(std::string_view name) const;
+
+  // Tensors whose canonical names begin so needn't be read.
+  void ignore(std::string_view beginning);
 
   // Throws Error corrupt naming up to eight unread tensors, and the number of others. Allowed are
   // tensors that a text model doesn't need: rotary inv_freq tables, a vision tower, a multi-modal
@@ -43,6 +48,7 @@ class WeightReader {
   bool has_read_grouped() const { return has_read_grouped_; }
 
  private:
+  Tensor checked(const std::string& in_file, const Tensor& tensor);
   void note_read(std::string_view in_file, int64_t num_elements);
 
   Checkpoint& checkpoint_;

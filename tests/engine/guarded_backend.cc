@@ -175,6 +175,12 @@ void GuardedBackend::do_attention(const Tensor& q, const KvStore& store,
   inner_->attention(q, store, slices, params, out, log_sum_exp);
 }
 
+void GuardedBackend::do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,
+                                    const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->apply_sinks(log_sum_exp, sinks, out);
+}
+
 void GuardedBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                                          const Tensor& out) {
   const GuardedPages::Opened opened(pages_);

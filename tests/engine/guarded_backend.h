@@ -86,6 +86,7 @@ class GuardedBackend final : public Backend {
   void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
                     const AttentionParams& params, const Tensor& out,
                     const Tensor* log_sum_exp) override;
+  void do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out) override;
   void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
                            const Tensor& out) override;
   void do_activation(Activation kind, const Tensor& x, const Tensor& out) override;

@@ -87,6 +87,21 @@ const std::vector<RowOp>& row_ops() {
          b.gated_activation(Activation::gelu_erf, r.x.view, r.y.view, r.out.view);
        },
        5.0f},
+      {"clamped_swiglu", 1e-6, 3,
+       [](Backend& b, Rows& r) {
+         b.gated_activation(Activation::clamped_swiglu, r.x.view, r.y.view, r.out.view);
+       },
+       12.0f},
+      {"apply_sinks", 1e-6, 2,
+       [](Backend& b, Rows& r) {  // the rows' first elements are sums, those of the weight sinks
+         const int64_t rows = r.x.view.size(0), width = r.x.view.size(1);
+         const int64_t heads = width % 4 == 0 ? 4 : 1;
+         copy_elements(r.y.view, r.out.view);
+         b.apply_sinks(
+             r.x.view.slice(1, 0, heads), r.weight.view.slice(0, 0, heads),
+             r.out.view.as_strided({rows, heads, width / heads}, {width, width / heads, 1}));
+       },
+       8.0f},
       {"add", 0.0, 3, [](Backend& b, Rows& r) { b.add(r.x.view, r.y.view, r.out.view); }},
       {"soft_cap", 5e-7, 2, [](Backend& b, Rows& r) { b.soft_cap(r.x.view, 30.0f, r.out.view); },
        100.0f},

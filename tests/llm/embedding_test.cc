@@ -119,8 +119,9 @@ TEST(Embedding, BothWaysSameBitsAloneAndTogether) {
   expect_error(ErrorCode::unsupported, {"both directions"},
                [&] { llm.generate("x", {}).completion(); });
   expect_error(ErrorCode::unsupported, {"both directions"}, [&] { llm.score("x", {}); });
-  expect_error(ErrorCode::unsupported, {"both directions"},
-               [&] { llm.classify("x", {.labels = {"a", "b"}}); });
+  expect_error(ErrorCode::unsupported, {"both directions"}, [&] {
+    llm.classify("x", {.labels = {"a", "b"}});
+  });
 }
 
 TEST(Embedding, ReportsUsageAndCachedTokens) {

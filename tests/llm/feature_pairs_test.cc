@@ -369,7 +369,8 @@ INSTANTIATE_TEST_SUITE_P(all, FormatPairs, ::testing::ValuesIn(formats_with_code
 
 INSTANTIATE_TEST_SUITE_P(all, FeaturePairs,
                          ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window",
-                                           "cohere2_tied", "phi3_longrope_long"),
+                                           "cohere2_tied", "phi3_longrope_long",
+                                           "qwen2_moe_sparse_step"),
                          [](const auto& golden) { return golden.param; });
 
 // Keys and values as codes: --kv-cache-dtype int8.

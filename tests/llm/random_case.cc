@@ -57,8 +57,9 @@ void draw_model(Dice& dice, Subject& subject) {
     subject.load.model =
         is_stored ? stored_model(one_of(dice, stored_formats())) : one_of(dice, tiny_models());
   }
-  if (!is_stored && dice.one_in(5)) subject.load.quantize = dice.one_of({"q4", "q8"});
-  if (is_stored || subject.load.quantize != "none") {
+  const bool is_packed = is_stored || subject.load.model.ends_with("mxfp4");
+  if (!is_packed && dice.one_in(5)) subject.load.quantize = dice.one_of({"q4", "q8"});
+  if (is_packed || subject.load.quantize != "none") {
     subject.load.activations = dice.one_of({"int8", "int8", "bfloat16", "plain"});
   }
 }

@@ -317,15 +317,46 @@ TEST_F(GgufConfig, PartOfAHeadMayBeRotated) {
   EXPECT_EQ(decoder(writer).rotary_dim, 46);
 }
 
+TEST_F(GgufConfig, MixturesAreReadAndLayersWithoutARouterAreDense) {
+  GgufWriter writer = small_file("qwen2moe");
+  writer.number("qwen2moe.expert_count", uint32_t{6});
+  writer.number("qwen2moe.expert_used_count", uint32_t{2});
+  writer.number("qwen2moe.expert_feed_forward_length", uint32_t{24});
+  for (const int layer : {0, 1, 2, 4, 5}) {
+    writer.floats("blk." + std::to_string(layer) + ".ffn_gate_inp.weight", {6, 32},
+                  std::vector<float>(192));
+  }
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(config.family, "qwen2_moe");
+  EXPECT_EQ(config.mixture->routing.num_experts, 6);
+  EXPECT_EQ(config.mixture->routing.experts_per_token, 2);
+  EXPECT_EQ(config.mixture->routing.shared, SharedExpert::gated);
+  EXPECT_FALSE(config.mixture->routing.normalise);
+  EXPECT_EQ(config.mixture->expert_size, 24);
+  EXPECT_EQ(config.mixture->shared_size, 64);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(config.layers[i].is_mixture, i != 3) << i;
+}
+
+TEST_F(GgufConfig, LlamaWithExpertsIsMixtral) {
+  GgufWriter writer = small_file("llama");
+  writer.number("llama.expert_count", uint32_t{8}).number("llama.expert_used_count", uint32_t{2});
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(config.family, "mixtral");
+  EXPECT_TRUE(config.mixture->routing.normalise);
+  EXPECT_EQ(config.mixture->expert_size, 64);
+  writer.number("llama.expert_gating_func", uint32_t{2});
+  expect_refused(ErrorCode::unsupported, {"llama.expert_gating_func"}, writer);
+}
+
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {
   expect_refused(ErrorCode::unsupported,
                  {"general.architecture: \"falcon\" isn't supported", "llama", "mistral", "qwen2",
                   "qwen3", "gemma2", "gemma3"},
                  small_file("falcon"));
   expect_refused(ErrorCode::corrupt, {"general.architecture is missing"}, GgufWriter());
-  GgufWriter experts = small_file("llama");
-  experts.number("llama.expert_count", uint32_t{8});
-  expect_refused(ErrorCode::unsupported, {"llama.expert_count: mixtures of experts"}, experts);
+  GgufWriter experts = small_file("gemma2");
+  experts.number("gemma2.expert_count", uint32_t{8});
+  expect_refused(ErrorCode::unsupported, {"gemma2.expert_count: mixtures of experts"}, experts);
   GgufWriter scaled = small_file("llama");
   scaled.string("llama.rope.scaling.type", "ntk").number("llama.rope.scaling.factor", 4.0f);
   expect_refused(ErrorCode::unsupported, {"llama.rope.scaling.type: \"ntk\""}, scaled);

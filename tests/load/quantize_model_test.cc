@@ -14,6 +14,7 @@
 #include "tests/test_directory.h"
 #include "weights/affine_quantizer.h"
 #include "weights/dequantize.h"
+#include "weights/expert_checkpoint.h"
 #include "weights/mlx_checkpoint.h"
 
 namespace paceline {
@@ -96,6 +97,39 @@ TEST_F(QuantizeModel, WritesADirectoryThatLoads) {
   EXPECT_TRUE(std::ranges::find(names, "generation_config.json") != names.end());
   EXPECT_TRUE(std::ranges::find(names, "model.safetensors") != names.end());
   EXPECT_EQ(config().find("hidden_size")->as_int("hidden_size"), 32);
+}
+
+// Of both spellings in the source; routers stay as they are.
+TEST_F(QuantizeModel, ExpertsAreStackedAsMlxLmHasThem) {
+  for (const std::string model : {"qwen3_moe_tied", "olmoe_grouped_stacked"}) {
+    SCOPED_TRACE(model);
+    fs::remove_all(directory_ / "out");
+    const AffineFormat format{.bits = 4, .group_size = 32};
+    quantize_model(options(format, model), threads_);
+    const auto from = open_checkpoint(options(format, model).from);
+    const auto stored = open_checkpoint(directory_ / "out");
+    const std::string mlp = "model.layers.0.mlp.";
+    EXPECT_EQ(stored->shape_of(mlp + "gate.weight"), from->shape_of(mlp + "gate.weight"));
+    const auto stack = stored->shape_of(mlp + "switch_mlp.up_proj.weight");
+    ASSERT_TRUE(stack);
+    EXPECT_EQ((*stack)[2], 4);
+    MlxCheckpoint unpacked(*stored, *MlxQuantization::find(config(), "config.json"), memory_,
+                           threads_);
+    ExpertCheckpoint source(*from, memory_, threads_), found(unpacked, memory_, threads_);
+    ASSERT_EQ(found.entries().size(), source.entries().size());
+    for (const CheckpointEntry& entry : source.entries()) {
+      if (entry.name.find(".experts.") == std::string::npos || entry.shape[1] != 32) continue;
+      SCOPED_TRACE(entry.name);
+      const OwnedAffineRows rows(source.read(entry.name, entry.shape), format, "test", memory_,
+                                 threads_);
+      const OwnedTensor expected =
+          dequantize(AffineRows(rows.tensors(), format), memory_, threads_);
+      ASSERT_NE(found.read_grouped(entry.name, entry.shape), nullptr);
+      const Tensor read = found.read(entry.name, entry.shape);
+      EXPECT_EQ(std::memcmp(read.raw(), expected.view.raw(), read.size_bytes()), 0);
+    }
+    EXPECT_NO_THROW(load_model({.model = directory_ / "out"}));
+  }
 }
 
 TEST_F(QuantizeModel, ARecipeWritesWhatDiffersFromTheUsualFormat) {

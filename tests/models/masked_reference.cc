@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 
@@ -20,6 +21,8 @@ double activate(Activation kind, double x) {
       return x / (1.0 + std::exp(-x));
     case Activation::gelu_erf:
       return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+    case Activation::clamped_swiglu:
+      return std::min(x, 7.0) / (1.0 + std::exp(-1.702 * std::min(x, 7.0)));
     case Activation::gelu_tanh:
       break;
   }
@@ -27,13 +30,29 @@ double activate(Activation kind, double x) {
   return 0.5 * x * (1.0 + std::tanh(inner));
 }
 
-// The frequency of pair i with the config's scaling (linear and llama3, the only ones of the
+// The share of pair i's frequency that YaRN keeps: it falls between the pairs that make beta_fast
+// and beta_slow turns over the original context, which needn't be whole ones here.
+double yarn_share(int64_t i, int64_t rotary_dim, const RopeConfig& rope) {
+  const auto pair_of = [&](double turns) {
+    return static_cast<double>(rotary_dim) / 2.0 / std::log(rope.theta) *
+           std::log(rope.original_max_position / (2.0 * std::numbers::pi * turns));
+  };
+  const double first = std::max(0.0, pair_of(rope.beta_fast));
+  const double last = std::min(static_cast<double>(rotary_dim - 1), pair_of(rope.beta_slow));
+  return 1.0 - std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+}
+
+// The frequency of pair i with the config's scaling (linear, llama3 and yarn, the only ones of the
 // goldens).
 double inverse_frequency(int64_t i, int64_t rotary_dim, const RopeConfig& rope) {
   const double plain =
       1.0 / std::pow(rope.theta, static_cast<double>(2 * i) / static_cast<double>(rotary_dim));
   if (rope.scaling == RopeScaling::none) return plain;
   if (rope.scaling == RopeScaling::linear) return plain / rope.factor;
+  if (rope.scaling == RopeScaling::yarn) {
+    const double share = yarn_share(i, rotary_dim, rope);
+    return plain * (share + (1.0 - share) / rope.factor);
+  }
   const double turns = rope.original_max_position * plain / (2.0 * std::numbers::pi);
   const double blend = std::clamp(
       (turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor), 0.0, 1.0);
@@ -44,14 +63,16 @@ std::string in_layer(int64_t layer, const std::string& name) {
   return "layers." + std::to_string(layer) + "." + name;
 }
 
+Json config_json(const std::filesystem::path& directory) {
+  return parse_json(read_text_file(directory / "config.json", 1 << 20), "config.json");
+}
+
 }  // namespace
 
 MaskedReference::MaskedReference(const std::filesystem::path& directory)
-    : checkpoint_(open_checkpoint(directory)),
-      reader_(std::make_unique<WeightReader>(*checkpoint_)) {
-  const std::string where = (directory / "config.json").string();
-  config_ = read_decoder_config(parse_json(read_text_file(where, 1 << 20), where), *reader_, where);
-}
+    : weights_(directory, config_json(directory), memory_, threads_),
+      reader_(std::make_unique<WeightReader>(weights_.top())),
+      config_(read_decoder_config(config_json(directory), *reader_, "config.json")) {}
 
 bool MaskedReference::has(const std::string& name) const { return reader_->contains(name); }
 
@@ -60,8 +81,9 @@ const MaskedReference::Row& MaskedReference::weights(const std::string& name,
   const auto found = cache_.find(name);
   if (found != cache_.end()) return found->second;
   const Tensor stored = reader_->read(name, Extents(shape));
-  const auto* first = stored.elements<float>();
-  return cache_[name] = Row(first, first + stored.num_elements());
+  std::vector<float> elements(static_cast<size_t>(stored.num_elements()));
+  copy_elements(stored, Tensor(elements.data(), DType::f32, stored.shape()));
+  return cache_[name] = Row(elements.begin(), elements.end());
 }
 
 MaskedReference::Row MaskedReference::norm(const Row& x, const std::string& name) const {
@@ -108,8 +130,10 @@ void MaskedReference::rotate(Row& heads, int64_t position, const RopeConfig& rop
       const double angle = static_cast<double>(position) *
                            inverse_frequency(static_cast<int64_t>(i), config_.rotary_dim, rope);
       const double first = heads[head + i], second = heads[head + i + half];
-      heads[head + i] = first * std::cos(angle) - second * std::sin(angle);
-      heads[head + i + half] = second * std::cos(angle) + first * std::sin(angle);
+      const double cosine = rope.attention_factor * std::cos(angle);
+      const double sine = rope.attention_factor * std::sin(angle);
+      heads[head + i] = first * cosine - second * sine;
+      heads[head + i + half] = second * cosine + first * sine;
     }
   }
 }
@@ -139,19 +163,25 @@ MaskedReference::Rows MaskedReference::attention(const Rows& x, int64_t layer,
     if (config_.qk_norm == QkNorm::head) {
       norm_heads(q[t], name + ".q_norm");
       norm_heads(k[t], name + ".k_norm");
+    } else if (config_.qk_norm == QkNorm::width) {
+      q[t] = norm(q[t], name + ".q_norm");
+      k[t] = norm(k[t], name + ".k_norm");
     }
     rotate(q[t], static_cast<int64_t>(t), rope);
     rotate(k[t], static_cast<int64_t>(t), rope);
   }
   Rows out;
   for (size_t t = 0; t < x.size(); ++t) {
-    out.push_back(linear(attend(q[t], k, v, mask[t]), name + ".o_proj", config_.hidden_size));
+    const Row sinks =
+        config_.attention_sinks ? weights(name + ".sinks", {config_.num_heads}) : Row();
+    out.push_back(
+        linear(attend(q[t], k, v, mask[t], sinks), name + ".o_proj", config_.hidden_size));
   }
   return out;
 }
 
 MaskedReference::Row MaskedReference::attend(const Row& query, const Rows& keys, const Rows& values,
-                                             const Row& mask) const {
+                                             const Row& mask, const Row& sinks) const {
   const auto head_dim = static_cast<size_t>(config_.head_dim);
   const auto cap = static_cast<double>(config_.attention_soft_cap);
   Row out(query.size(), 0.0);
@@ -170,6 +200,7 @@ MaskedReference::Row MaskedReference::attend(const Row& query, const Rows& keys,
     const double largest = *std::ranges::max_element(scores);
     if (largest == kNever) continue;  // a row of padding that sees nothing
     double total = 0;
+    if (!sinks.empty()) total = std::exp(sinks[static_cast<size_t>(head)] - largest);
     for (double& score : scores) total += score = std::exp(score - largest);
     for (size_t s = 0; s < keys.size(); ++s) {
       for (size_t d = 0; d < head_dim; ++d) {
@@ -180,12 +211,84 @@ MaskedReference::Row MaskedReference::attend(const Row& query, const Rows& keys,
   return out;
 }
 
+MaskedReference::Row MaskedReference::gated(const Row& x, const std::string& name,
+                                            const MlpNames& names, int64_t width) const {
+  Row gate = linear(x, name + "." + names.gate, width);
+  const Row up = linear(x, name + "." + names.up, width);
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const bool is_clamped = config_.activation == Activation::clamped_swiglu;
+    const double factor = is_clamped ? std::clamp(up[i], -7.0, 7.0) + 1.0 : up[i];
+    gate[i] = activate(config_.activation, gate[i]) * factor;
+  }
+  return linear(gate, name + "." + names.down, config_.hidden_size);
+}
+
 MaskedReference::Row MaskedReference::mlp(const Row& x, int64_t layer) const {
-  const std::string name = in_layer(layer, "mlp");
-  Row gate = linear(x, name + ".gate_proj", config_.intermediate_size);
-  const Row up = linear(x, name + ".up_proj", config_.intermediate_size);
-  for (size_t i = 0; i < gate.size(); ++i) gate[i] = activate(config_.activation, gate[i]) * up[i];
-  return linear(gate, name + ".down_proj", config_.hidden_size);
+  if (config_.layers[static_cast<size_t>(layer)].is_mixture) return mixture(x, layer);
+  return gated(x, in_layer(layer, "mlp"), {}, config_.intermediate_size);
+}
+
+// Every expert is computed; those that weren't chosen have the weight 0.
+MaskedReference::Row MaskedReference::mixture(const Row& x, int64_t layer) const {
+  const MixtureConfig& config = *config_.mixture;
+  const RoutingParams& routing = config.routing;
+  const auto sigmoid = [](double value) { return 1.0 / (1.0 + std::exp(-value)); };
+  const auto part = [&](const std::string& name) { return in_layer(layer, name); };
+  Row scores = linear(x, part(config.names.router), routing.num_experts);
+  double total = 0;
+  for (double& score : scores) total += score = std::exp(score);
+  for (double& score : scores) {
+    // With s = exp(x), sigmoid(x) is s / (1 + s).
+    score = routing.score == ExpertScore::softmax ? score / total : score / (1.0 + score);
+  }
+  const Row factors = choice(scores, layer);
+  Row out(x.size(), 0.0);
+  const auto add = [&](const Row& product, double weight) {
+    for (size_t i = 0; i < out.size(); ++i) out[i] += weight * product[i];
+  };
+  for (size_t i = 0; i < factors.size(); ++i) {
+    add(gated(x, part(config.names.experts + "." + std::to_string(i)), config.names.projections,
+              config.expert_size),
+        factors[i]);
+  }
+  if (routing.shared == SharedExpert::none) return out;
+  const bool is_gated = routing.shared == SharedExpert::gated;
+  add(gated(x, part(config.names.shared), {}, config.shared_size),
+      is_gated ? sigmoid(linear(x, part(config.names.shared_gate), 1)[0]) : 1.0);
+  return out;
+}
+
+// The weight of each expert: a score counts if fewer than experts_per_token are higher.
+MaskedReference::Row MaskedReference::choice(const Row& scores, int64_t layer) const {
+  const MixtureConfig& config = *config_.mixture;
+  const RoutingParams& routing = config.routing;
+  Row values = scores;
+  if (config.has_choice_bias) {
+    const Row& bias = weights(in_layer(layer, config.names.choice_bias), {routing.num_experts});
+    for (size_t i = 0; i < values.size(); ++i) values[i] += bias[i];
+  }
+  const auto rank = [](const Row& all, double value) {
+    return std::ranges::count_if(all, [value](double other) { return other > value; });
+  };
+  const auto group_size = static_cast<std::ptrdiff_t>(routing.num_experts / routing.num_groups);
+  Row sums;
+  for (auto group = values.begin(); group != values.end(); group += group_size) {
+    Row members(group, group + group_size);
+    std::ranges::sort(members, std::greater());
+    sums.push_back(members[0] + (members.size() > 1 ? members[1] : 0.0));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double sum = sums[i / static_cast<size_t>(group_size)];
+    if (rank(sums, sum) >= routing.groups_kept) values[i] = kNever;
+  }
+  Row factors(scores.size(), 0.0);
+  double total = 0;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (rank(values, values[i]) < routing.experts_per_token) total += factors[i] = scores[i];
+  }
+  const double divisor = routing.normalise ? total : 1.0;
+  for (double& factor : factors) factor *= static_cast<double>(routing.scale) / divisor;
+  return factors;
 }
 
 std::vector<std::vector<double>> MaskedReference::forward(

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "models/decoder_config.h"
+#include "tests/models/test_model.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
@@ -40,12 +42,17 @@ class MaskedReference {
   void norm_heads(Row& heads, const std::string& name) const;
   Rows attention(const Rows& x, int64_t layer, const Mask& mask) const;
   // The attention output of one query [heads * head_dim], for all its heads; mask [L].
-  Row attend(const Row& query, const Rows& keys, const Rows& values, const Row& mask) const;
+  Row attend(const Row& query, const Rows& keys, const Rows& values, const Row& mask,
+             const Row& sinks) const;
+  Row gated(const Row& x, const std::string& name, const MlpNames& names, int64_t width) const;
+  Row mixture(const Row& x, int64_t layer) const;
+  Row choice(const Row& scores, int64_t layer) const;
   Row mlp(const Row& x, int64_t layer) const;
   Mask mask_of(int64_t padded_length, int64_t length, int64_t window) const;
 
   Memory memory_;
-  std::unique_ptr<Checkpoint> checkpoint_;
+  ThreadPool threads_{1};
+  GoldenWeights weights_;
   std::unique_ptr<WeightReader> reader_;
   DecoderConfig config_;
   mutable std::map<std::string, Row> cache_;

@@ -26,7 +26,7 @@ Adapter random_adapter(const DecoderConfig& config, const RandomAdapter& options
   std::vector<LoraPair> pairs;
   uint64_t seed = options.seed << 20;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& projection : block_projections(config)) {
+    for (const BlockProjection& projection : block_projections(config, layer)) {
       const std::string module = fmt::format("layers.{}.{}", layer, projection.part);
       seed += 2;
       if (options.adapts && !options.adapts(module)) continue;

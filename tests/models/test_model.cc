@@ -11,6 +11,8 @@
 #include "layers/load_context.h"
 #include "models/family.h"
 #include "tests/test_directory.h"
+#include "weights/expert_checkpoint.h"
+#include "weights/mxfp4_checkpoint.h"
 
 namespace paceline::testing {
 namespace {
@@ -43,9 +45,9 @@ std::vector<std::string> string_list(const Json& json, std::string_view key) {
 // A checkpoint with some weights hidden, and a random head if the files have none.
 class ChangedCheckpoint : public Checkpoint {
  public:
-  ChangedCheckpoint(std::unique_ptr<Checkpoint> files, const ModelChanges& changes, Memory& memory)
-      : files_(std::move(files)), changes_(changes), memory_(memory) {
-    for (const CheckpointEntry& entry : files_->entries()) {
+  ChangedCheckpoint(Checkpoint& files, const ModelChanges& changes, Memory& memory)
+      : files_(files), changes_(changes), memory_(memory) {
+    for (const CheckpointEntry& entry : files_.entries()) {
       if (!is_hidden(entry.name)) entries_.push_back(entry);
     }
   }
@@ -53,13 +55,13 @@ class ChangedCheckpoint : public Checkpoint {
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override {
     if (changes_.random_head && name == "lm_head.weight") return true;
-    return !is_hidden(name) && files_->contains(name);
+    return !is_hidden(name) && files_.contains(name);
   }
   std::optional<Extents> shape_of(std::string_view name) const override {
-    return files_->shape_of(name);
+    return files_.shape_of(name);
   }
   Tensor read(std::string_view name, const Extents& shape) override {
-    if (!changes_.random_head || name != "lm_head.weight") return files_->read(name, shape);
+    if (!changes_.random_head || name != "lm_head.weight") return files_.read(name, shape);
     head_ = allocate_tensor(memory_, DType::f32, shape);
     auto* elements = head_.view.elements<float>();
     for (int64_t i = 0; i < head_.view.num_elements(); ++i) {
@@ -67,7 +69,7 @@ class ChangedCheckpoint : public Checkpoint {
     }
     return head_.view;
   }
-  void release(std::string_view name) override { files_->release(name); }
+  void release(std::string_view name) override { files_.release(name); }
 
  private:
   bool is_hidden(std::string_view name) const {
@@ -76,7 +78,7 @@ class ChangedCheckpoint : public Checkpoint {
     });
   }
 
-  std::unique_ptr<Checkpoint> files_;
+  Checkpoint& files_;
   const ModelChanges& changes_;
   Memory& memory_;
   std::vector<CheckpointEntry> entries_;
@@ -90,6 +92,15 @@ std::unique_ptr<Backend> make_backend(const RunOptions& options, ThreadPool& thr
 }
 
 }  // namespace
+
+GoldenWeights::GoldenWeights(const fs::path& directory, const Json& config, Memory& memory,
+                             ThreadPool& threads)
+    : files_(open_checkpoint(directory)) {
+  if (has_mxfp4(config, "config.json")) {
+    unpacked_ = std::make_unique<Mxfp4Checkpoint>(*files_, memory, threads);
+  }
+  experts_ = std::make_unique<ExpertCheckpoint>(unpacked_ ? *unpacked_ : *files_, memory, threads);
+}
 
 std::vector<std::string> golden_names() {
   std::vector<std::string> names;
@@ -129,7 +140,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   backend_ = make_backend(options, threads_, memory_);
   const std::string where = (directory / changes.config_file).string();
   const Json json = parse_json(read_text_file(where, 1 << 20), where);
-  ChangedCheckpoint checkpoint(open_checkpoint(directory), changes, memory_);
+  const GoldenWeights stored(directory, json, memory_, threads_);
+  ChangedCheckpoint checkpoint(stored.top(), changes, memory_);
   WeightReader weights(checkpoint);
   DecoderConfig config = read_decoder_config(json, weights, where);
   if (changes.config) changes.config(config);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "kv/kv_cache.h"
 #include "models/decoder.h"
@@ -17,6 +19,17 @@ namespace paceline::testing {
 
 // Every golden folder under tests/goldens/models.
 std::vector<std::string> golden_names();
+
+// The files of a golden, with experts one by one.
+class GoldenWeights {
+ public:
+  GoldenWeights(const std::filesystem::path& directory, const Json& config, Memory& memory,
+                ThreadPool& threads);
+  Checkpoint& top() const { return *experts_; }
+
+ private:
+  std::unique_ptr<Checkpoint> files_, unpacked_, experts_;
+};
 
 struct Golden {
   std::filesystem::path directory;

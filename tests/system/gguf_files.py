@@ -12,13 +12,18 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 IN_LAYERS = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
              "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
              "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-             "mlp.down_proj": "ffn_down"}
+             "mlp.down_proj": "ffn_down", "mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+             "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp",
+             "mlp.shared_expert.down_proj": "ffn_down_shexp", "mlp.experts.gate_proj": "ffn_gate_exps",
+             "mlp.experts.up_proj": "ffn_up_exps", "mlp.experts.down_proj": "ffn_down_exps"}
 TWO_NORMS = {"post_attention_layernorm": "ffn_norm"}
 FOUR_NORMS = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
               "post_feedforward_layernorm": "post_ffw_norm"}
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
-                 "gemma3_text": "gemma3"}
+                 "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
+                 "mixtral": "llama"}
+MIXTRAL_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj."}
 
 
 def pack_string(text):
@@ -103,6 +108,32 @@ def gguf_name(name, four_norms):
     return f"blk.{index}.{({**IN_LAYERS, **(FOUR_NORMS if four_norms else TWO_NORMS)})[part]}.{kind}"
 
 
+def stack_experts(tensors):
+    """Experts one by one, or stacked as transformers 5 has them, become one tensor for each projection."""
+    out, parts = {}, {}
+    for name, (dtype, shape, content) in tensors.items():
+        for old, new in MIXTRAL_NAMES.items():
+            name = name.replace(old, new)
+        block, _, rest = name.partition(".mlp.experts.")
+        if not rest:
+            out[name] = (dtype, shape, content)
+        elif rest == "gate_up_proj":
+            half = len(content) // shape[0] // 2
+            for index, projection in enumerate(("gate_proj", "up_proj")):
+                rows = [content[at + index * half:at + index * half + half] for at in range(0, len(content), 2 * half)]
+                out[f"{block}.mlp.experts.{projection}.weight"] = (dtype, [shape[0], shape[1] // 2, shape[2]],
+                                                                   b"".join(rows))
+        elif rest == "down_proj":
+            out[f"{name}.weight"] = (dtype, shape, content)
+        else:
+            expert, projection = rest.split(".", 1)
+            parts.setdefault(f"{block}.mlp.experts.{projection}", {})[int(expert)] = (dtype, shape, content)
+    for name, experts in parts.items():
+        dtype, shape, _ = experts[0]
+        out[name] = (dtype, [len(experts), *shape], b"".join(experts[i][2] for i in range(len(experts))))
+    return out
+
+
 def rope_of(config):
     """Theta, the scaling of layers without a window, and the theta of those with one."""
     ropes = config["rope_parameters"]
@@ -144,8 +175,17 @@ def config_metadata(config):
         add("rope.scaling.factor", F32, scaling["factor"])
     if scaling["rope_type"] == "yarn":
         add("rope.scaling.original_context_length", U32, scaling["original_max_position_embeddings"])
+    if "num_experts_per_tok" in config:
+        add("expert_count", U32, config.get("num_experts") or config["num_local_experts"])
+        add("expert_used_count", U32, config["num_experts_per_tok"])
+        for key, field in {"expert_feed_forward_length": "moe_intermediate_size",
+                           "expert_shared_feed_forward_length": "shared_expert_intermediate_size"}.items():
+            if field in config:
+                add(key, U32, config[field])
+        if "norm_topk_prob" in config:
+            add("expert_weights_norm", BOOL, config["norm_topk_prob"])
     types = config.get("layer_types") or []
-    if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] == "mistral"):
+    if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] in ("mistral", "mixtral")):
         add("attention.sliding_window", U32, config["sliding_window"])
     if arch.startswith("gemma"):
         add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
@@ -168,18 +208,20 @@ def tensors_of(directory, config, quantized=False):
     four_norms = arch.startswith("gemma")
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     out = []
-    for name, (dtype, shape, content) in sorted(read_safetensors(directory).items()):
+    for name, (dtype, shape, content) in sorted(stack_experts(read_safetensors(directory)).items()):
         if any(tower in name for tower in ("vision_tower", "vision_model", "multi_modal_projector", "connector")):
             continue
         name = gguf_name(name, four_norms)
         part = name.split(".")[-2]
         if arch == "llama" and part in heads:
             content = interleave(content, shape[0], heads[part])
+        if part == "ffn_gate_inp_shexp":
+            shape = shape[1:]
         if len(shape) == 1 and dtype != "F32":
             dtype, content = "F32", struct.pack(f"<{shape[0]}f", *floats(content, dtype))
         if four_norms and part.endswith("norm"):
             content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
-        if quantized and len(shape) == 2 and shape[1] % 32 == 0:
+        if quantized and len(shape) >= 2 and shape[-1] % 32 == 0 and part != "ffn_gate_inp":
             dtype, content = "Q8_0", q8_0(content, dtype)
         out.append((name, dtype, shape, content))
     theta, scaling, _ = rope_of(config)

@@ -32,8 +32,8 @@ class GgufTest(ProgramTest):
     def test_golden_models_score_as_their_safetensors(self):
         for folder in sorted(path for path in GOLDENS.iterdir() if path.is_dir()):
             config = text_config(folder)
-            if config["model_type"] == "qwen2":  # files have no key for its windows
-                config = {**config, "use_sliding_window": False, "layer_types": None}
+            if config["model_type"] in ("qwen2", "qwen3_moe"):  # files have no key for their windows
+                config = {**config, "use_sliding_window": False, "layer_types": None, "sliding_window": None}
             if config["rope_parameters"].get("rope_type") == "llama3":
                 continue
             with self.subTest(folder.name):
@@ -137,7 +137,8 @@ class GgufTest(ProgramTest):
         write_gguf(path, [("general.architecture", STRING, "falcon")])
         for command in ("inspect", "generate"):
             message = self.fail_with(1, command, "-m", path)
-            self.assertIn('"falcon" isn\'t supported; llama, mistral, qwen2, qwen3, gemma2, gemma3 are', message)
+            self.assertIn('"falcon" isn\'t supported; llama, mistral, qwen2, qwen3, qwen2moe, '
+                          'qwen3moe, olmoe, gemma2, gemma3 are', message)
         metadata = [entry for entry in tokenizer_metadata(BUNDLED) if entry[0] != "tokenizer.ggml.pre"]
         write_gguf(path, [*metadata, ("tokenizer.ggml.pre", STRING, "jais")])
         self.assertIn('tokenizer.ggml.pre: "jais" isn\'t supported', self.fail_with(1, "tokenize", "-m", path, "-p", "x"))

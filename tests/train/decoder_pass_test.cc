@@ -7,9 +7,11 @@
 #include <map>
 
 #include "adapters/adapter.h"
+#include "base/mapped_file.h"
 #include "base/random.h"
 #include "models/block_projections.h"
 #include "models/pack_adapter.h"
+#include "tests/expect_error.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
 #include "train/lora_set.h"
@@ -71,7 +73,24 @@ TEST_P(TrainForward, HasTheBitsOfServing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TrainForward, ::testing::ValuesIn(golden_names()),
+std::vector<std::string> dense_models() {
+  std::vector<std::string> names = golden_names();
+  std::erase_if(names, [](const std::string& name) {
+    const auto path = read_golden(name).directory / "config.json";
+    return read_text_file(path, 1 << 20).find("num_experts_per_tok") != std::string::npos;
+  });
+  return names;
+}
+
+TEST(TrainMixture, IsRefusedByName) {
+  TestModel model(read_golden("qwen3_moe_tied").directory, {});
+  const auto loras = no_loras(model.decoder());
+  expect_error(ErrorCode::unsupported, {"mixtures of experts"}, [&] {
+    DecoderPass(model.backend(), model.threads(), model.decoder(), loras, {.kv_dtype = DType::f32});
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainForward, ::testing::ValuesIn(dense_models()),
                          [](const auto& info) { return info.param; });
 
 // LoRA of rank 3 on every projection of a model, with values of about `size`.
@@ -86,7 +105,8 @@ class LoraModel {
           {BlockProduct::output, &block.output.loras},
           {BlockProduct::gate_up, &block.gate_up.loras},
           {BlockProduct::down, &block.down.loras}};
-      for (const BlockProjection& part : block_projections(model.config())) {
+      for (const BlockProjection& part :
+           block_projections(model.config(), static_cast<int64_t>(i))) {
         products.at(part.product)
             ->push_back(lora(part.first_column, part.out_features, part.in_features,
                              run.weight_dtype, size));

@@ -22,7 +22,7 @@ TEST(MlxQuantization, OtherMethodsAreRefusedByName) {
     check_quantization_method(parse_json(config, "config.json"), "config.json");
   };
   for (const char* const method :
-       {"gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "mxfp4"}) {
+       {"gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "nvfp4"}) {
     SCOPED_TRACE(method);
     const std::string fields = R"("quantization_config": {"quant_method": ")" + std::string(method);
     expect_error(ErrorCode::unsupported,

@@ -60,6 +60,8 @@ def _v4_text(spec: GoldenSpec, text: Config) -> None:
         _flat_rope(text, old_type_key=False)
     else:
         _flat_rope(text, old_type_key=spec.family == "qwen2")
+    if spec.family == "qwen3_moe":
+        text["num_experts"] = text.pop("num_local_experts")
     if spec.family == "gemma2":
         text.update(hidden_act="gelu_pytorch_tanh", cache_implementation="hybrid")
     text.update(spec.v4)

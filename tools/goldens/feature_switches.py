@@ -166,6 +166,50 @@ def _fresh_head(model: PreTrainedModel) -> None:
     model.lm_head.weight = torch.nn.Parameter(fresh)
 
 
+def _fewer_experts(config: PreTrainedConfig) -> None:
+    config.num_experts_per_tok -= 1
+
+
+def _other_expert_norm(config: PreTrainedConfig) -> None:
+    config.norm_topk_prob = not config.norm_topk_prob
+
+
+def _unit_expert_scale(config: PreTrainedConfig) -> None:
+    config.routed_scaling_factor = 1.0
+
+
+def _one_expert_group(config: PreTrainedConfig) -> None:
+    config.n_group = config.topk_group = 1
+
+
+def _zero_choice_bias(model: PreTrainedModel) -> None:
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.zero_()
+
+
+def _no_sinks(model: PreTrainedModel) -> None:
+    for name, parameter in model.named_parameters():
+        if name.endswith("sinks"):
+            parameter.data.fill_(-torch.inf)
+
+
+def _plain_swiglu(model: PreTrainedModel) -> None:
+    """silu(gate) * up, without clamps."""
+    for module in model.modules():
+        if hasattr(module, "_apply_gate"):
+            module._apply_gate = lambda x: torch.nn.functional.silu(x[..., ::2]) * x[..., 1::2]
+
+
+def _zero_weights(*parts: str) -> Callable[[PreTrainedModel], None]:
+    def edit(model: PreTrainedModel) -> None:
+        for name, parameter in model.named_parameters():
+            if any(part in name for part in parts):
+                parameter.data.zero_()
+
+    return edit
+
+
 SWITCHES: dict[str, Switch] = {
     "rope_scaling": Switch(config=_plain_rope),
     "attention_soft_cap": Switch(config=_no_attention_cap),
@@ -187,6 +231,17 @@ SWITCHES: dict[str, Switch] = {
     "local_rope_theta": Switch(config=_global_theta_everywhere),
     "attention_scale": Switch(config=_scale_of_head_dim),
     "tied_head": Switch(model=_fresh_head),
+    "expert_choice": Switch(config=_fewer_experts),
+    "expert_norm": Switch(config=_other_expert_norm),
+    "shared_expert": Switch(model=_zero_weights("shared_expert.down_proj", "shared_experts.down_proj")),
+    "attention_sinks": Switch(model=_no_sinks),
+    "expert_bias": Switch(model=_zero_weights("gate_up_proj_bias", "down_proj_bias")),
+    "router_bias": Switch(model=_zero_weights("router.bias")),
+    "clamped_activation": Switch(model=_plain_swiglu),
+    "expert_scale": Switch(config=_unit_expert_scale),
+    "expert_groups": Switch(config=_one_expert_group),
+    "choice_bias": Switch(model=_zero_choice_bias),
+    "shared_gate": Switch(model=_zero_weights("shared_expert_gate")),
 }
 
 
@@ -214,12 +269,18 @@ def _switch(family: str, feature: str) -> Switch:
     return _post_norms(family) if feature == "post_norms" else SWITCHES[feature]
 
 
+def is_mixture(config: PreTrainedConfig) -> bool:
+    return hasattr(config.get_text_config(), "num_experts_per_tok")
+
+
 def without_feature(model: PreTrainedModel, family: str, feature: str) -> PreTrainedModel:
     """A copy of `model` with the same weights and `feature` switched off."""
     switch = _switch(family, feature)
     config = copy.deepcopy(model.config)
     switch.config(config.get_text_config())
     config._attn_implementation = "eager"
+    if is_mixture(config):
+        config._experts_implementation = "eager"
     changed = type(model)(config).eval()
     changed.load_state_dict(model.state_dict())
     switch.model(changed)

@@ -24,9 +24,10 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
+from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
-from feature_switches import without_feature
+from feature_switches import is_mixture, without_feature
 from model_specs import PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, SPECS, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
 PROMPT_LENGTH = 64
@@ -48,6 +49,12 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "gemma3_text": transformers.Gemma3ForCausalLM,
     "gemma3": transformers.Gemma3ForConditionalGeneration,
     "mistral": transformers.MistralForCausalLM,
+    "qwen2_moe": transformers.Qwen2MoeForCausalLM,
+    "qwen3_moe": transformers.Qwen3MoeForCausalLM,
+    "olmoe": transformers.OlmoeForCausalLM,
+    "gpt_oss": transformers.GptOssForCausalLM,
+    "glm4_moe": transformers.Glm4MoeForCausalLM,
+    "mixtral": transformers.MixtralForCausalLM,
     "smolvlm": transformers.SmolVLMForConditionalGeneration,
     "smollm3": transformers.SmolLM3ForCausalLM,
     "olmo2": transformers.Olmo2ForCausalLM,
@@ -89,11 +96,57 @@ def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel
     if spec.family == "smolvlm":
         fields = {"text_config": fields, "vision_config": VISION_SHAPE, "scale_factor": 2,
                   "pad_token_id": PAD_ID}
-    model = model_class(model_class.config_class(attn_implementation="eager", **fields)).eval()
+    config = model_class.config_class(attn_implementation="eager", **fields)
+    if is_mixture(config):
+        config._experts_implementation = "eager"
+    model = model_class(config).eval()
     randomise(model, spec, generator)
+    if spec.mxfp4:
+        for name, parameter in expert_matrices(model):
+            parameter.data = from_mxfp4(*to_mxfp4(parameter.data))
     if spec.generation:
         model.generation_config.update(**spec.generation)
     return model
+
+
+def expert_matrices(model: PreTrainedModel) -> list[tuple[str, torch.nn.Parameter]]:
+    """[experts, row length, rows] each."""
+    return [(name, parameter) for name, parameter in model.named_parameters()
+            if name.endswith(("experts.gate_up_proj", "experts.down_proj"))]
+
+
+def to_mxfp4(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """blocks [experts, rows, blocks, 16] and scales [experts, rows, blocks], both uint8.
+
+    The largest magnitude of a block gets the exponent of 4 (OCP Microscaling Formats 1.0, 6.3).
+    """
+    numbers = torch.tensor(mxfp4.FP4_VALUES)
+    groups = matrices.transpose(1, 2).unflatten(-1, (-1, 32)).float()
+    largest = groups.abs().amax(-1).clamp_min(2.0**-120)
+    exponents = largest.log2().floor() - 2
+    scaled = groups / 2.0**exponents[..., None]
+    codes = (scaled[..., None] - numbers).abs().argmin(-1)
+    blocks = codes[..., 0::2] | codes[..., 1::2] << 4
+    return blocks.to(torch.uint8), (exponents + 127).to(torch.uint8)
+
+
+def from_mxfp4(blocks: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    return mxfp4.convert_moe_packed_tensors(blocks, scales).float()
+
+
+def pack_experts(model: PreTrainedModel, folder: Path) -> None:
+    """Replaces the matrices in the file by blocks and scales, and says so in config.json."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    for name, parameter in expert_matrices(model):
+        blocks, scales = to_mxfp4(parameter.data)
+        assert torch.equal(from_mxfp4(blocks, scales), parameter.data)
+        del tensors[name]
+        tensors |= {f"{name}_blocks": blocks.contiguous(), f"{name}_scales": scales.contiguous()}
+    save_file(tensors, path, metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4"}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generator) -> None:
@@ -109,10 +162,13 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
             parameter.data = 2.0 + NORM_STD * noise
         elif name.endswith("norm.weight") or ".norms." in name:
             parameter.data = (0.0 if gemma else 1.0) + NORM_STD * noise
-        elif name.endswith("bias"):
+        elif name.endswith(("bias", "sinks")):
             parameter.data = BIAS_STD * noise
         else:
             parameter.data = spec.weight_std * noise
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.copy_(BIAS_STD * torch.randn(buffer.shape, generator=generator))
     model.tie_weights()
 
 
@@ -207,7 +263,10 @@ def rename_weights(folder: Path, renames: tuple[tuple[str, str], ...]) -> None:
 
 def write_golden(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    golden.model.save_pretrained(folder, max_shard_size=spec.shard_size)
+    golden.model.save_pretrained(folder, max_shard_size=spec.shard_size,
+                                 save_original_format=not spec.stacked_experts)
+    if spec.mxfp4:
+        pack_experts(golden.model, folder)
     if spec.weight_renames:
         rename_weights(folder, spec.weight_renames)
     config = json.loads((folder / "config.json").read_text())
@@ -231,12 +290,16 @@ def check_files(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
     num_bytes = sum(path.stat().st_size for path in folder.iterdir())
     if num_bytes > MAX_BYTES:
         raise SystemExit(f"{spec.name}: {num_bytes} bytes, allowed are {MAX_BYTES}")
+    if spec.mxfp4:  # transformers would compute in bfloat16; pack_experts() has compared the values
+        return
     provable = [f"config.{variant}.json" for variant in spec.variants if variant in PROVABLE]
     for config_name in ("config.json", *provable):
         with tempfile.TemporaryDirectory() as copy:
             shutil.copytree(folder, copy, dirs_exist_ok=True)
             shutil.copy(folder / config_name, Path(copy) / "config.json")
-            model = MODEL_CLASSES[spec.family].from_pretrained(copy, attn_implementation="eager")
+            options = {"experts_implementation": "eager"} if is_mixture(golden.model.config) else {}
+            model = MODEL_CLASSES[spec.family].from_pretrained(
+                copy, attn_implementation="eager", **options)
             logits = logits_of(model.eval(), golden.prompt_ids)
         if not torch.equal(logits, golden.logits):
             difference = largest_difference(logits, golden.logits)

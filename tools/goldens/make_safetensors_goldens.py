@@ -20,7 +20,6 @@ SEED = 20
 READABLE = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 UNREADABLE = {
     "bool": torch.bool,
-    "u8": torch.uint8,
     "i8": torch.int8,
     "i16": torch.int16,
     "i32": torch.int32,

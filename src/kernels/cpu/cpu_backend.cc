@@ -10,7 +10,7 @@ namespace {
 
 static_assert(static_cast<int>(DType::f32) == 0 && static_cast<int>(DType::f16) == 1 &&
               static_cast<int>(DType::bf16) == 2);
-static_assert(static_cast<int>(Activation::gelu_erf) == kNumActivations - 1);
+static_assert(static_cast<int>(Activation::clamped_swiglu) == kNumActivations - 1);
 
 // The cost of a sine, in elements of cheaper operations.
 constexpr int64_t kSineElements = 16;
@@ -119,6 +119,19 @@ void CpuBackend::do_scale(const Tensor& x, std::span<const float> factors, const
   for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
     const float factor = factors[factors.size() == 1 ? 0 : static_cast<size_t>(row)];
     kernels_.scale(x.row<float>(row) + first, factor, count, out.row<float>(row) + first);
+  });
+}
+
+void CpuBackend::do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out) {
+  const int64_t heads = out.size(1), head_dim = out.size(2);
+  for_each_row(out.size(0), heads * head_dim, [&](int64_t row) {
+    for (int64_t head = 0; head < heads; ++head) {
+      const float score = log_sum_exp.row<float>(row)[head] - sinks.elements<float>()[head];
+      float share = 0.0f;
+      kernels_.sigmoid(&score, 1, &share);
+      float* const values = out.row<float>(row) + head * out.stride(1);
+      kernels_.scale(values, share, head_dim, values);
+    }
   });
 }
 

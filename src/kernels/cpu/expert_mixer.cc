@@ -1,8 +1,8 @@
 #include "kernels/cpu/expert_mixer.h"
 
 #include <algorithm>
-#include <optional>
 
+#include "kernels/backend.h"
 #include "kernels/cpu/product_split.h"
 #include "kernels/cpu/row_split.h"
 
@@ -23,6 +23,14 @@ bool needs_up_rows(const GatedProduct& product) {
 }
 
 }  // namespace
+
+size_t cpu_mixture_bytes(int64_t slots, int64_t widest, int64_t expert_width, int num_threads) {
+  const auto element = static_cast<int64_t>(dtype_bytes(DType::bf16));
+  const int64_t inputs =
+      input_stride_of(widest * element) + input_stride_of(expert_width * element);
+  const InnerColumns columns(kMostRows, kInnerColumns, divide_up(expert_width, kInnerColumns));
+  return static_cast<size_t>(slots * inputs + columns.bytes(kMostRows) * num_threads);
+}
 
 ExpertMixer::ExpertMixer(const KernelTable& kernels, ThreadPool& threads, StreamTuner& tuner,
                          Memory& memory)

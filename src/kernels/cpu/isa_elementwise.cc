@@ -29,6 +29,17 @@ void gated_activation(const float* gate, const float* up, int64_t width, float* 
   });
 }
 
+// gpt-oss's (transformers' GptOssExperts._apply_gate). NaN stays NaN: min and max return their
+// second argument beside it.
+void clamped_swiglu(const float* gate, const float* up, int64_t width, float* out) {
+  const Vec limit = splat(7.0f);
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Vec x = min(limit, load_upto(gate + i, count));
+    const Vec y = min(limit, max(-limit, load_upto(up + i, count)));
+    store_upto(out + i, x / (1.0f + exp(x * -1.702f)) * (y + 1.0f), count);
+  });
+}
+
 template <class Activation>
 void activation(const float* x, int64_t width, float* out) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
@@ -63,6 +74,7 @@ void add_elementwise_kernels(KernelTable& table) {
   table.activation[0] = activation<Silu>;
   table.activation[1] = activation<GeluTanh>;
   table.activation[2] = activation<GeluErf>;
+  table.gated_activation[3] = clamped_swiglu;
   table.scale = scale;
   table.add = add;
   table.soft_cap = soft_cap;

@@ -12,7 +12,7 @@ namespace paceline {
 // Indexes the arrays of kernels that differ by element type, in the order of DType.
 constexpr int kNumFloatTypes = 3;
 constexpr int kNumKvTypes = 4;  // the floats and int8
-constexpr int kNumActivations = 3;
+constexpr int kNumActivations = 4;
 constexpr int kNumRopePairs = 2;
 
 // Keys per partial result of attention, at absolute positions.
@@ -249,6 +249,7 @@ struct KernelTable {
 
   void (*gated_activation[kNumActivations])(const float* gate, const float* up, int64_t width,
                                             float* out);
+  // Of one input; none for Activation::clamped_swiglu, which needs two.
   void (*activation[kNumActivations])(const float* x, int64_t width, float* out);
   void (*scale)(const float* x, float factor, int64_t width, float* out);
   void (*add)(const float* x, const float* y, int64_t width, float* out);

@@ -24,8 +24,18 @@ double activation_of(Activation kind, double x) {
     }
     case Activation::gelu_erf:
       return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+    case Activation::clamped_swiglu:
+      return x / (1.0 + std::exp(-1.702 * x));
   }
   return 0.0;
+}
+
+double gated(Activation kind, double gate, double up) {
+  constexpr double kLimit = 7.0;
+  if (kind != Activation::clamped_swiglu) return activation_of(kind, gate) * up;
+  // std::min and std::max return their first argument beside NaN.
+  return activation_of(kind, std::min(gate, kLimit)) *
+         (std::min(std::max(up, -kLimit), kLimit) + 1.0);
 }
 
 // Calls body(x row, out row) for every row of width size(-1), of rank 2 or 3.
@@ -295,8 +305,22 @@ void ReferenceBackend::do_gated_activation(Activation kind, const Tensor& gate, 
                                            const Tensor& out) {
   for (int64_t r = 0; r < out.size(0); ++r) {
     for (int64_t i = 0; i < out.size(1); ++i) {
-      const double gated = activation_of(kind, double{gate.row<float>(r)[i]});
-      out.row<float>(r)[i] = static_cast<float>(gated * double{up.row<float>(r)[i]});
+      out.row<float>(r)[i] = static_cast<float>(
+          gated(kind, double{gate.row<float>(r)[i]}, double{up.row<float>(r)[i]}));
+    }
+  }
+}
+
+void ReferenceBackend::do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,
+                                      const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) {
+    for (int64_t h = 0; h < out.size(1); ++h) {
+      const double sum = double{log_sum_exp.row<float>(r)[h]};
+      const double share = 1.0 / (1.0 + std::exp(double{sinks.elements<float>()[h]} - sum));
+      float* const head = out.row<float>(r) + h * out.stride(1);
+      for (int64_t i = 0; i < out.size(2); ++i) {
+        head[i] = static_cast<float>(double{head[i]} * share);
+      }
     }
   }
 }

@@ -40,6 +40,8 @@ ValueAndSlope activation_slope(Activation kind, double x) {
       const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
       return {x * cumulative, cumulative + x * density};
     }
+    case Activation::clamped_swiglu:
+      break;
   }
   return {0.0, 0.0};
 }

@@ -1,0 +1,83 @@
+#include "layers/mixture.h"
+
+#include "kernels/backend.h"
+#include "layers/load_context.h"
+
+namespace paceline {
+namespace {
+
+Linear load_router(const LoadContext& context, const std::string& block,
+                   const MixtureConfig& config, int64_t hidden_size) {
+  std::vector<Projection> parts = {{block + "." + config.names.router, config.routing.num_experts}};
+  if (config.routing.shared == SharedExpert::gated) {
+    parts.push_back({block + "." + config.names.shared_gate, 1});
+  }
+  LoadContext exact = context;
+  exact.weight_dtype = DType::f32;
+  exact.activations.reset();
+  exact.quantizes = false;
+  return Linear(exact, parts, hidden_size,
+                config.router_bias ? Linear::Bias::stored : Linear::Bias::none);
+}
+
+Tensor take_slots(Scratch& scratch, DType dtype, int64_t rows, const MixtureConfig& config) {
+  return scratch.take(dtype, {rows, config.routing.num_slots()});
+}
+
+}  // namespace
+
+Mixture::Mixture(const LoadContext& context, const std::string& block, const MixtureConfig& config,
+                 int64_t hidden_size, Activation activation)
+    : config_(config), router_(load_router(context, block, config, hidden_size)) {
+  const MixtureNames& names = config.names;
+  const int64_t num_experts = config.routing.num_experts;
+  if (config.has_choice_bias) {
+    choice_bias_ = load_vector(context, block + "." + names.choice_bias, num_experts);
+  }
+  MlpConfig mlp{.hidden_size = hidden_size,
+                .intermediate_size = config.expert_size,
+                .activation = activation,
+                .bias = config.expert_bias,
+                .names = names.projections};
+  experts_.reserve(static_cast<size_t>(num_experts + 1));
+  for (int64_t i = 0; i < num_experts; ++i) {
+    experts_.emplace_back(context, block + "." + names.experts + "." + std::to_string(i), mlp);
+  }
+  if (config.routing.shared != SharedExpert::none) {
+    mlp.intermediate_size = config.shared_size;
+    mlp.names = {};
+    experts_.emplace_back(context, block + "." + names.shared, mlp);
+  }
+  for (const GatedMlp& expert : experts_) expert_weights_.push_back(expert.weights());
+}
+
+void Mixture::forward(Backend& backend, const Tensor& x, Scratch& scratch,
+                      const Tensor& out) const {
+  const Scratch::Frame frame(scratch);
+  const int64_t rows = x.size(0);
+  const Tensor logits = scratch.take_rows(rows, config_.routing.num_logits());
+  const Routing routing = {.experts = take_slots(scratch, DType::i32, rows, config_),
+                           .weights = take_slots(scratch, DType::f32, rows, config_)};
+  router_.forward(backend, x, logits);
+  backend.route(logits, config_.routing, choice_bias_ ? &choice_bias_->view : nullptr, routing);
+  backend.mix_experts(expert_weights_, routing, x, out);
+}
+
+void Mixture::list_weights(std::vector<const PackedMatrix*>& weights) const {
+  const auto add = [&](const Linear& linear) {
+    for (const PackedMatrix& matrix : linear.weights()) weights.push_back(&matrix);
+  };
+  add(router_);
+  const auto slots = static_cast<size_t>(config_.routing.num_slots());
+  for (size_t i = experts_.size() - slots; i < experts_.size(); ++i) {
+    for (const Linear* const product : experts_[i].products()) add(*product);
+  }
+}
+
+size_t mixture_scratch_bytes(const MixtureConfig& config, int64_t max_rows) {
+  const int64_t slots = max_rows * config.routing.num_slots();
+  return scratch_bytes(DType::f32, max_rows * row_stride(config.routing.num_logits())) +
+         scratch_bytes(DType::i32, slots) + scratch_bytes(DType::f32, slots);
+}
+
+}  // namespace paceline

@@ -1,0 +1,42 @@
+// Mixture is a feed-forward layer of experts: a router chooses some for each row, and their outputs
+// are added up with its weights (Shazeer et al., "Outrageously Large Neural Networks", 2017).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/gated_mlp.h"
+#include "layers/linear.h"
+#include "layers/mixture_config.h"
+#include "layers/scratch.h"
+
+namespace paceline {
+
+// Packed expert by expert, so that only the memory of chosen experts is read. The router is float32
+// in any model and its inputs are not rounded, so that the choice depends on the hidden state
+// alone.
+class Mixture {
+ public:
+  // `block` is the canonical prefix of the block, e.g. "layers.0".
+  Mixture(const LoadContext& context, const std::string& block, const MixtureConfig& config,
+          int64_t hidden_size, Activation activation);
+
+  // In place; x, out [rows, hidden].
+  void forward(Backend& backend, const Tensor& x, Scratch& scratch, const Tensor& out) const;
+
+  // The matrices that a row is multiplied by: the router, and as many experts as it has.
+  void list_weights(std::vector<const PackedMatrix*>& weights) const;
+
+ private:
+  MixtureConfig config_;
+  Linear router_;  // its last output is the gate of the shared expert, if that has one
+  std::optional<OwnedTensor> choice_bias_;  // [experts] float32
+  std::vector<GatedMlp> experts_;           // the shared one is the last
+  std::vector<GatedMlpWeights> expert_weights_;
+};
+
+// Bytes of scratch for a forward of up to `max_rows` rows.
+size_t mixture_scratch_bytes(const MixtureConfig& config, int64_t max_rows);
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// MixtureConfig describes the mixtures of experts of a model's blocks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/routing.h"
+#include "layers/gated_mlp.h"
+
+namespace paceline {
+
+// Canonical names within a block, without ".weight".
+struct MixtureNames {
+  std::string router = "mlp.gate";
+  std::string choice_bias = "mlp.gate.e_score_correction_bias";
+  std::string experts = "mlp.experts";  // those of expert 3 begin with "mlp.experts.3."
+  MlpNames projections;                 // of an expert
+  std::string shared = "mlp.shared_expert";
+  std::string shared_gate = "mlp.shared_expert_gate";
+};
+
+struct MixtureConfig {
+  RoutingParams routing;
+  int64_t expert_size = 0;  // inner columns of an expert
+  int64_t shared_size = 0;  // those of the shared one, if there is one
+  bool has_choice_bias = false;
+  bool router_bias = false;
+  bool expert_bias = false;
+  MixtureNames names;
+};
+
+}  // namespace paceline

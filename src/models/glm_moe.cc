@@ -1,0 +1,65 @@
+// GLM 4.5's mixtures of experts (transformers' modeling_glm4_moe): DeepSeek V3's router and shared
+// experts behind some dense layers.
+#include <fmt/format.h>
+
+#include "models/family.h"
+#include "models/mixture_fields.h"
+
+namespace paceline {
+namespace {
+
+constexpr CommonDefaults kGlmMoeDefaults = {
+    .num_heads = 96, .num_kv_heads = 8, .max_position = 131072};
+
+// The fields of DeepSeek's router.
+void read_grouped_routing(const HfConfig& config, RoutingParams& routing) {
+  routing.score = ExpertScore::sigmoid;
+  routing.normalise = config.boolean("norm_topk_prob", true);
+  routing.scale = static_cast<float>(config.number("routed_scaling_factor", 1.0));
+  routing.num_groups = config.integer("n_group", 1);
+  routing.groups_kept = config.integer("topk_group", 1);
+  if (routing.num_experts % routing.num_groups != 0) {
+    config.invalid("n_group",
+                   fmt::format("{} groups of {} experts", routing.num_groups, routing.num_experts));
+  }
+  const int64_t size = routing.num_experts / routing.num_groups;
+  if (routing.groups_kept > routing.num_groups ||
+      routing.groups_kept * size < routing.experts_per_token) {
+    config.invalid(
+        "topk_group",
+        fmt::format("{} of {} groups of {} experts, for {} experts a token", routing.groups_kept,
+                    routing.num_groups, size, routing.experts_per_token));
+  }
+}
+
+}  // namespace
+
+DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_common(config, weights, kGlmMoeDefaults);
+  decoder.norm_eps = static_cast<float>(config.number("rms_norm_eps", 1e-5));
+  decoder.activation = read_activation(config, "hidden_act", "silu");
+  if (config.boolean("use_qk_norm", false)) decoder.qk_norm = QkNorm::head;
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  // The layers that predict further tokens come after these; they aren't used.
+  decoder.num_unused_layers = config.integer("num_nextn_predict_layers", 1);
+
+  decoder.mixture = read_mixture(config, {.experts_key = "n_routed_experts",
+                                          .num_experts = 128,
+                                          .experts_per_token = 8,
+                                          .expert_size = 1408});
+  MixtureConfig& mixture = *decoder.mixture;
+  read_grouped_routing(config, mixture.routing);
+  mixture.has_choice_bias = true;
+  if (const int64_t shared = config.integer("n_shared_experts", 1); shared > 0) {
+    mixture.routing.shared = SharedExpert::plain;
+    mixture.shared_size = shared * mixture.expert_size;
+    mixture.names.shared = "mlp.shared_experts";
+  }
+  const auto dense = static_cast<size_t>(config.integer("first_k_dense_replace", 1));
+  for (size_t i = dense; i < decoder.layers.size(); ++i) decoder.layers[i].is_mixture = true;
+  read_ropes(config, {{.default_share = 0.5}}, decoder);
+  return decoder;
+}
+
+}  // namespace paceline

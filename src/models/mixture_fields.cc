@@ -1,0 +1,37 @@
+#include "models/mixture_fields.h"
+
+#include <fmt/format.h>
+
+namespace paceline {
+
+MixtureConfig read_mixture(const HfConfig& config, const MixtureDefaults& defaults) {
+  MixtureConfig mixture;
+  RoutingParams& routing = mixture.routing;
+  // transformers takes either name, and writes one or the other.
+  const std::string_view key = config.has("num_experts") ? "num_experts" : defaults.experts_key;
+  routing.num_experts = config.integer(key, defaults.num_experts);
+  routing.experts_per_token = config.integer("num_experts_per_tok", defaults.experts_per_token);
+  mixture.expert_size = config.integer(defaults.size_key, defaults.expert_size);
+  if (routing.experts_per_token > routing.num_experts) {
+    config.invalid("num_experts_per_tok",
+                   fmt::format("{} of {} experts", routing.experts_per_token, routing.num_experts));
+  }
+  return mixture;
+}
+
+void mix_all_layers(std::vector<LayerConfig>& layers) {
+  for (LayerConfig& layer : layers) layer.is_mixture = true;
+}
+
+void mix_sparse_layers(const HfConfig& config, std::vector<LayerConfig>& layers) {
+  const auto step = static_cast<size_t>(config.integer("decoder_sparse_step", 1));
+  for (size_t i = 0; i < layers.size(); ++i) layers[i].is_mixture = (i + 1) % step == 0;
+  const auto dense = config.find("mlp_only_layers");
+  if (!dense) return;
+  for (const JsonCursor& item : dense->items()) {
+    const auto index = static_cast<size_t>(item.integer({.min = 0, .max = 1 << 20}));
+    if (index < layers.size()) layers[index].is_mixture = false;
+  }
+}
+
+}  // namespace paceline

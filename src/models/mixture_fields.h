@@ -1,0 +1,29 @@
+// Reads the fields of config.json that describe mixtures of experts.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "models/hf_config.h"
+
+namespace paceline {
+
+// A family's defaults, and what its fields are called.
+struct MixtureDefaults {
+  std::string_view experts_key = "num_local_experts";   // beside num_experts
+  std::string_view size_key = "moe_intermediate_size";  // of an expert's inner columns
+  std::optional<int64_t> num_experts = {};
+  std::optional<int64_t> experts_per_token = {};
+  std::optional<int64_t> expert_size = {};
+};
+
+// Reads the number of experts, of chosen ones, and their size. Throws Error invalid naming a field
+// that contradicts another.
+MixtureConfig read_mixture(const HfConfig& config, const MixtureDefaults& defaults);
+
+// Makes all layers mixtures.
+void mix_all_layers(std::vector<LayerConfig>& layers);
+// Every `decoder_sparse_step`-th layer, unless `mlp_only_layers` lists it.
+void mix_sparse_layers(const HfConfig& config, std::vector<LayerConfig>& layers);
+
+}  // namespace paceline
