@@ -79,7 +79,7 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
         ErrorCode::invalid,
         fmt::format(
             "target-modules: none of the model's linear modules is among them; there are {}",
-            projection_names(decoder.config())));
+            projection_names(block_projections(decoder.config(), 0))));
   }
   const auto by_module = [](const LoraPairRef& x, const LoraPairRef& y) {
     return x.module < y.module;
