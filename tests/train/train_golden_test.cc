@@ -6,11 +6,14 @@
 #include "adapters/adapter_files.h"
 #include "base/json_cursor.h"
 #include "base/mapped_file.h"
+#include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
 #include "tests/source_path.h"
 #include "train/adamw.h"
+#include "train/decoder_pass.h"
 #include "train/learning_rate.h"
 #include "train/lora_set.h"
+#include "train/weight_set.h"
 
 namespace paceline::testing {
 namespace {
@@ -76,21 +79,14 @@ TEST(LearningRate, RisesAndFallsAsItsScheduleSays) {
   EXPECT_DOUBLE_EQ(wsd.at(19), 1.0);
 }
 
-class PeftRun : public ::testing::TestWithParam<std::string> {};
+std::vector<int32_t> ids_of(const JsonCursor& list) {
+  std::vector<int32_t> ids;
+  for (const JsonCursor& id : list.items()) ids.push_back(static_cast<int32_t>(id.integer()));
+  return ids;
+}
 
-TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
-  const std::string name = GetParam();
-  const Json golden = read_json(name + "/run.json");
-  const JsonCursor run(golden, "run.json");
-  TestModel model(read_golden(name).directory, {});
-  LoraSet loras(model.backend(), model.decoder(),
-                {.shape_of = [](std::string_view) { return LoraShape{.rank = 4, .alpha = 8}; },
-                 .dtype = DType::f32});
-  Memory memory;
-  loras.load(model.backend(), read_adapter(source_path("tests/goldens/train/" + name), {}, memory));
-  DecoderPass pass(model.backend(), model.threads(), model.decoder(), loras.training(),
-                   {.kv_dtype = DType::f32});
-  AdamW optimizer(loras.parameters(), {.weight_decay = run.at("weight_decay").number()}, memory);
+// The batches of a run with PEFT, each counted token with the same weight.
+std::vector<TrainBatch> counted_batches(const JsonCursor& run) {
   std::vector<TrainBatch> batches;
   for (const JsonCursor& step : run.at("batches").items()) {
     TrainBatch batch;
@@ -98,40 +94,148 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
     const auto counts = step.at("counts").items();
     const auto tokens = step.at("tokens").items();
     for (size_t s = 0; s < tokens.size(); ++s) {
-      std::vector<int32_t> ids;
       std::vector<float> weights;
-      for (const JsonCursor& id : tokens[s].items()) {
-        ids.push_back(static_cast<int32_t>(id.integer()));
-      }
       for (const JsonCursor& one : counts[s].items()) {
         weights.push_back(static_cast<float>(one.integer()));
         total += weights.back();
       }
-      batch.add(ids, weights);
+      batch.add(ids_of(tokens[s]), weights);
     }
     for (float& weight : batch.weights) weight /= total;
     batches.push_back(std::move(batch));
   }
-  const auto losses = run.at("losses").items();
-  const auto norms = run.at("gradient_norms").items();
-  for (size_t step = 0; step < losses.size(); ++step) {
-    loras.clear_gradients();
+  return batches;
+}
+
+// The batches of a page of text, all of whose tokens count.
+std::vector<TrainBatch> text_batches(const JsonCursor& run) {
+  std::vector<TrainBatch> batches;
+  for (const JsonCursor& step : run.at("tokens").items()) {
+    TrainBatch batch;
+    for (const JsonCursor& row : step.items()) {
+      const std::vector<int32_t> ids = ids_of(row);
+      const size_t count = ids.size() - 1;
+      batch.add(ids,
+                std::vector<float>(count, 1.0f / static_cast<float>(count * step.items().size())));
+    }
+    batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+struct ExpectedSteps {
+  std::vector<JsonCursor> losses;
+  std::vector<JsonCursor> norms;
+  double loss_tolerance = 1e-4;
+  double norm_tolerance = 2e-3;  // times the norm
+};
+
+ExpectedSteps expected_steps(const JsonCursor& run) {
+  return {.losses = run.at("losses").items(), .norms = run.at("gradient_norms").items()};
+}
+
+struct StepOptions {
+  double rate = 0;
+  double weight_decay = 0;
+};
+
+// Steps over the batches in turn, with gradients clipped as torch.nn.utils.clip_grad_norm_ does it.
+void expect_steps(TestModel& model, TrainedSet& trained, const std::vector<TrainBatch>& batches,
+                  const StepOptions& options, const ExpectedSteps& expected) {
+  DecoderPass pass(model.backend(), model.threads(), model.decoder(), trained.training(),
+                   {.kv_dtype = model.decoder().head().dtype});
+  Memory memory;
+  AdamW optimizer(trained.parameters(), {.weight_decay = options.weight_decay}, memory);
+  ASSERT_EQ(expected.losses.size(), 50u);
+  for (size_t step = 0; step < expected.losses.size(); ++step) {
+    trained.clear_gradients();
     std::vector<float> rows;
     pass.run(batches[step % batches.size()], {}, rows);
+    trained.complete_gradients();
     double loss = 0;
     for (const float one : rows) loss += double{one} / static_cast<double>(rows.size());
-    EXPECT_NEAR(loss, losses[step].number(), 1e-4) << "step " << step;
-    const double norm = gradient_norm(loras.parameters(), model.threads());
-    EXPECT_NEAR(norm, norms[step].number(), 2e-3 * norm) << "step " << step;
-    // torch.nn.utils.clip_grad_norm_
-    optimizer.step(run.at("rate").number(), std::min(1.0, 1.0 / (norm + 1e-6)), model.threads());
-    loras.pack(model.backend());
+    EXPECT_NEAR(loss, expected.losses[step].number(), expected.loss_tolerance) << "step " << step;
+    const double norm = gradient_norm(trained.parameters(), model.threads());
+    EXPECT_NEAR(norm, expected.norms[step].number(), expected.norm_tolerance * norm)
+        << "step " << step;
+    optimizer.step(options.rate, std::min(1.0, 1.0 / (norm + 1e-6)), model.threads());
+    trained.pack(model.backend());
   }
+}
+
+LoraOptions rank_4(DType dtype) {
+  return {.shape_of = [](std::string_view) { return LoraShape{.rank = 4, .alpha = 8}; },
+          .dtype = dtype};
+}
+
+class PeftRun : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
+  const std::string name = GetParam();
+  const Json golden = read_json(name + "/run.json");
+  const JsonCursor run(golden, "run.json");
+  TestModel model(read_golden(name).directory, {});
+  LoraSet loras(model.backend(), model.decoder(), rank_4(DType::f32));
+  Memory memory;
+  loras.load(model.backend(), read_adapter(source_path("tests/goldens/train/" + name), {}, memory));
+  expect_steps(model, loras, counted_batches(run),
+               {.rate = run.at("rate").number(), .weight_decay = run.at("weight_decay").number()},
+               expected_steps(run));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PeftRun,
                          ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied"),
                          [](const auto& info) { return info.param; });
+
+// The bundled draft model on a page of text.
+class DraftModelRun : public ::testing::TestWithParam<DType> {
+ protected:
+  DraftModelRun()
+      : golden_(read_json("draft_1m.json")),
+        model_(source_path("models/paceline-draft-1m"), {.isa = isas_to_run().back(),
+                                                         .num_threads = 2,
+                                                         .weight_dtype = GetParam(),
+                                                         .kv_dtype = GetParam()}) {}
+
+  void expect_run(const char* name, TrainedSet& trained) {
+    const JsonCursor run(golden_, "draft_1m.json");
+    const JsonCursor of = run.at(name);
+    const bool is_f32 = GetParam() == DType::f32;
+    ExpectedSteps expected = expected_steps(of.at(is_f32 ? "float32" : "bfloat16"));
+    if (!is_f32) {
+      expected.loss_tolerance = 1e-2;
+      expected.norm_tolerance = 5e-2;
+    }
+    expect_steps(model_, trained, text_batches(run),
+                 {.rate = of.at("rate").number(), .weight_decay = run.at("weight_decay").number()},
+                 expected);
+  }
+
+  Json golden_;
+  TestModel model_;
+};
+
+TEST_P(DraftModelRun, LossesOf50StepsOfAllWeightsArePyTorchs) {
+  WeightSet weights(model_.backend(), model_.decoder());
+  expect_run("full", weights);
+}
+
+TEST_P(DraftModelRun, LossesOf50StepsOfLoraArePefts) {
+  LoraSet loras(model_.backend(), model_.decoder(), rank_4(GetParam()));
+  for (const LoraPairRef& pair : loras.pairs()) {
+    const Tensor& a = pair.a->value();
+    for (int64_t i = 0; i < a.size(0); ++i) {
+      for (int64_t j = 0; j < a.size(1); ++j) {
+        a.row<float>(i)[j] = static_cast<float>((i * 7 + j * 13 + i * j) % 32) / 128.0f - 0.125f;
+      }
+    }
+  }
+  loras.pack(model_.backend());
+  expect_run("lora", loras);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DraftModelRun, ::testing::Values(DType::f32, DType::bf16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
 
 }  // namespace
 }  // namespace paceline::testing

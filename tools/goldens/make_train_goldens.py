@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/train: 100 steps of PyTorch's AdamW, 30 of Muon, and 50 steps of LoRA training with PEFT.
+"""Makes tests/goldens/train: 100 steps of PyTorch's AdamW, 30 of Muon, 50 of LoRA training with PEFT and 50 of full training.
 
     python tools/goldens/make_train_goldens.py
 
 Needs torch, transformers and peft. The models are those of tests/goldens/models, in float32; the adapter of the start is
-kept beside the losses, so that another trainer can begin with it. No dropout; the loss is the mean over the tokens that
+kept beside the losses, so that another trainer can begin with it. Runs of the bundled draft model are made in bfloat16, too, with autocast. No dropout; the loss is the mean over the tokens that
 count; gradients are clipped to a length of 1.
 """
 import json
@@ -13,13 +13,15 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "tests/goldens/train"
 MODELS = ["llama_bias", "gemma3_text_pattern2", "qwen3_tied"]
 STEPS, SEQUENCES, LENGTH = 50, 2, 24
 RATE, DECAY = 5e-3, 0.01
+SMALL_MODEL = ROOT / "models/paceline-draft-1m"
+TEXT_ROWS, TEXT_LENGTH = 4, 64
 
 
 def adamw():
@@ -81,6 +83,61 @@ def batches(vocab):
         yield texts[first:first + SEQUENCES], counts[first:first + SEQUENCES]
 
 
+def loss_of(model, tokens, counts):
+    logits = model(tokens[:, :-1]).logits.float()
+    each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
+    return (each * counts).sum() / counts.sum()
+
+
+def text_batches():
+    """Three steps of a page of the validation text of models/README.md, again and again."""
+    tokenizer = AutoTokenizer.from_pretrained(SMALL_MODEL)
+    text = (ROOT / "tests/goldens/train/text.txt").read_text()
+    ids = torch.tensor(tokenizer(text)["input_ids"][:3 * TEXT_ROWS * (TEXT_LENGTH + 1)])
+    return ids.reshape(3, TEXT_ROWS, TEXT_LENGTH + 1)
+
+
+def run_steps(model, batches, dtype, rate):
+    """Losses and lengths of gradients of 50 steps; under autocast if `dtype` is bfloat16."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=rate, weight_decay=DECAY)
+    losses, norms = [], []
+    for step in range(STEPS):
+        tokens = batches[step % 3]
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            loss = loss_of(model, tokens, torch.ones(tokens.shape[0], tokens.shape[1] - 1))
+        loss.backward()
+        norms.append(float(torch.nn.utils.clip_grad_norm_(trained, 1.0)))
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return {"losses": losses, "gradient_norms": norms}
+
+
+def small_model():
+    return AutoModelForCausalLM.from_pretrained(SMALL_MODEL, dtype=torch.float32, attn_implementation="eager")
+
+
+def small_lora():
+    """A has values that any program can compute; B is zero."""
+    model = get_peft_model(small_model(), LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM"))
+    for name, p in model.named_parameters():
+        if "lora_A" in name:
+            i, j = torch.meshgrid(torch.arange(p.shape[0]), torch.arange(p.shape[1]), indexing="ij")
+            p.data = (((i * 7 + j * 13 + i * j) % 32) / 128 - 0.125).float()
+    return model
+
+
+def small_runs():
+    """The bundled draft model: all weights and LoRA, in float32 and under autocast."""
+    batches = text_batches()
+    runs = {"weight_decay": DECAY, "tokens": batches.tolist()}
+    for name, make, rate in [("full", small_model, 2e-4), ("lora", small_lora, 1e-3)]:
+        runs[name] = {"rate": rate, "float32": run_steps(make(), batches, torch.float32, rate),
+                      "bfloat16": run_steps(make(), batches, torch.bfloat16, rate)}
+    return runs
+
+
 def train(name):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_pretrained(ROOT / "tests/goldens/models" / name, dtype=torch.float32,
@@ -117,6 +174,7 @@ def main():
     (GOLDENS / "muon.json").write_text(json.dumps(muon()))
     for name in MODELS:
         train(name)
+    (GOLDENS / "draft_1m.json").write_text(json.dumps(small_runs()))
 
 
 if __name__ == "__main__":
