@@ -62,7 +62,7 @@ double rotated_share(int64_t rotated, int64_t head_dim) {
 
 void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& config) {
   const int64_t rotated = fields.integer("rope.dimension_count").value_or(head_dim);
-  if (rotated == head_dim) return;
+  if (rotated == head_dim && fields.architecture().rope != GgufRope::partial) return;
   if (rotated < 2 || rotated > head_dim) {
     fields.corrupt("rope.dimension_count",
                    fmt::format("{}, expected 2 to the head's {}", rotated, head_dim));
@@ -95,6 +95,24 @@ void check_scale(const GgufFields& fields, int64_t head_dim) {
   const double usual = 1.0 / std::sqrt(static_cast<double>(head_dim));
   if (std::abs(*scale - usual) <= 1e-5 * usual) return;
   fields.unsupported("attention.scale", fmt::format("scores scaled by {}", *scale));
+}
+
+// The architecture's own keys, and what its tensors say.
+void add_own_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  for (const GgufNamePair& field : fields.architecture().fields) {
+    if (const auto value = fields.number(field.theirs)) {
+      config.emplace_back(std::string(field.ours), *value);
+    }
+  }
+  if (!fields.architecture().may_be_parallel) return;
+  if (file.find_tensor("blk.0.attn_q_norm.weight") != nullptr) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: tensor blk.0.attn_q_norm.weight: norms of each head of q and k in "
+                            "one tensor aren't supported; use the model's safetensors",
+                            file.path().string()));
+  }
+  const bool is_parallel = file.find_tensor("blk.0.ffn_norm.weight") == nullptr;
+  config.emplace_back("use_parallel_residual", is_parallel);
 }
 
 void add_four_norm_fields(const GgufFields& fields, int64_t layers, int64_t head_dim,
@@ -139,6 +157,13 @@ bool has_experts(const GgufFields& fields) {
   return fields.integer("expert_count").value_or(0) > 0;
 }
 
+// Whether the scale of scores is a field of the config.
+bool reads_scale(const GgufArchitecture& architecture) {
+  return std::ranges::any_of(architecture.fields, [](const GgufNamePair& field) {
+    return field.theirs == "attention.scale";
+  });
+}
+
 void check_supported(const GgufFields& fields) {
   if (has_experts(fields) && !fields.architecture().has_mixtures) {
     fields.unsupported("expert_count", "mixtures of experts");
@@ -175,7 +200,7 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"max_position_embeddings", Json(fields.size("context_length"))},
       {"rms_norm_eps", Json(fields.number("attention.layer_norm_rms_epsilon").value_or(1e-6))},
       {"rope_theta", Json(fields.number("rope.freq_base").value_or(1e4))},
-      {"attention_bias", Json(has("blk.0.attn_q.bias"))},
+      {std::string(architecture.bias_field), Json(has("blk.0.attn_q.bias"))},
       {"mlp_bias", Json(has("blk.0.ffn_gate.bias"))},
       {"tie_word_embeddings", Json(!has("output.weight"))},
       {"dtype", Json(std::string(main_dtype(file)))}};
@@ -224,16 +249,16 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
   Json::Object config = common_fields(file, fields);
   const int64_t layers = num_layers(fields);
   const int64_t head_dim = head_dim_of(fields);
-  Json scaling =
-      gguf_rope_scaling(file, fields,
-                        {.rotated = fields.integer("rope.dimension_count").value_or(head_dim),
-                         .context = fields.size("context_length")});
-  if (!scaling.is_null()) config.emplace_back("rope_scaling", std::move(scaling));
+  add_gguf_rope(file, fields,
+                {.rotated = fields.integer("rope.dimension_count").value_or(head_dim),
+                 .context = fields.size("context_length")},
+                config);
+  add_own_fields(file, fields, config);
   add_gguf_windows(fields, layers, config);
   if (has_experts(fields)) add_mixture(file, fields, config);
   add_special_ids(file.metadata(), config);
   if (!architecture.four_norms) {
-    check_scale(fields, head_dim);
+    if (!reads_scale(architecture)) check_scale(fields, head_dim);
     config.emplace_back("hidden_act", std::string(architecture.activation));
     return Json(std::move(config));
   }

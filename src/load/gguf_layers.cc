@@ -15,15 +15,14 @@
 namespace paceline {
 namespace {
 
-// rope_freqs.weight: the divisor of each frequency of a stretched rope.
-std::optional<Json> divisors_of(const GgufFile& file) {
-  const GgufTensorInfo* table = file.find_tensor("rope_freqs.weight");
+// rope_freqs.weight and its kind: the divisor of each frequency of a stretched rope.
+std::optional<Json> divisors_of(const GgufFile& file, std::string_view name) {
+  const GgufTensorInfo* table = file.find_tensor(name);
   if (table == nullptr) return std::nullopt;
   const size_t count = table->bytes.size() / sizeof(float);
   if (table->type != GgufType::f32 || table->extents.rank() != 1) {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: tensor rope_freqs.weight: expected a vector "
-                                                "of F32",
-                                                file.path().string()));
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: tensor {}: expected a vector of F32", file.path().string(), name));
   }
   Json::Array divisors;
   for (size_t i = 0; i < count; ++i) {
@@ -133,8 +132,25 @@ std::vector<bool> windowed_layers_of(const GgufFields& fields, int64_t layers) {
   return windowed;
 }
 
-}  // namespace
+// The lists of LongRoPE; nothing in files of models without it.
+std::optional<Json> longrope_of(const GgufFile& file, const GgufFields& fields) {
+  auto longer = divisors_of(file, "rope_factors_long.weight");
+  auto shorter = divisors_of(file, "rope_factors_short.weight");
+  if (!longer && !shorter) return std::nullopt;
+  if (!longer || !shorter) {
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: rope_factors_long.weight and rope_factors_short.weight: expected "
+                            "both",
+                            file.path().string()));
+  }
+  return Json(Json::Object{
+      {"rope_type", Json(std::string("longrope"))},
+      {"attention_factor", Json(fields.number("rope.scaling.attn_factor").value_or(1.0))},
+      {"short_factor", std::move(*shorter)},
+      {"long_factor", std::move(*longer)}});
+}
 
+// `rope_scaling`; null: none.
 Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape) {
   const std::string_view type = fields.string("rope.scaling.type").value_or("linear");
   if (type != "none" && type != "linear" && type != "yarn") {
@@ -146,12 +162,54 @@ Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const Ggu
   const double factor = type == "none" ? 1.0 : factor_of(fields);
   const bool yarn = is_yarn(fields, type);
   const double attention_factor = attention_factor_of(fields, yarn);
-  if (const auto divisors = divisors_of(file)) {
+  if (const auto divisors = divisors_of(file, "rope_freqs.weight")) {
     if (factor == 1.0) return divided_scaling(*divisors, attention_factor);
     fields.unsupported("rope.scaling.factor", "scalings beside rope_freqs.weight");
   }
   if (yarn && factor != 1.0) return yarn_scaling(fields, shape, factor, attention_factor);
   return linear_scaling(shape, factor, attention_factor);
+}
+
+// A rope as an object of its own: its scaling, or none, with theta.
+Json::Object whole_rope(const Json& scaling, const GgufFields& fields) {
+  Json::Object rope;
+  if (scaling.is_null()) {
+    rope.emplace_back("rope_type", std::string("default"));
+  } else {
+    rope = *scaling.object();
+  }
+  rope.emplace_back("rope_theta", fields.number("rope.freq_base").value_or(1e4));
+  return rope;
+}
+
+}  // namespace
+
+void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape,
+                   Json::Object& config) {
+  const GgufRope kind = fields.architecture().rope;
+  if (kind == GgufRope::long_factors) {
+    if (auto longrope = longrope_of(file, fields)) {
+      config.emplace_back("rope_scaling", std::move(*longrope));
+      const auto original = fields.integer("rope.scaling.original_context_length");
+      config.emplace_back("original_max_position_embeddings", original.value_or(shape.context));
+      return;
+    }
+  }
+  Json scaling = gguf_rope_scaling(file, fields, shape);
+  const bool is_windowed = fields.integer("attention.sliding_window").value_or(0) > 0;
+  if (kind == GgufRope::by_layer && is_windowed) {
+    config.emplace_back(
+        "rope_parameters",
+        Json(Json::Object{{"full_attention", Json(whole_rope(scaling, fields))},
+                          {"sliding_attention", Json(whole_rope(Json(), fields))}}));
+  } else if (kind == GgufRope::growing) {
+    Json::Object rope = whole_rope(scaling, fields);
+    const double growth = fields.number("attention.temperature_scale").value_or(0.0);
+    rope.emplace_back("llama_4_scaling_beta", growth);
+    config.emplace_back("rope_parameters", Json(std::move(rope)));
+  } else if (!scaling.is_null()) {
+    config.emplace_back("rope_scaling", std::move(scaling));
+  }
 }
 
 void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& config) {
@@ -168,7 +226,7 @@ void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& co
         std::string(windowed && window > 0 ? "sliding_attention" : "full_attention"));
   }
   config.emplace_back("layer_types", std::move(types));
-  if (window > 0) config.emplace_back("sliding_window", window);
+  config.emplace_back("sliding_window", window > 0 ? Json(window) : Json());
 }
 
 }  // namespace paceline

@@ -13,10 +13,12 @@ struct GgufRopeShape {
   int64_t context = 0;  // positions that the model was trained for
 };
 
-// `rope_scaling`; null: none. Divisors per frequency (rope_freqs.weight), and linear scaling that
-// multiplies its angles, become a longrope with equal factors for short and long texts. Throws
+// Adds `rope_scaling` where there is a scaling, or `rope_parameters` where the family needs them,
+// to a config that has `rope_theta`. Divisors per frequency (rope_freqs.weight), and linear scaling
+// that multiplies its angles, become a longrope with equal factors for short and long texts. Throws
 // Error unsupported naming another kind of scaling.
-Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape);
+void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape,
+                   Json::Object& config);
 
 // Adds `sliding_window` (null: none), and `layer_types` if layers differ. The caller bounds
 // `layers`.

@@ -47,23 +47,127 @@ constexpr GgufArchitecture kGemma3 = {.name = "gemma3",
                                       .window_pattern = 6,
                                       .widely_scaled_layers = 62};
 
-constexpr std::array<GgufArchitecture, 9> kArchitectures = {
-    kLlama,
-    kMistral,
-    {.name = "qwen2", .model_type = "qwen2", .hf_class = "Qwen2ForCausalLM"},
-    {.name = "qwen3", .model_type = "qwen3", .hf_class = "Qwen3ForCausalLM"},
-    {.name = "qwen2moe",
-     .model_type = "qwen2_moe",
-     .hf_class = "Qwen2MoeForCausalLM",
-     .has_mixtures = true},
-    {.name = "qwen3moe",
-     .model_type = "qwen3_moe",
-     .hf_class = "Qwen3MoeForCausalLM",
-     .has_mixtures = true,
-     .normalises_experts = true},
-    {.name = "olmoe", .model_type = "olmoe", .hf_class = "OlmoeForCausalLM", .has_mixtures = true},
-    kGemma2,
-    kGemma3};
+constexpr std::array<GgufNamePair, 2> kBehindNames = {{
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+}};
+constexpr std::array<GgufNamePair, 2> kPhi3Names = {{
+    {"attn_qkv", "self_attn.qkv_proj"},
+    {"ffn_up", "mlp.gate_up_proj"},
+}};
+constexpr std::array<GgufNamePair, 3> kGlm4Names = {{
+    {"ffn_up", "mlp.gate_up_proj"},
+    {"post_attention_norm", "post_self_attn_layernorm"},
+    {"post_ffw_norm", "post_mlp_layernorm"},
+}};
+constexpr std::array<GgufNamePair, 2> kStarcoder2Names = {{
+    {"ffn_up", "mlp.c_fc"},
+    {"ffn_down", "mlp.c_proj"},
+}};
+constexpr std::array<GgufNamePair, 4> kGraniteFields = {{
+    {"embedding_scale", "embedding_multiplier"},
+    {"attention.scale", "attention_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"logit_scale", "logits_scaling"},
+}};
+constexpr std::array<GgufNamePair, 2> kCohere2Fields = {{
+    {"attention.layer_norm_epsilon", "layer_norm_eps"},
+    {"logit_scale", "logit_scale"},
+}};
+constexpr std::array<GgufNamePair, 1> kStableLmFields = {{
+    {"attention.layer_norm_epsilon", "layer_norm_eps"},
+}};
+constexpr std::array<GgufNamePair, 1> kStarcoder2Fields = {{
+    {"attention.layer_norm_epsilon", "norm_epsilon"},
+}};
+
+constexpr GgufArchitecture kPhi3 = {.name = "phi3",
+                                    .model_type = "phi3",
+                                    .hf_class = "Phi3ForCausalLM",
+                                    .tensors = kPhi3Names,
+                                    .rope = GgufRope::long_factors};
+constexpr GgufArchitecture kSmolLm3 = {.name = "smollm3",
+                                       .model_type = "smollm3",
+                                       .hf_class = "SmolLM3ForCausalLM",
+                                       .interleaved_rotary = true};
+constexpr GgufArchitecture kOlmo2 = {.name = "olmo2",
+                                     .model_type = "olmo2",
+                                     .hf_class = "Olmo2ForCausalLM",
+                                     .windowed_type = "olmo3",
+                                     .windowed_class = "Olmo3ForCausalLM",
+                                     .tensors = kBehindNames,
+                                     .rope = GgufRope::by_layer,
+                                     .window_pattern = 4};
+constexpr GgufArchitecture kGranite = {.name = "granite",
+                                       .model_type = "granite",
+                                       .hf_class = "GraniteForCausalLM",
+                                       .interleaved_rotary = true,
+                                       .fields = kGraniteFields};
+constexpr GgufArchitecture kGlm4 = {.name = "glm4",
+                                    .model_type = "glm4",
+                                    .hf_class = "Glm4ForCausalLM",
+                                    .tensors = kGlm4Names,
+                                    .rope = GgufRope::partial};
+constexpr GgufArchitecture kExaone4 = {.name = "exaone4",
+                                       .model_type = "exaone4",
+                                       .hf_class = "Exaone4ForCausalLM",
+                                       .tensors = kBehindNames,
+                                       .window_pattern = 4};
+constexpr GgufArchitecture kCohere2 = {.name = "cohere2",
+                                       .model_type = "cohere2",
+                                       .hf_class = "Cohere2ForCausalLM",
+                                       .fields = kCohere2Fields,
+                                       .window_pattern = 4};
+constexpr GgufArchitecture kStableLm = {.name = "stablelm",
+                                        .model_type = "stablelm",
+                                        .hf_class = "StableLmForCausalLM",
+                                        .fields = kStableLmFields,
+                                        .rope = GgufRope::partial,
+                                        .bias_field = "use_qkv_bias",
+                                        .may_be_parallel = true};
+constexpr GgufArchitecture kStarcoder2 = {.name = "starcoder2",
+                                          .model_type = "starcoder2",
+                                          .hf_class = "Starcoder2ForCausalLM",
+                                          .tensors = kStarcoder2Names,
+                                          .fields = kStarcoder2Fields,
+                                          .bias_field = "use_bias",
+                                          .activation = "gelu_pytorch_tanh"};
+constexpr GgufArchitecture kMistral3 = {.name = "mistral3",
+                                        .model_type = "ministral3",
+                                        .hf_class = "Ministral3ForCausalLM",
+                                        .interleaved_rotary = true,
+                                        .rope = GgufRope::growing};
+
+constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
+    {kLlama,
+     kMistral,
+     {.name = "qwen2", .model_type = "qwen2", .hf_class = "Qwen2ForCausalLM"},
+     {.name = "qwen3", .model_type = "qwen3", .hf_class = "Qwen3ForCausalLM"},
+     kGemma2,
+     kGemma3,
+     kPhi3,
+     kSmolLm3,
+     kOlmo2,
+     kGranite,
+     kGlm4,
+     kExaone4,
+     kCohere2,
+     kStableLm,
+     kStarcoder2,
+     kMistral3,
+     {.name = "qwen2moe",
+      .model_type = "qwen2_moe",
+      .hf_class = "Qwen2MoeForCausalLM",
+      .has_mixtures = true},
+     {.name = "qwen3moe",
+      .model_type = "qwen3_moe",
+      .hf_class = "Qwen3MoeForCausalLM",
+      .has_mixtures = true,
+      .normalises_experts = true},
+     {.name = "olmoe",
+      .model_type = "olmoe",
+      .hf_class = "OlmoeForCausalLM",
+      .has_mixtures = true}});
 
 using NamePair = std::pair<std::string_view, std::string_view>;
 
@@ -107,6 +211,9 @@ std::string_view find_name(std::span<const NamePair> names, std::string_view ggu
 }
 
 std::string_view find_in_layer(const GgufArchitecture& architecture, std::string_view part) {
+  for (const GgufNamePair& own : architecture.tensors) {
+    if (own.theirs == part) return own.ours;
+  }
   const std::string_view name = find_name(kInLayers, part);
   if (!name.empty()) return name;
   return architecture.four_norms ? find_name(kFourNorms, part) : find_name(kTwoNorms, part);
@@ -136,7 +243,9 @@ std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,
   if (dot == gguf_name.npos) return std::string(gguf_name);
   const std::string_view kind = gguf_name.substr(dot + 1);  // "weight", "bias"
   const std::string_view stem = gguf_name.substr(0, dot);
-  if (stem == "rope_freqs" || stem.ends_with(".attn_rot_embd")) return std::nullopt;
+  if (stem == "rope_freqs" || stem == "rope_factors_long" || stem == "rope_factors_short" ||
+      stem.ends_with(".attn_rot_embd"))
+    return std::nullopt;
   if (!stem.starts_with(kLayer)) {
     const std::string_view name = find_name(kOutsideLayers, stem);
     return name.empty() ? std::string(gguf_name) : fmt::format("{}.{}", name, kind);

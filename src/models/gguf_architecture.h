@@ -3,12 +3,28 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "weights/gguf_metadata.h"
 
 namespace paceline {
+
+// A tensor's or a key's name in GGUF files, and what config.json or a checkpoint calls it.
+struct GgufNamePair {
+  std::string_view theirs;
+  std::string_view ours;
+};
+
+// How a file describes the rope, beside the keys that all have.
+enum class GgufRope : uint8_t {
+  plain,
+  partial,       // its config's default is a part of each head, so the share is always written
+  by_layer,      // scaled in layers without a window alone
+  long_factors,  // LongRoPE's lists are the tensors rope_factors_short and rope_factors_long
+  growing,       // attention.temperature_scale: queries grow with their position
+};
 
 struct GgufArchitecture {
   std::string_view name;                 // general.architecture, and the prefix of its keys
@@ -22,6 +38,11 @@ struct GgufArchitecture {
   bool normalises_experts = false;       // their weights add up to 1, unless the file says more
   // Rows of the query and key projections that rotate together are neighbours.
   bool interleaved_rotary = false;
+  std::span<const GgufNamePair> tensors = {};  // of layers, where they differ from the usual ones
+  std::span<const GgufNamePair> fields = {};   // keys that are fields of config.json, where present
+  GgufRope rope = GgufRope::plain;
+  std::string_view bias_field = "attention_bias";  // of config.json: q, k and v have biases
+  bool may_be_parallel = false;  // use_parallel_residual: blocks without a norm before the MLP
   // Each branch has a norm before and after it, and the files hold 1 + w.
   bool four_norms = false;
   bool two_ropes = false;  // layers with a window have a rope of their own

@@ -19,10 +19,24 @@ IN_LAYERS = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self
 TWO_NORMS = {"post_attention_layernorm": "ffn_norm"}
 FOUR_NORMS = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
               "post_feedforward_layernorm": "post_ffw_norm"}
+OWN_NAMES = {
+    "phi3": {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up"},
+    "olmo2": {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"},
+    "exaone4": {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"},
+    "glm4": {"mlp.gate_up_proj": "ffn_up", "post_self_attn_layernorm": "post_attention_norm",
+             "post_mlp_layernorm": "post_ffw_norm"},
+    "starcoder2": {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}}
+MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
+               "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
+ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
+INTERLEAVED = ("llama", "smollm3", "granite", "mistral3")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
-                 "mixtral": "llama"}
+                 "mixtral": "llama",
+                 "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2", "olmo3": "olmo2",
+                 "granite": "granite", "glm4": "glm4", "exaone4": "exaone4", "cohere2": "cohere2",
+                 "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3"}
 MIXTRAL_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj."}
 
 
@@ -96,7 +110,7 @@ def interleave(content, rows, heads):
     return b"".join(content[row * width:(row + 1) * width] for row in order)
 
 
-def gguf_name(name, four_norms):
+def gguf_name(name, arch):
     for prefix in ("model.language_model.", "model.text_model.", "language_model.model.", "language_model.", "model."):
         if name.startswith(prefix):
             name = name[len(prefix):]
@@ -105,7 +119,8 @@ def gguf_name(name, four_norms):
     if not stem.startswith("layers."):
         return f"{OUTSIDE[stem]}.{kind}"
     _, index, part = stem.split(".", 2)
-    return f"blk.{index}.{({**IN_LAYERS, **(FOUR_NORMS if four_norms else TWO_NORMS)})[part]}.{kind}"
+    norms = FOUR_NORMS if arch.startswith("gemma") else TWO_NORMS
+    return f"blk.{index}.{({**IN_LAYERS, **norms, **OWN_NAMES.get(arch, {})})[part]}.{kind}"
 
 
 def stack_experts(tensors):
@@ -168,13 +183,29 @@ def config_metadata(config):
         add(key, U32, config[field])
     add("attention.key_length", U32, head_dim)
     add("attention.value_length", U32, head_dim)
-    add("attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"])
+    if "rms_norm_eps" in config:
+        add("attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"])
+    else:
+        add("attention.layer_norm_epsilon", F32, config.get("layer_norm_eps") or config["norm_epsilon"])
+    if "partial_rotary_factor" in scaling:
+        add("rope.dimension_count", U32, int(head_dim * scaling["partial_rotary_factor"]))
+    for field, key in MULTIPLIERS.items():
+        if field in config:
+            add(key, F32, config[field])
+    if "llama_4_scaling_beta" in scaling:
+        add("attention.temperature_scale", F32, scaling["llama_4_scaling_beta"])
+    if scaling["rope_type"] == "longrope":
+        original, length = config["original_max_position_embeddings"], config["max_position_embeddings"]
+        add("rope.scaling.original_context_length", U32, original)
+        add("rope.scaling.attn_factor", F32, math.sqrt(1 + math.log(length / original) / math.log(original)))
     add("rope.freq_base", F32, theta)
     if scaling["rope_type"] in ("linear", "yarn"):
         add("rope.scaling.type", STRING, scaling["rope_type"])
         add("rope.scaling.factor", F32, scaling["factor"])
     if scaling["rope_type"] == "yarn":
         add("rope.scaling.original_context_length", U32, scaling["original_max_position_embeddings"])
+        if "mscale_all_dim" in scaling:
+            add("rope.scaling.yarn_log_multiplier", F32, scaling["mscale_all_dim"])
     if "num_experts_per_tok" in config:
         add("expert_count", U32, config.get("num_experts") or config["num_local_experts"])
         add("expert_used_count", U32, config["num_experts_per_tok"])
@@ -185,8 +216,10 @@ def config_metadata(config):
         if "norm_topk_prob" in config:
             add("expert_weights_norm", BOOL, config["norm_topk_prob"])
     types = config.get("layer_types") or []
-    if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] in ("mistral", "mixtral")):
+    if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] in ALL_WINDOWS):
         add("attention.sliding_window", U32, config["sliding_window"])
+    if arch in ("olmo2", "exaone4", "cohere2") and types:
+        add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
     if arch.startswith("gemma"):
         add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
         add("attention.scale", F32, config["query_pre_attn_scalar"] ** -0.5)
@@ -211,9 +244,9 @@ def tensors_of(directory, config, quantized=False):
     for name, (dtype, shape, content) in sorted(stack_experts(read_safetensors(directory)).items()):
         if any(tower in name for tower in ("vision_tower", "vision_model", "multi_modal_projector", "connector")):
             continue
-        name = gguf_name(name, four_norms)
+        name = gguf_name(name, arch)
         part = name.split(".")[-2]
-        if arch == "llama" and part in heads:
+        if arch in INTERLEAVED and part in heads:
             content = interleave(content, shape[0], heads[part])
         if part == "ffn_gate_inp_shexp":
             shape = shape[1:]
@@ -226,8 +259,14 @@ def tensors_of(directory, config, quantized=False):
         out.append((name, dtype, shape, content))
     theta, scaling, _ = rope_of(config)
     if scaling["rope_type"] == "llama3":
-        divisors = llama3_divisors(scaling, theta, config["head_dim"])
+        head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+        divisors = llama3_divisors(scaling, theta, head_dim)
         out.append(("rope_freqs.weight", "F32", [len(divisors)], struct.pack(f"<{len(divisors)}f", *divisors)))
+    for kind in ("long", "short"):
+        factors = scaling.get(f"{kind}_factor")
+        if factors:
+            out.append((f"rope_factors_{kind}.weight", "F32", [len(factors)],
+                        struct.pack(f"<{len(factors)}f", *factors)))
     return out
 
 
@@ -287,7 +326,10 @@ def text_config(directory):
     config = json.loads((Path(directory) / "config.json").read_text())
     nested = config.get("text_config")
     family = {"gemma3": "gemma3_text", "smolvlm": "llama"}.get(config["model_type"], config["model_type"])
-    return config if nested is None else {**config, **nested, "model_type": family}
+    if nested is not None:
+        config = {**config, **nested, "model_type": nested.get("model_type") or family}
+        config["model_type"] = {"gemma3": "gemma3_text"}.get(config["model_type"], config["model_type"])
+    return config
 
 
 def convert(directory, path, config=None, pre=None, more=(), quantized=False):
