@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares families with transformers on random tiny models: sizes, flags, ropes and dtypes at random.
 
-    python tools/compare_families.py --out DIR [--families NAME ...] [--count 100] [--seed 0]
+    python tools/compare_families.py --out DIR [--families NAME ...] [--count 100] [--seed 0] [--respell]
     PACELINE_MODEL_GOLDENS=DIR build/release/tests/test_models --gtest_filter='*TokensAreTransformers*'
 
 Writes folders as tests/goldens/models has them, without greedy tokens; the test compares logits to 1e-4. Models whose
@@ -167,7 +167,46 @@ def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
         parameter.data = parameter.data.to(getattr(torch, dtype)).float()
 
 
-def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path) -> None:
+# Names, and what the weights fix: transformers drops tensors that a config doesn't ask for, which is an error here.
+FIXED_FIELDS = ("attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
+                "model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+                "num_attention_heads", "num_key_value_heads", "head_dim", "dtype", "tie_word_embeddings")
+
+
+def spelled_otherwise(config: Config, draw: random.Random) -> Config:
+    """Fields absent or null, transformers 4's names of the type and the rope."""
+    config = dict(config)
+    for key in draw.sample(sorted(config.keys() - set(FIXED_FIELDS)), 3):
+        if draw.random() < 0.5:
+            del config[key]
+        else:
+            config[key] = None
+    if draw.random() < 0.5:
+        config["torch_dtype"] = config.pop("dtype")
+    rope = config.get("rope_parameters")
+    if rope and "full_attention" not in rope and draw.random() < 0.5:
+        del config["rope_parameters"]
+        rope = dict(rope)
+        config["rope_theta"] = rope.pop("rope_theta")
+        if "partial_rotary_factor" in rope:
+            config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
+        if rope["rope_type"] != "default":
+            config["rope_scaling"] = {**rope, "type": rope.pop("rope_type")} if draw.random() < 0.5 else rope
+    return config
+
+
+def respell(folder: Path, family: str, ids: list[int], draw: random.Random) -> torch.Tensor:
+    """Writes another spelling of the config; the logits that transformers computes from it."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(spelled_otherwise(json.loads(path.read_text()), draw)))
+    try:
+        model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+        return logits_of(model.eval(), ids)
+    except Exception as error:  # whatever transformers raises: it can't read this spelling
+        raise Rejected(str(error)) from error
+
+
+def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path, respells: bool) -> None:
     generator = torch.Generator().manual_seed(seed)
     model = build(spec, generator)
     dtype = draw.choice(DTYPES)
@@ -181,6 +220,14 @@ def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path) -> None:
     folder = out / spec.name
     shutil.rmtree(folder, ignore_errors=True)
     model.to(getattr(torch, dtype)).save_pretrained(folder)
+    if respells:
+        try:
+            logits = respell(folder, spec.family, ids, draw)
+            if not torch.isfinite(logits).all():
+                raise Rejected("logits that aren't finite")
+        except Rejected:
+            shutil.rmtree(folder)
+            raise
     save_file({"logits": logits.contiguous()}, folder / "golden.safetensors")
     write_json(folder / "golden.json", {"prompt_ids": ids, "greedy_ids": []})
 
@@ -191,6 +238,7 @@ def main() -> None:
     parser.add_argument("--families", nargs="*", default=FAMILIES)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--respell", action="store_true", help="fields absent, null, or as transformers 4 names them")
     args = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -201,7 +249,7 @@ def main() -> None:
         while written < args.count and attempts < 10 * args.count:
             attempts += 1
             try:
-                write(random_spec(draw, family, written), draw, 1000 * args.seed + attempts, args.out)
+                write(random_spec(draw, family, written), draw, 1000 * args.seed + attempts, args.out, args.respell)
                 written += 1
             except Rejected:
                 continue

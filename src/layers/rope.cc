@@ -58,6 +58,7 @@ double dynamic_theta(int64_t length, int64_t rotary_dim, const RopeConfig& confi
 
 double scaled_inv_freq(int64_t index, int64_t rotary_dim, const RopeConfig& config,
                        int64_t stretched) {
+  if (config.exponent_divisor > 0) rotary_dim = config.exponent_divisor;
   const double exponent = 2.0 * static_cast<double>(index) / static_cast<double>(rotary_dim);
   const bool is_dynamic = config.scaling == RopeScaling::dynamic && stretched > 0;
   const double theta = is_dynamic ? dynamic_theta(stretched, rotary_dim, config) : config.theta;

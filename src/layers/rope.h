@@ -20,6 +20,8 @@ struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
+  // n of the frequencies theta^(-2 i / n); 0: the number of rotated elements.
+  int64_t exponent_divisor = 0;
   double original_max_position = 0.0;  // by_wavelength, yarn, dynamic, and with long_divisors
   double low_freq_factor = 1.0;        // by_wavelength
   double high_freq_factor = 4.0;       // by_wavelength

@@ -37,13 +37,14 @@ double read_yarn_attention_factor(const HfConfig& rope, double factor) {
   return yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim);
 }
 
-// The context before scaling. With one object for all layers, the top level takes precedence.
+// The context before scaling. With one object for all layers, the top level takes precedence, and
+// so does the default of a family whose class has the field there.
 double read_original_context(const RopeSource& source) {
   const bool at_the_top = !source.nested && source.config.has(kOriginalContext);
+  const int64_t of_family = source.kind.default_original_context;
+  if (!at_the_top && of_family > 0) return static_cast<double>(of_family);
   const HfConfig& holder = at_the_top ? source.config : source.rope;
-  const int64_t otherwise = source.kind.default_original_context;
-  return static_cast<double>(
-      holder.integer(kOriginalContext, otherwise > 0 ? otherwise : source.max_position));
+  return static_cast<double>(holder.integer(kOriginalContext, source.max_position));
 }
 
 std::vector<float> read_divisors(const HfConfig& rope, std::string_view key) {
@@ -217,16 +218,19 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
   return source;
 }
 
-int64_t rotary_dim_of(const RopeSource& source, int64_t head_dim) {
+// The rotated elements of a head, rounded down; an odd number is stretched by one (transformers).
+int64_t rotated_share_of(const RopeSource& source, int64_t head_dim) {
   constexpr std::string_view kKey = "partial_rotary_factor";
   const HfConfig& holder = source.rope.has(kKey) ? source.rope : source.config;
   const double share = holder.number(kKey, source.kind.default_share);
   const auto rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
-  if (rotary_dim >= 2 && rotary_dim % 2 == 0) return rotary_dim;
-  holder.invalid(holder.has(kKey) ? kKey : "head_dim",
-                 fmt::format("{} of a head's {} elements rotate, expected an even number of at "
-                             "least 2",
-                             rotary_dim, head_dim));
+  const bool is_whole_odd = rotary_dim == head_dim && head_dim % 2 != 0;
+  if (rotary_dim >= 2 && !is_whole_odd) return rotary_dim;
+  holder.invalid(
+      holder.has(kKey) ? kKey : "head_dim",
+      fmt::format("{} of a head's {} elements rotate, expected an even number, or a part "
+                  "of the head of at least 2",
+                  rotary_dim, head_dim));
 }
 
 }  // namespace
@@ -235,12 +239,14 @@ void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder) {
   for (const RopeFields& kind : kinds) {
     RopeSource source = find_rope(config, kind, kinds.size() == 1, decoder.max_position);
-    source.rotary_dim = rotary_dim_of(source, decoder.head_dim);
+    const int64_t share = rotated_share_of(source, decoder.head_dim);
+    source.rotary_dim = share + share % 2;
     if (!decoder.ropes.empty() && source.rotary_dim != decoder.rotary_dim) {
       source.rope.unsupported("partial_rotary_factor", "differs between kinds of layers");
     }
     decoder.rotary_dim = source.rotary_dim;
     decoder.ropes.push_back(read_rope(source));
+    if (share % 2 != 0) decoder.ropes.back().exponent_divisor = share;
     if (kind.grows_queries) {
       decoder.query_growth = {.beta = source.rope.number("llama_4_scaling_beta"),
                               .context = static_cast<int64_t>(read_original_context(source))};

@@ -97,7 +97,11 @@ TEST(RopeConfigs, APartOfAHeadRotatesWhereverTheFieldStands) {
                            "partial_rotary_factor": 0.5})")
                 .rotary_dim,
             4);
-  for (const char* const share : {"1.5", "1073741824", "-0.5", "0", "0.2"}) {
+  // An odd number of elements is stretched by one; the exponents keep it.
+  const DecoderConfig odd = decoder_of(R"({"partial_rotary_factor": 0.2})");
+  EXPECT_EQ(odd.rotary_dim, 4);
+  EXPECT_EQ(odd.ropes[0].exponent_divisor, 3);
+  for (const char* const share : {"1.5", "1073741824", "-0.5", "0", "0.1"}) {
     SCOPED_TRACE(share);
     expect_error(ErrorCode::invalid, {"partial_rotary_factor"}, [&] {
       decoder_of(R"({"rope_parameters": {"partial_rotary_factor": )" + std::string(share) + "}}");
