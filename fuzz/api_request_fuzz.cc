@@ -12,8 +12,8 @@
 #include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
 #include "protocol/request_body.h"
-#include "protocol/score_request.h"
 #include "protocol/text_requests.h"
+#include "protocol/token_score_request.h"
 
 namespace paceline {
 namespace {
@@ -50,7 +50,7 @@ void try_every_endpoint(std::string_view text) {
     try_parse(parse_llama_request, body, *terms);
     try_parse(parse_infill_request, body, *terms);
     try_parse(parse_classification_request, body, *terms);
-    try_parse(parse_score_request, body, *terms);
+    try_parse(parse_token_score_request, body, *terms);
     try_parse(parse_tokenize_request, body, *terms);
     try_parse(parse_detokenize_request, body, *terms);
     try_parse(parse_template_request, body, *terms);

@@ -85,6 +85,10 @@ struct Classification {
   std::optional<std::string> label;  // the best one
   std::vector<float> scores;         // probabilities over the labels, in their order; sum 1
   std::vector<float> logits;         // [vocab], when asked for
+  // The model's own, where its head classifies (...ForSequenceClassification): then there is no
+  // token, `logits` are the labels', and scores of one label, or of several that may be right
+  // together, are sigmoids.
+  std::vector<std::string> labels;
 };
 
 struct Embedding {

@@ -71,6 +71,11 @@ std::string classification_json(const Classification& result, bool with_logits) 
   } else {
     writer.key("scores").null();
   }
+  if (!result.labels.empty()) {
+    writer.key("labels").begin_array();
+    for (const std::string& label : result.labels) writer.string(label);
+    writer.end_array();
+  }
   if (with_logits) write_numbers(writer, "logits", result.logits);
   writer.end_object();
   return json;
@@ -114,26 +119,27 @@ int run_classify(const Settings& settings, Session& session) {
   LLM llm = open_model(settings, session, usual_sequences(settings, 1 + settings.labels.size()));
   bool is_first = true;
   std::unordered_map<int64_t, std::vector<std::string>> labels;  // of items in flight
-  const PooledWork work{.begin =
-                            [&](const Item& item, int64_t tag, RequestPool& pool) {
-                              ClassifyCall call = read_classify_call(item, settings, session);
-                              pool.classify(tag, call.prompt, call.options);
-                              labels.emplace(tag, std::move(call.options.labels));
-                            },
-                        .write =
-                            [&](int64_t tag, RequestPool::Done&& done) {
-                              const auto& result = std::get<Classification>(done.result);
-                              const auto own_labels = labels.extract(tag);
-                              if (settings.jsonl) {
-                                write_json_line(session,
-                                                classification_json(result, settings.with_logits));
-                              } else {
-                                if (!is_first && result.label) session.out().write("\n");
-                                is_first = false;
-                                write_table(result, own_labels.mapped(), session);
-                              }
-                              if (settings.verbose) print_metrics(llm.metrics(), session, "");
-                            }};
+  const PooledWork work{
+      .begin =
+          [&](const Item& item, int64_t tag, RequestPool& pool) {
+            ClassifyCall call = read_classify_call(item, settings, session);
+            pool.classify(tag, call.prompt, call.options);
+            labels.emplace(tag, std::move(call.options.labels));
+          },
+      .write =
+          [&](int64_t tag, RequestPool::Done&& done) {
+            const auto& result = std::get<Classification>(done.result);
+            const auto own_labels = labels.extract(tag);
+            if (settings.jsonl) {
+              write_json_line(session, classification_json(result, settings.with_logits));
+            } else {
+              if (!is_first && result.label) session.out().write("\n");
+              is_first = false;
+              write_table(result, result.labels.empty() ? own_labels.mapped() : result.labels,
+                          session);
+            }
+            if (settings.verbose) print_metrics(llm.metrics(), session, "");
+          }};
   const int code = for_each_item_pooled(items, settings, session, llm, work);
   llm.close();
   return code;

@@ -44,7 +44,14 @@ void check_pooling(const GenerateRequest& request) {
   }
 }
 
-void check_directions(const GenerateRequest& request, const EngineLimits& limits) {
+// What models can't do that make vectors, or labels, of texts.
+void check_task(const GenerateRequest& request, const EngineLimits& limits) {
+  if (limits.classifies && !request.pooling) {
+    throw Error(ErrorCode::unsupported,
+                "the model classifies whole texts (score.weight): it neither generates nor scores "
+                "tokens");
+  }
+  if (!limits.bidirectional) return;
   if (!request.pooling) {
     throw Error(ErrorCode::unsupported,
                 "the model attends in both directions: it makes embeddings, and neither generates "
@@ -89,7 +96,7 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
   }
   check_pooling(request);
   check_prompt(request, limits, vocab_size);
-  if (limits.bidirectional) check_directions(request, limits);
+  check_task(request, limits);
   check_sampling_options(request.sampling, vocab_size);
   check_token_ids(request.allowed_token_ids, vocab_size, "allowed_token_ids");
   for (const auto& sequence : request.banned_sequences) {

@@ -123,6 +123,8 @@ struct EngineLimits {
   // The model attends in both directions: requests ask for pooled states only. A prompt is computed
   // whole, whatever max_chunk is, and never cached.
   bool bidirectional = false;
+  // The model has a head for labels of whole texts: likewise, pooled states only.
+  bool classifies = false;
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;

@@ -226,15 +226,29 @@ void check_letter_case(const ModelFiles& files) {
   file.root().at("do_lower_case").fail(ErrorCode::unsupported, "true isn't supported");
 }
 
+// A cross-encoder of a language model, whose logits are the score: no embedding.
+bool is_reranker(const JsonCursor& modules) {
+  for (const JsonCursor& module : modules.items()) {
+    if (class_name(module.at("type").string()) == "LogitScore") return true;
+  }
+  return false;
+}
+
+EmbeddingParts without_files(const EmbeddingSource& source) {
+  EmbeddingParts parts;
+  parts.config.width = source.hidden_size;
+  return parts;
+}
+
 }  // namespace
 
 EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& backend) {
-  EmbeddingParts parts;
-  parts.config.width = source.hidden_size;
+  EmbeddingParts parts = without_files(source);
   if (source.files.contains(kModules)) {
-    parts.has_files = true;
+    parts.config.has_files = true;
     parts.config.normalises = false;
     const JsonFile modules(source.files, kModules);
+    if (is_reranker(modules.root())) return without_files(source);
     ModuleReader reader(source, backend, parts);
     for (const JsonCursor& module : modules.root().items()) reader.read(module);
     parts.config.width = reader.width();
@@ -242,7 +256,7 @@ EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& back
   }
   read_prompts(source.files, parts.config);
   const JsonCursor config(source.config_json, source.files.where("config.json"));
-  read_dimensions(config, parts.has_files, parts.config);
+  read_dimensions(config, parts.config.has_files, parts.config);
   return parts;
 }
 

@@ -12,8 +12,7 @@ namespace paceline {
 
 struct EmbeddingParts {
   EmbeddingConfig config;
-  PooledHead head;         // dense layers
-  bool has_files = false;  // otherwise the last token's state, normalised
+  PooledHead head;  // dense layers
 };
 
 struct EmbeddingSource {

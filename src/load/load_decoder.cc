@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "load/cached_decoder.h"
+#include "load/score_head.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
 #include "models/family.h"
@@ -120,6 +121,10 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   }
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
   model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
+  if (config.classifies) {
+    auto head = load_score_head(weights, config_json, where, config.hidden_size, *model.backend);
+    model.score_head = std::make_unique<ScoreHead>(std::move(*head));
+  }
   const LoadContext context{.weights = weights,
                             .backend = *model.backend,
                             .weight_dtype = model.weight_dtype,

@@ -23,6 +23,7 @@
 #include "load/generation_config.h"
 #include "load/load_adapter.h"
 #include "load/load_decoder.h"
+#include "load/score_head.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
 #include "models/family.h"
@@ -239,6 +240,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
                             .bidirectional = model.decoder->config().bidirectional,
+                            .classifies = model.decoder->config().classifies,
                             .max_step_slowdown = options.max_step_slowdown,
                             .speculation = speculation_limits(options)};
   if (model.tokenizer && model.chat.chat_template) {
@@ -254,6 +256,10 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
 
 // What follows the decoder where a text is made one vector.
 void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
+  if (model.score_head != nullptr) {
+    model.runner->set_pooled_head(std::move(model.score_head->head));
+    return;
+  }
   const Json config_json = read_config_json(files);
   EmbeddingParts parts = read_embedding_parts({.files = files,
                                                .config_json = config_json,
@@ -362,6 +368,7 @@ TextModel text_model(const LoadedModel& model) {
           .constraints = model.constraints.get(),
           .adapters = model.adapters.get(),
           .embedding = model.embedding,
+          .labels = model.score_head ? std::optional(model.score_head->labels) : std::nullopt,
           .generation = model.generation,
           .longest_token_bytes = longest,
           .max_position = model.decoder->config().max_position,

@@ -33,6 +33,7 @@ enum class Isa : uint8_t;
 class KvCache;
 class ModelRunner;
 class PreparedFile;
+struct ScoreHead;
 class ThreadPool;
 
 // What computes; a model and the one that drafts for it share it.
@@ -78,6 +79,7 @@ struct LoadedModel {
   std::unique_ptr<ConstraintCache> constraints;  // null: there is no tokenizer
   std::unique_ptr<Engine> engine;
   std::optional<EmbeddingConfig> embedding;  // nothing: it makes none
+  std::unique_ptr<ScoreHead> score_head;     // null: it has none
   std::string fingerprint;                   // with LoadOptions::fingerprint; see fingerprint.h
   SipKey salt_key = random_sip_key();        // of cache salts
 };

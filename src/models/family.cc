@@ -137,6 +137,7 @@ void check_head(const HfConfig& config, const WeightReader& weights, bool tied) 
   if (tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight")) {
     return;
   }
+  if (weights.shape_of("score.weight")) return;  // a head of its own, for labels
   config.invalid(kTiedHead,
                  fmt::format("{}, but the files have no lm_head.weight; if the embedding is the "
                              "head, set it to true (beside text_config, where there is one)",
@@ -158,6 +159,9 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   decoder.family = name;
   read_directions(config, decoder);
   check_head(config, weights, decoder.tied_head);
+  decoder.classifies = weights.shape_of("score.weight").has_value();
+  decoder.tied_head =
+      decoder.tied_head || (decoder.classifies && !weights.contains("lm_head.weight"));
   return decoder;
 }
 

@@ -25,6 +25,11 @@ void write_input(JsonWriter& writer, const ClassifiedInput& input, int64_t index
   } else {
     writer.null();
   }
+  if (!input.labels.empty()) {
+    writer.key("labels").begin_array();
+    for (const std::string& label : input.labels) writer.string(label);
+    writer.end_array();
+  }
   if (input.logits) {
     writer.key("logits");
     write_numbers(writer, *input.logits);

@@ -18,6 +18,7 @@ struct ClassifiedInput {
   std::optional<std::string> label;  // the best one
   std::vector<float> scores;         // of the labels in their order, sum 1
   std::optional<std::vector<float>> logits;
+  std::vector<std::string> labels;  // the model's own, where its head classifies
 };
 
 struct ClassificationResponse {
@@ -27,8 +28,8 @@ struct ClassificationResponse {
 };
 
 // {"id", "object": "list", "created", "model", "data": [{"object": "classification", "index",
-// "token_id", "token", "label", "scores", "logits"}], "usage"}; missing values are null, "logits"
-// is there only on request.
+// "token_id", "token", "label", "scores", "labels", "logits"}], "usage"}; missing values are null,
+// "labels" are there where the model has its own, "logits" only on request.
 std::string classification_response_json(const ClassificationResponse& answer);
 
 }  // namespace paceline

@@ -150,8 +150,11 @@ ClassificationResponse completed_response(const ClassificationRequest& request,
   ClassificationResponse answer{.head = std::move(head), .inputs = {}, .usage = {}};
   for (const CompletedPart& part : parts) {
     const Classification& result = part.classification;
-    ClassifiedInput input{
-        .token = {}, .label = result.label, .scores = result.scores, .logits = {}};
+    ClassifiedInput input{.token = {},
+                          .label = result.label,
+                          .scores = result.scores,
+                          .logits = {},
+                          .labels = result.labels};
     if (result.token_id) {
       input.token = NamedToken{.id = *result.token_id, .bytes = {}};
       if (!result.token.empty()) input.token->bytes = result.token;

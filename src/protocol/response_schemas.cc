@@ -189,6 +189,8 @@ constexpr std::string_view kOthers = R"(
         "token_id": {"type": ["integer", "null"]}, "token": {"type": ["string", "null"]},
         "label": {"type": ["string", "null"], "description": "The likeliest of the labels."},
         "scores": {"type": ["array", "null"], "items": {"type": "number"}},
+        "labels": {"type": "array", "items": {"type": "string"},
+          "description": "The model's own, where its head classifies."},
         "logits": {"type": "array", "items": {"type": "number"}}}}},
     "usage": @Usage}},
 "Embeddings": {"type": "object",
@@ -200,7 +202,25 @@ constexpr std::string_view kOthers = R"(
         "embedding": {"type": ["array", "string"], "items": {"type": "number"},
           "description": "Numbers, or the base64 of their float32 bytes."}}}},
     "usage": @Usage}},
-"Scores": {"type": "object",
+"PairScores": {"type": "object",
+  "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
+    "object": {"const": "list"}, @head,
+    "data": {"type": "array", "items": {"type": "object",
+      "required": ["object", "index", "score"], "properties": {
+        "object": {"const": "score"}, "index": {"type": "integer", "minimum": 0},
+        "score": {"type": "number"}}}},
+    "usage": @Usage}},
+"Reranked": {"type": "object",
+  "required": ["id", "object", "created", "model", "results", "usage"], "properties": {
+    "object": {"const": "list"}, @head,
+    "results": {"type": "array", "items": {"type": "object",
+      "required": ["index", "relevance_score"], "properties": {
+        "index": {"type": "integer", "minimum": 0, "description": "Of the document."},
+        "relevance_score": {"type": "number"},
+        "document": {"type": "object", "required": ["text"], "properties": {
+          "text": {"type": "string"}}}}}},
+    "usage": @Usage}},
+"TokenScores": {"type": "object",
   "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
     "object": {"const": "list"}, @head,
     "data": {"type": "array", "items": {"type": "object",

@@ -49,7 +49,11 @@ void handle_generate(const CallPtr& call) { handle_generation(call, ApiEndpoint:
 void handle_classify(const CallPtr& call) {
   handle_with<ItemResponse>(call, prepare_classification);
 }
-void handle_score(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_score); }
+void handle_score_tokens(const CallPtr& call) {
+  handle_with<ItemResponse>(call, prepare_token_score);
+}
+void handle_score(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_pair_score); }
+void handle_rerank(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_rerank); }
 
 void handle_embeddings(const CallPtr& call) { handle_with<ItemResponse>(call, prepare_embedding); }
 

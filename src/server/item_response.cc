@@ -37,26 +37,42 @@ struct Answering {
     return classification_response_json(completed_response(request, parts, response.head));
   }
 
-  std::string operator()(const ScoreRequest& request) const {
+  std::string operator()(const TokenScoreRequest& request) const {
     std::vector<std::vector<Logprob>> scored;
     for (PreparedItem& item : response.prepared.items) scored.push_back(std::move(item.scored));
-    return score_response_json(request, response.head, scored, names, response.usage);
+    return token_score_response_json(request, response.head, scored, names, response.usage);
   }
 
   std::string operator()(const EmbeddingRequest& request) const {
     std::vector<std::vector<float>> embeddings;
     for (PreparedItem& item : response.prepared.items) {
       embeddings.push_back(
-          finish_embedding(model, std::move(item.pooled), embedding_options(request, 0, {})));
+          finish_embedding(model, std::move(item.numbers), embedding_options(request, 0, {})));
     }
     return embedding_response_json(request, response.head, embeddings, response.usage);
+  }
+
+  std::string operator()(const PairScoreRequest& /*request*/) const {
+    return pair_score_response_json(response.head, pair_scores(), response.usage);
+  }
+
+  std::string operator()(const RerankRequest& request) const {
+    return rerank_response_json(request, response.head, pair_scores(), response.usage);
+  }
+
+ private:
+  std::vector<float> pair_scores() const {
+    std::vector<std::vector<float>> results;
+    for (PreparedItem& item : response.prepared.items) results.push_back(std::move(item.numbers));
+    return response.prepared.pairs->scores(results);
   }
 };
 
 std::string_view id_prefix(const PreparedItems& prepared) {
   if (std::holds_alternative<EmbeddingRequest>(prepared.request)) return kEmbeddingIdPrefix;
-  return std::holds_alternative<ScoreRequest>(prepared.request) ? kScoreIdPrefix
-                                                                : kClassificationIdPrefix;
+  if (std::holds_alternative<RerankRequest>(prepared.request)) return kRerankIdPrefix;
+  return std::holds_alternative<ClassificationRequest>(prepared.request) ? kClassificationIdPrefix
+                                                                         : kPairScoreIdPrefix;
 }
 
 }  // namespace
@@ -111,7 +127,8 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
     item.job->add(which.index, event);
   } else if (event.prompt) {
     item.scored = describe(call_->context().model, event.prompt->scored);
-    item.pooled = std::move(event.prompt->pooled);
+    item.numbers = std::move(event.prompt->pooled);
+    if (item.numbers.empty()) item.numbers = std::move(event.prompt->column_logits);
   }
   if (event.token) ++call_->context().metrics.generation_tokens;
   if (!event.ending) return;

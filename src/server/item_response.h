@@ -10,10 +10,12 @@
 
 #include "protocol/classification_request.h"
 #include "protocol/embedding_request.h"
-#include "protocol/score_request.h"
+#include "protocol/pair_score_request.h"
+#include "protocol/token_score_request.h"
 #include "server/api_call.h"
 #include "server/request_rules.h"
 #include "text/classify_job.h"
+#include "text/pair_scoring.h"
 
 namespace paceline {
 
@@ -22,22 +24,29 @@ struct PreparedItem {
   std::vector<GenerateRequest> requests;  // several with labels of several tokens
   std::optional<ClassifyJob> job;         // of a classification
   std::vector<Logprob> scored;            // of a score
-  std::vector<float> pooled;              // of an embedding, as the engine made it
+  std::vector<float> numbers;             // of an embedding or a pair, as the engine made them
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
 };
 
 struct PreparedItems {
-  std::variant<ClassificationRequest, ScoreRequest, EmbeddingRequest> request;
+  std::variant<ClassificationRequest, TokenScoreRequest, EmbeddingRequest, PairScoreRequest,
+               RerankRequest>
+      request;
   std::vector<PreparedItem> items;
-  int64_t response_bytes = 0;  // about
+  std::optional<PairScoring> pairs;  // of a score or a reranking of pairs
+  int64_t response_bytes = 0;        // about
 };
 
 // Any thread. Each throws RequestError or Error naming the field at fault.
 PreparedItems prepare_classification(const TextModel& model, const ReceivedRequest& received,
                                      const RequestRules& rules);
-PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
-                            const RequestRules& rules);
+PreparedItems prepare_token_score(const TextModel& model, const ReceivedRequest& received,
+                                  const RequestRules& rules);
+PreparedItems prepare_pair_score(const TextModel& model, const ReceivedRequest& received,
+                                 const RequestRules& rules);
+PreparedItems prepare_rerank(const TextModel& model, const ReceivedRequest& received,
+                             const RequestRules& rules);
 PreparedItems prepare_embedding(const TextModel& model, const ReceivedRequest& received,
                                 const RequestRules& rules);
 

@@ -45,9 +45,10 @@ PreparedItems prepare_classification(const TextModel& model, const ReceivedReque
   return prepared;
 }
 
-PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& received,
-                            const RequestRules& rules) {
-  ScoreRequest request = parse_score_request(parse_request_body(received.body), rules.terms);
+PreparedItems prepare_token_score(const TextModel& model, const ReceivedRequest& received,
+                                  const RequestRules& rules) {
+  TokenScoreRequest request =
+      parse_token_score_request(parse_request_body(received.body), rules.terms);
   apply_rules(model, rules, received, request.common);
   GenerateOptions sharing;
   sharing.cache_salt = request.common.cache_salt;
@@ -70,6 +71,54 @@ PreparedItems prepare_score(const TextModel& model, const ReceivedRequest& recei
   }
   prepared.request = std::move(request);
   return prepared;
+}
+
+namespace {
+
+// A request of the engine for each item.
+template <class Request>
+PreparedItems prepare_pairs(const TextModel& model, Request request,
+                            const std::vector<TextPair>& pairs, const PairOptions& options) {
+  PreparedItems prepared{.request = {}, .items = {}};
+  prepared.pairs.emplace(model, pairs, options);
+  for (GenerateRequest& one : prepared.pairs->take_requests()) {
+    model.engine.check(one);
+    PreparedItem& item = prepared.items.emplace_back();
+    item.prompt_tokens = static_cast<int64_t>(one.prompt.size());
+    item.requests.push_back(std::move(one));
+  }
+  prepared.request = std::move(request);
+  return prepared;
+}
+
+PairOptions pair_options(const CommonFields& common,
+                         const std::optional<std::string>& instruction) {
+  return {.instruction = instruction,
+          .lora = common.lora,
+          .cache_salt = common.cache_salt,
+          .priority = common.priority};
+}
+
+}  // namespace
+
+PreparedItems prepare_pair_score(const TextModel& model, const ReceivedRequest& received,
+                                 const RequestRules& rules) {
+  PairScoreRequest request =
+      parse_pair_score_request(parse_request_body(received.body), rules.terms);
+  apply_rules(model, rules, received, request.common);
+  const PairOptions options = pair_options(request.common, request.instruction);
+  const std::vector<TextPair> pairs = text_pairs(request);
+  return prepare_pairs(model, std::move(request), pairs, options);
+}
+
+PreparedItems prepare_rerank(const TextModel& model, const ReceivedRequest& received,
+                             const RequestRules& rules) {
+  RerankRequest request = parse_rerank_request(parse_request_body(received.body), rules.terms);
+  apply_rules(model, rules, received, request.common);
+  PairOptions options = pair_options(request.common, request.instruction);
+  options.uses_prompts = true;
+  const std::vector<TextPair> pairs = text_pairs(request);
+  return prepare_pairs(model, std::move(request), pairs, options);
 }
 
 PreparedItems prepare_embedding(const TextModel& model, const ReceivedRequest& received,

@@ -13,8 +13,9 @@
 #include "protocol/embedding_request.h"
 #include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
-#include "protocol/score_request.h"
+#include "protocol/pair_score_request.h"
 #include "protocol/text_requests.h"
+#include "protocol/token_score_request.h"
 #include "server/routes.h"
 
 namespace paceline {
@@ -83,11 +84,29 @@ constexpr Route kRoutes[] = {
      .response = "Classifications",
      .handle = handle_classify},
     {.method = "POST",
-     .path = "/v1/score",
+     .path = "/v1/score_tokens",
      .summary = "Compute the log-probability of each token of a text.",
-     .body = score_request_fields,
-     .response = "Scores",
+     .body = token_score_request_fields,
+     .response = "TokenScores",
+     .handle = handle_score_tokens},
+    {.method = "POST",
+     .path = "/v1/score",
+     .summary = "Score pairs of texts, as vLLM's server does.",
+     .body = pair_score_request_fields,
+     .response = "PairScores",
      .handle = handle_score},
+    {.method = "POST",
+     .path = "/v1/rerank",
+     .summary = "Order documents by what they say about a query, as Jina's and Cohere's APIs do.",
+     .body = rerank_request_fields,
+     .response = "Reranked",
+     .handle = handle_rerank},
+    {.method = "POST",
+     .path = "/rerank",
+     .summary = "The same as /v1/rerank.",
+     .body = rerank_request_fields,
+     .response = "Reranked",
+     .handle = handle_rerank},
     {.method = "POST",
      .path = "/tokenize",
      .summary = "Convert text to tokens.",

@@ -20,7 +20,9 @@ void handle_llama_completion(const CallPtr& call);
 void handle_infill(const CallPtr& call);
 // Classification, scoring and embeddings.
 void handle_classify(const CallPtr& call);
+void handle_score_tokens(const CallPtr& call);
 void handle_score(const CallPtr& call);
+void handle_rerank(const CallPtr& call);
 void handle_embeddings(const CallPtr& call);
 // Tokenizer and chat template.
 void handle_tokenize(const CallPtr& call);

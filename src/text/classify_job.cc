@@ -68,6 +68,10 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
       sampling_(sampling_options(complete_options(model, options.sampling))),
       prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
   prompt_ = encode_prompt(model, prompt, options.sampling.add_special_tokens);
+  if (model.labels) {
+    add_own_labels();
+    return;
+  }
   const auto labels = encode_labels(model, prompt, options.labels);
   const bool one_token_each =
       std::all_of(labels.begin(), labels.end(), [](const auto& one) { return one.size() == 1; });
@@ -91,6 +95,22 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
     check_request(request, model.engine.limits(), model.engine.vocab_size());
   }
   num_open_ = requests_.size();
+}
+
+// The model's head classifies the whole text.
+void ClassifyJob::add_own_labels() {
+  if (!options_.labels.empty()) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("labels: the model classifies with labels of its own ({}), expected none",
+                    fmt::join(model_.labels->names, ", ")));
+  }
+  GenerateRequest pooled = request_for(prompt_);
+  pooled.pooling = Pooling::last;
+  check_request(pooled, model_.engine.limits(), model_.engine.vocab_size());
+  requests_.push_back(std::move(pooled));
+  label_of_request_.emplace_back();
+  num_open_ = 1;
 }
 
 GenerateRequest ClassifyJob::request_for(std::vector<TokenId> prompt) const {
@@ -139,7 +159,7 @@ void ClassifyJob::add(size_t request_index, TokenEvent& event) {
       if (!event.prompt->column_logits.empty()) {
         label_logprobs_ = std::move(event.prompt->column_logits);
       }
-      row_ = std::move(event.prompt->row);
+      row_ = std::move(model_.labels ? event.prompt->pooled : event.prompt->row);
     }
   }
   if (!event.ending) return;
@@ -152,11 +172,20 @@ void ClassifyJob::add(size_t request_index, TokenEvent& event) {
   }
 }
 
+Classification ClassifyJob::with_own_labels(Classification result) const {
+  result.labels = model_.labels->names;
+  result.scores = model_.labels->scores(row_);
+  const auto best = std::max_element(result.scores.begin(), result.scores.end());
+  result.label = result.labels[static_cast<size_t>(best - result.scores.begin())];
+  return result;
+}
+
 Classification ClassifyJob::result() const {
   Classification result;
   result.token_id = token_;
   if (token_) result.token = token_string(model_, *token_);
   result.logits = row_;
+  if (model_.labels) return with_own_labels(std::move(result));
   if (options_.labels.empty()) return result;
   for (const float logprob : label_logprobs_) {
     if (std::isnan(logprob)) {

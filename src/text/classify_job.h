@@ -36,6 +36,8 @@ class ClassifyJob {
 
  private:
   GenerateRequest request_for(std::vector<TokenId> prompt) const;
+  void add_own_labels();
+  Classification with_own_labels(Classification result) const;
   void add_label_requests(const std::vector<std::vector<TokenId>>& labels);
 
   const TextModel& model_;

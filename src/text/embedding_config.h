@@ -12,6 +12,7 @@
 namespace paceline {
 
 struct EmbeddingConfig {
+  bool has_files = false;  // modules.json: the model is made for embeddings
   Pooling pooling = Pooling::last;
   int64_t width = 0;       // elements of an embedding
   bool normalises = true;  // to length 1

@@ -10,6 +10,7 @@
 #include "paceline/tokenizer.h"
 #include "text/embedding_config.h"
 #include "text/generation_config.h"
+#include "text/sequence_labels.h"
 
 namespace paceline {
 
@@ -29,6 +30,7 @@ struct TextModel {
   ConstraintCache* constraints = nullptr;         // nullptr: there is no tokenizer
   const AdapterSet* adapters = nullptr;           // nullptr: there are none
   std::optional<EmbeddingConfig> embedding = {};  // nothing: the model makes none
+  std::optional<SequenceLabels> labels = {};      // of a head that classifies; nothing: none
   GenerationConfig generation = {};               // defaults of unset request fields
   size_t longest_token_bytes = 0;                 // longest text of one token; 0: unknown
   int64_t max_position = 0;                       // the context that the model was trained for

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kEmbedding = "embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
+constexpr std::string_view kScore = "score.weight";
 constexpr std::string_view kUsualPrefix = "model.";
 
 // Prefixes of the decoder's names in files; a longer one before any prefix of it.
@@ -57,7 +58,7 @@ WeightReader::WeightReader(Checkpoint& checkpoint)
       read_(checkpoint.entries().size()) {}
 
 std::string WeightReader::file_name(std::string_view name) const {
-  return (name == kHead ? head_prefix_ : prefix_) + std::string(name);
+  return (name == kHead || name == kScore ? head_prefix_ : prefix_) + std::string(name);
 }
 
 bool WeightReader::contains(std::string_view name) const {

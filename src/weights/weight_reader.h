@@ -15,8 +15,8 @@ namespace paceline {
 // Canonical names have no model prefix: "embed_tokens.weight", "layers.3.self_attn.q_proj.weight",
 // "norm.weight", "lm_head.weight". Files write them with "model.", "language_model.model.",
 // "model.language_model.", "model.text_model.", "language_model." or nothing in front; the prefix
-// is found once, from the embedding's name. lm_head.weight stands outside "model." in files
-// ("lm_head.weight", "language_model.lm_head.weight").
+// is found once, from the embedding's name. lm_head.weight and score.weight stand outside "model."
+// in files ("lm_head.weight", "language_model.lm_head.weight").
 class WeightReader {
  public:
   explicit WeightReader(Checkpoint& checkpoint);

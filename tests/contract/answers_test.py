@@ -4,7 +4,9 @@ import random
 import unittest
 
 from contract_case import MESSAGES, PROMPT, ContractCase
+from program import ROOT
 from serve_test import flat, join
+from serving import Client, Server
 
 NUM_REQUESTS = 400 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 40
 
@@ -111,7 +113,7 @@ class AnswersTest(ContractCase):
                 self.ask("/v1/embeddings", "embeddings", {"input": PROMPT, **fields})
         for fields in [{}, {"top_logprobs": 3}, {"input": [PROMPT, "a"]}, {"input": [[5, 6, 7]]}]:
             with self.subTest(**fields):
-                self.ask("/v1/score", "scores", {"input": PROMPT, **fields})
+                self.ask("/v1/score_tokens", "token_scores", {"input": PROMPT, **fields})
         for body in [{"prompt": PROMPT}, {"content": PROMPT, "with_pieces": True}, {"messages": MESSAGES},
                      {"prompt": PROMPT, "return_token_strs": True}]:
             with self.subTest(**body):
@@ -121,6 +123,19 @@ class AnswersTest(ContractCase):
         models = self.check("models", self.client.get("/v1/models").json)
         for model in models["data"]:
             self.check("model", self.client.get("/v1/models/" + model["id"]).json)
+
+    def test_pairs_and_own_labels(self):
+        for name, path, schema, body in [
+                ("reranker", "/v1/score", "pair_scores", {"text_1": "a", "text_2": ["b", "c"]}),
+                ("reranker", "/v1/rerank", "reranked", {"query": "a", "documents": ["b", "c"], "return_documents": True}),
+                ("cross_encoder", "/v1/rerank", "reranked", {"query": "a", "documents": ["b", {"text": "c"}], "top_n": 1}),
+                ("classifier", "/v1/classify", "classifications", {"input": "a", "with_logits": True})]:
+            server = Server(model=ROOT / "tests/goldens/embeddings" / name)
+            self.addCleanup(server.stop)
+            with self.subTest(model=name, path=path):
+                answer = Client(server.port).post(path, body)
+                self.assertEqual(answer.status, 200, answer.body)
+                self.check(schema, answer.json)
 
     def test_errors(self):
         for method, path, body, status in [

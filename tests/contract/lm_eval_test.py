@@ -46,9 +46,9 @@ class LmEvalTest(ContractCase):
         self.assertEqual(self.loglikelihood(requests, 0), batched, "max_tokens 0 scores otherwise")
         alone = [self.loglikelihood([request], 1)[0] for request in requests]
         self.assertEqual(alone, batched, "batches score otherwise")
-        # /v1/score gives the same figures.
+        # /v1/score_tokens gives the same figures.
         for (ids, context), (score, _) in zip(requests, batched):
-            [item] = self.ask("/v1/score", "scores", {"input": [ids]})["data"]
+            [item] = self.ask("/v1/score_tokens", "token_scores", {"input": [ids]})["data"]
             self.assertAlmostEqual(sum(item["token_logprobs"][context:]), score, places=9)
         best = [max(range(len(ENDINGS)), key=lambda i: batched[c * len(ENDINGS) + i][0]) for c in range(len(CONTEXTS))]
         self.assertEqual(ENDINGS[best[2]], " night")

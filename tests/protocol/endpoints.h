@@ -5,11 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "protocol/embedding_request.h"
 #include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
-#include "protocol/score_request.h"
+#include "protocol/pair_score_request.h"
 #include "protocol/text_requests.h"
+#include "protocol/token_score_request.h"
 #include "tests/protocol/requests.h"
 
 namespace paceline {
@@ -19,6 +21,20 @@ struct Endpoint {
   FieldList fields;
   std::string required;  // the members of the smallest request, without braces
   void (*parse)(const std::string& body);
+
+  bool requires_field(std::string_view field) const {
+    return required.find("\"" + std::string(field) + "\":") == 0 ||
+           required.find(", \"" + std::string(field) + "\":") != std::string::npos;
+  }
+  // The required members but this one, with a comma behind each.
+  std::string required_beside(std::string_view field) const {
+    std::string text;
+    const Json all = parse_json("{" + required + "}", "body");
+    for (const auto& [name, value] : all.as_object("body")) {
+      if (name != field) text += "\"" + name + "\": " + to_json(value) + ", ";
+    }
+    return text;
+  }
 };
 
 inline Json body_json(const std::string& body) { return parse_json(body, "body"); }
@@ -39,8 +55,12 @@ inline std::vector<Endpoint> endpoints() {
        [](const std::string& body) { parse_classification_request(body_json(body)); }},
       {"embeddings", embedding_request_fields(), R"("input": "x")",
        [](const std::string& body) { parse_embedding_request(body_json(body)); }},
-      {"score", score_request_fields(), R"("input": "x")",
-       [](const std::string& body) { parse_score_request(body_json(body)); }},
+      {"score", pair_score_request_fields(), R"("text_1": "x", "text_2": "y")",
+       [](const std::string& body) { parse_pair_score_request(body_json(body)); }},
+      {"rerank", rerank_request_fields(), R"("query": "x", "documents": ["y"])",
+       [](const std::string& body) { parse_rerank_request(body_json(body)); }},
+      {"score_tokens", token_score_request_fields(), R"("input": "x")",
+       [](const std::string& body) { parse_token_score_request(body_json(body)); }},
       {"tokenize", tokenize_request_fields(), R"("prompt": "x")",
        [](const std::string& body) { parse_tokenize_request(body_json(body)); }},
       {"detokenize", detokenize_request_fields(), R"("tokens": [1])",

@@ -160,6 +160,7 @@ std::string companions(const Endpoint& endpoint, const FieldInfo& field, const s
   if (field.name == "tool_choice") {
     return R"(, "tools": [{"type": "function", "function": {"name": "f"}}])";
   }
+  if (field.name == "text_1") return ", \"text_2\": " + value;  // as many
   if (field.name == "stream_options") return ", \"stream\": true";
   if (field.name == "continue_final_message") return ", \"add_generation_prompt\": false";
   if (field.name == "logprob_token_ids") {
@@ -172,10 +173,9 @@ std::string body_with(const Endpoint& endpoint, const FieldInfo& field, const st
   // /tokenize takes only one of its inputs.
   const bool is_other_input =
       endpoint.name == "tokenize" && (field.name == "content" || field.name == "messages");
-  const bool stands_alone =
-      is_other_input || endpoint.required.starts_with(fmt::format("\"{}\"", field.name));
-  return fmt::format("{{{}\"{}\": {}{}}}", stands_alone ? "" : endpoint.required + ", ", field.name,
-                     value, companions(endpoint, field, value));
+  const bool stands_alone = is_other_input || field.name == "text_1";
+  return fmt::format("{{{}\"{}\": {}{}}}", stands_alone ? "" : endpoint.required_beside(field.name),
+                     field.name, value, companions(endpoint, field, value));
 }
 
 template <class Check>

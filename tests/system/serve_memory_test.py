@@ -60,7 +60,7 @@ class MemoryTest(ProgramTest):
         allowed = client.post("/v1/classify", {"input": [[5]] * most, "with_logits": True})
         self.assertEqual(allowed.status, 200, allowed.body[:200])
         self.assertLess(len(allowed.body), 2 << 20)
-        refused = client.post("/v1/score", {"input": [[5] * 1000] * 16, "top_logprobs": 20})
+        refused = client.post("/v1/score_tokens", {"input": [[5] * 1000] * 16, "top_logprobs": 20})
         self.assertEqual((refused.status, refused.error["param"]), (400, "input"))
         refused = client.post("/v1/completions", {"prompt": [[5] * 1000] * 16, "max_tokens": 1, "prompt_logprobs": 20})
         self.assertEqual((refused.status, refused.error["param"]), (400, "prompt"))

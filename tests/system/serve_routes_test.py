@@ -56,7 +56,7 @@ class RoutesTest(ServerCase):
         try:
             for _ in range(3):  # each finds room in the end
                 self.assertTrue(until(
-                    lambda: client.post("/v1/score", {"input": ["The old house"] * 12}).status == 200, 60))
+                    lambda: client.post("/v1/score_tokens", {"input": ["The old house"] * 12}).status == 200, 60))
         finally:
             stop.set()
             for thread in threads:
@@ -87,7 +87,7 @@ class RoutesTest(ServerCase):
         self.assertEqual((answers[0].status, len(answers[0].json["data"])), (200, 30))
 
     def test_score(self):
-        answer = self.post("/v1/score", input=[TEXT, "The sea"], top_logprobs=2)
+        answer = self.post("/v1/score_tokens", input=[TEXT, "The sea"], top_logprobs=2)
         echoed = self.post("/v1/completions", prompt=TEXT, max_tokens=0, echo=True, logprobs=1)
         first = answer["data"][0]
         self.assertEqual(first["token_logprobs"], echoed["choices"][0]["logprobs"]["token_logprobs"])

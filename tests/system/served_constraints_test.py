@@ -148,7 +148,7 @@ class ServedConstraintsTest(ServerCase):
             self.assertIn("the constraint", error["message"])
 
     def test_classify_and_score_refuse_constraints(self):
-        for path in ("/v1/classify", "/v1/score"):
+        for path in ("/v1/classify", "/v1/score_tokens"):
             for fields, _ in REQUESTS:
                 name = next(iter(fields))
                 error = self.ask(path, 400, input=PROMPT, **fields)["error"]

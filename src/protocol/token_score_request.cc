@@ -1,4 +1,4 @@
-#include "protocol/score_request.h"
+#include "protocol/token_score_request.h"
 
 #include "protocol/logprobs_json.h"
 #include "protocol/reported_tokens.h"
@@ -6,25 +6,25 @@
 namespace paceline {
 namespace {
 
-constexpr FieldDef<ScoreRequest> kScoreFields[] = {
+constexpr FieldDef<TokenScoreRequest> kScoreFields[] = {
     {.name = "input",
      .type = kInputs,
      .is_required = true,
      .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v, ScoreRequest& t) { t.input = read_prompts(v); }},
+     .read = [](const FieldValue& v, TokenScoreRequest& t) { t.input = read_prompts(v); }},
     {.name = "top_logprobs",
      .type = kNumTopLogprobs,
      .by_default = int64_t{0},
      .help = "Alternatives reported beside each token.",
-     .read = [](const FieldValue& v, ScoreRequest& t) { t.top_logprobs = v.small_integer(); }},
+     .read = [](const FieldValue& v, TokenScoreRequest& t) { t.top_logprobs = v.small_integer(); }},
     {.name = "add_special_tokens",
      .type = kBoolean,
      .by_default = true,
      .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
-     .read = [](const FieldValue& v, ScoreRequest& t) { t.add_special_tokens = v.boolean(); }},
+     .read = [](const FieldValue& v, TokenScoreRequest& t) { t.add_special_tokens = v.boolean(); }},
 };
 
-void write_scored(JsonWriter& writer, const ScoreRequest& request, size_t index,
+void write_scored(JsonWriter& writer, const TokenScoreRequest& request, size_t index,
                   const std::vector<Logprob>& tokens, const TokenNames& names) {
   writer.begin_object().member("object", "score").member("index", index);
   writer.key("token_ids").begin_array();
@@ -45,25 +45,25 @@ void write_scored(JsonWriter& writer, const ScoreRequest& request, size_t index,
 
 }  // namespace
 
-ScoreRequest parse_score_request(const Json& body, const RequestTerms& terms) {
-  ScoreRequest request;
+TokenScoreRequest parse_token_score_request(const Json& body, const RequestTerms& terms) {
+  TokenScoreRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
-  reader.read<ScoreRequest>(kScoreFields, request);
+  reader.read<TokenScoreRequest>(kScoreFields, request);
   reader.finish();
   return request;
 }
 
-FieldList score_request_fields() {
+FieldList token_score_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
-  append_fields<ScoreRequest>(kScoreFields, list);
+  append_fields<TokenScoreRequest>(kScoreFields, list);
   return list;
 }
 
-std::string score_response_json(const ScoreRequest& request, const ResponseHead& head,
-                                const std::vector<std::vector<Logprob>>& scored,
-                                const TokenNames& names, const ResponseUsage& usage) {
+std::string token_score_response_json(const TokenScoreRequest& request, const ResponseHead& head,
+                                      const std::vector<std::vector<Logprob>>& scored,
+                                      const TokenNames& names, const ResponseUsage& usage) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object();

@@ -1,4 +1,4 @@
-// ScoreRequest is the body of POST /v1/score, an extension of Paceline: it asks for the
+// TokenScoreRequest is the body of POST /v1/score_tokens, an extension of Paceline: it asks for the
 // log-probability of each token of a text.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-struct ScoreRequest {
+struct TokenScoreRequest {
   CommonFields common;
   PromptList input;
   int32_t top_logprobs = 0;        // alternatives beside each token, 0 to 20
@@ -21,17 +21,17 @@ struct ScoreRequest {
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.
-ScoreRequest parse_score_request(const Json& body, const RequestTerms& terms = {});
+TokenScoreRequest parse_token_score_request(const Json& body, const RequestTerms& terms = {});
 
-FieldList score_request_fields();
+FieldList token_score_request_fields();
 
-constexpr std::string_view kScoreIdPrefix = "score-";
+constexpr std::string_view kTokenScoreIdPrefix = "score-";
 
 // {"id", "object": "list", "created", "model", "data": [{"object": "score", "index", "token_ids",
 // "token_logprobs" (the first is null), "logprob" (their sum), "prompt_logprobs" (in vLLM's shape,
 // when alternatives were asked for)}], "usage"}
-std::string score_response_json(const ScoreRequest& request, const ResponseHead& head,
-                                const std::vector<std::vector<Logprob>>& scored,
-                                const TokenNames& names, const ResponseUsage& usage);
+std::string token_score_response_json(const TokenScoreRequest& request, const ResponseHead& head,
+                                      const std::vector<std::vector<Logprob>>& scored,
+                                      const TokenNames& names, const ResponseUsage& usage);
 
 }  // namespace paceline

@@ -1,0 +1,61 @@
+#include "load/score_head.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "base/json_cursor.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kScoreWeight = "score.weight";
+
+// `id2label` in the order of ids, else transformers' LABEL_0, LABEL_1, ...
+std::vector<std::string> read_names(const JsonCursor& config, int64_t num_labels) {
+  std::vector<std::string> names;
+  const auto listed = config.find("id2label");
+  for (int64_t id = 0; id < num_labels; ++id) {
+    const std::string key = std::to_string(id);
+    names.push_back(listed ? std::string(listed->at(key).string()) : "LABEL_" + key);
+  }
+  if (listed && std::ssize(listed->members()) != num_labels) {
+    listed->fail(fmt::format("{} labels, but score.weight has {} rows", listed->members().size(),
+                             num_labels));
+  }
+  return names;
+}
+
+SequenceLabels::Scoring read_scoring(const JsonCursor& config, int64_t num_labels) {
+  const auto problem = config.find("problem_type");
+  const std::string type = problem ? std::string(problem->string()) : "";
+  if (type == "regression") return SequenceLabels::Scoring::none;
+  if (type == "multi_label_classification" || num_labels == 1) {
+    return SequenceLabels::Scoring::sigmoid;
+  }
+  return SequenceLabels::Scoring::softmax;
+}
+
+}  // namespace
+
+std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& config_json,
+                                         std::string_view where, int64_t hidden_size,
+                                         Backend& backend) {
+  const auto shape = weights.shape_of(kScoreWeight);
+  if (!shape) return std::nullopt;
+  if (shape->rank() != 2) {
+    throw Error(ErrorCode::corrupt, fmt::format("{}: {} isn't a matrix", where, kScoreWeight));
+  }
+  const int64_t num_labels = (*shape)[0];
+  const JsonCursor config(config_json, std::string(where));
+  ScoreHead loaded;
+  loaded.labels = {.names = read_names(config, num_labels),
+                   .scoring = read_scoring(config, num_labels)};
+  const Tensor weight = weights.read(kScoreWeight, {num_labels, hidden_size});
+  loaded.head.add(backend, weight, nullptr, PooledHead::Activation::none);
+  weights.release(kScoreWeight);
+  return loaded;
+}
+
+}  // namespace paceline

@@ -1,0 +1,205 @@
+#include "protocol/pair_score_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "protocol/api_error.h"
+
+namespace paceline {
+namespace {
+
+constexpr uint64_t kMaxTop = 1 << 30;
+
+constexpr FieldType kPairTextKinds[] = {kAnyText, kInputTexts};
+constexpr FieldType kPairTexts = one_of_type(kPairTextKinds, "a string or an array of strings");
+
+std::vector<FieldInfo> document_fields();
+constexpr FieldType kDocumentObject = object_type(document_fields);
+constexpr FieldType kDocumentKinds[] = {kAnyText, kDocumentObject};
+constexpr FieldType kDocument =
+    one_of_type(kDocumentKinds, "a string or an object with the member text");
+constexpr FieldType kDocuments = array_type(kDocument, 1, kMaxInputs);
+
+struct DocumentFields {
+  std::string text;
+};
+constexpr FieldDef<DocumentFields> kDocumentFields[] = {
+    {.name = "text",
+     .type = kAnyText,
+     .is_required = true,
+     .help = "The document.",
+     .read = [](const FieldValue& v, DocumentFields& t) { t.text = v.text(); }},
+};
+
+std::vector<FieldInfo> document_fields() {
+  FieldList list;
+  append_fields<DocumentFields>(kDocumentFields, list);
+  return list;
+}
+
+std::string read_document(const FieldValue& value) {
+  if (value.json().is_string()) return value.text();
+  DocumentFields fields;
+  RequestReader reader(value);
+  reader.read<DocumentFields>(kDocumentFields, fields);
+  reader.finish();
+  return fields.text;
+}
+
+constexpr std::string_view kInstructionHelp =
+    "What makes a document relevant, for models like Qwen3-Reranker.";
+
+constexpr FieldDef<PairScoreRequest> kPairScoreFields[] = {
+    {.name = "text_1",
+     .type = kPairTexts,
+     .is_required = true,
+     .help = "The first text of each pair, or one for all.",
+     .read = [](const FieldValue& v, PairScoreRequest& t) { t.first = read_prompts(v); }},
+    {.name = "text_2",
+     .type = kPairTexts,
+     .is_required = true,
+     .help = "The second text of each pair.",
+     .read = [](const FieldValue& v, PairScoreRequest& t) { t.second = read_prompts(v); }},
+    {.name = "instruction",
+     .type = kAnyText,
+     .help = kInstructionHelp,
+     .read = [](const FieldValue& v, PairScoreRequest& t) { t.instruction = v.text(); }},
+};
+
+constexpr FieldDef<RerankRequest> kRerankFields[] = {
+    {.name = "query",
+     .type = kAnyText,
+     .is_required = true,
+     .help = "What the documents are compared with.",
+     .read = [](const FieldValue& v, RerankRequest& t) { t.query = v.text(); }},
+    {.name = "documents",
+     .type = kDocuments,
+     .is_required = true,
+     .help = "Strings, or objects with the member text (up to 2048).",
+     .read =
+         [](const FieldValue& v, RerankRequest& t) {
+           for (const FieldValue& item : v.items()) t.documents.push_back(read_document(item));
+         }},
+    {.name = "top_n",
+     .type = integer_type(1, kMaxTop),
+     .help = "The number of results; all of them without it.",
+     .read = [](const FieldValue& v, RerankRequest& t) { t.top_n = v.integer(); }},
+    {.name = "return_documents",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Results have the documents' texts.",
+     .read = [](const FieldValue& v, RerankRequest& t) { t.return_documents = v.boolean(); }},
+    {.name = "instruction",
+     .type = kAnyText,
+     .help = kInstructionHelp,
+     .read = [](const FieldValue& v, RerankRequest& t) { t.instruction = v.text(); }},
+};
+
+template <class Request>
+Request parse(std::span<const FieldDef<Request>> fields, const Json& body,
+              const RequestTerms& terms) {
+  Request request;
+  RequestReader reader(body, terms);
+  reader.read(common_fields(), request.common);
+  reader.read<Request>(fields, request);
+  reader.finish();
+  return request;
+}
+
+template <class Request>
+FieldList listed(std::span<const FieldDef<Request>> fields) {
+  FieldList list;
+  append_fields(common_fields(), list);
+  append_fields<Request>(fields, list);
+  return list;
+}
+
+}  // namespace
+
+PairScoreRequest parse_pair_score_request(const Json& body, const RequestTerms& terms) {
+  auto request = parse<PairScoreRequest>(kPairScoreFields, body, terms);
+  const size_t num_first = request.first.prompts.size(), num_second = request.second.prompts.size();
+  if (num_first != 1 && num_first != num_second) {
+    throw RequestError("text_1", "invalid_value",
+                       fmt::format("text_1: {} texts, expected 1 or as many as text_2 has ({})",
+                                   num_first, num_second));
+  }
+  return request;
+}
+
+RerankRequest parse_rerank_request(const Json& body, const RequestTerms& terms) {
+  return parse<RerankRequest>(kRerankFields, body, terms);
+}
+
+FieldList pair_score_request_fields() { return listed<PairScoreRequest>(kPairScoreFields); }
+FieldList rerank_request_fields() { return listed<RerankRequest>(kRerankFields); }
+
+std::vector<TextPair> text_pairs(const PairScoreRequest& request) {
+  std::vector<TextPair> pairs;
+  for (size_t i = 0; i < request.second.prompts.size(); ++i) {
+    const size_t first = request.first.prompts.size() == 1 ? 0 : i;
+    pairs.push_back({.first = std::get<std::string>(request.first.prompts[first]),
+                     .second = std::get<std::string>(request.second.prompts[i]),
+                     .name = request.second.name("text_2", i)});
+  }
+  return pairs;
+}
+
+std::vector<TextPair> text_pairs(const RerankRequest& request) {
+  std::vector<TextPair> pairs;
+  for (size_t i = 0; i < request.documents.size(); ++i) {
+    pairs.push_back({.first = request.query,
+                     .second = request.documents[i],
+                     .name = fmt::format("documents[{}]", i)});
+  }
+  return pairs;
+}
+
+std::string pair_score_response_json(const ResponseHead& head, const std::vector<float>& scores,
+                                     const ResponseUsage& usage) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, "list");
+  writer.key("data").begin_array();
+  int64_t index = 0;
+  for (const float score : scores) {
+    writer.begin_object().member("object", "score").member("index", index++);
+    writer.key("score").number(score);
+    writer.end_object();
+  }
+  writer.end_array();
+  write_usage(writer, usage);
+  writer.end_object();
+  return json;
+}
+
+std::string rerank_response_json(const RerankRequest& request, const ResponseHead& head,
+                                 const std::vector<float>& scores, const ResponseUsage& usage) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  const auto most = static_cast<size_t>(request.top_n.value_or(std::ssize(order)));
+  if (order.size() > most) order.resize(most);
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, "list");
+  writer.key("results").begin_array();
+  for (const size_t index : order) {
+    writer.begin_object().member("index", index).key("relevance_score").number(scores[index]);
+    if (request.return_documents) {
+      writer.key("document").begin_object().member("text", request.documents[index]).end_object();
+    }
+    writer.end_object();
+  }
+  writer.end_array();
+  write_usage(writer, usage);
+  writer.end_object();
+  return json;
+}
+
+}  // namespace paceline

@@ -1,0 +1,62 @@
+// PairScoring scores pairs of texts: by the model's head for one label, by the cosine of their
+// embeddings, or by the probability of "yes" as Qwen3-Reranker does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/request.h"
+#include "text/text_model.h"
+
+namespace paceline {
+
+struct TextPair {
+  std::string first;   // a query
+  std::string second;  // a document
+  std::string name;    // of the second text, in messages
+};
+
+struct PairOptions {
+  // What makes a document relevant; default: Qwen3-Reranker's, for models like it.
+  std::optional<std::string> instruction;
+  // Embeds first texts with the prompt "query" and second ones with "document", if the model has
+  // them.
+  bool uses_prompts = false;
+  std::string lora;
+  std::string cache_salt;
+  int32_t priority = 0;
+};
+
+class PairScoring {
+ public:
+  // `model` must outlive it. Throws Error unsupported when the model scores no pairs, and what
+  // making the requests throws.
+  PairScoring(const TextModel& model, const std::vector<TextPair>& pairs,
+              const PairOptions& options);
+
+  // The engine's requests: one for each pair, or one for each different text that is embedded.
+  std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
+
+  // `results[i]` is what request i made: PromptOutputs::pooled or column_logits. In the order of
+  // the pairs.
+  std::vector<float> scores(const std::vector<std::vector<float>>& results) const;
+
+ private:
+  enum class Method : uint8_t { label, cosine, yes_or_no };
+
+  Method method_of(const TextModel& model) const;
+  void add_classified(const TextPair& pair, const PairOptions& options);
+  void add_embedded(const std::vector<TextPair>& pairs, const PairOptions& options);
+  void add_judged(const std::vector<TextPair>& pairs, const PairOptions& options);
+
+  const TextModel& model_;
+  Method method_ = Method::cosine;
+  std::vector<GenerateRequest> requests_;
+  std::vector<std::pair<size_t, size_t>> embedded_;  // requests of each pair's texts
+};
+
+}  // namespace paceline

@@ -1,0 +1,26 @@
+// SequenceLabels are the labels of a model whose head classifies whole texts, and their scores.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+struct SequenceLabels {
+  // How logits become scores, as transformers' pipeline and vLLM do.
+  enum class Scoring : uint8_t {
+    softmax,  // several labels, of which one is right
+    sigmoid,  // one label, or several that may be right together
+    none,     // a regression: the logits themselves
+  };
+
+  std::vector<std::string> names;
+  Scoring scoring = Scoring::softmax;
+
+  // Of the head's logits, one for each label.
+  std::vector<float> scores(std::span<const float> logits) const;
+};
+
+}  // namespace paceline
