@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
@@ -293,6 +294,18 @@ Json gguf_generation_config(const GgufMetadata& metadata) {
 
 GgufHeads gguf_heads(const GgufFile& file) {
   return heads_of(GgufFields(file.metadata(), find_gguf_architecture(file.metadata())));
+}
+
+std::optional<std::string> gguf_pooling(const GgufMetadata& metadata) {
+  const GgufFields fields(metadata, find_gguf_architecture(metadata));
+  constexpr std::array<std::string_view, 5> kModes = {"", "mean", "cls", "lasttoken", ""};
+  const auto type = fields.integer("pooling_type");
+  if (!type) return std::nullopt;
+  if (*type < 0 || *type >= std::ssize(kModes)) {
+    fields.unsupported("pooling_type", fmt::format("{}, expected 0 to 4", *type));
+  }
+  const std::string_view mode = kModes[static_cast<size_t>(*type)];
+  return mode.empty() ? std::nullopt : std::optional<std::string>(mode);
 }
 
 }  // namespace paceline

@@ -1,6 +1,9 @@
 // Makes config.json and generation_config.json, as in a Hugging Face directory, from a GGUF file.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "base/json.h"
 #include "models/gguf_architecture.h"
 #include "weights/gguf_file.h"
@@ -27,5 +30,9 @@ struct GgufHeads {
   int64_t key = 0;
 };
 GgufHeads gguf_heads(const GgufFile& file);
+
+// sentence-transformers' name of the file's pooling_type (llama.cpp's enumeration); nothing: the
+// file says none, or is a reranker's. Throws Error unsupported for one that isn't known.
+std::optional<std::string> gguf_pooling(const GgufMetadata& metadata);
 
 }  // namespace paceline

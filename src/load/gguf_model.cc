@@ -1,5 +1,6 @@
 #include "load/gguf_model.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,15 @@ ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file) {
   makers["generation_config.json"] = [file] {
     return to_json(gguf_generation_config(file->metadata()));
   };
+  if (const auto pooling = gguf_pooling(file->metadata())) {
+    makers["modules.json"] = [] {
+      return std::string(R"([{"path": "1_Pooling", "type": "Pooling"},)"
+                         R"( {"path": "2_Normalize", "type": "Normalize"}])");
+    };
+    makers["1_Pooling/config.json"] = [mode = *pooling] {
+      return R"({"pooling_mode": ")" + mode + R"("})";
+    };
+  }
   if (has_gguf_tokenizer(file->metadata())) {
     makers["tokenizer.json"] = [file] { return gguf_tokenizer_json(file->metadata()); };
     makers["tokenizer_config.json"] = [file] {

@@ -11,8 +11,9 @@
 
 namespace paceline {
 
-// config.json, generation_config.json and, if the file has a tokenizer, tokenizer.json and
-// tokenizer_config.json with the chat templates. They are made when they are read, which throws the
+// config.json, generation_config.json, if the file has a tokenizer tokenizer.json and
+// tokenizer_config.json with the chat templates, and if it says how states are pooled modules.json
+// and 1_Pooling/config.json. They are made when they are read, which throws the
 // errors of gguf_config.h and gguf_tokenizer.h.
 ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file);
 

@@ -439,5 +439,21 @@ TEST_F(GgufConfig, GenerationDefaultsAreTheFilesRecommendation) {
             R"({"eos_token_id":[2,7],"bos_token_id":1,"temperature":0.6,"top_k":20})");
 }
 
+TEST_F(GgufConfig, PoolingTypesHaveSentenceTransformersNames) {
+  const auto pooling = [&](std::optional<uint32_t> type) {
+    GgufWriter writer = small_file("qwen3");
+    if (type) writer.number("qwen3.pooling_type", *type);
+    directory_.write("model.gguf", writer.file());
+    return gguf_pooling(GgufFile(directory_.path() / "model.gguf").metadata());
+  };
+  EXPECT_EQ(pooling({}), std::nullopt);
+  EXPECT_EQ(pooling(0), std::nullopt);
+  EXPECT_EQ(pooling(1), "mean");
+  EXPECT_EQ(pooling(2), "cls");
+  EXPECT_EQ(pooling(3), "lasttoken");
+  EXPECT_EQ(pooling(4), std::nullopt);  // a reranker's
+  expect_error(ErrorCode::unsupported, {"qwen3.pooling_type", "5"}, [&] { pooling(5); });
+}
+
 }  // namespace
 }  // namespace paceline
