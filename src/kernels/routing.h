@@ -33,6 +33,8 @@ struct RoutingParams {
 
   int64_t num_logits() const { return num_experts + (shared == SharedExpert::gated ? 1 : 0); }
   int64_t num_slots() const { return experts_per_token + (shared == SharedExpert::none ? 0 : 1); }
+
+  bool operator==(const RoutingParams&) const = default;
 };
 
 // The slots of one row.

@@ -17,6 +17,8 @@ struct MlpNames {
   std::string gate = "gate_proj";
   std::string up = "up_proj";
   std::string down = "down_proj";
+
+  bool operator==(const MlpNames&) const = default;
 };
 
 struct MlpConfig {

@@ -17,6 +17,8 @@ struct MixtureNames {
   MlpNames projections;                 // of an expert
   std::string shared = "mlp.shared_expert";
   std::string shared_gate = "mlp.shared_expert_gate";
+
+  bool operator==(const MixtureNames&) const = default;
 };
 
 struct MixtureConfig {
@@ -27,6 +29,8 @@ struct MixtureConfig {
   bool router_bias = false;
   bool expert_bias = false;
   MixtureNames names;
+
+  bool operator==(const MixtureConfig&) const = default;
 };
 
 }  // namespace paceline

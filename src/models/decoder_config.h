@@ -65,8 +65,8 @@ struct DecoderConfig {
   float attention_soft_cap = 0.0f;  // 0: none
   float final_soft_cap = 0.0f;      // 0: none
   bool bidirectional = false;       // attention in both directions: embeddings only
-  bool classifies = false;  // a head for labels of whole texts (score.weight) instead of tokens
-  float residual_scale = 1.0f;      // of what attention and MLP add to the residual stream
+  bool classifies = false;      // a head for labels of whole texts (score.weight) instead of tokens
+  float residual_scale = 1.0f;  // of what attention and MLP add to the residual stream
   float logits_scale = 1.0f;
   QueryGrowth query_growth;
   QkNorm qk_norm = QkNorm::none;

@@ -111,6 +111,15 @@ std::vector<std::string> golden_names() {
   return names;
 }
 
+std::vector<std::string> dense_golden_names() {
+  std::vector<std::string> names = golden_names();
+  std::erase_if(names, [](const std::string& name) {
+    const fs::path path = goldens_directory() / name / "config.json";
+    return read_text_file(path, 1 << 20).find("num_experts_per_tok") != std::string::npos;
+  });
+  return names;
+}
+
 Golden read_golden(const std::string& name) {
   Golden golden;
   golden.directory = goldens_directory() / name;

@@ -19,6 +19,7 @@ namespace paceline::testing {
 
 // Every golden folder under tests/goldens/models.
 std::vector<std::string> golden_names();
+std::vector<std::string> dense_golden_names();  // without mixtures of experts
 
 // The files of a golden, with experts one by one.
 class GoldenWeights {

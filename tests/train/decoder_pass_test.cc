@@ -1,5 +1,6 @@
 // The training pass: its forward has the bits of serving, its gradients are those of its loss.
 #include "train/decoder_pass.h"
+#include "train/weight_set.h"
 
 #include <gtest/gtest.h>
 
@@ -73,24 +74,18 @@ TEST_P(TrainForward, HasTheBitsOfServing) {
   }
 }
 
-std::vector<std::string> dense_models() {
-  std::vector<std::string> names = golden_names();
-  std::erase_if(names, [](const std::string& name) {
-    const auto path = read_golden(name).directory / "config.json";
-    return read_text_file(path, 1 << 20).find("num_experts_per_tok") != std::string::npos;
-  });
-  return names;
-}
-
 TEST(TrainMixture, IsRefusedByName) {
   TestModel model(read_golden("qwen3_moe_tied").directory, {});
-  const auto loras = no_loras(model.decoder());
+  const DecoderTraining training = nothing_of(model.decoder());
   expect_error(ErrorCode::unsupported, {"mixtures of experts"}, [&] {
-    DecoderPass(model.backend(), model.threads(), model.decoder(), loras, {.kv_dtype = DType::f32});
+    DecoderPass(model.backend(), model.threads(), model.decoder(), training,
+                {.kv_dtype = DType::f32});
   });
+  expect_error(ErrorCode::unsupported, {"mixtures of experts"},
+               [&] { WeightSet(model.backend(), model.decoder()); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TrainForward, ::testing::ValuesIn(dense_models()),
+INSTANTIATE_TEST_SUITE_P(Models, TrainForward, ::testing::ValuesIn(dense_golden_names()),
                          [](const auto& info) { return info.param; });
 
 // LoRA of rank 3 on every projection of a model, with values of about `size`.

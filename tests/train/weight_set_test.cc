@@ -104,7 +104,7 @@ TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FullForward, ::testing::ValuesIn(golden_names()),
+INSTANTIATE_TEST_SUITE_P(Models, FullForward, ::testing::ValuesIn(dense_golden_names()),
                          [](const auto& info) { return info.param; });
 
 class FullGradient : public ::testing::TestWithParam<std::string> {};
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Models, FullGradient,
                          [](const auto& info) { return info.param; });
 
 TEST(WeightSet, HasEveryParameterOfTheModelOnce) {
-  for (const std::string& name : golden_names()) {
+  for (const std::string& name : dense_golden_names()) {
     FullModel full(name, {});
     EXPECT_EQ(full.weights.num_parameters(), full.model.decoder().num_parameters()) << name;
     const auto& all = full.weights.parameters();

@@ -27,7 +27,7 @@ class ExpertCheckpointTest : public testing::Test {
     return *checkpoint_;
   }
 
-  TemporaryDirectory directory_;
+  TestDirectory directory_;
   Memory memory_;
   ThreadPool threads_{2};
   std::unique_ptr<Checkpoint> source_;
