@@ -324,7 +324,7 @@ class BodiesTest(unittest.TestCase):
 
 class ServiceManagerTest(unittest.TestCase):
     def test_the_service_manager_hears_when_it_is_ready_well_and_at_its_end(self):
-        with tempfile.TestDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             path = os.path.join(directory, "notify")
             manager.bind(path)
             manager.settimeout(20)

@@ -181,7 +181,7 @@ class AutomaticCallsTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        directory = tempfile.TestDirectory()
+        directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         template = Path(directory.name) / "template.jinja"
         text = TOOL_TEMPLATE.read_text()

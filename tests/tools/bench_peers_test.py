@@ -129,7 +129,7 @@ class Search(unittest.TestCase):
         self.assertEqual(shorter({"kind": "decode", "output": 8}), {"kind": "decode", "output": 8})
 
     def test_settings_are_remembered(self):
-        with tempfile.TestDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "settings.json"
             Remembered(path).keep("a", {"flash": True})
             self.assertEqual(Remembered(path).get("a"), {"flash": True})
@@ -238,7 +238,7 @@ class Environment(unittest.TestCase):
         self.assertIn("'-DCMAKE_CXX_FLAGS=-mno-amx-tile", environment.flags(False))
 
     def test_other_folders_are_left_alone(self):
-        with tempfile.TestDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             mine = Path(folder) / "mine"
             mine.touch()
             with self.assertRaisesRegex(environment.Missing, "made by somebody else"):
@@ -250,7 +250,7 @@ class WholeRun(unittest.TestCase):
     """Of bench_peers.py between two scripts."""
 
     def setUp(self):
-        folder = tempfile.TestDirectory()
+        folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         (self.folder / "venv" / "bin").mkdir(parents=True)
@@ -332,7 +332,7 @@ class Files(unittest.TestCase):
         from gguf import GGUFReader
         from gguf.quants import dequantize
         for wanted in ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_K_M"):
-            with self.subTest(wanted), tempfile.TestDirectory() as folder:
+            with self.subTest(wanted), tempfile.TemporaryDirectory() as folder:
                 path = children.make_file(sys.executable, "tiny", wanted, Path(folder))
                 tensors = {tensor.name: tensor for tensor in GGUFReader(path).tensors}
                 self.assertEqual(list(tensors), [name for name, _ in tensors_of(SHAPES["tiny"])])

@@ -12,7 +12,7 @@ class CheckLayersTest(unittest.TestCase):
     LAYERS = "# order\nbase:\ntensor: base # views\nengine: base tensor\n"
 
     def errors(self, files, layers=LAYERS):
-        with tempfile.TestDirectory() as top:
+        with tempfile.TemporaryDirectory() as top:
             for name, text in {"src/LAYERS": layers, **files}.items():
                 path = Path(top) / name
                 path.parent.mkdir(parents=True, exist_ok=True)

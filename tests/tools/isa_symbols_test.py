@@ -20,7 +20,7 @@ int (*entry())(int) { return %s; }
 class IsaSymbolsTest(unittest.TestCase):
     def check(self, function):
         compiler = shutil.which("c++") or shutil.which("g++")
-        with tempfile.TestDirectory() as top:
+        with tempfile.TemporaryDirectory() as top:
             target = Path(top) / "x.o"
             subprocess.run([compiler, "-std=c++20", "-x", "c++", "-O2", "-c", "-", "-o", target], text=True,
                            input=SOURCE % function, check=True)

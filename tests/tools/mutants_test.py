@@ -111,7 +111,7 @@ class FakeWorkshop:
 
 class Verdict(unittest.TestCase):
     def setUp(self):
-        directory = tempfile.TestDirectory()
+        directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.kept = Path(directory.name) / "below" / "verdicts.json"
 

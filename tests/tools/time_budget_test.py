@@ -26,7 +26,7 @@ TESTS = """<?xml version="1.0"?>
 
 class TimeBudget(unittest.TestCase):
     def setUp(self):
-        held = tempfile.TestDirectory()
+        held = tempfile.TemporaryDirectory()
         self.addCleanup(held.cleanup)
         self.directory = Path(held.name)
         (self.directory / ".ninja_log").write_text(LOG)

@@ -165,7 +165,7 @@ for each_way in WAYS:
 class TlsTest(FaultTest):
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.TestDirectory()
+        cls.directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.directory.cleanup)
         cls.key, cls.certificate = (str(Path(cls.directory.name) / name) for name in ("key.pem", "certificate.pem"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",

@@ -120,7 +120,7 @@ class SignalTest(PacedTest):
                 self.assertEqual(books["requests_completed_total"], NUM_STREAMS)
 
     def test_killed_and_started_again_on_a_unix_socket(self):
-        directory = tempfile.TestDirectory()
+        directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         path = f"{directory.name}/socket"
         for run in range(NUM_KILLS):
