@@ -252,9 +252,8 @@ constexpr OptionDef kTrainingOptions[] = {
      .kind = OptionKind::choice,
      .choices = "adamw muon",
      .default_text = "adamw",
-     .help =
-         "adamw, or muon: Muon for the matrices of blocks, AdamW for embedding, head, norms and "
-         "biases.",
+     .help = "adamw, or muon: Muon moves the matrices of blocks, AdamW embedding, head, norms and "
+             "biases.",
      .group = OptionGroup::training,
      .commands = kTrain,
      .apply = [](Settings& s, const OptionValue& v) { s.train.optimizer = as_text(v); }},

@@ -297,12 +297,16 @@ GgufHeads gguf_heads(const GgufFile& file) {
 }
 
 std::optional<std::string> gguf_pooling(const GgufMetadata& metadata) {
-  const GgufFields fields(metadata, find_gguf_architecture(metadata));
   constexpr std::array<std::string_view, 5> kModes = {"", "mean", "cls", "lasttoken", ""};
-  const auto type = fields.integer("pooling_type");
+  // A file of a tokenizer alone needs no architecture, and no supported one.
+  const auto architecture = metadata.string("general.architecture");
+  if (!architecture) return std::nullopt;
+  const std::string key = fmt::format("{}.pooling_type", *architecture);
+  const auto type = metadata.integer(key);
   if (!type) return std::nullopt;
   if (*type < 0 || *type >= std::ssize(kModes)) {
-    fields.unsupported("pooling_type", fmt::format("{}, expected 0 to 4", *type));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: {}: {} isn't supported; 0 to 4 are", metadata.file(), key, *type));
   }
   const std::string_view mode = kModes[static_cast<size_t>(*type)];
   return mode.empty() ? std::nullopt : std::optional<std::string>(mode);

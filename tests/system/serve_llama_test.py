@@ -107,7 +107,7 @@ class LlamaRoutesTest(ServerCase):
         answer = self.client.post("/infill", {"input_prefix": "a", "input_suffix": "b"})
         self.assertEqual((answer.status, answer.error["code"]), (501, "feature_disabled"))
         self.assertIn("fill-in-the-middle", answer.error["message"])
-        for path in ["/embedding", "/embeddings", "/rerank", "/v1/rerank", "/lora-adapters"]:
+        for path in ["/embedding", "/embeddings", "/lora-adapters"]:
             self.assertEqual(self.client.post(path, {}).status, 404, path)
 
     def test_the_server_describes_itself(self):
