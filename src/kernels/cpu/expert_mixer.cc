@@ -137,6 +137,7 @@ void ExpertMixer::compute_inner_rows() {
       thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
   const StreamTuner::Product timed(tuner_, *blocks_.front().weights->gate.matrix, weight_bytes,
                                    num_rows_, timed_panels(blocks_.front().product.gate()));
+  const WeightStreams streams = streams_of(timed, *blocks_.front().weights->gate.matrix);
   threads_.parallel_for(
       std::ssize(pieces_), grain_of(std::ssize(pieces_), work),
       [&](int64_t begin, int64_t end, int thread_index) {
@@ -152,7 +153,7 @@ void ExpertMixer::compute_inner_rows() {
                .inner_rows = inner_rows_.of(block),
                .columns = piece.columns,
                .scratch = scratch + thread_index * scratch_bytes,
-               .streams = timed.streams()});
+               .streams = streams});
         }
       });
 }
@@ -173,6 +174,7 @@ void ExpertMixer::add_outputs(const Tensor& out) {
       thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
   const StreamTuner::Product timed(tuner_, *blocks_.front().weights->down.matrix, weight_bytes,
                                    num_rows_, timed_panels(blocks_.front().product.down()));
+  const WeightStreams streams = streams_of(timed, *blocks_.front().weights->down.matrix);
   const auto add_block = [&](const Block& block, const ProductSplit::Piece& piece,
                              std::byte* memory) {
     auto* const sums = reinterpret_cast<float*>(memory);
@@ -185,7 +187,7 @@ void ExpertMixer::add_outputs(const Tensor& out) {
          .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
          .out = {sums, width},
          .scratch = reinterpret_cast<std::byte*>(sums + block.num_rows * width),
-         .streams = timed.streams()});
+         .streams = streams});
     const int64_t first = piece.first_panel * kPanelWidth;
     const int64_t count = std::min(piece.last_panel * kPanelWidth, out.size(1)) - first;
     for (int64_t r = 0; r < block.num_rows; ++r) {

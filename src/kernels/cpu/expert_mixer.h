@@ -53,9 +53,12 @@ class ExpertMixer {
   void compute_inner_rows();
   void add_outputs(const Tensor& out);
   // For StreamTuner::Product: the number of experts of several rows differs from call to call, so
-  // only products of one row are timed.
+  // only products of one row are timed; others have their choices.
   int64_t timed_panels(const CpuProduct& product) const {
     return num_rows_ == 1 ? product.stream_panels(1) : 0;
+  }
+  WeightStreams streams_of(const StreamTuner::Product& timed, const PackedMatrix& matrix) const {
+    return num_rows_ == 1 ? timed.streams() : tuner_.streams_like(matrix);
   }
   const KernelTable& kernels_;
   ThreadPool& threads_;

@@ -103,6 +103,15 @@ size_t StreamTuner::find_shape(const PackedMatrix& matrix, int64_t bytes, int64_
   return shapes_.size() - 1;
 }
 
+WeightStreams StreamTuner::streams_like(const PackedMatrix& matrix) const {
+  if (fixed_) return *fixed_;
+  for (const Shape& shape : shapes_) {
+    const bool is_like = shape.n == matrix.n && shape.k == matrix.k && shape.rows == 1;
+    if (is_like && shape.num_rounds > 0) return shape.candidates.front().streams;
+  }
+  return {};
+}
+
 void StreamTuner::note(Shape& shape, double seconds) {
   Candidate& candidate = shape.candidates[shape.next];
   candidate.seconds = candidate.seconds == 0 ? seconds : std::min(candidate.seconds, seconds);

@@ -45,6 +45,9 @@ class StreamTuner {
     std::chrono::steady_clock::time_point begin_;
   };
 
+  // The best choice so far for one row of such a matrix, for products that aren't timed.
+  WeightStreams streams_like(const PackedMatrix& matrix) const;
+
   // The choices so far and their measurements, a line per shape.
   std::vector<std::string> describe() const;
 
