@@ -31,6 +31,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "layer_norm_eps"},
     {.name = "norm_epsilon"},
     {.name = "hidden_act"},
+    {.name = "hidden_act", .use = harmless, .family = "gpt_oss"},  // its activation is fixed
     {.name = "hidden_activation"},
     {.name = "tie_word_embeddings"},
     {.name = "attention_bias"},
@@ -57,6 +58,30 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "attn_logit_softcapping"},
     {.name = "attn_logit_softcapping", .use = harmless, .family = "gemma3_text"},
     {.name = "final_logit_softcapping"},
+    // Mixtures of experts.
+    {.name = "num_experts"},
+    {.name = "num_local_experts"},
+    {.name = "n_routed_experts"},
+    {.name = "num_experts_per_tok"},
+    {.name = "moe_intermediate_size"},
+    {.name = "shared_expert_intermediate_size"},
+    {.name = "n_shared_experts"},
+    {.name = "decoder_sparse_step"},
+    {.name = "mlp_only_layers"},
+    {.name = "first_k_dense_replace"},
+    {.name = "norm_topk_prob"},
+    {.name = "routed_scaling_factor"},
+    {.name = "n_group"},
+    {.name = "topk_group"},
+    {.name = "qkv_bias"},
+    {.name = "clip_qkv"},
+    {.name = "use_qk_norm"},
+    {.name = "swiglu_limit"},
+    {.name = "swiglu_alpha"},
+    {.name = "num_mtp_layers"},
+    {.name = "output_router_logits", .use = harmless},
+    {.name = "router_aux_loss_coef", .use = harmless},  // of a loss beside the model's
+    {.name = "router_jitter_noise", .use = harmless},   // in training alone
     // Special tokens: text/ and engine/ obey them.
     {.name = "bos_token_id"},
     {.name = "eos_token_id"},

@@ -42,7 +42,9 @@ DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights)
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.layers = uniform_layers(read_num_layers(config), 0);
   // The layers that predict further tokens come after these; they aren't used.
-  decoder.num_unused_layers = config.integer("num_nextn_predict_layers", 1);
+  const std::string_view key =
+      config.has("num_mtp_layers") ? "num_mtp_layers" : "num_nextn_predict_layers";
+  decoder.num_unused_layers = config.integer(key, 1);
 
   decoder.mixture = read_mixture(config, {.experts_key = "n_routed_experts",
                                           .num_experts = 128,

@@ -89,6 +89,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "topk_group", .min = 1, .max = kMaxExperts},
     {.name = "first_k_dense_replace", .min = 0, .max = 1024},
     {.name = "num_nextn_predict_layers", .min = 0, .max = 64},
+    {.name = "num_mtp_layers", .min = 0, .max = 64},
     {.name = "routed_scaling_factor", .type = number, .min = kSmallest, .max = kLargest},
     {.name = "use_qk_norm", .type = flag},
     {.name = "swiglu_limit", .type = number, .min = kSmallest, .max = kLargest},
