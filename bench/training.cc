@@ -30,7 +30,8 @@ namespace paceline {
 namespace {
 
 struct Options {
-  LoadOptions load = {.max_model_len = 1024, .max_num_seqs = 1};
+  LoadOptions load = {
+      .max_model_len = 1024, .max_num_seqs = 1, .cache_limit_bytes = kTrainingCacheBytes};
   int64_t rank = 8;
   int64_t sequences = 4;
   int64_t length = 512;

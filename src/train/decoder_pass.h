@@ -11,6 +11,10 @@
 
 namespace paceline {
 
+// Freed bytes that a Memory keeps for training (Memory::set_cache_limit). The arrays of a pass come
+// again in the same sizes, and fresh pages cost more than many operations on them.
+constexpr size_t kTrainingCacheBytes = size_t{1} << 30;
+
 struct PassOptions {
   DType kv_dtype = DType::bf16;  // as keys and values are stored when serving
   bool checkpoints = true;       // keeps a block's input alone and computes it again
