@@ -70,7 +70,9 @@ class WorkRates {
     return ratio(2 * weights, sample.seconds);
   }
   double read_bytes(const BenchSample& sample) const {
-    return ratio(static_cast<double>(task_.decode_bytes) * static_cast<double>(sample.steps),
+    const auto steps = static_cast<double>(sample.steps);
+    const double rows = ratio(static_cast<double>(sample.rows), steps);
+    return ratio(static_cast<double>(task_.decode_bytes) * task_.costs.reading_of(rows) * steps,
                  sample.seconds);
   }
 

@@ -1,6 +1,7 @@
 // A model's weights and operations, from its configuration alone.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "models/decoder_config.h"
@@ -12,6 +13,20 @@ struct ModelCosts {
   int64_t idle_weights = 0;       // those of them that a token doesn't use: experts not chosen
   int64_t embedding_weights = 0;  // [vocab, hidden]
   int64_t head_weights = 0;       // [vocab, hidden]; 0 when tied to the embedding
+
+  int64_t num_experts = 0;  // of a mixture; 0: there is none
+  int64_t experts_per_token = 0;
+
+  // What a step of `rows` tokens reads, in multiples of what one reads, if routers choose evenly
+  // and all weights have one format.
+  double reading_of(double rows) const {
+    if (num_experts <= experts_per_token) return 1.0;
+    const auto all = static_cast<double>(num_experts),
+               each = static_cast<double>(experts_per_token);
+    const double chosen = all * (1.0 - std::pow(1.0 - each / all, rows));
+    return 1.0 + static_cast<double>(idle_weights) * (chosen - each) / (all - each) /
+                     static_cast<double>(weights_per_decoded_token());
+  }
 
   int64_t used_block_weights() const { return block_weights - idle_weights; }
   int64_t weights() const { return block_weights + embedding_weights + head_weights; }
@@ -34,6 +49,8 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
       continue;
     }
     const RoutingParams& routing = config.mixture->routing;
+    costs.num_experts = routing.num_experts;
+    costs.experts_per_token = routing.experts_per_token;
     const int64_t expert = 3 * hidden * config.mixture->expert_size;
     const bool has_shared = routing.shared != SharedExpert::none;
     costs.block_weights += hidden * routing.num_logits() + routing.num_experts * expert +

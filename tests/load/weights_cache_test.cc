@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -96,6 +97,25 @@ TEST_F(WeightsCacheTest, TheSecondLoadMapsWhatTheFirstHasWritten) {
   EXPECT_EQ(second->kv_dtype, first->kv_dtype);
   EXPECT_GE(second->weight_bytes, fs::file_size(kept()[0]));
   EXPECT_LT(second->memory.stats().active_bytes, first->memory.stats().active_bytes);
+}
+
+TEST_F(WeightsCacheTest, MixturesAreMappedExpertByExpert) {
+  for (const std::string name : {"qwen2_moe_sparse_step", "glm4_moe_groups", "gpt_oss_mxfp4"}) {
+    SCOPED_TRACE(name);
+    const LoadOptions options = this->options(model("models/" + name));
+    const auto first = load(options, Outcome::written);
+    const auto second = load(options, Outcome::reused);
+    expect_same_matrices(*second->decoder, *first->decoder);
+    const MixtureConfig& mixture = *second->decoder->config().mixture;
+    for (size_t i = 0; i < second->decoder->blocks().size(); ++i) {
+      if (!second->decoder->config().layers[i].is_mixture) continue;
+      for (int64_t expert = 0; expert < mixture.routing.num_experts; ++expert) {
+        const std::string down =
+            fmt::format("layers.{}.{}.{}.down_proj.weight", i, mixture.names.experts, expert);
+        EXPECT_NO_THROW(second->prepared->matrix(down, mixture.expert_size, ActivationType::int8));
+      }
+    }
+  }
 }
 
 TEST_F(WeightsCacheTest, IsOffByDefaultAndForDummies) {

@@ -70,7 +70,8 @@ class GgufTest(ProgramTest):
     def test_converted_directories_are_the_same_model(self):
         for name in ("llama_bias", "llama_scaled_tied", "mistral_window", "qwen3_tied", "gemma2_odd",
                      "gemma3_text_pattern3_scaled", "phi3_longrope_long", "glm4_bias", "starcoder2_window_tied",
-                     "cohere2_tied", "granite_bias", "stablelm_bias", "olmo3_window", "ministral3_growth"):
+                     "cohere2_tied", "granite_bias", "stablelm_bias", "olmo3_window", "ministral3_growth", "qwen3_moe_tied",
+                     "olmoe_plain"):
             with self.subTest(name):
                 _, gguf, ids = self.twin(name)
                 out = self.directory / f"{name}-out"
