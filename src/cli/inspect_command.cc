@@ -43,7 +43,7 @@ struct ModelReport {
   DecoderConfig config;
   std::vector<TensorRow> tensors;  // as stored; empty for dummy weights
   int64_t parameters = 0;
-  int64_t active_parameters = 0;  // those that a token uses
+  int64_t active_parameters = 0;  // used by one token
   DType weight_dtype = DType::bf16;
   DType kv_dtype = DType::bf16;
   MemoryNeed memory;

@@ -84,7 +84,7 @@ struct GenerateRequest {
 
   // Whether the logits of the prompt's last row are read.
   bool needs_last_row() const { return max_tokens > 0 || want_row || !columns.empty(); }
-  // Whether rows of the prompt may come from the prefix cache: those that are pooled may not.
+  // Whether rows of the prompt may come from the prefix cache. Pooled rows may not.
   bool may_skip_rows() const { return !pooling || *pooling == Pooling::last; }
 };
 

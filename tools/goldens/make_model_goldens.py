@@ -28,7 +28,8 @@ from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import is_mixture, without_feature
-from model_specs import PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, SPECS, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
+from mixture_specs import MIXTURE_SPECS
+from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
 PROMPT_LENGTH = 64
 TOLERANCE = 1e-4  # of the tests that read these files
@@ -350,7 +351,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     records = []
-    for spec in SPECS:
+    for spec in DENSE_SPECS + MIXTURE_SPECS:
         if args.only and spec.name not in args.only:
             continue
         golden = find_golden(spec)
