@@ -1,0 +1,92 @@
+// CudaDevice is one GPU, or its emulation on the CPU: memory, copies and launches of kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace paceline::cuda {
+
+struct DeviceInfo {
+  std::string name;       // "NVIDIA H200", "emulation"
+  int capability = 0;     // 90 of sm_90
+  int multiprocessors = 0;
+  size_t total_bytes = 0;
+  size_t free_bytes = 0;
+  std::string driver;     // its version, "13.0"
+};
+
+struct Grid {
+  uint32_t x = 1;
+  uint32_t y = 1;
+  uint32_t z = 1;
+};
+
+// A kernel as the device finds it. `Kernel` of device_code.h makes one of a kernel's type.
+struct KernelEntry {
+  std::string_view name;
+  uint32_t threads = 0;       // of a block
+  uint32_t shared_bytes = 0;  // of a block
+};
+
+// A device's work is one stream: copies and launches happen in the order of their calls. A call
+// returns before the work is done unless it says otherwise. Pointers to the device's memory are
+// meaningless to the CPU. One thread at a time may call it.
+//
+// Errors: exhausted (memory, with what was asked and what is free), internal (a launch or a copy
+// failed: the kernel's or the call's name and the driver's words). An error that spoils the device
+// is thrown again by every later call.
+class CudaDevice {
+ public:
+  virtual ~CudaDevice() = default;
+
+  virtual DeviceInfo info() const = 0;
+
+  // 256-byte aligned, its contents undefined.
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void release(void* block, size_t bytes) noexcept = 0;
+  // Memory of the CPU that copies from and to the device may use while the CPU goes on.
+  virtual void* allocate_pinned(size_t bytes) = 0;
+  virtual void release_pinned(void* block, size_t bytes) noexcept = 0;
+
+  virtual void clear(void* block, size_t bytes) = 0;
+  // `from` is the CPU's memory and may be changed when the call returns.
+  virtual void copy_to_device(void* to, const void* from, size_t bytes) = 0;
+  // Waits for the work before it and for the copy.
+  virtual void copy_from_device(void* to, const void* from, size_t bytes) = 0;
+  virtual void copy_within_device(void* to, const void* from, size_t bytes) = 0;
+
+  // Runs grid.x * grid.y * grid.z blocks of `kernel` with the bytes of its parameters.
+  void launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params);
+  // Waits until all work is done; throws what went wrong in it.
+  virtual void synchronize() = 0;
+
+ private:
+  virtual void do_launch(const KernelEntry& kernel, Grid grid,
+                         std::span<const std::byte> params) = 0;
+};
+
+// In which order the emulation runs the threads of a block between two barriers, and its blocks: a
+// race between them changes a result's bits from one order to another.
+enum class ThreadOrder : uint8_t { ascending, descending, shuffled };
+
+struct EmulationOptions {
+  ThreadOrder order = ThreadOrder::ascending;
+  uint64_t seed = 0;          // of shuffled
+  int num_threads = 1;        // of the CPU, which share the blocks of a launch
+  bool guards_memory = false; // the device's memory is inaccessible outside launches and copies
+  size_t total_bytes = size_t{4} << 30;
+};
+
+std::unique_ptr<CudaDevice> make_emulated_device(const EmulationOptions& options = {});
+
+// The number of GPUs; 0 where there is no driver.
+int num_cuda_devices();
+// Throws Error unsupported where there is no driver, no such device, or none that the binary has
+// kernels for; it says which.
+std::unique_ptr<CudaDevice> open_cuda_device(int index);
+
+}  // namespace paceline::cuda
