@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/options.h"
 #include "engine/channel.h"
 #include "engine/engine.h"
 #include "load/loaded_model.h"
@@ -35,36 +36,14 @@ struct Options {
 
 Options read_options(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const std::string value(argument.substr(std::min(argument.find('=') + 1, argument.size())));
-    if (argument == "--dummy") {
-      options.load.load_format = LoadFormat::dummy;
-    } else if (argument.starts_with("--quantize=")) {
-      options.load.quantize = value;
-    } else if (argument.starts_with("--sequences=")) {
-      options.sequences = std::atoll(value.c_str());
-    } else if (argument.starts_with("--adapters=")) {
-      options.adapters = std::atoll(value.c_str());
-    } else if (argument.starts_with("--rank=")) {
-      options.rank = std::atoll(value.c_str());
-    } else if (argument.starts_with("--steps=")) {
-      options.steps = std::atoll(value.c_str());
-    } else if (argument.starts_with("--rounds=")) {
-      options.rounds = std::atoll(value.c_str());
-    } else if (argument.starts_with("--threads=")) {
-      options.load.num_threads = std::atoi(value.c_str());
-    } else if (argument.starts_with("--") || !options.load.model.empty()) {
-      fmt::print(stderr, "adapters: no option {}\n", argument);
-      std::exit(2);
-    } else {
-      options.load.model = argument;
-    }
-  }
-  if (options.load.model.empty() || options.adapters < 1 || options.steps < 1) {
-    fmt::print(stderr, "adapters: expected MODEL and counts from 1 on\n");
-    std::exit(2);
-  }
+  bench::BenchOptions("adapters")
+      .model(options.load)
+      .count("sequences", options.sequences)
+      .count("adapters", options.adapters)
+      .count("rank", options.rank)
+      .count("steps", options.steps)
+      .count("rounds", options.rounds)
+      .read(argc, argv);
   return options;
 }
 

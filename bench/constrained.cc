@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "bench/options.h"
 #include "paceline/llm.h"
 
 namespace paceline {
@@ -32,45 +33,14 @@ struct Options {
   std::vector<int64_t> sequences = {1, 16};
 };
 
-[[noreturn]] void explain(std::string_view problem) {
-  fmt::print(stderr, "constrained: {}\n", problem);
-  std::exit(2);
-}
-
-int64_t count_of(std::string_view text) {
-  const int64_t count = std::atoll(std::string(text).c_str());
-  if (count < 1) explain(fmt::format("\"{}\" is no count", text));
-  return count;
-}
-
 Options read_options(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const std::string_view value =
-        argument.substr(std::min(argument.find('=') + 1, argument.size()));
-    if (argument == "--dummy") {
-      options.load.load_format = LoadFormat::dummy;
-    } else if (argument.starts_with("--quantize=")) {
-      options.load.quantize = value;
-    } else if (argument.starts_with("--tokens=")) {
-      options.tokens = count_of(value);
-    } else if (argument.starts_with("--rounds=")) {
-      options.rounds = count_of(value);
-    } else if (argument.starts_with("--sequences=")) {
-      options.sequences.clear();
-      for (size_t begin = 0; begin <= value.size();) {
-        const size_t end = std::min(value.find(',', begin), value.size());
-        options.sequences.push_back(count_of(value.substr(begin, end - begin)));
-        begin = end + 1;
-      }
-    } else if (argument.starts_with("--") || !options.load.model.empty()) {
-      explain(fmt::format("no option {}", argument));
-    } else {
-      options.load.model = argument;
-    }
-  }
-  if (options.load.model.empty()) explain("no model");
+  bench::BenchOptions("constrained")
+      .model(options.load)
+      .count("tokens", options.tokens)
+      .count("rounds", options.rounds)
+      .counts("sequences", options.sequences)
+      .read(argc, argv);
   return options;
 }
 
@@ -92,7 +62,8 @@ double tokens_per_second(LLM& llm, const Options& options, int64_t num_sequences
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   int64_t num_tokens = 0;
   for (const auto& result : results) {
-    if (const auto* error = std::get_if<ErrorInfo>(&result)) explain(error->message);
+    if (const auto* error = std::get_if<ErrorInfo>(&result))
+      bench::explain("constrained", error->message);
     num_tokens += std::get<Completion>(result).usage.completion_tokens;
   }
   return static_cast<double>(num_tokens) / time.count();
@@ -127,6 +98,6 @@ int main(int argc, char** argv) {
     paceline::LLM llm = paceline::LLM::load(options.load);
     for (const int64_t count : options.sequences) paceline::measure(llm, options, count);
   } catch (const paceline::Error& error) {
-    paceline::explain(error.what());
+    paceline::bench::explain("constrained", error.what());
   }
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "bench/options.h"
 #include "kernels/backend.h"
 #include "kernels/roofline.h"
 #include "tests/kernels/op_inputs.h"
@@ -123,56 +124,20 @@ struct Bench {
   }
 };
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-std::vector<int64_t> counts(std::string_view text) {
-  std::vector<int64_t> numbers;
-  for (const std::string& part : split(text)) {
-    const int64_t number = std::atoll(part.c_str());
-    if (number < 1) {
-      fmt::print(stderr, "decode: \"{}\" is no count\n", part);
-      std::exit(2);
-    }
-    numbers.push_back(number);
-  }
-  return numbers;
-}
-
 Options read_options(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const std::string_view value =
-        argument.substr(std::min(argument.find('='), argument.size() - 1) + 1);
-    if (argument == "--isa=all") {
-      options.isas.clear();
-      for (const Isa isa : available_isas()) options.isas.emplace_back(isa_name(isa));
-    } else if (argument.starts_with("--isa=")) {
-      options.isas = split(value);
-    } else if (argument.starts_with("--formats=")) {
-      options.formats = split(value);
-    } else if (argument.starts_with("--threads=")) {
-      options.threads = counts(value);
-    } else if (argument.starts_with("--rows=")) {
-      options.rows = counts(value);
-    } else if (argument.starts_with("--k=")) {
-      options.k = counts(value)[0];
-    } else if (argument.starts_with("--rounds=")) {
-      options.rounds = counts(value)[0];
-    } else if (argument == "--cached") {
-      options.is_cached = true;
-    } else {
-      fmt::print(stderr, "decode: no option {}\n", argument);
-      std::exit(2);
-    }
+  bench::BenchOptions("decode")
+      .words("isa", options.isas)
+      .words("formats", options.formats)
+      .counts("threads", options.threads)
+      .counts("rows", options.rows)
+      .count("k", options.k)
+      .count("rounds", options.rounds)
+      .flag("cached", options.is_cached)
+      .read(argc, argv);
+  if (options.isas == std::vector<std::string>{"all"}) {
+    options.isas.clear();
+    for (const Isa isa : available_isas()) options.isas.emplace_back(isa_name(isa));
   }
   return options;
 }

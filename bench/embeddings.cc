@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/options.h"
 #include "paceline/llm.h"
 
 namespace paceline {
@@ -27,34 +28,13 @@ struct Options {
 
 Options read_options(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const std::string value(argument.substr(std::min(argument.find('=') + 1, argument.size())));
-    if (argument == "--dummy") {
-      options.load.load_format = LoadFormat::dummy;
-    } else if (argument.starts_with("--quantize=")) {
-      options.load.quantize = value;
-    } else if (argument.starts_with("--texts=")) {
-      options.texts = std::atoll(value.c_str());
-    } else if (argument.starts_with("--tokens=")) {
-      options.tokens = std::atoll(value.c_str());
-    } else if (argument.starts_with("--rows=")) {
-      options.load.max_num_batched_tokens = std::atoll(value.c_str());
-    } else if (argument.starts_with("--rounds=")) {
-      options.rounds = std::atoll(value.c_str());
-    } else if (argument.starts_with("--threads=")) {
-      options.load.num_threads = std::atoi(value.c_str());
-    } else if (argument.starts_with("--") || !options.load.model.empty()) {
-      fmt::print(stderr, "embeddings: no option {}\n", argument);
-      std::exit(2);
-    } else {
-      options.load.model = argument;
-    }
-  }
-  if (options.load.model.empty() || options.texts < 1 || options.rounds < 1) {
-    fmt::print(stderr, "embeddings: expected MODEL and counts from 1 on\n");
-    std::exit(2);
-  }
+  bench::BenchOptions("embeddings")
+      .model(options.load)
+      .count("texts", options.texts)
+      .count("tokens", options.tokens)
+      .count("rows", options.load.max_num_batched_tokens)
+      .count("rounds", options.rounds)
+      .read(argc, argv);
   return options;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "bench/options.h"
 #include "kernels/backend.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
@@ -44,40 +45,18 @@ struct Options {
 
 Options read_options(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const std::string value(argument.substr(std::min(argument.find('=') + 1, argument.size())));
-    if (argument == "--dummy") {
-      options.load.load_format = LoadFormat::dummy;
-    } else if (argument == "--no-checkpoints") {
-      options.checkpoints = false;
-    } else if (argument == "--full") {
-      options.is_full = true;
-    } else if (argument == "--muon") {
-      options.is_muon = true;
-    } else if (argument.starts_with("--micro-batch=")) {
-      options.micro_batch = std::atoll(value.c_str());
-    } else if (argument.starts_with("--threads=")) {
-      options.load.num_threads = std::atoi(value.c_str());
-    } else if (argument.starts_with("--quantize=")) {
-      options.load.quantize = value;
-    } else if (argument.starts_with("--dtype=")) {
-      options.load.dtype = value;
-    } else if (argument.starts_with("--rank=")) {
-      options.rank = std::atoll(value.c_str());
-    } else if (argument.starts_with("--sequences=")) {
-      options.sequences = std::atoll(value.c_str());
-    } else if (argument.starts_with("--length=")) {
-      options.length = std::atoll(value.c_str());
-    } else if (argument.starts_with("--rounds=")) {
-      options.rounds = std::atoll(value.c_str());
-    } else if (argument.starts_with("--") || !options.load.model.empty()) {
-      fmt::print(stderr, "training: no option {}\n", argument);
-      std::exit(2);
-    } else {
-      options.load.model = argument;
-    }
-  }
+  bench::BenchOptions("training")
+      .model(options.load)
+      .flag("no-checkpoints", options.checkpoints, false)
+      .flag("full", options.is_full)
+      .flag("muon", options.is_muon)
+      .text("dtype", options.load.dtype)
+      .count("micro-batch", options.micro_batch)
+      .count("rank", options.rank)
+      .count("sequences", options.sequences)
+      .count("length", options.length)
+      .count("rounds", options.rounds)
+      .read(argc, argv);
   return options;
 }
 

@@ -76,18 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
-
-// Nine in ten change a value of the JSON, the others are libFuzzer's own.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
                                           unsigned seed) {
-  if (seed % 10 != 0) {
-    const std::string mutated =
-        fuzz::JsonMutator(kWords, seed).mutated({reinterpret_cast<const char*>(bytes), size});
-    if (!mutated.empty() && mutated.size() <= max_size) {
-      std::copy(mutated.begin(), mutated.end(), bytes);
-      return mutated.size();
-    }
-  }
-  return LLVMFuzzerMutate(bytes, size, max_size);
+  return fuzz::mutate_json(kWords, 10, bytes, size, max_size, seed);
 }

@@ -1,6 +1,7 @@
 // Changes one value of a JSON document, so that it stays JSON: plain mutations fail in the parser.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -12,6 +13,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size);
 
 namespace paceline::fuzz {
 
@@ -143,5 +146,20 @@ class JsonMutator {
   std::mt19937_64 random_;
   uint64_t countdown_ = 0;
 };
+
+// What a target's LLVMFuzzerCustomMutator returns. One input in `plain_share`, and what isn't JSON,
+// is changed as libFuzzer does; in the others a value of the JSON.
+inline size_t mutate_json(std::span<const std::string_view> words, unsigned plain_share,
+                          uint8_t* bytes, size_t size, size_t max_size, unsigned seed) {
+  if (seed % plain_share != 0) {
+    const std::string mutated =
+        JsonMutator(words, seed).mutated({reinterpret_cast<const char*>(bytes), size});
+    if (!mutated.empty() && mutated.size() <= max_size) {
+      std::copy(mutated.begin(), mutated.end(), bytes);
+      return mutated.size();
+    }
+  }
+  return LLVMFuzzerMutate(bytes, size, max_size);
+}
 
 }  // namespace paceline::fuzz

@@ -99,14 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-// Half of the mutations change a value and leave the text JSON.
-extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
-                                               std::size_t max_size, unsigned seed) {
-  if (seed % 2 == 0) return LLVMFuzzerMutate(data, size, max_size);
-  const std::string mutated =
-      JsonMutator(kWords, seed).mutated({reinterpret_cast<const char*>(data), size});
-  if (mutated.empty() || mutated.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
-  std::copy(mutated.begin(), mutated.end(), data);
-  return mutated.size();
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* bytes, size_t size, size_t max_size,
+                                          unsigned seed) {
+  return mutate_json(kWords, 2, bytes, size, max_size, seed);
 }

@@ -11,12 +11,12 @@
 namespace paceline::cuda {
 
 struct DeviceInfo {
-  std::string name;       // "NVIDIA H200", "emulation"
-  int capability = 0;     // 90 of sm_90
+  std::string name;    // "NVIDIA H200", "emulation"
+  int capability = 0;  // 90 of sm_90
   int multiprocessors = 0;
   size_t total_bytes = 0;
   size_t free_bytes = 0;
-  std::string driver;     // its version, "13.0"
+  std::string driver;  // its version, "13.0"
 };
 
 struct Grid {
@@ -75,9 +75,9 @@ enum class ThreadOrder : uint8_t { ascending, descending, shuffled };
 
 struct EmulationOptions {
   ThreadOrder order = ThreadOrder::ascending;
-  uint64_t seed = 0;          // of shuffled
-  int num_threads = 1;        // of the CPU, which share the blocks of a launch
-  bool guards_memory = false; // the device's memory is inaccessible outside launches and copies
+  uint64_t seed = 0;           // of shuffled
+  int num_threads = 1;         // of the CPU, which share the blocks of a launch
+  bool guards_memory = false;  // the device's memory is inaccessible outside launches and copies
   size_t total_bytes = size_t{4} << 30;
 };
 
