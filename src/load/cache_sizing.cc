@@ -51,6 +51,18 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
   return groups;
 }
 
+// What the smallest cache holds, and what would make it smaller.
+std::string describe_smallest(const std::vector<CacheGroup>& groups, const CacheRequest& request) {
+  const std::string block = fmt::format("a block of {} tokens", request.block_size);
+  const CacheGroup& last = groups.back();  // of the longest window, or the only group
+  if (last.window == 0) return block;
+  return fmt::format(
+      "{}{} blocks for a window of {} tokens and the {} of a step: a smaller "
+      "--max-num-batched-tokens or --max-model-len needs fewer",
+      groups.front().window == 0 ? block + " and " : "", last.num_blocks, last.window,
+      request.max_batched_tokens);
+}
+
 }  // namespace
 
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
@@ -91,12 +103,11 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, s
   }
   int64_t blocks = low;
   if (request.memory_bytes && !fits(blocks)) {
+    const auto smallest = groups_with(config, request, 1, context);
     throw Error(
         ErrorCode::exhausted,
-        fmt::format("--kv-cache-memory-bytes: {} bytes, expected at least {} (a block of "
-                    "{} tokens)",
-                    budget, bytes_for(config, request, groups_with(config, request, 1, context)),
-                    request.block_size));
+        fmt::format("--kv-cache-memory-bytes: {} bytes, expected at least {} ({})", budget,
+                    bytes_for(config, request, smallest), describe_smallest(smallest, request)));
   }
   if (request.max_model_len && blocks < context_blocks) {
     if (request.memory_bytes) {

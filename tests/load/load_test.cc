@@ -241,8 +241,19 @@ TEST(CacheSizing, ASmallBudgetShortensTheContextButNeverBelowTheMinimum) {
 
 TEST(CacheSizing, ABudgetThatHoldsNoBlockIsRefused) {
   CacheRequest request{.max_num_seqs = 1, .memory_bytes = 1024, .dtype = DType::bf16};
-  expect_error(ErrorCode::exhausted, {"--kv-cache-memory-bytes: 1024 bytes, expected at least"},
-               [&] { size_cache(two_windows(), request, size_t{1} << 40); });
+  const auto expect_refusal = [&](const DecoderConfig& config, const std::string& reason) {
+    expect_error(ErrorCode::exhausted,
+                 {"--kv-cache-memory-bytes: 1024 bytes, expected at least", reason},
+                 [&] { size_cache(config, request, size_t{1} << 40); });
+  };
+  DecoderConfig config = two_windows();
+  expect_refusal(config,
+                 "(a block of 16 tokens and 37 blocks for a window of 64 tokens and the 512 of a "
+                 "step: a smaller --max-num-batched-tokens");
+  config.layers = {{.window = 64}};
+  expect_refusal(config, "(37 blocks for a window of 64 tokens");
+  config.layers = {{.window = 0}};
+  expect_refusal(config, "(a block of 16 tokens)");
 }
 
 TEST(CacheSizing, NoMoreIsTakenThanTheSequencesCanUse) {
