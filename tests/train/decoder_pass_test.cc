@@ -15,6 +15,7 @@
 #include "tests/expect_error.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
+#include "tests/test_scale.h"
 #include "train/lora_set.h"
 
 namespace paceline::testing {
@@ -85,7 +86,8 @@ TEST(TrainMixture, IsRefusedByName) {
                [&] { WeightSet(model.backend(), model.decoder()); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TrainForward, ::testing::ValuesIn(dense_golden_names()),
+INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
+                         ::testing::ValuesIn(cases_to_run(dense_golden_names(), 0, 4)),
                          [](const auto& info) { return info.param; });
 
 // LoRA of rank 3 on every projection of a model, with values of about `size`.
@@ -298,11 +300,12 @@ TEST(Dropout, DropsTheRateAndKeepsTheMean) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainGradient,
-                         ::testing::Values("llama_bias", "gemma2_odd", "gemma3_text_pattern2",
-                                           "qwen3_tied", "mistral_window", "olmo2_bias",
-                                           "granite_bias", "phi3_partial_tied", "glm4_bias",
-                                           "cohere2_bias", "stablelm_parallel",
-                                           "starcoder2_window_tied", "ministral3_growth"),
+                         ::testing::ValuesIn(cases_to_run<std::string>(
+                             {"llama_bias", "gemma2_odd", "gemma3_text_pattern2", "qwen3_tied",
+                              "mistral_window", "olmo2_bias", "granite_bias", "phi3_partial_tied",
+                              "glm4_bias", "cohere2_bias", "stablelm_parallel",
+                              "starcoder2_window_tied", "ministral3_growth"},
+                             0, 3)),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
+#include "tests/test_scale.h"
 #include "train/decoder_pass.h"
 
 namespace paceline::testing {
@@ -104,7 +105,8 @@ TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FullForward, ::testing::ValuesIn(dense_golden_names()),
+INSTANTIATE_TEST_SUITE_P(Models, FullForward,
+                         ::testing::ValuesIn(cases_to_run(dense_golden_names(), 2, 4)),
                          [](const auto& info) { return info.param; });
 
 class FullGradient : public ::testing::TestWithParam<std::string> {};
