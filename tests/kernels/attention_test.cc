@@ -114,7 +114,7 @@ TEST_P(Attention, ThreadsAndPlaceChangeNoBit) {
     if (shape.slices.empty()) shape.slices = {{5, 90}, {400, 1}, {130, 20}};
     const AttentionInputs inputs(shape, kSeed, 1, memory_);
     const std::vector<float> expected = attend(backend(), inputs);
-    for (const auto& other : backends()) {
+    for (const auto& other : with_more_threads()) {
       EXPECT_SAME_BITS(attend(*other, inputs), expected) << shape.name();
       EXPECT_SAME_BITS(attend_in_place(*other, inputs), expected) << shape.name();
     }
@@ -139,7 +139,7 @@ TEST_P(Attention, BothWaysNothingAroundASequenceChangesABit) {
                                     together.begin() + end * row_elements);
       EXPECT_SAME_BITS(attend(backend(), alone, q), part) << shape.name();
     }
-    for (const auto& other : backends()) {
+    for (const auto& other : with_more_threads()) {
       EXPECT_SAME_BITS(attend(*other, batch), together) << shape.name();
       EXPECT_SAME_BITS(attend_in_place(*other, batch), together) << shape.name();
     }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ class IsaTest : public testing::TestWithParam<Isa> {
   Backend& backend() { return *backends_.front(); }
   ThreadPool& threads() { return *pools_.front(); }
   const std::vector<std::unique_ptr<Backend>>& backends() { return backends_; }
+  std::span<const std::unique_ptr<Backend>> with_more_threads() {
+    return std::span(backends_).subspan(1);
+  }
 
   Memory memory_;
 

@@ -96,7 +96,7 @@ TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
     const Product product = make(type, kRows, 167, 2100);
     const std::vector<float> whole = multiply(backend(), product);
     Draws draws(7);
-    for (const int64_t most : cases_to_run<int64_t>({1, 5, 13, 40, 290}, 1, 2)) {
+    for (const int64_t most : cases_to_run<int64_t>({5, 40, 290}, 0, 2)) {
       std::vector<float> parts;
       for (int64_t row = 0; row < kRows;) {
         const int64_t end = std::min(kRows, row + 1 + draws.below(most));
@@ -129,7 +129,7 @@ TEST_P(Matmul, ThreadsChangeNoBit) {
     for (const auto& [rows, n, k] : {std::tuple{1, 4000, 100}, {700, 40, 130}, {90, 1000, 64}}) {
       const Product product = make(type, rows, n, k);
       const std::vector<float> one_thread = multiply(backend(), product);
-      for (const auto& other : backends()) {
+      for (const auto& other : with_more_threads()) {
         EXPECT_SAME_BITS(one_thread, multiply(*other, product)) << type.name << " " << rows;
       }
     }

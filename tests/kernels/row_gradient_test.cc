@@ -189,7 +189,7 @@ TEST_P(RowGradients, SegmentsOfNormsTogetherAndAloneOnAnyThreadsHaveTheSameBits)
   for (const auto& [rows, width] : {std::pair{4 * kGradientRows + 9, 70}, {300, 5000}}) {
     const OwnedTensor x = random({rows, width}, 1), dy = random({rows, width}, 2);
     const std::vector<float> whole = norm_weights(backend(), x.view, dy.view, rows);
-    for (const auto& other : backends()) {
+    for (const auto& other : with_more_threads()) {
       EXPECT_SAME_BITS(norm_weights(*other, x.view, dy.view, rows), whole);
     }
     EXPECT_SAME_BITS(norm_weights(backend(), x.view, dy.view, kGradientRows), whole);
@@ -209,7 +209,7 @@ TEST_P(RowGradients, SegmentsOfBiasesTogetherAndAloneOnAnyThreadsHaveTheSameBits
     return to_vector(dbias.view);
   };
   const std::vector<float> whole = biases(backend(), kRows);
-  for (const auto& other : backends()) EXPECT_SAME_BITS(biases(*other, kRows), whole);
+  for (const auto& other : with_more_threads()) EXPECT_SAME_BITS(biases(*other, kRows), whole);
   EXPECT_SAME_BITS(biases(backend(), kGradientRows), whole);
   EXPECT_SAME_BITS(biases(backend(), 2 * kGradientRows), whole);
 }
@@ -237,7 +237,7 @@ TEST_P(RowGradients, OfGatesInPlaceOnAnyThreads) {
     backend().gradients().gated_activation_gradient(kind, {gate.view, up.view, dout.view},
                                                     dgate.view, dup.view);
     const std::vector<float> of_gate = to_vector(dgate.view), of_up = to_vector(dup.view);
-    for (const auto& other : backends()) {
+    for (const auto& other : with_more_threads()) {
       copy_elements(gate.view, dgate.view);
       copy_elements(up.view, dup.view);
       other->gradients().gated_activation_gradient(kind, {dgate.view, dup.view, dout.view},
@@ -294,7 +294,7 @@ TEST_P(RowGradients, OfEmbeddingsInAscendingRowsOnAnyThreads) {
     return to_vector(dtable.view);
   };
   const std::vector<float> expected = gradient(backend(), kRows);
-  for (const auto& other : backends()) EXPECT_SAME_BITS(gradient(*other, kRows), expected);
+  for (const auto& other : with_more_threads()) EXPECT_SAME_BITS(gradient(*other, kRows), expected);
   EXPECT_SAME_BITS(gradient(backend(), 1), expected);
 }
 
@@ -321,7 +321,7 @@ TEST_P(RowGradients, OfCrossEntropyOfRowsTogetherAndAloneOnAnyThreadsHaveTheSame
     return all;
   };
   const std::vector<float> expected = run(backend(), kRows);
-  for (const auto& other : backends()) EXPECT_SAME_BITS(run(*other, kRows), expected);
+  for (const auto& other : with_more_threads()) EXPECT_SAME_BITS(run(*other, kRows), expected);
   EXPECT_SAME_BITS(run(backend(), 1), expected);
   EXPECT_EQ(std::count(expected.begin() + 4 * kVocab, expected.begin() + 5 * kVocab, 0.0f), kVocab);
   EXPECT_EQ(expected[kRows * kVocab + 4], 0.0f);
