@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from peers import environment
+from peers.bars import bar_of, mixture_bar_of
 from peers.best_setting import Remembered
 from peers.children import BUSY_CORES, Failed, ask, make_file
 from peers.comparison import Compared, Sides, agree, compare_batch, compare_single
@@ -22,6 +23,7 @@ from peers.table import table
 ROOT = Path(__file__).resolve().parents[1]
 SHAPES_ASKED, FORMATS_ASKED = ("llama-3.2-1b", "qwen3-0.6b"), ("BF16", "Q8_0", "Q4_0", "Q4_K_M")
 BATCHES = {"Q8_0": 32, "Q4_0": 8}  # sequences per batch, by format
+MIXTURE_BATCHES = {"Q4_K_M": 8}
 BATCH_PROMPT, BATCH_OUTPUT = 128, 64
 
 
@@ -59,11 +61,17 @@ def compare(sides, options, shape, wanted):
     say(f"{shape} {wanted}")
     file = make_file(sides.python, shape, wanted, options.work)
     names, compared = f"{shape} {wanted}", Compared()
+    is_mixture = SHAPES[shape].num_experts > 0
+
+    def bars(test, sequences=1):
+        return mixture_bar_of(test, sequences) if is_mixture else bar_of(test, wanted, sequences)
+
     compared.agreement = agree(sides, file)
-    compare_single(sides, compared, names, wanted, file, options.prompt_tokens, options.output_tokens)
-    if wanted in BATCHES and not options.no_batches:
-        compare_batch(sides, compared, names, wanted, file, {"kind": "batch", "sequences": BATCHES[wanted],
-                                                             "prompt": BATCH_PROMPT, "output": BATCH_OUTPUT})
+    compare_single(sides, compared, names, bars, wanted, file, options.prompt_tokens, options.output_tokens)
+    batches = MIXTURE_BATCHES if is_mixture else BATCHES
+    if wanted in batches and not options.no_batches:
+        compare_batch(sides, compared, names, bars, wanted, file, {
+            "kind": "batch", "sequences": batches[wanted], "prompt": BATCH_PROMPT, "output": BATCH_OUTPUT})
     return compared
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 sys.path.insert(0, str(TOOLS))
 from peers import children, environment  # noqa: E402
-from peers.bars import Bar, bar_of, judge, judge_memory  # noqa: E402
+from peers.bars import Bar, bar_of, judge, judge_memory, mixture_bar_of  # noqa: E402
 from peers.best_setting import CHOICES, Remembered, choices_for, search, shorter, words  # noqa: E402
 from peers.comparison import agree, correlation, rate_row  # noqa: E402
 from peers.llama_bench import rate_in  # noqa: E402
@@ -80,6 +80,8 @@ class Bars(unittest.TestCase):
             self.assertLessEqual(bar_of("decode", wanted).share, bar_of("decode", "BF16").share)
         self.assertGreater(bar_of("total", "Q8_0", 32).ratio, bar_of("prefill", "Q8_0").ratio)
         self.assertEqual(bar_of("total", "Q4_0", 8), Bar())
+        self.assertEqual([mixture_bar_of("prefill"), mixture_bar_of("decode"), mixture_bar_of("decode", 8),
+                          mixture_bar_of("total", 8)], [Bar(1.3), Bar(1.1), Bar(), Bar(1.5)])
 
     def test_medians_count(self):
         judged = judge(Bar(1.5), [100, 300, 1], [50, 60, 1000])
@@ -154,11 +156,11 @@ class Shapes(unittest.TestCase):
     def test_sizes_are_those_of_the_published_models(self):
         self.assertEqual(self.weights("llama-3.2-1b"), 1235814400 + 32)  # the file's divisors of frequencies
         self.assertEqual(self.weights("qwen3-0.6b"), 596049920)
+        self.assertEqual(self.weights("olmoe-1b-7b"), 6919161856)
 
     def test_mixtures(self):
-        def kinds(wanted, part):
-            shape = SHAPES["llama-3.2-1b"]
-            return [type_of(name, size, wanted, shape.num_layers) for name, size in tensors_of(shape) if part in name]
+        def kinds(wanted, part, shape="llama-3.2-1b"):
+            return [type_of(name, size, wanted, SHAPES[shape]) for name, size in tensors_of(SHAPES[shape]) if part in name]
         wide = [layer in (0, 1, 4, 7, 10, 13, 14, 15) for layer in range(16)]
         self.assertEqual(kinds("Q4_K_M", "ffn_down"), ["Q6_K" if more else "Q4_K" for more in wide])
         self.assertEqual(kinds("Q4_K_M", "attn_v"), kinds("Q4_K_M", "ffn_down"))
@@ -166,6 +168,9 @@ class Shapes(unittest.TestCase):
         self.assertEqual(kinds("Q4_0", "token_embd"), ["Q6_K"])
         self.assertEqual(kinds("Q8_0", "token_embd"), ["Q8_0"])
         self.assertEqual(set(kinds("Q8_0", "norm")), {"F32"})
+        self.assertEqual(kinds("Q4_K_M", "ffn_down", "olmoe-1b-7b"), kinds("Q4_K_M", "ffn_down"))
+        self.assertEqual([kinds("Q4_K_M", part, "olmoe-1b-7b")[0] for part in ("output.w", "token_embd", "gate_inp")],
+                         ["Q6_K", "Q4_K", "F32"])
 
 
 class Readings(unittest.TestCase):
@@ -184,7 +189,7 @@ class Readings(unittest.TestCase):
             rates_of({"results": [{"test": "batch", "tokens_per_second": 50.0}]})
 
     def test_shares_are_of_the_same_run(self):
-        row = rate_row("f", "t", "BF16", "decode", [((90, 100), 89), ((45, 50), 40), ((200, 210), 400)])
+        row = rate_row("f", "t", bar_of("decode", "BF16"), [((90, 100), 89), ((45, 50), 40), ((200, 210), 400)])
         self.assertEqual((row.ours, row.theirs, row.roofline), (90, 89, 100))
         self.assertEqual(row.judged.text, "MISS")  # 90 %, and 1.01 times the peer
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 PREFILL_RATIO, PREFILL_RATIO_BF16 = 1.8, 1.5
 DECODE_RATIO = 1.15
 TOTAL_RATIO, TOTAL_SEQUENCES = 3.5, 32
+# Of mixtures of experts.
+MIXTURE_PREFILL_RATIO, MIXTURE_DECODE_RATIO, MIXTURE_TOTAL_RATIO, MIXTURE_SEQUENCES = 1.3, 1.1, 1.5, 8
 # Shares of the read bandwidth of all threads: decoding at such a share passes without a ratio.
 BANDWIDTH_SHARE = {"BF16": 0.92, "Q8_0": 0.90, "Q4_0": 0.85, "Q4_K_M": 0.80}
 
@@ -18,6 +20,15 @@ class Bar:
         if self.ratio is None:
             return "-"
         return f"{self.ratio:.2f}" + (f" or {100 * self.share:.0f} %" if self.share else "")
+
+
+def mixture_bar_of(test, sequences=1):
+    """The same of a mixture of experts."""
+    if test == "prefill":
+        return Bar(MIXTURE_PREFILL_RATIO)
+    if test == "decode" and sequences == 1:
+        return Bar(MIXTURE_DECODE_RATIO)
+    return Bar(MIXTURE_TOTAL_RATIO) if test == "total" and sequences >= MIXTURE_SEQUENCES else Bar()
 
 
 def bar_of(test, wanted, sequences=1):

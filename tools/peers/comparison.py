@@ -2,7 +2,7 @@
 import statistics
 from dataclasses import dataclass, field
 
-from .bars import bar_of, judge, judge_memory
+from .bars import judge, judge_memory
 from .best_setting import choices_for, search, shorter, words
 from .children import BUSY_CORES, Failed, ask
 from .table import Row
@@ -80,12 +80,11 @@ def agree(sides, file):
     return found
 
 
-def rate_row(names, label, wanted, test, runs, sequences=1, peer=""):
-    """`runs`: ((our rate, the roofline's), their rate) of each pair of runs."""
+def rate_row(names, label, bar, runs, peer=""):
+    """`bar`: what the rate must reach. `runs`: ((our rate, the roofline's), their rate) of each pair of runs."""
     ours, theirs = [run[0][0] for run in runs], [run[1] for run in runs]
     limits = [run[0][1] for run in runs if run[0][1] is not None]
     share = statistics.median(run[0][0] / run[0][1] for run in runs) if limits else None
-    bar = bar_of(test, wanted, sequences)
     return Row(names, label, statistics.median(ours), statistics.median(theirs),
                statistics.median(limits) if limits else None, judge(bar, ours, theirs, share), str(bar), peer)
 
@@ -113,7 +112,7 @@ def faster_peer(sides, compared, names, file, kind, runs, second_rates):
     return "llama-bench"
 
 
-def compare_single(sides, compared, names, wanted, file, prompt, output):
+def compare_single(sides, compared, names, bar_of, wanted, file, prompt, output):
     tests = {"prefill": {"kind": "prefill", "prompt": prompt}, "decode": {"kind": "decode", "output": output}}
     settings = {kind: sides.best(file, wanted, test) for kind, test in tests.items()}
     compared.settings += [f"{names}, {kind}: {words(settings[kind])}" for kind in tests]
@@ -129,13 +128,13 @@ def compare_single(sides, compared, names, wanted, file, prompt, output):
     compared.raw.update(runs, settings=settings, second=second_rates)
     peers = {kind: faster_peer(sides, compared, names, file, kind, runs, second_rates) for kind in tests}
     labels = {"prefill": f"prefill {prompt}, tok/s", "decode": f"decode {output}, tok/s"}
-    compared.rows += [rate_row(names, labels[kind], wanted, kind, runs[kind], peer=peers[kind]) for kind in tests]
+    compared.rows += [rate_row(names, labels[kind], bar_of(kind), runs[kind], peer=peers[kind]) for kind in tests]
     one = {"kind": "batch", "sequences": 1, "prompt": prompt, "output": output}
     compared.rows.append(memory_row(sides, names, file, one, f"memory of 1 x ({prompt} + {output})",
                                     settings["prefill"]))
 
 
-def compare_batch(sides, compared, names, wanted, file, test):
+def compare_batch(sides, compared, names, bar_of, wanted, file, test):
     sequences = test["sequences"]
     label = f"{sequences} x ({test['prompt']} + {test['output']})"
     settings = sides.best(file, wanted, test)
@@ -149,5 +148,5 @@ def compare_batch(sides, compared, names, wanted, file, test):
     compared.raw[label] = {"runs": runs, "settings": settings}
     for kind in ("total", "decode"):
         pairs = [(ours[kind], theirs[kind]) for ours, theirs in runs]
-        compared.rows.append(rate_row(names, f"{label} {kind}, tok/s", wanted, kind, pairs, sequences))
+        compared.rows.append(rate_row(names, f"{label} {kind}, tok/s", bar_of(kind, sequences), pairs))
     compared.rows.append(memory_row(sides, names, file, test, f"memory of {label}", settings))

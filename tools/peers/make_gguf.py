@@ -1,4 +1,5 @@
 """Writes a GGUF file of random weights. Usage: make_gguf.py SHAPE FORMAT FILE (needs the packages gguf and numpy)."""
+import math
 import sys
 from pathlib import Path
 
@@ -51,6 +52,9 @@ def add_config(writer, shape):
     writer.add_layer_norm_rms_eps(shape.rms_norm_eps)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_vocab_size(shape.vocab_size)
+    if shape.num_experts:
+        writer.add_expert_count(shape.num_experts)
+        writer.add_expert_used_count(shape.num_experts_used)
 
 
 def vector(shape, name, length, rng):
@@ -63,7 +67,7 @@ def write_file(shape, wanted, path):
     writer = gguf.GGUFWriter(path, shape.architecture)
     add_config(writer, shape)
     add_tokenizer(writer, shape.vocab_size)
-    tensors = [(name, size, type_of(name, size, wanted, shape.num_layers)) for name, size in tensors_of(shape)]
+    tensors = [(name, size, type_of(name, size, wanted, shape)) for name, size in tensors_of(shape)]
     for name, size, kind in tensors:
         block, block_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
         as_bytes = (*size[:-1], size[-1] // block * block_bytes)
@@ -74,8 +78,10 @@ def write_file(shape, wanted, path):
     writer.write_ti_data_to_file()
     rng = np.random.default_rng(SEED)
     for name, size, kind in tensors:
-        one = vector(shape, name, size[0], rng) if len(size) == 1 else random_rows(rng, kind, *size)
-        writer.write_tensor_data(one)
+        if len(size) == 1:
+            writer.write_tensor_data(vector(shape, name, size[0], rng))
+        else:
+            writer.write_tensor_data(random_rows(rng, kind, math.prod(size[:-1]), size[-1]))
     writer.close()
 
 
