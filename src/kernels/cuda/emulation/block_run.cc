@@ -1,0 +1,215 @@
+#include "kernels/cuda/emulation/block_run.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernels/cuda/emulation/report.h"
+
+namespace paceline::cuda::emulation {
+
+void BlockRun::run(const LaunchWork& work, Index3 block_index, void* shared) {
+  shared_ = shared;
+  prepare(work, block_index);
+  ThreadState* const outer = current_thread;
+  Thread* const first = next_thread();
+  current_thread = &first->state;
+  owner_.switch_to(first->fiber);
+  current_thread = outer;
+  if (failure_.empty()) return;
+  throw Error(ErrorCode::internal,
+              fmt::format("kernel {}, block ({}, {}, {}): {}", work.kernel->name, block_index.x,
+                          block_index.y, block_index.z, failure_));
+}
+
+void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
+  if (stacks_ == nullptr) stacks_ = std::make_unique<FiberStacks>(1024);
+  while (threads_.size() < work.num_threads) {
+    auto thread = std::make_unique<Thread>();
+    thread->state = {.block = &block_, .index = static_cast<uint32_t>(threads_.size())};
+    thread->fiber.set_stack(stacks_->bottom(threads_.size()), FiberStacks::bytes());
+    threads_.push_back(std::move(thread));
+  }
+  work_ = &work;
+  block_ = {.run = this,
+            .block_index = block_index,
+            .grid_size = {work.grid.x, work.grid.y, work.grid.z}};
+  num_warps_ = work.num_threads / 32;
+  if (warps_.size() < num_warps_) warps_.resize(num_warps_);
+  for (uint32_t i = 0; i < work.num_threads; ++i) {
+    threads_[i]->fiber.restart(&BlockRun::enter_thread);
+    threads_[i]->waiting = Waiting::nothing;
+    threads_[i]->copies.clear();
+  }
+  for (Warp& warp : warps_) warp.arrived = 0;
+  num_done_ = 0;
+  failure_.clear();
+  random_state_ = work.seed * 0x9E3779B97F4A7C15u + block_index.x + 1;
+  release_barrier();
+}
+
+BlockRun::Thread& BlockRun::current() { return *threads_[current_thread->index]; }
+
+void BlockRun::enter_thread() {
+  BlockRun& run = *current_thread->block->run;
+  Fiber::begin(run.owner_);
+  run.work_->kernel->run(run.work_->params, run.shared_);
+  run.finish_thread();
+}
+
+void BlockRun::finish_thread() {
+  Thread& self = current();
+  if (const CallSite* const site = self.copies.first_site()) {
+    fail(fmt::format("thread {} ends without waiting for the copy that began at {}",
+                     self.state.index, text_of(*site)));
+  }
+  self.waiting = Waiting::done;
+  warp_of(self).ready &= ~(1u << self.state.index % 32);
+  if (++num_done_ == work_->num_threads) {
+    self.fiber.finish_with(owner_);
+  }
+  Thread* const next = next_thread();
+  if (next == nullptr) fail(waiting_threads());
+  current_thread = &next->state;
+  self.fiber.finish_with(next->fiber);
+  __builtin_unreachable();
+}
+
+void BlockRun::fail(const std::string& message) {
+  failure_ = message;
+  current().fiber.switch_to(owner_);
+  __builtin_unreachable();
+}
+
+// Marks the running thread and lets others run until it waits no more.
+void BlockRun::wait(Waiting what, CallSite site) {
+  Thread& self = current();
+  self.waiting = what;
+  self.site = site;
+  warp_of(self).ready &= ~(1u << self.state.index % 32);
+}
+
+void BlockRun::resume(Thread& self) {
+  Thread* const next = next_thread();
+  if (next == nullptr) fail(waiting_threads());
+  if (next == &self) return;
+  current_thread = &next->state;
+  self.fiber.switch_to(next->fiber);
+}
+
+void BlockRun::sync_block(CallSite site) {
+  Thread& self = current();
+  wait(Waiting::block, site);
+  if (++num_at_barrier_ == work_->num_threads) {
+    for (uint32_t i = 0; i < work_->num_threads; ++i) {
+      if (!(threads_[i]->site == site)) fail(waiting_threads());
+    }
+    release_barrier();
+  }
+  resume(self);
+}
+
+void BlockRun::release_barrier() {
+  num_at_barrier_ = 0;
+  for (uint32_t i = 0; i < work_->num_threads; ++i) threads_[i]->waiting = Waiting::nothing;
+  for (uint32_t i = 0; i < num_warps_; ++i) {
+    warps_[i].ready = Warp::kAllLanes;
+    warps_[i].pending = 0;
+    warps_[i].position = 32;
+  }
+  warp_ = work_->order == ThreadOrder::descending ? num_warps_ - 1 : 0;
+}
+
+LaneSlot& BlockRun::warp_slot() {
+  return warps_[current_thread->index / 32].slots[current_thread->index % 32];
+}
+
+void BlockRun::wait_for_warp(WarpOperation operation, CallSite site) {
+  Thread& self = current();
+  Warp& warp = warp_of(self);
+  wait(Waiting::warp, site);
+  if (warp.arrived == 0) {
+    warp.operation = operation;
+    warp.site = site;
+  } else if (warp.operation != operation || !(warp.site == site)) {
+    fail(waiting_threads());
+  }
+  warp.arrived |= 1u << self.state.index % 32;
+  if (warp.arrived == Warp::kAllLanes) {
+    operation(warp.slots);
+    warp.arrived = 0;
+    warp.ready = Warp::kAllLanes;
+    const uint32_t first = self.state.index / 32 * 32;
+    for (uint32_t i = 0; i < 32; ++i) threads_[first + i]->waiting = Waiting::nothing;
+  }
+  resume(self);
+}
+
+BlockRun::Thread* BlockRun::next_thread() {
+  for (;;) {
+    Warp& warp = warps_[warp_];
+    const int lane = warp.next_lane();
+    if (lane >= 0) return threads_[warp_ * 32 + static_cast<uint32_t>(lane)].get();
+    if (warp.ready == 0 || work_->order == ThreadOrder::shuffled) choose_warp();
+    if (warps_[warp_].ready == 0) return nullptr;
+    begin_round(warps_[warp_]);
+  }
+}
+
+// The next warp that has a lane to run, if there is one.
+void BlockRun::choose_warp() {
+  const uint32_t step = work_->order == ThreadOrder::descending ? num_warps_ - 1 : 1;
+  if (work_->order == ThreadOrder::shuffled) warp_ = random() % num_warps_;
+  for (uint32_t i = 0; i < num_warps_ && warps_[warp_].ready == 0; ++i) {
+    warp_ = (warp_ + step) % num_warps_;
+  }
+}
+
+void BlockRun::begin_round(Warp& warp) {
+  switch (work_->order) {
+    case ThreadOrder::ascending:
+      return warp.begin_round(kAscendingLanes);
+    case ThreadOrder::descending:
+      return warp.begin_round(kDescendingLanes);
+    case ThreadOrder::shuffled:
+      return warp.begin_round({.stride = random() | 1u, .first = random()});
+  }
+}
+
+// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+uint32_t BlockRun::random() {
+  uint64_t z = random_state_ += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<uint32_t>(z >> 32);
+}
+
+void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite site) {
+  check_alignment(to, PendingCopies::kBytes, site);
+  if (is_present) check_alignment(from, PendingCopies::kBytes, site);
+  const auto offset = reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(shared_);
+  if (offset > work_->kernel->shared_bytes ||
+      work_->kernel->shared_bytes - offset < PendingCopies::kBytes) {
+    fail(fmt::format("thread {} copies to outside of shared memory at {}", current_thread->index,
+                     text_of(site)));
+  }
+  current().copies.begin(to, is_present ? from : nullptr, site);
+}
+
+void BlockRun::commit_copies() { current().copies.commit(); }
+
+void BlockRun::wait_copies(int pending) { current().copies.wait(static_cast<size_t>(pending)); }
+
+std::string BlockRun::waiting_threads() const {
+  std::vector<ThreadReport> reports;
+  for (uint32_t i = 0; i < work_->num_threads; ++i) {
+    const Thread& thread = *threads_[i];
+    std::string what = "may run";
+    if (thread.waiting == Waiting::done) what = "ended";
+    if (thread.waiting == Waiting::warp) what = "in a warp function at " + text_of(thread.site);
+    if (thread.waiting == Waiting::block) what = "at the barrier at " + text_of(thread.site);
+    reports.push_back({.thread = i, .what = what});
+  }
+  return "its threads wait for different things: " + text_of(reports);
+}
+
+}  // namespace paceline::cuda::emulation

@@ -1,0 +1,90 @@
+// BlockRun runs the threads of a block as fibers on one thread of the CPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/emulation/fiber.h"
+#include "kernels/cuda/emulation/fiber_stacks.h"
+#include "kernels/cuda/emulation/kernel_table.h"
+#include "kernels/cuda/emulation/pending_copies.h"
+#include "kernels/cuda/emulation/thread_state.h"
+#include "kernels/cuda/emulation/warp.h"
+
+namespace paceline::cuda::emulation {
+
+struct LaunchWork {
+  const EmulatedKernel* kernel = nullptr;
+  const void* params = nullptr;
+  Grid grid;
+  uint32_t num_threads = 0;  // of a block
+  ThreadOrder order = ThreadOrder::ascending;
+  uint64_t seed = 0;
+};
+
+// A thread runs until it waits; then the next one that waits for nothing does: lane by lane in
+// rounds of a warp, warp by warp. Waiting that can't end is reported.
+class BlockRun {
+ public:
+  BlockRun() = default;
+  BlockRun(const BlockRun&) = delete;
+  BlockRun& operator=(const BlockRun&) = delete;
+
+  // `shared` is the block's memory. Throws Error internal with the kernel's name, the block and the
+  // lines where its threads wait.
+  void run(const LaunchWork& work, Index3 block_index, void* shared);
+
+  // What the running thread calls (thread_state.h).
+  void sync_block(CallSite site);
+  LaneSlot& warp_slot();
+  void wait_for_warp(WarpOperation operation, CallSite site);
+  void copy_async(void* to, const void* from, bool is_present, CallSite site);
+  void commit_copies();
+  void wait_copies(int pending);
+  // Ends the block: run() throws the message.
+  [[noreturn]] void fail(const std::string& message);
+
+ private:
+  enum class Waiting : uint8_t { nothing, warp, block, done };
+  struct Thread {
+    ThreadState state;
+    Fiber fiber;
+    Waiting waiting = Waiting::nothing;
+    CallSite site;
+    PendingCopies copies;
+  };
+
+  static void enter_thread();
+  void prepare(const LaunchWork& work, Index3 block_index);
+  Thread& current();
+  Warp& warp_of(const Thread& thread) { return warps_[thread.state.index / 32]; }
+  void wait(Waiting what, CallSite site);
+  void finish_thread();
+  void release_barrier();
+  Thread* next_thread();
+  void choose_warp();
+  void begin_round(Warp& warp);
+  uint32_t random();
+  void resume(Thread& thread);
+  std::string waiting_threads() const;
+
+  std::unique_ptr<FiberStacks> stacks_;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<Warp> warps_;
+  Fiber owner_;
+  BlockState block_;
+  const LaunchWork* work_ = nullptr;
+  void* shared_ = nullptr;
+  uint32_t num_warps_ = 0;
+  uint32_t warp_ = 0;  // that runs
+  uint32_t num_at_barrier_ = 0;
+  uint32_t num_done_ = 0;
+  uint64_t random_state_ = 0;
+  std::string failure_;
+};
+
+}  // namespace paceline::cuda::emulation

@@ -1,0 +1,60 @@
+// DeviceMemory is the emulated device's memory: blocks of the CPU's, filled with NaNs, with zones
+// around them that nothing may write.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string_view>
+
+namespace paceline::cuda::emulation {
+
+class DeviceMemory {
+ public:
+  // Guarded memory can be read and written only while an Access to it lives.
+  DeviceMemory(size_t total_bytes, bool is_guarded);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  size_t total_bytes() const { return total_bytes_; }
+  size_t used_bytes() const { return used_bytes_; }
+
+  // 256-byte aligned. Throws Error exhausted.
+  void* allocate(size_t bytes);
+  void release(void* block) noexcept;
+
+  class Access {
+   public:
+    explicit Access(DeviceMemory& memory) : memory_(memory) { memory_.protect(true); }
+    ~Access() { memory_.protect(false); }
+    Access(const Access&) = delete;
+    Access& operator=(const Access&) = delete;
+
+   private:
+    DeviceMemory& memory_;
+  };
+
+  // Throws Error internal unless [address, address + bytes) lies in one block.
+  void check_range(std::string_view what, const void* address, size_t bytes) const;
+  // Throws Error internal where `what` wrote around a block. Needs Access.
+  void check_zones(std::string_view what);
+
+ private:
+  struct Block {
+    size_t bytes = 0;
+    std::byte* begin = nullptr;  // of the zone before it
+    size_t capacity = 0;         // with both zones
+  };
+
+  std::byte* take(size_t capacity);
+  void protect(bool is_open);
+
+  size_t total_bytes_;
+  size_t used_bytes_ = 0;
+  std::map<const std::byte*, Block> blocks_;  // by address
+  std::byte* pages_ = nullptr;                // where guarded
+  size_t room_bytes_ = 0;
+  size_t taken_bytes_ = 0;
+};
+
+}  // namespace paceline::cuda::emulation

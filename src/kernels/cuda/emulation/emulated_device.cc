@@ -1,0 +1,169 @@
+#include "kernels/cuda/emulation/emulated_device.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "base/error.h"
+#include "kernels/cuda/emulation/block_order.h"
+#include "kernels/cuda/emulation/shared_memory.h"
+
+namespace paceline::cuda {
+namespace emulation {
+namespace {
+
+// The report of the block that comes first, whichever thread of the CPU ran it.
+class FirstFailure {
+ public:
+  void add(int64_t place, const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    if (place_ && *place_ < place) return;
+    place_ = place;
+    message_ = message;
+  }
+  const std::string* message() const { return place_ ? &message_ : nullptr; }
+
+ private:
+  std::mutex mutex_;
+  std::optional<int64_t> place_;
+  std::string message_;
+};
+
+}  // namespace
+
+EmulatedDevice::EmulatedDevice(const EmulationOptions& options)
+    : options_(options),
+      memory_(options.total_bytes, options.guards_memory),
+      threads_(options.num_threads) {
+  for (int i = 0; i < threads_.num_threads(); ++i) runs_.push_back(std::make_unique<BlockRun>());
+}
+
+DeviceInfo EmulatedDevice::info() const {
+  return {.name = "emulation",
+          .capability = 90,
+          .multiprocessors = threads_.num_threads(),
+          .total_bytes = memory_.total_bytes(),
+          .free_bytes = memory_.total_bytes() - memory_.used_bytes(),
+          .driver = "none"};
+}
+
+void* EmulatedDevice::allocate(size_t bytes) {
+  check_not_spoiled();
+  return memory_.allocate(bytes);
+}
+
+void EmulatedDevice::release(void* block, size_t /*bytes*/) noexcept { memory_.release(block); }
+
+void* EmulatedDevice::allocate_pinned(size_t bytes) {
+  void* const block = std::malloc(bytes);
+  if (block == nullptr) {
+    throw Error(ErrorCode::exhausted, fmt::format("no memory for {} pinned bytes", bytes));
+  }
+  return block;
+}
+
+void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept { std::free(block); }
+
+void EmulatedDevice::clear(void* block, size_t bytes) {
+  check_not_spoiled();
+  memory_.check_range("clear", block, bytes);
+  const DeviceMemory::Access access(memory_);
+  std::memset(block, 0, bytes);
+}
+
+void EmulatedDevice::copy_to_device(void* to, const void* from, size_t bytes) {
+  check_not_spoiled();
+  if (bytes == 0) return;
+  memory_.check_range("copy to the device", to, bytes);
+  const DeviceMemory::Access access(memory_);
+  std::memcpy(to, from, bytes);
+}
+
+void EmulatedDevice::copy_from_device(void* to, const void* from, size_t bytes) {
+  check_not_spoiled();
+  if (bytes == 0) return;
+  memory_.check_range("copy from the device", from, bytes);
+  const DeviceMemory::Access access(memory_);
+  std::memcpy(to, from, bytes);
+}
+
+void EmulatedDevice::copy_within_device(void* to, const void* from, size_t bytes) {
+  check_not_spoiled();
+  if (bytes == 0) return;
+  memory_.check_range("copy within the device (from)", from, bytes);
+  memory_.check_range("copy within the device (to)", to, bytes);
+  const DeviceMemory::Access access(memory_);
+  std::memmove(to, from, bytes);
+}
+
+void EmulatedDevice::synchronize() { check_not_spoiled(); }
+
+void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
+                               std::span<const std::byte> params) {
+  check_not_spoiled();
+  const EmulatedKernel* const kernel = find_kernel(entry.name);
+  if (kernel == nullptr) {
+    throw Error(
+        ErrorCode::internal,
+        fmt::format("kernel {}: the emulation has none of this name (kernel_list.h)", entry.name));
+  }
+  if (params.size() != kernel->param_bytes || entry.shared_bytes != kernel->shared_bytes) {
+    throw Error(ErrorCode::internal,
+                fmt::format("kernel {}: launched with {} bytes of parameters and {} of shared "
+                            "memory, it has {} and {}",
+                            entry.name, params.size(), entry.shared_bytes, kernel->param_bytes,
+                            kernel->shared_bytes));
+  }
+  alignas(64) std::byte aligned_params[4096];
+  std::memcpy(aligned_params, params.data(), params.size());
+  const DeviceMemory::Access access(memory_);
+  run_blocks({.kernel = kernel,
+              .params = aligned_params,
+              .grid = grid,
+              .num_threads = entry.threads,
+              .order = options_.order,
+              .seed = options_.seed});
+}
+
+void EmulatedDevice::run_blocks(const LaunchWork& work) {
+  const BlockOrder order(work.grid, work.order, work.seed);
+  FirstFailure failure;
+  threads_.parallel_for(order.count(), 1, [&](int64_t begin, int64_t end, int thread_index) {
+    BlockRun& run = *runs_[static_cast<size_t>(thread_index)];
+    SharedMemory shared(work.kernel->shared_bytes, work.kernel->shared_alignment);
+    for (int64_t place = begin; place < end; ++place) {
+      try {
+        shared.poison();
+        run.run(work, order.block_at(place), shared.get());
+      } catch (const Error& error) {
+        failure.add(place, error.what());
+      }
+    }
+  });
+  if (const std::string* const message = failure.message()) spoil(*message);
+  try {
+    memory_.check_zones(fmt::format("kernel {}", work.kernel->name));
+  } catch (const Error& error) {
+    spoil(error.what());
+  }
+}
+
+void EmulatedDevice::check_not_spoiled() const {
+  if (!failure_.empty()) throw Error(ErrorCode::internal, failure_);
+}
+
+void EmulatedDevice::spoil(const std::string& message) {
+  failure_ = message;
+  throw Error(ErrorCode::internal, message);
+}
+
+}  // namespace emulation
+
+std::unique_ptr<CudaDevice> make_emulated_device(const EmulationOptions& options) {
+  return std::make_unique<emulation::EmulatedDevice>(options);
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,109 @@
+// The functions of code/device_code.h as the emulation has them: a thread is a fiber, and what
+// needs other threads waits for them. Each call that can go wrong carries its source line.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cuda/code/index3.h"
+#include "kernels/cuda/emulation/call_site.h"
+#include "kernels/cuda/emulation/thread_state.h"
+
+#define PL_DEVICE inline
+
+namespace paceline::cuda {
+
+inline uint32_t thread_index() { return emulation::current_thread->index; }
+inline Index3 block_index() { return emulation::current_thread->block->block_index; }
+inline Index3 grid_size() { return emulation::current_thread->block->grid_size; }
+
+// Waits until all threads of the block are here. What they wrote before is then visible to all.
+inline void sync_threads(emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::sync_block(site);
+}
+// The same for the lanes of a warp.
+inline void sync_warp(emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::sync_warp(site);
+}
+
+// The value of another lane of the warp: `lane`, the own one xor `mask`, the own one plus `delta`
+// (the own value where there is no such lane). T is float, int32_t or uint32_t.
+template <class T>
+T shuffle(T value, uint32_t lane, emulation::CallSite site = emulation::CallSite::here()) {
+  return emulation::shuffle_value(value, lane % 32, site);
+}
+template <class T>
+T shuffle_xor(T value, uint32_t mask, emulation::CallSite site = emulation::CallSite::here()) {
+  return emulation::shuffle_value(value, (emulation::current_thread->index ^ mask) % 32, site);
+}
+template <class T>
+T shuffle_down(T value, uint32_t delta, emulation::CallSite site = emulation::CallSite::here()) {
+  const uint32_t lane = emulation::current_thread->index % 32;
+  return emulation::shuffle_value(value, lane + delta < 32 ? lane + delta : lane, site);
+}
+// Bit i is the condition of lane i.
+inline uint32_t ballot(bool condition, emulation::CallSite site = emulation::CallSite::here()) {
+  return emulation::ballot(condition, site);
+}
+inline bool any(bool condition, emulation::CallSite site = emulation::CallSite::here()) {
+  return emulation::ballot(condition, site) != 0;
+}
+inline bool all(bool condition, emulation::CallSite site = emulation::CallSite::here()) {
+  return emulation::ballot(condition, site) == 0xFFFFFFFFu;
+}
+
+// d += a b for a tile of 16 x 8: mma.sync.m16n8k16 of bfloat16 pairs, sums in float32. With
+// g = lane / 4 and t = lane % 4, as (row, column):
+//   a: (g, 2t..2t+1), (g + 8, 2t..), (g, 2t + 8..), (g + 8, 2t + 8..)     of 16 x 16
+//   b: (2t..2t+1, g), (2t + 8.., g)                                       of 16 x 8
+//   d: (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1)                 of 16 x 8
+// A pair's first element is in the low half.
+inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                     emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::mma_bf16(d, a, b, site);
+}
+
+// Begins to copy 16 bytes from global to shared memory, both at multiples of 16. They land at
+// wait_copies(), and other threads see them after a barrier behind it. `from` isn't read where
+// `is_present` is false: zeros land.
+inline void copy_async(void* to, const void* from, bool is_present = true,
+                       emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::copy_async(to, from, is_present, site);
+}
+// Makes a group of this thread's copies since the last commit.
+inline void commit_copies(emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::commit_copies(site);
+}
+// Waits for this thread's groups but the last `pending`.
+template <int pending = 0>
+void wait_copies(emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::wait_copies(pending, site);
+}
+
+// Memory as another type, at a multiple of T's alignment.
+template <class T>
+T load_as(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::check_alignment(from, alignof(T), site);
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+template <class T>
+void store_as(void* to, const T& value, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::check_alignment(to, alignof(T), site);
+  std::memcpy(to, &value, sizeof(T));
+}
+
+// Adds to device memory at once, and returns what was there.
+inline uint32_t atomic_add(uint32_t* to, uint32_t value) {
+  return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+}
+// What this thread wrote before is visible on the device before what it writes after.
+inline void fence_device() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+inline float fused_multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
+inline double fused_multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
+inline float square_root(float x) { return std::sqrt(x); }
+
+}  // namespace paceline::cuda

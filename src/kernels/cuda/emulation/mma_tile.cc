@@ -1,0 +1,226 @@
+#include "kernels/cuda/emulation/mma_tile.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace paceline::cuda::emulation {
+namespace {
+
+constexpr int kDepth = 16;
+constexpr int kColumns = 8;
+constexpr int kFractionBits = 25;
+
+// Of finite values: value = significand 2^(exponent - fraction bits of its format).
+struct Parts {
+  int64_t significand;  // with its sign
+  int exponent;
+};
+
+Parts parts_of_bf16(uint16_t bits) {
+  const int field = bits >> 7 & 0xFF;
+  const int64_t magnitude = (bits & 0x7F) | (field == 0 ? 0 : 0x80);
+  return {(bits & 0x8000) != 0 ? -magnitude : magnitude, std::max(field, 1) - 127};
+}
+
+Parts parts_of_float(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const int field = static_cast<int>(bits >> 23 & 0xFF);
+  const int64_t magnitude = (bits & 0x7FFFFF) | (field == 0 ? 0 : 0x800000);
+  return {(bits >> 31) != 0 ? -magnitude : magnitude, std::max(field, 1) - 127};
+}
+
+// value 2^shift, truncated towards zero.
+int64_t shifted(int64_t value, int shift) {
+  if (shift >= 0) return value * (int64_t{1} << shift);
+  return shift < -62 ? 0 : value / (int64_t{1} << -shift);
+}
+
+// sum 2^exponent, truncated to a float.
+float truncated_float(int64_t sum, int exponent) {
+  if (sum == 0) return 0.0f;
+  const auto magnitude = static_cast<uint64_t>(sum < 0 ? -sum : sum);
+  const int top = static_cast<int>(std::bit_width(magnitude)) - 1;
+  const int unit = std::max(top + exponent - 23, -149);  // of the result's last place
+  const int64_t kept = shifted(static_cast<int64_t>(magnitude), exponent - unit);
+  if (kept == 0) return 0.0f;
+  const auto value = static_cast<float>(std::ldexp(static_cast<double>(kept), unit));
+  return sum < 0 ? -value : value;
+}
+
+float as_float(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+// The result where a value is infinite or NaN.
+float special_dot(const std::array<uint16_t, 16>& a, const std::array<uint16_t, 16>& b, float c) {
+  bool is_positive = c == std::numeric_limits<float>::infinity();
+  bool is_negative = c == -std::numeric_limits<float>::infinity();
+  bool is_nan = std::isnan(c);
+  for (size_t k = 0; k < kDepth; ++k) {
+    const double product = double{as_float(a[k])} * double{as_float(b[k])};
+    is_nan = is_nan || std::isnan(product);
+    if (std::isinf(product)) (product > 0 ? is_positive : is_negative) = true;
+  }
+  if (is_nan || (is_positive && is_negative)) return std::bit_cast<float>(0x7FFFFFFFu);
+  const float infinity = std::numeric_limits<float>::infinity();
+  return is_positive ? infinity : -infinity;
+}
+
+bool is_special(uint16_t bits) { return (bits & 0x7F80) == 0x7F80; }
+
+}  // namespace
+
+float fused_dot(const std::array<uint16_t, 16>& a, const std::array<uint16_t, 16>& b, float c) {
+  bool has_special = !std::isfinite(c);
+  for (size_t k = 0; k < kDepth; ++k) {
+    has_special = has_special || is_special(a[k]) || is_special(b[k]);
+  }
+  if (has_special) return special_dot(a, b, c);
+
+  const Parts sum = parts_of_float(c);
+  std::array<Parts, 16> products;
+  int largest = sum.exponent;
+  for (size_t k = 0; k < kDepth; ++k) {
+    const Parts x = parts_of_bf16(a[k]);
+    const Parts y = parts_of_bf16(b[k]);
+    products[k] = {x.significand * y.significand, x.exponent + y.exponent};
+    largest = std::max(largest, products[k].exponent);
+  }
+  int64_t total = shifted(sum.significand, sum.exponent - 23 - largest + kFractionBits);
+  for (const Parts& product : products) {
+    total += shifted(product.significand, product.exponent - 14 - largest + kFractionBits);
+  }
+  return truncated_float(total, largest - kFractionBits);
+}
+
+namespace {
+
+using Floats = float __attribute__((vector_size(4 * kColumns)));
+using Ints = int32_t __attribute__((vector_size(4 * kColumns)));
+using Shorts = int16_t __attribute__((vector_size(2 * kColumns)));
+using Doubles = double __attribute__((vector_size(8 * kColumns)));
+using Longs = int64_t __attribute__((vector_size(8 * kColumns)));
+
+// A row of 16 values, or the 16 values of a column, of a tile.
+struct Line {
+  std::array<uint16_t, kDepth> bits{};
+  std::array<float, kDepth> values{};
+  std::array<int16_t, kDepth> exponents{};
+  uint32_t nonzero = 0;  // bit k
+  bool has_special = false;
+
+  void set(size_t k, uint16_t value) {
+    bits[k] = value;
+    values[k] = as_float(value);
+    exponents[k] = static_cast<int16_t>(std::max(value >> 7 & 0xFF, 1) - 127);
+    nonzero |= ((value & 0x7FFF) != 0 ? 1u : 0u) << k;
+    has_special = has_special || is_special(value);
+  }
+  void set_pair(size_t k, uint32_t pair) {
+    set(k, static_cast<uint16_t>(pair));
+    set(k + 1, static_cast<uint16_t>(pair >> 16));
+  }
+};
+
+struct Tile {
+  std::array<Line, 16> rows;                   // of a
+  std::array<Line, kColumns> columns;          // of b
+  alignas(32) float values[kDepth][kColumns];  // of b
+  alignas(16) int16_t exponents[kDepth][kColumns];
+  alignas(32) float sums[16][kColumns];
+};
+
+void take_operands(const LaneSlots& slots, Tile& tile) {
+  for (size_t lane = 0; lane < 32; ++lane) {
+    const size_t group = lane / 4;
+    const size_t pair = lane % 4 * 2;
+    const std::array<uint32_t, 10>& in = slots[lane].in;
+    tile.rows[group].set_pair(pair, in[0]);
+    tile.rows[group + 8].set_pair(pair, in[1]);
+    tile.rows[group].set_pair(pair + 8, in[2]);
+    tile.rows[group + 8].set_pair(pair + 8, in[3]);
+    tile.columns[group].set_pair(pair, in[4]);
+    tile.columns[group].set_pair(pair + 8, in[5]);
+    for (size_t i = 0; i < 4; ++i) {
+      tile.sums[group + i / 2 * 8][pair + i % 2] = std::bit_cast<float>(in[6 + i]);
+    }
+  }
+  for (size_t k = 0; k < kDepth; ++k) {
+    for (size_t j = 0; j < kColumns; ++j) {
+      tile.values[k][j] = tile.columns[j].values[k];
+      tile.exponents[k][j] = tile.columns[j].exponents[k];
+    }
+  }
+}
+
+Shorts largest_exponents(const Tile& tile, size_t row) {
+  Shorts largest;
+  for (size_t j = 0; j < kColumns; ++j) {
+    largest[j] = static_cast<int16_t>(parts_of_float(tile.sums[row][j]).exponent);
+  }
+  for (size_t k = 0; k < kDepth; ++k) {
+    Shorts exponents;
+    std::memcpy(&exponents, tile.exponents[k], sizeof(exponents));
+    exponents += tile.rows[row].exponents[k];
+    largest = exponents > largest ? exponents : largest;
+  }
+  return largest;
+}
+
+// Where every largest exponent lies in this range, products are exact in float32 or too small to
+// count, and results are normal: the same sums in float32 and int32 vectors. 16 truncated products
+// are below 16 * (2 - 2^-7)^2 * 2^25 < 2^31.
+constexpr int16_t kLowest = -90;
+constexpr int16_t kHighest = 100;
+
+void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns]) {
+  const Ints exponents = __builtin_convertvector(largest, Ints);
+  const auto scale = (Floats)((kFractionBits + 127 - exponents) << 23);
+  Ints total{};
+  for (size_t k = 0; k < kDepth; ++k) {
+    Floats b;
+    std::memcpy(&b, tile.values[k], sizeof(b));
+    total += __builtin_convertvector(b * tile.rows[row].values[k] * scale, Ints);
+  }
+  Floats sums;
+  std::memcpy(&sums, tile.sums[row], sizeof(sums));
+  const Ints kept = __builtin_convertvector(sums * scale, Ints);
+  const Doubles exact =
+      __builtin_convertvector(total, Doubles) + __builtin_convertvector(kept, Doubles);
+  const auto unit =
+      (Doubles)((__builtin_convertvector(exponents, Longs) + (1023 - kFractionBits)) << 52);
+  const Longs bits = (Longs)(exact * unit) & ~int64_t{0x1FFFFFFF};  // 24 of a double's 53 bits
+  const Floats results = __builtin_convertvector((Doubles)bits, Floats);
+  std::memcpy(out, &results, sizeof(out));
+}
+
+float one_sum(const Tile& tile, size_t row, size_t column) {
+  const bool is_zero = (tile.rows[row].nonzero & tile.columns[column].nonzero) == 0 &&
+                       tile.sums[row][column] == 0.0f && !tile.rows[row].has_special &&
+                       !tile.columns[column].has_special;
+  if (is_zero) return 0.0f;
+  return fused_dot(tile.rows[row].bits, tile.columns[column].bits, tile.sums[row][column]);
+}
+
+}  // namespace
+
+void multiply_tile(LaneSlots& slots) {
+  Tile tile;
+  take_operands(slots, tile);
+  for (size_t row = 0; row < 16; ++row) {
+    const Shorts largest = largest_exponents(tile, row);
+    float results[kColumns];
+    const Shorts clamped = largest < kLowest    ? Shorts{} + kLowest
+                           : largest > kHighest ? Shorts{} + kHighest
+                                                : largest;
+    sum_row(tile, row, clamped, results);
+    for (size_t j = 0; j < kColumns; ++j) {
+      if (largest[j] < kLowest || largest[j] > kHighest) results[j] = one_sum(tile, row, j);
+      LaneSlot& slot = slots[row % 8 * 4 + j / 2];
+      slot.out[row / 8 * 2 + j % 2] = std::bit_cast<uint32_t>(results[j]);
+    }
+  }
+}
+
+}  // namespace paceline::cuda::emulation

@@ -1,0 +1,69 @@
+#include "kernels/cuda/emulation/thread_state.h"
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/emulation/block_run.h"
+#include "kernels/cuda/emulation/mma_tile.h"
+#include "kernels/cuda/emulation/report.h"
+
+namespace paceline::cuda::emulation {
+namespace {
+
+BlockRun& run() { return *current_thread->block->run; }
+
+void exchange_nothing(LaneSlots& /*slots*/) {}
+
+void exchange_by_lane(LaneSlots& slots) {
+  for (LaneSlot& slot : slots) slot.out[0] = slots[slot.in[1]].in[0];
+}
+
+void exchange_bits(LaneSlots& slots) {
+  uint32_t bits = 0;
+  for (uint32_t i = 0; i < 32; ++i) bits |= slots[i].in[0] << i;
+  for (LaneSlot& slot : slots) slot.out[0] = bits;
+}
+
+}  // namespace
+
+void sync_block(CallSite site) { run().sync_block(site); }
+
+void sync_warp(CallSite site) { run().wait_for_warp(&exchange_nothing, site); }
+
+uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site) {
+  LaneSlot& slot = run().warp_slot();
+  slot.in[0] = bits;
+  slot.in[1] = lane;
+  run().wait_for_warp(&exchange_by_lane, site);
+  return slot.out[0];
+}
+
+uint32_t ballot(bool condition, CallSite site) {
+  LaneSlot& slot = run().warp_slot();
+  slot.in[0] = condition ? 1 : 0;
+  run().wait_for_warp(&exchange_bits, site);
+  return slot.out[0];
+}
+
+void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], CallSite site) {
+  LaneSlot& slot = run().warp_slot();
+  for (size_t i = 0; i < 4; ++i) slot.in[i] = a[i];
+  for (size_t i = 0; i < 2; ++i) slot.in[4 + i] = b[i];
+  for (size_t i = 0; i < 4; ++i) slot.in[6 + i] = std::bit_cast<uint32_t>(d[i]);
+  run().wait_for_warp(&multiply_tile, site);
+  for (size_t i = 0; i < 4; ++i) d[i] = std::bit_cast<float>(slot.out[i]);
+}
+
+void copy_async(void* to, const void* from, bool is_present, CallSite site) {
+  run().copy_async(to, from, is_present, site);
+}
+
+void commit_copies(CallSite /*site*/) { run().commit_copies(); }
+
+void wait_copies(int pending, CallSite /*site*/) { run().wait_copies(pending); }
+
+void report_misaligned(const void* address, size_t alignment, CallSite site) {
+  run().fail(fmt::format("thread {} takes address {} for a multiple of {} at {}",
+                         current_thread->index, address, alignment, text_of(site)));
+}
+
+}  // namespace paceline::cuda::emulation
