@@ -10,7 +10,7 @@
 
 namespace paceline::cuda {
 
-struct DeviceInfo {
+struct CudaDeviceInfo {
   std::string name;    // "NVIDIA H200", "emulation"
   int capability = 0;  // 90 of sm_90
   int multiprocessors = 0;
@@ -43,7 +43,7 @@ class CudaDevice {
  public:
   virtual ~CudaDevice() = default;
 
-  virtual DeviceInfo info() const = 0;
+  virtual CudaDeviceInfo info() const = 0;
 
   // 256-byte aligned, its contents undefined.
   virtual void* allocate(size_t bytes) = 0;

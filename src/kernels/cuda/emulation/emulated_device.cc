@@ -41,7 +41,7 @@ EmulatedDevice::EmulatedDevice(const EmulationOptions& options)
   for (int i = 0; i < threads_.num_threads(); ++i) runs_.push_back(std::make_unique<BlockRun>());
 }
 
-DeviceInfo EmulatedDevice::info() const {
+CudaDeviceInfo EmulatedDevice::info() const {
   return {.name = "emulation",
           .capability = 90,
           .multiprocessors = threads_.num_threads(),

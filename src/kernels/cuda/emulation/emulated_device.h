@@ -1,4 +1,5 @@
-// EmulatedDevice runs kernels on the CPU, thread by thread, and reports what a GPU leaves undefined.
+// EmulatedDevice runs kernels on the CPU, thread by thread, and reports what a GPU leaves
+// undefined.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ class EmulatedDevice final : public CudaDevice {
  public:
   explicit EmulatedDevice(const EmulationOptions& options);
 
-  DeviceInfo info() const override;
+  CudaDeviceInfo info() const override;
   void* allocate(size_t bytes) override;
   void release(void* block, size_t bytes) noexcept override;
   void* allocate_pinned(size_t bytes) override;

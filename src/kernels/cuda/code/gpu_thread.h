@@ -1,0 +1,77 @@
+// The functions of code/device_code.h as instructions of a GPU (PTX ISA 8); emulated_thread.h says
+// what each does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/code/index3.h"
+
+#define PL_DEVICE __device__ __forceinline__
+
+namespace paceline::cuda {
+
+constexpr uint32_t kEveryLane = 0xFFFFFFFFu;
+
+PL_DEVICE uint32_t thread_index() { return threadIdx.x; }
+PL_DEVICE Index3 block_index() { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
+PL_DEVICE Index3 grid_size() { return {gridDim.x, gridDim.y, gridDim.z}; }
+
+PL_DEVICE void sync_threads() { __syncthreads(); }
+PL_DEVICE void sync_warp() { __syncwarp(); }
+
+template <class T>
+PL_DEVICE T shuffle(T value, uint32_t lane) {
+  return __shfl_sync(kEveryLane, value, static_cast<int>(lane));
+}
+template <class T>
+PL_DEVICE T shuffle_xor(T value, uint32_t mask) {
+  return __shfl_xor_sync(kEveryLane, value, static_cast<int>(mask));
+}
+template <class T>
+PL_DEVICE T shuffle_down(T value, uint32_t delta) {
+  return __shfl_down_sync(kEveryLane, value, delta);
+}
+PL_DEVICE uint32_t ballot(bool condition) { return __ballot_sync(kEveryLane, condition); }
+PL_DEVICE bool any(bool condition) { return __any_sync(kEveryLane, condition) != 0; }
+PL_DEVICE bool all(bool condition) { return __all_sync(kEveryLane, condition) != 0; }
+
+PL_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+PL_DEVICE void copy_async(void* to, const void* from, bool is_present = true) {
+  const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+  const uint32_t present_bytes = is_present ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(shared), "l"(from), "r"(present_bytes)
+               : "memory");
+}
+PL_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int pending = 0>
+PL_DEVICE void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+template <class T>
+PL_DEVICE T load_as(const void* from) {
+  return *static_cast<const T*>(from);
+}
+template <class T>
+PL_DEVICE void store_as(void* to, const T& value) {
+  *static_cast<T*>(to) = value;
+}
+
+PL_DEVICE uint32_t atomic_add(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
+PL_DEVICE void fence_device() { __threadfence(); }
+
+PL_DEVICE float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+PL_DEVICE double fused_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+PL_DEVICE float square_root(float x) { return __fsqrt_rn(x); }
+
+}  // namespace paceline::cuda

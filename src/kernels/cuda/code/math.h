@@ -1,0 +1,134 @@
+// exp, tanh, erf and, in double, log, sin and cos: the same bits on every device and in the
+// emulation. The polynomials are those of kernels/cpu/vec_math.h.
+#pragma once
+
+#include "kernels/cuda/code/device_code.h"
+#include "kernels/cuda/code/small_floats.h"
+
+namespace paceline::cuda {
+
+PL_DEVICE float magnitude(float x) { return float_of_bits(bits_of_float(x) & 0x7FFFFFFFu); }
+PL_DEVICE float with_sign_of(float value, float sign) {
+  return float_of_bits(bits_of_float(value) | (bits_of_float(sign) & 0x80000000u));
+}
+PL_DEVICE float larger(float a, float b) { return a > b ? a : b; }
+PL_DEVICE float smaller(float a, float b) { return a < b ? a : b; }
+
+// About 1 ulp. Results below the normal range are 0, NaN stays NaN.
+PL_DEVICE float exponential(float x) {
+  const float lowest = -0x1.5d589ep6f;  // ln 2^-126, rounded up
+  if (x < lowest) return 0.0f;
+  if (!(x <= 128.0f)) return x > 0.0f ? float_of_bits(0x7F800000u) : x;
+  const float magic = 0x1.8p23f;  // adding it rounds to an integer
+  const float n = fused_multiply_add(x, 0x1.715476p0f, magic) - magic;
+  // ln 2 in two parts, the first so short that n times it is exact.
+  float r = fused_multiply_add(n, -0.693359375f, x);
+  r = fused_multiply_add(n, 0x1.bd0106p-13f, r);
+  float q = fused_multiply_add(0x1.6a23cap-10f, r, 0x1.123a20p-7f);
+  q = fused_multiply_add(q, r, 0x1.5558f2p-5f);
+  q = fused_multiply_add(q, r, 0x1.555492p-3f);
+  q = fused_multiply_add(q, r, 0x1.fffffcp-2f);
+  const float mantissa = fused_multiply_add(r * r, q, r) + 1.0f;
+  // 2^n in two factors, each a float.
+  const auto power = static_cast<int32_t>(n);
+  const int32_t half = power / 2;
+  return mantissa * float_of_bits(static_cast<uint32_t>(half + 127) << 23) *
+         float_of_bits(static_cast<uint32_t>(power - half + 127) << 23);
+}
+
+// About 2 ulp.
+PL_DEVICE float hyperbolic_tangent(float x) {
+  const float size = magnitude(x);
+  if (size < 0.625f) {
+    const float z = x * x;
+    float p = fused_multiply_add(-0x1.76ac1ap-8f, z, 0x1.5256d8p-6f);
+    p = fused_multiply_add(p, z, -0x1.b84448p-5f);
+    p = fused_multiply_add(p, z, 0x1.110768p-3f);
+    p = fused_multiply_add(p, z, -0x1.555534p-2f);
+    return fused_multiply_add(x * z, p, x);
+  }
+  return with_sign_of(1.0f - 2.0f / (exponential(size + size) + 1.0f), x);
+}
+
+// About 2 ulp.
+PL_DEVICE float error_function(float x) {
+  const float size = magnitude(x);
+  if (size < 1.0f) {
+    const float z = x * x;
+    float p = fused_multiply_add(0x1.496a34p-14f, z, -0x1.a3f700p-11f);
+    p = fused_multiply_add(p, z, 0x1.5405b2p-8f);
+    p = fused_multiply_add(p, z, -0x1.b7f90ep-6f);
+    p = fused_multiply_add(p, z, 0x1.ce2cf8p-4f);
+    p = fused_multiply_add(p, z, -0x1.81273ep-2f);
+    p = fused_multiply_add(p, z, 0x1.20dd74p0f);
+    return x * p;
+  }
+  const float t = size > 4.0f ? 4.0f : size;
+  float e = fused_multiply_add(-0x1.6bd7d4p-16f, t, 0x1.cec5f6p-12f);
+  e = fused_multiply_add(e, t, -0x1.138cb8p-8f);
+  e = fused_multiply_add(e, t, 0x1.9d0302p-6f);
+  e = fused_multiply_add(e, t, -0x1.bc1514p-4f);
+  e = fused_multiply_add(e, t, -0x1.443566p-1f);
+  e = fused_multiply_add(e, t, -0x1.212c0cp0f);
+  e = fused_multiply_add(e, t, 0x1.8a5716p-13f);
+  return with_sign_of(1.0f - exponential(e), x);
+}
+
+struct SinCos {
+  double sin;
+  double cos;
+};
+
+// For |x| up to 2^31: about 1e-15 absolute.
+PL_DEVICE SinCos sin_cos(double x) {
+  // x = n pi / 2 + r with pi / 2 in three parts, the first two short enough for exact products.
+  const double magic = 0x1.8p52;
+  const double n = (x * 0x1.45f306dc9c883p-1 + magic) - magic;
+  const double r = ((x - n * 0x1.921fb544p0) - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
+  const double z = r * r;
+  // Taylor series on |r| <= pi / 4.
+  double s = 1.0 / 6227020800.0;
+  s = s * z - 1.0 / 39916800.0;
+  s = s * z + 1.0 / 362880.0;
+  s = s * z - 1.0 / 5040.0;
+  s = s * z + 1.0 / 120.0;
+  s = s * z - 1.0 / 6.0;
+  s = r + r * z * s;
+  double c = 1.0 / 479001600.0 - z * (1.0 / 87178291200.0);
+  c = c * z - 1.0 / 3628800.0;
+  c = c * z + 1.0 / 40320.0;
+  c = c * z - 1.0 / 720.0;
+  c = c * z + 1.0 / 24.0;
+  c = c * z - 0.5;
+  c = 1.0 + z * c;
+  const auto quadrant = static_cast<int64_t>(n) & 3;
+  const double sine = quadrant & 1 ? c : s;
+  const double cosine = quadrant & 1 ? s : c;
+  return {quadrant & 2 ? -sine : sine, (quadrant + 1) & 2 ? -cosine : cosine};
+}
+
+// For positive normal x; 0 gives -infinity, infinity and NaN themselves.
+PL_DEVICE double logarithm(double x) {
+  const double infinity = std::bit_cast<double>(uint64_t{0x7FF0000000000000});
+  if (x == 0.0) return -infinity;
+  if (!(x < infinity)) return x;
+  // x = 2^power m with m in [sqrt(1/2), sqrt(2)).
+  const uint64_t root = 0x3FE6A09E667F3BCDu;
+  const uint64_t offset = std::bit_cast<uint64_t>(x) - root;
+  const auto power = static_cast<double>(static_cast<int64_t>(offset) >> 52);
+  const auto m = std::bit_cast<double>(root + (offset & 0x000FFFFFFFFFFFFFu));
+  // log(m) = 2 atanh(s), s = (m - 1) / (m + 1), as a series.
+  const double s = (m - 1.0) / (m + 1.0);
+  const double z = s * s;
+  double p = 1.0 / 17.0;
+  p = p * z + 1.0 / 15.0;
+  p = p * z + 1.0 / 13.0;
+  p = p * z + 1.0 / 11.0;
+  p = p * z + 1.0 / 9.0;
+  p = p * z + 1.0 / 7.0;
+  p = p * z + 1.0 / 5.0;
+  p = p * z + 1.0 / 3.0;
+  return power * 0x1.62e42fefa39efp-1 + (2.0 * s + 2.0 * s * z * p);
+}
+
+}  // namespace paceline::cuda
