@@ -78,6 +78,12 @@ struct EmulationOptions {
   uint64_t seed = 0;           // of shuffled
   int num_threads = 1;         // of the CPU, which share the blocks of a launch
   bool guards_memory = false;  // the device's memory is inaccessible outside launches and copies
+  // Asynchronous copies land where they begin instead of where they are waited for; a GPU's do so
+  // anywhere between.
+  bool lands_copies_early = false;
+  // "kernels/cuda/code/norms.h:31": the barrier, warp barrier or wait on this line does nothing, as
+  // if it were missing.
+  std::string skipped_sync;
   size_t total_bytes = size_t{4} << 30;
 };
 

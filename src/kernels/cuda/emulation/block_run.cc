@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/cuda/emulation/report.h"
 
@@ -96,7 +98,17 @@ void BlockRun::resume(Thread& self) {
   self.fiber.switch_to(next->fiber);
 }
 
+// Whether the barrier or wait at `site` is to do nothing. Lane 0 notes it.
+bool BlockRun::skips(CallSite site) {
+  if (current_thread->index % 32 == 0 &&
+      std::find(sync_sites_.begin(), sync_sites_.end(), site) == sync_sites_.end()) {
+    sync_sites_.push_back(site);
+  }
+  return work_->skipped.is(site);
+}
+
 void BlockRun::sync_block(CallSite site) {
+  if (skips(site)) return;
   Thread& self = current();
   wait(Waiting::block, site);
   if (++num_at_barrier_ == work_->num_threads) {
@@ -117,6 +129,10 @@ void BlockRun::release_barrier() {
     warps_[i].position = 32;
   }
   warp_ = work_->order == ThreadOrder::descending ? num_warps_ - 1 : 0;
+}
+
+void BlockRun::sync_warp(CallSite site) {
+  if (!skips(site)) wait_for_warp([](LaneSlots&) {}, site);
 }
 
 LaneSlot& BlockRun::warp_slot() {
@@ -192,12 +208,14 @@ void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite 
     fail(fmt::format("thread {} copies to outside of shared memory at {}", current_thread->index,
                      text_of(site)));
   }
-  current().copies.begin(to, is_present ? from : nullptr, site);
+  current().copies.begin(to, is_present ? from : nullptr, site, work_->lands_copies_early);
 }
 
 void BlockRun::commit_copies() { current().copies.commit(); }
 
-void BlockRun::wait_copies(int pending) { current().copies.wait(static_cast<size_t>(pending)); }
+void BlockRun::wait_copies(int pending, CallSite site) {
+  if (!skips(site)) current().copies.wait(static_cast<size_t>(pending));
+}
 
 std::string BlockRun::waiting_threads() const {
   std::vector<ThreadReport> reports;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/emulation/call_site.h"
 #include "kernels/cuda/emulation/fiber.h"
 #include "kernels/cuda/emulation/fiber_stacks.h"
 #include "kernels/cuda/emulation/kernel_table.h"
@@ -24,6 +25,8 @@ struct LaunchWork {
   uint32_t num_threads = 0;  // of a block
   ThreadOrder order = ThreadOrder::ascending;
   uint64_t seed = 0;
+  bool lands_copies_early = false;
+  SkippedSite skipped;
 };
 
 // A thread runs until it waits; then the next one that waits for nothing does: lane by lane in
@@ -40,13 +43,17 @@ class BlockRun {
 
   // What the running thread calls (thread_state.h).
   void sync_block(CallSite site);
+  void sync_warp(CallSite site);
   LaneSlot& warp_slot();
   void wait_for_warp(WarpOperation operation, CallSite site);
   void copy_async(void* to, const void* from, bool is_present, CallSite site);
   void commit_copies();
-  void wait_copies(int pending);
+  void wait_copies(int pending, CallSite site);
   // Ends the block: run() throws the message.
   [[noreturn]] void fail(const std::string& message);
+
+  // Barriers and waits that it has met, each once.
+  const std::vector<CallSite>& sync_sites() const { return sync_sites_; }
 
  private:
   enum class Waiting : uint8_t { nothing, warp, block, done };
@@ -63,6 +70,7 @@ class BlockRun {
   Thread& current();
   Warp& warp_of(const Thread& thread) { return warps_[thread.state.index / 32]; }
   void wait(Waiting what, CallSite site);
+  bool skips(CallSite site);
   void finish_thread();
   void release_barrier();
   Thread* next_thread();
@@ -85,6 +93,7 @@ class BlockRun {
   uint32_t num_done_ = 0;
   uint64_t random_state_ = 0;
   std::string failure_;
+  std::vector<CallSite> sync_sites_;
 };
 
 }  // namespace paceline::cuda::emulation

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <string_view>
 
 namespace paceline::cuda::emulation {
 
@@ -17,5 +18,15 @@ struct CallSite {
 inline bool operator==(const CallSite& a, const CallSite& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
+
+// The site on a line of a file whose path ends in `path`.
+struct SkippedSite {
+  std::string_view path;
+  int line = -1;
+
+  bool is(CallSite site) const {
+    return site.line == line && std::string_view(site.file).ends_with(path);
+  }
+};
 
 }  // namespace paceline::cuda::emulation

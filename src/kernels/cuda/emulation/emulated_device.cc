@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -9,6 +11,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/emulation/block_order.h"
+#include "kernels/cuda/emulation/report.h"
 #include "kernels/cuda/emulation/shared_memory.h"
 
 namespace paceline::cuda {
@@ -31,6 +34,15 @@ class FirstFailure {
   std::optional<int64_t> place_;
   std::string message_;
 };
+
+// "path:line".
+SkippedSite skipped_site(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  SkippedSite site{.path = text.substr(0, colon)};
+  std::from_chars(text.data() + colon + 1, text.data() + text.size(), site.line);
+  return site;
+}
 
 }  // namespace
 
@@ -125,7 +137,9 @@ void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
               .grid = grid,
               .num_threads = entry.threads,
               .order = options_.order,
-              .seed = options_.seed});
+              .seed = options_.seed,
+              .lands_copies_early = options_.lands_copies_early,
+              .skipped = skipped_site(options_.skipped_sync)});
 }
 
 void EmulatedDevice::run_blocks(const LaunchWork& work) {
@@ -149,6 +163,16 @@ void EmulatedDevice::run_blocks(const LaunchWork& work) {
   } catch (const Error& error) {
     spoil(error.what());
   }
+}
+
+std::vector<std::string> EmulatedDevice::sync_sites() const {
+  std::vector<std::string> sites;
+  for (const auto& run : runs_) {
+    for (const CallSite site : run->sync_sites()) sites.push_back(text_of(site));
+  }
+  std::sort(sites.begin(), sites.end());
+  sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
+  return sites;
 }
 
 void EmulatedDevice::check_not_spoiled() const {

@@ -29,6 +29,9 @@ class EmulatedDevice final : public CudaDevice {
   void copy_within_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
 
+  // "kernels/cuda/code/norms.h:31": every barrier, warp barrier and wait that launches have met.
+  std::vector<std::string> sync_sites() const;
+
  private:
   void do_launch(const KernelEntry& entry, Grid grid, std::span<const std::byte> params) override;
   void run_blocks(const LaunchWork& work);

@@ -154,6 +154,9 @@ void take_operands(const LaneSlots& slots, Tile& tile) {
   }
 }
 
+constexpr int16_t kSpecial = 1000;  // above every exponent
+
+// By column; kSpecial where a factor is infinite or NaN.
 Shorts largest_exponents(const Tile& tile, size_t row) {
   Shorts largest;
   for (size_t j = 0; j < kColumns; ++j) {
@@ -164,6 +167,9 @@ Shorts largest_exponents(const Tile& tile, size_t row) {
     std::memcpy(&exponents, tile.exponents[k], sizeof(exponents));
     exponents += tile.rows[row].exponents[k];
     largest = exponents > largest ? exponents : largest;
+  }
+  for (size_t j = 0; j < kColumns; ++j) {
+    if (tile.rows[row].has_special || tile.columns[j].has_special) largest[j] = kSpecial;
   }
   return largest;
 }

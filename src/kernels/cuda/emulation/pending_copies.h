@@ -12,9 +12,10 @@ class PendingCopies {
  public:
   static constexpr size_t kBytes = 16;
 
-  // Zeros where `from` is nullptr.
-  void begin(void* to, const void* from, CallSite site) {
-    copies_.push_back({to, from, num_groups_, site});
+  // Zeros where `from` is nullptr. `lands_now`: before its wait, which it still needs.
+  void begin(void* to, const void* from, CallSite site, bool lands_now) {
+    copies_.push_back({to, from, num_groups_, site, lands_now});
+    if (lands_now) copies_.back().land();
   }
   void commit() { ++num_groups_; }
   // Lands all groups but the last `pending`.
@@ -32,6 +33,9 @@ class PendingCopies {
     const void* from;
     size_t group;
     CallSite site;
+    bool has_landed;
+
+    void land() const;
   };
   std::vector<Copy> copies_;  // in the order of groups
   size_t num_groups_ = 0;     // committed

@@ -11,8 +11,6 @@ namespace {
 
 BlockRun& run() { return *current_thread->block->run; }
 
-void exchange_nothing(LaneSlots& /*slots*/) {}
-
 void exchange_by_lane(LaneSlots& slots) {
   for (LaneSlot& slot : slots) slot.out[0] = slots[slot.in[1]].in[0];
 }
@@ -27,7 +25,7 @@ void exchange_bits(LaneSlots& slots) {
 
 void sync_block(CallSite site) { run().sync_block(site); }
 
-void sync_warp(CallSite site) { run().wait_for_warp(&exchange_nothing, site); }
+void sync_warp(CallSite site) { run().sync_warp(site); }
 
 uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site) {
   LaneSlot& slot = run().warp_slot();
@@ -59,7 +57,7 @@ void copy_async(void* to, const void* from, bool is_present, CallSite site) {
 
 void commit_copies(CallSite /*site*/) { run().commit_copies(); }
 
-void wait_copies(int pending, CallSite /*site*/) { run().wait_copies(pending); }
+void wait_copies(int pending, CallSite site) { run().wait_copies(pending, site); }
 
 void report_misaligned(const void* address, size_t alignment, CallSite site) {
   run().fail(fmt::format("thread {} takes address {} for a multiple of {} at {}",
