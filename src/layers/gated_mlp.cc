@@ -16,7 +16,7 @@ Linear load_gate_up(const LoadContext& context, const std::string& name, const M
   const int64_t width = config.intermediate_size;
   std::vector<Projection> parts;
   if (config.fused_gate_up) {
-    parts = {{name + ".gate_up_proj", 2 * width}};
+    parts = {{name + "." + config.names.gate_up, 2 * width}};
   } else {
     if (config.gated) parts.push_back({name + "." + config.names.gate, width});
     parts.push_back({name + "." + config.names.up, width});

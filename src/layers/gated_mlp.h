@@ -12,11 +12,12 @@
 
 namespace paceline {
 
-// What the three projections are called.
+// What the projections are called.
 struct MlpNames {
   std::string gate = "gate_proj";
   std::string up = "up_proj";
   std::string down = "down_proj";
+  std::string gate_up = "gate_up_proj";  // gate and up as one matrix
 
   bool operator==(const MlpNames&) const = default;
 };
@@ -27,7 +28,7 @@ struct MlpConfig {
   Activation activation = Activation::silu;
   bool bias = false;
   bool gated = true;
-  bool fused_gate_up = false;  // the files hold gate and up as one matrix, gate_up_proj
+  bool fused_gate_up = false;  // the files hold gate and up as one matrix
   MlpNames names = {};
 };
 

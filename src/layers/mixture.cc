@@ -45,7 +45,8 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
   }
   if (config.routing.shared != SharedExpert::none) {
     mlp.intermediate_size = config.shared_size;
-    mlp.names = {};
+    mlp.fused_gate_up = names.fused_shared.has_value();
+    mlp.names = names.fused_shared.value_or(MlpNames());
     experts_.emplace_back(context, block + "." + names.shared, mlp);
   }
   for (const GatedMlp& expert : experts_) expert_weights_.push_back(expert.weights());

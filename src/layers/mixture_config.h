@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "kernels/routing.h"
@@ -16,6 +17,7 @@ struct MixtureNames {
   std::string experts = "mlp.experts";  // those of expert 3 begin with "mlp.experts.3."
   MlpNames projections;                 // of an expert
   std::string shared = "mlp.shared_expert";
+  std::optional<MlpNames> fused_shared;  // its projections where gate and up are one matrix
   std::string shared_gate = "mlp.shared_expert_gate";
 
   bool operator==(const MixtureNames&) const = default;

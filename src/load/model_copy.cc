@@ -36,8 +36,12 @@ Json::Object format_fields(AffineFormat format) {
 bool is_dtype_key(std::string_view key) { return key == "dtype" || key == "torch_dtype"; }
 // Whether a matrix chooses experts: its rounding would change which are chosen.
 bool is_router(std::string_view name) {
-  constexpr std::string_view kRouters[] = {".mlp.gate.weight", ".block_sparse_moe.gate.weight",
-                                           ".mlp.router.weight", ".mlp.shared_expert_gate.weight"};
+  constexpr std::string_view kRouters[] = {".mlp.gate.weight",
+                                           ".mlp.router.weight",
+                                           ".mlp.shared_expert_gate.weight",
+                                           ".block_sparse_moe.gate.weight",
+                                           ".block_sparse_moe.router.weight",
+                                           ".block_sparse_moe.router.layer.weight"};
   return std::ranges::any_of(kRouters, [&](std::string_view end) { return name.ends_with(end); });
 }
 

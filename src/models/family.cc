@@ -39,6 +39,8 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"mixtral", read_mixtral},
     {"glm4_moe", read_glm4_moe},
     {"gpt_oss", read_gpt_oss},
+    {"granitemoe", read_granite_moe},
+    {"granitemoeshared", read_granite_moe_shared},
 });
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one

@@ -76,6 +76,8 @@ DecoderConfig read_smollm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmo2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmo3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_granite_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);

@@ -65,6 +65,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "num_experts_per_tok"},
     {.name = "moe_intermediate_size"},
     {.name = "shared_expert_intermediate_size"},
+    {.name = "shared_intermediate_size"},
     {.name = "n_shared_experts"},
     {.name = "decoder_sparse_step"},
     {.name = "mlp_only_layers"},

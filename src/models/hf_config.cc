@@ -80,6 +80,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "num_experts_per_tok", .min = 1, .max = kMaxExperts},
     {.name = "moe_intermediate_size", .min = 1, .max = 1 << 22},
     {.name = "shared_expert_intermediate_size", .min = 1, .max = 1 << 22},
+    {.name = "shared_intermediate_size", .min = 0, .max = 1 << 22},
     {.name = "norm_topk_prob", .type = flag},
     {.name = "decoder_sparse_step", .min = 1, .max = 1024},
     {.name = "mlp_only_layers", .type = list},

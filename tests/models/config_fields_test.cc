@@ -23,7 +23,7 @@
 #include "tests/sanitized.h"
 #include "tests/source_path.h"
 #include "tests/test_scale.h"
-#include "weights/checkpoint.h"
+#include "weights/expert_checkpoint.h"
 
 namespace paceline::testing {
 namespace {
@@ -35,7 +35,7 @@ const std::vector<std::string> kModels = {
     "qwen3_tied",          "gemma2_even",           "gemma3_text_pattern2",
     "gemma3_model_prefix", "cohere2_tied",          "granite_bias",
     "ministral3_growth",   "qwen2_moe_sparse_step", "qwen3_moe_tied",
-    "olmoe_plain",         "mixtral_plain"};
+    "olmoe_plain",         "mixtral_plain",         "granitemoeshared_tied_stacked"};
 
 Json json_of(const std::string& text) { return parse_json(text, "test"); }
 
@@ -196,7 +196,8 @@ class FieldWalk {
     memory.set_memory_limit(kMaxBytes);
     ThreadPool threads(1);
     const auto files = open_checkpoint(directory_);
-    WeightReader weights(*files);
+    ExpertCheckpoint experts(*files, memory, threads);
+    WeightReader weights(experts);
     DecoderConfig config = read_decoder_config(json, weights, "config.json");
     const auto backend = make_cpu_backend(Isa::baseline, threads, memory);
     const LoadContext context{

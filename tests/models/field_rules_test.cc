@@ -60,6 +60,9 @@ const std::map<std::string, std::string>& fields_of_family() {
                       "topk_group": 3, "moe_intermediate_size": 16, "n_shared_experts": 1,
                       "first_k_dense_replace": 1)"},
       {"gpt_oss", R"("num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": 8)"},
+      {"granitemoe", R"("num_local_experts": 6, "num_experts_per_tok": 2)"},
+      {"granitemoeshared", R"("num_local_experts": 6, "num_experts_per_tok": 2,
+                              "shared_intermediate_size": 24)"},
   };
   return fields;
 }
@@ -107,6 +110,7 @@ const std::map<std::string, std::string>& another_value() {
       {"num_experts_per_tok", "1"},
       {"moe_intermediate_size", "12"},
       {"shared_expert_intermediate_size", "12"},
+      {"shared_intermediate_size", "12"},
       {"n_shared_experts", "2"},
       {"decoder_sparse_step", "3"},
       {"mlp_only_layers", "[]"},

@@ -180,7 +180,7 @@ const std::map<std::string, ModelChanges>& features_off() {
         .hidden_weights = {"e_score_correction_bias"}}},
       {"shared_expert",
        {.config = [](DecoderConfig& c) { c.mixture->routing.shared = SharedExpert::none; },
-        .hidden_weights = {"shared_expert"}}},
+        .hidden_weights = {"shared_expert", "shared_mlp"}}},
       {"shared_gate",
        {.config = [](DecoderConfig& c) { c.mixture->routing.shared = SharedExpert::plain; },
         .hidden_weights = {"shared_expert_gate"}}},

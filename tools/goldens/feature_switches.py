@@ -233,7 +233,8 @@ SWITCHES: dict[str, Switch] = {
     "tied_head": Switch(model=_fresh_head),
     "expert_choice": Switch(config=_fewer_experts),
     "expert_norm": Switch(config=_other_expert_norm),
-    "shared_expert": Switch(model=_zero_weights("shared_expert.down_proj", "shared_experts.down_proj")),
+    "shared_expert": Switch(model=_zero_weights("shared_expert.down_proj", "shared_experts.down_proj",
+                                                  "shared_mlp.output_linear")),
     "attention_sinks": Switch(model=_no_sinks),
     "expert_bias": Switch(model=_zero_weights("gate_up_proj_bias", "down_proj_bias")),
     "router_bias": Switch(model=_zero_weights("router.bias")),
@@ -247,13 +248,16 @@ SWITCHES: dict[str, Switch] = {
 
 # Where a family has a way of its own.
 OF_FAMILY: dict[tuple[str, str], Switch] = {
-    ("granite", "embedding_scale"): Switch(config=_unit_field("embedding_multiplier")),
-    ("granite", "attention_scale"): Switch(config=_usual_attention_multiplier),
-    ("granite", "logits_scale"): Switch(config=_unit_field("logits_scaling")),
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
     ("exaone4", "no_rope"): Switch(model=_rotating_attention),
     ("cohere2", "no_rope"): Switch(model=_rotating_attention),
+}
+
+OF_GRANITE: dict[str, Switch] = {
+    "embedding_scale": Switch(config=_unit_field("embedding_multiplier")),
+    "attention_scale": Switch(config=_usual_attention_multiplier),
+    "logits_scale": Switch(config=_unit_field("logits_scaling")),
 }
 
 
@@ -266,6 +270,8 @@ def _post_norms(family: str) -> Switch:
 def _switch(family: str, feature: str) -> Switch:
     if (family, feature) in OF_FAMILY:
         return OF_FAMILY[family, feature]
+    if family.startswith("granite") and feature in OF_GRANITE:
+        return OF_GRANITE[feature]
     return _post_norms(family) if feature == "post_norms" else SWITCHES[feature]
 
 

@@ -61,6 +61,8 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "olmo2": transformers.Olmo2ForCausalLM,
     "olmo3": transformers.Olmo3ForCausalLM,
     "granite": transformers.GraniteForCausalLM,
+    "granitemoe": transformers.GraniteMoeForCausalLM,
+    "granitemoeshared": transformers.GraniteMoeSharedForCausalLM,
     "phi3": transformers.Phi3ForCausalLM,
     "glm4": transformers.Glm4ForCausalLM,
     "exaone4": transformers.Exaone4ForCausalLM,

@@ -158,4 +158,33 @@ GPT_OSS = (
     ),
 )
 
-MIXTURE_SPECS: tuple[GoldenSpec, ...] = (*QWEN_MOE, *OLMOE, *MIXTRAL, *GLM_MOE, *GPT_OSS)
+GRANITE_MULTIPLIERS = ("embedding_scale", "attention_scale", "residual_scale", "logits_scale")
+
+GRANITE_MOE = (
+    GoldenSpec(
+        name="granitemoe_bias",
+        family="granitemoe",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 20, "num_key_value_heads": 2,
+                "head_dim": 12, "num_local_experts": 6, "num_experts_per_tok": 2,
+                "embedding_multiplier": 3.0, "attention_multiplier": 0.5,
+                "residual_multiplier": 1.5, "logits_scaling": 0.5, "attention_bias": True,
+                "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": False},
+        features=(*GRANITE_MULTIPLIERS, "attention_bias", "expert_choice"),
+        variants=("v4", "no_head_dim"),
+    ),
+    GoldenSpec(
+        name="granitemoeshared_tied_stacked",
+        family="granitemoeshared",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 16, "num_key_value_heads": 1,
+                "num_local_experts": 5, "num_experts_per_tok": 3, "shared_intermediate_size": 28,
+                "embedding_multiplier": 1.5, "attention_multiplier": 0.125,
+                "residual_multiplier": 2.5, "logits_scaling": 3.0,
+                "rope_parameters": linear_rope(50_000.0, 2.0), "tie_word_embeddings": True},
+        features=(*GRANITE_MULTIPLIERS, "rope_scaling", "expert_choice", "shared_expert", "tied_head"),
+        stacked_experts=True,
+    ),
+)
+
+MIXTURE_SPECS: tuple[GoldenSpec, ...] = (*QWEN_MOE, *OLMOE, *MIXTRAL, *GLM_MOE, *GPT_OSS, *GRANITE_MOE)
