@@ -61,8 +61,9 @@ void BlockRun::enter_thread() {
 void BlockRun::finish_thread() {
   Thread& self = current();
   if (const CallSite* const site = self.copies.first_site()) {
-    fail(fmt::format("thread {} ends without waiting for the copy that began at {}",
-                     self.state.index, text_of(*site)));
+    failure_ = fmt::format("thread {} ends without waiting for the copy that began at {}",
+                           self.state.index, text_of(*site));
+    abandon();
   }
   self.waiting = Waiting::done;
   warp_of(self).ready &= ~(1u << self.state.index % 32);
@@ -70,14 +71,19 @@ void BlockRun::finish_thread() {
     self.fiber.finish_with(owner_);
   }
   Thread* const next = next_thread();
-  if (next == nullptr) fail(waiting_threads());
+  if (next == nullptr) {
+    failure_ = waiting_threads();
+    abandon();
+  }
   current_thread = &next->state;
   self.fiber.finish_with(next->fiber);
   __builtin_unreachable();
 }
 
-void BlockRun::fail(const std::string& message) {
-  failure_ = message;
+void BlockRun::fail(std::string_view message) { failure_ = message; }
+
+// Leaves the block for run(), which throws the failure. What the fiber's stack owns would leak.
+void BlockRun::abandon() {
   current().fiber.switch_to(owner_);
   __builtin_unreachable();
 }
@@ -92,7 +98,10 @@ void BlockRun::wait(Waiting what, CallSite site) {
 
 void BlockRun::resume(Thread& self) {
   Thread* const next = next_thread();
-  if (next == nullptr) fail(waiting_threads());
+  if (next == nullptr) {
+    failure_ = waiting_threads();
+    abandon();
+  }
   if (next == &self) return;
   current_thread = &next->state;
   self.fiber.switch_to(next->fiber);
@@ -113,7 +122,10 @@ void BlockRun::sync_block(CallSite site) {
   wait(Waiting::block, site);
   if (++num_at_barrier_ == work_->num_threads) {
     for (uint32_t i = 0; i < work_->num_threads; ++i) {
-      if (!(threads_[i]->site == site)) fail(waiting_threads());
+      if (!(threads_[i]->site == site)) {
+        failure_ = waiting_threads();
+        abandon();
+      }
     }
     release_barrier();
   }
@@ -147,7 +159,8 @@ void BlockRun::wait_for_warp(WarpOperation operation, CallSite site) {
     warp.operation = operation;
     warp.site = site;
   } else if (warp.operation != operation || !(warp.site == site)) {
-    fail(waiting_threads());
+    failure_ = waiting_threads();
+    abandon();
   }
   warp.arrived |= 1u << self.state.index % 32;
   if (warp.arrived == Warp::kAllLanes) {
@@ -205,8 +218,9 @@ void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite 
   const auto offset = reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(shared_);
   if (offset > work_->kernel->shared_bytes ||
       work_->kernel->shared_bytes - offset < PendingCopies::kBytes) {
-    fail(fmt::format("thread {} copies to outside of shared memory at {}", current_thread->index,
-                     text_of(site)));
+    failure_ = fmt::format("thread {} copies to outside of shared memory at {}",
+                           current_thread->index, text_of(site));
+    abandon();
   }
   current().copies.begin(to, is_present ? from : nullptr, site, work_->lands_copies_early);
 }

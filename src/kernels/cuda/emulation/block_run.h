@@ -49,8 +49,9 @@ class BlockRun {
   void copy_async(void* to, const void* from, bool is_present, CallSite site);
   void commit_copies();
   void wait_copies(int pending, CallSite site);
-  // Ends the block: run() throws the message.
-  [[noreturn]] void fail(const std::string& message);
+  // abandon() ends the block, and run() throws the message.
+  void fail(std::string_view message);
+  [[noreturn]] void abandon();
 
   // Barriers and waits that it has met, each once.
   const std::vector<CallSite>& sync_sites() const { return sync_sites_; }

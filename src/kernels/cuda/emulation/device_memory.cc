@@ -59,7 +59,9 @@ DeviceMemory::DeviceMemory(size_t total_bytes, bool is_guarded) : total_bytes_(t
 
 DeviceMemory::~DeviceMemory() {
   while (!blocks_.empty()) release(const_cast<std::byte*>(blocks_.begin()->first));
-  if (pages_ != nullptr) ::munmap(pages_, room_bytes_);
+  if (pages_ == nullptr) return;
+  permit(pages_, taken_bytes_);  // whoever maps these addresses next
+  ::munmap(pages_, room_bytes_);
 }
 
 std::byte* DeviceMemory::take(size_t capacity) {
@@ -101,6 +103,7 @@ void DeviceMemory::release(void* block) noexcept {
     std::free(freed.begin);
     return;
   }
+  forbid(freed.begin, freed.capacity);
   ::madvise(freed.begin, freed.capacity, MADV_DONTNEED);
   ::mprotect(freed.begin, freed.capacity, PROT_NONE);
 }

@@ -97,6 +97,7 @@ float fused_dot(const std::array<uint16_t, 16>& a, const std::array<uint16_t, 16
 namespace {
 
 using Floats = float __attribute__((vector_size(4 * kColumns)));
+using Uints = uint32_t __attribute__((vector_size(4 * kColumns)));
 using Ints = int32_t __attribute__((vector_size(4 * kColumns)));
 using Shorts = int16_t __attribute__((vector_size(2 * kColumns)));
 using Doubles = double __attribute__((vector_size(8 * kColumns)));
@@ -183,17 +184,17 @@ constexpr int16_t kHighest = 100;
 void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns]) {
   const Ints exponents = __builtin_convertvector(largest, Ints);
   const auto scale = (Floats)((kFractionBits + 127 - exponents) << 23);
-  Ints total{};
+  Uints total{};  // discarded sums of a column out of range wrap
   for (size_t k = 0; k < kDepth; ++k) {
     Floats b;
     std::memcpy(&b, tile.values[k], sizeof(b));
-    total += __builtin_convertvector(b * tile.rows[row].values[k] * scale, Ints);
+    total += (Uints) __builtin_convertvector(b * tile.rows[row].values[k] * scale, Ints);
   }
   Floats sums;
   std::memcpy(&sums, tile.sums[row], sizeof(sums));
   const Ints kept = __builtin_convertvector(sums * scale, Ints);
   const Doubles exact =
-      __builtin_convertvector(total, Doubles) + __builtin_convertvector(kept, Doubles);
+      __builtin_convertvector((Ints)total, Doubles) + __builtin_convertvector(kept, Doubles);
   const auto unit =
       (Doubles)((__builtin_convertvector(exponents, Longs) + (1023 - kFractionBits)) << 52);
   const Longs bits = (Longs)(exact * unit) & ~int64_t{0x1FFFFFFF};  // 24 of a double's 53 bits

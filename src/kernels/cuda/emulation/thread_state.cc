@@ -62,6 +62,7 @@ void wait_copies(int pending, CallSite site) { run().wait_copies(pending, site);
 void report_misaligned(const void* address, size_t alignment, CallSite site) {
   run().fail(fmt::format("thread {} takes address {} for a multiple of {} at {}",
                          current_thread->index, address, alignment, text_of(site)));
+  run().abandon();
 }
 
 }  // namespace paceline::cuda::emulation
