@@ -383,6 +383,8 @@ TEST(Emulation, CopiesStayInsideTheDevicesMemory) {
                [&] { device->copy_from_device(bytes.data(), bytes.data(), 8); });
   expect_error(ErrorCode::internal, {"copy within the device (to)"},
                [&] { device->copy_within_device(block + 1, block, 600); });
+  expect_error(ErrorCode::internal, {"100 bytes overlap"},
+               [&] { device->copy_within_device(block, block + 99, 100); });
   device->copy_within_device(block, block + 300, 100);
   device->clear(block + 4, 8);
   device->copy_from_device(bytes.data(), block, 16);

@@ -57,6 +57,7 @@ class CudaDevice {
   virtual void copy_to_device(void* to, const void* from, size_t bytes) = 0;
   // Waits for the work before it and for the copy.
   virtual void copy_from_device(void* to, const void* from, size_t bytes) = 0;
+  // The ranges don't overlap.
   virtual void copy_within_device(void* to, const void* from, size_t bytes) = 0;
 
   // Runs grid.x * grid.y * grid.z blocks of `kernel` with the bytes of its parameters.

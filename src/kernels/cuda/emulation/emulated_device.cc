@@ -107,8 +107,14 @@ void EmulatedDevice::copy_within_device(void* to, const void* from, size_t bytes
   if (bytes == 0) return;
   memory_.check_range("copy within the device (from)", from, bytes);
   memory_.check_range("copy within the device (to)", to, bytes);
+  const auto* const source = static_cast<const std::byte*>(from);
+  const auto* const target = static_cast<const std::byte*>(to);
+  if (source < target + bytes && target < source + bytes) {
+    throw Error(ErrorCode::internal,
+                fmt::format("copy within the device: {} bytes overlap their target", bytes));
+  }
   const DeviceMemory::Access access(memory_);
-  std::memmove(to, from, bytes);
+  std::memcpy(to, from, bytes);
 }
 
 void EmulatedDevice::synchronize() { check_not_spoiled(); }

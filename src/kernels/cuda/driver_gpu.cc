@@ -1,0 +1,230 @@
+#include "kernels/cuda/driver_gpu.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/cuda/kernel_binary.h"
+
+namespace paceline::cuda {
+namespace {
+
+// Above it a kernel must ask for dynamic shared memory (CUDA C++ Programming Guide).
+constexpr uint32_t kSharedBytesWithoutAsking = 48 * 1024;
+
+DriverAddress address_of(const void* block) { return reinterpret_cast<DriverAddress>(block); }
+
+DriverDevice find_device(const DriverApi& api, int index) {
+  int count = 0;
+  const DriverResult result = api.device_count(&count);
+  if (result != 0 && result != kDriverNoDevice) {
+    throw Error(ErrorCode::unsupported, "the GPUs can't be counted: " + error_text(api, result));
+  }
+  DriverDevice device = 0;
+  if (index < 0 || index >= count || api.device_get(&device, index) != 0) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("there is no GPU {}: the driver has {} (CUDA_VISIBLE_DEVICES hides "
+                            "others)",
+                            index, count));
+  }
+  return device;
+}
+
+int attribute(const DriverApi& api, int which, DriverDevice device) {
+  int value = 0;
+  return api.device_attribute(&value, which, device) == 0 ? value : 0;
+}
+
+CudaDeviceInfo describe(const DriverApi& api, DriverDevice device) {
+  std::array<char, 256> name{};
+  api.device_name(name.data(), static_cast<int>(name.size()) - 1, device);
+  int version = 0;
+  api.driver_version(&version);
+  return {.name = name.data(),
+          .capability = attribute(api, kCapabilityMajor, device) * 10 +
+                        attribute(api, kCapabilityMinor, device),
+          .multiprocessors = attribute(api, kMultiprocessorCount, device),
+          .driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10)};
+}
+
+}  // namespace
+
+DriverGpu::DriverGpu(const DriverApi& api, int index, std::span<const std::byte> binary)
+    : api_(api), device_(find_device(api, index)), info_(describe(api, device_)) {
+  if (binary.empty()) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: this build has no kernels for GPUs (PACELINE_CUDA, docs/gpu.md)",
+                            info_.name));
+  }
+  check(api_.retain_context(&context_, device_), "open the GPU");
+  try {
+    enter();
+    check(api_.create_stream(&stream_, kNonBlockingStream), "make a stream");
+    load(binary);
+  } catch (const Error&) {
+    close();
+    throw;
+  }
+}
+
+DriverGpu::~DriverGpu() { close(); }
+
+void DriverGpu::close() noexcept {
+  api_.set_current(context_);
+  if (stream_ != nullptr) {
+    api_.synchronize(stream_);
+    api_.destroy_stream(stream_);
+  }
+  if (module_ != nullptr) api_.unload_module(module_);
+  api_.release_context(device_);
+}
+
+void DriverGpu::load(std::span<const std::byte> binary) {
+  const DriverResult result = api_.load_module(&module_, binary.data());
+  if (result == kDriverNoKernelImage) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} (compute capability {}.{}): this build has kernels for {} only", info_.name,
+                    info_.capability / 10, info_.capability % 10, kernel_architectures()));
+  }
+  check(result, "load the kernels");
+}
+
+void DriverGpu::enter() const { check(api_.set_current(context_), "use the GPU's context"); }
+
+void DriverGpu::check(DriverResult result, std::string_view what) const {
+  if (result == 0) return;
+  throw Error(ErrorCode::internal,
+              fmt::format("{}: can't {}: {}", info_.name, what, error_text(api_, result)));
+}
+
+CudaDeviceInfo DriverGpu::info() const {
+  enter();
+  CudaDeviceInfo info = info_;
+  check(api_.memory_info(&info.free_bytes, &info.total_bytes), "ask for free memory");
+  return info;
+}
+
+void* DriverGpu::allocate(size_t bytes) {
+  enter();
+  DriverAddress address = 0;
+  const DriverResult result = api_.allocate(&address, bytes == 0 ? 1 : bytes);
+  if (result == kDriverOutOfMemory) {
+    const CudaDeviceInfo now = info();
+    throw Error(ErrorCode::exhausted,
+                fmt::format("{} has no memory for {} bytes: {} of {} are free", info_.name, bytes,
+                            now.free_bytes, now.total_bytes));
+  }
+  check(result, fmt::format("allocate {} bytes", bytes));
+  return reinterpret_cast<void*>(address);
+}
+
+void DriverGpu::release(void* block, size_t /*bytes*/) noexcept {
+  api_.set_current(context_);
+  api_.release(address_of(block));
+}
+
+void* DriverGpu::allocate_pinned(size_t bytes) {
+  enter();
+  void* block = nullptr;
+  const DriverResult result = api_.allocate_host(&block, bytes == 0 ? 1 : bytes, 0);
+  if (result == kDriverOutOfMemory) {
+    throw Error(ErrorCode::exhausted, fmt::format("no memory for {} pinned bytes", bytes));
+  }
+  check(result, fmt::format("allocate {} pinned bytes", bytes));
+  pinned_[static_cast<const std::byte*>(block)] = bytes;
+  return block;
+}
+
+void DriverGpu::release_pinned(void* block, size_t /*bytes*/) noexcept {
+  pinned_.erase(static_cast<const std::byte*>(block));
+  api_.set_current(context_);
+  api_.release_host(block);
+}
+
+bool DriverGpu::is_pinned(const void* address) const {
+  const auto* const byte = static_cast<const std::byte*>(address);
+  const auto next = pinned_.upper_bound(byte);
+  if (next == pinned_.begin()) return false;
+  const auto& [block, bytes] = *std::prev(next);
+  return static_cast<size_t>(byte - block) < bytes;
+}
+
+void DriverGpu::clear(void* block, size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(api_.set_bytes(address_of(block), 0, bytes, stream_), fmt::format("clear {} bytes", bytes));
+}
+
+void DriverGpu::copy_to_device(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(api_.copy_to_device(address_of(to), from, bytes, stream_),
+        fmt::format("copy {} bytes to the GPU", bytes));
+  // The driver has taken a copy of pageable memory; it reads pinned memory later.
+  if (is_pinned(from)) synchronize();
+}
+
+void DriverGpu::copy_from_device(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(api_.copy_to_host(to, address_of(from), bytes, stream_),
+        fmt::format("copy {} bytes from the GPU", bytes));
+  synchronize();
+}
+
+void DriverGpu::copy_within_device(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(api_.copy_on_device(address_of(to), address_of(from), bytes, stream_),
+        fmt::format("copy {} bytes on the GPU", bytes));
+}
+
+void DriverGpu::synchronize() {
+  enter();
+  check(api_.synchronize(stream_), "finish the work on the GPU");
+}
+
+DriverFunction DriverGpu::find_function(const KernelEntry& kernel) {
+  const auto found = functions_.find(kernel.name);
+  if (found != functions_.end()) return found->second;
+  const std::string symbol = fmt::format("paceline_{}", kernel.name);
+  DriverFunction function = nullptr;
+  check(api_.get_function(&function, module_, symbol.c_str()),
+        fmt::format("find the kernel {}", kernel.name));
+  if (kernel.shared_bytes > kSharedBytesWithoutAsking) {
+    check(api_.set_function_attribute(function, kMostDynamicSharedBytes,
+                                      static_cast<int>(kernel.shared_bytes)),
+          fmt::format("give the kernel {} {} bytes of shared memory", kernel.name,
+                      kernel.shared_bytes));
+  }
+  functions_.emplace(kernel.name, function);
+  return function;
+}
+
+void DriverGpu::do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) {
+  enter();
+  alignas(64) std::array<std::byte, 4096> bytes;
+  std::memcpy(bytes.data(), params.data(), params.size());
+  std::array<void*, 1> arguments = {bytes.data()};
+  check(api_.launch_kernel(find_function(kernel), grid.x, grid.y, grid.z, kernel.threads, 1, 1,
+                           kernel.shared_bytes, stream_, arguments.data(), nullptr),
+        fmt::format("launch the kernel {}", kernel.name));
+}
+
+int num_cuda_devices() {
+  try {
+    int count = 0;
+    return driver_api().device_count(&count) == 0 ? count : 0;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+std::unique_ptr<CudaDevice> open_cuda_device(int index) {
+  return std::make_unique<DriverGpu>(driver_api(), index, kernel_binary());
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,55 @@
+// DriverGpu is a GPU behind NVIDIA's driver: its primary context, one stream, one module.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/driver_api.h"
+
+namespace paceline::cuda {
+
+class DriverGpu final : public CudaDevice {
+ public:
+  // `binary` is what cuModuleLoadData takes. Throws Error unsupported where there is no GPU `index`
+  // or the binary has no kernels for it. The API must outlive it.
+  DriverGpu(const DriverApi& api, int index, std::span<const std::byte> binary);
+  ~DriverGpu() override;
+  DriverGpu(const DriverGpu&) = delete;
+  DriverGpu& operator=(const DriverGpu&) = delete;
+
+  CudaDeviceInfo info() const override;
+  void* allocate(size_t bytes) override;
+  void release(void* block, size_t bytes) noexcept override;
+  void* allocate_pinned(size_t bytes) override;
+  void release_pinned(void* block, size_t bytes) noexcept override;
+  void clear(void* block, size_t bytes) override;
+  void copy_to_device(void* to, const void* from, size_t bytes) override;
+  void copy_from_device(void* to, const void* from, size_t bytes) override;
+  void copy_within_device(void* to, const void* from, size_t bytes) override;
+  void synchronize() override;
+
+ private:
+  void do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) override;
+  DriverFunction find_function(const KernelEntry& kernel);
+  void load(std::span<const std::byte> binary);
+  void close() noexcept;
+  // The context belongs to the calling thread until the next call.
+  void enter() const;
+  // Throws Error internal with what was done and the driver's words.
+  void check(DriverResult result, std::string_view what) const;
+  bool is_pinned(const void* address) const;
+
+  const DriverApi& api_;
+  DriverDevice device_ = 0;
+  DriverContext context_ = nullptr;
+  DriverStream stream_ = nullptr;
+  DriverModule module_ = nullptr;
+  CudaDeviceInfo info_;
+  std::map<std::string, DriverFunction, std::less<>> functions_;  // by the kernel's name
+  std::map<const std::byte*, size_t> pinned_;                     // bytes by address
+};
+
+}  // namespace paceline::cuda
