@@ -1,0 +1,57 @@
+# src/kernels/cuda/code/kernels.cu, compiled by nvcc into a fat binary that kernel_binary.cc includes.
+
+set(PACELINE_CUDA AUTO CACHE STRING
+    "Compile the kernels for NVIDIA GPUs: ON, OFF, or AUTO (where nvcc 12 or newer is found; never in sanitized builds)")
+set(PACELINE_CUDA_ARCHITECTURES 80 89 90a CACHE STRING "Compute capabilities to compile for, without the dot")
+find_program(PACELINE_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin
+  DOC "NVIDIA's compiler")
+mark_as_advanced(PACELINE_NVCC)
+
+# Sets PACELINE_CUDA to ON or OFF.
+macro(paceline_find_nvcc)
+  set(nvcc_fault "")
+  if(NOT PACELINE_NVCC)
+    set(nvcc_fault "nvcc not found (PACELINE_NVCC)")
+  else()
+    execute_process(COMMAND "${PACELINE_NVCC}" --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+    if(NOT nvcc_version MATCHES "release ([0-9]+)\\.")
+      set(nvcc_fault "${PACELINE_NVCC} tells no version")
+    elseif(CMAKE_MATCH_1 LESS 12)
+      set(nvcc_fault "${PACELINE_NVCC} is of CUDA ${CMAKE_MATCH_1}, expected 12 or newer")
+    endif()
+  endif()
+  if(PACELINE_CUDA STREQUAL "AUTO")
+    if(nvcc_fault)
+      message(STATUS "${nvcc_fault}, so PACELINE_CUDA is off")
+      set(PACELINE_CUDA OFF)
+    elseif(PACELINE_SANITIZE)
+      set(PACELINE_CUDA OFF)
+    else()
+      set(PACELINE_CUDA ON)
+    endif()
+  elseif(PACELINE_CUDA AND nvcc_fault)
+    message(FATAL_ERROR "PACELINE_CUDA is ON, but ${nvcc_fault}")
+  endif()
+endmacro()
+
+# Gives paceline_kernels the fat binary.
+function(paceline_add_cuda_kernels)
+  paceline_find_nvcc()
+  set(PACELINE_CUDA ${PACELINE_CUDA} PARENT_SCOPE)
+  if(NOT PACELINE_CUDA)
+    return()
+  endif()
+  set(source "${PROJECT_SOURCE_DIR}/src/kernels/cuda/code/kernels.cu")
+  set(binary "${PROJECT_BINARY_DIR}/generated/kernels.fatbin")
+  add_custom_command(OUTPUT "${binary}"
+    COMMAND "${CMAKE_COMMAND}" "-DNVCC=${PACELINE_NVCC}" "-DSOURCE=${source}" "-DINCLUDE=${PROJECT_SOURCE_DIR}/src"
+            "-DBINARY=${binary}" "-DARCHITECTURES=${PACELINE_CUDA_ARCHITECTURES}"
+            -P "${PROJECT_SOURCE_DIR}/cmake/CompileKernels.cmake"
+    DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/cmake/CompileKernels.cmake"
+    DEPFILE "${binary}.d" COMMENT "Kernels for NVIDIA GPUs" VERBATIM)
+  list(JOIN PACELINE_CUDA_ARCHITECTURES ", " architectures)
+  set(includer "${PROJECT_SOURCE_DIR}/src/kernels/cuda/kernel_binary.cc")
+  set_source_files_properties("${includer}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${binary}"
+    COMPILE_DEFINITIONS "PACELINE_KERNEL_BINARY=\"${binary}\";PACELINE_KERNEL_ARCHITECTURES=\"${architectures}\"")
+  target_sources(paceline_kernels PRIVATE "${binary}")
+endfunction()
