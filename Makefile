@@ -16,7 +16,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve train-demo train-bundled build test check test-release asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
+.PHONY: help run serve train-demo train-bundled build test check test-release test-cuda-emulated asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ test-release: ## The tests on the optimised build
 	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_FUZZ_REPLAYS=OFF -DPACELINE_TEST_TIMEOUT_S=900
 	$(BUILD) release
 	$(CTEST) release
+
+test-cuda-emulated: ## The tests of the kernels for GPUs, on the emulation
+	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
+	$(BUILD) release --target test_cuda
+	ctest --preset release -R '^(unit|golden)\.cuda'
 
 asan: ## The tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(DEPS) build test

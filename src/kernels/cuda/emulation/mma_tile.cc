@@ -103,76 +103,90 @@ using Shorts = int16_t __attribute__((vector_size(2 * kColumns)));
 using Doubles = double __attribute__((vector_size(8 * kColumns)));
 using Longs = int64_t __attribute__((vector_size(8 * kColumns)));
 
-// A row of 16 values, or the 16 values of a column, of a tile.
-struct Line {
-  std::array<uint16_t, kDepth> bits{};
-  std::array<float, kDepth> values{};
-  std::array<int16_t, kDepth> exponents{};
-  uint32_t nonzero = 0;  // bit k
-  bool has_special = false;
+constexpr int kPairs = kDepth / 2;
+constexpr int16_t kSpecial = 128;  // the exponent of infinities and NaN
 
-  void set(size_t k, uint16_t value) {
-    bits[k] = value;
-    values[k] = as_float(value);
-    exponents[k] = static_cast<int16_t>(std::max(value >> 7 & 0xFF, 1) - 127);
-    nonzero |= ((value & 0x7FFF) != 0 ? 1u : 0u) << k;
-    has_special = has_special || is_special(value);
-  }
-  void set_pair(size_t k, uint32_t pair) {
-    set(k, static_cast<uint16_t>(pair));
-    set(k + 1, static_cast<uint16_t>(pair >> 16));
-  }
-};
+int16_t exponent_of_bf16(uint32_t bits) {
+  return static_cast<int16_t>(std::max(static_cast<int>(bits >> 7 & 0xFF), 1) - 127);
+}
 
+// The operands of an instruction. Depth k stands for element 2 k of a row or column where k < 8,
+// else for 2 (k - 8) + 1: sums are exact, so their order is free.
 struct Tile {
-  std::array<Line, 16> rows;                   // of a
-  std::array<Line, kColumns> columns;          // of b
-  alignas(32) float values[kDepth][kColumns];  // of b
-  alignas(16) int16_t exponents[kDepth][kColumns];
+  uint32_t row_pairs[16][kPairs];           // of a
+  uint32_t column_pairs[kColumns][kPairs];  // of b
+  alignas(32) float rows[16][kDepth];
+  alignas(32) float columns[kDepth][kColumns];
+  alignas(16) int16_t row_exponents[16][kDepth];
+  alignas(16) int16_t column_exponents[kDepth][kColumns];
   alignas(32) float sums[16][kColumns];
 };
 
 void take_operands(const LaneSlots& slots, Tile& tile) {
   for (size_t lane = 0; lane < 32; ++lane) {
     const size_t group = lane / 4;
-    const size_t pair = lane % 4 * 2;
+    const size_t pair = lane % 4;
     const std::array<uint32_t, 10>& in = slots[lane].in;
-    tile.rows[group].set_pair(pair, in[0]);
-    tile.rows[group + 8].set_pair(pair, in[1]);
-    tile.rows[group].set_pair(pair + 8, in[2]);
-    tile.rows[group + 8].set_pair(pair + 8, in[3]);
-    tile.columns[group].set_pair(pair, in[4]);
-    tile.columns[group].set_pair(pair + 8, in[5]);
+    tile.row_pairs[group][pair] = in[0];
+    tile.row_pairs[group + 8][pair] = in[1];
+    tile.row_pairs[group][pair + 4] = in[2];
+    tile.row_pairs[group + 8][pair + 4] = in[3];
+    tile.column_pairs[group][pair] = in[4];
+    tile.column_pairs[group][pair + 4] = in[5];
     for (size_t i = 0; i < 4; ++i) {
-      tile.sums[group + i / 2 * 8][pair + i % 2] = std::bit_cast<float>(in[6 + i]);
-    }
-  }
-  for (size_t k = 0; k < kDepth; ++k) {
-    for (size_t j = 0; j < kColumns; ++j) {
-      tile.values[k][j] = tile.columns[j].values[k];
-      tile.exponents[k][j] = tile.columns[j].exponents[k];
+      tile.sums[group + i / 2 * 8][pair * 2 + i % 2] = std::bit_cast<float>(in[6 + i]);
     }
   }
 }
 
-constexpr int16_t kSpecial = 1000;  // above every exponent
+void take_apart(Tile& tile) {
+  for (size_t row = 0; row < 16; ++row) {
+    for (size_t k = 0; k < kPairs; ++k) {
+      const uint32_t pair = tile.row_pairs[row][k];
+      tile.rows[row][k] = std::bit_cast<float>(pair << 16);
+      tile.rows[row][k + kPairs] = std::bit_cast<float>(pair & 0xFFFF0000u);
+      tile.row_exponents[row][k] = exponent_of_bf16(pair);
+      tile.row_exponents[row][k + kPairs] = exponent_of_bf16(pair >> 16);
+    }
+  }
+  for (size_t j = 0; j < kColumns; ++j) {
+    for (size_t k = 0; k < kPairs; ++k) {
+      const uint32_t pair = tile.column_pairs[j][k];
+      tile.columns[k][j] = std::bit_cast<float>(pair << 16);
+      tile.columns[k + kPairs][j] = std::bit_cast<float>(pair & 0xFFFF0000u);
+      tile.column_exponents[k][j] = exponent_of_bf16(pair);
+      tile.column_exponents[k + kPairs][j] = exponent_of_bf16(pair >> 16);
+    }
+  }
+}
 
-// By column; kSpecial where a factor is infinite or NaN.
+// By reference: a vector that is returned changes the ABI with the instruction set.
+template <class T>
+void load(const void* from, T& value) {
+  std::memcpy(&value, from, sizeof(value));
+}
+
+Shorts larger(Shorts a, Shorts b) { return a > b ? a : b; }
+
+// By column; beyond every range where a factor is infinite or NaN.
 Shorts largest_exponents(const Tile& tile, size_t row) {
-  Shorts largest;
-  for (size_t j = 0; j < kColumns; ++j) {
-    largest[j] = static_cast<int16_t>(parts_of_float(tile.sums[row][j]).exponent);
-  }
+  Ints fields;
+  load(tile.sums[row], fields);
+  fields = fields >> 23 & 0xFF;
+  Shorts largest = larger(__builtin_convertvector(fields, Shorts), Shorts{} + int16_t{1}) - 127;
+  int16_t largest_in_row = -127;
+  Shorts largest_in_column = Shorts{} - int16_t{127};
   for (size_t k = 0; k < kDepth; ++k) {
+    const int16_t exponent = tile.row_exponents[row][k];
     Shorts exponents;
-    std::memcpy(&exponents, tile.exponents[k], sizeof(exponents));
-    exponents += tile.rows[row].exponents[k];
-    largest = exponents > largest ? exponents : largest;
+    load(tile.column_exponents[k], exponents);
+    largest_in_row = std::max(largest_in_row, exponent);
+    largest_in_column = larger(largest_in_column, exponents);
+    largest = larger(largest, exponents + exponent);
   }
-  for (size_t j = 0; j < kColumns; ++j) {
-    if (tile.rows[row].has_special || tile.columns[j].has_special) largest[j] = kSpecial;
-  }
-  return largest;
+  const Shorts special = Shorts{} + int16_t{1000};
+  if (largest_in_row == kSpecial) return special;
+  return largest_in_column == kSpecial ? special : largest;
 }
 
 // Where every largest exponent lies in this range, products are exact in float32 or too small to
@@ -186,12 +200,12 @@ void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns
   const auto scale = (Floats)((kFractionBits + 127 - exponents) << 23);
   Uints total{};  // discarded sums of a column out of range wrap
   for (size_t k = 0; k < kDepth; ++k) {
-    Floats b;
-    std::memcpy(&b, tile.values[k], sizeof(b));
-    total += (Uints) __builtin_convertvector(b * tile.rows[row].values[k] * scale, Ints);
+    Floats column;
+    load(tile.columns[k], column);
+    total += (Uints) __builtin_convertvector(column * tile.rows[row][k] * scale, Ints);
   }
   Floats sums;
-  std::memcpy(&sums, tile.sums[row], sizeof(sums));
+  load(tile.sums[row], sums);
   const Ints kept = __builtin_convertvector(sums * scale, Ints);
   const Doubles exact =
       __builtin_convertvector((Ints)total, Doubles) + __builtin_convertvector(kept, Doubles);
@@ -202,12 +216,33 @@ void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns
   std::memcpy(out, &results, sizeof(out));
 }
 
+bool is_zero(const uint32_t (&pairs)[kPairs]) {
+  uint32_t bits = 0;
+  for (const uint32_t pair : pairs) bits |= pair;
+  return (bits & 0x7FFF7FFFu) == 0;
+}
+
+bool has_special(const uint32_t (&pairs)[kPairs]) {
+  return std::any_of(std::begin(pairs), std::end(pairs), [](uint32_t pair) {
+    return is_special(static_cast<uint16_t>(pair)) || is_special(static_cast<uint16_t>(pair >> 16));
+  });
+}
+
+std::array<uint16_t, 16> elements(const uint32_t (&pairs)[kPairs]) {
+  std::array<uint16_t, 16> values;
+  std::memcpy(values.data(), pairs, sizeof(values));
+  return values;
+}
+
 float one_sum(const Tile& tile, size_t row, size_t column) {
-  const bool is_zero = (tile.rows[row].nonzero & tile.columns[column].nonzero) == 0 &&
-                       tile.sums[row][column] == 0.0f && !tile.rows[row].has_special &&
-                       !tile.columns[column].has_special;
-  if (is_zero) return 0.0f;
-  return fused_dot(tile.rows[row].bits, tile.columns[column].bits, tile.sums[row][column]);
+  const uint32_t(&a)[kPairs] = tile.row_pairs[row];
+  const uint32_t(&b)[kPairs] = tile.column_pairs[column];
+  const float sum = tile.sums[row][column];
+  // Rows and columns of zeros pad matrices.
+  if (sum == 0.0f && ((is_zero(a) && !has_special(b)) || (is_zero(b) && !has_special(a)))) {
+    return 0.0f;
+  }
+  return fused_dot(elements(a), elements(b), sum);
 }
 
 }  // namespace
@@ -215,12 +250,13 @@ float one_sum(const Tile& tile, size_t row, size_t column) {
 void multiply_tile(LaneSlots& slots) {
   Tile tile;
   take_operands(slots, tile);
+  take_apart(tile);
   for (size_t row = 0; row < 16; ++row) {
     const Shorts largest = largest_exponents(tile, row);
-    float results[kColumns];
     const Shorts clamped = largest < kLowest    ? Shorts{} + kLowest
                            : largest > kHighest ? Shorts{} + kHighest
                                                 : largest;
+    float results[kColumns];
     sum_row(tile, row, clamped, results);
     for (size_t j = 0; j < kColumns; ++j) {
       if (largest[j] < kLowest || largest[j] > kHighest) results[j] = one_sum(tile, row, j);
