@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -215,8 +216,9 @@ class Backend {
   virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
 };
 
-// The readable definition of every op in plain loops; slow. Accumulates in double.
-std::unique_ptr<Backend> make_reference_backend();
+// The readable definition of every op in plain loops; slow. Accumulates in double. With an
+// activation type, products with quantised weights round their inputs so, whatever the weights say.
+std::unique_ptr<Backend> make_reference_backend(std::optional<ActivationType> activations = {});
 
 enum class Isa : uint8_t { baseline, avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx };
 

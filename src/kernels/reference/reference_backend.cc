@@ -179,7 +179,7 @@ void ReferenceBackend::do_embedding(const PackedMatrix& table, std::span<const i
 
 void ReferenceBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                                  const Tensor& out) {
-  if (w.groups && w.groups->activations == ActivationType::int8) {
+  if (w.groups && activations_.value_or(w.groups->activations) == ActivationType::int8) {
     return multiply_int8(x, w, bias, out);
   }
   std::vector<float> column(static_cast<size_t>(w.k));
@@ -369,6 +369,8 @@ void ReferenceBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   }
 }
 
-std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+std::unique_ptr<Backend> make_reference_backend(std::optional<ActivationType> activations) {
+  return std::make_unique<ReferenceBackend>(activations);
+}
 
 }  // namespace paceline

@@ -8,6 +8,10 @@ namespace paceline {
 
 class ReferenceBackend final : public Backend {
  public:
+  // How products with quantised weights round their inputs; by default as the weights say.
+  explicit ReferenceBackend(std::optional<ActivationType> activations = {})
+      : activations_(activations) {}
+
   std::string_view name() const override { return "reference"; }
   Memory& memory() override { return memory_; }
   GradientOps& gradients() override { return gradients_; }
@@ -56,6 +60,7 @@ class ReferenceBackend final : public Backend {
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
 
+  std::optional<ActivationType> activations_;
   ReferenceGradients gradients_;
   Memory memory_;
   ThreadPool threads_{1};

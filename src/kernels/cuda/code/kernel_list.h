@@ -1,6 +1,54 @@
 // Every kernel: X(name, type), the name as in the type's kName.
 #pragma once
 
+#include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/elementwise.h"
+#include "kernels/cuda/code/embedding.h"
+#include "kernels/cuda/code/gather.h"
+#include "kernels/cuda/code/matmul_float.h"
+#include "kernels/cuda/code/matmul_mma.h"
 #include "kernels/cuda/code/mma_probe.h"
+#include "kernels/cuda/code/norms.h"
+#include "kernels/cuda/code/pool_rows.h"
+#include "kernels/cuda/code/rope.h"
+#include "kernels/cuda/code/route.h"
+#include "kernels/cuda/code/row_results.h"
+#include "kernels/cuda/code/store_kv.h"
 
-#define PACELINE_CUDA_KERNELS(X) X(mma_probe, MmaProbe)
+#define PACELINE_CUDA_KERNELS(X)               \
+  X(activate, Activate)                        \
+  X(activate_gate, ActivateGate)               \
+  X(add, Add)                                  \
+  X(apply_sinks, ApplySinks)                   \
+  X(attention_bf16, Attention<Bf16>)           \
+  X(attention_f16, Attention<F16>)             \
+  X(attention_f32, Attention<float>)           \
+  X(attention_i8, Attention<int8_t>)           \
+  X(combine_experts, CombineExperts)           \
+  X(embedding_bf16, EmbeddingRows<Bf16>)       \
+  X(embedding_f16, EmbeddingRows<F16>)         \
+  X(embedding_f32, EmbeddingRows<float>)       \
+  X(embedding_groups, EmbeddingGroups)         \
+  X(finite_rows, FiniteRows)                   \
+  X(gather_columns_1, GatherColumns<uint8_t>)  \
+  X(gather_columns_2, GatherColumns<uint16_t>) \
+  X(gather_columns_4, GatherColumns<uint32_t>) \
+  X(gather_rows, GatherRows)                   \
+  X(layer_norm, LayerNorm)                     \
+  X(log_sum_exp, LogSumExp)                    \
+  X(matmul_bf16, MatmulBf16)                   \
+  X(matmul_f16, MatmulFloat<F16>)              \
+  X(matmul_f32, MatmulFloat<float>)            \
+  X(matmul_groups, MatmulGroups)               \
+  X(mma_probe, MmaProbe)                       \
+  X(pool_rows, PoolRows)                       \
+  X(rms_norm, RmsNorm)                         \
+  X(rope, RopeHeads)                           \
+  X(rope_table, RopeTable)                     \
+  X(route, RouteRows)                          \
+  X(scale, Scale)                              \
+  X(soft_cap, SoftCap)                         \
+  X(store_kv_bf16, StoreKv<Bf16>)              \
+  X(store_kv_f16, StoreKv<F16>)                \
+  X(store_kv_f32, StoreKv<float>)              \
+  X(store_kv_i8, StoreKv<int8_t>)

@@ -1,0 +1,67 @@
+// Copies of chosen rows of a tensor and of chosen columns of a packed matrix.
+#pragma once
+
+#include "kernels/cuda/code/elementwise.h"
+#include "kernels/packed_layout.h"
+
+namespace paceline::cuda {
+
+struct GatherRows {
+  static constexpr std::string_view kName = "gather_rows";
+  static constexpr uint32_t kThreads = kElementThreads;
+  struct Params {
+    ConstRows x;
+    const int32_t* rows = nullptr;  // of x, one for each row of out
+    Rows out;
+    int64_t width = 0;
+  };
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const float* const x = p.x.row(p.rows[block_index().x]);
+    float* const out = p.out.row(block_index().x);
+    for_each_column(p.width, [=](int64_t i) { out[i] = x[i]; });
+  }
+};
+
+// Parts of a panel, one in each of its records, which hold units of a few bytes for each of 32
+// columns in turn.
+struct PanelStrips {
+  int64_t first = 0;  // where the first strip begins, in bytes from the panel
+  int64_t record_bytes = 0;
+  int64_t num_records = 0;
+  int64_t units = 0;  // of a column in a strip
+};
+
+// Copies one kind of strips of the chosen columns. Rows of the grid are columns of `to`.
+template <class Unit>
+struct GatherColumns {
+  static constexpr std::string_view kName = sizeof(Unit) == 1   ? "gather_columns_1"
+                                            : sizeof(Unit) == 2 ? "gather_columns_2"
+                                                                : "gather_columns_4";
+  static constexpr uint32_t kThreads = kElementThreads;
+  struct Params {
+    const std::byte* from = nullptr;
+    std::byte* to = nullptr;
+    int64_t panel_bytes = 0;  // of both
+    PanelStrips strips;
+    const int32_t* columns = nullptr;  // of `from`
+  };
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const int64_t to_column = block_index().x, from_column = p.columns[block_index().x];
+    const std::byte* const from = p.from + from_column / kPanelWidth * p.panel_bytes;
+    std::byte* const to = p.to + to_column / kPanelWidth * p.panel_bytes;
+    const PanelStrips strips = p.strips;
+    for_each_column(strips.num_records * strips.units, [=](int64_t i) {
+      const int64_t place = strips.first + i / strips.units * strips.record_bytes;
+      const int64_t unit = i % strips.units * kPanelWidth;
+      const auto* const source = reinterpret_cast<const Unit*>(from + place);
+      auto* const target = reinterpret_cast<Unit*>(to + place);
+      target[unit + to_column % kPanelWidth] = source[unit + from_column % kPanelWidth];
+    });
+  }
+};
+
+}  // namespace paceline::cuda

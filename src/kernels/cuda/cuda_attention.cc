@@ -1,0 +1,88 @@
+// Keys and values in the paged store, and attention over them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/store_kv.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/operand_views.h"
+
+namespace paceline::cuda {
+namespace {
+
+// The rows of all slices, and their block tables one after another.
+struct AttentionPlan {
+  std::vector<AttentionRow> rows;
+  std::vector<int32_t> tables;
+};
+
+AttentionPlan plan_rows(std::span<const AttentionSlice> slices, const AttentionParams& params) {
+  AttentionPlan plan;
+  for (const AttentionSlice& slice : slices) {
+    const int64_t num_keys = slice.first_position + slice.num_rows;
+    for (int64_t i = 0; i < slice.num_rows; ++i) {
+      const int64_t position = slice.first_position + i;
+      AttentionRow row{.row = slice.first_row + i,
+                       .first = 0,
+                       .end = params.bidirectional ? num_keys : position + 1,
+                       .table = std::ssize(plan.tables)};
+      if (params.window > 0) {
+        row.first = std::max<int64_t>(0, position - params.window + 1);
+        row.end = std::min(row.end, position + params.window);
+      }
+      plan.rows.push_back(row);
+    }
+    plan.tables.insert(plan.tables.end(), slice.block_table.begin(), slice.block_table.end());
+  }
+  return plan;
+}
+
+}  // namespace
+
+void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                              const KvStore& store) {
+  const auto [on_device] = staging_.upload(slots);
+  const Grid grid{static_cast<uint32_t>(k.size(0)), static_cast<uint32_t>(k.size(1))};
+  with_stored(store.keys.dtype(), [&]<class Stored>() {
+    run<StoreKv<Stored>>(grid, {heads_of(k), heads_of(v), on_device, kv_blocks(store)});
+  });
+}
+
+void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
+                               std::span<const AttentionSlice> slices,
+                               const AttentionParams& params, const Tensor& out,
+                               const Tensor* log_sum_exp) {
+  if (q.size(2) > kMostHeadDim) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: heads of {} elements, expected at most {}; use --device cpu",
+                            name_, q.size(2), kMostHeadDim));
+  }
+  const AttentionPlan plan = plan_rows(slices, params);
+  if (plan.rows.empty()) return;
+  const auto [rows, tables] = staging_.upload(std::span<const AttentionRow>(plan.rows),
+                                              std::span<const int32_t>(plan.tables));
+  const AttentionKernelParams kernel_params{
+      .q = heads_of(q),
+      .out = heads_of(out),
+      .kv = kv_blocks(store),
+      .rows = rows,
+      .tables = tables,
+      .group = q.size(1) / store.keys.size(1),
+      .scale = params.scale,
+      .soft_cap = params.soft_cap,
+      .log_sum_exp = log_sum_exp != nullptr ? rows_of(*log_sum_exp) : Rows{}};
+  const Grid grid{static_cast<uint32_t>(plan.rows.size()), static_cast<uint32_t>(q.size(1))};
+  with_stored(store.keys.dtype(),
+              [&]<class Stored>() { run<Attention<Stored>>(grid, kernel_params); });
+}
+
+void CudaBackend::do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,
+                                 const Tensor& out) {
+  const Grid grid{static_cast<uint32_t>(out.size(0)), static_cast<uint32_t>(out.size(1))};
+  run<ApplySinks>(
+      grid, {const_rows_of(log_sum_exp), sinks.elements<float>(), heads_of(out), out.size(2)});
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,133 @@
+#include "kernels/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernels/cuda/code/embedding.h"
+#include "kernels/cuda/code/norms.h"
+#include "kernels/cuda/code/rope.h"
+#include "kernels/cuda/code/row_results.h"
+#include "kernels/cuda/make_cuda_backend.h"
+#include "kernels/cuda/operand_views.h"
+
+namespace paceline::cuda {
+namespace {
+
+static_assert(static_cast<int>(ActivationKind::clamped_swiglu) ==
+              static_cast<int>(Activation::clamped_swiglu));
+static_assert(static_cast<int>(RopePairKind::neighbours) ==
+              static_cast<int>(RopePairs::neighbours));
+
+NormParams norm_params(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
+  return {.x = heads_of(x),
+          .out = heads_of(out),
+          .weight = weight.elements<float>(),
+          .width = x.size(-1),
+          .eps = eps};
+}
+
+ElementParams element_params(const Tensor& x, const Tensor& out) {
+  return {.x = const_rows_of(x), .out = rows_of(out), .width = out.size(1)};
+}
+
+Grid grid_of(const Tensor& out) { return element_grid(out.size(0), out.size(1)); }
+
+}  // namespace
+
+CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads)
+    : device_(device), threads_(threads), name_(fmt::format("cuda/{}", device.info().name)) {}
+
+GradientOps& CudaBackend::gradients() {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: training runs on the CPU only; use --device cpu", name_));
+}
+
+void CudaBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                               const Tensor& out) {
+  const auto [on_device] = staging_.upload(ids);
+  if (table.groups) {
+    return run<EmbeddingGroups>(grid_of(out),
+                                {grouped_panels(table), on_device, scale, rows_of(out)});
+  }
+  const EmbeddingParams<PlainPanels> params{plain_panels(table), on_device, scale, rows_of(out)};
+  with_stored(table.dtype, [&]<class Stored>() {
+    if constexpr (!kHasScales<Stored>) run<EmbeddingRows<Stored>>(grid_of(out), params);
+  });
+}
+
+void CudaBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
+  const int64_t rows = x.num_elements() / x.size(-1);
+  run<RmsNorm>({static_cast<uint32_t>(rows)}, norm_params(x, weight, eps, out));
+}
+
+void CudaBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias,
+                                float eps, const Tensor& out) {
+  const int64_t rows = x.num_elements() / x.size(-1);
+  NormParams params = norm_params(x, weight, eps, out);
+  if (bias != nullptr) params.bias = bias->elements<float>();
+  run<LayerNorm>({static_cast<uint32_t>(rows)}, params);
+}
+
+void CudaBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
+                                float scale, const Tensor& table) {
+  const auto [on_device] = staging_.upload(positions);
+  run<RopeTable>(element_grid(table.size(0), table.size(1)),
+                 {on_device, inv_freq.elements<float>(), table.size(1), scale, rows_of(table)});
+}
+
+void CudaBackend::do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
+  const int64_t half = table.size(1);
+  run<RopeHeads>(element_grid(x.size(0), x.size(1) * half),
+                 {const_rows_of(table), half, static_cast<RopePairKind>(pairs), heads_of(x)});
+}
+
+void CudaBackend::do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                                      const Tensor& out) {
+  ElementParams params = element_params(gate, out);
+  params.y = const_rows_of(up);
+  params.activation = static_cast<ActivationKind>(kind);
+  run<ActivateGate>(grid_of(out), params);
+}
+
+void CudaBackend::do_activation(Activation kind, const Tensor& x, const Tensor& out) {
+  ElementParams params = element_params(x, out);
+  params.activation = static_cast<ActivationKind>(kind);
+  run<Activate>(grid_of(out), params);
+}
+
+void CudaBackend::do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) {
+  ElementParams params = element_params(x, out);
+  std::tie(params.factors) = staging_.upload(factors);
+  params.num_factors = std::ssize(factors);
+  run<Scale>(grid_of(out), params);
+}
+
+void CudaBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out) {
+  ElementParams params = element_params(x, out);
+  params.y = const_rows_of(y);
+  run<Add>(grid_of(out), params);
+}
+
+void CudaBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
+  ElementParams params = element_params(x, out);
+  params.number = cap;
+  run<SoftCap>(grid_of(out), params);
+}
+
+void CudaBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+  auto* const results = results_.reserve_as<uint8_t>(std::ssize(out));
+  run<FiniteRows>({static_cast<uint32_t>(x.size(0))}, {const_rows_of(x), x.size(1), results});
+  device_.copy_from_device(out.data(), results, out.size_bytes());
+}
+
+void CudaBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
+  auto* const results = results_.reserve_as<float>(std::ssize(out));
+  run<LogSumExp>({static_cast<uint32_t>(x.size(0))}, {const_rows_of(x), x.size(1), results});
+  device_.copy_from_device(out.data(), results, out.size_bytes());
+}
+
+std::unique_ptr<Backend> make_cuda_backend(CudaDevice& device, ThreadPool& threads) {
+  return std::make_unique<CudaBackend>(device, threads);
+}
+
+}  // namespace paceline::cuda

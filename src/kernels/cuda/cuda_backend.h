@@ -1,0 +1,99 @@
+// CudaBackend runs every operation of serving on a CudaDevice, by the kernels of code/.
+#pragma once
+
+#include <string>
+
+#include "base/thread_pool.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/growing_buffer.h"
+#include "kernels/cuda/call_staging.h"
+#include "kernels/cuda/device_memory_source.h"
+#include "kernels/cuda/launch.h"
+
+namespace paceline::cuda {
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(CudaDevice& device, ThreadPool& threads);
+
+  std::string_view name() const override { return name_; }
+  Memory& memory() override { return memory_; }
+  // Throws Error unsupported.
+  GradientOps& gradients() override;
+
+ private:
+  std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
+  void do_write(std::span<const float> elements, const Tensor& out) override;
+  PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) override;
+  PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
+                              ActivationType activations) override;
+  PackedMatrix do_gather_columns(const PackedMatrix& matrix,
+                                 std::span<const int32_t> columns) override;
+  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                    std::span<double> pooled) override;
+  void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
+  void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+                    const Tensor& out) override;
+  void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
+                 const Tensor& out) override;
+  void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
+  void do_route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
+                const Routing& out) override;
+  void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                      const Tensor& x, const Tensor& out) override;
+  void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
+                   const Tensor& out) override;
+  void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
+  void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
+                     const Tensor& out) override;
+  void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+                     const Tensor& table) override;
+  void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) override;
+  void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                   const KvStore& store) override;
+  void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                    const AttentionParams& params, const Tensor& out,
+                    const Tensor* log_sum_exp) override;
+  void do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out) override;
+  void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,
+                           const Tensor& out) override;
+  void do_activation(Activation kind, const Tensor& x, const Tensor& out) override;
+  void do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) override;
+  void do_add(const Tensor& x, const Tensor& y, const Tensor& out) override;
+  void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
+  void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
+
+  template <class Kernel>
+  void run(Grid grid, const typename Kernel::Params& params) {
+    launch<Kernel>(device_, grid, params);
+  }
+  // The same matrix, in the device's memory.
+  PackedMatrix move_to_device(PackedMatrix matrix);
+  // out = x * columns^T + bias
+  void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  // mix_experts for rows whose choice stands in `chosen`, `num_slots` a row.
+  void mix_rows(std::span<const GatedMlpWeights> experts, std::span<const int32_t> chosen,
+                const Tensor& weights, const Tensor& x, const Tensor& out);
+  void add_lora_segment(const Tensor& x, const LoraSegment& segment, const Tensor& out);
+  // A contiguous float32 tensor [rows, width] in `buffer`.
+  static Tensor scratch(GrowingBuffer& buffer, int64_t rows, int64_t width);
+
+  CudaDevice& device_;
+  ThreadPool& threads_;  // which pack weights
+  std::string name_;
+  DeviceMemorySource source_{device_};
+  Memory memory_{source_};
+  Memory host_memory_;  // of weights while they are packed
+  CallStaging staging_{device_, memory_};
+  GrowingBuffer results_{memory_};  // that are copied back
+  GrowingBuffer gate_rows_{memory_};
+  GrowingBuffer up_rows_{memory_};
+  GrowingBuffer expert_inputs_{memory_};
+  GrowingBuffer expert_products_{memory_};
+  GrowingBuffer lora_inner_{memory_};
+  GrowingBuffer lora_delta_{memory_};
+};
+
+}  // namespace paceline::cuda

@@ -1,0 +1,137 @@
+// Operations that move elements: packing, transfers, chosen rows and columns, pooling, blocks.
+#include <tuple>
+
+#include "kernels/cuda/code/gather.h"
+#include "kernels/cuda/code/pool_rows.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/operand_views.h"
+
+namespace paceline::cuda {
+namespace {
+
+static_assert(static_cast<int>(PoolingKind::max) == static_cast<int>(RowPooling::max));
+
+struct ColumnStrips {
+  int64_t unit_bytes;
+  PanelStrips strips;
+};
+
+// Where a column's bytes stand in a panel.
+std::vector<ColumnStrips> column_strips(const PackedMatrix& matrix) {
+  if (!matrix.groups) {
+    const int64_t interleave = interleave_of(matrix.dtype);
+    return {{interleave * static_cast<int64_t>(dtype_bytes(matrix.dtype)),
+             {.num_records = 1, .units = matrix.padded_k() / interleave}}};
+  }
+  const PackedGroups& groups = *matrix.groups;
+  const PackedGroups::Place place = groups.place_of(0);
+  const int64_t shared = groups.grouping.groups_per_factor;
+  const int64_t records = matrix.num_records(), bytes = groups.record_bytes();
+  std::vector<ColumnStrips> strips = {{4, {.num_records = 1, .units = 1}}};  // the factors
+  const auto add = [&](int64_t first, int64_t strip_bytes, int64_t unit_bytes) {
+    const int64_t units = strip_bytes / (kPanelWidth * unit_bytes);
+    if (units > 0) strips.push_back({unit_bytes, {first, bytes, records, units}});
+  };
+  add(place.scales, groups.scale_bytes(), 2);
+  add(place.multiples, shared * groups.multiple_bytes(), 1);
+  add(place.codes, shared * groups.code_bytes(), 4);
+  return strips;
+}
+
+void copy_block(CudaDevice& device, const Tensor& blocks, const BlockMove& move) {
+  const Tensor from = blocks.slice(0, move.from, move.from + 1);
+  const Tensor to = blocks.slice(0, move.to, move.to + 1);
+  if (from.is_contiguous()) {
+    return device.copy_within_device(to.raw(), from.raw(), from.size_bytes());
+  }
+  for (int64_t head = 0; head < blocks.size(1); ++head) {
+    const Tensor part = from.slice(1, head, head + 1);
+    device.copy_within_device(to.slice(1, head, head + 1).raw(), part.raw(), part.size_bytes());
+  }
+}
+
+}  // namespace
+
+std::span<const float> CudaBackend::do_read(const Tensor& x, std::vector<float>& staging) {
+  staging.resize(static_cast<size_t>(x.num_elements()));
+  device_.copy_from_device(staging.data(), x.raw(), x.size_bytes());
+  return staging;
+}
+
+void CudaBackend::do_write(std::span<const float> elements, const Tensor& out) {
+  device_.copy_to_device(out.raw(), elements.data(), elements.size_bytes());
+}
+
+PackedMatrix CudaBackend::move_to_device(PackedMatrix matrix) {
+  const size_t bytes = matrix.storage.size_bytes();
+  Buffer storage(memory_, bytes, Contents::undefined);
+  device_.copy_to_device(storage.get(), matrix.storage.get(), bytes);
+  matrix.storage = std::move(storage);
+  return matrix;
+}
+
+PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
+  return move_to_device(paceline::pack_matrix(parts, dtype, host_memory_, threads_));
+}
+
+PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
+                                         ActivationType activations) {
+  return move_to_device(paceline::pack_groups(parts, activations, host_memory_, threads_));
+}
+
+PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
+                                            std::span<const int32_t> columns) {
+  PackedMatrix gathered;
+  gathered.dtype = matrix.dtype;
+  gathered.groups = matrix.groups;
+  gathered.n = std::ssize(columns);
+  gathered.k = matrix.k;
+  gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
+  const auto [on_device] = staging_.upload(columns);
+  for (const auto& [unit_bytes, strips] : column_strips(matrix)) {
+    const auto copy = [&]<class Unit>() {
+      run<GatherColumns<Unit>>(element_grid(gathered.n, strips.num_records * strips.units),
+                               {.from = static_cast<const std::byte*>(matrix.storage.get()),
+                                .to = static_cast<std::byte*>(gathered.storage.get()),
+                                .panel_bytes = matrix.panel_bytes(),
+                                .strips = strips,
+                                .columns = on_device});
+    };
+    if (unit_bytes == 1) copy.template operator()<uint8_t>();
+    if (unit_bytes == 2) copy.template operator()<uint16_t>();
+    if (unit_bytes == 4) copy.template operator()<uint32_t>();
+  }
+  return gathered;
+}
+
+void CudaBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
+                                 const Tensor& out) {
+  const auto [on_device] = staging_.upload(rows);
+  run<GatherRows>(element_grid(out.size(0), out.size(1)),
+                  {const_rows_of(x), on_device, rows_of(out), out.size(1)});
+}
+
+void CudaBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
+                               std::span<double> pooled) {
+  const auto [on_device] = staging_.upload(std::span<const double>(pooled));
+  run<PoolRows>({element_grid(1, x.size(1)).y}, {.x = const_rows_of(x),
+                                                 .num_rows = x.size(0),
+                                                 .width = x.size(1),
+                                                 .first_position = first_position,
+                                                 .how = static_cast<PoolingKind>(how),
+                                                 .pooled = on_device});
+  device_.copy_from_device(pooled.data(), on_device, pooled.size_bytes());
+}
+
+void CudaBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
+  for (const BlockMove& move : moves) {
+    if (move.from == move.to) continue;
+    copy_block(device_, store.keys, move);
+    copy_block(device_, store.values, move);
+    if (!store.has_scales()) continue;
+    copy_block(device_, store.key_scales, move);
+    copy_block(device_, store.value_scales, move);
+  }
+}
+
+}  // namespace paceline::cuda

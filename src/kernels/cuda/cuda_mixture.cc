@@ -1,0 +1,122 @@
+// Mixtures of experts: the choice of each row's experts, and their weighted sum.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/cuda/code/gather.h"
+#include "kernels/cuda/code/route.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/operand_views.h"
+
+namespace paceline::cuda {
+namespace {
+
+// The slots whose inputs and products are in memory at once.
+constexpr int64_t kMostSlots = 8192;
+
+// Slots sorted by their expert, those of one expert by row.
+struct SortedSlots {
+  std::vector<int32_t> rows;      // of the sorted slots
+  std::vector<int32_t> places;    // of each row's slots among the sorted ones
+  std::vector<int32_t> first_of;  // [experts + 1]
+};
+
+SortedSlots sort_slots(std::span<const int32_t> chosen, int64_t num_slots, int64_t num_experts) {
+  SortedSlots sorted{std::vector<int32_t>(chosen.size()), std::vector<int32_t>(chosen.size()),
+                     std::vector<int32_t>(static_cast<size_t>(num_experts) + 1)};
+  for (const int32_t expert : chosen) {
+    PL_CHECK(expert >= 0 && expert < num_experts, "mix_experts: no such expert");
+    ++sorted.first_of[static_cast<size_t>(expert) + 1];
+  }
+  for (size_t i = 1; i < sorted.first_of.size(); ++i) sorted.first_of[i] += sorted.first_of[i - 1];
+  std::vector<int32_t> next = sorted.first_of;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const int32_t place = next[static_cast<size_t>(chosen[i])]++;
+    sorted.places[i] = place;
+    sorted.rows[static_cast<size_t>(place)] =
+        static_cast<int32_t>(static_cast<int64_t>(i) / num_slots);
+  }
+  return sorted;
+}
+
+// The experts of all rows, one row after another.
+std::vector<int32_t> read_choice(CudaDevice& device, const Tensor& experts) {
+  std::vector<int32_t> chosen(static_cast<size_t>(experts.num_elements()));
+  const auto slots = static_cast<size_t>(experts.size(1));
+  if (experts.is_contiguous()) {
+    device.copy_from_device(chosen.data(), experts.raw(), experts.size_bytes());
+    return chosen;
+  }
+  for (int64_t r = 0; r < experts.size(0); ++r) {
+    device.copy_from_device(chosen.data() + static_cast<size_t>(r) * slots, experts.row<int32_t>(r),
+                            slots * sizeof(int32_t));
+  }
+  return chosen;
+}
+
+}  // namespace
+
+void CudaBackend::do_route(const Tensor& logits, const RoutingParams& params,
+                           const Tensor* choice_bias, const Routing& out) {
+  if (params.num_experts > kMostExperts) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: a mixture of {} experts, expected at most {}; use --device cpu",
+                            name_, params.num_experts, kMostExperts));
+  }
+  run<RouteRows>({static_cast<uint32_t>(logits.size(0))},
+                 {.logits = const_rows_of(logits),
+                  .choice_bias = choice_bias != nullptr ? choice_bias->elements<float>() : nullptr,
+                  .experts = out.experts.elements<int32_t>(),
+                  .experts_stride = out.experts.stride(0),
+                  .weights = rows_of(out.weights),
+                  .num_experts = params.num_experts,
+                  .experts_per_token = params.experts_per_token,
+                  .num_groups = params.num_groups,
+                  .groups_kept = params.groups_kept,
+                  .scale = params.scale,
+                  .is_sigmoid = params.score == ExpertScore::sigmoid,
+                  .normalises = params.normalise,
+                  .has_shared_expert = params.shared != SharedExpert::none,
+                  .has_shared_gate = params.shared == SharedExpert::gated});
+}
+
+void CudaBackend::do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                                 const Tensor& x, const Tensor& out) {
+  const std::vector<int32_t> chosen = read_choice(device_, routing.experts);
+  const int64_t slots = routing.num_slots(), rows = x.size(0);
+  const int64_t rows_at_once = std::max<int64_t>(1, kMostSlots / std::max<int64_t>(1, slots));
+  for (int64_t first = 0; first < rows; first += rows_at_once) {
+    const int64_t end = std::min(first + rows_at_once, rows);
+    const auto part = std::span(chosen).subspan(static_cast<size_t>(first * slots),
+                                                static_cast<size_t>((end - first) * slots));
+    mix_rows(experts, part, routing.weights.slice(0, first, end), x.slice(0, first, end),
+             out.slice(0, first, end));
+  }
+}
+
+void CudaBackend::mix_rows(std::span<const GatedMlpWeights> experts,
+                           std::span<const int32_t> chosen, const Tensor& weights, const Tensor& x,
+                           const Tensor& out) {
+  const int64_t slots = weights.size(1), total = std::ssize(chosen);
+  const SortedSlots sorted = sort_slots(chosen, slots, std::ssize(experts));
+  const Tensor inputs = scratch(expert_inputs_, total, x.size(1));
+  const Tensor products = scratch(expert_products_, total, out.size(1));
+  const auto [rows, places] = staging_.upload(std::span<const int32_t>(sorted.rows),
+                                              std::span<const int32_t>(sorted.places));
+  run<GatherRows>(element_grid(total, x.size(1)),
+                  {const_rows_of(x), rows, rows_of(inputs), x.size(1)});
+  for (size_t i = 0; i < experts.size(); ++i) {
+    const int64_t first = sorted.first_of[i], end = sorted.first_of[i + 1];
+    if (first == end) continue;
+    do_gated_mlp(experts[i], inputs.slice(0, first, end), products.slice(0, first, end));
+  }
+  run<CombineExperts>(element_grid(out.size(0), out.size(1)), {.products = const_rows_of(products),
+                                                               .places = places,
+                                                               .weights = const_rows_of(weights),
+                                                               .num_slots = slots,
+                                                               .out = rows_of(out),
+                                                               .width = out.size(1)});
+}
+
+}  // namespace paceline::cuda

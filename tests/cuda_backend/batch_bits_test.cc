@@ -1,0 +1,112 @@
+// A row's bits on the CUDA backend are the same alone, in any batch and in any chunking.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "tests/cuda_backend/emulated_backend.h"
+#include "tests/kernels/mixture_inputs.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline::cuda {
+namespace {
+
+constexpr int64_t kMostRows = 255;
+
+using RowRun = std::function<void(int64_t begin, int64_t end)>;
+
+// Calls run for ranges of rows, which write those rows of `out`, and compares their bits with those
+// of one call for all.
+void expect_equal_rows(const std::string& what, const Tensor& out, const RowRun& run) {
+  run(0, out.size(0));
+  const std::vector<float> expected = to_vector(out);
+  const auto width = static_cast<size_t>(out.num_elements() / out.size(0));
+  const auto expect_range = [&](int64_t begin, int64_t end) {
+    out.slice(0, begin, end).for_each_offset([&](int64_t offset) {
+      out.row<float>(begin)[offset] = -1.0f;
+    });
+    run(begin, end);
+    const std::vector<float> got = to_vector(out.slice(0, begin, end));
+    EXPECT_EQ(std::memcmp(got.data(), expected.data() + static_cast<size_t>(begin) * width,
+                          got.size() * sizeof(float)),
+              0)
+        << what << ", rows " << begin << " to " << end;
+  };
+  for (const int64_t count : {1, 2, 7, 8, 16, 33, 64}) expect_range(0, count);
+  for (const int64_t row : {3, 8, 62, 254}) expect_range(row, row + 1);
+  expect_range(5, 150);
+  expect_range(150, kMostRows);
+}
+
+std::vector<WeightType> some_weight_types() {
+  std::vector<WeightType> types;
+  for (const WeightType& type : weight_types()) {
+    if (!type.groups || type.name == "q4x32" || type.name == "q5x32 offsets multiples" ||
+        type.name == "q8x64 offsets") {
+      types.push_back(type);
+    }
+  }
+  return types;
+}
+
+TEST(CudaBatchBits, Products) {
+  EmulatedBackend cuda;
+  for (const WeightType& type : some_weight_types()) {
+    const int64_t k = type.row_length(1100), n = 21;
+    const OwnedTensor x = random_tensor(cuda->memory(), DType::f32, {kMostRows, k}, 1);
+    const OwnedTensor bias = random_tensor(cuda->memory(), DType::f32, {n}, 2);
+    const OwnedTensor out = allocate_tensor(cuda->memory(), DType::f32, {kMostRows, n});
+    const PackedMatrix w = random_matrix(cuda->memory(), cuda.threads, type, n, k, 3);
+    expect_equal_rows("matmul " + type.name, out.view, [&](int64_t begin, int64_t end) {
+      cuda->matmul(x.view.slice(0, begin, end), w, &bias.view, out.view.slice(0, begin, end));
+    });
+  }
+}
+
+TEST(CudaBatchBits, Mixtures) {
+  EmulatedBackend cuda;
+  for (const WeightType& type : some_weight_types()) {
+    const MixtureInputs in(type, {.rows = kMostRows, .inputs = 64}, cuda.threads, cuda->memory());
+    expect_equal_rows("mix_experts " + type.name, in.out.view, [&](int64_t begin, int64_t end) {
+      const Routing routing = in.routing();
+      cuda->mix_experts(
+          in.experts, {routing.experts.slice(0, begin, end), routing.weights.slice(0, begin, end)},
+          in.x.view.slice(0, begin, end), in.out.view.slice(0, begin, end));
+    });
+  }
+}
+
+TEST(CudaBatchBits, Norms) {
+  EmulatedBackend cuda;
+  const OwnedTensor x = random_tensor(cuda->memory(), DType::f32, {kMostRows, 300}, 1);
+  const OwnedTensor weight = random_tensor(cuda->memory(), DType::f32, {300}, 2);
+  const OwnedTensor out = allocate_tensor(cuda->memory(), DType::f32, {kMostRows, 300});
+  expect_equal_rows("rms_norm", out.view, [&](int64_t begin, int64_t end) {
+    cuda->rms_norm(x.view.slice(0, begin, end), weight.view, 1e-5f, out.view.slice(0, begin, end));
+  });
+}
+
+// A prompt in one piece, in chunks and token by token.
+TEST(CudaBatchBits, Attention) {
+  EmulatedBackend cuda;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    for (const int64_t window : {0, 70}) {
+      const AttentionShape shape{.heads = 6,
+                                 .dtype = dtype,
+                                 .params = {.scale = 0.2f, .window = window},
+                                 .slices = {{0, kMostRows}}};
+      const AttentionInputs in(shape, 1, 2, cuda->memory());
+      const OwnedTensor out = allocate_tensor(cuda->memory(), DType::f32, in.q.view.shape());
+      const OwnedTensor sums = allocate_tensor(cuda->memory(), DType::f32, {kMostRows, 6});
+      expect_equal_rows(shape.name(), out.view, [&](int64_t begin, int64_t end) {
+        const AttentionSlice slice{0, end - begin, begin, in.block_tables[0]};
+        const Tensor part = sums.view.slice(0, begin, end);
+        cuda->attention(in.q.view.slice(0, begin, end), in.store(), std::span(&slice, 1),
+                        shape.params, out.view.slice(0, begin, end), &part);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cuda

@@ -1,0 +1,67 @@
+// Every small case of the op table on the emulated CUDA backend against the reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tests/cuda_backend/emulated_backend.h"
+#include "tests/kernels/attention_pass.h"
+#include "tests/kernels/gradient_cases.h"
+#include "tests/kernels/lora_cases.h"
+#include "tests/kernels/mixture_cases.h"
+#include "tests/kernels/mixture_inputs.h"
+#include "tests/kernels/op_cases.h"
+#include "tests/kernels/op_inputs.h"
+#include "tests/test_scale.h"
+
+namespace paceline::cuda {
+namespace {
+
+// The largest |a - b| / (1 + |reference|); NaN on either side alone is infinite.
+double largest_error(const std::vector<float>& result, const std::vector<float>& reference) {
+  double largest = 0.0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    if (std::isnan(result[i]) && std::isnan(reference[i])) continue;
+    if (result[i] == reference[i]) continue;
+    const double error = std::abs(double{result[i]} - double{reference[i]});
+    const double relative = error / (1.0 + std::abs(double{reference[i]}));
+    if (!(relative <= largest)) largest = std::isnan(relative) ? HUGE_VAL : relative;
+  }
+  return largest;
+}
+
+std::vector<OpCase> cases_of_serving() {
+  std::vector<OpCase> cases = op_cases();
+  std::set<std::string> gradients;
+  for (const OpCase& one : gradient_cases()) gradients.insert(one.name);
+  std::erase_if(cases, [&](const OpCase& one) {
+    return one.size == CaseSize::large || gradients.contains(one.name);
+  });
+  return cases;
+}
+
+// Products with quantised weights are compared with the reference's for inputs of bfloat16, which a
+// GPU has whatever the weights say.
+TEST(CudaOpTable, AgreesWithTheReference) {
+  EmulatedBackend cuda({.num_threads = 2});
+  const auto reference = make_reference_backend(ActivationType::bf16);
+  std::map<std::string, double> worst;  // op -> the largest error / tolerance
+  const std::vector<OpCase> cases = cases_to_run(cases_of_serving(), 0, 3);
+  ASSERT_GT(cases.size(), 300u);
+  for (const OpCase& op_case : cases) {
+    const OpInstance instance = op_case.make(cuda.threads, cuda->memory());
+    instance.run(*reference);
+    const std::vector<float> expected = instance.result();
+    instance.run(*cuda);
+    const double error = largest_error(instance.result(), expected);
+    EXPECT_LE(error, op_case.tolerance) << op_case.name;
+    double& used = worst[op_case.name.substr(0, op_case.name.find(' '))];
+    if (op_case.tolerance > 0) used = std::max(used, error / op_case.tolerance);
+  }
+  for (const auto& [op, used] : worst)
+    RecordProperty("tolerance used by " + op, std::to_string(used));
+}
+
+}  // namespace
+}  // namespace paceline::cuda

@@ -1,0 +1,155 @@
+// The backend's kernels give the same bits in every order of threads, and need each barrier that
+// they have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/make_cuda_backend.h"
+#include "tests/cuda/every_order.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline::cuda {
+namespace {
+
+constexpr int64_t kRows = 3;
+
+// Results of operations, as bytes.
+class Results {
+ public:
+  explicit Results(Backend& backend) : backend_(backend) {}
+
+  void keep(const Tensor& out) {
+    std::vector<float> staging;
+    append(std::as_bytes(backend_.read(out, staging)));
+  }
+  void append(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ private:
+  Backend& backend_;
+  std::vector<std::byte> bytes_;
+};
+
+// Elements uniform in [-4, 4) in the backend's memory, which the CPU can't touch.
+OwnedTensor random_on_device(Backend& backend, Extents shape, uint64_t seed) {
+  Memory memory;
+  const OwnedTensor made = random_tensor(memory, DType::f32, shape, seed, 4.0f);
+  OwnedTensor tensor = allocate_tensor(backend.memory(), DType::f32, shape);
+  backend.write({made.view.elements<float>(), static_cast<size_t>(made.view.num_elements())},
+                tensor.view);
+  return tensor;
+}
+
+// Operations that reduce a row.
+std::vector<std::byte> reduce_rows(CudaDevice& device) {
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  Results results(*backend);
+  const OwnedTensor x = random_on_device(*backend, {kRows, 700}, 1);
+  const OwnedTensor weight = random_on_device(*backend, {700}, 2);
+  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, {kRows, 700});
+  backend->rms_norm(x.view, weight.view, 1e-5f, out.view);
+  results.keep(out.view);
+  backend->layer_norm(x.view, weight.view, nullptr, 1e-5f, out.view);
+  results.keep(out.view);
+  std::vector<float> sums(kRows);
+  backend->log_sum_exp(x.view, sums);
+  results.append(std::as_bytes(std::span(sums)));
+  std::vector<uint8_t> finite(kRows);
+  backend->finite_rows(x.view, finite);
+  results.append(std::as_bytes(std::span(finite)));
+  return results.take();
+}
+
+std::vector<std::byte> choose_experts(CudaDevice& device) {
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  Results results(*backend);
+  const RoutingParams params{.num_experts = 72,
+                             .experts_per_token = 5,
+                             .normalise = true,
+                             .num_groups = 36,
+                             .groups_kept = 9,
+                             .shared = SharedExpert::gated};
+  const OwnedTensor logits = random_on_device(*backend, {kRows, params.num_logits()}, 3);
+  const OwnedTensor weights =
+      allocate_tensor(backend->memory(), DType::f32, {kRows, params.num_slots()});
+  const OwnedTensor experts =
+      allocate_tensor(backend->memory(), DType::i32, {kRows, params.num_slots()});
+  backend->route(logits.view, params, nullptr, {experts.view, weights.view});
+  results.keep(weights.view);
+  results.keep(Tensor(experts.view.raw(), DType::f32, experts.view.shape()));
+  return results.take();
+}
+
+// 130 positions, stored and attended to, by two rows of two chunks and more.
+std::vector<std::byte> attend(CudaDevice& device, DType dtype) {
+  constexpr int64_t kPositions = 130, kHeads = 2, kHeadDim = 40, kBlockSize = 16, kBlocks = 9;
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  Results results(*backend);
+  const OwnedStore stored(backend->memory(), dtype, kBlocks, 1, kHeadDim, kBlockSize);
+  const OwnedTensor k = random_on_device(*backend, {kPositions, 1, kHeadDim}, 4);
+  const OwnedTensor v = random_on_device(*backend, {kPositions, 1, kHeadDim}, 5);
+  std::vector<int64_t> slots;
+  for (int64_t i = 0; i < kPositions; ++i) slots.push_back(i);
+  backend->store_kv(k.view, v.view, slots, stored.view());
+  const OwnedTensor q = random_on_device(*backend, {kRows, kHeads, kHeadDim}, 6);
+  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, q.view.shape());
+  const OwnedTensor sums = allocate_tensor(backend->memory(), DType::f32, {kRows, kHeads});
+  const std::vector<int32_t> table = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  const AttentionSlice slice{0, kRows, kPositions - kRows, table};
+  backend->attention(q.view, stored.view(), std::span(&slice, 1), {.scale = 0.1f}, out.view,
+                     &sums.view);
+  results.keep(out.view);
+  results.keep(sums.view);
+  return results.take();
+}
+
+std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type) {
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  Results results(*backend);
+  const int64_t k = type.row_length(1100), n = 37;
+  Memory memory;
+  const OwnedTensor weights = random_tensor(memory, DType::f32, {n, k}, 7);
+  PackedMatrix w;
+  if (type.groups) {
+    const auto rows = random_rows(type.groups->grouping, n, k, 7);
+    const GroupedRows* const part = rows.get();
+    w = backend->pack_groups(std::span(&part, 1), type.groups->activations);
+  } else {
+    w = backend->pack_matrix(std::span(&weights.view, 1), type.dtype);
+  }
+  const OwnedTensor x = random_on_device(*backend, {11, k}, 8);
+  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, {11, n});
+  backend->matmul(x.view, w, nullptr, out.view);
+  results.keep(out.view);
+  return results.take();
+}
+
+void expect_needed(const testing::DeviceRun& run) {
+  EXPECT_FALSE(testing::same_in_every_order(run).empty());
+  EXPECT_THAT(testing::needless_syncs(run), ::testing::IsEmpty());
+}
+
+TEST(CudaThreadOrders, RowsAreReducedAlike) { expect_needed(reduce_rows); }
+
+TEST(CudaThreadOrders, ExpertsAreChosenAlike) { expect_needed(choose_experts); }
+
+TEST(CudaThreadOrders, AttentionIsTheSame) {
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    expect_needed([dtype](CudaDevice& device) { return attend(device, dtype); });
+  }
+}
+
+TEST(CudaThreadOrders, ProductsAreTheSame) {
+  for (const WeightType& type : weight_types()) {
+    if (type.groups && type.name != "q4x32" && type.name != "q3x32") continue;
+    expect_needed([&type](CudaDevice& device) { return multiply(device, type); });
+  }
+}
+
+}  // namespace
+}  // namespace paceline::cuda
