@@ -28,7 +28,7 @@ void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
   while (threads_.size() < work.num_threads) {
     auto thread = std::make_unique<Thread>();
     thread->state = {.block = &block_, .index = static_cast<uint32_t>(threads_.size())};
-    thread->fiber.set_stack(stacks_->bottom(threads_.size()), FiberStacks::bytes());
+    thread->fiber.set_stack(stacks_->bottom(threads_.size()), FiberStacks::bytes(threads_.size()));
     threads_.push_back(std::move(thread));
   }
   work_ = &work;

@@ -14,10 +14,14 @@ class FiberStacks {
   FiberStacks& operator=(const FiberStacks&) = delete;
 
   std::byte* bottom(size_t index) const { return pages_ + index * stride() + kPage; }
-  static size_t bytes() { return stride() - kPage; }
+  // Ends of stacks lie at different places in their pages: they would share a few sets of the
+  // caches.
+  static size_t bytes(size_t index) { return stride() - kPage - index % kColours * kColourBytes; }
 
  private:
   static constexpr size_t kPage = 4096;
+  static constexpr size_t kColours = 64;
+  static constexpr size_t kColourBytes = 320;
   static size_t stride();
 
   std::byte* pages_ = nullptr;

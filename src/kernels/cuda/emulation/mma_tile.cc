@@ -9,6 +9,9 @@
 namespace paceline::cuda::emulation {
 namespace {
 
+// Compiled as part of the function that calls it, for that one's instruction set.
+#define PL_ANY_WIDTH [[gnu::always_inline]] inline
+
 constexpr int kDepth = 16;
 constexpr int kColumns = 8;
 constexpr int kFractionBits = 25;
@@ -106,7 +109,7 @@ using Longs = int64_t __attribute__((vector_size(8 * kColumns)));
 constexpr int kPairs = kDepth / 2;
 constexpr int16_t kSpecial = 128;  // the exponent of infinities and NaN
 
-int16_t exponent_of_bf16(uint32_t bits) {
+PL_ANY_WIDTH int16_t exponent_of_bf16(uint32_t bits) {
   return static_cast<int16_t>(std::max(static_cast<int>(bits >> 7 & 0xFF), 1) - 127);
 }
 
@@ -122,7 +125,7 @@ struct Tile {
   alignas(32) float sums[16][kColumns];
 };
 
-void take_operands(const LaneSlots& slots, Tile& tile) {
+PL_ANY_WIDTH void take_operands(const LaneSlots& slots, Tile& tile) {
   for (size_t lane = 0; lane < 32; ++lane) {
     const size_t group = lane / 4;
     const size_t pair = lane % 4;
@@ -139,7 +142,7 @@ void take_operands(const LaneSlots& slots, Tile& tile) {
   }
 }
 
-void take_apart(Tile& tile) {
+PL_ANY_WIDTH void take_apart(Tile& tile) {
   for (size_t row = 0; row < 16; ++row) {
     for (size_t k = 0; k < kPairs; ++k) {
       const uint32_t pair = tile.row_pairs[row][k];
@@ -162,14 +165,20 @@ void take_apart(Tile& tile) {
 
 // By reference: a vector that is returned changes the ABI with the instruction set.
 template <class T>
-void load(const void* from, T& value) {
+PL_ANY_WIDTH void load(const void* from, T& value) {
   std::memcpy(&value, from, sizeof(value));
 }
 
-Shorts larger(Shorts a, Shorts b) { return a > b ? a : b; }
+PL_ANY_WIDTH Shorts larger(Shorts a, Shorts b) { return a > b ? a : b; }
+
+PL_ANY_WIDTH bool is_any(Shorts conditions) {
+  uint64_t halves[2];
+  std::memcpy(halves, &conditions, sizeof(halves));
+  return (halves[0] | halves[1]) != 0;
+}
 
 // By column; beyond every range where a factor is infinite or NaN.
-Shorts largest_exponents(const Tile& tile, size_t row) {
+PL_ANY_WIDTH Shorts largest_exponents(const Tile& tile, size_t row) {
   Ints fields;
   load(tile.sums[row], fields);
   fields = fields >> 23 & 0xFF;
@@ -195,7 +204,7 @@ Shorts largest_exponents(const Tile& tile, size_t row) {
 constexpr int16_t kLowest = -90;
 constexpr int16_t kHighest = 100;
 
-void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns]) {
+PL_ANY_WIDTH void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns]) {
   const Ints exponents = __builtin_convertvector(largest, Ints);
   const auto scale = (Floats)((kFractionBits + 127 - exponents) << 23);
   Uints total{};  // discarded sums of a column out of range wrap
@@ -245,9 +254,7 @@ float one_sum(const Tile& tile, size_t row, size_t column) {
   return fused_dot(elements(a), elements(b), sum);
 }
 
-}  // namespace
-
-void multiply_tile(LaneSlots& slots) {
+[[gnu::always_inline]] inline void multiply(LaneSlots& slots) {
   Tile tile;
   take_operands(slots, tile);
   take_apart(tile);
@@ -258,11 +265,34 @@ void multiply_tile(LaneSlots& slots) {
                                                 : largest;
     float results[kColumns];
     sum_row(tile, row, clamped, results);
+    if (is_any((largest < kLowest) | (largest > kHighest))) {
+      for (size_t j = 0; j < kColumns; ++j) {
+        if (largest[j] < kLowest || largest[j] > kHighest) results[j] = one_sum(tile, row, j);
+      }
+    }
     for (size_t j = 0; j < kColumns; ++j) {
-      if (largest[j] < kLowest || largest[j] > kHighest) results[j] = one_sum(tile, row, j);
       LaneSlot& slot = slots[row % 8 * 4 + j / 2];
       slot.out[row / 8 * 2 + j % 2] = std::bit_cast<uint32_t>(results[j]);
     }
+  }
+}
+
+// The same operations, so the same bits, on wider vectors.
+#if defined(__x86_64__)
+[[gnu::target("avx2")]] void multiply_avx2(LaneSlots& slots) { multiply(slots); }
+const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
+#else
+void multiply_avx2(LaneSlots& slots) { multiply(slots); }
+constexpr bool kHasAvx2 = false;
+#endif
+
+}  // namespace
+
+void multiply_tile(LaneSlots& slots) {
+  if (kHasAvx2) {
+    multiply_avx2(slots);
+  } else {
+    multiply(slots);
   }
 }
 
