@@ -11,7 +11,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-#if defined(__x86_64__)
+#if defined(PACELINE_OWN_SWITCH)
 // Saves the registers that a call keeps (System V ABI) on the stack that is left, the stack's
 // address in *from, and takes them from the other stack.
 extern "C" void paceline_switch_stacks(void** from, void* to);
@@ -61,7 +61,7 @@ void Fiber::restart(Entry entry) {
 #if defined(PACELINE_TSAN_FIBERS)
   if (tsan_fiber_ == nullptr) tsan_fiber_ = __tsan_create_fiber(0);
 #endif
-#if defined(__x86_64__)
+#if defined(PACELINE_OWN_SWITCH)
   // As paceline_switch_stacks() leaves a stack: six registers and the address to return to, which
   // lies at a multiple of 16, as at a call; a zero ends backtraces.
   constexpr size_t kSlots = 8;
@@ -80,7 +80,7 @@ void Fiber::restart(Entry entry) {
 }
 
 void Fiber::switch_stacks(Fiber& other) {
-#if defined(__x86_64__)
+#if defined(PACELINE_OWN_SWITCH)
   paceline_switch_stacks(&stack_pointer_, other.stack_pointer_);
 #else
   swapcontext(&context_, &other.context_);
