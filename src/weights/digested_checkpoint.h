@@ -10,36 +10,28 @@
 
 #include "base/siphash.h"
 #include "base/thread_pool.h"
-#include "weights/checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 
 namespace paceline {
 
-class DigestedCheckpoint : public Checkpoint {
+class DigestedCheckpoint : public ForwardingCheckpoint {
  public:
   // Both must outlive it.
   DigestedCheckpoint(Checkpoint& source, ThreadPool& threads)
-      : source_(source), threads_(threads) {}
+      : ForwardingCheckpoint(source), threads_(threads) {}
 
   // The digest of names, dtypes, shapes and bytes of all tensors read so far, in any order.
   Hash128 digest() const;
 
-  std::string origin() const override { return source_.origin(); }
-  const std::vector<CheckpointEntry>& entries() const override { return source_.entries(); }
-  bool contains(std::string_view name) const override { return source_.contains(name); }
-  std::optional<Extents> shape_of(std::string_view name) const override {
-    return source_.shape_of(name);
-  }
   Tensor read(std::string_view name, const Extents& shape) override;
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;
-  void release(std::string_view name) override { source_.release(name); }
 
  private:
   std::vector<Hash128> digests_of_pieces(std::span<const std::byte> bytes);
   Hash128 digest_of(const Tensor& tensor);
   Hash128 digest_of(const GroupedRows& rows);
 
-  Checkpoint& source_;
   ThreadPool& threads_;
   std::map<std::string, Hash128, std::less<>> digests_;  // by name
 };

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "weights/dequantize.h"
 #include "weights/grouped_row_range.h"
 #include "weights/quoted_name.h"
 
@@ -26,6 +25,9 @@ struct StackName {
 constexpr std::array<std::string_view, 2> kGateUp = {"gate_proj", "up_proj"};
 constexpr auto kGate = std::span(kGateUp).first(1), kUp = std::span(kGateUp).last(1);
 constexpr std::array<std::string_view, 1> kDown = {"down_proj"};
+constexpr std::array<std::string_view, 1> kNone = {""};
+// Norms of each head of q or k, as GGUF files stack them.
+constexpr std::string_view kHeadNorms = "_layernorm.norms.weight";
 
 constexpr StackName kMatrixStacks[] = {
     // transformers 5
@@ -47,7 +49,7 @@ constexpr StackName kMatrixStacks[] = {
 constexpr StackName kBiasStacks[] = {
     {".experts.gate_up_proj_bias", kGateUp}, {".experts.down_proj_bias", kDown},
     {".experts.gate_proj.bias", kGate},      {".experts.up_proj.bias", kUp},
-    {".experts.down_proj.bias", kDown},
+    {".experts.down_proj.bias", kDown},      {kHeadNorms, kNone},
 };
 
 const StackName* find_stack_name(const CheckpointEntry& entry) {
@@ -60,6 +62,12 @@ const StackName* find_stack_name(const CheckpointEntry& entry) {
   const auto found = std::ranges::find_if(
       names, [&](const StackName& stack) { return entry.name.ends_with(stack.suffix); });
   return found == names.end() ? nullptr : &*found;
+}
+
+std::string part_name(std::string_view block, const StackName& stack, int64_t index,
+                      std::string_view projection, std::string_view kind) {
+  if (stack.suffix == kHeadNorms) return fmt::format("{}_layernorm.norms.{}.weight", block, index);
+  return fmt::format("{}.experts.{}.{}.{}", block, index, projection, kind);
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ Tensor ExpertCheckpoint::Part::view(const Tensor& stack_tensor) const {
 }
 
 ExpertCheckpoint::ExpertCheckpoint(Checkpoint& source, Memory& memory, ThreadPool& threads)
-    : source_(source), memory_(memory), threads_(threads) {
+    : UnpackingCheckpoint(source, memory, threads) {
   for (const CheckpointEntry& entry : source.entries()) divide(entry);
   std::ranges::sort(entries_, {}, &CheckpointEntry::name);
 }
@@ -125,9 +133,8 @@ void ExpertCheckpoint::divide(const CheckpointEntry& entry) {
   const int64_t rows = stack.rows_each() / count;
   for (int64_t expert = 0; expert < entry.shape[0]; ++expert) {
     for (int64_t i = 0; i < count; ++i) {
-      std::string name =
-          fmt::format("{}.experts.{}.{}.{}", block, expert, projections[static_cast<size_t>(i)],
-                      is_vector ? "bias" : "weight");
+      std::string name = part_name(block, *stack_name, expert, projections[static_cast<size_t>(i)],
+                                   is_vector ? "bias" : "weight");
       const Part part = {.stack = &stack,
                          .expert = expert,
                          .first_row = has_biases ? i : i * rows,
@@ -172,15 +179,13 @@ std::shared_ptr<const GroupedRows> ExpertCheckpoint::read_grouped(std::string_vi
 Tensor ExpertCheckpoint::read(std::string_view name, const Extents& shape) {
   Part* const part = find_part(name);
   if (part == nullptr) return source_.read(name, shape);
-  if (const auto known = copies_.find(name); known != copies_.end()) return known->second.view;
-  if (const auto rows = read_grouped(name, shape)) {
-    return copies_.emplace(name, dequantize(*rows, memory_, threads_)).first->second.view;
-  }
+  if (const Tensor* const known = find_copy(name)) return *known;
+  if (const auto rows = read_grouped(name, shape)) return keep_numbers(name, *rows);
   const Tensor view = part->view(source_.read(part->stack->name, part->stack->shape));
   if (view.is_contiguous()) return view;
   OwnedTensor copy = allocate_tensor(memory_, view.dtype(), shape);
   copy_elements(view, copy.view);
-  return copies_.emplace(name, std::move(copy)).first->second.view;
+  return keep_copy(name, std::move(copy));
 }
 
 void ExpertCheckpoint::check_shape(std::string_view name, const Part& part,
@@ -196,7 +201,7 @@ void ExpertCheckpoint::check_shape(std::string_view name, const Part& part,
 void ExpertCheckpoint::release(std::string_view name) {
   Part* const part = find_part(name);
   if (part == nullptr) return source_.release(name);
-  if (const auto at = copies_.find(name); at != copies_.end()) copies_.erase(at);
+  drop_copy(name);
   if (std::exchange(part->was_released, true)) return;
   if (++part->stack->num_released == part->stack->num_parts) source_.release(part->stack->name);
 }

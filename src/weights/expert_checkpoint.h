@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "weights/checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 
 namespace paceline {
 
@@ -16,17 +15,17 @@ namespace paceline {
 // length] under several names. This has only names such as
 // "layers.0.mlp.experts.3.gate_proj.weight" [rows, row length]. Every other tensor passes through.
 //
+// So are stacks of the norms of each head ("q_layernorm.norms.weight" [heads, head_dim]), which
+// checkpoints have one by one.
+//
 // Stacks with biases beside them are gpt-oss's: gate and up take turns in the rows of their common
-// stack, and plain stacks are transposed, [experts, row length, rows]. Not thread-safe.
-class ExpertCheckpoint : public Checkpoint {
+// stack, and plain stacks are transposed, [experts, row length, rows].
+class ExpertCheckpoint : public UnpackingCheckpoint {
  public:
   // All arguments must outlive it. Throws Error corrupt naming the tensor when a stack can't be
   // divided.
   ExpertCheckpoint(Checkpoint& source, Memory& memory, ThreadPool& threads);
 
-  std::string origin() const override { return source_.origin(); }
-  std::span<const MappedFile> files() const override { return source_.files(); }
-  const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override;
   std::optional<Extents> shape_of(std::string_view name) const override;
   // Matrices of quantised stacks, and what isn't contiguous, are copied to memory of its own.
@@ -66,13 +65,8 @@ class ExpertCheckpoint : public Checkpoint {
   Part* find_part(std::string_view name);
   void check_shape(std::string_view name, const Part& part, const Extents& shape) const;
 
-  Checkpoint& source_;
-  Memory& memory_;
-  ThreadPool& threads_;
-  std::vector<CheckpointEntry> entries_;  // sorted by name
   std::vector<std::unique_ptr<Stack>> stacks_;
   std::map<std::string, Part, std::less<>> parts_;
-  std::map<std::string, OwnedTensor, std::less<>> copies_;  // until released
 };
 
 }  // namespace paceline

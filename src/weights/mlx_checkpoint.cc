@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "weights/dequantize.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
@@ -86,7 +85,8 @@ void check_part(const CheckpointEntry* part, const std::string& name, const Exte
 
 MlxCheckpoint::MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantization,
                              Memory& memory, ThreadPool& threads)
-    : source_(source), memory_(memory), threads_(threads), entries_(source.entries()) {
+    : UnpackingCheckpoint(source, memory, threads) {
+  entries_ = source.entries();
   std::set<std::string_view> parts;  // of packed matrices: not shown
   for (CheckpointEntry& entry : entries_) {
     if (!entry.name.ends_with(kWeight)) continue;
@@ -166,11 +166,8 @@ AffineRows MlxCheckpoint::rows_of(std::string_view name, const Matrix& matrix) {
 Tensor MlxCheckpoint::read(std::string_view name, const Extents& shape) {
   const Matrix* const matrix = find_matrix(name, shape);
   if (matrix == nullptr) return source_.read(name, shape);
-  auto at = read_.find(name);
-  if (at == read_.end()) {
-    at = read_.emplace(name, dequantize(rows_of(name, *matrix), memory_, threads_)).first;
-  }
-  return at->second.view.reshape(shape);
+  const Tensor* const known = find_copy(name);
+  return (known != nullptr ? *known : keep_numbers(name, rows_of(name, *matrix))).reshape(shape);
 }
 
 std::shared_ptr<const GroupedRows> MlxCheckpoint::read_grouped(std::string_view name,
@@ -181,7 +178,7 @@ std::shared_ptr<const GroupedRows> MlxCheckpoint::read_grouped(std::string_view 
 }
 
 void MlxCheckpoint::release(std::string_view name) {
-  if (const auto at = read_.find(name); at != read_.end()) read_.erase(at);
+  drop_copy(name);
   if (const auto at = matrices_.find(name); at != matrices_.end()) {
     source_.release(at->second.scales);
     source_.release(at->second.biases);

@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "weights/affine_rows.h"
-#include "weights/checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 #include "weights/mlx_quantization.h"
 
 namespace paceline {
@@ -17,16 +16,14 @@ namespace paceline {
 // For M.weight [rows, words] of uint32 with M.scales and M.biases [rows, groups] in the source,
 // this has only M.weight [rows, row length] of the scales' dtype; likewise for stacks of matrices
 // [experts, rows, words], which are read as one matrix of all rows. Every other tensor passes
-// through. Not thread-safe.
-class MlxCheckpoint : public Checkpoint {
+// through.
+class MlxCheckpoint : public UnpackingCheckpoint {
  public:
   // All arguments but `quantization` must outlive it. Throws Error corrupt naming the tensor
   // when a part is missing or its dtype or shape doesn't fit the others.
   MlxCheckpoint(Checkpoint& source, const MlxQuantization& quantization, Memory& memory,
                 ThreadPool& threads);
 
-  std::string origin() const override { return source_.origin(); }
-  const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find_entry(name) != nullptr; }
   std::optional<Extents> shape_of(std::string_view name) const override;
   // Dequantises to memory of its own.
@@ -50,12 +47,7 @@ class MlxCheckpoint : public Checkpoint {
   const Matrix* find_matrix(std::string_view name, const Extents& shape) const;
   AffineRows rows_of(std::string_view name, const Matrix& matrix);
 
-  Checkpoint& source_;
-  Memory& memory_;
-  ThreadPool& threads_;
-  std::vector<CheckpointEntry> entries_;                  // sorted by name
-  std::map<std::string, Matrix, std::less<>> matrices_;   // by the name of their weight
-  std::map<std::string, OwnedTensor, std::less<>> read_;  // until released
+  std::map<std::string, Matrix, std::less<>> matrices_;  // by the name of their weight
 };
 
 }  // namespace paceline

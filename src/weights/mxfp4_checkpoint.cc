@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/json_cursor.h"
-#include "weights/dequantize.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
@@ -37,7 +36,7 @@ bool has_mxfp4(const Json& config, std::string_view where) {
 }
 
 Mxfp4Checkpoint::Mxfp4Checkpoint(Checkpoint& source, Memory& memory, ThreadPool& threads)
-    : source_(source), memory_(memory), threads_(threads) {
+    : UnpackingCheckpoint(source, memory, threads) {
   for (const CheckpointEntry& entry : source.entries()) {
     if (are_blocks(entry)) {
       add_stack(entry);
@@ -114,17 +113,15 @@ std::shared_ptr<const GroupedRows> Mxfp4Checkpoint::read_grouped(std::string_vie
 
 Tensor Mxfp4Checkpoint::read(std::string_view name, const Extents& shape) {
   if (find_stack(name) == nullptr) return source_.read(name, shape);
-  auto at = read_.find(name);
-  if (at == read_.end()) {
-    at = read_.emplace(name, dequantize(*read_grouped(name, shape), memory_, threads_)).first;
-  }
-  return at->second.view.reshape(shape);
+  const Tensor* const known = find_copy(name);
+  return (known != nullptr ? *known : keep_numbers(name, *read_grouped(name, shape)))
+      .reshape(shape);
 }
 
 void Mxfp4Checkpoint::release(std::string_view name) {
   const Stack* const stack = find_stack(name);
   if (stack == nullptr) return source_.release(name);
-  if (const auto at = read_.find(name); at != read_.end()) read_.erase(at);
+  drop_copy(name);
   source_.release(stack->scales);
   source_.release(stack->blocks);
 }

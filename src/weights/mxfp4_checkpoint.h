@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/thread_pool.h"
-#include "weights/checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 #include "weights/mxfp4_rows.h"
 
 namespace paceline {
@@ -20,16 +19,13 @@ bool has_mxfp4(const Json& config, std::string_view where);
 
 // For NAME_blocks [experts, rows, blocks, 16] and NAME_scales [experts, rows, blocks] of uint8 in
 // the source, this has only NAME.weight [experts, rows, row length], which is read as one matrix of
-// all rows. Every other tensor passes through. Not thread-safe.
-class Mxfp4Checkpoint : public Checkpoint {
+// all rows. Every other tensor passes through.
+class Mxfp4Checkpoint : public UnpackingCheckpoint {
  public:
   // The arguments must outlive it. Throws Error corrupt naming the tensor when scales are missing
   // or don't fit.
   Mxfp4Checkpoint(Checkpoint& source, Memory& memory, ThreadPool& threads);
 
-  std::string origin() const override { return source_.origin(); }
-  std::span<const MappedFile> files() const override { return source_.files(); }
-  const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override;
   std::optional<Extents> shape_of(std::string_view name) const override;
   // Dequantises to memory of its own.
@@ -49,12 +45,7 @@ class Mxfp4Checkpoint : public Checkpoint {
   void add_stack(const CheckpointEntry& blocks);
   const Stack* find_stack(std::string_view name) const;
 
-  Checkpoint& source_;
-  Memory& memory_;
-  ThreadPool& threads_;
-  std::vector<CheckpointEntry> entries_;                  // sorted by name
-  std::map<std::string, Stack, std::less<>> stacks_;      // by the name that is shown
-  std::map<std::string, OwnedTensor, std::less<>> read_;  // until released
+  std::map<std::string, Stack, std::less<>> stacks_;  // by the name that is shown
 };
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/thread_pool.h"
-#include "weights/checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 
 namespace paceline {
 
@@ -24,19 +24,16 @@ std::optional<LoadQuantization> parse_load_quantization(std::string_view name);
 // Uses groups of 64, or of 32 where 64 doesn't divide a row; vectors, and matrices whose rows
 // neither divides, stay plain. read() returns a matrix dequantised, rounded to its dtype. Not
 // thread-safe.
-class QuantizingCheckpoint : public Checkpoint {
+class QuantizingCheckpoint : public ForwardingCheckpoint {
  public:
   // The arguments must outlive it.
   QuantizingCheckpoint(Checkpoint& source, LoadQuantization quantization, Memory& memory,
                        ThreadPool& threads)
-      : source_(source), quantization_(quantization), memory_(memory), threads_(threads) {}
+      : ForwardingCheckpoint(source),
+        quantization_(quantization),
+        memory_(memory),
+        threads_(threads) {}
 
-  std::string origin() const override { return source_.origin(); }
-  const std::vector<CheckpointEntry>& entries() const override { return source_.entries(); }
-  bool contains(std::string_view name) const override { return source_.contains(name); }
-  std::optional<Extents> shape_of(std::string_view name) const override {
-    return source_.shape_of(name);
-  }
   Tensor read(std::string_view name, const Extents& shape) override;
   Tensor read_as_stored(std::string_view name, const Extents& shape) override {
     return source_.read_as_stored(name, shape);
@@ -56,7 +53,6 @@ class QuantizingCheckpoint : public Checkpoint {
   std::shared_ptr<const GroupedRows> quantize(std::string_view name, const Extents& shape,
                                               int64_t group_size);
 
-  Checkpoint& source_;
   LoadQuantization quantization_;
   Memory& memory_;
   ThreadPool& threads_;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "tests/weights/written_files.h"
+#include "tests/weights/opened_checkpoint.h"
 #include "weights/mlx_checkpoint.h"
 #include "weights/quantizing_checkpoint.h"
 #include "weights/weight_reader.h"
@@ -18,21 +18,7 @@ std::vector<float> counting_up(size_t count) {
   return values;
 }
 
-class ExpertCheckpointTest : public testing::Test {
- protected:
-  ExpertCheckpoint& open(const std::vector<WrittenTensor>& tensors) {
-    directory_.write("model.safetensors", safetensors_file(tensors));
-    source_ = open_checkpoint(directory_.path());
-    checkpoint_.emplace(*source_, memory_, threads_);
-    return *checkpoint_;
-  }
-
-  TestDirectory directory_;
-  Memory memory_;
-  ThreadPool threads_{2};
-  std::unique_ptr<Checkpoint> source_;
-  std::optional<ExpertCheckpoint> checkpoint_;
-};
+using ExpertCheckpointTest = OpenedCheckpoint<ExpertCheckpoint>;
 
 // Two experts with gates and ups [3, 4] and downs [4, 3].
 std::vector<WrittenTensor> stacked() {

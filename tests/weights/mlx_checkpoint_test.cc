@@ -6,7 +6,7 @@
 #include <random>
 
 #include "tests/test_scale.h"
-#include "tests/weights/written_files.h"
+#include "tests/weights/opened_checkpoint.h"
 #include "weights/safetensors_writer.h"
 #include "weights/weight_reader.h"
 
@@ -30,14 +30,11 @@ std::vector<WrittenTensor> small_tensors() {
           {"norm.weight", "F32", {2}, bytes_of(std::vector<float>{3, 4})}};
 }
 
-class MlxCheckpointTest : public testing::Test {
+class MlxCheckpointTest : public OpenedCheckpoint<MlxCheckpoint> {
  protected:
   MlxCheckpoint& open(const std::vector<WrittenTensor>& tensors,
                       const std::string& fields = kFourBits) {
-    directory_.write("model.safetensors", safetensors_file(tensors));
-    source_ = open_checkpoint(directory_.path());
-    checkpoint_.emplace(*source_, quantization(fields), memory_, threads_);
-    return *checkpoint_;
+    return OpenedCheckpoint::open(tensors, quantization(fields));
   }
 
   void expect_corrupt(const std::vector<WrittenTensor>& tensors,
@@ -45,16 +42,11 @@ class MlxCheckpointTest : public testing::Test {
                       const std::string& fields = kFourBits) {
     expect_error(ErrorCode::corrupt, parts, [&] { open(tensors, fields); });
   }
-
-  TestDirectory directory_;
-  Memory memory_;
-  ThreadPool threads_{2};
-  std::unique_ptr<Checkpoint> source_;
-  std::optional<MlxCheckpoint> checkpoint_;
 };
 
 TEST_F(MlxCheckpointTest, ShowsPlainNamesAndShapes) {
   const MlxCheckpoint& checkpoint = open(small_tensors());
+  EXPECT_EQ(checkpoint.files().size(), 1u);
   ASSERT_EQ(checkpoint.entries().size(), 2u);
   EXPECT_EQ(checkpoint.entries()[0].name, "a.weight");
   EXPECT_EQ(checkpoint.entries()[0].dtype, DType::f32);

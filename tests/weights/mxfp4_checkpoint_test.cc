@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "tests/weights/written_files.h"
+#include "tests/weights/opened_checkpoint.h"
 #include "weights/expert_checkpoint.h"
 
 namespace paceline {
@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<float, 16> kE2m1 = {0, 0.5f,  1,  1.5f,  2,  3,  4,  6,
                                          0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
-class Mxfp4CheckpointTest : public testing::Test {
+class Mxfp4CheckpointTest : public OpenedCheckpoint<Mxfp4Checkpoint> {
  protected:
   // Experts of two rows of one block; byte b of every block is 0x10 * (b % 16) + 15 - b % 16.
   std::vector<WrittenTensor> stacks(int64_t experts, uint8_t first_scale) {
@@ -27,18 +27,6 @@ class Mxfp4CheckpointTest : public testing::Test {
     return {{"a.experts.gate_up_proj_blocks", "U8", {count, 2, 1, 16}, blocks},
             {"a.experts.gate_up_proj_scales", "U8", {count, 2, 1}, scales}};
   }
-  Mxfp4Checkpoint& open(const std::vector<WrittenTensor>& tensors) {
-    directory_.write("model.safetensors", safetensors_file(tensors));
-    source_ = open_checkpoint(directory_.path());
-    checkpoint_.emplace(*source_, memory_, threads_);
-    return *checkpoint_;
-  }
-
-  TestDirectory directory_;
-  Memory memory_;
-  ThreadPool threads_{2};
-  std::unique_ptr<Checkpoint> source_;
-  std::optional<Mxfp4Checkpoint> checkpoint_;
 };
 
 TEST_F(Mxfp4CheckpointTest, ReadsTheNumbersOfTheFormat) {
