@@ -18,12 +18,18 @@ namespace {
 
 constexpr int64_t kMaxLayers = 1024;
 
+// Without the layers behind them that predict further tokens.
 int64_t num_layers(const GgufFields& fields) {
   const int64_t layers = fields.size("block_count");
   if (layers > kMaxLayers) {
     fields.corrupt("block_count", fmt::format("{}, at most {} are read", layers, kMaxLayers));
   }
-  return layers;
+  constexpr std::string_view kFurther = "nextn_predict_layers";
+  const int64_t further = fields.integer(kFurther).value_or(0);
+  if (further < 0 || further >= layers) {
+    fields.corrupt(kFurther, fmt::format("{} of {} layers", further, layers));
+  }
+  return layers - further;
 }
 
 GgufHeads heads_of(const GgufFields& fields) {
@@ -105,13 +111,13 @@ void add_own_fields(const GgufFile& file, const GgufFields& fields, Json::Object
       config.emplace_back(std::string(field.ours), *value);
     }
   }
-  if (!fields.architecture().may_be_parallel) return;
-  if (file.find_tensor("blk.0.attn_q_norm.weight") != nullptr) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: tensor blk.0.attn_q_norm.weight: norms of each head of q and k in "
-                            "one tensor aren't supported; use the model's safetensors",
-                            file.path().string()));
+  for (const GgufNamePair& size : fields.architecture().sizes) {
+    if (const auto value = fields.integer(size.theirs)) {
+      config.emplace_back(std::string(size.ours), *value);
+    }
   }
+  if (!fields.architecture().may_be_parallel) return;
+  config.emplace_back("qk_layernorm", file.find_tensor("blk.0.attn_q_norm.weight") != nullptr);
   const bool is_parallel = file.find_tensor("blk.0.ffn_norm.weight") == nullptr;
   config.emplace_back("use_parallel_residual", is_parallel);
 }
@@ -158,11 +164,34 @@ bool has_experts(const GgufFields& fields) {
   return fields.integer("expert_count").value_or(0) > 0;
 }
 
-// Whether the scale of scores is a field of the config.
-bool reads_scale(const GgufArchitecture& architecture) {
-  return std::ranges::any_of(architecture.fields, [](const GgufNamePair& field) {
-    return field.theirs == "attention.scale";
-  });
+// Whether the architecture's own fields of the config have the key.
+bool is_own_key(const GgufArchitecture& architecture, std::string_view key) {
+  const auto has_key = [key](const GgufNamePair& field) { return field.theirs == key; };
+  return std::ranges::any_of(architecture.fields, has_key) ||
+         std::ranges::any_of(architecture.sizes, has_key);
+}
+
+// A model_type of config.json and its class.
+struct ModelType {
+  std::string_view name;
+  std::string_view hf_class;
+};
+
+ModelType find_model_type(const GgufFields& fields) {
+  const GgufArchitecture& architecture = fields.architecture();
+  const auto is_positive = [&](std::string_view key) {
+    return fields.integer(key).value_or(0) > 0;
+  };
+  if (!architecture.mixture_type.empty() && has_experts(fields)) {
+    return {architecture.mixture_type, architecture.mixture_class};
+  }
+  if (!architecture.shared_type.empty() && is_positive("expert_shared_feed_forward_length")) {
+    return {architecture.shared_type, architecture.shared_class};
+  }
+  if (!architecture.windowed_type.empty() && is_positive("attention.sliding_window")) {
+    return {architecture.windowed_type, architecture.windowed_class};
+  }
+  return {architecture.model_type, architecture.hf_class};
 }
 
 void check_supported(const GgufFields& fields) {
@@ -178,15 +207,7 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   const GgufArchitecture& architecture = fields.architecture();
   const int64_t head_dim = head_dim_of(fields);
   const GgufHeads heads = heads_of(fields);
-  const bool windowed = !architecture.windowed_type.empty() &&
-                        fields.integer("attention.sliding_window").value_or(0) > 0;
-  const bool mixes = !architecture.mixture_type.empty() && has_experts(fields);
-  const std::string_view type = mixes      ? architecture.mixture_type
-                                : windowed ? architecture.windowed_type
-                                           : architecture.model_type;
-  const std::string_view hf_class = mixes      ? architecture.mixture_class
-                                    : windowed ? architecture.windowed_class
-                                               : architecture.hf_class;
+  const auto [type, hf_class] = find_model_type(fields);
   const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
   Json::Object config = {
       {"model_type", Json(std::string(type))},
@@ -229,10 +250,14 @@ void add_mixture(const GgufFile& file, const GgufFields& fields, Json::Object& c
     if (file.find_tensor(router) == nullptr) dense.emplace_back(layer);
   }
   config.emplace_back("mlp_only_layers", std::move(dense));
-  for (const auto& [key, usual] : {std::pair{"expert_weights_scale", 1.0},
-                                   {"expert_gating_func", 1.0},
-                                   {"expert_group_count", 1.0},
-                                   {"expert_shared_count", 0.0}}) {
+  config.emplace_back("use_qk_norm", file.find_tensor("blk.0.attn_q_norm.weight") != nullptr);
+  const GgufArchitecture& architecture = fields.architecture();
+  for (const auto& [key, usual] :
+       {std::pair{"expert_weights_scale", 1.0},
+        {"expert_gating_func", static_cast<double>(architecture.expert_gating)},
+        {"expert_group_count", 1.0},
+        {"expert_shared_count", 0.0}}) {
+    if (is_own_key(architecture, key)) continue;
     const double found = fields.number(key).value_or(usual);
     if (found != usual && found != 0.0) fields.unsupported(key, fmt::format("{}", found));
   }
@@ -259,7 +284,7 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
   if (has_experts(fields)) add_mixture(file, fields, config);
   add_special_ids(file.metadata(), config);
   if (!architecture.four_norms) {
-    if (!reads_scale(architecture)) check_scale(fields, head_dim);
+    if (!is_own_key(architecture, "attention.scale")) check_scale(fields, head_dim);
     config.emplace_back("hidden_act", std::string(architecture.activation));
     return Json(std::move(config));
   }

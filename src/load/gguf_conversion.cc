@@ -25,6 +25,7 @@ constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
 struct Step {
   CheckpointEntry entry;
+  std::string name;          // as written
   DType dtype = DType::f32;  // as written
   bool minus_one = false;    // a norm stored as 1 + w and written as w
 
@@ -38,8 +39,10 @@ struct Step {
 std::vector<Step> plan_steps(const Checkpoint& weights, const GgufFile& file,
                              std::optional<DType> dtype) {
   std::vector<Step> steps;
+  const GgufArchitecture& architecture = find_gguf_architecture(file.metadata());
   for (const CheckpointEntry& entry : weights.entries()) {
     steps.push_back({.entry = entry,
+                     .name = transformers_name(architecture, entry.name),
                      .dtype = dtype.value_or(entry.dtype),
                      .minus_one = is_stored_plus_one(file, entry.name)});
   }
@@ -70,16 +73,16 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   const auto steps = plan_steps(weights, *source.gguf(), conversion.dtype);
   SafetensorsWriter writer(path);
   for (const Step& step : steps) {
-    writer.add(step.entry.name, safetensors_dtype_name(step.dtype), step.entry.shape);
+    writer.add(step.name, safetensors_dtype_name(step.dtype), step.entry.shape);
   }
   ConvertedSizes sizes{.bytes_after = writer.data_bytes()};
   uint64_t done = 0;
   for (const Step& step : steps) {
     const Tensor stored = weights.read(step.entry.name, step.entry.shape);
     if (step.dtype == stored.dtype() && !step.minus_one) {
-      writer.write(step.entry.name, stored.bytes());
+      writer.write(step.name, stored.bytes());
     } else {
-      writer.write(step.entry.name, converted(stored, step, memory).view.bytes());
+      writer.write(step.name, converted(stored, step, memory).view.bytes());
     }
     weights.release(step.entry.name);
     memory.clear_cache();

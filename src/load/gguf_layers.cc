@@ -202,6 +202,10 @@ void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRop
         "rope_parameters",
         Json(Json::Object{{"full_attention", Json(whole_rope(scaling, fields))},
                           {"sliding_attention", Json(whole_rope(Json(), fields))}}));
+  } else if (kind == GgufRope::untruncated) {
+    Json::Object rope = whole_rope(scaling, fields);
+    rope.emplace_back("truncate", false);
+    config.emplace_back("rope_parameters", Json(std::move(rope)));
   } else if (kind == GgufRope::growing) {
     Json::Object rope = whole_rope(scaling, fields);
     const double growth = fields.number("attention.temperature_scale").value_or(0.0);

@@ -14,6 +14,13 @@ namespace {
 
 // Keys and names are from gguf-py's constants.py and tensor_mapping.py, defaults from llama.cpp's
 // loading of each architecture's hyperparameters.
+constexpr std::array<GgufNamePair, 5> kMixtralNames = {{
+    {".mlp.gate.", ".block_sparse_moe.gate."},
+    {".mlp.experts.", ".block_sparse_moe.experts."},
+    {".gate_proj.", ".w1."},
+    {".down_proj.", ".w2."},
+    {".up_proj.", ".w3."},
+}};
 constexpr GgufArchitecture kLlama = {.name = "llama",
                                      .model_type = "llama",
                                      .hf_class = "LlamaForCausalLM",
@@ -21,6 +28,7 @@ constexpr GgufArchitecture kLlama = {.name = "llama",
                                      .windowed_class = "MistralForCausalLM",
                                      .mixture_type = "mixtral",
                                      .mixture_class = "MixtralForCausalLM",
+                                     .mixture_names = kMixtralNames,
                                      .has_mixtures = true,
                                      .normalises_experts = true,
                                      .interleaved_rotary = true};
@@ -64,11 +72,38 @@ constexpr std::array<GgufNamePair, 2> kStarcoder2Names = {{
     {"ffn_up", "mlp.c_fc"},
     {"ffn_down", "mlp.c_proj"},
 }};
+constexpr std::array<GgufNamePair, 2> kStableLmNames = {{
+    {"attn_q_norm", "self_attn.q_layernorm.norms"},
+    {"attn_k_norm", "self_attn.k_layernorm.norms"},
+}};
+constexpr std::array<GgufNamePair, 4> kGlmMoeNames = {{
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 2> kGptOssNames = {{
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_gate_inp", "mlp.router"},
+}};
 constexpr std::array<GgufNamePair, 4> kGraniteFields = {{
     {"embedding_scale", "embedding_multiplier"},
     {"attention.scale", "attention_multiplier"},
     {"residual_scale", "residual_multiplier"},
     {"logit_scale", "logits_scaling"},
+}};
+constexpr std::array<GgufNamePair, 1> kGraniteMoeSizes = {{
+    {"expert_shared_feed_forward_length", "shared_intermediate_size"},
+}};
+constexpr std::array<GgufNamePair, 1> kGlmMoeFields = {{
+    {"expert_weights_scale", "routed_scaling_factor"},
+}};
+constexpr std::array<GgufNamePair, 5> kGlmMoeSizes = {{
+    {"expert_shared_count", "n_shared_experts"},
+    {"expert_group_count", "n_group"},
+    {"expert_group_used_count", "topk_group"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"nextn_predict_layers", "num_nextn_predict_layers"},
 }};
 constexpr std::array<GgufNamePair, 2> kCohere2Fields = {{
     {"attention.layer_norm_epsilon", "layer_norm_eps"},
@@ -121,6 +156,7 @@ constexpr GgufArchitecture kCohere2 = {.name = "cohere2",
 constexpr GgufArchitecture kStableLm = {.name = "stablelm",
                                         .model_type = "stablelm",
                                         .hf_class = "StableLmForCausalLM",
+                                        .tensors = kStableLmNames,
                                         .fields = kStableLmFields,
                                         .rope = GgufRope::partial,
                                         .bias_field = "use_qkv_bias",
@@ -137,6 +173,34 @@ constexpr GgufArchitecture kMistral3 = {.name = "mistral3",
                                         .hf_class = "Ministral3ForCausalLM",
                                         .interleaved_rotary = true,
                                         .rope = GgufRope::growing};
+constexpr GgufArchitecture kGraniteMoe = {.name = "granitemoe",
+                                          .model_type = "granitemoe",
+                                          .hf_class = "GraniteMoeForCausalLM",
+                                          .shared_type = "granitemoeshared",
+                                          .shared_class = "GraniteMoeSharedForCausalLM",
+                                          .has_mixtures = true,
+                                          .normalises_experts = true,
+                                          .interleaved_rotary = true,
+                                          .fields = kGraniteFields,
+                                          .sizes = kGraniteMoeSizes};
+constexpr GgufArchitecture kGlmMoe = {.name = "glm4moe",
+                                      .model_type = "glm4_moe",
+                                      .hf_class = "Glm4MoeForCausalLM",
+                                      .has_mixtures = true,
+                                      .expert_gating = 2,
+                                      .tensors = kGlmMoeNames,
+                                      .fields = kGlmMoeFields,
+                                      .sizes = kGlmMoeSizes,
+                                      .rope = GgufRope::partial};
+constexpr GgufArchitecture kGptOss = {.name = "gpt-oss",
+                                      .model_type = "gpt_oss",
+                                      .hf_class = "GptOssForCausalLM",
+                                      .has_mixtures = true,
+                                      .normalises_experts = true,
+                                      .expert_gating = 3,
+                                      .tensors = kGptOssNames,
+                                      .rope = GgufRope::untruncated,
+                                      .window_pattern = 2};
 
 constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
     {kLlama,
@@ -164,10 +228,10 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
       .hf_class = "Qwen3MoeForCausalLM",
       .has_mixtures = true,
       .normalises_experts = true},
-     {.name = "olmoe",
-      .model_type = "olmoe",
-      .hf_class = "OlmoeForCausalLM",
-      .has_mixtures = true}});
+     {.name = "olmoe", .model_type = "olmoe", .hf_class = "OlmoeForCausalLM", .has_mixtures = true},
+     kGraniteMoe,
+     kGlmMoe,
+     kGptOss});
 
 using NamePair = std::pair<std::string_view, std::string_view>;
 
@@ -176,7 +240,7 @@ constexpr std::array<NamePair, 3> kOutsideLayers = {
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
 };
-constexpr std::array<NamePair, 18> kInLayers = {
+constexpr std::array<NamePair, 24> kInLayers = {
     NamePair{"attn_norm", "input_layernorm"},
     {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},
@@ -195,6 +259,17 @@ constexpr std::array<NamePair, 18> kInLayers = {
     {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
     {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
     {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
+    {"nextn.eh_proj", "eh_proj"},
+    {"nextn.embed_tokens", "embed_tokens"},
+    {"nextn.enorm", "enorm"},
+    {"nextn.hnorm", "hnorm"},
+    {"nextn.shared_head_head", "shared_head.head"},
+    {"nextn.shared_head_norm", "shared_head.norm"},
+};
+// With the kind, which checkpoints don't have here.
+constexpr std::array<NamePair, 2> kWholeInLayers = {
+    NamePair{"attn_sinks.weight", "self_attn.sinks"},
+    {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
 };
 constexpr std::array<NamePair, 1> kTwoNorms = {NamePair{"ffn_norm", "post_attention_layernorm"}};
 constexpr std::array<NamePair, 3> kFourNorms = {
@@ -236,6 +311,18 @@ const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata) {
                                                   unsupported_words(name->substr(0, 64), known)));
 }
 
+std::string transformers_name(const GgufArchitecture& architecture, std::string_view name) {
+  std::string renamed(name);
+  const bool is_of_mixture =
+      name.find(".mlp.gate.") != name.npos || name.find(".mlp.experts.") != name.npos;
+  if (!is_of_mixture) return renamed;
+  for (const GgufNamePair& part : architecture.mixture_names) {
+    const size_t at = renamed.find(part.theirs);
+    if (at != renamed.npos) renamed.replace(at, part.theirs.size(), part.ours);
+  }
+  return renamed;
+}
+
 std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,
                                            std::string_view gguf_name) {
   constexpr std::string_view kLayer = "blk.";
@@ -253,9 +340,14 @@ std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,
   const std::string_view rest = stem.substr(kLayer.size());  // "3.attn_q"
   const size_t index_end = rest.find('.');
   if (index_end == rest.npos) return std::string(gguf_name);
+  const std::string_view index = rest.substr(0, index_end);
+  const std::string_view whole = gguf_name.substr(kLayer.size() + index_end + 1);
+  if (const std::string_view name = find_name(kWholeInLayers, whole); !name.empty()) {
+    return fmt::format("model.layers.{}.{}", index, name);
+  }
   const std::string_view name = find_in_layer(architecture, rest.substr(index_end + 1));
   if (name.empty()) return std::string(gguf_name);
-  return fmt::format("model.layers.{}.{}.{}", rest.substr(0, index_end), name, kind);
+  return fmt::format("model.layers.{}.{}.{}", index, name, kind);
 }
 
 }  // namespace paceline

@@ -24,6 +24,7 @@ enum class GgufRope : uint8_t {
   by_layer,      // scaled in layers without a window alone
   long_factors,  // LongRoPE's lists are the tensors rope_factors_short and rope_factors_long
   growing,       // attention.temperature_scale: queries grow with their position
+  untruncated,   // YaRN between dimensions that aren't whole numbers
 };
 
 struct GgufArchitecture {
@@ -34,12 +35,19 @@ struct GgufArchitecture {
   std::string_view windowed_class = {};  // its class
   std::string_view mixture_type = {};    // model_type with mixtures of experts; empty: the same
   std::string_view mixture_class = {};   // its class
-  bool has_mixtures = false;             // of experts, in some or all layers
-  bool normalises_experts = false;       // their weights add up to 1, unless the file says more
+  // Parts of the names of mixtures' tensors ("theirs", as checkpoint_name() has them) in
+  // checkpoints of mixture_type.
+  std::span<const GgufNamePair> mixture_names = {};
+  std::string_view shared_type = {};   // model_type with a shared expert; empty: the same
+  std::string_view shared_class = {};  // its class
+  bool has_mixtures = false;           // of experts, in some or all layers
+  bool normalises_experts = false;     // their weights add up to 1, unless the file says more
+  int64_t expert_gating = 1;           // expert_gating_func: 1 softmax, 2 sigmoid, 3 of the chosen
   // Rows of the query and key projections that rotate together are neighbours.
   bool interleaved_rotary = false;
   std::span<const GgufNamePair> tensors = {};  // of layers, where they differ from the usual ones
   std::span<const GgufNamePair> fields = {};   // keys that are fields of config.json, where present
+  std::span<const GgufNamePair> sizes = {};    // the same of integers
   GgufRope rope = GgufRope::plain;
   std::string_view bias_field = "attention_bias";  // of config.json: q, k and v have biases
   bool may_be_parallel = false;  // use_parallel_residual: blocks without a norm before the MLP
@@ -58,6 +66,9 @@ struct GgufArchitecture {
 
 // The file's general.architecture. Throws Error unsupported naming it and the supported ones.
 const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata);
+
+// The name in transformers' checkpoints of a tensor that checkpoint_name() has named so.
+std::string transformers_name(const GgufArchitecture& architecture, std::string_view name);
 
 // Converts "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight". Nothing for tables of
 // rotary frequencies, which aren't weights; unknown names are kept.

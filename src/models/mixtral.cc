@@ -8,7 +8,7 @@ namespace {
 constexpr CommonDefaults kMixtralDefaults = {.num_kv_heads = 8, .max_position = 131072};
 constexpr double kMixtralTheta = 1e6;
 
-// Files of transformers call the mixture block_sparse_moe, GGUF files made into checkpoints mlp.
+// Files of transformers call the mixture block_sparse_moe, GGUF files read as checkpoints mlp.
 // mlx-lm's have another name for the experts' projections.
 MixtureNames find_names(const WeightReader& weights) {
   MixtureNames names;

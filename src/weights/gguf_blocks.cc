@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "tensor/dtype.h"
@@ -74,6 +75,9 @@ void unpack_iq4(const uint8_t* __restrict bytes, uint8_t* __restrict codes) {
     codes[16 + i] = kIq4Codes[bytes[i] >> 4];
   }
 }
+
+// Twice the 16 numbers E2M1 of MXFP4, plus 12.
+constexpr uint8_t kMxfp4Codes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
 struct Q40 {
   static constexpr GgufType kType = GgufType::q4_0;
@@ -247,6 +251,19 @@ struct Iq4Xs {
   }
 };
 
+// A scale E8M0, nibbles [16]. Doubled numbers have half the scale; 255 isn't a NaN in ggml.
+struct Mxfp4 {
+  static constexpr GgufType kType = GgufType::mxfp4;
+  static constexpr Grouping kGrouping{.bits = 5, .group_size = 32, .zero_point = 12};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    to.factors[0] = std::ldexp(1.0f, block[0] - 128);
+    for (int i = 0; i < 16; ++i) {
+      codes[i] = kMxfp4Codes[block[1 + i] & 0x0F];
+      codes[16 + i] = kMxfp4Codes[block[1 + i] >> 4];
+    }
+  }
+};
+
 template <int size>
 void values_of(std::optional<int> zero_point, const uint8_t* __restrict codes, float scale,
                float offset, float* __restrict values) {
@@ -279,10 +296,10 @@ constexpr GgufBlockFormat format_of() {
           }};
 }
 
-constexpr std::array kFormats = {format_of<Q40>(), format_of<Q41>(),   format_of<Q50>(),
-                                 format_of<Q51>(), format_of<Q80>(),   format_of<Q2K>(),
-                                 format_of<Q3K>(), format_of<Q4K>(),   format_of<Q5K>(),
-                                 format_of<Q6K>(), format_of<Iq4Nl>(), format_of<Iq4Xs>()};
+constexpr std::array kFormats = {
+    format_of<Q40>(),   format_of<Q41>(),   format_of<Q50>(),  format_of<Q51>(), format_of<Q80>(),
+    format_of<Q2K>(),   format_of<Q3K>(),   format_of<Q4K>(),  format_of<Q5K>(), format_of<Q6K>(),
+    format_of<Iq4Nl>(), format_of<Iq4Xs>(), format_of<Mxfp4>()};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -10,8 +11,8 @@ namespace paceline::testing {
 namespace {
 
 // The half floats of a block: one that multiplies all its elements, and in some types another that
-// is added. Their offsets are from ggml-common.h. With these values and random other bytes,
-// elements are around zero with a spread of about 0.1.
+// is added; in MXFP4 an exponent. Their offsets are from ggml-common.h. With these values and
+// random other bytes, elements are around zero with a spread of about 0.1.
 struct BlockScales {
   GgufType type;
   size_t scale_at;
@@ -19,7 +20,7 @@ struct BlockScales {
   size_t offset_at = 0;  // where there is an offset
   float offset = 0.0f;
 };
-constexpr std::array<BlockScales, 12> kBlockScales = {{
+constexpr std::array<BlockScales, 13> kBlockScales = {{
     {GgufType::q4_0, 0, 0.02f},
     {GgufType::q4_1, 0, 0.02f, 2, -0.15f},
     {GgufType::q5_0, 0, 0.01f},
@@ -32,10 +33,11 @@ constexpr std::array<BlockScales, 12> kBlockScales = {{
     {GgufType::q6_k, 208, 0.00008f},
     {GgufType::iq4_nl, 0, 0.0015f},
     {GgufType::iq4_xs, 0, 0.00008f},
+    {GgufType::mxfp4, 0, 0.04f},
 }};
 
-constexpr std::array<GgufType, 15> kTypes = [] {
-  std::array<GgufType, 15> all = {GgufType::f32, GgufType::f16, GgufType::bf16};
+constexpr std::array<GgufType, 16> kTypes = [] {
+  std::array<GgufType, 16> all = {GgufType::f32, GgufType::f16, GgufType::bf16};
   for (size_t i = 0; i < kBlockScales.size(); ++i) all[3 + i] = kBlockScales[i].type;
   return all;
 }();
@@ -72,6 +74,11 @@ std::string random_blocks(GgufType type, size_t count, std::mt19937_64& random) 
   std::uniform_real_distribution<float> spread(0.5f, 1.5f);  // makes blocks differ
   for (size_t block = 0; block < bytes.size(); block += layout.block_bytes) {
     const float factor = spread(random);
+    if (type == GgufType::mxfp4) {
+      const int exponent = std::ilogb(factor * scales->scale);
+      put(bytes, block + scales->scale_at, static_cast<uint8_t>(127 + exponent));
+      continue;
+    }
     put(bytes, block + scales->scale_at, to_float16(factor * scales->scale));
     if (scales->offset == 0.0f) continue;
     put(bytes, block + scales->offset_at, to_float16(factor * scales->offset));

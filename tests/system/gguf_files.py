@@ -2,11 +2,12 @@
 import json
 import math
 import struct
+from array import array
 from pathlib import Path
 
 ALIGNMENT = 32
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
-TENSOR_TYPES = {"F32": 0, "F16": 1, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30}
+TENSOR_TYPES = {"F32": 0, "F16": 1, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30, "MXFP4": 39}
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
 IN_LAYERS = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
@@ -25,19 +26,30 @@ OWN_NAMES = {
     "exaone4": {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"},
     "glm4": {"mlp.gate_up_proj": "ffn_up", "post_self_attn_layernorm": "post_attention_norm",
              "post_mlp_layernorm": "post_ffw_norm"},
-    "starcoder2": {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}}
+    "starcoder2": {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"},
+    "stablelm": {"self_attn.q_layernorm.norms": "attn_q_norm", "self_attn.k_layernorm.norms": "attn_k_norm"},
+    "glm4moe": {"post_attention_layernorm": "post_attention_norm", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
+                "mlp.shared_experts.up_proj": "ffn_up_shexp", "mlp.shared_experts.down_proj": "ffn_down_shexp"},
+    "gpt-oss": {"post_attention_layernorm": "post_attention_norm", "mlp.router": "ffn_gate_inp"},
+    "granitemoe": {"mlp.router": "ffn_gate_inp", "mlp.router.layer": "ffn_gate_inp",
+                   "shared_mlp.gate_proj": "ffn_gate_shexp", "shared_mlp.up_proj": "ffn_up_shexp",
+                   "shared_mlp.output_linear": "ffn_down_shexp"}}
+WITHOUT_KIND = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
-INTERLEAVED = ("llama", "smollm3", "granite", "mistral3")
+INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "mistral3")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
-                 "mixtral": "llama",
+                 "mixtral": "llama", "glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "granitemoe": "granitemoe",
+                 "granitemoeshared": "granitemoe",
                  "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2", "olmo3": "olmo2",
                  "granite": "granite", "glm4": "glm4", "exaone4": "exaone4", "cohere2": "cohere2",
                  "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3"}
-MIXTRAL_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj."}
+MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
+                 ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
+                 ".mlp.output_linear.weight": ".mlp.experts.down_proj"}
 
 
 def pack_string(text):
@@ -115,6 +127,9 @@ def gguf_name(name, arch):
         if name.startswith(prefix):
             name = name[len(prefix):]
             break
+    for part, other in WITHOUT_KIND.items():
+        if name.endswith(f".{part}"):
+            return f"blk.{name.split('.')[1]}.{other}"
     stem, kind = name.rsplit(".", 1)
     if not stem.startswith("layers."):
         return f"{OUTSIDE[stem]}.{kind}"
@@ -123,21 +138,79 @@ def gguf_name(name, arch):
     return f"blk.{index}.{({**IN_LAYERS, **norms, **OWN_NAMES.get(arch, {})})[part]}.{kind}"
 
 
+def take_rows(content, rows, first, step, count):
+    """The rows first, first + step, ... of each of several matrices with `rows` rows."""
+    width = len(content) // rows
+    return b"".join(content[at * width:(at + 1) * width] for begin in range(0, rows, count)
+                    for at in range(begin + first, begin + count, step))
+
+
+def transposed(content, experts, length, rows):
+    """Matrices [experts, length, rows] of float32 as [experts, rows, length]."""
+    numbers, size = array("f", content), length * rows
+    return b"".join(numbers[expert * size + row:(expert + 1) * size:rows].tobytes()
+                    for expert in range(experts) for row in range(rows))
+
+
+def mxfp4_blocks(blocks, scales):
+    """The scale of 32 numbers, then 16 bytes: number i in the low half of byte i, 16 + i in the high half."""
+    out = b""
+    for index, scale in enumerate(scales):
+        pairs = blocks[16 * index:16 * index + 16]
+        numbers = [half for byte in pairs for half in (byte & 15, byte >> 4)]
+        out += bytes([scale, *(low | high << 4 for low, high in zip(numbers[:16], numbers[16:]))])
+    return out
+
+
+def gpt_oss_experts(tensors):
+    """Stacks of gpt-oss as converted: gate and up, which take turns in their rows, apart, and numbers not transposed."""
+    out = {}
+    for name, (dtype, shape, content) in tensors.items():
+        block, _, rest = name.partition(".mlp.experts.")
+        if not rest or rest.endswith("_scales"):
+            out |= {} if rest else {name: (dtype, shape, content)}
+            continue
+        kind = "bias" if rest.endswith("_bias") else "weight"
+        if rest.endswith("_blocks"):
+            content = mxfp4_blocks(content, tensors[name.removesuffix("_blocks") + "_scales"][2])
+            dtype, shape = "MXFP4", [shape[0], shape[1], 32 * shape[2]]
+        elif kind == "weight":
+            content, shape = transposed(content, *shape), [shape[0], shape[2], shape[1]]
+        if rest.startswith("down_proj"):
+            out[f"{block}.mlp.experts.down_proj.{kind}"] = (dtype, shape, content)
+            continue
+        for first, projection in enumerate(("gate_proj", "up_proj")):
+            rows = take_rows(content, shape[0] * shape[1], first, 2, shape[1])
+            out[f"{block}.mlp.experts.{projection}.{kind}"] = (dtype, [shape[0], shape[1] // 2, *shape[2:]], rows)
+    return out
+
+
+def halves(content, rows, count):
+    """The first half of the rows of each of several matrices, and the second."""
+    width = len(content) // rows * count
+    pieces = [content[at:at + width] for at in range(0, len(content), width)]
+    return (b"".join(piece[:width // 2] for piece in pieces), b"".join(piece[width // 2:] for piece in pieces))
+
+
 def stack_experts(tensors):
     """Experts one by one, or stacked as transformers 5 has them, become one tensor for each projection."""
+    if any(name.endswith("experts.down_proj_bias") for name in tensors):
+        return gpt_oss_experts(tensors)
     out, parts = {}, {}
     for name, (dtype, shape, content) in tensors.items():
-        for old, new in MIXTRAL_NAMES.items():
+        for old, new in MIXTURE_NAMES.items():
             name = name.replace(old, new)
         block, _, rest = name.partition(".mlp.experts.")
-        if not rest:
+        if name.endswith(("experts.gate_up_proj", "shared_mlp.input_linear.weight")):
+            rows = math.prod(shape[:-1])
+            stem = f"{block}.mlp.experts" if rest else name.removesuffix(".input_linear.weight")
+            for projection, half in zip(("gate_proj", "up_proj"), halves(content, rows, shape[-2])):
+                out[f"{stem}.{projection}.weight"] = (dtype, [*shape[:-2], shape[-2] // 2, shape[-1]], half)
+        elif "_layernorm.norms." in name:  # of each head
+            stem, head, kind = name.rsplit(".", 2)
+            parts.setdefault(f"{stem}.{kind}", {})[int(head)] = (dtype, shape, content)
+        elif not rest:
             out[name] = (dtype, shape, content)
-        elif rest == "gate_up_proj":
-            half = len(content) // shape[0] // 2
-            for index, projection in enumerate(("gate_proj", "up_proj")):
-                rows = [content[at + index * half:at + index * half + half] for at in range(0, len(content), 2 * half)]
-                out[f"{block}.mlp.experts.{projection}.weight"] = (dtype, [shape[0], shape[1] // 2, shape[2]],
-                                                                   b"".join(rows))
         elif rest == "down_proj":
             out[f"{name}.weight"] = (dtype, shape, content)
         else:
@@ -207,12 +280,21 @@ def config_metadata(config):
         if "mscale_all_dim" in scaling:
             add("rope.scaling.yarn_log_multiplier", F32, scaling["mscale_all_dim"])
     if "num_experts_per_tok" in config:
-        add("expert_count", U32, config.get("num_experts") or config["num_local_experts"])
+        add("expert_count", U32, next(config[key] for key in ("num_experts", "num_local_experts", "n_routed_experts")
+                                      if key in config))
         add("expert_used_count", U32, config["num_experts_per_tok"])
         for key, field in {"expert_feed_forward_length": "moe_intermediate_size",
-                           "expert_shared_feed_forward_length": "shared_expert_intermediate_size"}.items():
+                           "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+                           "expert_shared_count": "n_shared_experts", "expert_group_count": "n_group",
+                           "expert_group_used_count": "topk_group",
+                           "leading_dense_block_count": "first_k_dense_replace"}.items():
             if field in config:
                 add(key, U32, config[field])
+        if config.get("shared_intermediate_size"):
+            add("expert_shared_feed_forward_length", U32, config["shared_intermediate_size"])
+        if "routed_scaling_factor" in config:
+            add("expert_weights_scale", F32, config["routed_scaling_factor"])
+            add("expert_gating_func", U32, 2)
         if "norm_topk_prob" in config:
             add("expert_weights_norm", BOOL, config["norm_topk_prob"])
     types = config.get("layer_types") or []

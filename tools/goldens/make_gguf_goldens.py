@@ -45,6 +45,16 @@ def random_blocks(kind: Type, rows: int, row_length: int, rng: np.random.Generat
     return blocks.reshape(rows, row_length // block_elements * block_bytes)
 
 
+def random_mxfp4(rows: int, blocks: int) -> np.ndarray:
+    """An exponent and 16 bytes each. The exponents of subnormal numbers come first; the largest
+    would make infinities."""
+    rng = np.random.default_rng(SEED + 1)
+    stored = rng.integers(0, 256, (rows * blocks, 17), dtype=np.uint8)
+    stored[:, 0] = rng.integers(3, 250, rows * blocks)
+    stored[:3, 0] = range(3)
+    return stored.reshape(rows, blocks * 17)
+
+
 def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
     """LlamaModel.permute of llama.cpp's convert_hf_to_gguf.py."""
     halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])
@@ -79,6 +89,8 @@ def write_formats(path: Path) -> dict[str, np.ndarray]:
     add("rank.1", rng.standard_normal(5).astype(np.float32), Type.F32)
     add("rank.3", rng.standard_normal((2, 3, 4)).astype(np.float32), Type.F32)
     add("rank.4", rng.standard_normal((2, 1, 3, 2)).astype(np.float16), Type.F16)
+    add("random.MXFP4", random_mxfp4(3, 7), Type.MXFP4)
+    add("quantised.MXFP4", gguf.quants.quantize(numbers, Type.MXFP4), Type.MXFP4)
     finish(writer)
     return values
 
