@@ -240,10 +240,10 @@ TEST(CacheSizing, ASmallBudgetShortensTheContextButNeverBelowTheMinimum) {
 }
 
 TEST(CacheSizing, ABudgetThatHoldsNoBlockIsRefused) {
-  CacheRequest request{.max_num_seqs = 1, .memory_bytes = 1024, .dtype = DType::bf16};
+  CacheRequest request{.max_num_seqs = 1, .memory_bytes = 1000, .dtype = DType::bf16};
   const auto expect_refusal = [&](const DecoderConfig& config, const std::string& reason) {
     expect_error(ErrorCode::exhausted,
-                 {"--kv-cache-memory-bytes: 1024 bytes, expected at least", reason},
+                 {"--kv-cache-memory-bytes: 1000 bytes, expected at least", reason},
                  [&] { size_cache(config, request, size_t{1} << 40); });
   };
   DecoderConfig config = two_windows();
