@@ -3,7 +3,7 @@
 const PREFIX = "paceline.chat.";
 const ENDINGS = ["stop", "tool_calls", "length", "content_filter", "stopped", "failed", "unfinished"];
 
-/** The chats there are: { id, title, isNamed, changedAt, system, exchanges: [{ prompt, answer, ending }] }. */
+/** The chats there are: { id, title, isNamed, changedAt, system, model, exchanges: [{ prompt, answer, ending }] }. */
 export function readChats() {
   try {
     return Object.keys(localStorage).filter((name) => name.startsWith(PREFIX)).map(readChat).filter(Boolean);
@@ -54,6 +54,7 @@ function readChat(name) {
     isNamed: chat.isNamed === true,
     changedAt: Number(chat.changedAt) || 0,
     system: textOf(chat.system),
+    model: textOf(chat.model),
     exchanges: chat.exchanges.filter((exchange) => textOf(exchange?.prompt) !== "").map(({ prompt, answer, ending }) => (
       { prompt, answer: textOf(answer), ending: ENDINGS.includes(ending) ? ending : null })),
   };

@@ -61,15 +61,22 @@ export class Chats {
     this.#draw();
   }
 
+  /** Keeps the choice of the model with the current chat. */
+  modelChanged() {
+    this.#current.model = this.page.model();
+    if (this.#chats.has(this.#current.id)) this.#write(this.#current);
+  }
+
   #start() {
     this.#show({ id: crypto.getRandomValues(new Uint32Array(3)).join("-"), title: "", isNamed: false, changedAt: 0,
-      system: "", exchanges: [] });
+      system: "", model: this.page.model(), exchanges: [] });
   }
 
   #open(id) {
     const chat = this.#chats.get(id);
     if (!chat || chat === this.#current) return;
     setSystemPrompt(chat.system);
+    this.page.chooseModel(chat.model);
     this.#show(chat);
   }
 
@@ -88,15 +95,15 @@ export class Chats {
     const { conversation } = chat;
     chat.exchanges = conversation.exchanges;
     chat.changedAt = Date.now();
-    if (chat === this.#current) chat.system = systemPrompt();
+    if (chat === this.#current) Object.assign(chat, { system: systemPrompt(), model: this.page.model() });
     if (!chat.isNamed) chat.title = titleFrom(chat.exchanges);
     this.#chats.set(chat.id, chat);
     if (chat === this.#current) keep("current-chat", chat.id, "sessionStorage");
     this.#write(chat);
   }
 
-  #write({ id, title, isNamed, changedAt, system, exchanges }) {
-    const outcome = saveChat({ id, title, isNamed, changedAt, system, exchanges });
+  #write({ id, title, isNamed, changedAt, system, model, exchanges }) {
+    const outcome = saveChat({ id, title, isNamed, changedAt, system, model, exchanges });
     if (outcome === "kept") this.#unsaved.delete(id);
     else this.#unsaved.add(id);
     if (outcome !== "kept" || this.#unsaved.size === 0) this.#list.warn(WARNINGS[outcome]);

@@ -3,12 +3,13 @@ import { getJson } from "./api.js";
 import { Chats } from "./chats.js";
 import { Conversation } from "./conversation.js";
 import { setUpCodeCopying } from "./copy.js";
-import { byId, element, setText } from "./dom.js";
+import { byId, setText } from "./dom.js";
 import { startWatching, watchClosely } from "./engine.js";
 import { setUpEngineView } from "./engine_view.js";
 import { followEnd } from "./follow.js";
 import { setUpKey } from "./key.js";
 import { setUpKeyboard } from "./keyboard.js";
+import { chooseModel, chosenModel, loadModels, setUpModels } from "./models.js";
 import { makeRoving } from "./roving.js";
 import { setUpSettings, toggleSettings } from "./settings.js";
 import { keep, recall } from "./storage.js";
@@ -19,12 +20,11 @@ import { setUpTokenCard } from "./tokens.js";
 const WIDE_PX = 1280;  // where the list of chats has room beside the rest
 const PROMPTS = { chat: ["Message", "Write a message"], completion: ["Prompt", "Write the beginning of a text"] };
 const prompt = byId("prompt");
-const model = () => byId("model").value;
 const drafts = { chat: "", completion: "" };
 let mode = "chat";
 
 const scrollToEnd = followEnd(document.querySelector(".playground .scroll"));
-const page = { model, write, scrollToEnd };
+const page = { model: chosenModel, chooseModel, write, scrollToEnd };
 const completions = new Conversation("completion", byId("completion"), { ...page, onChange: showState });
 const chats = new Chats({ ...page, onShow: showChat, onChange: (conversation) => {
   chats.changed(conversation);
@@ -123,7 +123,7 @@ function stop() {
 function demonstrate() {
   setMode("streams");
   if (streamsAreRunning()) stopStreams();
-  else startStreams(model(), showDemonstration);
+  else startStreams(chosenModel(), showDemonstration);
 }
 
 function showDemonstration() {
@@ -137,12 +137,9 @@ function showTheme() {
   byId("theme").setAttribute("aria-label", name);
 }
 
-async function loadModels() {
+async function connect() {
   try {
-    const [models, version] = await Promise.all([getJson("/v1/models"), getJson("/version")]);
-    const chosen = model();
-    byId("model").replaceChildren(...models.data.map(({ id }) => element("option", { value: id }, id)));
-    if (models.data.some(({ id }) => id === chosen)) byId("model").value = chosen;
+    const [version] = await Promise.all([getJson("/version"), loadModels()]);
     setText(byId("version"), `Paceline ${version.version}`);
   } catch {
     // The engine's state says why the server doesn't answer; this runs again when it does.
@@ -208,7 +205,10 @@ setUpComposer();
 setUpTokenCard();
 setUpSettings((isTinted) => document.body.classList.toggle("is-tinted", isTinted));
 setUpKey(watchClosely);
-setUpEngineView(loadModels);
+setUpModels(() => chats.modelChanged());
+// Adapters come and go while the server runs.
+addEventListener("focus", () => loadModels().catch(() => {}));
+setUpEngineView(connect);
 setUpKeyboard([
   { key: "/", does: "write", run: () => write(prompt.value) },
   { key: "n", does: "new chat", run: () => chats.start() },
