@@ -22,11 +22,16 @@ class TrainTest(ProgramTest):
     def train(self, data, output, *more, **options):
         return self.succeed("train", "-m", BUNDLED, "--data", data, "-o", output, *SHORT, *more, **options)
 
-    def begin(self, data, output, *more):
-        """A run in the background, with a report at every step."""
-        return subprocess.Popen([BINARY, "train", "-m", BUNDLED, "--data", data, "-o", output, *map(str, SHORT), *more,
-                                 "--steps-per-report", "1", "--save-every", "1"], stderr=subprocess.PIPE, text=True,
-                                env=environment())
+    def kinds(self):
+        """Both kinds of fine-tuning: the options of a short run, and the file of what it trains."""
+        return {"lora": (["-m", BUNDLED, *SHORT], "adapter_model.safetensors"),
+                "full": (["-m", self.tiny_model(), *SHORT, *self.FULL, "--from-scratch"], "model.safetensors")}
+
+    @staticmethod
+    def begin(*run):
+        """A run in the background, with a report and a checkpoint at every step."""
+        return subprocess.Popen([BINARY, "train", *map(str, run), "--steps-per-report", "1", "--save-every", "1"],
+                                stderr=subprocess.PIPE, text=True, env=environment())
 
     @staticmethod
     def wait_for(process, text):
@@ -52,25 +57,32 @@ class TrainTest(ProgramTest):
         self.assertIn("</svg>", (out / "losses.svg").read_text())
 
     def test_a_resumed_run_has_the_bits_of_an_unbroken_one(self):
-        data, whole, broken = self.data(), self.directory / "whole", self.directory / "broken"
-        self.train(data, whole)
-        process = self.begin(data, broken)
-        self.wait_for(process, "step 3 of")
-        process.send_signal(signal.SIGINT)
-        message = process.stderr.read()
-        process.stderr.close()
-        self.assertEqual(process.wait(), 130, message)
-        self.assertIn("--resume goes on", message)
-        process = self.begin(data, broken, "--resume")
-        self.wait_for(process, "step 7 of")
-        process.kill()
-        process.stderr.close()
-        process.wait()
-        # Other threads and micro-batches of the same steps.
-        done = self.train(data, broken, "--resume", "-t", "1", "--batch-size", "1", "--grad-accumulation-steps", "2")
-        self.assertIn("going on behind step", done.stderr)
-        self.assertEqual((broken / "adapter_model.safetensors").read_bytes(),
-                         (whole / "adapter_model.safetensors").read_bytes())
+        data = self.data()
+        for kind, (run, result) in self.kinds().items():
+            with self.subTest(kind):
+                whole, broken = self.directory / f"{kind}-whole", self.directory / f"{kind}-broken"
+                self.succeed("train", *run, "--data", data, "-o", whole)
+                process = self.begin(*run, "--data", data, "-o", broken)
+                self.wait_for(process, "step 3 of")
+                process.send_signal(signal.SIGINT)
+                message = process.stderr.read()
+                process.stderr.close()
+                self.assertEqual(process.wait(), 130, message)
+                self.assertIn("--resume goes on", message)
+                saved = max(broken.glob("checkpoint-*"))
+                self.assertIn(f"step {int(saved.name[-6:])} is saved", message)
+                self.assertTrue((saved / result).exists())
+                self.assertFalse((broken / result).exists())
+                process = self.begin(*run, "--data", data, "-o", broken, "--resume")
+                self.wait_for(process, "step 7 of")
+                process.kill()
+                process.stderr.close()
+                process.wait()
+                # Other threads and micro-batches of the same steps.
+                done = self.succeed("train", *run, "--data", data, "-o", broken, "--resume", "-t", "1", "--batch-size",
+                                    "1", "--grad-accumulation-steps", "2")
+                self.assertIn("going on behind step", done.stderr)
+                self.assertEqual((broken / result).read_bytes(), (whole / result).read_bytes())
 
     def test_chats_and_completions_are_learnt(self):
         chats = self.write("chats.jsonl", lines(*({"messages": [{"role": "user", "content": "Where is it?"},
@@ -161,21 +173,28 @@ class TrainTest(ProgramTest):
         self.assertIn("--first-token", self.fail_with(1, "train", "-m", BUNDLED, *full, "--first-token", "<none>"))
         self.assertFalse(out.exists())
 
-    def test_a_full_disk_leaves_the_last_checkpoint(self):
-        data, out = self.data(), self.directory / "run"
-        self.train(data, out, "--iters", "4")
-        limit = max(path.stat().st_size for path in (out / "checkpoint-000004").iterdir()) // 2
+    def test_a_full_disk_loses_only_the_steps_since_the_last_checkpoint(self):
+        data = self.data()
+        for kind, (run, result) in self.kinds().items():
+            with self.subTest(kind):
+                whole, out = self.directory / f"{kind}-whole", self.directory / f"{kind}-run"
+                # A rate that depends on the last step would be another run.
+                run = ["train", *run, "--data", data, "--lr-schedule", "constant"]
+                self.succeed(*run, "-o", whole)
+                self.succeed(*run, "-o", out, "--iters", "4")
+                limit = max(path.stat().st_size for path in (out / "checkpoint-000004").iterdir()) // 2
 
-        def limited():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+                def limited(limit=limit):
+                    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-        done = subprocess.run([BINARY, "train", "-m", BUNDLED, "--data", data, "-o", out, *SHORT, "--resume"],
-                              capture_output=True, text=True, preexec_fn=limited, env=environment())
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("step 4 is saved", done.stderr)
-        self.assertEqual([path.name for path in out.glob("checkpoint-*")], ["checkpoint-000004"])
-        self.train(data, out, "--resume")
+                done = subprocess.run([BINARY, *map(str, run), "-o", out, "--resume"], capture_output=True, text=True,
+                                      preexec_fn=limited, env=environment())
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("step 4 is saved", done.stderr)
+                self.assertEqual([path.name for path in out.glob("checkpoint-*")], ["checkpoint-000004"])
+                self.succeed(*run, "-o", out, "--resume")
+                self.assertEqual((out / result).read_bytes(), (whole / result).read_bytes())
 
 
 if __name__ == "__main__":
