@@ -34,6 +34,8 @@ class FeedForward {
   // Null for a mixture.
   const GatedMlp* dense() const { return std::get_if<GatedMlp>(&part_); }
   GatedMlp* dense() { return std::get_if<GatedMlp>(&part_); }
+  // Null for a dense layer.
+  const Mixture* mixture() const { return std::get_if<Mixture>(&part_); }
 
  private:
   std::variant<GatedMlp, Mixture> part_;

@@ -59,9 +59,14 @@ void Mixture::forward(Backend& backend, const Tensor& x, Scratch& scratch,
   const Tensor logits = scratch.take_rows(rows, config_.routing.num_logits());
   const Routing routing = {.experts = take_slots(scratch, DType::i32, rows, config_),
                            .weights = take_slots(scratch, DType::f32, rows, config_)};
-  router_.forward(backend, x, logits);
-  backend.route(logits, config_.routing, choice_bias_ ? &choice_bias_->view : nullptr, routing);
+  route(backend, x, logits, routing);
   backend.mix_experts(expert_weights_, routing, x, out);
+}
+
+void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,
+                    const Routing& out) const {
+  router_.forward(backend, x, logits);
+  backend.route(logits, config_.routing, choice_bias_ ? &choice_bias_->view : nullptr, out);
 }
 
 void Mixture::list_weights(std::vector<const PackedMatrix*>& weights) const {

@@ -25,6 +25,13 @@ class Mixture {
   // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, Scratch& scratch, const Tensor& out) const;
 
+  // Its parts, for a pass that computes them in another way (training).
+  const MixtureConfig& config() const { return config_; }
+  const Linear& router() const { return router_; }
+  const std::vector<GatedMlp>& experts() const { return experts_; }  // the shared one is the last
+  // The first step of forward.     x [rows, hidden], logits [rows, num_logits], out [rows, slots]
+  void route(Backend& backend, const Tensor& x, const Tensor& logits, const Routing& out) const;
+
   // The matrices that a row is multiplied by: the router, and as many experts as it has.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 

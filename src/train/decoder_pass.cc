@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "train/head_loss.h"
+#include "train/mixture_operation.h"
 
 namespace paceline {
 
@@ -69,6 +70,17 @@ Array DecoderPass::embed(const TrainBatch& batch) const {
   return x;
 }
 
+Array DecoderPass::feed_forward(const Prepared& prepared, const FeedForward& layer,
+                                const BlockTraining& trained, const Array& x) const {
+  if (layer.mixture() != nullptr) return apply_mixture(backend_, *layer.mixture(), x);
+  const GatedMlp& mlp = *layer.dense();
+  const Activation activation = mlp.config().activation;
+  Array inner = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, x);
+  inner = mlp.config().gated ? apply_gated_activation(backend_, activation, inner)
+                             : apply_activation(backend_, activation, inner);
+  return apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, inner);
+}
+
 // DecoderBlock::forward.
 Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x) const {
   const DecoderBlock& block = decoder_.blocks()[index];
@@ -91,13 +103,9 @@ Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x)
   branch = normed(block.after_attention(), trained.after_attention, branch);
   const Array residual = apply_sum(backend_, x, branch, config.residual_scale);
 
-  const GatedMlp& mlp = *block.mlp().dense();
   branch =
       config.parallel_block ? before : normed(block.before_mlp(), trained.before_mlp, residual);
-  branch = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, branch);
-  branch = mlp.config().gated ? apply_gated_activation(backend_, mlp.config().activation, branch)
-                              : apply_activation(backend_, mlp.config().activation, branch);
-  branch = apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, branch);
+  branch = feed_forward(prepared, block.mlp(), trained, branch);
   branch = normed(block.after_mlp(), trained.after_mlp, branch);
   return apply_sum(backend_, residual, branch, config.residual_scale);
 }

@@ -14,11 +14,14 @@ void expect_trainable(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 "train: the model has attention sinks, which can't be trained yet");
   }
+}
+
+void expect_all_dense(const Decoder& decoder) {
   for (const DecoderBlock& block : decoder.blocks()) {
     if (block.mlp().dense() != nullptr) continue;
     throw Error(ErrorCode::unsupported,
-                "train: the model has mixtures of experts, which can't be trained yet; train a "
-                "model whose layers are all dense");
+                "train: the model has mixtures of experts, whose weights can't be trained yet; "
+                "train with LoRA, which adapts attention and dense layers");
   }
 }
 

@@ -14,6 +14,8 @@ class Decoder;
 
 // Throws Error unsupported where a decoder has parts whose gradients aren't computed.
 void expect_trainable(const Decoder& decoder);
+// Throws Error unsupported for mixtures of experts.
+void expect_all_dense(const Decoder& decoder);
 
 struct BlockTraining {
   LinearTraining qkv;

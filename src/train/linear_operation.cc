@@ -45,16 +45,7 @@ class LinearOperation final : public BackendOperation {
     const Tensor& dy = untraced(cotangent);
     Array dx = new_array(cotangent, x.shape());
     const Tensor out = dx.writable();
-    int64_t first = 0;
-    for (const PackedMatrix& weight : linear_.weights()) {
-      const Tensor columns = dy.slice(1, first, first + weight.n);
-      if (first == 0) {
-        gradients().matmul_input_gradient(columns, weight, out);
-      } else {
-        add_input_gradient(columns, weight, cotangent, out);
-      }
-      first += weight.n;
-    }
+    linear_input_gradient(backend(), linear_, dy, out);
     add_own_gradients(x, dy);
     for (const LoraProjection& lora : training_.loras) add_lora_gradients(lora, x, cotangent, out);
     return {std::move(dx)};
@@ -83,13 +74,6 @@ class LinearOperation final : public BackendOperation {
     Array inner = new_array(x, {x.size(0), lora.a->packed().n});
     backend().matmul(x.tensor(), lora.a->packed(), nullptr, inner.writable());
     return inner;
-  }
-
-  void add_input_gradient(const Tensor& dy, const PackedMatrix& weight, const Array& like,
-                          const Tensor& dx) const {
-    Array part = new_array(like, dx.shape());
-    gradients().matmul_input_gradient(dy, weight, part.writable());
-    backend().add(dx, part.tensor(), dx);
   }
 
   void add_own_gradients(const Array& x, const Tensor& dy) const {
@@ -128,6 +112,22 @@ class LinearOperation final : public BackendOperation {
 Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
                    const Dropout& dropout, const Array& x) {
   return autodiff::apply_new<LinearOperation>({x}, backend, linear, training, dropout);
+}
+
+void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor& dy,
+                           const Tensor& dx) {
+  int64_t first = 0;
+  for (const PackedMatrix& weight : linear.weights()) {
+    const Tensor columns = dy.slice(1, first, first + weight.n);
+    if (first == 0) {
+      backend.gradients().matmul_input_gradient(columns, weight, dx);
+    } else {
+      const OwnedTensor part = allocate_tensor(backend.memory(), DType::f32, dx.shape());
+      backend.gradients().matmul_input_gradient(columns, weight, part.view);
+      backend.add(dx, part.view, dx);
+    }
+    first += weight.n;
+  }
 }
 
 OperandRounding rounding_of(const PackedMatrix& weights) {

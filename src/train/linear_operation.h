@@ -37,6 +37,10 @@ struct LinearTraining {
 autodiff::Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
                              const Dropout& dropout, const autodiff::Array& x);
 
+// dx = dy * w, of the matrices of `linear`.     dy [rows, out_features], dx [rows, in_features]
+void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor& dy,
+                           const Tensor& dx);
+
 // How products with plain weights round their operands.
 OperandRounding rounding_of(const PackedMatrix& weights);
 

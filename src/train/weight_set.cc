@@ -25,6 +25,8 @@ constexpr float kTableDeviation = 0.02f;
 
 // The type of the decoder's matrices, which all have it.
 DType trained_dtype(const Decoder& decoder) {
+  expect_trainable(decoder);
+  expect_all_dense(decoder);
   std::vector<const PackedMatrix*> weights = decoder.weights();
   weights.push_back(&decoder.embedding());
   for (const PackedMatrix* const one : weights) {
@@ -58,7 +60,6 @@ std::vector<float> rounded(const Tensor& values, DType dtype) {
 
 WeightSet::WeightSet(Backend& backend, Decoder& decoder)
     : memory_(backend.memory()), decoder_(decoder), dtype_(trained_dtype(decoder)) {
-  expect_trainable(decoder);
   const std::span<DecoderBlock> blocks = decoder.blocks();
   training_.blocks.resize(blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) add_block(blocks[i], static_cast<int64_t>(i));
