@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kZone = 256;  // before and behind a block
 constexpr int kPoison = 0xFF;  // NaN in every float type, -1 in integers
 constexpr size_t kPage = 4096;
+constexpr size_t kArena = size_t{64} << 20;  // of guarded memory
 
 constexpr size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -45,35 +46,45 @@ bool is_intact([[maybe_unused]] const std::byte* zone, [[maybe_unused]] size_t b
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(size_t total_bytes, bool is_guarded) : total_bytes_(total_bytes) {
-  if (!is_guarded) return;
-  room_bytes_ = round_up(total_bytes * 4, kPage);  // released blocks' addresses aren't reused
-  void* const mapped =
-      ::mmap(nullptr, room_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
-    throw Error(ErrorCode::exhausted,
-                fmt::format("no addresses for {} bytes of guarded memory", room_bytes_));
-  }
-  pages_ = static_cast<std::byte*>(mapped);
-}
+DeviceMemory::DeviceMemory(size_t total_bytes, bool is_guarded)
+    : total_bytes_(total_bytes), is_guarded_(is_guarded) {}
 
 DeviceMemory::~DeviceMemory() {
   while (!blocks_.empty()) release(const_cast<std::byte*>(blocks_.begin()->first));
-  if (pages_ == nullptr) return;
-  permit(pages_, taken_bytes_);  // whoever maps these addresses next
-  ::munmap(pages_, room_bytes_);
+  for (const Arena& arena : arenas_) {
+    permit(arena.pages, arena.bytes);  // whoever maps these addresses next
+    ::munmap(arena.pages, arena.bytes);
+  }
 }
 
+// nullptr where there is none.
 std::byte* DeviceMemory::take(size_t capacity) {
-  if (pages_ == nullptr) return static_cast<std::byte*>(std::aligned_alloc(kZone, capacity));
-  if (capacity > room_bytes_ - taken_bytes_) return nullptr;
-  std::byte* const block = pages_ + taken_bytes_;
-  taken_bytes_ += capacity;
+  return is_guarded_ ? take_guarded(capacity)
+                     : static_cast<std::byte*>(std::aligned_alloc(kZone, capacity));
+}
+
+std::byte* DeviceMemory::take_guarded(size_t capacity) {
+  if (const auto found = freed_.find(capacity); found != freed_.end()) {
+    std::byte* const block = found->second;
+    freed_.erase(found);
+    permit(block, capacity);
+    return block;
+  }
+  if (arenas_.empty() || arenas_.back().bytes - arenas_.back().taken_bytes < capacity) {
+    const size_t bytes = std::max(capacity, kArena);
+    void* const mapped =
+        ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) return nullptr;
+    arenas_.push_back({.pages = static_cast<std::byte*>(mapped), .bytes = bytes});
+  }
+  Arena& arena = arenas_.back();
+  std::byte* const block = arena.pages + arena.taken_bytes;
+  arena.taken_bytes += capacity;
   return block;
 }
 
 void* DeviceMemory::allocate(size_t bytes) {
-  const size_t capacity = round_up(2 * kZone + bytes, pages_ == nullptr ? kZone : kPage);
+  const size_t capacity = round_up(2 * kZone + bytes, is_guarded_ ? kPage : kZone);
   std::byte* const begin = bytes <= total_bytes_ - used_bytes_ ? take(capacity) : nullptr;
   if (begin == nullptr) {
     throw Error(ErrorCode::exhausted,
@@ -98,20 +109,22 @@ void DeviceMemory::release(void* block) noexcept {
   const Block freed = found->second;
   blocks_.erase(found);
   used_bytes_ -= freed.bytes;
-  if (pages_ == nullptr) {
+  if (!is_guarded_) {
     permit(freed.begin, freed.capacity);
     std::free(freed.begin);
     return;
   }
   forbid(freed.begin, freed.capacity);
   ::madvise(freed.begin, freed.capacity, MADV_DONTNEED);
-  ::mprotect(freed.begin, freed.capacity, PROT_NONE);
+  freed_.emplace(freed.capacity, freed.begin);
 }
 
 void DeviceMemory::protect(bool is_open) {
-  if (pages_ == nullptr) return;
   const int protection = is_open ? PROT_READ | PROT_WRITE : PROT_NONE;
-  PL_CHECK(::mprotect(pages_, taken_bytes_, protection) == 0, "mprotect of guarded memory");
+  for (const Arena& arena : arenas_) {
+    PL_CHECK(::mprotect(arena.pages, arena.taken_bytes, protection) == 0,
+             "mprotect of guarded memory");
+  }
 }
 
 void DeviceMemory::check_range(std::string_view what, const void* address, size_t bytes) const {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <string_view>
+#include <vector>
 
 namespace paceline::cuda::emulation {
 
@@ -46,15 +47,23 @@ class DeviceMemory {
     size_t capacity = 0;         // with both zones
   };
 
+  // Pages of guarded memory, from which blocks are taken one behind the other.
+  struct Arena {
+    std::byte* pages = nullptr;
+    size_t bytes = 0;
+    size_t taken_bytes = 0;
+  };
+
   std::byte* take(size_t capacity);
+  std::byte* take_guarded(size_t capacity);
   void protect(bool is_open);
 
   size_t total_bytes_;
   size_t used_bytes_ = 0;
   std::map<const std::byte*, Block> blocks_;  // by address
-  std::byte* pages_ = nullptr;                // where guarded
-  size_t room_bytes_ = 0;
-  size_t taken_bytes_ = 0;
+  bool is_guarded_;
+  std::vector<Arena> arenas_;
+  std::multimap<size_t, std::byte*> freed_;  // guarded blocks by capacity
 };
 
 }  // namespace paceline::cuda::emulation
