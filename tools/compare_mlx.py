@@ -5,7 +5,8 @@
 
 Needs mlx and mlx_lm of tools/goldens/requirements.txt. Every packed matrix must equal the result of
 mlx.core.quantize for the source, word for word; then mlx_lm loads and dequantises the directory,
-and its log-probabilities of some tokens, in float32, are compared with the binary's.
+and its log-probabilities of some tokens, in float32, are compared with the binary's. Experts may
+stand one by one in the source or stacked; mlx_lm gives the matrices of both the same names.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
-from mlx_lm import load
-from mlx_lm.utils import dequantize_model
+from mlx_lm.utils import _get_classes, dequantize_model, load_model
 
 PROMPT = list(range(20, 84))
 
@@ -38,9 +38,17 @@ def count_differences(a: mx.array, b: mx.array) -> int:
     return int(mx.sum(a.view(bits) != b.view(bits)))
 
 
+def in_mlx_names(source: Path, tensors: dict[str, mx.array]) -> dict[str, mx.array]:
+    """As mlx_lm names and stacks them: its own model code does that while loading."""
+    config = json.loads((source / "config.json").read_text())
+    model_class, args_class = _get_classes(config)
+    model = model_class(args_class.from_dict(config))
+    return dict(model.sanitize(dict(tensors))) if hasattr(model, "sanitize") else tensors
+
+
 def compare_tensors(source: Path, quantised: Path) -> int:
     """The number of different elements."""
-    found, given = tensors_of(quantised), tensors_of(source)
+    found, given = tensors_of(quantised), in_mlx_names(source, tensors_of(source))
     quantization = json.loads((quantised / "config.json").read_text())["quantization"]
     different = packed = 0
     for name, weight in given.items():
@@ -59,7 +67,7 @@ def compare_tensors(source: Path, quantised: Path) -> int:
 
 def compare_logprobs(quantised: Path, binary: Path) -> float:
     """The largest difference of a token's log-probability."""
-    model, _ = load(str(quantised))
+    model, _ = load_model(quantised)
     model = dequantize_model(model)  # as both then compute with the same numbers, in float32
     model.set_dtype(mx.float32)
     logits = model(mx.array([PROMPT])).astype(mx.float32)[0]

@@ -46,14 +46,14 @@ class ShardWriter {
   }
 
  private:
-  // All rows of a stack's matrices.
+  // The tensors of a stack.
   OwnedTensor gather(const WrittenTensor& tensor) {
-    const int64_t rows = tensor.shape[1], length = tensor.shape[2];
-    OwnedTensor all = allocate_tensor(memory_, tensor.dtype, {tensor.shape[0] * rows, length});
+    const Extents each(std::vector<int64_t>(tensor.shape.begin() + 1, tensor.shape.end()));
+    OwnedTensor all = allocate_tensor(memory_, tensor.dtype, tensor.shape);
     for (size_t i = 0; i < tensor.experts.size(); ++i) {
-      const auto first = static_cast<int64_t>(i) * rows;
-      copy_elements(source_.read(tensor.experts[i], {rows, length}),
-                    all.view.slice(0, first, first + rows));
+      const auto index = static_cast<int64_t>(i);
+      copy_elements(source_.read(tensor.experts[i], each),
+                    all.view.slice(0, index, index + 1).reshape(each));
       source_.release(tensor.experts[i]);
     }
     return all;
@@ -71,7 +71,9 @@ class ShardWriter {
     } else {
       const std::string where =
           fmt::format("{}: tensor {}", source_.origin(), quoted_name(tensor.name));
-      const OwnedAffineRows rows(plain, *tensor.format, where, memory_, threads_);
+      const int64_t length = plain.size(-1);
+      const OwnedAffineRows rows(plain.reshape({plain.num_elements() / length, length}),
+                                 *tensor.format, where, memory_, threads_);
       writer.write(tensor.name, rows.tensors().words.bytes());
       writer.write(tensor.module() + ".scales", rows.tensors().scales.bytes());
       writer.write(tensor.module() + ".biases", rows.tensors().biases.bytes());

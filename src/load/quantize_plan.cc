@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -25,54 +26,79 @@ MlxRecipe choose_recipe(const QuantizeOptions& options, int64_t num_layers) {
   return *mixed;
 }
 
-// Where a matrix of an expert goes, as mlx-lm calls it: "BLOCK.switch_mlp.gate_proj.weight".
-struct StackPlace {
-  std::string name;
+// A matrix or bias of an expert, in a stack of all experts.
+struct StackPart {
+  std::string block;   // "model.layers.0.mlp"
   std::string expert;  // the index
+  std::string part;    // "gate_proj.weight"
 };
 
-// Nothing for other names than "BLOCK.experts.INDEX.(gate|up|down)_proj.weight".
-std::optional<StackPlace> find_stack_place(std::string_view name) {
+// Mixtral's files have other names for the projections.
+constexpr std::pair<std::string_view, std::string_view> kProjections[] = {
+    {"gate_proj", "gate_proj"}, {"up_proj", "up_proj"}, {"down_proj", "down_proj"},
+    {"w1", "gate_proj"},        {"w3", "up_proj"},      {"w2", "down_proj"}};
+
+// Nothing for other names than "BLOCK.experts.INDEX.PROJECTION.(weight|bias)".
+std::optional<StackPart> find_stack_part(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
   const size_t at = name.find(kExperts);
   if (at == name.npos) return std::nullopt;
   const std::string_view rest = name.substr(at + kExperts.size());
   const size_t dot = std::min(rest.find('.'), rest.size());
-  const std::string_view index = rest.substr(0, dot), part = rest.substr(dot);
-  if (part != ".gate_proj.weight" && part != ".up_proj.weight" && part != ".down_proj.weight") {
-    return std::nullopt;
+  const size_t kind_at = std::min(rest.rfind('.'), rest.size());
+  const std::string_view kind = rest.substr(kind_at);
+  if (kind_at <= dot || (kind != ".weight" && kind != ".bias")) return std::nullopt;
+  const std::string_view projection = rest.substr(dot + 1, kind_at - dot - 1);
+  for (const auto& [theirs, ours] : kProjections) {
+    if (projection != theirs) continue;
+    return StackPart{std::string(name.substr(0, at)), std::string(rest.substr(0, dot)),
+                     fmt::format("{}{}", ours, kind)};
   }
-  return StackPlace{fmt::format("{}.switch_mlp{}", name.substr(0, at), part), std::string(index)};
+  return std::nullopt;
 }
 
-// Replaces packed matrices of experts 0, 1, ... by one stack where their shapes and formats are the
-// same.
+// The tensors of experts 0, 1, ... as one; nothing where their shapes or formats differ.
+std::optional<WrittenTensor> stacked(const std::string& name,
+                                     const std::map<std::string, WrittenTensor>& experts) {
+  const WrittenTensor& first = experts.begin()->second;
+  WrittenTensor stack = first;
+  stack.name = name;
+  std::vector<int64_t> extents = {std::ssize(experts)};
+  extents.insert(extents.end(), first.shape.begin(), first.shape.end());
+  stack.shape = Extents(extents);
+  for (size_t i = 0; i < experts.size(); ++i) {
+    const auto at = experts.find(std::to_string(i));
+    if (at == experts.end() || !(at->second.shape == first.shape) ||
+        at->second.format != first.format || at->second.dtype != first.dtype) {
+      return std::nullopt;
+    }
+    stack.experts.push_back(at->second.name);
+  }
+  return stack;
+}
+
+// Replaces the tensors of experts by stacks, as mlx-lm has them: "BLOCK.switch_mlp.up_proj.weight",
+// or "BLOCK.experts.up_proj.weight" where experts have biases (gpt-oss).
 std::vector<WrittenTensor> with_stacks(std::vector<WrittenTensor> tensors) {
+  std::set<std::string> biased;  // blocks
+  for (const WrittenTensor& tensor : tensors) {
+    const auto part = find_stack_part(tensor.name);
+    if (part && part->part.ends_with(".bias")) biased.insert(part->block);
+  }
   std::map<std::string, std::map<std::string, WrittenTensor>> stacks;
   std::vector<WrittenTensor> written;
   for (WrittenTensor& tensor : tensors) {
-    const auto place = tensor.format ? find_stack_place(tensor.name) : std::nullopt;
-    if (place) {
-      stacks[place->name].emplace(place->expert, std::move(tensor));
+    if (const auto part = find_stack_part(tensor.name)) {
+      const std::string_view parent = biased.contains(part->block) ? "experts" : "switch_mlp";
+      const std::string name = fmt::format("{}.{}.{}", part->block, parent, part->part);
+      stacks[name].emplace(part->expert, std::move(tensor));
     } else {
       written.push_back(std::move(tensor));
     }
   }
   for (auto& [name, experts] : stacks) {
-    const WrittenTensor& first = experts.begin()->second;
-    WrittenTensor stack = first;
-    stack.name = name;
-    stack.shape = {std::ssize(experts), first.shape[0], first.shape[1]};
-    for (size_t i = 0; i < experts.size(); ++i) {
-      const auto at = experts.find(std::to_string(i));
-      if (at == experts.end() || !(at->second.shape == first.shape) ||
-          at->second.format != first.format || at->second.dtype != first.dtype) {
-        break;
-      }
-      stack.experts.push_back(at->second.name);
-    }
-    if (stack.experts.size() == experts.size()) {
-      written.push_back(std::move(stack));
+    if (auto stack = stacked(name, experts)) {
+      written.push_back(std::move(*stack));
     } else {
       for (auto& expert : experts) written.push_back(std::move(expert.second));
     }

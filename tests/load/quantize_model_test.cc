@@ -101,15 +101,20 @@ TEST_F(QuantizeModel, WritesADirectoryThatLoads) {
 
 // Of both spellings in the source; routers stay as they are.
 TEST_F(QuantizeModel, ExpertsAreStackedAsMlxLmHasThem) {
-  for (const std::string model : {"qwen3_moe_tied", "olmoe_grouped_stacked"}) {
+  for (const std::string model :
+       {"qwen3_moe_tied", "olmoe_grouped_stacked", "granitemoeshared_tied_stacked"}) {
     SCOPED_TRACE(model);
     fs::remove_all(directory_ / "out");
     const AffineFormat format{.bits = 4, .group_size = 32};
     quantize_model(options(format, model), threads_);
     const auto from = open_checkpoint(options(format, model).from);
     const auto stored = open_checkpoint(directory_ / "out");
-    const std::string mlp = "model.layers.0.mlp.";
-    EXPECT_EQ(stored->shape_of(mlp + "gate.weight"), from->shape_of(mlp + "gate.weight"));
+    const bool is_granite = model.starts_with("granite");
+    const std::string mlp = is_granite ? "model.layers.0.block_sparse_moe." : "model.layers.0.mlp.";
+    const std::string router = mlp + (is_granite ? "router.weight" : "gate.weight");
+    ASSERT_TRUE(from->shape_of(router));
+    EXPECT_EQ(stored->shape_of(router), from->shape_of(router));
+    EXPECT_FALSE(stored->contains(mlp + "experts.0.down_proj.weight"));
     const auto stack = stored->shape_of(mlp + "switch_mlp.up_proj.weight");
     ASSERT_TRUE(stack);
     EXPECT_EQ((*stack)[2], 4);
@@ -130,6 +135,30 @@ TEST_F(QuantizeModel, ExpertsAreStackedAsMlxLmHasThem) {
     }
     EXPECT_NO_THROW(load_model({.model = directory_ / "out"}));
   }
+}
+
+// Names of mlx_lm/models/mixtral.py and gpt_oss.py, the latter with biases.
+TEST_F(QuantizeModel, OtherNamesOfExpertsBecomeThoseOfMlxLm) {
+  struct Expected {
+    std::string model, stack;
+    Extents words;
+  };
+  const std::vector<Expected> cases = {
+      {"mixtral_plain", "block_sparse_moe.switch_mlp.up_proj.weight", {4, 24, 4}},
+      {"gpt_oss_plain", "mlp.experts.up_proj.weight", {5, 12, 4}}};
+  for (const Expected& expected : cases) {
+    SCOPED_TRACE(expected.model);
+    fs::remove_all(directory_ / "out");
+    quantize_model(options({.bits = 4, .group_size = 32}, expected.model), threads_);
+    const auto stored = open_checkpoint(directory_ / "out");
+    EXPECT_EQ(stored->shape_of("model.layers.1." + expected.stack), expected.words);
+    for (const CheckpointEntry& entry : stored->entries()) {
+      EXPECT_EQ(entry.name.find(".experts.0."), entry.name.npos) << entry.name;
+    }
+    EXPECT_NO_THROW(load_model({.model = directory_ / "out"}));
+  }
+  const auto stored = open_checkpoint(directory_ / "out");
+  EXPECT_EQ(stored->shape_of("model.layers.1.mlp.experts.up_proj.bias"), (Extents{5, 12}));
 }
 
 TEST_F(QuantizeModel, ARecipeWritesWhatDiffersFromTheUsualFormat) {

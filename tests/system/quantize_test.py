@@ -4,10 +4,11 @@ import math
 import struct
 import unittest
 
-from program import BUNDLED, ProgramTest, lines
+from program import BUNDLED, ROOT, ProgramTest, lines
 
 TEXT = "The old man sat by the sea and looked at the boats. " * 12
 ROWS_CHECKED = 3
+MODELS = ROOT / "tests/goldens/models"
 
 
 def floats_of_bf16(data):
@@ -108,6 +109,22 @@ class QuantizeTest(ProgramTest):
         dummy = ["-m", self.tiny_model(), "--load-format", "dummy", "--ids", "1,2,3", "--jsonl", "-n", "4", "--ignore-eos"]
         for quantization in ("none", "q4", "q8"):
             self.succeed("generate", *dummy, "--quantize", quantization)
+
+    def test_a_quantised_mixture_has_the_bits_of_q4_at_load(self):
+        for folder in sorted(MODELS.iterdir()):
+            config = json.loads((folder / "config.json").read_text()) if folder.is_dir() else {}
+            if "num_experts_per_tok" not in config or "quantization_config" in config:
+                continue
+            attention_width = config["num_attention_heads"] * (config.get("head_dim") or 1)
+            if attention_width % 64 == 0:  # at load such rows have groups of 64
+                continue
+            with self.subTest(folder.name):
+                out = self.directory / folder.name
+                self.succeed("quantize", "-m", folder, "-o", out, "--group-size", "32")
+                ids = lines({"ids": json.loads((folder / "golden.json").read_text())["prompt_ids"]})
+                at_load = self.answers("score", "-m", folder, "--quantize", "q4", stdin=ids)
+                self.assertEqual(self.answers("score", "-m", out, stdin=ids), at_load)
+                self.assertNotEqual(self.answers("score", "-m", folder, stdin=ids), at_load)
 
     def test_bf16_is_bfloat16_wherever_options_come_from(self):
         def scores(*options, **variables):
