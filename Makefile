@@ -56,7 +56,7 @@ test-release: ## The tests on the optimised build
 test-cuda-emulated: ## The tests of the kernels for GPUs, on the emulation
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
-	$(BUILD) release --target test_cuda
+	$(BUILD) release --target test_cuda test_cuda_backend test_cuda_models
 	ctest --preset release -R '^(unit|golden)\.cuda'
 
 asan: ## The tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "base/random.h"
+#include "kernels/cuda/make_cuda_backend.h"
 #include "layers/load_context.h"
 #include "models/family.h"
 #include "tests/test_directory.h"
@@ -86,8 +87,9 @@ class ChangedCheckpoint : public Checkpoint {
 };
 
 std::unique_ptr<Backend> make_backend(const RunOptions& options, ThreadPool& threads,
-                                      Memory& memory) {
+                                      Memory& memory, cuda::CudaDevice* device) {
   if (options.backend == BackendKind::reference) return make_reference_backend();
+  if (device != nullptr) return cuda::make_cuda_backend(*device, threads);
   return make_cpu_backend(options.isa, threads, memory);
 }
 
@@ -146,7 +148,11 @@ Golden read_golden(const std::string& name) {
 TestModel::TestModel(const fs::path& directory, const RunOptions& options,
                      const ModelChanges& changes)
     : options_(options), threads_(options.num_threads) {
-  backend_ = make_backend(options, threads_, memory_);
+  if (options.backend == BackendKind::cuda) {
+    device_ =
+        cuda::make_emulated_device({.num_threads = options.num_threads, .guards_memory = true});
+  }
+  backend_ = make_backend(options, threads_, memory_, device_.get());
   const std::string where = (directory / changes.config_file).string();
   const Json json = parse_json(read_text_file(where, 1 << 20), where);
   const GoldenWeights stored(directory, json, memory_, threads_);
@@ -167,9 +173,9 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   const std::vector<int64_t> group_blocks(groups.size(), options.num_blocks);
   cache_ = std::make_unique<KvCache>(options.block_size, groups);
   kv_ = std::make_unique<KvStorage>(decoder_->kv_layers(group_blocks), options.block_size,
-                                    options.kv_dtype, memory_);
+                                    options.kv_dtype, backend_->memory());
   scratch_ = std::make_unique<Scratch>(
-      memory_, forward_scratch_bytes(decoder_->config(), kMaxRows, AdapterUse::any));
+      backend_->memory(), forward_scratch_bytes(decoder_->config(), kMaxRows, AdapterUse::any));
 }
 
 TestModel::~TestModel() = default;
@@ -205,14 +211,16 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
                               .block_table = slice.blocks->table(g)});
     }
   }
+  Memory& memory = backend_->memory();
   const OwnedTensor hidden =
-      allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
+      allocate_tensor(memory, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
   const OwnedTensor logits =
-      allocate_tensor(memory_, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
+      allocate_tensor(memory, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
   decoder_->forward(*backend_, batch, *kv_, *scratch_, {.out = hidden.view, .finite = {}});
   decoder_->logits(*backend_, hidden.view, logits.view);
-  const auto* first = logits.view.elements<float>();
-  return {first, first + logits.view.num_elements()};
+  std::vector<float> staging;
+  const std::span<const float> all = backend_->read(logits.view, staging);
+  return {all.begin(), all.end()};
 }
 
 std::vector<float> TestModel::logits(std::span<const int32_t> ids, int64_t chunk,

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/device.h"
 #include "kv/kv_cache.h"
 #include "models/decoder.h"
 #include "weights/checkpoint.h"
@@ -53,7 +54,8 @@ struct ModelChanges {
   bool random_head = false;
 };
 
-enum class BackendKind { reference, cpu };
+// cuda is the emulation, whose memory only the backend may touch.
+enum class BackendKind { reference, cpu, cuda };
 
 struct RunOptions {
   BackendKind backend = BackendKind::cpu;
@@ -100,6 +102,7 @@ class TestModel {
   RunOptions options_;
   Memory memory_;
   ThreadPool threads_;
+  std::unique_ptr<cuda::CudaDevice> device_;  // of a CUDA backend
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<KvCache> cache_;

@@ -1,0 +1,61 @@
+// A model of each family on the emulated CUDA backend: transformers' logits and greedy tokens, and
+// the same bits in any chunks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/models/test_model.h"
+
+namespace paceline::testing {
+namespace {
+
+constexpr float kTolerance = 1e-4f;
+// Of bfloat16 products, whose sums are truncated as on Hopper, beside the reference's: the root
+// mean square error relative to that of the logits. Some rows of a mixture get other experts.
+constexpr double kBf16Error = 0.01;
+constexpr double kMixtureBf16Error = 0.1;
+
+RunOptions on_cuda(DType weights, DType kv) {
+  return {.backend = BackendKind::cuda, .num_threads = 2, .weight_dtype = weights, .kv_dtype = kv};
+}
+
+double relative_error(std::span<const float> logits, std::span<const float> expected) {
+  double errors = 0, all = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = double{logits[i]} - double{expected[i]};
+    errors += difference * difference;
+    all += double{expected[i]} * double{expected[i]};
+  }
+  return std::sqrt(errors / all);
+}
+
+class CudaModelGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CudaModelGolden, LogitsAndGreedyTokensAreTransformers) {
+  const Golden golden = read_golden(GetParam());
+  TestModel model(golden.directory, on_cuda(DType::f32, DType::f32));
+  const std::vector<float> logits = model.logits(golden.prompt_ids);
+  EXPECT_LE(max_difference(logits, golden.logits), kTolerance);
+  EXPECT_EQ(model.greedy(golden.prompt_ids, std::ssize(golden.greedy_ids)), golden.greedy_ids);
+}
+
+TEST_P(CudaModelGolden, Bfloat16LogitsAreNearTheReferenceAndTheSameInChunks) {
+  const Golden golden = read_golden(GetParam());
+  for (const DType kv : {DType::bf16, DType::i8}) {
+    RunOptions reference{
+        .backend = BackendKind::reference, .weight_dtype = DType::bf16, .kv_dtype = kv};
+    const std::vector<float> expected =
+        TestModel(golden.directory, reference).logits(golden.prompt_ids);
+    TestModel model(golden.directory, on_cuda(DType::bf16, kv));
+    const std::vector<float> logits = model.logits(golden.prompt_ids);
+    const double error = relative_error(logits, expected);
+    EXPECT_LE(error, model.config().mixture ? kMixtureBf16Error : kBf16Error);
+    EXPECT_TRUE(same_bits(model.logits(golden.prompt_ids, 13), logits));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, CudaModelGolden, ::testing::ValuesIn(golden_names()),
+                         [](const auto& golden) { return golden.param; });
+
+}  // namespace
+}  // namespace paceline::testing
