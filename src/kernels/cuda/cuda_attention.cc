@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/store_kv.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -16,6 +17,7 @@ namespace {
 struct AttentionPlan {
   std::vector<AttentionRow> rows;
   std::vector<int32_t> tables;
+  int64_t most_chunks = 0;  // of a row
 };
 
 AttentionPlan plan_rows(std::span<const AttentionSlice> slices, const AttentionParams& params) {
@@ -32,6 +34,8 @@ AttentionPlan plan_rows(std::span<const AttentionSlice> slices, const AttentionP
         row.first = std::max<int64_t>(0, position - params.window + 1);
         row.end = std::min(row.end, position + params.window);
       }
+      const int64_t first_chunk = row.first / kChunkKeys;
+      plan.most_chunks = std::max(plan.most_chunks, divide_up(row.end, kChunkKeys) - first_chunk);
       plan.rows.push_back(row);
     }
     plan.tables.insert(plan.tables.end(), slice.block_table.begin(), slice.block_table.end());
@@ -63,7 +67,7 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
   if (plan.rows.empty()) return;
   const auto [rows, tables] = staging_.upload(std::span<const AttentionRow>(plan.rows),
                                               std::span<const int32_t>(plan.tables));
-  const AttentionKernelParams kernel_params{
+  AttentionKernelParams kernel_params{
       .q = heads_of(q),
       .out = heads_of(out),
       .kv = kv_blocks(store),
@@ -72,10 +76,27 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
       .group = q.size(1) / store.keys.size(1),
       .scale = params.scale,
       .soft_cap = params.soft_cap,
-      .log_sum_exp = log_sum_exp != nullptr ? rows_of(*log_sum_exp) : Rows{}};
-  const Grid grid{static_cast<uint32_t>(plan.rows.size()), static_cast<uint32_t>(q.size(1))};
+      .log_sum_exp = log_sum_exp != nullptr ? rows_of(*log_sum_exp) : Rows{},
+      .most_chunks = plan.most_chunks};
+  Grid grid{static_cast<uint32_t>(plan.rows.size()), static_cast<uint32_t>(q.size(1))};
+  if (!splits_attention(grid, plan.most_chunks)) {
+    return with_stored(store.keys.dtype(),
+                       [&]<class Stored>() { run<Attention<Stored>>(grid, kernel_params); });
+  }
+  const int64_t num_partials = int64_t{grid.x} * grid.y * plan.most_chunks;
+  kernel_params.partials = attention_partials_.reserve_as<float>(num_partials * (2 + q.size(2)));
+  grid.z = static_cast<uint32_t>(plan.most_chunks);
   with_stored(store.keys.dtype(),
-              [&]<class Stored>() { run<Attention<Stored>>(grid, kernel_params); });
+              [&]<class Stored>() { run<AttentionChunks<Stored>>(grid, kernel_params); });
+  grid.z = 1;
+  run<MergeChunks>(grid, kernel_params);
+}
+
+bool CudaBackend::splits_attention(Grid grid, int64_t most_chunks) const {
+  constexpr int64_t kWarpsOfBlock = kAttentionThreads / kWarpLanes;
+  constexpr int64_t kMostChunks = 65535;  // along z of the grid
+  return most_chunks > 1 && most_chunks <= kMostChunks &&
+         int64_t{grid.x} * grid.y * kWarpsOfBlock < enough_warps_;
 }
 
 void CudaBackend::do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,

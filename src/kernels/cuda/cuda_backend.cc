@@ -35,7 +35,12 @@ Grid grid_of(const Tensor& out) { return element_grid(out.size(0), out.size(1));
 }  // namespace
 
 CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads)
-    : device_(device), threads_(threads), name_(fmt::format("cuda/{}", device.info().name)) {}
+    : device_(device), threads_(threads) {
+  constexpr int64_t kWarpsEach = 16;
+  const CudaDeviceInfo info = device.info();
+  enough_warps_ = kWarpsEach * info.multiprocessors;
+  name_ = fmt::format("cuda/{}", info.name);
+}
 
 GradientOps& CudaBackend::gradients() {
   throw Error(ErrorCode::unsupported,

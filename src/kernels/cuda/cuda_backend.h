@@ -73,21 +73,30 @@ class CudaBackend final : public Backend {
   PackedMatrix move_to_device(PackedMatrix matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  // The same by the matrix units, with kernels for up to 8 rows and for more.
+  template <class FewRows, class ManyRows>
+  void multiply_tiles(typename FewRows::Params params);
   // mix_experts for rows whose choice stands in `chosen`, `num_slots` a row.
   void mix_rows(std::span<const GatedMlpWeights> experts, std::span<const int32_t> chosen,
                 const Tensor& weights, const Tensor& x, const Tensor& out);
+  // Whether a block for each of `grid`'s rows and heads would be too few, so that chunks are
+  // computed apart.
+  bool splits_attention(Grid grid, int64_t most_chunks) const;
   void add_lora_segment(const Tensor& x, const LoraSegment& segment, const Tensor& out);
   // A contiguous float32 tensor [rows, width] in `buffer`.
   static Tensor scratch(GrowingBuffer& buffer, int64_t rows, int64_t width);
 
   CudaDevice& device_;
-  ThreadPool& threads_;  // which pack weights
+  ThreadPool& threads_;   // which pack weights
+  int64_t enough_warps_;  // that keep the device busy
   std::string name_;
   DeviceMemorySource source_{device_};
   Memory memory_{source_};
   Memory host_memory_;  // of weights while they are packed
   CallStaging staging_{device_, memory_};
   GrowingBuffer results_{memory_};  // that are copied back
+  GrowingBuffer segment_sums_{memory_};
+  GrowingBuffer attention_partials_{memory_};
   GrowingBuffer gate_rows_{memory_};
   GrowingBuffer up_rows_{memory_};
   GrowingBuffer expert_inputs_{memory_};

@@ -10,6 +10,7 @@ namespace paceline::cuda {
 namespace {
 
 constexpr int64_t kMostBlocksY = 65535;
+constexpr int kRowTiles = 4;  // of products of more than 8 rows
 // The rows of a feed-forward network whose inner columns are in memory at once.
 constexpr int64_t kMlpRows = 256;
 
@@ -26,10 +27,10 @@ ProductParams<Panels> product_params(const Panels& weights, const Tensor& x,
 }
 
 // Tiles of `width` columns, which begin at multiples of it, and of `height` rows.
-Grid tile_grid(const PackedColumns& columns, int64_t width, int64_t num_rows, int64_t height) {
-  const int64_t first = columns.first / width;
-  const int64_t end = divide_up(columns.first + columns.count, width);
-  return {static_cast<uint32_t>(end - first),
+Grid tile_grid(int64_t first_column, int64_t num_columns, int64_t width, int64_t num_rows,
+               int64_t height) {
+  const int64_t end = divide_up(first_column + num_columns, width);
+  return {static_cast<uint32_t>(end - first_column / width),
           static_cast<uint32_t>(std::min(divide_up(num_rows, height), kMostBlocksY))};
 }
 
@@ -39,15 +40,44 @@ Tensor CudaBackend::scratch(GrowingBuffer& buffer, int64_t rows, int64_t width) 
   return {buffer.reserve_as<float>(rows * width), DType::f32, {rows, width}};
 }
 
+// Where whole inputs would give too few warps, each computes one segment, and the segments' sums
+// are added by another kernel: the same bits.
+template <class FewRows, class ManyRows>
+void CudaBackend::multiply_tiles(typename FewRows::Params params) {
+  const bool has_few_rows = params.num_rows <= kMmaRows;
+  const int64_t height = has_few_rows ? kMmaRows : kRowTiles * kMmaRows;
+  Grid grid =
+      tile_grid(params.first_column, params.num_columns, kMmaColumns, params.num_rows, height);
+  const auto run_tiles = [&] {
+    has_few_rows ? run<FewRows>(grid, params) : run<ManyRows>(grid, params);
+  };
+  const int64_t segments = divide_up(int64_t{params.weights.k}, kSegmentLength);
+  if (segments == 1 || int64_t{grid.x} * grid.y >= enough_warps_) return run_tiles();
+  const int64_t rows = params.num_rows, width = params.num_columns;
+  params.segment_sums = segment_sums_.reserve_as<float>(segments * rows * width);
+  grid.z = static_cast<uint32_t>(segments);
+  run_tiles();
+  run<AddSegments>(element_grid(rows, width),
+                   {.segment_sums = params.segment_sums,
+                    .num_segments = segments,
+                    .num_rows = rows,
+                    .bias = params.bias != nullptr ? params.bias + params.first_column : nullptr,
+                    .out = params.out,
+                    .width = width});
+}
+
 void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
   const PackedMatrix& w = *columns.matrix;
-  const Grid mma_grid = tile_grid(columns, kMmaColumns, x.size(0), kMmaRows);
   if (w.groups) {
-    return run<MatmulGroups>(mma_grid, product_params(grouped_panels(w), x, columns, out));
+    return multiply_tiles<MatmulGroups<1>, MatmulGroups<kRowTiles>>(
+        product_params(grouped_panels(w), x, columns, out));
   }
   const ProductParams<PlainPanels> params = product_params(plain_panels(w), x, columns, out);
-  if (w.dtype == DType::bf16) return run<MatmulBf16>(mma_grid, params);
-  const Grid grid = tile_grid(columns, kPanelWidth, x.size(0), int64_t{kFloatProductRows});
+  if (w.dtype == DType::bf16) {
+    return multiply_tiles<MatmulBf16<1>, MatmulBf16<kRowTiles>>(params);
+  }
+  const Grid grid =
+      tile_grid(columns.first, columns.count, kPanelWidth, x.size(0), int64_t{kFloatProductRows});
   if (w.dtype == DType::f16) return run<MatmulFloat<F16>>(grid, params);
   run<MatmulFloat<float>>(grid, params);
 }

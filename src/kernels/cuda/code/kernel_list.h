@@ -1,6 +1,7 @@
 // Every kernel: X(name, type), the name as in the type's kName.
 #pragma once
 
+#include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
@@ -15,40 +16,48 @@
 #include "kernels/cuda/code/row_results.h"
 #include "kernels/cuda/code/store_kv.h"
 
-#define PACELINE_CUDA_KERNELS(X)               \
-  X(activate, Activate)                        \
-  X(activate_gate, ActivateGate)               \
-  X(add, Add)                                  \
-  X(apply_sinks, ApplySinks)                   \
-  X(attention_bf16, Attention<Bf16>)           \
-  X(attention_f16, Attention<F16>)             \
-  X(attention_f32, Attention<float>)           \
-  X(attention_i8, Attention<int8_t>)           \
-  X(combine_experts, CombineExperts)           \
-  X(embedding_bf16, EmbeddingRows<Bf16>)       \
-  X(embedding_f16, EmbeddingRows<F16>)         \
-  X(embedding_f32, EmbeddingRows<float>)       \
-  X(embedding_groups, EmbeddingGroups)         \
-  X(finite_rows, FiniteRows)                   \
-  X(gather_columns_1, GatherColumns<uint8_t>)  \
-  X(gather_columns_2, GatherColumns<uint16_t>) \
-  X(gather_columns_4, GatherColumns<uint32_t>) \
-  X(gather_rows, GatherRows)                   \
-  X(layer_norm, LayerNorm)                     \
-  X(log_sum_exp, LogSumExp)                    \
-  X(matmul_bf16, MatmulBf16)                   \
-  X(matmul_f16, MatmulFloat<F16>)              \
-  X(matmul_f32, MatmulFloat<float>)            \
-  X(matmul_groups, MatmulGroups)               \
-  X(mma_probe, MmaProbe)                       \
-  X(pool_rows, PoolRows)                       \
-  X(rms_norm, RmsNorm)                         \
-  X(rope, RopeHeads)                           \
-  X(rope_table, RopeTable)                     \
-  X(route, RouteRows)                          \
-  X(scale, Scale)                              \
-  X(soft_cap, SoftCap)                         \
-  X(store_kv_bf16, StoreKv<Bf16>)              \
-  X(store_kv_f16, StoreKv<F16>)                \
-  X(store_kv_f32, StoreKv<float>)              \
+#define PACELINE_CUDA_KERNELS(X)                  \
+  X(activate, Activate)                           \
+  X(activate_gate, ActivateGate)                  \
+  X(add, Add)                                     \
+  X(add_segments, AddSegments)                    \
+  X(apply_sinks, ApplySinks)                      \
+  X(attention_bf16, Attention<Bf16>)              \
+  X(attention_chunks_bf16, AttentionChunks<Bf16>) \
+  X(attention_chunks_f16, AttentionChunks<F16>)   \
+  X(attention_chunks_f32, AttentionChunks<float>) \
+  X(attention_chunks_i8, AttentionChunks<int8_t>) \
+  X(attention_f16, Attention<F16>)                \
+  X(attention_f32, Attention<float>)              \
+  X(attention_i8, Attention<int8_t>)              \
+  X(combine_experts, CombineExperts)              \
+  X(embedding_bf16, EmbeddingRows<Bf16>)          \
+  X(embedding_f16, EmbeddingRows<F16>)            \
+  X(embedding_f32, EmbeddingRows<float>)          \
+  X(embedding_groups, EmbeddingGroups)            \
+  X(finite_rows, FiniteRows)                      \
+  X(gather_columns_1, GatherColumns<uint8_t>)     \
+  X(gather_columns_2, GatherColumns<uint16_t>)    \
+  X(gather_columns_4, GatherColumns<uint32_t>)    \
+  X(gather_rows, GatherRows)                      \
+  X(layer_norm, LayerNorm)                        \
+  X(log_sum_exp, LogSumExp)                       \
+  X(matmul_bf16, MatmulBf16<1>)                   \
+  X(matmul_bf16_tiles, MatmulBf16<4>)             \
+  X(matmul_f16, MatmulFloat<F16>)                 \
+  X(matmul_f32, MatmulFloat<float>)               \
+  X(matmul_groups, MatmulGroups<1>)               \
+  X(matmul_groups_tiles, MatmulGroups<4>)         \
+  X(merge_chunks, MergeChunks)                    \
+  X(mma_probe, MmaProbe)                          \
+  X(pool_rows, PoolRows)                          \
+  X(rms_norm, RmsNorm)                            \
+  X(rope, RopeHeads)                              \
+  X(rope_table, RopeTable)                        \
+  X(route, RouteRows)                             \
+  X(scale, Scale)                                 \
+  X(soft_cap, SoftCap)                            \
+  X(store_kv_bf16, StoreKv<Bf16>)                 \
+  X(store_kv_f16, StoreKv<F16>)                   \
+  X(store_kv_f32, StoreKv<float>)                 \
   X(store_kv_i8, StoreKv<int8_t>)

@@ -1,0 +1,145 @@
+// Operations that the backend makes of others have their bits: feed-forward networks, mixtures,
+// adapters, gathered columns.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "tests/cuda_backend/emulated_backend.h"
+#include "tests/kernels/mixture_inputs.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline::cuda {
+namespace {
+
+std::vector<WeightType> composed_types() {
+  std::vector<WeightType> types;
+  for (const WeightType& type : weight_types()) {
+    if (!type.groups || type.name == "q4x64 offsets" || type.name == "q6x16 multiples") {
+      types.push_back(type);
+    }
+  }
+  return types;
+}
+
+void expect_same_bits(const Tensor& found, const Tensor& expected, const std::string& what) {
+  const std::vector<float> a = to_vector(found), b = to_vector(expected);
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+}
+
+// out = activation(x * gate^T) * (x * up^T), times down^T, by single operations.
+void compute_mlp(Backend& backend, const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
+  Memory& memory = backend.memory();
+  const auto multiply = [&](const PackedColumns& columns) {
+    OwnedTensor all = allocate_tensor(memory, DType::f32, {x.size(0), columns.matrix->n});
+    backend.matmul(x, *columns.matrix, columns.bias ? &*columns.bias : nullptr, all.view);
+    return all;
+  };
+  const auto columns_of = [](const OwnedTensor& all, const PackedColumns& columns) {
+    return all.view.slice(1, columns.first, columns.first + columns.count);
+  };
+  const OwnedTensor gates = multiply(mlp.gate), ups = multiply(mlp.up);
+  const OwnedTensor inner = allocate_tensor(memory, DType::f32, {x.size(0), mlp.gate.count});
+  backend.gated_activation(mlp.activation, columns_of(gates, mlp.gate), columns_of(ups, mlp.up),
+                           inner.view);
+  backend.matmul(inner.view, *mlp.down.matrix, mlp.down.bias ? &*mlp.down.bias : nullptr, out);
+}
+
+const MixtureShape kShape = {.rows = 19,
+                             .experts = 5,
+                             .slots = 3,
+                             .inputs = 1050,
+                             .width = 45,
+                             .last_width = 24,
+                             .outputs = 37,
+                             .has_bias = true};
+
+TEST(CudaCompositions, FeedForwardNetworks) {
+  EmulatedBackend cuda({.num_threads = 2});
+  for (const WeightType& type : composed_types()) {
+    const MixtureInputs in(type, kShape, cuda.threads, cuda->memory());
+    const OwnedTensor expected = allocate_tensor(cuda->memory(), DType::f32, in.out.view.shape());
+    for (const GatedMlpWeights& expert : in.experts) {
+      compute_mlp(*cuda, expert, in.x.view, expected.view);
+      cuda->gated_mlp(expert, in.x.view, in.out.view);
+      expect_same_bits(in.out.view, expected.view, type.name);
+    }
+  }
+}
+
+TEST(CudaCompositions, Mixtures) {
+  EmulatedBackend cuda({.num_threads = 2});
+  for (const WeightType& type : composed_types()) {
+    const MixtureInputs in(type, kShape, cuda.threads, cuda->memory());
+    const Extents shape = in.out.view.shape();
+    const OwnedTensor expected = allocate_tensor(cuda->memory(), DType::f32, shape);
+    const OwnedTensor product = allocate_tensor(cuda->memory(), DType::f32, {1, shape[1]});
+    for (int64_t r = 0; r < shape[0]; ++r) {
+      const ChosenRow chosen = in.routing().row(r);
+      for (int64_t slot = 0; slot < in.routing().num_slots(); ++slot) {
+        compute_mlp(*cuda, in.experts[static_cast<size_t>(chosen.experts[slot])],
+                    in.x.view.slice(0, r, r + 1), product.view);
+        for (int64_t i = 0; i < shape[1]; ++i) {
+          float& sum = expected.view.row<float>(r)[i];
+          sum = std::fma(chosen.weights[slot], product.view.row<float>(0)[i], sum);
+        }
+      }
+    }
+    cuda->mix_experts(in.experts, in.routing(), in.x.view, in.out.view);
+    expect_same_bits(in.out.view, expected.view, type.name);
+  }
+}
+
+TEST(CudaCompositions, Adapters) {
+  EmulatedBackend cuda({.num_threads = 2});
+  Memory& memory = cuda->memory();
+  constexpr int64_t kRows = 21, kInputs = 1100, kRank = 6, kColumns = 35;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const PackedMatrix a = random_matrix(memory, cuda.threads, dtype, 3 * kRank, kInputs, 1);
+    const PackedMatrix b = random_matrix(memory, cuda.threads, dtype, kColumns, kRank, 2);
+    const OwnedTensor x = random_tensor(memory, DType::f32, {kRows, kInputs}, 3);
+    const OwnedTensor out = random_tensor(memory, DType::f32, {kRows, 100}, 4);
+    const OwnedTensor expected = random_tensor(memory, DType::f32, {kRows, 100}, 4);
+    const LoraSegment segment{
+        .first_row = 3, .num_rows = 11, .a = &a, .first_rank = kRank, .b = &b, .first_column = 50};
+    const OwnedTensor inner = allocate_tensor(memory, DType::f32, {11, 3 * kRank});
+    const OwnedTensor delta = allocate_tensor(memory, DType::f32, {11, kColumns});
+    cuda->matmul(x.view.slice(0, 3, 14), a, nullptr, inner.view);
+    cuda->matmul(inner.view.slice(1, kRank, 2 * kRank), b, nullptr, delta.view);
+    const Tensor sums = expected.view.slice(0, 3, 14).slice(1, 50, 50 + kColumns);
+    cuda->add(sums, delta.view, sums);
+    cuda->add_lora(x.view, std::span(&segment, 1), out.view);
+    expect_same_bits(out.view, expected.view, std::string(dtype_name(dtype)));
+  }
+}
+
+TEST(CudaCompositions, GatheredColumns) {
+  EmulatedBackend cuda({.num_threads = 2});
+  const std::vector<int32_t> columns = {69, 0, 33, 33, 5};
+  for (const WeightType& type : weight_types()) {
+    const int64_t k = type.row_length(1100);
+    const PackedMatrix w = random_matrix(cuda->memory(), cuda.threads, type, 70, k, 1);
+    const OwnedTensor x = random_tensor(cuda->memory(), DType::f32, {2, k}, 2);
+    const OwnedTensor all = allocate_tensor(cuda->memory(), DType::f32, {2, 70});
+    const OwnedTensor some = allocate_tensor(cuda->memory(), DType::f32, {2, 5});
+    cuda->matmul(x.view, w, nullptr, all.view);
+    cuda->matmul(x.view, cuda->gather_columns(w, columns), nullptr, some.view);
+    for (int64_t r = 0; r < 2; ++r) {
+      for (int64_t i = 0; i < 5; ++i) {
+        EXPECT_EQ(some.view.row<float>(r)[i],
+                  all.view.row<float>(r)[columns[static_cast<size_t>(i)]])
+            << type.name;
+      }
+    }
+  }
+}
+
+TEST(CudaBackend, HasNoGradients) {
+  EmulatedBackend cuda;
+  EXPECT_THROW(cuda->gradients(), Error);
+}
+
+}  // namespace
+}  // namespace paceline::cuda
