@@ -25,14 +25,9 @@ void for_each_item(const JsonCursor& field, const Use& use) {
   for (const JsonCursor& item : field.items()) use(item);
 }
 
-ModulePattern suffix_pattern(std::string_view key, std::string where) {
-  return ModulePattern(fmt::format("(.*\\.)?({})$", key), ModulePattern::Extent::begin,
-                       std::move(where));
-}
-
-// The members of rank_pattern or alpha_pattern, in order: the first that matches counts.
+// The members of rank_pattern or alpha_pattern, in order.
 template <class T, class Read>
-void read_patterns(const JsonCursor& config, std::string_view key, std::vector<T>& patterns,
+void read_patterns(const JsonCursor& config, std::string_view key, ModuleValues<T>& patterns,
                    const Read& read) {
   const auto field = config.find(key);
   if (!field) return;
@@ -43,17 +38,8 @@ void read_patterns(const JsonCursor& config, std::string_view key, std::vector<T
   }
   for (const auto& [name, value] : members) {
     const JsonCursor cursor = field->entry(name, value);
-    patterns.push_back({suffix_pattern(name, cursor.name()), read(cursor)});
+    patterns.add(name, read(cursor), cursor.name());
   }
-}
-
-template <class T, class Patterns>
-T pattern_value(const Patterns& patterns, std::string_view module, MatchBudget& budget,
-                T otherwise) {
-  for (const auto& [pattern, value] : patterns) {
-    if (pattern.matches(module, budget)) return value;
-  }
-  return otherwise;
 }
 
 bool ends_with_part(std::string_view module, std::string_view part) {
@@ -158,11 +144,13 @@ bool PeftConfig::targets(std::string_view module, MatchBudget& budget) const {
 }
 
 int64_t PeftConfig::rank_of(std::string_view module, MatchBudget& budget) const {
-  return pattern_value(rank_pattern_, module, budget, rank_);
+  const auto* const entry = rank_pattern_.find(module, budget);
+  return entry ? entry->value : rank_;
 }
 
 double PeftConfig::alpha_of(std::string_view module, MatchBudget& budget) const {
-  return pattern_value(alpha_pattern_, module, budget, alpha_);
+  const auto* const entry = alpha_pattern_.find(module, budget);
+  return entry ? entry->value : alpha_;
 }
 
 double PeftConfig::scale_of(double alpha, int64_t rank) const {

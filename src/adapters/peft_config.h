@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapters/module_pattern.h"
+#include "adapters/module_values.h"
 #include "base/json_cursor.h"
 
 namespace paceline {
@@ -29,8 +30,7 @@ class PeftConfig {
   // absent.
   bool targets(std::string_view module, MatchBudget& budget) const;
 
-  // The value of the first key of rank_pattern or alpha_pattern for which re.match finds
-  // (.*\.)?(KEY)$, or else r or lora_alpha (get_pattern_key in peft/utils/other.py).
+  // The value that rank_pattern or alpha_pattern has for the module, or else r or lora_alpha.
   int64_t rank_of(std::string_view module, MatchBudget& budget) const;
   double alpha_of(std::string_view module, MatchBudget& budget) const;
   // lora_alpha / rank, or with use_rslora lora_alpha / sqrt(rank).
@@ -44,12 +44,6 @@ class PeftConfig {
 
     bool contains(std::string_view module, MatchBudget& budget) const;
   };
-  template <class T>
-  struct PatternValue {
-    ModulePattern pattern;
-    T value;
-  };
-
   void read_targets(const JsonCursor& config);
   void read_layers(const JsonCursor& config);
   static Choice read_choice(const JsonCursor& field);
@@ -59,8 +53,8 @@ class PeftConfig {
   int64_t rank_ = 8;
   double alpha_ = 8;
   bool is_rank_stabilised_ = false;
-  std::vector<PatternValue<int64_t>> rank_pattern_;
-  std::vector<PatternValue<double>> alpha_pattern_;
+  ModuleValues<int64_t> rank_pattern_;
+  ModuleValues<double> alpha_pattern_;
   std::optional<Choice> targets_;
   bool targets_all_ = false;  // "all-linear": all but the head
   std::optional<Choice> excluded_;

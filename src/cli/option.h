@@ -88,12 +88,13 @@ enum class OptionKind : uint8_t {
   token_ids,       // std::vector<int32_t>; repeatable
   token_id_lists,  // std::vector<std::vector<int32_t>>, one a repetition
   logit_bias,      // std::vector<std::pair<int32_t, float>>; repeatable
+  named_numbers,   // NamedNumbers, each within `limits`, written NAME=NUMBER; repeatable
 };
 
-using OptionValue =
-    std::variant<bool, std::string, std::vector<std::string>, int64_t, uint64_t, double,
-                 std::vector<int32_t>, std::vector<std::vector<int32_t>>,
-                 std::vector<std::pair<int32_t, float>>, std::vector<int64_t>, std::vector<double>>;
+using OptionValue = std::variant<bool, std::string, std::vector<std::string>, int64_t, uint64_t,
+                                 double, std::vector<int32_t>, std::vector<std::vector<int32_t>>,
+                                 std::vector<std::pair<int32_t, float>>, std::vector<int64_t>,
+                                 std::vector<double>, NamedNumbers>;
 
 struct OptionDef {
   std::string_view name;              // "max-tokens": --max-tokens, PACELINE_MAX_TOKENS, max_tokens
@@ -133,7 +134,8 @@ std::string environment_name(std::string_view field);  // "PACELINE_MAX_TOKENS" 
 constexpr bool takes_value(const OptionDef& option) { return option.kind != OptionKind::flag; }
 constexpr bool is_repeatable(OptionKind kind) {
   return kind == OptionKind::texts || kind == OptionKind::token_ids ||
-         kind == OptionKind::token_id_lists || kind == OptionKind::logit_bias;
+         kind == OptionKind::token_id_lists || kind == OptionKind::logit_bias ||
+         kind == OptionKind::named_numbers;
 }
 
 }  // namespace paceline

@@ -111,6 +111,18 @@ std::pair<int32_t, float> parse_bias(std::string_view text, std::string_view whe
   return {id, *bias};
 }
 
+// The name may have equals signs: it may be a regular expression.
+std::pair<std::string, double> parse_named_number(const OptionDef& option, std::string_view text,
+                                                  std::string_view where) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    refuse(where, shown_text(text), "NAME=NUMBER");
+  }
+  const std::string_view number = text.substr(equals + 1);
+  return {std::string(text.substr(0, equals)),
+          checked(option, parse_whole<double>(number), shown_text(number), where)};
+}
+
 std::vector<std::pair<int32_t, float>> read_bias(const JsonCursor& value) {
   std::vector<std::pair<int32_t, float>> entries;
   for (const auto& [key, bias] : value.members()) {
@@ -143,6 +155,14 @@ double read_number(const OptionDef& option, const JsonCursor& value) {
   if (!value.is_number()) value.mismatch(range_text(option));
   const double number = value.number();
   return checked<double>(option, number, fmt::format("{}", number), value.name());
+}
+
+NamedNumbers read_named_numbers(const OptionDef& option, const JsonCursor& value) {
+  NamedNumbers entries;
+  for (const auto& [name, number] : value.members()) {
+    entries.emplace_back(name, read_number(option, value.below(name, number)));
+  }
+  return entries;
 }
 
 // A list, or one alone.
@@ -277,6 +297,13 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
       }
       return entries;
     }
+    case OptionKind::named_numbers: {
+      NamedNumbers entries;
+      for (const std::string& text : texts) {
+        entries.push_back(parse_named_number(option, text, where));
+      }
+      return entries;
+    }
   }
   return std::string(last);
 }
@@ -313,6 +340,8 @@ OptionValue read_option_value(const OptionDef& option, const JsonCursor& value) 
       return read_token_id_lists(value);
     case OptionKind::logit_bias:
       return read_bias(value);
+    case OptionKind::named_numbers:
+      return read_named_numbers(option, value);
   }
   return value.string();
 }

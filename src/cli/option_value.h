@@ -16,7 +16,7 @@ namespace paceline {
 OptionValue parse_option_value(const OptionDef& option, std::span<const std::string> texts,
                                std::string_view where);
 // JSON: numbers and strings as themselves, lists as arrays (or a single element), logit_bias as an
-// object {"id": value}.
+// object {"id": value}, named numbers as an object {"name": number}.
 OptionValue read_option_value(const OptionDef& option, const JsonCursor& value);
 
 // Token ids separated by blanks, commas or line ends, with or without [ ] around them.

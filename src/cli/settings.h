@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "paceline/options.h"
@@ -44,6 +45,8 @@ struct ConstraintChoice {
   }
 };
 
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
 // The options of train.
 struct TrainChoice {
   std::string data;
@@ -63,6 +66,9 @@ struct TrainChoice {
   int64_t num_layers = -1;                  // the last ones; -1: all
   int64_t rank = 8;
   double alpha = 16;
+  std::optional<double> scale;  // instead of alpha: what the product is multiplied by
+  NamedNumbers rank_pattern;    // by PEFT's keys: regular expressions of the ends of module names
+  NamedNumbers alpha_pattern;
   double dropout = 0;
   bool use_rslora = false;
   std::string lora_dtype = "auto";

@@ -8,7 +8,9 @@
 #include "adapters/adapter_files.h"
 #include "base/json_writer.h"
 #include "cli/figures.h"
+#include "cli/lora_shapes.h"
 #include "cli/model_opening.h"
+#include "cli/progress.h"
 #include "cli/usage_error.h"
 #include "load/model_adapter_base.h"
 #include "load/model_source.h"
@@ -28,20 +30,13 @@ std::string parameters_text(const TrainedSet& trained) {
   return grouped_number(static_cast<double>(trained.num_parameters()));
 }
 
-LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model) {
-  const int64_t num_layers = model.decoder->config().num_layers();
-  const int64_t first_layer =
-      choice.num_layers < 0 ? 0 : std::max<int64_t>(num_layers - choice.num_layers, 0);
-  const auto shape_of = [=, targets = choice.target_modules, rank = choice.rank,
-                         alpha = choice.alpha](std::string_view module) {
-    const auto layer = split_layer_module(module);
-    const std::string_view name = module.substr(module.rfind('.') + 1);
-    const bool is_target =
-        targets.empty() || std::find(targets.begin(), targets.end(), name) != targets.end();
-    return is_target && layer && layer->layer >= first_layer
-               ? std::optional(LoraShape{.rank = rank, .alpha = alpha})
-               : std::nullopt;
-  };
+LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model,
+                         const ModulePrefixes& prefixes) {
+  const auto shape_of =
+      [shapes = lora_shapes(choice, model.decoder->config(), prefixes)](std::string_view module) {
+        const auto found = shapes.find(module);
+        return found == shapes.end() ? std::nullopt : std::optional(found->second);
+      };
   DType dtype = model.weight_dtype == DType::f32 ? DType::f32 : DType::bf16;
   if (choice.lora_dtype != "auto") dtype = *parse_dtype(choice.lora_dtype);
   return {
@@ -51,8 +46,8 @@ LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model) {
 TrainTarget lora_target(const Settings& settings, LoadedModel& model) {
   const TrainChoice& choice = settings.train;
   AdapterBase base = read_adapter_base(ModelSource(model_path(settings)));
-  auto loras =
-      std::make_unique<LoraSet>(*model.backend, *model.decoder, lora_options(choice, model));
+  auto loras = std::make_unique<LoraSet>(*model.backend, *model.decoder,
+                                         lora_options(choice, model, base.peft_prefixes));
   if (!choice.initial_adapter.empty()) {
     loras->load(*model.backend, read_adapter(choice.initial_adapter, base, model.memory));
   }
@@ -89,6 +84,12 @@ TrainTarget full_target(const Settings& settings, LoadedModel& model) {
   return target;
 }
 
+std::string pattern_text(const NamedNumbers& pattern) {
+  std::string text;
+  for (const auto& [key, number] : pattern) text += fmt::format("{}={} ", key, number);
+  return text;
+}
+
 }  // namespace
 
 void check_target_options(const TrainChoice& choice) {
@@ -100,6 +101,9 @@ void check_target_options(const TrainChoice& choice) {
       {"--target-modules", !choice.target_modules.empty()},
       {"--num-layers", choice.num_layers != -1},
       {"--lora-dropout", choice.dropout != 0},
+      {"--lora-scale", choice.scale.has_value()},
+      {"--rank-pattern", !choice.rank_pattern.empty()},
+      {"--alpha-pattern", !choice.alpha_pattern.empty()},
       {"--use-rslora", choice.use_rslora},
       {"--lora-dtype", choice.lora_dtype != "auto"},
       {"--initial-adapter", !choice.initial_adapter.empty()}};
@@ -128,6 +132,9 @@ void add_target_identity(const TrainChoice& choice, RunIdentity& identity) {
   }
   add("rank", fmt::format("{}", choice.rank));
   add("alpha", fmt::format("{}", choice.alpha));
+  if (choice.scale) add("scale", fmt::format("{}", *choice.scale));
+  if (!choice.rank_pattern.empty()) add_text("rank_pattern", pattern_text(choice.rank_pattern));
+  if (!choice.alpha_pattern.empty()) add_text("alpha_pattern", pattern_text(choice.alpha_pattern));
   add("dropout", fmt::format("{}", choice.dropout));
   add("use_rslora", choice.use_rslora ? "true" : "false");
   add("num_layers", fmt::format("{}", choice.num_layers));

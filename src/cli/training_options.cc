@@ -101,10 +101,11 @@ constexpr OptionDef kTrainingOptions[] = {
     {.name = "target-modules",
      .placeholder = "NAME,...",
      .kind = OptionKind::choices,
-     .choices = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj",
-     .default_text = "all of these",
-     .help = "Linear modules that are adapted: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-             "down_proj.",
+     .choices = "q_proj k_proj v_proj o_proj qkv_proj gate_proj up_proj gate_up_proj down_proj "
+                "c_fc c_proj",
+     .default_text = "all of the model's",
+     .help = "Linear modules to adapt: q_proj, k_proj, v_proj (or qkv_proj), o_proj, gate_proj, "
+             "up_proj (or gate_up_proj), down_proj; c_fc, c_proj.",
      .group = OptionGroup::training,
      .commands = kTrain,
      .apply = [](Settings& s, const OptionValue& v) { s.train.target_modules = as_texts(v); }},
@@ -135,7 +136,40 @@ constexpr OptionDef kTrainingOptions[] = {
      .help = "Their product is multiplied by X / rank.",
      .group = OptionGroup::training,
      .commands = kTrain,
-     .apply = [](Settings& s, const OptionValue& v) { s.train.alpha = std::get<double>(v); }},
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.train.alpha = std::get<double>(v);
+           s.train.scale.reset();
+         }},
+    {.name = "lora-scale",
+     .placeholder = "X",
+     .kind = OptionKind::number,
+     .limits = {1e-6, 1e6},
+     .default_text = "--lora-alpha / rank",
+     .help = "Multiply it by X instead, whatever the rank (mlx_lm's scale).",
+     .group = OptionGroup::training,
+     .commands = kTrain,
+     .apply = [](Settings& s, const OptionValue& v) { s.train.scale = std::get<double>(v); }},
+    {.name = "rank-pattern",
+     .placeholder = "KEY=N",
+     .kind = OptionKind::named_numbers,
+     .limits = {1, 1024},
+     .help = "Another rank for modules whose names end in KEY, a regular expression as in PEFT's "
+             "rank_pattern. Repeatable; the first match counts.",
+     .group = OptionGroup::training,
+     .commands = kTrain,
+     .apply = [](Settings& s,
+                 const OptionValue& v) { s.train.rank_pattern = std::get<NamedNumbers>(v); }},
+    {.name = "alpha-pattern",
+     .placeholder = "KEY=X",
+     .kind = OptionKind::named_numbers,
+     .limits = {1e-6, 1e6},
+     .help = "Another alpha for modules whose names end in KEY, as in PEFT's alpha_pattern. "
+             "Repeatable.",
+     .group = OptionGroup::training,
+     .commands = kTrain,
+     .apply = [](Settings& s,
+                 const OptionValue& v) { s.train.alpha_pattern = std::get<NamedNumbers>(v); }},
     {.name = "lora-dropout",
      .placeholder = "X",
      .kind = OptionKind::number,

@@ -28,6 +28,7 @@ std::string sample_text(const OptionDef& option) {
     case OptionKind::choice:
       return std::string(split_words(option.choices).front());
     case OptionKind::logit_bias:
+    case OptionKind::named_numbers:
       return "1=1";
     case OptionKind::bytes:
       return "1M";

@@ -45,6 +45,19 @@ TEST(ParseOptionValue, ReadsEachKind) {
       ElementsAre(Pair(5, -1.5f), Pair(6, 2.0f)));
 }
 
+TEST(ParseOptionValue, NumbersByName) {
+  EXPECT_THAT(std::get<NamedNumbers>(parse("rank-pattern", {"q_proj=4", "(?=x).*=16"})),
+              ElementsAre(Pair("q_proj", 4), Pair("(?=x).*", 16)));
+  EXPECT_THAT(std::get<NamedNumbers>(read("rank-pattern", R"({"b": 4, "a": 2})")),
+              ElementsAre(Pair("b", 4), Pair("a", 2)));
+  EXPECT_EQ(error_message_of([] { parse("rank-pattern", {"q_proj"}); }),
+            "--rank-pattern: found \"q_proj\", expected NAME=NUMBER");
+  EXPECT_THAT(error_message_of([] { parse("rank-pattern", {"q_proj=0"}); }),
+              HasSubstr("from 1 to 1024"));
+  EXPECT_THAT(error_message_of([] { read("rank-pattern", R"({"q_proj": "4"})"); }),
+              HasSubstr("rank-pattern.q_proj: found"));
+}
+
 // For any option that has the dtype among its choices.
 TEST(ParseOptionValue, TypesHaveShortNames) {
   for (const char* const option : {"dtype", "kv-cache-dtype"}) {

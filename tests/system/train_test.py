@@ -84,6 +84,31 @@ class TrainTest(ProgramTest):
                 self.assertIn("going on behind step", done.stderr)
                 self.assertEqual((broken / result).read_bytes(), (whole / result).read_bytes())
 
+    def test_ranks_and_alphas_may_differ_by_module(self):
+        data, out = self.data(), self.directory / "run"
+        patterns = ["--rank-pattern", "q_proj=16", "--rank-pattern", r"layers\.[01]\.mlp\..*=2", "--alpha-pattern",
+                    "self_attn.q_proj=64", "--target-modules", "q_proj,v_proj,up_proj"]
+        self.train(data, out, *patterns, "--iters", "4")
+        config = json.loads((out / "adapter_config.json").read_text())
+        sizes, _ = self.tensors(out / "adapter_model.safetensors")
+        for name, rank, alpha in (("layers.0.self_attn.q_proj", 16, 64), ("layers.0.self_attn.v_proj", 4, 16),
+                                  ("layers.1.mlp.up_proj", 2, 16), ("layers.2.mlp.up_proj", 4, 16)):
+            self.assertEqual(sizes[f"base_model.model.model.{name}.lora_A.weight"][0], rank, name)
+            self.assertEqual(config["rank_pattern"].get(f"model.{name}", config["r"]), rank, name)
+            self.assertEqual(config["alpha_pattern"].get(f"model.{name}", config["lora_alpha"]), alpha, name)
+        more = ["train", "-m", BUNDLED, "--data", data, "-o", out, *SHORT, "--iters", "6", "--resume"]
+        self.assertIn("rank_pattern", self.fail_with(1, *more, *patterns[4:]))
+        self.succeed(*more, *patterns)
+        self.assertIn("q_prj", self.fail_with(1, *more, "--rank-pattern", "q_prj=4"))
+
+    @staticmethod
+    def tensors(path):
+        """The shapes in a safetensors file by name, and its metadata."""
+        text = path.read_bytes()
+        header = json.loads(text[8:8 + int.from_bytes(text[:8], "little")])
+        metadata = header.pop("__metadata__", {})
+        return {name: tensor["shape"] for name, tensor in header.items()}, metadata
+
     def test_chats_and_completions_are_learnt(self):
         chats = self.write("chats.jsonl", lines(*({"messages": [{"role": "user", "content": "Where is it?"},
                                                                 {"role": "assistant", "content": text}]}

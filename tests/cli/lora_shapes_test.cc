@@ -1,0 +1,80 @@
+#include "cli/lora_shapes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "load/loaded_model.h"
+#include "load/model_adapter_base.h"
+#include "load/model_source.h"
+#include "tests/expect_error.h"
+#include "tests/source_path.h"
+
+namespace paceline {
+namespace {
+
+LoraShapes shapes_of(const TrainChoice& choice) {
+  const ModelSource source(source_path("tests/goldens/models/qwen3_tied"));
+  return lora_shapes(choice, read_model_config(source, LoadFormat::files),
+                     read_adapter_base(source).peft_prefixes);
+}
+
+TEST(LoraShapes, OfTheTargetsInTheLastLayers) {
+  TrainChoice choice{.target_modules = {"v_proj", "up_proj"}, .num_layers = 1};
+  choice.rank = 4;
+  choice.alpha = 12;
+  const LoraShapes shapes = shapes_of(choice);
+  ASSERT_EQ(shapes.size(), 2u);
+  const std::string layer = shapes.begin()->first.substr(0, shapes.begin()->first.find(".mlp"));
+  EXPECT_FALSE(shapes.contains("layers.0.mlp.up_proj"));
+  EXPECT_TRUE(shapes.contains(layer + ".self_attn.v_proj"));
+  EXPECT_EQ(shapes.begin()->second.rank, 4);
+  EXPECT_EQ(shapes.begin()->second.alpha, 12);
+  choice.num_layers = 0;
+  EXPECT_TRUE(shapes_of(choice).empty());
+}
+
+// The keys of PEFT: ends of names behind a dot, whole names, regular expressions; the first counts.
+TEST(LoraShapes, PatternsAreMatchedAsPeftDoes) {
+  const TrainChoice choice{.rank = 4,
+                           .alpha = 8,
+                           .rank_pattern = {{"model.layers.1.self_attn.q_proj", 2},
+                                            {"q_proj", 16},
+                                            {"layers\\.[01]\\.mlp\\..*", 3},
+                                            {"proj", 1}},  // no module's name has it behind a dot
+                           .alpha_pattern = {{"self_attn.q_proj", 32}}};
+  TrainChoice fitting = choice;
+  fitting.rank_pattern.pop_back();
+  const LoraShapes shapes = shapes_of(fitting);
+  EXPECT_EQ(shapes.at("layers.0.self_attn.q_proj").rank, 16);
+  EXPECT_EQ(shapes.at("layers.0.self_attn.q_proj").alpha, 32);
+  EXPECT_EQ(shapes.at("layers.1.self_attn.q_proj").rank, 2);
+  EXPECT_EQ(shapes.at("layers.1.self_attn.q_proj").alpha, 32);
+  EXPECT_EQ(shapes.at("layers.1.self_attn.k_proj").rank, 4);
+  EXPECT_EQ(shapes.at("layers.0.mlp.down_proj").rank, 3);
+  EXPECT_EQ(shapes.at("layers.0.mlp.down_proj").alpha, 8);
+  expect_error(ErrorCode::invalid, {"--rank-pattern: proj", "no module", "layers.0"},
+               [&] { shapes_of(choice); });
+}
+
+TEST(LoraShapes, AScaleIsTheFactorWhateverTheRank) {
+  TrainChoice choice{.rank = 4, .scale = 20.0, .rank_pattern = {{"q_proj", 16}}};
+  const LoraShapes shapes = shapes_of(choice);
+  EXPECT_EQ(shapes.at("layers.0.self_attn.q_proj").alpha, 320);
+  EXPECT_EQ(shapes.at("layers.0.self_attn.k_proj").alpha, 80);
+  choice.use_rslora = true;
+  EXPECT_EQ(shapes_of(choice).at("layers.0.self_attn.q_proj").alpha, 80);
+}
+
+TEST(LoraShapes, WrongPatternsAreNamed) {
+  const auto refuses = [](const TrainChoice& choice, const std::vector<std::string>& parts) {
+    expect_error(ErrorCode::invalid, parts, [&] { shapes_of(choice); });
+  };
+  refuses({.rank_pattern = {{"q_proj", 2.5}}}, {"--rank-pattern", "2.5", "an integer"});
+  refuses({.rank_pattern = {{"q_proj(", 2}}}, {"--rank-pattern: q_proj("});
+  refuses({.alpha_pattern = {{"q_prj", 2}}}, {"--alpha-pattern: q_prj"});
+  // A key behind another that matches the same.
+  refuses({.rank_pattern = {{"q_proj", 2}, {"self_attn.q_proj", 4}}}, {"self_attn.q_proj"});
+}
+
+}  // namespace
+}  // namespace paceline
