@@ -52,9 +52,9 @@ std::string written(const Json& value) {
   return "{" + result + "}";
 }
 
-std::string written(const std::vector<TomlEntry>& entries) {
+std::string written(const std::vector<ConfigEntry>& entries) {
   std::string text;
-  for (const TomlEntry& entry : entries) {
+  for (const ConfigEntry& entry : entries) {
     text += fmt::format("[{}]\n{} = {}\n", quoted_text(entry.table), quoted_text(entry.key),
                         written(entry.value));
   }
@@ -65,7 +65,7 @@ std::string written(const std::vector<TomlEntry>& entries) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  std::vector<TomlEntry> entries;
+  std::vector<ConfigEntry> entries;
   try {
     entries = parse_toml(text, "input");
   } catch (const Error& error) {
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto num_lines = 1 + std::count(text.begin(), text.end(), '\n');
   int last_line = 0;
-  for (const TomlEntry& entry : entries) {
+  for (const ConfigEntry& entry : entries) {
     require(entry.line > last_line && entry.line <= num_lines);
     last_line = entry.line;
   }

@@ -23,7 +23,7 @@ class TomlParser {
  public:
   TomlParser(std::string_view text, std::string_view where) : text_(text), where_(where) {}
 
-  std::vector<TomlEntry> parse() {
+  std::vector<ConfigEntry> parse() {
     for (skip_lines(); !at_end(); skip_lines()) {
       if (peek() == '[') {
         parse_table();
@@ -101,7 +101,7 @@ class TomlParser {
     std::string key = parse_key();
     if (!take("=")) fail(fmt::format("expected = after {}", key));
     skip_blanks();
-    const auto is_same = [&](const TomlEntry& e) { return e.table == table_ && e.key == key; };
+    const auto is_same = [&](const ConfigEntry& e) { return e.table == table_ && e.key == key; };
     if (std::any_of(entries_.begin(), entries_.end(), is_same)) {
       fail(fmt::format("the key {} is set twice", key));
     }
@@ -321,12 +321,12 @@ class TomlParser {
   std::string_view where_;
   size_t at_ = 0;
   std::string table_;
-  std::vector<TomlEntry> entries_;
+  std::vector<ConfigEntry> entries_;
 };
 
 }  // namespace
 
-std::vector<TomlEntry> parse_toml(std::string_view text, std::string_view where) {
+std::vector<ConfigEntry> parse_toml(std::string_view text, std::string_view where) {
   if (!is_valid_utf8(text)) {
     throw Error(ErrorCode::invalid, fmt::format("{}: not valid UTF-8", where));
   }

@@ -109,6 +109,46 @@ class TrainTest(ProgramTest):
         metadata = header.pop("__metadata__", {})
         return {name: tensor["shape"] for name, tensor in header.items()}, metadata
 
+    def test_a_config_file_of_mlx_lm_is_a_run(self):
+        data = self.directory / "data"
+        data.mkdir()
+        (data / "train.jsonl").write_text(self.data().read_text())
+        out = self.directory / "adapters"
+        config = self.write("lora_config.yaml", f"""# As mlx_lm.lora -c reads it.
+model: "{BUNDLED}"
+train: true
+fine_tune_type: lora
+optimizer: adamw
+data: "{data}"
+seed: 0
+num_layers: 2
+batch_size: 2
+iters: 4
+val_batches: 25
+learning_rate: 1e-3
+steps_per_report: 2
+steps_per_eval: 200
+resume_adapter_file: null
+adapter_path: "{out}"
+save_every: 100
+test: false
+test_batches: 100
+max_seq_length: 64
+grad_checkpoint: false
+lora_parameters:
+  keys: ["self_attn.q_proj", "self_attn.v_proj"]
+  rank: 8
+  scale: 20.0
+  dropout: 0.0
+""")
+        self.succeed("train", "--config", config, "-t", "2")
+        written = json.loads((out / "adapter_config.json").read_text())
+        self.assertEqual((written["r"], written["lora_alpha"]), (8, 160))
+        self.assertEqual(sorted(written["target_modules"]), [f"model.layers.{layer}.self_attn.{name}_proj"
+                                                             for layer in (4, 5) for name in "qv"])
+        config.write_text("iters: 4\nlearning_rate: fast\n")
+        self.assertIn("lora_config.yaml:2: learning_rate: found", self.fail_with(2, "train", "--config", config))
+
     def test_chats_and_completions_are_learnt(self):
         chats = self.write("chats.jsonl", lines(*({"messages": [{"role": "user", "content": "Where is it?"},
                                                                 {"role": "assistant", "content": text}]}
