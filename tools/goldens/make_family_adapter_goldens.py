@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/family_adapters/: a small PEFT adapter for a model golden of every family.
+
+    python tools/goldens/make_family_adapter_goldens.py [--out DIR]
+
+Needs peft, torch, transformers and safetensors of requirements.txt. Each folder is an adapter on all
+linear modules of the layers (of mixtures of experts on attention and on dense layers), as PEFT saves
+it, in float16. logits/model.safetensors has, by golden, the logits that PEFT's model computes in
+float32 for the last rows of the golden's prompt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import peft
+import torch
+from safetensors.torch import save_file
+
+from make_adapter_goldens import GOLDENS, load_model, randomise, sort_lists
+
+MODELS = [
+    "cohere2_bias", "exaone4_window", "gemma2_odd", "gemma3_language_model_prefix", "gemma3_text_pattern2", "glm4_bias",
+    "glm4_moe_plain_stacked", "gpt_oss_plain", "granite_multipliers", "llama_scaled_tied", "ministral3_growth",
+    "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
+    "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
+    "stablelm_parallel", "starcoder2_window_tied"]
+TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"
+# Of this class PEFT makes parameters of the experts of a pattern that may match the mlp.
+OTHER_TARGETS = {"qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj"}
+LAST_ROWS = 2
+
+
+def make(name: str, out: Path) -> torch.Tensor:
+    config = peft.LoraConfig(task_type="CAUSAL_LM", r=1, lora_alpha=3, target_modules=OTHER_TARGETS.get(name, TARGETS),
+                             exclude_modules=r".*vision.*", rank_pattern={"o_proj": 2},
+                             alpha_pattern={r"layers\.0\.self_attn\..*": 4})
+    model = peft.get_peft_model(load_model(GOLDENS / "models" / name), config)
+    model.eval()
+    randomise(model, torch.float16)
+    model.peft_config["default"].base_model_name_or_path = f"paceline/{name}"
+    model.save_pretrained(out / name, save_embedding_layers=False)
+    (out / name / "README.md").unlink(missing_ok=True)
+    sort_lists(out / name / "adapter_config.json")
+    for parameter in model.parameters():
+        parameter.data = parameter.data.float()
+    ids = json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"]
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0, -LAST_ROWS:].float().contiguous()
+    print(f"{name}: logits up to {logits.abs().max():.3f}")
+    return logits
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=GOLDENS / "family_adapters")
+    out: Path = parser.parse_args().out
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "logits").mkdir(parents=True)
+    save_file({name: make(name, out) for name in MODELS}, out / "logits" / "model.safetensors")
+
+
+if __name__ == "__main__":
+    main()
