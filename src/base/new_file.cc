@@ -111,6 +111,18 @@ void NewFile::append(std::span<const std::byte> bytes) {
   write_all(fd_, text, path_);
 }
 
+void NewFile::overwrite(uint64_t at, std::span<const std::byte> bytes) {
+  PL_CHECK(at <= size_bytes_ && bytes.size() <= size_bytes_ - at, "overwrites what was appended");
+  flush();
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(ErrorCode::exhausted, path_, "can't be written", errno);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    at += static_cast<uint64_t>(count);
+  }
+}
+
 void NewFile::flush() {
   write_all(fd_, pending_, path_);
   pending_.clear();

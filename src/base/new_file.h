@@ -26,6 +26,8 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void append(std::span<const std::byte> bytes);
+  // Replaces bytes that were appended before.
+  void overwrite(uint64_t at, std::span<const std::byte> bytes);
   // Reserves `bytes` in total on the disk, where the file system supports it. Throws Error
   // exhausted when there is no space, or files of that size exceed the process's limit (writing one
   // would end it with SIGXFSZ).

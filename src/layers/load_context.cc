@@ -31,9 +31,7 @@ std::vector<float> read_vector(const LoadContext& context, std::string_view name
 OwnedTensor store_vector(const LoadContext& context, std::string_view name,
                          std::span<const float> elements) {
   OwnedTensor vector = write_vector(context.backend, elements);
-  if (context.made != nullptr) {
-    context.made->parts.push_back(vector_part(std::string(name), vector.view));
-  }
+  if (context.written != nullptr) context.written->add(vector_part(std::string(name), vector.view));
   return vector;
 }
 
@@ -90,8 +88,9 @@ PackedMatrix pack_stored(const LoadContext& context,
     }
   }
   PackedMatrix matrix = pack(context, plain, grouped);
-  if (context.made != nullptr) {
-    context.made->parts.push_back(matrix_part(parts.front()->name_, matrix));
+  if (context.written != nullptr) {
+    context.written->add(matrix_part(parts.front()->name_, matrix));
+    matrix.storage = {};
   }
   return matrix;
 }

@@ -11,6 +11,7 @@
 
 #include "kernels/backend.h"
 #include "prepared/prepared_file.h"
+#include "prepared/prepared_writer.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
@@ -26,8 +27,9 @@ struct LoadContext {
   bool quantizes = true;
   // When not null, weights come packed from here, and the checkpoint isn't read.
   const PreparedFile* prepared = nullptr;
-  // When not null, collects every weight that is packed.
-  PreparedWeights* made = nullptr;
+  // When not null, every weight is written there as soon as it is packed, and matrices keep no
+  // memory: what is loaded can't compute.
+  PreparedWriter* written = nullptr;
 };
 
 // The prepared matrix of this name with `k` inputs; nothing without a prepared file.

@@ -1,5 +1,7 @@
 #include "load/cached_decoder.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "models/decoder.h"
@@ -25,14 +27,23 @@ bool find_decoder(LoadedModel& model, WeightsCache& cache, LoadContext context,
   }
 }
 
-void make_and_store_decoder(LoadedModel& model, WeightsCache& cache, LoadContext context,
-                            const DecoderConfig& config, const WeightStack& stack) {
-  PreparedWeights made;
-  context.made = &made;
-  make_decoder(model, context, config);
-  made.num_parameters = model.decoder->num_parameters();
-  made.is_quantised = model.is_quantised;
-  cache.store(made, *stack.digest());
+// Packs each weight into the cache's file, one after another. Returns whether the file is there.
+bool write_weights(WeightsCache& cache, LoadContext context, const DecoderConfig& config,
+                   const WeightStack& stack) {
+  const auto writer = cache.begin(stack.top());
+  if (writer == nullptr) return false;
+  context.written = writer.get();
+  PreparedTable facts;
+  try {
+    facts.weights.num_parameters = Decoder(context, config).num_parameters();
+  } catch (const Error& error) {
+    if (!writer->has_failed()) throw;
+    cache.fail(error.what());
+    return false;
+  }
+  facts.digest = *stack.digest();
+  facts.weights.is_quantised = context.weights.has_read_grouped();
+  return cache.finish(*writer, std::move(facts));
 }
 
 }  // namespace
@@ -44,8 +55,9 @@ void make_decoder(LoadedModel& model, const LoadContext& context, const DecoderC
 
 void find_or_make_decoder(LoadedModel& model, WeightsCache& cache, const LoadContext& context,
                           const DecoderConfig& config, const WeightStack& stack) {
-  if (!find_decoder(model, cache, context, config)) {
-    make_and_store_decoder(model, cache, context, config, stack);
+  const auto find = [&] { return find_decoder(model, cache, context, config); };
+  if (!find() && !(write_weights(cache, context, config, stack) && find())) {
+    make_decoder(model, context, config);
   }
   model.weights_cache = cache.use();
 }

@@ -9,6 +9,8 @@
 #include "load/weights_key.h"
 #include "paceline/results.h"
 #include "prepared/prepared_file.h"
+#include "prepared/prepared_writer.h"
+#include "weights/checkpoint.h"
 
 namespace paceline {
 
@@ -19,23 +21,34 @@ class WeightsCache {
   // `threads` and the files must outlive it.
   WeightsCache(std::filesystem::path directory, const WeightsOrigin& origin, ThreadPool& threads);
 
-  // The verified cached weights; null when there are no usable ones.
+  // The verified cached weights; null when there are no usable ones. Experts of a file that was
+  // verified before, and whose stamp is the same since, are not verified again.
   std::unique_ptr<PreparedFile> find();
   // Reports that the weights of find() don't fit the model, so that its files are read.
   void refuse(const std::string& reason);
-  // Writes newly packed weights, unless the model's files have changed since they were opened.
-  void store(const PreparedWeights& weights, Hash128 digest);
+
+  // Begins to write newly packed weights, with room for the table of a checkpoint's; null when
+  // nothing can be written.
+  std::unique_ptr<PreparedWriter> begin(const Checkpoint& checkpoint);
+  // Completes the file, unless the model's files have changed since they were opened. Returns
+  // whether it is there.
+  bool finish(PreparedWriter& writer, PreparedTable facts);
+  // Reports that the weights could not be written.
+  void fail(const std::string& reason);
 
   const WeightsCacheUse& use() const { return use_; }
 
  private:
-  void write(const PreparedWeights& weights, Hash128 digest);
+  std::filesystem::path stamp_path() const;
+  bool was_verified() const;
+  void note_verified() const;
 
   std::filesystem::path directory_;
   std::span<const MappedFile> files_;
   ThreadPool& threads_;
   std::string key_;
   std::filesystem::path path_;
+  bool is_written_ = false;  // by this start
   WeightsCacheUse use_;
 };
 

@@ -40,8 +40,7 @@ Part vector_part(std::string name, const Tensor& vector);
 // The matrix of a matrix part, which reads the part's bytes in place: they must outlive it.
 PackedMatrix lent_matrix(const Part& part, ActivationType activations);
 
-// The parts of a model in the order they are made, and facts known once all weights were read. The
-// decoder owns the parts' bytes.
+// The parts of a model in the order they are made, and facts known once all weights were read.
 struct PreparedWeights {
   std::vector<Part> parts;
   int64_t num_parameters = 0;

@@ -25,22 +25,23 @@ void populate(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::vector<uint64_t> sums_of_pieces(std::span<const Part> parts, ThreadPool& threads) {
-  std::vector<std::span<const std::byte>> pieces;
-  for (const Part& part : parts) {
-    for (uint64_t at = 0; at < part.bytes.size(); at += kPieceBytes) {
-      const size_t size = std::min<size_t>(kPieceBytes, part.bytes.size() - at);
-      pieces.push_back(part.bytes.subspan(at, size));
-    }
+std::vector<Piece> pieces_of(const Part& part, uint64_t first_index) {
+  std::vector<Piece> pieces;
+  for (uint64_t at = 0; at < part.bytes.size(); at += kPieceBytes) {
+    const size_t size = std::min<size_t>(kPieceBytes, part.bytes.size() - at);
+    pieces.push_back({part.bytes.subspan(at, size), first_index + pieces.size()});
   }
+  return pieces;
+}
+
+std::vector<uint64_t> sums_of(std::span<const Piece> pieces, ThreadPool& threads) {
   std::vector<uint64_t> sums(pieces.size());
-  threads.parallel_for(
-      static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end, int) {
-        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-          populate(pieces[i]);
-          sums[i] = block_sum(pieces[i], i);
-        }
-      });
+  threads.parallel_for(std::ssize(pieces), 1, [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      populate(pieces[i].bytes);
+      sums[i] = block_sum(pieces[i].bytes, pieces[i].index);
+    }
+  });
   return sums;
 }
 

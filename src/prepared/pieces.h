@@ -1,4 +1,4 @@
-// The sums of the pieces of parts.
+// Pieces are what checksums cover: at most 1 MiB of one part each.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,15 @@
 
 namespace paceline {
 
-// In order of parts and pieces. `parts` may be with or without the file's padding of zeros: the
-// sums are the same.
-std::vector<uint64_t> sums_of_pieces(std::span<const Part> parts, ThreadPool& threads);
+struct Piece {
+  std::span<const std::byte> bytes;
+  uint64_t index = 0;  // in the file; the seed of its sum
+};
+
+// The pieces of a part's bytes, of which the first has this index.
+std::vector<Piece> pieces_of(const Part& part, uint64_t first_index);
+
+// The sum of each, by all threads. Zeros behind the last piece of a part don't change its sum.
+std::vector<uint64_t> sums_of(std::span<const Piece> pieces, ThreadPool& threads);
 
 }  // namespace paceline

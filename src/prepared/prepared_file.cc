@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/block_sum.h"
 #include "base/checked.h"
@@ -13,14 +14,23 @@
 #include "prepared/pieces.h"
 
 namespace paceline {
+namespace {
+
+bool is_of_expert(const Part& part) { return part.name.find(".experts.") != part.name.npos; }
+
+}  // namespace
 
 PreparedFile::PreparedFile(const std::filesystem::path& path, std::string_view key,
-                           ThreadPool& threads)
+                           ThreadPool& threads, Verified verified)
     : file_(path) {
   const PreparedHead head = read_head();
   read_front(head);
   if (table_.key != key) fail("was made from other model files than its name stands for");
-  verify_parts(head, threads);
+  verify_parts(head, threads, verified);
+}
+
+bool PreparedFile::has_experts() const {
+  return std::ranges::any_of(table_.weights.parts, is_of_expert);
 }
 
 void PreparedFile::fail(const std::string& what) const {
@@ -68,13 +78,21 @@ void PreparedFile::read_front(const PreparedHead& head) {
   if (at != file_.bytes().size()) fail("is longer than its table requires");
 }
 
-void PreparedFile::verify_parts(const PreparedHead& head, ThreadPool& threads) {
+void PreparedFile::verify_parts(const PreparedHead& head, ThreadPool& threads, Verified verified) {
   const auto expected = stored_sums(head);
-  const auto sums = sums_of_pieces(table_.weights.parts, threads);
-  if (sums.size() != expected.size()) fail("has another number of sums than of pieces");
-  const auto wrong = std::mismatch(sums.begin(), sums.end(), expected.begin()).first;
-  if (wrong != sums.end()) {
-    fail(fmt::format("piece {} of {} is damaged", wrong - sums.begin() + 1, sums.size()));
+  std::vector<Piece> pieces;
+  uint64_t num_pieces = 0;
+  for (const Part& part : table_.weights.parts) {
+    const std::vector<Piece> of_part = pieces_of(part, num_pieces);
+    num_pieces += of_part.size();
+    if (verified == Verified::all_but_experts && is_of_expert(part)) continue;
+    pieces.insert(pieces.end(), of_part.begin(), of_part.end());
+  }
+  if (num_pieces != expected.size()) fail("has another number of sums than of pieces");
+  const auto sums = sums_of(pieces, threads);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (sums[i] == expected[pieces[i].index]) continue;
+    fail(fmt::format("piece {} of {} is damaged", pieces[i].index + 1, num_pieces));
   }
   for (Part& part : table_.weights.parts) {
     part.bytes = part.bytes.first(*part_bytes(part.format));

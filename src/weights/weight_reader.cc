@@ -103,14 +103,16 @@ std::shared_ptr<const GroupedRows> WeightReader::read_grouped(std::string_view n
 }
 
 void WeightReader::note_read(std::string_view in_file, int64_t num_elements) {
-  num_elements_read_ += num_elements;
   const auto& entries = checkpoint_.entries();
   const auto at = std::lower_bound(
       entries.begin(), entries.end(), in_file,
       [](const CheckpointEntry& entry, std::string_view key) { return entry.name < key; });
   if (at != entries.end() && at->name == in_file) {
-    read_[static_cast<size_t>(at - entries.begin())] = true;
+    const auto index = static_cast<size_t>(at - entries.begin());
+    if (read_[index]) return;
+    read_[index] = true;
   }
+  num_elements_read_ += num_elements;
 }
 
 void WeightReader::release(std::string_view name) { checkpoint_.release(file_name(name)); }
