@@ -25,7 +25,9 @@ PL_DEVICE float to_float(F16 value) {
   const uint32_t magnitude = (value.bits & 0x7FFFu) << 13;
   // 2^112 moves the exponent from float16's bias to float32's; subnormal ones become normal.
   const uint32_t finite = bits_of_float(float_of_bits(magnitude) * 0x1p112f);
-  const uint32_t bits = (value.bits & 0x7C00u) == 0x7C00u ? magnitude | 0x7F800000u : finite;
+  const uint32_t quiet = (value.bits & 0x3FFu) != 0 ? 0x400000u : 0u;
+  const uint32_t special = magnitude | 0x7F800000u | quiet;  // infinity or NaN
+  const uint32_t bits = (value.bits & 0x7C00u) == 0x7C00u ? special : finite;
   return float_of_bits(bits | sign);
 }
 
