@@ -286,22 +286,18 @@ constexpr CommandDef kCommands[] = {
      .basics = "data output iters batch-size learning-rate fine-tune-type lora-rank max-seq-length "
                "mask-prompt resume dry-run seed model quantize threads",
      .notes =
-         "The directory gets checkpoints, metrics.jsonl, losses.svg and, at the end, the adapter "
-         "in PEFT's format, or the model. Ctrl-C saves a checkpoint and exits with code 130; "
-         "--resume goes on "
-         "from the last one.",
+         "The output directory gets checkpoints, metrics.jsonl, losses.svg and, at the end, the "
+         "adapter in PEFT's format, or the model. Ctrl-C saves a checkpoint and exits with code "
+         "130; --resume continues from the last checkpoint.",
      .details =
-         "Data is JSON Lines with messages (and tools), with prompt and completion, or with text; "
-         "any "
-         "other file is one text. A directory has train.jsonl, and perhaps valid.jsonl. Every line "
-         "is checked before training begins.\n\n"
-         "With LoRA the model's weights stay as they are, in any format that can be served. Full "
-         "fine-tuning takes plain float32 or bfloat16 weights. What is trained "
-         "has the same bits in training and in serving. A resumed run ends with the bits of one "
-         "that "
-         "was never stopped, for any number of threads and any --grad-accumulation-steps that "
-         "divide "
-         "the same batch.",
+         "Data files in JSON Lines have one example a line: messages (and tools), prompt and "
+         "completion, or text. Any other file is one plain text. A directory has train.jsonl and "
+         "may have valid.jsonl. Every line is checked before training begins.\n\n"
+         "With LoRA the weights of the model stay frozen, in any format that can be served. Full "
+         "fine-tuning needs plain float32 or bfloat16 weights. Training computes the same bits as "
+         "serving. A resumed run ends with the same bits as an unbroken one, for any number of "
+         "threads and any --grad-accumulation-steps that give the same batch.\n\n"
+         "--config FILE reads options from TOML or YAML; it also reads the files of mlx_lm.lora.",
      .run = run_train},
     {.id = CommandId::adapter,
      .name = "adapter",

@@ -239,7 +239,8 @@ constexpr OptionDef kInputOptions[] = {
      .aliases = "-o --adapter-path",
      .placeholder = "DIR",
      .kind = OptionKind::text,
-     .help = "Write checkpoints, metrics and the adapter to DIR, which is new or resumed.",
+     .help = "Write checkpoints, metrics and the adapter or model to DIR: a new directory, or that "
+             "of the run to resume.",
      .group = OptionGroup::output,
      .commands = set_of({train}),
      .apply = [](Settings& s, const OptionValue& v) { s.output = as_text(v); }},
