@@ -1,7 +1,10 @@
 """`train`: a run from data to an adapter; what is wrong with data; interrupted, killed and resumed runs."""
 import json
+import math
+import random
 import resource
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -195,6 +198,46 @@ lora_parameters:
                       num_key_value_heads=1, head_dim=32, layer_types=["full_attention"] * 2)
         (model / "config.json").write_text(json.dumps(config))
         return model
+
+    def tiny_mixture(self):
+        """Random weights, a layer with four experts and a dense one."""
+        model = self.tiny_model()
+        config = json.loads((model / "config.json").read_text())
+        config.update(model_type="qwen3_moe", architectures=["Qwen3MoeForCausalLM"], moe_intermediate_size=32, num_experts=4,
+                      num_experts_per_tok=2, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[1])
+        (model / "config.json").write_text(json.dumps(config))
+        shapes = {"embed_tokens": [4099, 64], "norm": [64]}
+        for layer in ("layers.0.", "layers.1."):
+            shapes |= {layer + name: [64] for name in ("input_layernorm", "post_attention_layernorm")}
+            shapes |= {f"{layer}self_attn.{name}_norm": [32] for name in "qk"}
+            shapes |= {f"{layer}self_attn.{name}_proj": [rows, 64] for name, rows in zip("qkvo", (64, 32, 32, 64))}
+        experts = {f"layers.0.mlp.experts.{i}.": 32 for i in range(4)}
+        for prefix, inner in {**experts, "layers.1.mlp.": 96}.items():
+            shapes |= {prefix + "gate_proj": [inner, 64], prefix + "up_proj": [inner, 64], prefix + "down_proj": [64, inner]}
+        shapes["layers.0.mlp.gate"] = [4, 64]
+        draw, header, data = random.Random(5), {}, b""
+        for name, shape in shapes.items():
+            count = math.prod(shape)
+            values = [1.0] * count if "norm" in name else [draw.uniform(-0.2, 0.2) for _ in range(count)]
+            header[f"model.{name}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}
+            data += struct.pack(f"<{count}f", *values)
+        text = json.dumps(header).encode()
+        (model / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+        return model
+
+    def test_a_mixture_learns_beside_its_frozen_experts(self):
+        model, data, out = self.tiny_mixture(), self.data(), self.directory / "run"
+        run = ["train", "-m", model, "--data", data, *SHORT, "--learning-rate", "3e-2"]
+        self.succeed(*run, "-o", out)
+        points = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        self.assertLess(points[-1]["loss"], 0.9 * points[1]["loss"])
+        modules = [f"layers.{layer}.self_attn.{name}_proj" for layer in (0, 1) for name in "qkvo"]
+        modules += [f"layers.1.mlp.{name}_proj" for name in ("gate", "up", "down")]
+        self.assertEqual(sorted(json.loads((out / "adapter_config.json").read_text())["target_modules"]),
+                         sorted(f"model.{name}" for name in modules))
+        self.assertNotEqual(self.succeed("score", "-m", model, "-p", TEXTS[0], "--lora", out).stdout,
+                            self.succeed("score", "-m", model, "-p", TEXTS[0]).stdout)
+        self.assertIn("mixtures of experts", self.fail_with(1, *run, "-o", self.directory / "all", "--fine-tune-type", "full"))
 
     FULL = ["--fine-tune-type", "full", "--optimizer", "muon", "--learning-rate", "1e-2", "--adamw-learning-rate", "3e-3",
             "--lr-schedule", "wsd", "--warmup-steps", "2"]
