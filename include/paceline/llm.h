@@ -113,6 +113,12 @@ class LLM {
   std::vector<ItemResult<Embedding>> embed(std::span<const Prompt> prompts,
                                            const EmbedOptions& options = {});
 
+  // How well the second text of each pair answers the first: by the model's head for one label, by
+  // the cosine of their embeddings, or by the probability of "yes" as Qwen3-Reranker does. Each
+  // different text is computed once; one that fails fails all. Throws Error unsupported when the
+  // model does none of these.
+  PairScores score_pairs(std::span<const TextPair> pairs, const PairOptions& options = {});
+
   // Log-probability of each token given those before it (teacher-forced); nothing for the first.
   std::vector<Logprob> score(const Prompt& prompt, const ScoreOptions& options = {});
 

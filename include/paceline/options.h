@@ -181,6 +181,25 @@ struct EmbedOptions {
   std::stop_token cancelled;       // takes effect within one step: Error cancelled
 };
 
+// A query and a document.
+struct TextPair {
+  std::string first;
+  std::string second;
+  std::string name = "second";  // of the second text, in messages
+};
+
+struct PairOptions {
+  // What makes a document relevant, for models like Qwen3-Reranker; default: its own.
+  std::optional<std::string> instruction;
+  // Embeds first texts with the prompt "query" and second ones with "document", where the model has
+  // them.
+  bool uses_prompts = false;
+  std::string lora;           // as GenerateOptions::lora
+  std::string cache_salt;     // as GenerateOptions::cache_salt
+  int32_t priority = 0;       // smaller is served first
+  std::stop_token cancelled;  // takes effect within one step: Error cancelled
+};
+
 struct ScoreOptions {
   int32_t num_top_logprobs = 0;    // alternatives reported beside each token, 0 to 20
   bool add_special_tokens = true;  // to a text prompt, as the post-processor says

@@ -96,6 +96,11 @@ struct Embedding {
   Usage usage;
 };
 
+struct PairScores {
+  std::vector<float> values;  // in the order of the pairs
+  Usage usage;
+};
+
 struct Metrics {
   int64_t prompt_tokens = 0;
   int64_t completion_tokens = 0;

@@ -72,13 +72,16 @@ constexpr CommandDef kCommands[] = {
      .run = run_classify},
     {.id = CommandId::score,
      .name = "score",
-     .summary = "Give the log-probability of each token of a text",
-     .examples = "paceline score -p \"The quick brown fox\"",
+     .summary = "Give the log-probability of each token of a text, or score pairs of texts",
+     .examples = "paceline score -p \"The quick brown fox\"\n"
+                 "paceline score -m Qwen/Qwen3-Reranker-0.6B --jsonl < pairs.jsonl",
      .basics = "prompt prompt-ids file jsonl no-special model quantize max-model-len threads",
      .notes = "Each line is a log-probability, a token id and the token's text.",
      .details =
          "Lines of --jsonl have text or ids. Answers have ids and logprobs, the first of which is "
-         "null.",
+         "null. Lines with text_1 and text_2, and perhaps instruction, are pairs, which models "
+         "that "
+         "embed, rerank or have a head for one label score. Answers have score and prompt_tokens.",
      .run = run_score},
     {.id = CommandId::embed,
      .name = "embed",

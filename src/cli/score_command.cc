@@ -12,6 +12,7 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kScoreFields[] = {"text", "ids"};
+constexpr std::string_view kPairFields[] = {"text_1", "text_2", "instruction"};
 
 struct ScoreCall {
   Prompt prompt;
@@ -31,6 +32,33 @@ ScoreCall read_score_call(const Item& item, const Settings& settings, Session& s
   call.options.lora = settings.generate.lora;
   call.options.cancelled = session.stop_token();
   return call;
+}
+
+bool is_pair(const Item& item) {
+  const auto* const line = std::get_if<JsonLine>(&item.input);
+  return line != nullptr && (line->object.find("text_1") || line->object.find("text_2"));
+}
+
+void score_pair(const JsonLine& line, const Settings& settings, Session& session, int64_t tag,
+                RequestPool& pool) {
+  check_line_keys(line.object, {kPairFields});
+  const JsonCursor fields = line_cursor(line.object);
+  const TextPair pair = {.first = fields.at("text_1").string(),
+                         .second = fields.at("text_2").string(),
+                         .name = "text_2"};
+  PairOptions options{.lora = settings.generate.lora, .cancelled = session.stop_token()};
+  if (const auto instruction = fields.find("instruction")) {
+    options.instruction = instruction->string();
+  }
+  pool.score_pairs(tag, std::span(&pair, 1), options);
+}
+
+std::string pair_json(const PairScores& scores) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().key("score").number(scores.values.front());
+  writer.member("prompt_tokens", scores.usage.prompt_tokens).end_object();
+  return json;
 }
 
 std::string score_json(const std::vector<Logprob>& tokens) {
@@ -68,11 +96,18 @@ int run_score(const Settings& settings, Session& session) {
   bool is_first = true;
   const PooledWork work{.begin =
                             [&](const Item& item, int64_t tag, RequestPool& pool) {
+                              if (is_pair(item)) {
+                                const auto& line = std::get<JsonLine>(item.input);
+                                return score_pair(line, settings, session, tag, pool);
+                              }
                               const ScoreCall call = read_score_call(item, settings, session);
                               pool.score(tag, call.prompt, call.options);
                             },
                         .write =
                             [&](int64_t, RequestPool::Done&& done) {
+                              if (const auto* pair = std::get_if<PairScores>(&done.result)) {
+                                return write_json_line(session, pair_json(*pair));
+                              }
                               const auto& tokens = std::get<std::vector<Logprob>>(done.result);
                               if (settings.jsonl) {
                                 write_json_line(session, score_json(tokens));

@@ -87,6 +87,13 @@ std::vector<ItemResult<Embedding>> LLM::embed(std::span<const Prompt> prompts,
   });
 }
 
+PairScores LLM::score_pairs(std::span<const TextPair> pairs, const PairOptions& options) {
+  if (pairs.empty()) return {};
+  RequestPool pool(*this);
+  pool.score_pairs(0, pairs, options);
+  return only_result<PairScores>(pool);
+}
+
 std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& options) {
   RequestPool pool(*this);
   pool.score(0, prompt, options);

@@ -17,11 +17,33 @@
 #include "text/describe.h"
 #include "text/embedding.h"
 #include "text/make_request.h"
+#include "text/pair_scoring.h"
 
 namespace paceline {
 namespace {
 
-// One request of the pool: a completion per choice, a classification, a score, or an embedding.
+// Scores of pairs, of one or more engine requests.
+struct PairJob {
+  PairScoring scoring;
+  std::vector<std::vector<float>> results;  // of the requests
+  size_t num_ended = 0;
+  Usage usage = {};
+
+  void add(size_t index, TokenEvent& event) {
+    if (event.prompt) {
+      PromptOutputs& outputs = *event.prompt;
+      results[index] = std::move(outputs.pooled.empty() ? outputs.column_logits : outputs.pooled);
+    }
+    if (!event.ending) return;
+    ++num_ended;
+    usage.prompt_tokens += event.ending->stats.prompt_tokens;
+    usage.cached_tokens += event.ending->stats.cached_tokens;
+  }
+  PairScores finish() { return {.values = scoring.scores(results), .usage = usage}; }
+};
+
+// One request of the pool: a completion per choice, a classification, a score, an embedding, or
+// scores of pairs.
 struct Job {
   int64_t tag = 0;
   std::vector<CompletionBuilder> choices;
@@ -29,6 +51,7 @@ struct Job {
   std::optional<std::vector<Logprob>> scored;
   std::optional<EmbedOptions> embedding;
   std::optional<Embedding> embedded;
+  std::optional<PairJob> pairs;
   std::optional<ErrorInfo> error;
   std::vector<RequestId> ids;  // its engine requests in the order of submission
   size_t num_unsubmitted = 0;
@@ -119,6 +142,7 @@ bool RequestPool::State::is_finished(const Job& job) const {
   if (job.classification) return job.classification->finished();
   if (job.scored) return !job.scored->empty() || job.error;
   if (job.embedding) return job.embedded || job.error;
+  if (job.pairs) return job.pairs->num_ended == job.pairs->results.size();
   for (const CompletionBuilder& choice : job.choices) {
     if (!choice.finished()) return false;
   }
@@ -128,10 +152,15 @@ bool RequestPool::State::is_finished(const Job& job) const {
 void RequestPool::State::take(TokenEvent& event) {
   Job& job = jobs.at(event.tag);
   if (event.ending) --num_open;
-  if (job.classification) {
+  if (job.classification || job.pairs) {
     size_t index = 0;
     while (job.ids[index] != event.request) ++index;
-    job.classification->add(index, event);
+    if (job.classification) {
+      job.classification->add(index, event);
+    } else {
+      job.pairs->add(index, event);
+      if (!job.error) job.error = failure_of(event);
+    }
   } else if (job.scored) {
     if (event.prompt) *job.scored = describe(model, event.prompt->scored);
     job.error = failure_of(event);
@@ -164,6 +193,9 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
     }
   } else if (job.scored) {
     done.result = std::move(*job.scored);
+  } else if (job.pairs) {
+    totals.cached_tokens += job.pairs->usage.cached_tokens;
+    if (!job.error) done.result = job.pairs->finish();
   } else if (job.embedded) {
     totals.cached_tokens += job.embedded->usage.cached_tokens;
     done.result = std::move(*job.embedded);
@@ -249,6 +281,16 @@ void RequestPool::embed(int64_t tag, const Prompt& prompt, const EmbedOptions& o
   requests.push_back(make_embed_request(state_->model, prompt, options));
   Job job{.tag = tag, .prompt_tokens = static_cast<int64_t>(requests[0].prompt.size())};
   job.embedding = options;
+  state_->add(std::move(job), std::move(requests));
+}
+
+void RequestPool::score_pairs(int64_t tag, std::span<const TextPair> pairs,
+                              const PairOptions& options) {
+  Job job{.tag = tag};
+  job.pairs.emplace(PairScoring(state_->model, pairs, options));
+  std::vector<GenerateRequest> requests = job.pairs->scoring.take_requests();
+  job.pairs->results.resize(requests.size());
+  for (const GenerateRequest& request : requests) job.prompt_tokens += std::ssize(request.prompt);
   state_->add(std::move(job), std::move(requests));
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -33,11 +34,12 @@ class RequestPool {
   void classify(int64_t tag, const Prompt& prompt, const ClassifyOptions& options);
   void score(int64_t tag, const Prompt& prompt, const ScoreOptions& options);
   void embed(int64_t tag, const Prompt& prompt, const EmbedOptions& options);
+  void score_pairs(int64_t tag, std::span<const TextPair> pairs, const PairOptions& options);
 
   struct Done {
     int64_t tag = 0;
     std::variant<std::vector<Completion>, Classification, ErrorInfo, std::vector<Logprob>,
-                 Embedding>
+                 Embedding, PairScores>
         result;
   };
   // Waits for the next request to end; nullopt when none is in flight.

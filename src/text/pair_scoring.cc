@@ -79,7 +79,7 @@ PairScoring::Method PairScoring::method_of(const TextModel& model) const {
                           model.name));
 }
 
-PairScoring::PairScoring(const TextModel& model, const std::vector<TextPair>& pairs,
+PairScoring::PairScoring(const TextModel& model, std::span<const TextPair> pairs,
                          const PairOptions& options)
     : model_(model), method_(method_of(model)) {
   if (method_ == Method::cosine) {
@@ -92,6 +92,7 @@ PairScoring::PairScoring(const TextModel& model, const std::vector<TextPair>& pa
   for (GenerateRequest& request : requests_) {
     request.adapter = find_adapter(model, options.lora);
     request.priority = options.priority;
+    request.cancelled = options.cancelled;
     request.prefix.scope = prefix_scope(model, options.cache_salt);
   }
 }
@@ -106,7 +107,7 @@ void PairScoring::add_classified(const TextPair& pair, const PairOptions& /*opti
   requests_.push_back(std::move(request));
 }
 
-void PairScoring::add_embedded(const std::vector<TextPair>& pairs, const PairOptions& options) {
+void PairScoring::add_embedded(std::span<const TextPair> pairs, const PairOptions& options) {
   std::map<std::pair<std::string, bool>, size_t> known;  // by the text and whether it is a query
   const auto request_of = [&](const std::string& text, bool is_query, const std::string& name) {
     const auto [at, is_new] =
@@ -126,7 +127,7 @@ void PairScoring::add_embedded(const std::vector<TextPair>& pairs, const PairOpt
 }
 
 // Texts can't write special tokens: only the template's own are read as such.
-void PairScoring::add_judged(const std::vector<TextPair>& pairs, const PairOptions& options) {
+void PairScoring::add_judged(std::span<const TextPair> pairs, const PairOptions& options) {
   const Tokenizer& tokenizer = *model_.tokenizer;
   const std::vector<TokenId> begin = tokenizer.encode(kJudgement), end = tokenizer.encode(kAnswer);
   for (const TextPair& pair : pairs) {

@@ -4,39 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/request.h"
+#include "paceline/options.h"
 #include "text/text_model.h"
 
 namespace paceline {
-
-struct TextPair {
-  std::string first;   // a query
-  std::string second;  // a document
-  std::string name;    // of the second text, in messages
-};
-
-struct PairOptions {
-  // What makes a document relevant; default: Qwen3-Reranker's, for models like it.
-  std::optional<std::string> instruction;
-  // Embeds first texts with the prompt "query" and second ones with "document", if the model has
-  // them.
-  bool uses_prompts = false;
-  std::string lora;
-  std::string cache_salt;
-  int32_t priority = 0;
-};
 
 class PairScoring {
  public:
   // `model` must outlive it. Throws Error unsupported when the model scores no pairs, and what
   // making the requests throws.
-  PairScoring(const TextModel& model, const std::vector<TextPair>& pairs,
-              const PairOptions& options);
+  PairScoring(const TextModel& model, std::span<const TextPair> pairs, const PairOptions& options);
 
   // The engine's requests: one for each pair, or one for each different text that is embedded.
   std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
@@ -50,8 +33,8 @@ class PairScoring {
 
   Method method_of(const TextModel& model) const;
   void add_classified(const TextPair& pair, const PairOptions& options);
-  void add_embedded(const std::vector<TextPair>& pairs, const PairOptions& options);
-  void add_judged(const std::vector<TextPair>& pairs, const PairOptions& options);
+  void add_embedded(std::span<const TextPair> pairs, const PairOptions& options);
+  void add_judged(std::span<const TextPair> pairs, const PairOptions& options);
 
   const TextModel& model_;
   Method method_ = Method::cosine;

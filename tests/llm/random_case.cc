@@ -22,6 +22,7 @@ constexpr int32_t kRandomVocab =
 constexpr int64_t kSharedTokens = 40;
 constexpr int64_t kOwnTokens = 24;
 constexpr int64_t kOutputTokens = 28;
+constexpr int64_t kPairContext = 700;  // Qwen3-Reranker's prompt is long
 
 const fs::path kSource = PACELINE_SOURCE_DIR;
 
@@ -49,6 +50,12 @@ const T& one_of(Dice& dice, const std::vector<T>& choices) {
 
 // One in three is stored in some format, and one in five of the others quantised while loading.
 void draw_model(Dice& dice, Subject& subject) {
+  if (dice.one_in(20)) {
+    subject.scores_pairs = true;
+    const char* const name = dice.one_of({"qwen3", "reranker", "cross_encoder"});
+    subject.load.model = (kSource / "tests/goldens/embeddings" / name).string();
+    return;
+  }
   subject.has_text = has_bundled_model() && dice.one_in(20);
   const bool is_stored = !subject.has_text && dice.one_in(3);
   if (subject.has_text) {
@@ -67,7 +74,7 @@ void draw_model(Dice& dice, Subject& subject) {
 Subject draw_subject(Dice& dice, Isa isa) {
   Subject subject{.isa = isa};
   draw_model(dice, subject);
-  subject.load.max_model_len = kContext;
+  subject.load.max_model_len = subject.scores_pairs ? kPairContext : kContext;
   if (dice.one_in(3)) subject.load.dtype = dice.one_of({"bfloat16", "float32"});
   if (dice.one_in(3)) {
     subject.load.kv_cache_dtype = dice.one_of({"bfloat16", "float32", "float16", "int8", "int8"});
@@ -85,7 +92,7 @@ void draw_engine(Dice& dice, RandomCase& drawn) {
   engine.max_num_seqs = dice.one_of<int64_t>({1, 2, 3, 8, 256, 256});
   engine.prefix_caching = !dice.one_in(4);
   drawn.contexts = dice.one_of({1.0, 1.0, 1.0, 1.3, 1.7, 2.5, 4.0, 16.0});
-  if (dice.one_in(2)) {
+  if (!drawn.subject.scores_pairs && dice.one_in(2)) {
     const bool by_model = dice.below(3) > 0;
     engine.speculative_method = by_model ? "model" : "ngram";
     if (by_model) engine.speculative_model = engine.model;
@@ -177,10 +184,30 @@ void draw_generation(Dice& dice, bool has_text, RandomRequest& request) {
   if (has_text && dice.one_in(5)) options.skip_special_tokens = false;
 }
 
-RandomRequest draw_request(Dice& dice, bool has_text) {
+RandomRequest draw_pairs(Dice& dice) {
+  RandomRequest request{.kind = Kind::pairs};
+  request.options.seed = 0;
+  const std::string query = draw_text(dice);
+  for (int64_t i = 1 + dice.below(4); i > 0; --i) {
+    request.pairs.push_back({dice.one_in(3) ? draw_text(dice) : query, draw_text(dice)});
+  }
+  if (dice.one_in(6)) request.options.cache_salt = "other";
+  if (dice.one_in(3)) request.options.priority = static_cast<int32_t>(dice.below(3) - 1);
+  request.is_cancelled = dice.one_in(9);
+  return request;
+}
+
+Kind draw_kind(Dice& dice) {
+  constexpr Kind kFirst[] = {Kind::classify, Kind::score, Kind::embed};
+  const int64_t kind = dice.below(12);
+  return kind < std::ssize(kFirst) ? kFirst[kind] : Kind::generate;
+}
+
+RandomRequest draw_request(Dice& dice, const Subject& subject) {
+  if (subject.scores_pairs) return draw_pairs(dice);
+  const bool has_text = subject.has_text;
   RandomRequest request;
-  const int64_t kind = dice.below(10);
-  request.kind = kind == 0 ? Kind::classify : kind == 1 ? Kind::score : Kind::generate;
+  request.kind = draw_kind(dice);
   if (has_text && !dice.one_in(4)) {
     request.prompt = draw_text(dice);
   } else {
@@ -202,8 +229,20 @@ RandomRequest draw_request(Dice& dice, bool has_text) {
   return request;
 }
 
-std::string kind_name(Kind kind) {
-  return kind == Kind::classify ? "classify" : kind == Kind::score ? "score" : "generate";
+std::string_view kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::generate:
+      return "generate";
+    case Kind::classify:
+      return "classify";
+    case Kind::score:
+      return "score";
+    case Kind::embed:
+      return "embed";
+    case Kind::pairs:
+      return "scores";
+  }
+  return "";
 }
 
 }  // namespace
@@ -217,7 +256,10 @@ std::string Subject::name() const {
 
 std::string RandomRequest::text() const {
   const auto* const ids = std::get_if<std::vector<int32_t>>(&prompt);
-  std::string text = kind_name(kind) + " of ";
+  std::string text = std::string(kind_name(kind)) + " of ";
+  for (const TextPair& pair : pairs) {
+    text += fmt::format("(\"{}\", \"{}\") ", pair.first, pair.second);
+  }
   text += ids == nullptr ? fmt::format("\"{}\"", std::get<std::string>(prompt))
                          : fmt::format("[{}]", fmt::join(*ids, ", "));
   const auto add = [&text](std::string_view name, const auto& value) {
@@ -278,7 +320,7 @@ RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas) {
   draw_engine(dice, drawn);
   const int64_t num_requests = 1 + dice.below(8);
   for (int64_t i = 0; i < num_requests; ++i) {
-    drawn.requests.push_back(draw_request(dice, drawn.subject.has_text));
+    drawn.requests.push_back(draw_request(dice, drawn.subject));
   }
   return drawn;
 }

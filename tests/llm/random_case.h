@@ -35,12 +35,13 @@ struct Subject {
   Isa isa = Isa::baseline;
   LoadOptions load;  // defaults, except the model, its types and windows
   bool has_text = false;
+  bool scores_pairs = false;
 
   std::string name() const;
 };
 
 struct RandomRequest {
-  enum class Kind : uint8_t { generate, classify, score } kind = Kind::generate;
+  enum class Kind : uint8_t { generate, classify, score, embed, pairs } kind = Kind::generate;
   Prompt prompt;
   GenerateOptions options;  // of the draw, when it is a classification
   int32_t n = 1;
@@ -48,6 +49,7 @@ struct RandomRequest {
   bool want_token_id = true;
   bool with_logits = false;
   int32_t num_top_logprobs = 0;  // of a score
+  std::vector<TextPair> pairs;   // to score
   bool is_cancelled = false;     // at some moment
 
   std::string text() const;

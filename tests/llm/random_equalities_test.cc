@@ -103,6 +103,10 @@ void expect_same_answer(const Answer& found, const Answer& expected, bool may_be
     expect_same(*choices, std::get<std::vector<Completion>>(expected), may_be_cancelled);
   } else if (const auto* const classification = std::get_if<Classification>(&found)) {
     expect_same(*classification, std::get<Classification>(expected));
+  } else if (const auto* const embedding = std::get_if<Embedding>(&found)) {
+    EXPECT_EQ(embedding->values, std::get<Embedding>(expected).values);
+  } else if (const auto* const pairs = std::get_if<PairScores>(&found)) {
+    EXPECT_EQ(pairs->values, std::get<PairScores>(expected).values);
   } else {
     expect_same(std::get<std::vector<Logprob>>(found), std::get<std::vector<Logprob>>(expected));
   }
@@ -119,9 +123,13 @@ struct Coverage {
   int64_t cached_tokens = 0;
   int64_t cancelled = 0;
   int64_t errors = 0;
+  int64_t embeddings = 0;
+  int64_t pair_scores = 0;
 
   void count(const Answer& answer) {
     ++answers;
+    embeddings += std::holds_alternative<Embedding>(answer) ? 1 : 0;
+    pair_scores += std::holds_alternative<PairScores>(answer) ? 1 : 0;
     if (const auto* const error = std::get_if<ErrorInfo>(&answer)) {
       ++(error->code == ErrorCode::cancelled ? cancelled : errors);
     }
@@ -202,14 +210,17 @@ TEST_F(RandomEqualities, TogetherAsAlone) {
             << coverage_.cancelled << " cancelled, " << coverage_.errors << " errors, "
             << coverage_.preemptions << " preemptions, " << coverage_.cached_tokens
             << " cached tokens, " << coverage_.draft_failures << " failures of drafters, "
-            << coverage_.drafted << " drafted, " << coverage_.accepted << " of them accepted"
-            << std::endl;
+            << coverage_.drafted << " drafted, " << coverage_.accepted << " of them accepted, "
+            << coverage_.embeddings << " embeddings, " << coverage_.pair_scores
+            << " scores of pairs" << std::endl;
   EXPECT_GT(coverage_.choices, 5 * count);
   EXPECT_GT(coverage_.preemptions, count / 10);
   EXPECT_GT(coverage_.cached_tokens, 10 * count);
   EXPECT_GT(coverage_.drafted, 5 * count);
   EXPECT_GT(coverage_.accepted, 2 * count);
   EXPECT_GT(coverage_.cancelled, count / 10);
+  EXPECT_GT(coverage_.embeddings, count / 10);
+  EXPECT_GT(coverage_.pair_scores, count / 20);
   EXPECT_EQ(coverage_.errors, 0);
 }
 

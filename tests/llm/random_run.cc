@@ -28,6 +28,13 @@ void submit(RequestPool& pool, int64_t tag, const RandomRequest& request, std::s
                    .want_token_id = request.want_token_id,
                    .with_logits = request.with_logits,
                    .sampling = options});
+  } else if (request.kind == Kind::embed) {
+    pool.embed(tag, request.prompt,
+               {.cache_salt = options.cache_salt, .priority = options.priority, .cancelled = stop});
+  } else if (request.kind == Kind::pairs) {
+    pool.score_pairs(
+        tag, request.pairs,
+        {.cache_salt = options.cache_salt, .priority = options.priority, .cancelled = stop});
   } else {
     pool.score(tag, request.prompt,
                {.num_top_logprobs = request.num_top_logprobs, .cancelled = stop});

@@ -96,6 +96,19 @@ class RerankTest(ProgramTest):
         self.assertIn("has 3 labels", self.ask(client, "/v1/score", 501, text_1="a", text_2="b")["error"]["message"])
         self.assertIn("classifies", self.fail_with(1, "generate", "-m", model, "-p", "x"))
 
+    def test_the_command_line_scores_pairs_as_the_server(self):
+        for name in ("reranker", "qwen3"):
+            cases = golden("reranker")
+            pairs = [{"text_1": case["query"], "text_2": case["document"]} for case in cases]
+            found = self.answers("score", "-m", GOLDENS / name, stdin=lines(*pairs))
+            served = self.ask(self.serve(GOLDENS / name), "/v1/score", text_1=[pair["text_1"] for pair in pairs],
+                              text_2=[pair["text_2"] for pair in pairs])["data"]
+            self.assertEqual([answer["score"] for answer in found], [item["score"] for item in served])
+        for model, line, said in [(BUNDLED, {"text_1": "a", "text_2": "b"}, "scores no pairs"),
+                                  (GOLDENS / "reranker", {"text_1": "a"}, "text_2")]:
+            answer, = self.answers("score", "-m", model, code=1, stdin=lines(line))
+            self.assertIn(said, answer["error"]["message"])
+
     def test_models_that_score_no_pairs(self):
         client = self.serve(BUNDLED)
         for path, body in [("/v1/score", {"text_1": "a", "text_2": "b"}), ("/v1/rerank", {"query": "a", "documents": ["b"]})]:
