@@ -49,12 +49,41 @@ constexpr std::string_view kWords[] = {"llama",
                                        "float16",
                                        "num_hidden_layers",
                                        "vocab_size",
-                                       "original_max_position_embeddings"};
+                                       "original_max_position_embeddings",
+                                       "qwen3_moe",
+                                       "mixtral",
+                                       "glm4_moe",
+                                       "gpt_oss",
+                                       "granitemoeshared",
+                                       "num_experts",
+                                       "num_local_experts",
+                                       "n_routed_experts",
+                                       "num_experts_per_tok",
+                                       "moe_intermediate_size",
+                                       "shared_intermediate_size",
+                                       "n_shared_experts",
+                                       "n_group",
+                                       "topk_group",
+                                       "first_k_dense_replace",
+                                       "mlp_only_layers",
+                                       "decoder_sparse_step"};
 
 constexpr size_t kMaxBytes = size_t{64} << 20;  // of the ropes' frequencies
 
 void require(bool condition) {
   if (!condition) std::abort();
+}
+
+void check(const MixtureConfig& mixture) {
+  const RoutingParams& routing = mixture.routing;
+  require(routing.num_experts >= 1 && routing.experts_per_token >= 1);
+  require(routing.experts_per_token <= routing.num_experts && mixture.expert_size >= 1);
+  require(routing.num_groups >= 1 && routing.num_experts % routing.num_groups == 0);
+  const int64_t group_size = routing.num_experts / routing.num_groups;
+  require(routing.groups_kept >= 1 && routing.groups_kept <= routing.num_groups);
+  require(routing.groups_kept * group_size >= routing.experts_per_token);
+  require(routing.shared == SharedExpert::none || mixture.shared_size >= 1);
+  require(std::isfinite(routing.scale));
 }
 
 void check(const DecoderConfig& config) {
@@ -71,7 +100,9 @@ void check(const DecoderConfig& config) {
     require(std::isfinite(rope.attention_factor) && rope.attention_factor > 0);
     const Rope made(rope, config.rotary_dim, *backend);
   }
+  if (config.mixture) check(*config.mixture);
   for (const LayerConfig& layer : config.layers) {
+    require(config.mixture || !layer.is_mixture);
     require(layer.window >= 0 && layer.rope_index >= kNoRope);
     require(layer.rope_index < static_cast<int>(config.ropes.size()));
   }

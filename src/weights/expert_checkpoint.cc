@@ -140,7 +140,7 @@ void ExpertCheckpoint::divide(const CheckpointEntry& entry) {
                          .first_row = has_biases ? i : i * rows,
                          .step = has_biases ? count : 1,
                          .num_rows = rows};
-      if (!parts_.emplace(name, part).second) {
+      if (!parts_.emplace(name, part).second || source_.contains(name)) {
         throw Error(ErrorCode::corrupt,
                     fmt::format("{}: tensor {} and another one both hold {}", origin(),
                                 quoted_name(entry.name), quoted_name(name)));

@@ -61,11 +61,16 @@ void Mxfp4Checkpoint::add_stack(const CheckpointEntry& blocks) {
     corrupt(blocks.name, fmt::format("has shape {}, expected [experts, rows, blocks, {}]",
                                      to_string(shape), Mxfp4Rows::kBlock / 2));
   }
-  const auto scales = source_.shape_of(stack.scales);
-  if (!scales || !(*scales == scales_shape_of(shape))) {
-    corrupt(stack.scales, fmt::format("{}, expected {} beside {}",
-                                      scales ? "has shape " + to_string(*scales) : "is missing",
-                                      to_string(scales_shape_of(shape)), quoted_name(blocks.name)));
+  const auto scales = std::ranges::find(source_.entries(), stack.scales, &CheckpointEntry::name);
+  const Extents expected = scales_shape_of(shape);
+  const bool is_there = scales != source_.entries().end();
+  if (!is_there || scales->dtype != DType::u8 || !(scales->shape == expected)) {
+    corrupt(stack.scales,
+            fmt::format("{}, expected {} of uint8 beside {}",
+                        is_there ? fmt::format("holds {} of {}", to_string(scales->shape),
+                                               dtype_name(scales->dtype))
+                                 : "is missing",
+                        to_string(expected), quoted_name(blocks.name)));
   }
   const std::string name = with_end(blocks.name, kBlocks, ".weight");
   entries_.push_back({name, DType::bf16, {shape[0], shape[1], shape[2] * Mxfp4Rows::kBlock}});

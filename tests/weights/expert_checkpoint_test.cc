@@ -130,5 +130,13 @@ TEST_F(ExpertCheckpointTest, ExpertsAreQuantisedAndWhatIsReadAsStoredIsNot) {
   EXPECT_EQ(checkpoint.read_as_stored("a.gate.weight", {2, 64}).elements<float>()[1], 1.0f);
 }
 
+TEST_F(ExpertCheckpointTest, AStackBesideAnExpertOfItsOwnIsRefused) {
+  std::vector<WrittenTensor> tensors = stacked();
+  tensors.push_back(
+      {"model.layers.0.mlp.experts.1.up_proj.weight", "F32", {3, 4}, bytes_of(counting_up(12))});
+  expect_error(ErrorCode::corrupt, {"experts.gate_up_proj", "both hold", "experts.1.up_proj"},
+               [&] { open(tensors); });
+}
+
 }  // namespace
 }  // namespace paceline

@@ -79,6 +79,9 @@ TEST_F(Mxfp4CheckpointTest, DamageIsNamed) {
   tensors.push_back({"a.experts.gate_up_proj_scales", "U8", {1, 1, 1}, "x"});
   expect_error(ErrorCode::corrupt, {"gate_up_proj_scales", "[1, 1, 1]", "[1, 2, 1]"},
                [&] { open(tensors); });
+  tensors.back() = {"a.experts.gate_up_proj_scales", "F32", {1, 2, 1}, "12345678"};
+  expect_error(ErrorCode::corrupt, {"gate_up_proj_scales", "float32", "uint8"},
+               [&] { open(tensors); });
   expect_error(ErrorCode::corrupt, {"gate_up_proj_scales", "NaN"}, [&] {
     open(stacks(1, 254)).read_grouped("a.experts.gate_up_proj.weight", {1, 2, 32});
   });
