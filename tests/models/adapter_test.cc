@@ -132,7 +132,8 @@ TEST_P(ModelAdapters, WithoutAnyBTheyHaveTheBitsOfTheBase) {
 
 INSTANTIATE_TEST_SUITE_P(all, ModelAdapters,
                          ::testing::Values("llama_scaled_tied", "qwen2_tied", "gemma2_odd",
-                                           "gemma3_text_pattern2", "mistral_window"),
+                                           "gemma3_text_pattern2", "mistral_window",
+                                           "qwen3_moe_tied"),
                          [](const auto& golden) { return golden.param; });
 
 TEST(PackAdapter, StacksThePairsOfAProductAndCountsItsBytes) {
