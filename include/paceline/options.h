@@ -87,6 +87,8 @@ struct LoadOptions {
   // Default: enough for max_num_seqs sequences of the whole context, at most a quarter of free
   // memory.
   std::optional<size_t> kv_cache_memory_bytes;
+  // What computes: auto (the CPU, for now), cpu, cuda (the first GPU) or cuda:N.
+  std::string device = "auto";
   int num_threads = 0;       // 0: one per usable core
   bool pin_threads = false;  // pins each thread except the caller's to a core of its own
   bool lock_memory = false;  // mlock weights and cache

@@ -121,8 +121,8 @@ struct MemoryUse {
 };
 
 struct DeviceInfo {
-  std::string name;             // of the processor
-  std::string instruction_set;  // what the kernels use, e.g. "avx512bf16"
+  std::string name;             // of the processor or the GPU
+  std::string instruction_set;  // what the kernels use: "avx512bf16", "sm_90"
   int num_threads = 0;
   size_t total_memory_bytes = 0;
   size_t free_memory_bytes = 0;

@@ -13,8 +13,10 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kPrefix = "PACELINE_";
-// Read elsewhere: the kernels' instruction set, and how they read weights.
-constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA", "PACELINE_STREAMS"};
+// Read elsewhere: the kernels' instruction set, how they read weights, and whether a GPU is
+// emulated.
+constexpr std::string_view kOtherVariables[] = {"PACELINE_ISA", "PACELINE_STREAMS",
+                                                "PACELINE_CUDA_EMULATION"};
 
 std::string unknown_variable(std::string_view name) {
   std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/system_memory.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/device.h"
 #include "llm/llm_state.h"
 #include "load/processor_name.h"
 #include "load/weight_info.h"
@@ -77,24 +78,32 @@ std::string LLM::detokenize(std::span<const int32_t> ids, bool skip_special_toke
 Metrics LLM::metrics() const { return open_state().metrics; }
 
 MemoryUse LLM::memory_use() const {
-  const MemoryStats stats = open_state().model->memory.stats();
+  const MemoryStats stats = open_state().model->backend->memory().stats();
   return {.active_bytes = stats.active_bytes,
           .peak_bytes = stats.peak_bytes,
           .cached_bytes = stats.cached_bytes};
 }
 
-void LLM::clear_memory_cache() { open_state().model->memory.clear_cache(); }
-void LLM::reset_peak_memory() { open_state().model->memory.reset_peak(); }
+void LLM::clear_memory_cache() { open_state().model->backend->memory().clear_cache(); }
+void LLM::reset_peak_memory() { open_state().model->backend->memory().reset_peak(); }
 size_t LLM::set_memory_limit(size_t bytes) {
-  return open_state().model->memory.set_memory_limit(bytes);
+  return open_state().model->backend->memory().set_memory_limit(bytes);
 }
 size_t LLM::set_cache_limit(size_t bytes) {
-  return open_state().model->memory.set_cache_limit(bytes);
+  return open_state().model->backend->memory().set_cache_limit(bytes);
 }
 size_t LLM::lock_memory() { return paceline::lock_memory(*open_state().model); }
 
 DeviceInfo LLM::device_info() const {
   const LoadedModel& model = *open_state().model;
+  if (model.machine->device) {
+    const cuda::CudaDeviceInfo device = model.machine->device->info();
+    return {.name = device.name,
+            .instruction_set = fmt::format("sm_{}", device.capability),
+            .num_threads = model.threads->num_threads(),
+            .total_memory_bytes = device.total_bytes,
+            .free_memory_bytes = device.free_bytes};
+  }
   const SystemMemory memory = system_memory();
   return {.name = processor_name(),
           .instruction_set = std::string(isa_name(model.isa)),

@@ -82,7 +82,8 @@ DType choose_kv_dtype(const std::string& name, DType automatic) {
 }
 
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {
-  const size_t budget = request.memory_bytes.value_or(free_memory / 4);
+  const size_t budget = request.memory_bytes.value_or(
+      static_cast<size_t>(request.useful_share * static_cast<double>(free_memory)));
   const int64_t context = request.max_model_len.value_or(config.max_position);
   const int64_t context_blocks = divide_up(context, request.block_size);
   const int64_t at_least = request.memory_bytes ? 1 : kMinCacheBlocks;

@@ -16,7 +16,8 @@ struct CacheRequest {
   int64_t max_batched_tokens = 512;
   int64_t max_num_seqs = 256;
   std::optional<int64_t> max_model_len;
-  std::optional<size_t> memory_bytes;  // default: as much as is useful, up to 1/4 of free memory
+  std::optional<size_t> memory_bytes;  // default: as much as is useful
+  double useful_share = 0.25;          // of free memory, at most, without memory_bytes
   DType dtype = DType::bf16;
 };
 

@@ -45,8 +45,10 @@ std::string_view activations_name(std::string_view activations) {
 
 std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                               const LoadOptions& options, Hash128 weights) {
+  const std::string_view computes_on =
+      model.machine->device ? model.backend->name() : isa_name(model.isa);
   std::string text = fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe,
-                                 hex(weights), isa_name(model.isa), dtype_name(model.weight_dtype),
+                                 hex(weights), computes_on, dtype_name(model.weight_dtype),
                                  options.quantize, activations_name(options.activations),
                                  dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
   for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";

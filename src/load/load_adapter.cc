@@ -127,8 +127,11 @@ AdapterBase adapter_base(const DecoderConfig& config) {
 
 std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
                                                   const LoraSource& source, int64_t max_rank) {
+  // Beside an engine that computes, on a backend of its own in the same memory; a GPU's adapters
+  // are loaded before there is an engine.
   ThreadPool threads(1);
-  const auto backend = make_cpu_backend(model.isa, threads, model.memory);
+  const auto own = make_cpu_backend(model.isa, threads, model.memory);
+  Backend& backend = model.machine->device ? *model.backend : *own;
   try {
     const Adapter adapter = read_scaled(model, source);
     check_rank(adapter, source, max_rank);
@@ -136,7 +139,7 @@ std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
     loaded->name = source.name;
     loaded->digest = adapter.digest();
     loaded->max_rank = adapter.max_rank();
-    loaded->weights = pack_adapter(adapter, model.decoder->config(), *backend);
+    loaded->weights = pack_adapter(adapter, model.decoder->config(), backend);
     return loaded;
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--lora {}: {}", source.name, error.what()));

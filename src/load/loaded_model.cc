@@ -15,6 +15,7 @@
 #include "engine/adapter_set.h"
 #include "engine/engine.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/make_cuda_backend.h"
 #include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/draft_model.h"
@@ -23,6 +24,7 @@
 #include "load/generation_config.h"
 #include "load/load_adapter.h"
 #include "load/load_decoder.h"
+#include "load/open_device.h"
 #include "load/score_head.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
@@ -153,6 +155,7 @@ size_t mapped_bytes(const LoadedModel& model) {
 // The system counts pages of mapped weights as free memory. Subtracts them, so that the cache is as
 // large as with weights that were read.
 size_t memory_for_cache(const LoadedModel& model) {
+  if (model.machine->device) return model.machine->device->info().free_bytes;
   const size_t free = static_cast<size_t>(system_memory().free);
   return free - std::min(free, mapped_bytes(model));
 }
@@ -173,6 +176,9 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double sh
   const auto part_of = [share](size_t bytes) {
     return static_cast<size_t>(share * static_cast<double>(bytes));
   };
+  // A GPU's memory is there for nothing else.
+  constexpr double kCpuShare = 0.25, kDeviceShare = 0.75;
+  const double useful_share = model.machine->device ? kDeviceShare : kCpuShare;
   std::optional<size_t> memory_bytes = options.kv_cache_memory_bytes;
   if (memory_bytes) memory_bytes = part_of(*memory_bytes);
   CacheSize size = size_cache(model.decoder->config(),
@@ -181,6 +187,7 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double sh
                                .max_num_seqs = options.max_num_seqs,
                                .max_model_len = options.max_model_len,
                                .memory_bytes = memory_bytes,
+                               .useful_share = useful_share,
                                .dtype = model.kv_dtype},
                               part_of(memory_for_cache(model)));
   std::vector<int64_t> group_blocks;
@@ -285,13 +292,17 @@ LoadedModel::~LoadedModel() = default;
 
 std::shared_ptr<Machine> make_machine(const LoadOptions& options) {
   auto machine = std::make_shared<Machine>();
-  if (options.memory_limit_bytes) machine->memory.set_memory_limit(*options.memory_limit_bytes);
-  if (options.cache_limit_bytes) machine->memory.set_cache_limit(*options.cache_limit_bytes);
   machine->threads = std::make_unique<ThreadPool>(
       options.num_threads,
       options.pin_threads ? ThreadPool::Pinning::pinned : ThreadPool::Pinning::none);
   machine->isa = choose_isa();
-  machine->backend = make_cpu_backend(machine->isa, *machine->threads, machine->memory);
+  machine->device = open_device(options, machine->threads->num_threads());
+  machine->backend = machine->device
+                         ? cuda::make_cuda_backend(*machine->device, *machine->threads)
+                         : make_cpu_backend(machine->isa, *machine->threads, machine->memory);
+  Memory& memory = machine->backend->memory();
+  if (options.memory_limit_bytes) memory.set_memory_limit(*options.memory_limit_bytes);
+  if (options.cache_limit_bytes) memory.set_cache_limit(*options.cache_limit_bytes);
   return machine;
 }
 
@@ -310,7 +321,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   model->has_chat_template = carries_chat_template(files);
   const auto weights = load_decoder(*model, source, options);
   if (tokenizer.valid()) model->tokenizer = tokenizer.get();
-  model->weight_bytes = model->memory.stats().active_bytes + mapped_bytes(*model);
+  model->weight_bytes = model->backend->memory().stats().active_bytes + mapped_bytes(*model);
   model->memory.clear_cache();
   const int64_t vocab_size = model->decoder->config().vocab_size;
   check_tokenizer(model->tokenizer, files, vocab_size);

@@ -21,6 +21,10 @@
 
 namespace paceline {
 
+namespace cuda {
+class CudaDevice;
+}
+
 class AdapterSet;
 class Backend;
 class ChatTurns;
@@ -41,8 +45,9 @@ struct Machine {
   Machine();
   ~Machine();
 
-  Memory memory;
+  Memory memory;  // of the CPU
   std::unique_ptr<ThreadPool> threads;
+  std::unique_ptr<cuda::CudaDevice> device;  // null: the CPU computes
   std::unique_ptr<Backend> backend;
   Isa isa{};  // the baseline
 };

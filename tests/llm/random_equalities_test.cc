@@ -224,6 +224,35 @@ TEST_F(RandomEqualities, TogetherAsAlone) {
   EXPECT_EQ(coverage_.errors, 0);
 }
 
+// The emulation of a GPU, while it lives.
+class EmulatedGpu {
+ public:
+  EmulatedGpu() { ::setenv("PACELINE_CUDA_EMULATION", "1", 1); }
+  ~EmulatedGpu() { ::unsetenv("PACELINE_CUDA_EMULATION"); }
+};
+
+TEST_F(RandomEqualities, TogetherAsAloneOnAnEmulatedGpu) {
+  const EmulatedGpu emulated;
+  const int count = scaled(8, 400);
+  const uint64_t first = first_seed(is_full_scale());
+  int num_played = 0;
+  for (uint64_t seed = first; num_played < count; ++seed) {
+    RandomCase drawn = draw_case(seed, {available_isas().front()});
+    if (drawn.subject.has_text) continue;  // a model of 10 million parameters
+    drawn.subject.load.device = drawn.engine.device = "cuda";
+    const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
+    SCOPED_TRACE(name);
+    const Watchdog watchdog(name);
+    play(seed, drawn);
+    if (HasFailure()) return;
+    ++num_played;
+  }
+  EXPECT_GT(coverage_.choices, 5 * count);
+  EXPECT_GT(coverage_.preemptions, 0);
+  EXPECT_GT(coverage_.cached_tokens, 10 * count);
+  EXPECT_EQ(coverage_.errors, 0);
+}
+
 // The comparison detects a different seed.
 TEST_F(RandomEqualities, AnotherSeedShows) {
   int64_t num_different = 0;

@@ -1,0 +1,68 @@
+#include "load/open_device.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace paceline {
+namespace {
+
+// The GPU of "cuda" and "cuda:N"; nothing for the CPU.
+std::optional<int> device_index(const std::string& device) {
+  constexpr std::string_view kCuda = "cuda", kNumbered = "cuda:";
+  if (device == "auto" || device == "cpu") return std::nullopt;
+  if (device == kCuda) return 0;
+  int index = -1;
+  if (device.starts_with(kNumbered)) {
+    const char* const end = device.data() + device.size();
+    const auto [last, error] = std::from_chars(device.data() + kNumbered.size(), end, index);
+    if (error != std::errc() || last != end) index = -1;
+  }
+  if (index < 0) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--device: \"{}\", expected auto, cpu, cuda or cuda:N", device));
+  }
+  return index;
+}
+
+// A GPU's weights are copied when they are loaded, and its adapters before requests come.
+void check_options_of_devices(const LoadOptions& options) {
+  if (!options.weights_cache.empty()) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--weights-cache: holds weights for the CPU; leave it out with "
+                            "--device {}",
+                            options.device));
+  }
+  if (options.enable_lora) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("--enable-lora: --device {} has the adapters of --lora alone; name "
+                            "them there, or use --device cpu",
+                            options.device));
+  }
+}
+
+bool wants_emulation() {
+  const char* const variable = std::getenv("PACELINE_CUDA_EMULATION");
+  return variable != nullptr && std::string_view(variable) == "1";
+}
+
+}  // namespace
+
+std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int num_threads) {
+  const std::optional<int> index = device_index(options.device);
+  if (!index) return nullptr;
+  check_options_of_devices(options);
+  if (wants_emulation()) {
+    constexpr size_t kMemoryBytes = size_t{1} << 30;
+    return cuda::make_emulated_device(
+        {.num_threads = num_threads, .guards_memory = true, .total_bytes = kMemoryBytes});
+  }
+  return cuda::open_cuda_device(*index);
+}
+
+}  // namespace paceline
