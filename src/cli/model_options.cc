@@ -154,7 +154,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "auto",
      .help = "What computes: auto (the CPU, for now), cpu, cuda (the first NVIDIA GPU) or cuda:N.",
      .group = OptionGroup::model,
-     .commands = kLoading,
+     .commands = kLoading & ~set_of({bench}),
      .apply = [](Settings& s, const OptionValue& v) { s.load.device = as_text(v); }},
     {.name = "pin-threads",
      .help = "Keep each thread but the first on one core: faster on machines with several memory "

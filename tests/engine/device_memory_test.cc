@@ -13,6 +13,7 @@
 #include "base/mapped_file.h"
 #include "engine/channel.h"
 #include "engine/engine.h"
+#include "kernels/cuda/make_cuda_backend.h"
 #include "kv/kv_cache.h"
 #include "layers/load_context.h"
 #include "layers/scratch.h"
@@ -207,6 +208,35 @@ TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
     EXPECT_EQ(answers, expected) << "other bits than without a guard";
     EXPECT_GT(guarded.num_copied_blocks(), 0);
     EXPECT_GT(cached_tokens, 0);
+  }
+}
+
+// A GPU's answers: near those of the CPU, and the same bits in another order of its threads.
+TEST(DeviceMemory, AnEngineOnAnEmulatedGpuReadsItThroughOperationsAlone) {
+  const auto ask_gpu = [](Types types, const cuda::EmulationOptions& options) {
+    ThreadPool threads(2);
+    const auto device = cuda::make_emulated_device(options);
+    return ask_everything(*cuda::make_cuda_backend(*device, threads), types);
+  };
+  for (const Types types : {Types{}, Types{DType::bf16, DType::i8}}) {
+    ThreadPool threads(2);
+    Memory memory;
+    const Answers expected =
+        ask_everything(*make_cpu_backend(choose_isa(), threads, memory), types);
+    const Answers answers = ask_gpu(types, {.guards_memory = true});
+    EXPECT_EQ(answers, ask_gpu(types, {.order = cuda::ThreadOrder::shuffled, .num_threads = 2}));
+    ASSERT_EQ(answers.size(), expected.size());
+    for (const auto& [id, got] : answers) {
+      const Got& near = expected.at(id);
+      EXPECT_FALSE(got.failed);
+      EXPECT_EQ(got.cached_tokens, near.cached_tokens);
+      if (types.weights != DType::f32) continue;
+      EXPECT_EQ(got.tokens, near.tokens);
+      ASSERT_EQ(got.numbers.size(), near.numbers.size());
+      for (size_t i = 0; i < got.numbers.size(); ++i) {
+        EXPECT_NEAR(got.numbers[i], near.numbers[i], 1e-3f);
+      }
+    }
   }
 }
 
