@@ -78,7 +78,7 @@ class BlockRun {
   void choose_warp();
   void begin_round(Warp& warp);
   uint32_t random();
-  void resume(Thread& thread);
+  void resume(Thread& self);
   std::string waiting_threads() const;
 
   std::unique_ptr<FiberStacks> stacks_;

@@ -42,11 +42,11 @@ paceline_switch_stacks:
 
 namespace paceline::cuda::emulation {
 
-Fiber::~Fiber() {
 #if defined(PACELINE_TSAN_FIBERS)
+Fiber::~Fiber() {
   if (stack_ != nullptr && tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-#endif
 }
+#endif
 
 void Fiber::set_stack(std::byte* bottom, size_t bytes) {
   stack_ = bottom;

@@ -34,7 +34,9 @@ class Fiber {
   using Entry = void (*)();  // never returns
 
   Fiber() = default;
+#if defined(PACELINE_TSAN_FIBERS)
   ~Fiber();
+#endif
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
