@@ -1,16 +1,18 @@
 """Adapters that are loaded and unloaded while 16 streams run: the trace of the steps shows that no stream waits."""
 import json
+import statistics
 import struct
 import threading
+import time
 import unittest
 
-from program import BUNDLED, IS_SANITIZED, ProgramTest
+from program import BUNDLED, ProgramTest
 from serving import Client, Server
 
-NUM_STREAMS, NUM_TOKENS = 16, 800
-NUM_QUIET, NUM_LOADS = 200, 8  # tokens of each stream before the first load; loads and unloads
+NUM_STREAMS, NUM_TOKENS = 16, 400
+NUM_BEGUN, NUM_LOADS = 20, 8  # tokens of each stream before the first load; loads and unloads
 RANK = 256  # 39 MB in float32: loading it takes many steps
-ATTEMPTS = 3  # another program may take the processors for a while
+ATTEMPTS = 3  # another program may have the processors for a while
 
 
 def write_adapter(directory):
@@ -38,21 +40,20 @@ def write_adapter(directory):
 
 
 class Trace:
-    """When each stream got its tokens."""
+    """The steps that all streams are in."""
 
     def __init__(self, path):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        self.streams = {line["id"]: [] for line in lines if line["type"] == "request" and line["max_tokens"] == NUM_TOKENS}
-        for line in lines:
-            if line["type"] != "step":
-                continue
-            for stream in {token[0] for token in line["tokens"]} & self.streams.keys():
-                self.streams[stream].append((line["step"], line["at_us"] + line["total_us"]))
+        streams = {line["id"] for line in lines if line["type"] == "request" and line["max_tokens"] == NUM_TOKENS}
+        steps = [line for line in lines if line["type"] == "step"]
+        self.tokens = [sum(stream == token[0] for step in steps for token in step["tokens"]) for stream in streams]
+        self.steps = [step for step in steps if streams <= {token[0] for token in step["tokens"]}]
 
-    def gaps(self, first, last, what):
-        """Between neighbouring tokens [first, last) of each stream: in steps (what 0) or microseconds (1)."""
-        return [after[what] - before[what] for tokens in self.streams.values()
-                for before, after in zip(tokens[first:last], tokens[first + 1:last])]
+    def gaps(self):
+        """Microseconds from step to step, and what of it wasn't spent on the forward."""
+        pairs = list(zip(self.steps, self.steps[1:]))
+        whole = [after["at_us"] - before["at_us"] for before, after in pairs]
+        return whole, [gap - before["forward_us"] for gap, (before, _) in zip(whole, pairs)]
 
 
 class AdapterLoadingTest(ProgramTest):
@@ -63,7 +64,8 @@ class AdapterLoadingTest(ProgramTest):
             write_adapter(self.shelf / name)
 
     def run_once(self, index):
-        """The trace of streams, half of them with an adapter, while others are loaded and unloaded."""
+        """Streams, half of them with an adapter, while others are loaded and unloaded: the trace, the seconds of all loads,
+        and the steps in these."""
         trace = self.directory / f"trace-{index}.jsonl"
         server = Server("--allow-runtime-lora", "--lora-directory", self.shelf, "--api-key", "k", "--lora",
                         f"held={self.shelf / 'a'}", "--max-num-seqs", NUM_STREAMS, "--served-model-name", "base", "--trace",
@@ -71,29 +73,32 @@ class AdapterLoadingTest(ProgramTest):
         self.addCleanup(server.stop)
         client = Client(server.port, key="k")
         have_begun = threading.Semaphore(0)
+        seen = [0] * NUM_STREAMS  # events
 
-        def read(name, ids):
+        def read(stream, name):
             response = client.open("POST", "/v1/completions", {
-                "model": name, "prompt": ids, "max_tokens": NUM_TOKENS, "temperature": 0, "ignore_eos": True, "stream": True})
+                "model": name, "prompt": [50 + stream, 70, 90], "max_tokens": NUM_TOKENS, "temperature": 0, "ignore_eos": True,
+                "stream": True})
             with response.connection:
                 self.assertEqual(response.status, 200)
-                seen, events = b"", 0
                 while piece := response.read1(65536):
-                    events += piece.count(b"data: ")
-                    if events > NUM_QUIET:
+                    had_begun = seen[stream] > NUM_BEGUN
+                    seen[stream] += piece.count(b"data: ")
+                    if seen[stream] > NUM_BEGUN and not had_begun:
                         have_begun.release()
-                        events = -(1 << 30)
-                    seen = (seen + piece)[-64:]
-                self.assertIn(b"[DONE]", seen)
 
-        threads = [threading.Thread(target=read, args=(("base", "held")[i % 2], [50 + i, 70, 90])) for i in range(NUM_STREAMS)]
+        threads = [threading.Thread(target=read, args=(i, ("base", "held")[i % 2])) for i in range(NUM_STREAMS)]
         for thread in threads:
             thread.start()
         for _ in threads:
             have_begun.acquire()
+        seconds = steps = 0
         for i in range(NUM_LOADS):
             name = f"new-{i}"
+            seen_before, begin = sum(seen), time.monotonic()
             self.assertEqual(client.post("/v1/load_lora_adapter", {"lora_name": name, "lora_path": "b"}).status, 200)
+            seconds += time.monotonic() - begin
+            steps += (sum(seen) - seen_before) / NUM_STREAMS
             self.assertEqual(client.post("/v1/unload_lora_adapter", {"lora_name": name}).status, 200)
             if i == 1:  # an adapter that streams use: they keep it to their end
                 self.assertEqual(client.post("/v1/unload_lora_adapter", {"lora_name": "held"}).status, 200)
@@ -101,19 +106,24 @@ class AdapterLoadingTest(ProgramTest):
         for thread in threads:
             thread.join()
         server.stop()
-        return Trace(trace)
+        return Trace(trace), seconds, steps
 
     def test_no_stream_has_a_gap_of_more_than_two_steps(self):
         for attempt in range(ATTEMPTS):
-            trace = self.run_once(attempt)
-            self.assertEqual([len(tokens) for tokens in trace.streams.values()], [NUM_TOKENS] * NUM_STREAMS)
-            # All streams are in every step.
-            self.assertEqual(set(trace.gaps(NUM_QUIET, NUM_TOKENS, 0)), {1})
-            quiet = max(trace.gaps(NUM_QUIET // 4, NUM_QUIET, 1))
-            largest = max(trace.gaps(NUM_QUIET, NUM_TOKENS, 1))
-            if IS_SANITIZED or largest <= 2 * quiet:
+            trace, seconds, num_steps = self.run_once(attempt)
+            self.assertEqual(trace.tokens, [NUM_TOKENS] * NUM_STREAMS)
+            # A stream is in every step as soon as all have begun.
+            numbers = [step["step"] for step in trace.steps]
+            self.assertEqual(numbers, list(range(numbers[0], numbers[-1] + 1)))
+            self.assertGreater(len(numbers), NUM_TOKENS // 2)
+            whole, outside = trace.gaps()
+            step_us = statistics.median(whole)
+            # What other programs take of the processors is nearly all taken from the forward.
+            figures = (f"a step takes {step_us / 1000:.1f} ms, at most {max(outside) / 1000:.1f} ms of it outside the forward; "
+                       f"{NUM_LOADS} loads took {seconds:.2f} s, in which {num_steps:.0f} steps ended")
+            if max(outside) <= 2 * step_us and num_steps >= 1e6 * seconds / step_us / 3:
                 return
-        self.fail(f"gaps of {largest} us, with steps of at most {quiet} us before the first load")
+        self.fail(figures)
 
 
 if __name__ == "__main__":
