@@ -24,10 +24,8 @@ import mlx_lm.utils as mlx_utils
 import numpy as np
 import peft
 import torch
-import transformers
 
-SEED = 11
-GOLDENS = Path(__file__).resolve().parents[2] / "tests" / "goldens"
+from peft_models import GOLDENS, SEED, load_model, randomise, sort_lists
 
 # Adapter -> (model golden, dtype, arguments of peft.LoraConfig).
 PEFT_ADAPTERS: dict[str, tuple[str, torch.dtype, dict]] = {
@@ -72,15 +70,6 @@ def is_text(module: str) -> bool:
     return "vision" not in module
 
 
-def randomise(model: torch.nn.Module, dtype: torch.dtype) -> None:
-    """B is zero at first, so an adapter without training would be none."""
-    generator = torch.Generator().manual_seed(SEED)
-    for name, parameter in model.named_parameters():
-        if ".lora_" in name:
-            drawn = torch.randn(parameter.shape, generator=generator) * 0.1
-            parameter.data = drawn.to(dtype)
-
-
 def described_peft(model: torch.nn.Module) -> dict:
     described = {}
     for name, module in model.named_modules():
@@ -91,20 +80,6 @@ def described_peft(model: torch.nn.Module) -> dict:
                                       "scale": module.scaling["default"],
                                       "a": tensor_hash(a), "b": tensor_hash(b)}
     return dict(sorted(described.items()))
-
-
-def load_model(path: Path) -> torch.nn.Module:
-    kind = json.loads((path / "config.json").read_text())["architectures"][0]
-    return getattr(transformers, kind).from_pretrained(path, dtype=torch.float32)
-
-
-def sort_lists(path: Path) -> None:
-    """peft writes sets in any order; a golden has one."""
-    config = json.loads(path.read_text())
-    for key in ("target_modules", "exclude_modules"):
-        if isinstance(config[key], list):
-            config[key].sort()
-    path.write_text(json.dumps(config, indent=2) + "\n")
 
 
 def make_peft(name: str, out: Path) -> dict:

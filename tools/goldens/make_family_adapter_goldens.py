@@ -21,11 +21,12 @@ import peft
 import torch
 from safetensors.torch import save_file
 
-from make_adapter_goldens import GOLDENS, load_model, randomise, sort_lists
+from peft_models import GOLDENS, load_model, randomise, sort_lists
 
 MODELS = [
     "cohere2_bias", "exaone4_window", "gemma2_odd", "gemma3_language_model_prefix", "gemma3_text_pattern2", "glm4_bias",
-    "glm4_moe_plain_stacked", "gpt_oss_plain", "granite_multipliers", "llama_scaled_tied", "ministral3_growth",
+    "glm4_moe_plain_stacked", "gpt_oss_plain", "granite_multipliers", "granitemoe_bias",
+    "granitemoeshared_tied_stacked", "llama_scaled_tied", "ministral3_growth",
     "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied"]

@@ -1,0 +1,32 @@
+"""Models of the goldens with adapters of PEFT."""
+import json
+from pathlib import Path
+
+import torch
+import transformers
+
+SEED = 11
+GOLDENS = Path(__file__).resolve().parents[2] / "tests" / "goldens"
+
+
+def randomise(model: torch.nn.Module, dtype: torch.dtype) -> None:
+    """B is zero at first, so an adapter without training would be none."""
+    generator = torch.Generator().manual_seed(SEED)
+    for name, parameter in model.named_parameters():
+        if ".lora_" in name:
+            drawn = torch.randn(parameter.shape, generator=generator) * 0.1
+            parameter.data = drawn.to(dtype)
+
+
+def load_model(path: Path) -> torch.nn.Module:
+    kind = json.loads((path / "config.json").read_text())["architectures"][0]
+    return getattr(transformers, kind).from_pretrained(path, dtype=torch.float32)
+
+
+def sort_lists(path: Path) -> None:
+    """peft writes sets in any order; a golden has one."""
+    config = json.loads(path.read_text())
+    for key in ("target_modules", "exclude_modules"):
+        if isinstance(config[key], list):
+            config[key].sort()
+    path.write_text(json.dumps(config, indent=2) + "\n")
