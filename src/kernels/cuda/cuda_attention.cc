@@ -49,8 +49,8 @@ void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const 
                               const KvStore& store) {
   const auto [on_device] = staging_.upload(slots);
   const Grid grid{static_cast<uint32_t>(k.size(0)), static_cast<uint32_t>(k.size(1))};
-  with_stored(store.keys.dtype(), [&]<class Stored>() {
-    run<StoreKv<Stored>>(grid, {heads_of(k), heads_of(v), on_device, kv_blocks(store)});
+  with_stored(store.keys.dtype(), [&, slots_there = on_device]<class Stored>() {
+    run<StoreKv<Stored>>(grid, {heads_of(k), heads_of(v), slots_there, kv_blocks(store)});
   });
 }
 

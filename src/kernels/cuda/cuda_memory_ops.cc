@@ -89,13 +89,13 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
   gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
   const auto [on_device] = staging_.upload(columns);
   for (const auto& [unit_bytes, strips] : column_strips(matrix)) {
-    const auto copy = [&]<class Unit>() {
-      run<GatherColumns<Unit>>(element_grid(gathered.n, strips.num_records * strips.units),
+    const auto copy = [&, copied = strips, columns_there = on_device]<class Unit>() {
+      run<GatherColumns<Unit>>(element_grid(gathered.n, copied.num_records * copied.units),
                                {.from = static_cast<const std::byte*>(matrix.storage.get()),
                                 .to = static_cast<std::byte*>(gathered.storage.get()),
                                 .panel_bytes = matrix.panel_bytes(),
-                                .strips = strips,
-                                .columns = on_device});
+                                .strips = copied,
+                                .columns = columns_there});
     };
     if (unit_bytes == 1) copy.template operator()<uint8_t>();
     if (unit_bytes == 2) copy.template operator()<uint16_t>();
