@@ -16,7 +16,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve train-demo train-bundled build test check test-release test-cuda-emulated asan tsan equalities mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
+.PHONY: help run serve train-demo train-bundled build test check test-release test-cuda-emulated asan tsan equalities mutants cuda-mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,11 @@ mutants: ## Small changes to kv, sched, sampling, spec, runner, engine and proto
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	python3 tools/mutants.py $(MUTANTS)
+
+cuda-mutants: ## Barriers, waits and bounds taken out of the kernels for GPUs: the tests on the emulation must notice each (MUTANTS="--count 0": all)
+	$(DEPS) build test
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
+	python3 tools/cuda_mutants.py $(MUTANTS)
 
 load: ## The server under load for a quarter of an hour, each figure against its bar (LOAD="--stream-seconds 30 ...": shorter)
 	$(DEPS) build test

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""make cuda-mutants: barriers, waits and bounds that are taken out of the kernels for GPUs; some test on the emulation must
+fail for each."""
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from mutants import (ROOT, Tally, Verdicts, Workbench, choose, command_words, flags_of, in_order, known_equivalents,
+                     report, run_quietly)
+from mutations import mutants_of
+
+CODE = Path("src/kernels/cuda/code")
+# What nvcc alone reads, lists, functions without bounds, and a kernel that tests/cuda has the tests of.
+LEFT_ALONE = {"gpu_thread.h", "device_code.h", "kernel_list.h", "math.h", "small_floats.h", "index3.h", "mma_probe.h"}
+# The kernels are compiled into the first, which the second looks them up in.
+SOURCES = ("src/kernels/cuda/emulation/kernel_table.cc", "src/kernels/cuda/emulation/emulated_device.cc")
+TESTS = "cuda_backend"
+SYNC = re.compile(r"^(sync_threads|sync_warp|wait_copies(<\d+>)?|commit_copies)\(")
+BOUND = re.compile(r"[<>]=? ")
+# The smaller or larger of two values, whichever comes first where they are equal.
+CHOICE = re.compile(r"(\w+)(\.\w+)* [<>]=? (\w+)(\.\w+)* \? (\1(\.\w+)* : \3|\3(\.\w+)* : \1)\b")
+
+
+def is_sync(mutant):
+    return mutant.operator == "drop_statement" and bool(SYNC.match(mutant.before))
+
+
+def is_bound(mutant):
+    """A relation that is off by one, or a guard that is missing."""
+    if mutant.operator == "relational":
+        return mutant.replacement in ("<", "<=", ">", ">=") and not CHOICE.search(mutant.before)
+    return mutant.operator == "drop_statement" and mutant.before.startswith("if ") and bool(BOUND.search(mutant.before))
+
+
+def mutants_of_kernels(root):
+    """(barriers and waits, bounds)"""
+    every = [mutant for path in sorted((root / CODE).glob("*.h")) if path.name not in LEFT_ALONE
+             for mutant in mutants_of(str(path.relative_to(root)), path.read_text())]
+    return [mutant for mutant in every if is_sync(mutant)], [mutant for mutant in every if is_bound(mutant)]
+
+
+class KernelBench(Workbench):
+    """A copy of the kernels' headers that comes first when the emulation's table of kernels is compiled; the rest of the
+    tests is what the release build made."""
+
+    def __init__(self, directory, build):  # pylint: disable=super-init-not-called
+        self.directory, self.build = directory, build
+        self.headers = directory / "overlay"
+        shutil.rmtree(self.headers, ignore_errors=True)
+        shutil.copytree(ROOT / CODE, self.headers / CODE)
+        if not run_quietly(["ninja", "-C", build, f"test_{TESTS}"], ROOT):
+            raise SystemExit(f"test_{TESTS}: does not compile: ninja -C {build} test_{TESTS}")
+        commands = subprocess.run(["ninja", "-C", build, "-t", "commands", f"test_{TESTS}"], check=True, text=True,
+                                  stdout=subprocess.PIPE).stdout.splitlines()
+        words, header = flags_of(command_words(commands, r" -o CMakeFiles/paceline_kernels\.dir/\S+\.o "))
+        self.compile_words = [words[0], f"-I{self.headers / 'src'}", *words[1:]]
+        if header:
+            self.precompile(header)
+        self.objects = [self.directory / (Path(source).stem + ".o") for source in SOURCES]
+        self.digests = [self.compile_source(source, target) for source, target in zip(SOURCES, self.objects)]
+        if None in self.digests:
+            raise SystemExit(f"{SOURCES}: do not compile alone")
+        self.executable = directory / f"test_{TESTS}"
+        words = command_words(commands, rf" -o tests/test_{TESTS} ")
+        words[words.index("-o") + 1] = str(self.executable)
+        # The first definition of a name counts: that of these objects, not the archive's.
+        self.link_words = [words[0], *map(str, self.objects), "-Wl,--allow-multiple-definition", *words[1:]]
+        if not run_quietly(self.link_words, build):
+            raise SystemExit(f"{self.executable}: does not link")
+        self.time_tests()
+
+    def compile_source(self, source, target):
+        if not run_quietly([*self.compile_words, "-c", ROOT / source, "-o", target], self.build):
+            return None
+        return target.read_bytes()
+
+    def verdict(self, mutant):
+        header = self.headers / mutant.file
+        text = (ROOT / mutant.file).read_text()
+        try:
+            header.write_text(mutant.apply(text))
+            made = self.compile_source(SOURCES[0], self.objects[0])
+        finally:
+            header.write_text(text)
+        if not made:
+            return "invalid"
+        if made == self.digests[0]:
+            return "equivalent"  # the compiler's output is the same
+        if not run_quietly(self.link_words, self.build):
+            return "invalid"
+        return "survived" if self.passes() else "caught"
+
+
+def judge(bench, mutants, equivalents, verdicts, again):
+    tally = Tally()
+    for mutant in mutants:
+        verdict = verdicts.of(mutant) if again else None
+        if mutant.key in equivalents:
+            verdict = "equivalent"
+        elif verdict in (None, "survived"):
+            verdict = bench.verdict(mutant)
+            verdicts.keep(mutant, verdict)
+        tally.add(verdict)
+        if verdict == "survived":
+            print(f"survived  {mutant.file}:{mutant.line}  {mutant.operator}\n  - {mutant.before}\n  + {mutant.after}",
+                  flush=True)
+    return tally
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=30,
+                        help="mutants: all barriers and waits, then bounds; 0 for all (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="chooses the bounds (default: %(default)s)")
+    parser.add_argument("--again", action="store_true", help="only those that survived last time or have no verdict yet")
+    parser.add_argument("--least", type=float, default=100, help="percentage that must be caught (default: %(default)s)")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", help="(default: build/release)")
+    parser.add_argument("--directory", type=Path, default=ROOT / "build" / "mutants" / "cuda",
+                        help="of the objects and the verdicts (default: build/mutants/cuda)")
+    asked = parser.parse_args()
+    equivalents = known_equivalents(ROOT / "tools" / "mutants_equivalent.toml")
+    syncs, bounds = mutants_of_kernels(ROOT)
+    keys = {mutant.key for mutant in syncs + bounds}
+    for key in equivalents:
+        if key[0].startswith(str(CODE)) and key not in keys:
+            print(f"tools/mutants_equivalent.toml: no such mutant any more: {key[0]}  {key[1]}: {key[3]}")
+    bounds = [mutant for mutant in bounds if mutant.key not in equivalents]
+    chosen = syncs + choose(bounds, asked.seed, max(1, asked.count - len(syncs)) if asked.count else 0)
+    asked.directory.mkdir(parents=True, exist_ok=True)
+    bench = KernelBench(asked.directory.resolve(), asked.build.resolve())
+    verdicts = Verdicts(asked.directory / "verdicts.json")
+    tally = judge(bench, in_order(chosen), equivalents, verdicts, asked.again)
+    return 1 if report({"cuda": tally}, asked.least) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
