@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/ceilings.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/gather.h"
@@ -31,6 +32,7 @@
   X(attention_f32, Attention<float>)              \
   X(attention_i8, Attention<int8_t>)              \
   X(combine_experts, CombineExperts)              \
+  X(copy_words, CopyWords)                        \
   X(embedding_bf16, EmbeddingRows<Bf16>)          \
   X(embedding_f16, EmbeddingRows<F16>)            \
   X(embedding_f32, EmbeddingRows<float>)          \
@@ -50,6 +52,7 @@
   X(matmul_groups_tiles, MatmulGroups<4>)         \
   X(merge_chunks, MergeChunks)                    \
   X(mma_probe, MmaProbe)                          \
+  X(mma_rate, MmaRate)                            \
   X(pool_rows, PoolRows)                          \
   X(rms_norm, RmsNorm)                            \
   X(rope, RopeHeads)                              \

@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "bench/gpu/checks.h"
+#include "bench/gpu/cpu_visible_device.h"
+#include "kernels/cuda/make_cuda_backend.h"
+#include "tests/kernels/mixture_inputs.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline {
+namespace {
+
+constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
+
+struct RowRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+using RunRows = std::function<void(RowRange)>;
+
+// Compares the rows that calls for parts write with those of one call for all.
+class RowCheck {
+ public:
+  RowCheck(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report)
+      : visible_(device),
+        backend_(cuda::make_cuda_backend(visible_, threads_)),
+        num_rows_(options.is_small ? 40 : 255),
+        deadline_(options.seconds),
+        report_(report) {}
+
+  Backend& backend() { return *backend_; }
+  Memory& memory() { return backend_->memory(); }
+  ThreadPool& threads() { return threads_; }
+  int64_t num_rows() const { return num_rows_; }
+
+  // `out` is contiguous.
+  void check(std::string_view name, const Tensor& out, const RunRows& run) {
+    if (deadline_.is_over()) return;
+    const std::vector<float> expected = results(out, {0, num_rows_}, run);
+    const size_t width = expected.size() / static_cast<size_t>(num_rows_);
+    std::string differing;
+    for (const RowRange range : ranges()) {
+      const std::vector<float> found = results(out, range, run);
+      const float* const same_rows = expected.data() + static_cast<size_t>(range.begin) * width;
+      if (std::memcmp(found.data(), same_rows, found.size() * sizeof(float)) == 0) continue;
+      differing += std::to_string(range.begin) + "-" + std::to_string(range.end) + " ";
+    }
+    report_.check("rows", name, differing.empty(), [&](JsonWriter& json) {
+      json.member("rows", num_rows_).member("differing", differing);
+    });
+  }
+
+ private:
+  // The rows of `range`, of an output that was NaN before.
+  std::vector<float> results(const Tensor& out, RowRange range, const RunRows& run) {
+    std::fill_n(out.elements<float>(), out.num_elements(), kPoison);
+    run(range);
+    return to_vector(out.slice(0, range.begin, range.end));
+  }
+
+  std::vector<RowRange> ranges() const {
+    std::vector<RowRange> ranges;
+    for (const int64_t count : {1, 2, 7, 8, 16, 33, 64}) {
+      if (count < num_rows_) ranges.push_back({0, count});
+    }
+    for (const int64_t row : {int64_t{3}, int64_t{8}, num_rows_ - 1}) {
+      ranges.push_back({row, row + 1});
+    }
+    ranges.push_back({5, num_rows_ / 2});
+    ranges.push_back({num_rows_ / 2, num_rows_});
+    return ranges;
+  }
+
+  ThreadPool threads_{0};
+  cuda::CpuVisibleDevice visible_;
+  std::unique_ptr<Backend> backend_;
+  int64_t num_rows_;
+  Deadline deadline_;
+  CheckReport& report_;
+};
+
+void check_products(RowCheck& rows, size_t every) {
+  Memory& memory = rows.memory();
+  const std::vector<WeightType>& types = weight_types();
+  for (size_t i = 0; i < types.size(); i += every) {
+    const WeightType& type = types[i];
+    const int64_t k = type.row_length(1100), n = 21;
+    const OwnedTensor x = random_tensor(memory, DType::f32, {rows.num_rows(), k}, 1);
+    const OwnedTensor bias = random_tensor(memory, DType::f32, {n}, 2);
+    const OwnedTensor out = allocate_tensor(memory, DType::f32, {rows.num_rows(), n});
+    const PackedMatrix w = random_matrix(memory, rows.threads(), type, n, k, 3);
+    rows.check("matmul " + type.name, out.view, [&](RowRange range) {
+      rows.backend().matmul(x.view.slice(0, range.begin, range.end), w, &bias.view,
+                            out.view.slice(0, range.begin, range.end));
+    });
+  }
+}
+
+void check_mixtures(RowCheck& rows, size_t every) {
+  const std::vector<WeightType>& types = weight_types();
+  for (size_t i = 0; i < types.size(); i += 4 * every) {
+    const MixtureInputs in(types[i], {.rows = rows.num_rows(), .inputs = 64}, rows.threads(),
+                           rows.memory());
+    rows.check("mix_experts " + types[i].name, in.out.view, [&](RowRange range) {
+      const auto part = [range](const Tensor& x) { return x.slice(0, range.begin, range.end); };
+      const Routing routing = in.routing();
+      rows.backend().mix_experts(in.experts, {part(routing.experts), part(routing.weights)},
+                                 part(in.x.view), part(in.out.view));
+    });
+  }
+}
+
+void check_norms(RowCheck& rows) {
+  constexpr int64_t kWidth = 1300;
+  Memory& memory = rows.memory();
+  const OwnedTensor x = random_tensor(memory, DType::f32, {rows.num_rows(), kWidth}, 1);
+  const OwnedTensor weight = random_tensor(memory, DType::f32, {kWidth}, 2);
+  const OwnedTensor out = allocate_tensor(memory, DType::f32, {rows.num_rows(), kWidth});
+  rows.check("rms_norm", out.view, [&](RowRange range) {
+    rows.backend().rms_norm(x.view.slice(0, range.begin, range.end), weight.view, 1e-5f,
+                            out.view.slice(0, range.begin, range.end));
+  });
+  rows.check("layer_norm", out.view, [&](RowRange range) {
+    rows.backend().layer_norm(x.view.slice(0, range.begin, range.end), weight.view, nullptr, 1e-5f,
+                              out.view.slice(0, range.begin, range.end));
+  });
+}
+
+// A prompt in one piece, in chunks and token by token.
+void check_attention(RowCheck& rows, size_t every) {
+  size_t index = 0;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    for (const int64_t window : {0, 70}) {
+      if (index++ % every != 0) continue;
+      const AttentionShape shape{.heads = 6,
+                                 .head_dim = 64,
+                                 .dtype = dtype,
+                                 .params = {.scale = 0.2f, .window = window},
+                                 .slices = {{0, rows.num_rows()}}};
+      const AttentionInputs in(shape, 1, 2, rows.memory());
+      const OwnedTensor out = allocate_tensor(rows.memory(), DType::f32, in.q.view.shape());
+      rows.check(shape.name(), out.view, [&](RowRange range) {
+        const AttentionSlice slice{0, range.end - range.begin, range.begin, in.block_tables[0]};
+        rows.backend().attention(in.q.view.slice(0, range.begin, range.end), in.store(),
+                                 std::span(&slice, 1), shape.params,
+                                 out.view.slice(0, range.begin, range.end));
+      });
+    }
+  }
+}
+
+}  // namespace
+
+void check_rows(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report) {
+  RowCheck rows(device, options, report);
+  check_norms(rows);
+  check_attention(rows, options.every);
+  check_products(rows, options.every);
+  check_mixtures(rows, options.every);
+}
+
+}  // namespace paceline
