@@ -16,7 +16,7 @@ BUILD := @cmake --build --parallel $(JOBS) --preset
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve train-demo train-bundled build test check test-release test-cuda-emulated asan tsan equalities mutants cuda-mutants load fuzz bench bench-batch bench-serve bench-train bench-peers lint format nightly install clean
+.PHONY: help run serve train-demo train-bundled build test check test-release test-cuda-emulated asan tsan equalities mutants cuda-mutants load fuzz bench bench-batch bench-serve bench-train bench-peers gpu-check lint format nightly install clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,10 @@ bench-peers: ## Beside llama.cpp, compiled here, on the same GGUF files: one tab
 	$(CONFIGURE) release
 	$(BUILD) release --target paceline
 	python3 tools/bench_peers.py $(PEERS)
+
+gpu-check: ## This machine's GPU: every kernel checked, speeds beside PyTorch's, in ten minutes (GPU="--python PYTHON ...": docs/gpu.md)
+	$(DEPS) build
+	python3 tools/gpu_check.py $(GPU)
 
 lint: ## clang-tidy over what changed since SINCE (default HEAD; SINCE=all: everything)
 	$(DEPS) build lint

@@ -1,0 +1,132 @@
+"""gpu_check.py: a whole dry run with the emulation in the GPU's place, and what it says of programs that fail."""
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+from gpu import children, programs  # noqa: E402
+from gpu.device_checks import read_lines  # noqa: E402
+from gpu.outcome import Outcome  # noqa: E402
+from gpu.table import table  # noqa: E402
+
+BUILD = Path(os.environ.get("PACELINE_BINARY", ROOT / "build/release/paceline")).resolve().parent
+PACELINE = """#!/bin/sh
+[ "$1" = --version ] && echo paceline 9
+exit 0
+"""
+# Of the part `ops` it passes one check, fails one, and ends in the middle of a line; of `rows` it never ends.
+CHECK = r"""#!/bin/sh
+case "$1" in
+  device) echo '{"part":"device","name":"GPU 9","capability":"9.0","multiprocessors":1,"total_bytes":1,'\
+               '"driver":"13.0","kernels_for":"90a"}' ;;
+  ops) echo '{"part":"ops","name":"add","passed":true}'; echo '{"part":"ops","name":"scale","passed":false}'
+       printf '{"part":"ops","na'; exit 1 ;;
+  arithmetic) echo boom >&2; exit 139 ;;
+  kernels) echo '{"part":"kernels","name":"qkv","microseconds":20,"share_of_ceiling":0.5}' ;;
+  *) sleep 100 ;;
+esac
+"""
+
+
+def run_script(*arguments):
+    done = subprocess.run([sys.executable, ROOT / "tools/gpu_check.py", *map(str, arguments)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+class GpuCheckTest(unittest.TestCase):
+    def setUp(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.directory = Path(made.name)
+
+    def write_program(self, name, text):
+        path = self.directory / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def test_a_dry_run_passes_on_the_emulation(self):
+        figures = self.directory / "all.json"
+        code, output, errors = run_script("--emulated", "--build-directory", BUILD, "--json", figures)
+        self.assertEqual(code, 0, output + errors)
+        parts = {part["part"]: part for part in json.loads(figures.read_text())}
+        for name, least in [("arithmetic", 10), ("ops", 50), ("rows", 10), ("kernels", 2)]:
+            self.assertEqual(parts[name]["status"], "passed", name)
+            self.assertGreaterEqual(sum(row.get("passed", False) for row in parts[name]["rows"]), least, name)
+        for name in ["sanitizer", "torch"]:
+            self.assertEqual(parts[name]["status"], "skipped")
+        for name in ["models", "batches", "engine"]:
+            self.assertIn(parts[name]["status"], ["passed", "skipped"], parts[name]["summary"])
+
+    def test_packed_programs_run_and_are_small(self):
+        size = programs.pack(self.directory, BUILD)
+        self.assertLess(size, programs.MOST_BYTES)
+        code, output, errors = run_script("--emulated", "--binaries", self.directory, "--parts", "device,arithmetic",
+                                          "--json", self.directory / "all.json")
+        self.assertEqual(code, 0, output + errors)
+        self.assertIn("kernels for", output)
+
+    def test_packed_programs_run_with_the_glibc_that_came_with_them(self):
+        programs.pack(self.directory, BUILD)
+        paths = {name: self.directory / name for name in programs.NAMES}
+        carried = programs.Programs(paths, self.directory / "lib", has_old_glibc=True)
+        self.assertEqual(carried.fault(), "")
+        self.assertIn("ld-linux", str(carried.command("paceline")[0]))
+
+    def test_a_failed_part_stops_no_other_and_fails_the_run(self):
+        self.write_program("paceline", PACELINE)
+        self.write_program("paceline_gpu_check", CHECK)
+        figures = self.directory / "all.json"
+        code, output, _ = run_script("--binaries", self.directory, "--parts", "device,arithmetic,ops,models,kernels",
+                                     "--json", figures)
+        self.assertEqual(code, 1)
+        parts = {part["part"]: part for part in json.loads(figures.read_text())}
+        self.assertEqual({name: part["status"] for name, part in parts.items()},
+                         {"device": "passed", "arithmetic": "FAILED", "ops": "FAILED", "models": "skipped",
+                          "kernels": "passed"})
+        self.assertIn("exit code 139: boom", parts["arithmetic"]["summary"])
+        self.assertIn("failed: scale", parts["ops"]["summary"])
+        self.assertIn("this paceline has no --device", output)
+        self.assertRegex(output, r"qkv +20 us +50.0 %")
+
+    def test_a_missing_program_and_an_unknown_part_are_errors(self):
+        code, output, _ = run_script("--binaries", self.directory, "--parts", "ops", "--json", self.directory / "all.json")
+        self.assertEqual(code, 1)
+        self.assertIn("is missing", output)
+        code, _, errors = run_script("--parts", "opps")
+        self.assertEqual(code, 2)
+        self.assertIn("no part opps; there are build, machine", errors)
+
+    def test_a_time_limit_ends_a_child_with_its_children_and_keeps_its_output(self):
+        begin = time.monotonic()
+        done = children.run(["sh", "-c", "echo so far; sleep 50 & sleep 50"], 1)
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertIsNone(done.code)
+        self.assertEqual(done.output, "so far\n")
+        self.assertIn("the time limit ended it", done.fault())
+
+    def test_lines_that_were_cut_off_are_left_out(self):
+        self.assertEqual(read_lines('{"name": "a"}\nnoise\n{"name": "b'), [{"name": "a"}])
+
+    def test_nothing_found_is_a_failure(self):
+        self.assertEqual(Outcome("ops").judge().status, "FAILED")
+        broken = Outcome("engine", rows=[{"name": "x", "fault": "exit code 1"}, {"name": "y", "seconds": 1}])
+        self.assertEqual(broken.judge().status, "FAILED")
+
+    def test_speeds_stand_beside_torch(self):
+        here = Outcome("kernels", rows=[{"name": "qkv", "microseconds": 20.0, "share_of_ceiling": 0.5}])
+        engine = Outcome("engine", rows=[{"name": "prefill", "tokens_per_second": 3000.0}])
+        torch = Outcome("torch", rows=[{"name": "qkv", "microseconds": 10.0}, {"name": "prefill", "tokens_per_second": 1000}])
+        text = table([here, engine, torch])
+        self.assertRegex(text, r"qkv +20 us +50.0 % +10 us +0.50")
+        self.assertRegex(text, r"prefill +3,000 tok/s +1,000 tok/s +3.00")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""make gpu-check: checks and measures Paceline on this machine's GPU, in at most ten minutes.
+
+    tools/gpu_check.py [--binaries DIR | --no-build] [--parts PART,...] [--json FILE] [--python PYTHON] [--device cuda:N]
+    tools/gpu_check.py --pack DIR       builds here what --binaries takes on another machine
+    tools/gpu_check.py --emulated       dry run on a machine without a GPU
+
+Parts, each under a limit of its own: build, machine, device, arithmetic, ops, rows, models, batches, sanitizer, kernels,
+engine, torch (docs/gpu.md says what each does). A part that fails stops no other. Prints one table last and writes all
+figures to FILE. Exit code 0 when every check passed, 1 when one failed, 2 for a wrong command line.
+"""
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gpu import batches, device_checks, machine, models, peers, programs, sanitizer, speed  # noqa: E402
+from gpu.outcome import FAILED, Outcome  # noqa: E402
+from gpu.table import table  # noqa: E402
+
+TOTAL_S = 600
+# Seconds; what a part leaves is left for those after it.
+LIMITS = {"build": 160, "machine": 30, "device": 15, "arithmetic": 15, "ops": 70, "rows": 30, "models": 40, "batches": 25,
+          "sanitizer": 40, "kernels": 45, "engine": 100, "torch": 90}
+# Of the emulation, which computes a share of the cases: (seconds, every Nth case).
+EMULATED_LIMITS = {"ops": (20, 25), "rows": (20, 12)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    emulated: bool
+    device: str  # of --device of paceline: cuda or cuda:N
+    python: str  # that may have torch
+    is_hopper: bool  # whose matrix arithmetic the emulation has
+
+    @property
+    def check_device(self):
+        return "emulated" if self.emulated else self.device
+
+
+def main():
+    options = parse()
+    if options.pack:
+        return pack(Path(options.pack), options.jobs)
+    wanted = options.parts.split(",") if options.parts else list(LIMITS)
+    unknown = [part for part in wanted if part not in LIMITS]
+    if unknown:
+        print(f"gpu_check: no part {unknown[0]}; there are {', '.join(LIMITS)}", file=sys.stderr)
+        return 2
+    outcomes = run_parts(options, wanted)
+    print(table(outcomes))
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps([one.as_json() for one in outcomes], indent=1) + "\n")
+    print(f"\nall figures: {options.json}")
+    return 1 if any(one.status == FAILED for one in outcomes) else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binaries", metavar="DIR", help="programs that --pack made")
+    parser.add_argument("--no-build", action="store_true", help="take the programs of --build-directory")
+    parser.add_argument("--build-directory", metavar="DIR", type=Path, default=programs.BUILD_DIRECTORY,
+                        help="where programs that were built already are, with --no-build and --emulated [build/release]")
+    parser.add_argument("--pack", metavar="DIR", help="build, and copy the programs with their libraries into DIR")
+    parser.add_argument("--parts", metavar="PART,...", help="only these")
+    parser.add_argument("--json", metavar="FILE", type=Path, default=programs.ROOT / "build/gpu_check.json",
+                        help="all figures [build/gpu_check.json]")
+    parser.add_argument("--python", default=sys.executable, help="a Python that has torch [this one]")
+    parser.add_argument("--device", default="cuda", help="cuda (the first GPU) or cuda:N [cuda]")
+    parser.add_argument("--emulated", action="store_true", help="dry run: the emulation in the GPU's place")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="of the build [a job per core]")
+    return parser.parse_args()
+
+
+def pack(directory, jobs):
+    built = programs.build(3600, jobs)
+    if built.code != 0:
+        print(f"gpu_check: the build failed, {built.fault()}\n{built.output[-2000:]}", file=sys.stderr)
+        return 1
+    size = programs.pack(directory)
+    print(f"{directory}: {size / 2 ** 20:.1f} MiB")
+    if size > programs.MOST_BYTES:
+        print(f"gpu_check: more than {programs.MOST_BYTES >> 20} MiB", file=sys.stderr)
+        return 1
+    return 0
+
+
+class Schedule:
+    """Runs parts one after another within their limits and the whole time."""
+
+    def __init__(self, wanted):
+        self._wanted = wanted
+        self._end = time.monotonic() + TOTAL_S
+        self.outcomes = []
+
+    def run(self, part, body, limit_s=None):
+        """The outcome of body(seconds); None when the part is not wanted."""
+        if part not in self._wanted:
+            return None
+        begin = time.monotonic()
+        limit_s = min(limit_s or LIMITS[part], self._end - begin)
+        try:
+            outcome = body(limit_s) if limit_s > 2 else Outcome(part).skip("no time was left")
+        except Exception:  # a fault of the script itself: the other parts go on
+            outcome = Outcome(part).fail(traceback.format_exc().strip().splitlines()[-1])
+            traceback.print_exc()
+        outcome.seconds = time.monotonic() - begin
+        self.outcomes.append(outcome)
+        print(f"{outcome.part}: {outcome.status}, {outcome.seconds:.1f} s: {outcome.summary}", flush=True)
+        return outcome
+
+
+def build_part(jobs):
+    def body(limit_s):
+        outcome = Outcome("build")
+        done = programs.build(limit_s, jobs)
+        return outcome.fail(done.fault()) if done.code != 0 else outcome
+    return body
+
+
+def run_parts(options, wanted):
+    schedule = Schedule(wanted)
+    schedule.run("machine", lambda limit_s: machine.look(options.python))
+    if not (options.binaries or options.no_build or options.emulated):
+        schedule.run("build", build_part(options.jobs))
+    found = (programs.carried(Path(options.binaries).resolve()) if options.binaries
+             else programs.in_build(options.build_directory.resolve()))
+    fault = found.fault()
+    if fault:
+        schedule.outcomes.append(Outcome("programs").fail(fault))
+        return schedule.outcomes
+    setting = Setting(options.emulated, options.device, options.python, True)
+    device = schedule.run("device", lambda limit_s: device_checks.device_line(found, setting, limit_s))
+    capability = next((row["capability"] for row in device.rows if "capability" in row), "") if device else "9.0"
+    setting = Setting(options.emulated, options.device, options.python, options.emulated or capability.startswith("9."))
+    run_device_parts(schedule, found, setting)
+    return schedule.outcomes
+
+
+def run_device_parts(schedule, found, setting):
+    def check(part):
+        limit_s, every = EMULATED_LIMITS.get(part, (None, 1)) if setting.emulated else (None, 1)
+        schedule.run(part, lambda limit_s: device_checks.run_part(part, found, setting, limit_s, every), limit_s)
+
+    for part in ("arithmetic", "ops", "rows"):
+        check(part)
+    schedule.run("models", lambda limit_s: models.run(found, setting, limit_s))
+    schedule.run("batches", lambda limit_s: batches.run(found, setting, limit_s))
+    schedule.run("sanitizer", lambda limit_s: sanitizer.run(found, setting, limit_s))
+    check("kernels")
+    schedule.run("engine", lambda limit_s: speed.run(found, setting, limit_s))
+    schedule.run("torch", lambda limit_s: peers.run(setting, limit_s))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
