@@ -248,7 +248,7 @@ TEST_F(RandomEqualities, TogetherAsAloneOnAnEmulatedGpu) {
     ++num_played;
   }
   EXPECT_GT(coverage_.choices, 5 * count);
-  EXPECT_GT(coverage_.preemptions, 0);
+  EXPECT_GE(coverage_.preemptions, count / 40);
   EXPECT_GT(coverage_.cached_tokens, 10 * count);
   EXPECT_EQ(coverage_.errors, 0);
 }
