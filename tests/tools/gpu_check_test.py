@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from gpu import children, programs  # noqa: E402
+from gpu import children, programs, step_times  # noqa: E402
 from gpu.device_checks import read_lines  # noqa: E402
 from gpu.outcome import Outcome  # noqa: E402
 from gpu.table import table  # noqa: E402
@@ -113,6 +113,19 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_lines_that_were_cut_off_are_left_out(self):
         self.assertEqual(read_lines('{"name": "a"}\nnoise\n{"name": "b'), [{"name": "a"}])
+
+    def test_rates_come_from_steps_of_one_kind(self):
+        steps = [{"type": "step", "at_us": at, "total_us": 500_000, "slices": [[1 + i, 0, rows] for i, rows in enumerate(all_rows)]}
+                 for at, all_rows in [(0, [30, 30]), (2_000_000, [30, 30]), (3_000_000, [30, 1]), (5_000_000, [1, 1]),
+                                      (5_100_000, [1, 1]), (5_300_000, [1, 1]), (6_000_000, [1])]]
+        text = "\n".join(json.dumps(record) for record in [{"type": "start"}, *steps])
+        times = step_times.steps_of(text)
+        self.assertAlmostEqual(step_times.decode_rate(times, 1), 1 / 0.5)
+        self.assertAlmostEqual(step_times.decode_rate(times, 2), 2 / 0.2)
+        self.assertIsNone(step_times.decode_rate(times, 3))
+        self.assertAlmostEqual(step_times.prompt_rate(times, 30), 2 / 1.0)
+        self.assertIsNone(step_times.prompt_rate(times, 30, least=3))
+        self.assertIsNone(step_times.prompt_rate([], 30))
 
     def test_nothing_found_is_a_failure(self):
         self.assertEqual(Outcome("ops").judge().status, "FAILED")

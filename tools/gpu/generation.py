@@ -18,7 +18,7 @@ def generate(programs, model, items, device, limit_s, *options, emulated=False):
     command = programs.command("paceline", "generate", "-m", model, "--jsonl", "--ignore-eos", "--device", device, *options)
     done = children.run(command, limit_s, stdin=lines, variables={"PACELINE_CUDA_EMULATION": "1"} if emulated else {})
     if done.code != 0:
-        raise NoAnswer(done.fault())
+        raise NoAnswer(f"{done.fault()} {done.output.strip()[-300:]}")
     answers = [json.loads(line) for line in done.output.splitlines()]
     for answer in answers:
         if not answer.get("token_ids"):

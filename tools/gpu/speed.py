@@ -1,44 +1,105 @@
-"""Speed of whole models with random weights, by `paceline bench`."""
-import json
+"""Speed of whole models with random weights: decoding, prompts and sentences, by the steps of `paceline generate`."""
+import random
+import tempfile
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
-from gpu import children, generation
-from gpu.models import GOLDENS
+from gpu import generation, shapes, step_times
 from gpu.outcome import Outcome
 
-SMALL_MODEL = GOLDENS / "qwen3_tied"
-SHAPES = ("llama-3.2-1b", "qwen3-0.6b", "gemma-3-1b")
-RUNS = (("batch", ["--sequences", "1,8,64,256", "--prompt-tokens", "64", "--output-tokens", "32"]),
-        ("prefill", ["--prompt-tokens", "512,2048,8192"]),
-        ("classify", ["--sequences", "256", "--prompt-tokens", "30,60"]))
-SMALL_RUNS = (("prefill", ["--prompt-tokens", "2"]), ("classify", ["--sequences", "2", "--prompt-tokens", "3"]))
+PROMPT = 64  # tokens before decoding
+
+
+@dataclass(frozen=True)
+class Sizes:
+    decoding: tuple  # sequences at once, the most first
+    steps: int  # with each number of them
+    prompts: tuple
+    sentences: int  # at once
+    sentence_tokens: tuple
+    cache_bytes: str
+
+
+FULL = Sizes((256, 64, 8, 1), 16, (512, 2048, 8192), 256, (30, 60), "12G")
+SMALL = Sizes((4, 1), 3, (20,), 3, (5,), "16M")
 
 
 def run(programs, setting, limit_s):
     outcome = Outcome("engine")
     if not generation.has_devices(programs):
         return outcome.skip("this paceline has no --device")
-    models = [("tiny", ["-m", SMALL_MODEL])] if setting.emulated else [(name, ["--shape", name]) for name in SHAPES]
-    tests = SMALL_RUNS if setting.emulated else RUNS
-    runs = [(model, test) for test in tests for model in models]
+    sizes = SMALL if setting.emulated else FULL
+    names = ["tiny"] if setting.emulated else shapes.MEASURED
+    runs = [(name, measure) for measure in (measure_decode, measure_prompts, measure_sentences) for name in names]
     end = time.monotonic() + limit_s
-    for index, (model, test) in enumerate(runs):
-        left = end - time.monotonic()
-        if left < 2:
-            outcome.measured(f"{len(runs) - index} runs left out", reason="no time was left")
-            break
-        measure(outcome, programs, setting, model, test, min(left, 2 * left / (len(runs) - index)))
+    with tempfile.TemporaryDirectory() as directory:
+        models = {name: shapes.write_model(directory, name) for name in names}
+        for index, (name, measure) in enumerate(runs):
+            left = end - time.monotonic()
+            if left < 2:
+                outcome.measured(f"{len(runs) - index} runs were left out", left_out="no time was left")
+                break
+            try:
+                measure(outcome, Runner(programs, setting, models[name], min(left, 2 * left / (len(runs) - index))), name, sizes)
+            except generation.NoAnswer as error:
+                outcome.measured(f"{name} {measure.__name__}", fault=str(error))
     return outcome.judge()
 
 
-def measure(outcome, programs, setting, model, test, limit_s):
-    command = programs.command("paceline", "bench", *model[1], "--device", setting.device, "--tests", test[0],
-                               "--repetitions", "1", "--json", *test[1])
-    done = children.run(command, limit_s, variables={"PACELINE_CUDA_EMULATION": "1"} if setting.emulated else {})
-    if done.code != 0:
-        outcome.measured(f"{model[0]} {test[0]} {' '.join(test[1])}", fault=done.fault())
-        return
-    for row in json.loads(done.output)["results"]:
-        name = f"{model[0]} {test[0]} {row['sequences']} x {row['prompt_tokens']}"
-        kept = ("tokens_per_second", "total_tokens_per_second", "prompts_per_second", "seconds")
-        outcome.measured(name, **{key: row[key] for key in kept if key in row})
+class Runner:
+    """Runs prompts on a model of random weights."""
+
+    def __init__(self, programs, setting, model, limit_s):
+        self._programs, self._setting, self._model, self._limit_s = programs, setting, model, limit_s
+        self._draw = random.Random(1)
+
+    def item(self, tokens, most):
+        return {"prompt_ids": [self._draw.randrange(3, 300) for _ in range(tokens)], "max_tokens": most, "temperature": 0,
+                "seed": 1}
+
+    def steps(self, items, sequences, sizes):
+        """The steps of items, of which so many run at once; a step takes any number of tokens."""
+        with tempfile.TemporaryDirectory() as directory:
+            trace = Path(directory) / "trace"
+            generation.generate(self._programs, self._model, items, self._setting.device, self._limit_s, "--load-format",
+                                "dummy", "--dtype", "bfloat16", "--max-num-seqs", str(sequences), "--trace", trace,
+                                "--max-num-batched-tokens", "16384", "--kv-cache-memory-bytes", sizes.cache_bytes,
+                                emulated=self._setting.emulated)
+            return step_times.steps_of(trace.read_text())
+
+
+def measure_decode(outcome, runner, name, sizes):
+    # Of the largest batch some go on, of these some go on, ...: each number of sequences has steps of its own.
+    items = []
+    for index, count in enumerate(sizes.decoding):
+        next_count = (*sizes.decoding, 0)[index + 1]
+        items += [runner.item(PROMPT, (index + 1) * sizes.steps + 1) for _ in range(count - next_count)]
+    steps = runner.steps(items, sizes.decoding[0], sizes)
+    for count in reversed(sizes.decoding):
+        report(outcome, f"{name} decode {count} behind {PROMPT}", "tokens_per_second", step_times.decode_rate(steps, count))
+
+
+def measure_prompts(outcome, runner, name, sizes):
+    warm_up = runner.item(sizes.prompts[0], 1)
+    steps = runner.steps([warm_up, *(runner.item(tokens, 1) for tokens in sizes.prompts)], 1, sizes)
+    for tokens in sizes.prompts:
+        rate = step_times.prompt_rate(steps, tokens)
+        report(outcome, f"{name} prefill {tokens}", "tokens_per_second", rate and tokens * rate)
+
+
+def measure_sentences(outcome, runner, name, sizes):
+    """One token is drawn for each, which costs a classification's time or more."""
+    lengths = (sizes.sentence_tokens[0], *sizes.sentence_tokens)  # the first batch warms up
+    items = [runner.item(tokens, 1) for tokens in lengths for _ in range(sizes.sentences)]
+    steps = runner.steps(items, sizes.sentences, sizes)
+    for tokens in sizes.sentence_tokens:
+        report(outcome, f"{name} sentences of {tokens}", "prompts_per_second",
+               step_times.prompt_rate(steps, tokens, sizes.sentences // 2))
+
+
+def report(outcome, name, unit, value):
+    if value is None:
+        outcome.measured(name, fault="no step had this size alone")
+    else:
+        outcome.measured(name, **{unit: value})

@@ -85,7 +85,7 @@ def measure_prefill(name, model):
     for length in (512, 2048, 8192):
         ids = torch.randint(3, 1000, (1, length), device="cuda")
         seconds = median_seconds(lambda i: model(input_ids=ids, use_cache=False, logits_to_keep=1), 2)
-        say(f"{name} prefill 1 x {length}", tokens_per_second=length / seconds)
+        say(f"{name} prefill {length}", tokens_per_second=length / seconds)
 
 
 def measure_decode(name, model):
@@ -103,7 +103,7 @@ def measure_decode(name, model):
 
         seconds_of(33)
         seconds = seconds_of(65) - seconds_of(33)
-        say(f"{name} batch {sequences} x 64", tokens_per_second=32 * sequences / seconds)
+        say(f"{name} decode {sequences} behind 64", tokens_per_second=32 * sequences / seconds)
 
 
 def attempt(name, measure, *arguments):
