@@ -115,7 +115,8 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(read_lines('{"name": "a"}\nnoise\n{"name": "b'), [{"name": "a"}])
 
     def test_rates_come_from_steps_of_one_kind(self):
-        steps = [{"type": "step", "at_us": at, "total_us": 500_000, "slices": [[1 + i, 0, rows] for i, rows in enumerate(all_rows)]}
+        steps = [{"type": "step", "at_us": at, "total_us": 500_000,
+                  "slices": [[1 + i, 0, rows] for i, rows in enumerate(all_rows)]}
                  for at, all_rows in [(0, [30, 30]), (2_000_000, [30, 30]), (3_000_000, [30, 1]), (5_000_000, [1, 1]),
                                       (5_100_000, [1, 1]), (5_300_000, [1, 1]), (6_000_000, [1])]]
         text = "\n".join(json.dumps(record) for record in [{"type": "start"}, *steps])

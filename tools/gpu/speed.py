@@ -40,8 +40,9 @@ def run(programs, setting, limit_s):
             if left < 2:
                 outcome.measured(f"{len(runs) - index} runs were left out", left_out="no time was left")
                 break
+            share = min(left, 2 * left / (len(runs) - index))
             try:
-                measure(outcome, Runner(programs, setting, models[name], min(left, 2 * left / (len(runs) - index))), name, sizes)
+                measure(outcome, Runner(programs, setting, models[name], share), name, sizes)
             except generation.NoAnswer as error:
                 outcome.measured(f"{name} {measure.__name__}", fault=str(error))
     return outcome.judge()

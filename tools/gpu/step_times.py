@@ -19,5 +19,9 @@ def decode_rate(steps, sequences):
 def prompt_rate(steps, tokens, least=1):
     """Whole prompts of this length a second, in the step that computes the most of them and nothing else; None where
     that are fewer than `least`. Of several such steps the last counts: the first warm up."""
-    found = max(((len(rows), index) for index, (_, rows) in enumerate(steps) if rows and set(rows) == {tokens}), default=(0, 0))
-    return found[0] / steps[found[1]][0] if found[0] >= least else None
+    counts = [len(rows) if rows and set(rows) == {tokens} else 0 for _, rows in steps]
+    most = max(counts, default=0)
+    if most < least:
+        return None
+    last = max(index for index, count in enumerate(counts) if count == most)
+    return most / steps[last][0]
