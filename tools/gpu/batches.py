@@ -12,7 +12,7 @@ MODELS = ("qwen3_tied", "gemma3_text_pattern2", "qwen3_moe_tied")
 def run(programs, setting, limit_s):
     outcome = Outcome("batches")
     if not generation.has_devices(programs):
-        return outcome.skip("this paceline has no --device")
+        return generation.lacks_devices(outcome, setting)
     end = time.monotonic() + limit_s
     most_rounds = 1 if setting.emulated else 1000
     slowest = 0.0

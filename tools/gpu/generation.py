@@ -12,6 +12,12 @@ def has_devices(programs):
     return "--device" in children.run(programs.command("paceline", "generate", "--help-all"), 20).output
 
 
+def lacks_devices(outcome, setting):
+    """What a part says of programs that have no --device: on a GPU it can't pass."""
+    why = "this paceline has no --device"
+    return outcome.skip(why) if setting.emulated else outcome.fail(why)
+
+
 def generate(programs, model, items, device, limit_s, *options, emulated=False):
     """[(token ids, log-probabilities)] in the order of the items. Raises NoAnswer."""
     lines = "".join(json.dumps(item) + "\n" for item in items)

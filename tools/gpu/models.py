@@ -27,7 +27,7 @@ def holds_prompt(path):
 def run(programs, setting, limit_s):
     outcome = Outcome("models")
     if not generation.has_devices(programs):
-        return outcome.skip("this paceline has no --device")
+        return generation.lacks_devices(outcome, setting)
     end = time.monotonic() + limit_s
     left_out = []
 

@@ -28,7 +28,7 @@ SMALL = Sizes((4, 1), 3, (20,), 3, (5,), "16M")
 def run(programs, setting, limit_s):
     outcome = Outcome("engine")
     if not generation.has_devices(programs):
-        return outcome.skip("this paceline has no --device")
+        return generation.lacks_devices(outcome, setting)
     sizes = SMALL if setting.emulated else FULL
     names = ["tiny"] if setting.emulated else shapes.MEASURED
     runs = [(name, measure) for measure in (measure_decode, measure_prompts, measure_sentences) for name in names]
