@@ -89,9 +89,12 @@ struct LoadOptions {
   std::optional<size_t> kv_cache_memory_bytes;
   // What computes: auto (the CPU, for now), cpu, cuda (the first GPU) or cuda:N.
   std::string device = "auto";
-  int num_threads = 0;       // 0: one per usable core
-  bool pin_threads = false;  // pins each thread except the caller's to a core of its own
-  bool lock_memory = false;  // mlock weights and cache
+  // Layers that a GPU computes: all, or with 0 none; other numbers are an error.
+  std::optional<int64_t> gpu_layers;
+  double gpu_memory_utilization = 0.9;  // share of a GPU's memory to use, above 0 to 1
+  int num_threads = 0;                  // 0: one per usable core
+  bool pin_threads = false;             // pins each thread except the caller's to a core of its own
+  bool lock_memory = false;             // mlock weights and cache
   std::optional<size_t> memory_limit_bytes;
   std::optional<size_t> cache_limit_bytes;
   uint64_t seed = 0;         // of dummy weights

@@ -154,8 +154,11 @@ size_t mapped_bytes(const LoadedModel& model) {
 
 // The system counts pages of mapped weights as free memory. Subtracts them, so that the cache is as
 // large as with weights that were read.
-size_t memory_for_cache(const LoadedModel& model) {
-  if (model.machine->device) return model.machine->device->info().free_bytes;
+size_t memory_for_cache(const LoadedModel& model, const LoadOptions& options) {
+  if (model.machine->device) {
+    const cuda::CudaDeviceInfo info = model.machine->device->info();
+    return useful_device_bytes(info.total_bytes, info.free_bytes, options.gpu_memory_utilization);
+  }
   const size_t free = static_cast<size_t>(system_memory().free);
   return free - std::min(free, mapped_bytes(model));
 }
@@ -176,9 +179,8 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double sh
   const auto part_of = [share](size_t bytes) {
     return static_cast<size_t>(share * static_cast<double>(bytes));
   };
-  // A GPU's memory is there for nothing else.
-  constexpr double kCpuShare = 0.25, kDeviceShare = 0.75;
-  const double useful_share = model.machine->device ? kDeviceShare : kCpuShare;
+  constexpr double kCpuShare = 0.25;
+  const double useful_share = model.machine->device ? 1.0 : kCpuShare;
   std::optional<size_t> memory_bytes = options.kv_cache_memory_bytes;
   if (memory_bytes) memory_bytes = part_of(*memory_bytes);
   CacheSize size = size_cache(model.decoder->config(),
@@ -189,7 +191,7 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double sh
                                .memory_bytes = memory_bytes,
                                .useful_share = useful_share,
                                .dtype = model.kv_dtype},
-                              part_of(memory_for_cache(model)));
+                              part_of(memory_for_cache(model, options)));
   std::vector<int64_t> group_blocks;
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
@@ -229,6 +231,7 @@ void build_drafter(LoadedModel& model, const LoadOptions& options, int64_t max_m
 
 void build_engine(LoadedModel& model, const LoadOptions& options) {
   check_context(options, model.decoder->config());
+  if (model.machine->device) check_gpu_layers(options, std::ssize(model.decoder->config().layers));
   choose_kv_type(model, options);
   if (model.draft) choose_kv_type(*model.draft, options);
   const CacheSize size =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -55,7 +56,7 @@ bool wants_emulation() {
 
 std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int num_threads) {
   const std::optional<int> index = device_index(options.device);
-  if (!index) return nullptr;
+  if (!index || options.gpu_layers == 0) return nullptr;
   check_options_of_devices(options);
   if (wants_emulation()) {
     constexpr size_t kMemoryBytes = size_t{1} << 30;
@@ -63,6 +64,20 @@ std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int nu
         {.num_threads = num_threads, .guards_memory = true, .total_bytes = kMemoryBytes});
   }
   return cuda::open_cuda_device(*index);
+}
+
+void check_gpu_layers(const LoadOptions& options, int64_t num_layers) {
+  if (!options.gpu_layers || *options.gpu_layers >= num_layers) return;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("--gpu-layers: {} of the model's {} layers; a GPU computes all of them, "
+                          "or none (0)",
+                          *options.gpu_layers, num_layers));
+}
+
+size_t useful_device_bytes(size_t total_bytes, size_t free_bytes, double utilization) {
+  const auto useful = static_cast<size_t>(utilization * static_cast<double>(total_bytes));
+  const size_t used = total_bytes - std::min(free_bytes, total_bytes);
+  return useful > used ? useful - used : 0;
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/models/test_model.h"
+#include "tests/test_scale.h"
 
 namespace paceline::testing {
 namespace {
@@ -54,7 +55,8 @@ TEST_P(CudaModelGolden, Bfloat16LogitsAreNearTheReferenceAndTheSameInChunks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, CudaModelGolden, ::testing::ValuesIn(golden_names()),
+INSTANTIATE_TEST_SUITE_P(all, CudaModelGolden,
+                         ::testing::ValuesIn(cases_to_run(golden_names(), 0, 8)),
                          [](const auto& golden) { return golden.param; });
 
 }  // namespace

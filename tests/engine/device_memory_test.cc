@@ -22,6 +22,7 @@
 #include "runner/model_runner.h"
 #include "tests/engine/guarded_backend.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/test_scale.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
 
@@ -213,6 +214,7 @@ TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
 
 // A GPU's answers: near those of the CPU, and the same bits in another order of its threads.
 TEST(DeviceMemory, AnEngineOnAnEmulatedGpuReadsItThroughOperationsAlone) {
+  if (runs_fewer_cases()) GTEST_SKIP() << "minutes";
   const auto ask_gpu = [](Types types, const cuda::EmulationOptions& options) {
     ThreadPool threads(2);
     const auto device = cuda::make_emulated_device(options);

@@ -232,8 +232,9 @@ class EmulatedGpu {
 };
 
 TEST_F(RandomEqualities, TogetherAsAloneOnAnEmulatedGpu) {
+  if (runs_fewer_cases()) GTEST_SKIP() << "minutes";
   const EmulatedGpu emulated;
-  const int count = scaled(8, 400);
+  const int count = scaled(4, 400);
   const uint64_t first = first_seed(is_full_scale());
   int num_played = 0;
   for (uint64_t seed = first; num_played < count; ++seed) {

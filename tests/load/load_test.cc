@@ -14,6 +14,7 @@
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
 #include "load/model_path.h"
+#include "load/open_device.h"
 #include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
@@ -271,6 +272,21 @@ TEST(CacheSizing, AnExplicitContextIsHeldOrRefused) {
   EXPECT_EQ(size_cache(config, request, 1).max_model_len, 65536);
   request.memory_bytes = 1 << 20;
   expect_error(ErrorCode::exhausted, {"65536"}, [&] { size_cache(config, request, 1); });
+}
+
+TEST(GpuOptions, KeysAndValuesHaveWhatWeightsAndOthersLeaveOfAShare) {
+  EXPECT_EQ(useful_device_bytes(1000, 900, 0.5), 400u);
+  EXPECT_EQ(useful_device_bytes(1000, 1000, 1.0), 1000u);
+  EXPECT_EQ(useful_device_bytes(1000, 300, 0.5), 0u);
+}
+
+TEST(GpuOptions, AGpuHasAllLayersOrNone) {
+  check_gpu_layers({}, 16);
+  check_gpu_layers({.gpu_layers = 16}, 16);
+  check_gpu_layers({.gpu_layers = 99}, 16);
+  expect_error(ErrorCode::unsupported, {"--gpu-layers: 15 of the model's 16 layers", "none (0)"},
+               [] { check_gpu_layers({.gpu_layers = 15}, 16); });
+  EXPECT_EQ(open_device({.device = "cuda", .gpu_layers = 0}, 1), nullptr);
 }
 
 }  // namespace

@@ -25,6 +25,12 @@ class DeviceTest(ProgramTest):
             error = self.fail_with(1, command, "-m", BUNDLED, "--device", "cuda", *option, env=EMULATION)
             self.assertIn(f"{option[0]}: {message}", error)
 
+    def test_a_gpu_has_all_layers_or_none(self):
+        options = ["generate", "-m", BUNDLED, "--device", "cuda", "-p", "Hello", "-n", "1", "-q"]
+        error = self.fail_with(1, *options, "-ngl", "5", env=EMULATION)
+        self.assertIn("--gpu-layers: 5 of the model's 6 layers; a GPU computes all of them, or none (0)", error)
+        self.assertEqual(self.succeed(*options, "-ngl", "0").stderr, "")
+
     @unittest.skipIf(IS_SANITIZED, "a minute")
     def test_the_emulation_draws_the_tokens_of_the_cpu(self):
         items = [{"prompt": "It was a dark and stormy night", "max_tokens": 6, "temperature": 0, "seed": 1},
