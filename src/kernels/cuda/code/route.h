@@ -31,8 +31,9 @@ struct RouteShared {
   float scores[kMostExperts];
   float values[kMostExperts];  // of the choice
   float sums[kMostExperts];    // of the groups' two highest values
-  bool is_kept[kMostExperts];  // of the groups
-  bool is_chosen[kMostExperts];
+  // Flags of groups and of experts: bytes, as poison is no bool.
+  uint8_t is_kept[kMostExperts];
+  uint8_t is_chosen[kMostExperts];
 };
 
 // A place and its value.
@@ -52,7 +53,7 @@ PL_DEVICE Candidate better(const Candidate& a, const Candidate& b) {
 // Marks the `count` highest of the values; all lanes of the warp call it. A lane reads those values
 // alone that are `lane` modulo 32, and remembers in a bit each which of them it has given.
 PL_DEVICE void choose_highest(const float* values, uint32_t num_values, int64_t count,
-                              bool* is_chosen) {
+                              uint8_t* is_chosen) {
   static_assert(kMostExperts <= int64_t{32} * kWarpLanes);
   uint32_t given = 0;
   for (int64_t round = 0; round < count; ++round) {
@@ -68,7 +69,7 @@ PL_DEVICE void choose_highest(const float* values, uint32_t num_values, int64_t 
     if (best.index % kWarpLanes == lane_index()) given |= 1u << best.index / kWarpLanes;
   }
   for (uint32_t i = lane_index(); i < num_values; i += kWarpLanes) {
-    is_chosen[i] = (given >> i / kWarpLanes & 1u) != 0;
+    is_chosen[i] = given >> i / kWarpLanes & 1u;
   }
   sync_warp();
 }
@@ -153,7 +154,7 @@ struct RouteRows {
     }
     choose_highest(shared.sums, static_cast<uint32_t>(p.num_groups), p.groups_kept, shared.is_kept);
     for (int64_t i = lane_index(); i < p.num_experts; i += kWarpLanes) {
-      if (!shared.is_kept[i / size]) shared.values[i] = -kInfinity;
+      if (shared.is_kept[i / size] == 0) shared.values[i] = -kInfinity;
     }
   }
 
@@ -163,7 +164,7 @@ struct RouteRows {
     float sum = p.is_sigmoid ? 1e-20f : 0.0f;
     int64_t slot = 0;
     for (int64_t i = 0; i < p.num_experts; ++i) {
-      if (!shared.is_chosen[i]) continue;
+      if (shared.is_chosen[i] == 0) continue;
       experts[slot++] = static_cast<int32_t>(i);
       sum = sum + shared.scores[i];
     }
