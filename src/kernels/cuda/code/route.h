@@ -163,7 +163,7 @@ struct RouteRows {
     // transformers adds it to sums of sigmoids, which may be 0.
     float sum = p.is_sigmoid ? 1e-20f : 0.0f;
     int64_t slot = 0;
-    for (int64_t i = 0; i < p.num_experts; ++i) {
+    for (int64_t i = 0; i < p.num_experts && slot < p.experts_per_token; ++i) {
       if (shared.is_chosen[i] == 0) continue;
       experts[slot++] = static_cast<int32_t>(i);
       sum = sum + shared.scores[i];
