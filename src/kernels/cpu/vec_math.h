@@ -81,7 +81,7 @@ struct SinCos {
   double cos;
 };
 
-// For |x| up to 2^31, as float32 angles are: about 1e-15 absolute.
+// Errors are at most 2e-14 for |x| up to 4e6 and 1.2e-7 at 2^31 (measured with 200 bits).
 PL_INLINE SinCos sin_cos(double x) {
   // x = n pi / 2 + r with pi / 2 in three parts, the first two short enough for exact products.
   const double magic = 0x1.8p52;
