@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/thread_pool.h"
+#include "fuzz/checkpoint_input.h"
 #include "fuzz/held_checkpoint.h"
 #include "fuzz/json_mutator.h"
 #include "fuzz/tensor_list.h"
@@ -118,24 +119,7 @@ constexpr std::string_view kWords[] = {"quantization",
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  std::optional<Json> input;
-  try {
-    input = parse_json({reinterpret_cast<const char*>(bytes), size}, "input");
-  } catch (const Error&) {
-    return 0;
-  }
-  const Json* const config = input->find("config");
-  const Json* const tensors = input->find("tensors");
-  if (config == nullptr || tensors == nullptr || !tensors->is_object()) return 0;
-  auto entries = fuzz::read_entries(*tensors);
-  if (!entries) return 0;
-  try {
-    run(*config, std::move(*entries));
-  } catch (const Error& error) {
-    require(error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
-            error.code() == ErrorCode::invalid);
-    require(std::string_view(error.what()).starts_with("input: "));
-  }
+  fuzz::run_on_checkpoint(bytes, size, run);
   return 0;
 }
 

@@ -2,25 +2,18 @@
 // an Error.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/utf8.h"
 #include "cli/yaml.h"
-#include "paceline/error.h"
+#include "fuzz/config_text.h"
 
 namespace {
 
 using namespace paceline;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
 
 std::string quoted_text(std::string_view text) {
   std::string result = "\"";
@@ -70,23 +63,7 @@ std::string written(const std::vector<ConfigEntry>& entries) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  std::vector<ConfigEntry> entries;
-  try {
-    entries = parse_yaml(text, "input");
-  } catch (const Error& error) {
-    require(error.code() == ErrorCode::invalid || error.code() == ErrorCode::unsupported);
-    require(std::string_view(error.what()).starts_with("input:"));
-    require(is_valid_utf8(error.what()));
-    return 0;
-  }
-  const auto num_lines = 1 + std::count(text.begin(), text.end(), '\n');
-  int last_line = 0;
-  for (const ConfigEntry& entry : entries) {
-    require(entry.line > last_line && entry.line <= num_lines);
-    last_line = entry.line;
-  }
-  const std::string again = written(entries);
-  require(written(parse_yaml(again, "again")) == again);
+  fuzz::check_config_text(data, size, parse_yaml,
+                          [](const auto& entries) { return written(entries); });
   return 0;
 }

@@ -15,7 +15,7 @@ struct Piece {
   uint64_t index = 0;  // in the file; the seed of its sum
 };
 
-// The pieces of a part's bytes, of which the first has this index.
+// Cuts a part's bytes into pieces, numbered from `first_index` on.
 std::vector<Piece> pieces_of(const Part& part, uint64_t first_index);
 
 // The sum of each, by all threads. Zeros behind the last piece of a part don't change its sum.

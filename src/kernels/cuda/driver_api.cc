@@ -21,7 +21,7 @@ void find(void* library, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(symbol);
 }
 
-// Names with _v2 are those that cuda.h makes of the names without.
+// The library exports some functions with the suffix _v2, which cuda.h hides behind macros.
 DriverApi find_all(void* library) {
   DriverApi api{};
   find(library, "cuInit", api.init);

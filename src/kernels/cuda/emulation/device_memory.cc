@@ -38,7 +38,7 @@ void permit([[maybe_unused]] std::byte* zone, [[maybe_unused]] size_t bytes) {
 
 bool is_intact([[maybe_unused]] const std::byte* zone, [[maybe_unused]] size_t bytes) {
 #if defined(PACELINE_ASAN_FIBERS)
-  return true;  // nobody could write there
+  return true;  // ASan has reported a write there already
 #else
   return std::all_of(zone, zone + bytes, [](std::byte b) { return b == std::byte{kPoison}; });
 #endif
@@ -52,7 +52,7 @@ DeviceMemory::DeviceMemory(size_t total_bytes, bool is_guarded)
 DeviceMemory::~DeviceMemory() {
   while (!blocks_.empty()) release(const_cast<std::byte*>(blocks_.begin()->first));
   for (const Arena& arena : arenas_) {
-    permit(arena.pages, arena.bytes);  // whoever maps these addresses next
+    permit(arena.pages, arena.bytes);  // the addresses may be mapped again by others
     ::munmap(arena.pages, arena.bytes);
   }
 }

@@ -32,8 +32,8 @@ constexpr EmulatedKernel emulated_kernel() {
 // nullptr when there is none of this name.
 const EmulatedKernel* find_kernel(std::string_view name);
 
-// Adds a kernel, of which the name stays valid, while static objects are made; a namespace-scope
-// object of a test's source.
+// Adds a kernel whose name stays valid. Called while static objects are made, by an object at
+// namespace scope in a test's source.
 void add_kernel(const EmulatedKernel& kernel);
 template <class Kernel>
 struct AddedKernel {
