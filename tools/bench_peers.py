@@ -14,7 +14,7 @@ from peers import environment
 from peers.bars import bar_of, mixture_bar_of
 from peers.best_setting import Remembered
 from peers.children import BUSY_CORES, Failed, ask, make_file
-from peers.comparison import Compared, Sides, agree, compare_batch, compare_single
+from peers.comparison import Compared, Sides, agree, compare_batch, compare_embed, compare_single
 from peers.llama_bench import LlamaBench
 from peers.paceline_side import Paceline
 from peers.shapes import FORMATS, SHAPES
@@ -25,6 +25,7 @@ SHAPES_ASKED, FORMATS_ASKED = ("llama-3.2-1b", "qwen3-0.6b"), ("BF16", "Q8_0", "
 BATCHES = {"Q8_0": 32, "Q4_0": 8}  # sequences per batch, by format
 MIXTURE_BATCHES = {"Q4_K_M": 8}
 BATCH_PROMPT, BATCH_OUTPUT = 128, 64
+EMBEDDERS, EMBEDDED = ("tiny", "qwen3-0.6b"), {"Q8_0": {"kind": "embed", "texts": 400, "tokens": 20}}  # shapes; by format
 
 
 def arguments():
@@ -38,6 +39,7 @@ def arguments():
     parser.add_argument("--prompt-tokens", type=int, default=512, help="[512]")
     parser.add_argument("--output-tokens", type=int, default=128, help="[128]")
     parser.add_argument("--no-batches", action="store_true", help="one sequence at a time only")
+    parser.add_argument("--embed-only", action="store_true", help="embeddings only, of shapes and formats that have them")
     parser.add_argument("--search-again", action="store_true", help="forget the peer's best settings")
     parser.add_argument("--llama-bench", type=Path, metavar="PATH",
                         help="a second peer: any build of llama-bench, such as ik_llama.cpp's; the faster of both "
@@ -67,6 +69,10 @@ def compare(sides, options, shape, wanted):
         return mixture_bar_of(test, sequences) if is_mixture else bar_of(test, wanted, sequences)
 
     compared.agreement = agree(sides, file)
+    if shape in EMBEDDERS and wanted in EMBEDDED:
+        compare_embed(sides, compared, names, bars("embed"), wanted, file, EMBEDDED[wanted])
+    if options.embed_only:
+        return compared
     compare_single(sides, compared, names, bars, wanted, file, options.prompt_tokens, options.output_tokens)
     batches = MIXTURE_BATCHES if is_mixture else BATCHES
     if wanted in batches and not options.no_batches:

@@ -31,7 +31,7 @@ elif request["do"] == "score":
     answer = {{"logprobs": [-float(i * i % 7) for i in request["ids"][1:]]}}
 else:
     rate = 100 - 10 * request["settings"]["flash"] + 5 * request["settings"].get("unified", False)
-    answer = {{"rates": {{"prefill": rate, "decode": rate, "total": rate}},
+    answer = {{"rates": {{"prefill": rate, "decode": rate, "total": rate, "embed": rate}},
               "peak_bytes": 200 * 2 ** 20 - 2 ** 20 * request["settings"].get("mapped", False)}}
 print(json.dumps(answer))
 """
@@ -44,6 +44,9 @@ if "-rtr" in sys.argv:
 rate = {rate} + 10 * ("-fa" in sys.argv)
 print("main: a line before the report")
 print(json.dumps([{{"n_prompt": option("-p"), "n_gen": option("-n"), "avg_ts": rate if option("-p") else rate + 1}}]))
+"""
+EMBEDDINGS = """#!/bin/sh
+echo "400 texts of 20 tokens: 180.0 a second (180.0 to 180.0), 3600 tokens a second; 2 threads, amx"
 """
 PACELINE = """#!{python}
 import json, sys, time
@@ -76,6 +79,7 @@ class Bars(unittest.TestCase):
             self.assertLess(bar_of("decode", wanted).share, 1)
             self.assertIsNone(bar_of("prefill", wanted).share)
             self.assertEqual(bar_of("decode", wanted, 32), Bar())
+            self.assertGreater(bar_of("embed", wanted).ratio, 1)
             # The fewer bits a weight has, the more is computed for a byte that is read.
             self.assertLessEqual(bar_of("decode", wanted).share, bar_of("decode", "BF16").share)
         self.assertGreater(bar_of("total", "Q8_0", 32).ratio, bar_of("prefill", "Q8_0").ratio)
@@ -129,6 +133,8 @@ class Search(unittest.TestCase):
         self.assertEqual(shorter({"kind": "batch", "sequences": 32, "prompt": 128, "output": 64}),
                          {"kind": "batch", "sequences": 32, "prompt": 64, "output": 16})
         self.assertEqual(shorter({"kind": "decode", "output": 8}), {"kind": "decode", "output": 8})
+        self.assertEqual(shorter({"kind": "embed", "texts": 400, "tokens": 20}),
+                         {"kind": "embed", "texts": 128, "tokens": 20})
 
     def test_settings_are_remembered(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -271,6 +277,8 @@ class WholeRun(unittest.TestCase):
 
     def run_it(self, slope, *options):
         paceline = self.script("paceline", PACELINE, slope=slope)
+        (self.folder / "bench").mkdir(exist_ok=True)
+        self.script("bench/paceline_bench_embeddings", EMBEDDINGS)
         command = [sys.executable, TOOLS / "bench_peers.py", "--shape", "tiny", "--format", "Q8_0", "--runs", "2",
                    "--work", self.folder, "--venv", self.folder / "venv", "--paceline", paceline, *options]
         return subprocess.run(command, capture_output=True, text=True)
@@ -286,12 +294,14 @@ class WholeRun(unittest.TestCase):
                          ["101", "100", "109", "93 %", "92 %", "1.01", bars[1], "pass (bandwidth)"])
         self.assertEqual(rows["32 x (128 + 64) total"], ["420", "105", "-", "-", "-", "4.00", bars[2], "pass"])
         self.assertEqual(rows["32 x (128 + 64) decode"], ["160", "105", "320", "50 %", "33 %", "1.52", "-", "-"])
+        self.assertEqual(rows["embed 400 texts of 20 tokens"],
+                         ["180", "105", "-", "-", "-", "1.71", str(bar_of("embed", "Q8_0")), "pass"])
         self.assertEqual(rows["memory of 1 x (512 + 128)"][1], "199", "the peer's smaller peak")
         self.assertIn("paceline 9, abc; llama.cpp (llama-cpp-python 1.2), compiled here with AVX2, REPACK; ",
                       done.stdout)
         self.assertIn("flash attention off, f16 cache, one cache for all", done.stdout)
         written = json.loads((self.folder / "all.json").read_text())
-        self.assertEqual([row["passes"] for row in written["rows"]][:3], [False, True, True])
+        self.assertEqual([row["passes"] for row in written["rows"]][:4], [True, False, True, True])
 
     def test_the_faster_of_two_peers_counts(self):
         second = self.script("llama-bench", LLAMA_BENCH, rate=89.5)
@@ -343,7 +353,7 @@ class Files(unittest.TestCase):
                 self.assertEqual(list(tensors), [name for name, _ in tensors_of(SHAPES["tiny"])])
                 for name, size in tensors_of(SHAPES["tiny"]):
                     found = tensors[name]
-                    self.assertEqual(found.tensor_type.name, type_of(name, size, wanted, 4))
+                    self.assertEqual(found.tensor_type.name, type_of(name, size, wanted, SHAPES["tiny"]))
                     values = dequantize(found.data, found.tensor_type)
                     self.assertEqual(values.shape, size)
                     if len(size) == 2:

@@ -7,6 +7,7 @@ DECODE_RATIO = 1.15
 TOTAL_RATIO, TOTAL_SEQUENCES = 3.5, 32
 # Of mixtures of experts.
 MIXTURE_PREFILL_RATIO, MIXTURE_DECODE_RATIO, MIXTURE_TOTAL_RATIO, MIXTURE_SEQUENCES = 1.3, 1.1, 1.5, 8
+EMBED_RATIO = 1.5
 # Shares of the read bandwidth of all threads: decoding at such a share passes without a ratio.
 BANDWIDTH_SHARE = {"BF16": 0.92, "Q8_0": 0.90, "Q4_0": 0.85, "Q4_K_M": 0.80}
 
@@ -32,14 +33,14 @@ def mixture_bar_of(test, sequences=1):
 
 
 def bar_of(test, wanted, sequences=1):
-    """The bar of a test (prefill, decode, total, memory) on a file of the format `wanted`."""
+    """The bar of a test (prefill, decode, total, embed) on a file of the format `wanted`."""
     if test == "prefill":
         return Bar(PREFILL_RATIO_BF16 if wanted == "BF16" else PREFILL_RATIO)
     if test == "decode" and sequences == 1:
         return Bar(DECODE_RATIO, BANDWIDTH_SHARE.get(wanted))
     if test == "total" and sequences >= TOTAL_SEQUENCES:
         return Bar(TOTAL_RATIO)
-    return Bar()
+    return Bar(EMBED_RATIO) if test == "embed" else Bar()
 
 
 @dataclass(frozen=True)

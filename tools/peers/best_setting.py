@@ -10,7 +10,9 @@ FOR_PREFILL = {"flash": (True, False), "repacked": (True, False), "ubatch": (512
 FOR_DECODE = {"flash": (True, False), "repacked": (True, False), "cache": ("f16", "bf16")}
 FOR_BATCH = {"flash": (True, False), "unified": (False, True), "ubatch": (512, 2048), "repacked": (True, False),
              "cache": ("f16", "bf16")}
-CHOICES = {"prefill": FOR_PREFILL, "decode": FOR_DECODE, "batch": FOR_BATCH}
+# Of texts, as many are computed together as an ubatch holds.
+FOR_EMBED = {"flash": (True, False), "unified": (False, True), "ubatch": (512, 2048, 160), "repacked": (True, False)}
+CHOICES = {"prefill": FOR_PREFILL, "decode": FOR_DECODE, "batch": FOR_BATCH, "embed": FOR_EMBED}
 PLAIN = ("F32", "F16", "BF16")  # nothing of these is ever repacked
 
 
@@ -45,6 +47,8 @@ def shorter(test):
         return {**test, "output": min(test["output"], 32)}
     if test["kind"] == "batch":
         return {**test, "prompt": max(1, test["prompt"] // 2), "output": min(test["output"], 16)}
+    if test["kind"] == "embed":
+        return {**test, "texts": min(test["texts"], 128)}
     return test
 
 
@@ -65,7 +69,7 @@ class Remembered:
 
 def words(settings):
     """Settings for people."""
-    said = [f"flash attention {'on' if settings['flash'] else 'off'}", f"{settings['cache']} cache"]
+    said = [f"flash attention {'on' if settings['flash'] else 'off'}", f"{settings.get('cache', 'f16')} cache"]
     if "unified" in settings:
         said.append("one cache for all" if settings["unified"] else "a cache for each sequence")
     if "ubatch" in settings:

@@ -150,3 +150,18 @@ def compare_batch(sides, compared, names, bar_of, wanted, file, test):
         pairs = [(ours[kind], theirs[kind]) for ours, theirs in runs]
         compared.rows.append(rate_row(names, f"{label} {kind}, tok/s", bar_of(kind, sequences), pairs))
     compared.rows.append(memory_row(sides, names, file, test, f"memory of {label}", settings))
+
+
+def compare_embed(sides, compared, names, bar, wanted, file, test):
+    """Short texts a second, all given together."""
+    label = f"{test['texts']} texts of {test['tokens']} tokens"
+    settings = sides.best(file, wanted, test)
+    compared.settings.append(f"{names}, {label}: {words(settings)}")
+    runs = []
+    for i in range(sides.runs):
+        sides.say(f"  {label}, run {i + 1} of {sides.runs}")
+        rate, others = sides.paceline.embed(file, test)
+        sides.note(others)
+        runs.append(((rate, None), sides.theirs(file, test, settings)["rates"]["embed"]))
+    compared.raw[label] = {"runs": runs, "settings": settings}
+    compared.rows.append(rate_row(names, f"embed {label}, texts/s", bar, runs))

@@ -6,8 +6,9 @@ llama-batched-bench do: nothing is sampled, and no text is made. Requests:
   {"do": "describe"}                                     -> what was built
   {"do": "run", "file", "threads", "test", "settings"}   -> rates and memory
   {"do": "score", "file", "threads", "ids"}              -> the log-probability of each id but the first
-A test is {"kind": "prefill", "prompt"}, {"kind": "decode", "output"} or {"kind": "batch", "sequences", "prompt",
-"output"}, to which "length" may be added: tokens that each sequence has room for.
+A test is {"kind": "prefill", "prompt"}, {"kind": "decode", "output"}, {"kind": "batch", "sequences", "prompt",
+"output"}, to which "length" may be added: tokens that each sequence has room for, or {"kind": "embed", "texts",
+"tokens"}.
 """
 import ctypes
 import json
@@ -17,6 +18,7 @@ from pathlib import Path
 
 CACHE_TYPES = {"f32": 0, "f16": 1, "q8_0": 8, "bf16": 30}  # enum ggml_type
 MAPPED, READ = 1, 0                                        # enum llama_load_mode
+POOLING_LAST = 3                                           # enum llama_pooling_type
 WARM_TOKENS = 16
 CELLS = 256  # contexts of a sequence are rounded up to this
 
@@ -81,6 +83,8 @@ class Context:
         params.type_k = params.type_v = CACHE_TYPES[settings.get("cache", "f16")]
         params.kv_unified = unified
         params.no_perf = True
+        if settings.get("embeds"):
+            params.embeddings, params.pooling_type = True, POOLING_LAST
         self.context = lib.llama_init_from_model(model.model, params)
         if not self.context:
             raise RuntimeError(f"llama.cpp makes no context with {settings} (its reason is above)")
@@ -143,10 +147,28 @@ def run_batch(model, request):
     return {"total": sequences * (prompt + output) / (prefill + decode), "decode": sequences * (output - 1) / decode}
 
 
+def run_embed(model, request):
+    test, settings = request["test"], request["settings"]
+    texts, length = test["texts"], test["tokens"]
+    # A text's tokens must be computed together.
+    together = max(1, settings["ubatch"] // length)
+    settings = {**settings, "embeds": True, "outputs": together * length}
+    context = Context(model, request["threads"], settings, together, length, together * length)
+
+    def embed(first, count):
+        context.forget()
+        ids = some_ids(count * length, model.vocab_size, first)
+        return context.decode([(ids[text * length + i], i, text, True) for text in range(count) for i in range(length)])
+    embed(0, together)
+    seconds = sum(embed(first, min(together, texts - first)) for first in range(0, texts, together))
+    return {"embed": texts / seconds}
+
+
 def run(lib, request):
     before = status_bytes("VmRSS")  # the interpreter and the libraries, which are not the peer's
     model = Model(lib, request["file"], request["settings"])
-    measure = {"prefill": run_prefill, "decode": run_decode, "batch": run_batch}[request["test"]["kind"]]
+    kinds = {"prefill": run_prefill, "decode": run_decode, "batch": run_batch, "embed": run_embed}
+    measure = kinds[request["test"]["kind"]]
     rates = measure(model, request)
     return {"rates": rates, "peak_bytes": status_bytes("VmHWM") - before}
 

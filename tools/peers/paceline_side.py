@@ -1,5 +1,7 @@
-"""Paceline's measurements: `paceline bench --json` for rates, generate for memory, score for log-probabilities."""
+"""Paceline's measurements: `paceline bench --json` for rates, generate for memory, score for log-probabilities, and
+the benchmark program of embeddings."""
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -73,6 +75,15 @@ class Paceline:
             return self.call("generate", file, "--jsonl", "--file", path, "--max-tokens", MEMORY_OUTPUT,
                              "--ignore-eos", "--temperature", 0, "--max-num-seqs", test["sequences"],
                              "--max-model-len", test["prompt"] + test["output"]).peak_bytes
+
+    def embed(self, file, test):
+        """Texts a second, and the cores used by others meanwhile."""
+        done = run([self.binary.parent / "bench" / "paceline_bench_embeddings", file, f"--threads={self.threads}",
+                    f"--texts={test['texts']}", f"--tokens={test['tokens']}", "--rounds=1"])
+        found = re.search(r": ([0-9.]+) a second", done.output)
+        if not found:
+            raise Failed(f"paceline_bench_embeddings: no rate in {done.output!r}")
+        return float(found[1]), done.others_cores
 
     def logprobs(self, file, ids):
         done = self.call("score", file, "--jsonl", "--prompt-ids", ",".join(map(str, ids)))
