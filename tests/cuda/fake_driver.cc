@@ -151,6 +151,64 @@ void add_memory(DriverApi& api) {
   };
 }
 
+void add_events(DriverApi& api) {
+  api.create_event = [](DriverEvent* event, unsigned flags) {
+    if (flags != kEventWithoutTiming) return kInvalidValue;
+    return call("create_event", [&] {
+      *event = reinterpret_cast<DriverEvent>(driver->device->make_event().release());
+      ++driver->num_events;
+    });
+  };
+  api.destroy_event = [](DriverEvent event) {
+    return call("destroy_event", [&] {
+      delete reinterpret_cast<CudaEvent*>(event);
+      --driver->num_events;
+    });
+  };
+  api.record_event = [](DriverEvent event, DriverStream) {
+    return call("record_event",
+                [&] { driver->device->record(*reinterpret_cast<CudaEvent*>(event)); });
+  };
+  api.wait_for_event = [](DriverEvent event) {
+    return call("wait_for_event",
+                [&] { driver->device->wait(*reinterpret_cast<CudaEvent*>(event)); });
+  };
+}
+
+void add_graphs(DriverApi& api) {
+  api.begin_capture = [](DriverStream, int mode) {
+    if (mode != kCaptureThreadLocal) return kInvalidValue;
+    return call("begin_capture", [] { driver->device->begin_capture(); });
+  };
+  api.end_capture = [](DriverStream, DriverGraph* graph) {
+    return call("end_capture", [&] {
+      driver->captured = driver->device->end_capture();
+      *graph = reinterpret_cast<DriverGraph>(driver->captured.get());
+    });
+  };
+  // What is launched is the captured graph itself.
+  api.instantiate_graph = [](DriverGraphExec* exec, DriverGraph, unsigned long long flags) {
+    if (flags != 0) return kInvalidValue;
+    return call("instantiate_graph", [&] {
+      *exec = reinterpret_cast<DriverGraphExec>(driver->captured.release());
+      ++driver->num_graphs;
+    });
+  };
+  api.destroy_graph = [](DriverGraph) {
+    return call("destroy_graph", [] { driver->captured.reset(); });
+  };
+  api.launch_graph = [](DriverGraphExec exec, DriverStream) {
+    return call("launch_graph",
+                [&] { driver->device->launch(*reinterpret_cast<CudaGraph*>(exec)); });
+  };
+  api.destroy_graph_exec = [](DriverGraphExec exec) {
+    return call("destroy_graph_exec", [&] {
+      delete reinterpret_cast<CudaGraph*>(exec);
+      --driver->num_graphs;
+    });
+  };
+}
+
 }  // namespace
 
 FakeDriver::FakeDriver() : device(make_emulated_device({.total_bytes = 1 << 20})), api_() {
@@ -158,6 +216,8 @@ FakeDriver::FakeDriver() : device(make_emulated_device({.total_bytes = 1 << 20})
   add_context(api_);
   add_kernels(api_);
   add_memory(api_);
+  add_events(api_);
+  add_graphs(api_);
   driver = this;
 }
 

@@ -39,6 +39,9 @@ class FakeDriver {
   int num_contexts = 0;
   int num_streams = 0;
   int num_modules = 0;
+  int num_graphs = 0;
+  int num_events = 0;
+  std::unique_ptr<CudaGraph> captured;  // and not destroyed
 
   // What a call begins with: its result is not 0 where it is to fail.
   DriverResult begin(const char* call);

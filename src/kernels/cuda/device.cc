@@ -38,4 +38,32 @@ void CudaDevice::launch(const KernelEntry& kernel, Grid grid, std::span<const st
   do_launch(kernel, grid, params);
 }
 
+void CudaDevice::begin_capture() {
+  refuse_in_capture("begin_capture");
+  do_begin_capture();
+  is_capturing_ = true;
+}
+
+std::unique_ptr<CudaGraph> CudaDevice::end_capture() {
+  PL_CHECK(is_capturing_, "a capture ends once");
+  is_capturing_ = false;
+  return do_end_capture();
+}
+
+void CudaDevice::refuse_in_capture(std::string_view call) const {
+  if (!is_capturing_) return;
+  throw Error(ErrorCode::internal,
+              fmt::format("{}: a graph is being captured, which takes kernels, clears and copies "
+                          "within the device only",
+                          call));
+}
+
+GraphCapture::~GraphCapture() {
+  if (!device_.is_capturing()) return;
+  try {
+    device_.end_capture();
+  } catch (const Error&) {  // what went wrong has been thrown already
+  }
+}
+
 }  // namespace paceline::cuda

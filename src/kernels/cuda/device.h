@@ -32,9 +32,25 @@ struct KernelEntry {
   uint32_t shared_bytes = 0;  // of a block
 };
 
+// Work that was recorded once and is launched as a whole: a CUDA graph. It holds the addresses that
+// its calls had; the device must outlive it.
+class CudaGraph {
+ public:
+  virtual ~CudaGraph() = default;
+};
+
+// A place in a device's work, which the CPU can wait for. The device must outlive it.
+class CudaEvent {
+ public:
+  virtual ~CudaEvent() = default;
+};
+
 // A device's work is one stream: copies and launches happen in the order of their calls. A call
 // returns before the work is done unless it says otherwise. Pointers to the device's memory are
 // meaningless to the CPU. One thread at a time may call it.
+//
+// While a graph is captured, clear, copy_within_device and launches of kernels are recorded instead
+// of run. All other calls throw Error internal, and so does end_capture() after a release.
 //
 // Errors: exhausted (memory, with what was asked and what is free), internal (a launch or a copy
 // failed: the kernel's or the call's name and the driver's words). An error that spoils the device
@@ -48,7 +64,9 @@ class CudaDevice {
   // 256-byte aligned, its contents undefined.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* block, size_t bytes) noexcept = 0;
-  // Memory of the CPU that copies from and to the device may use while the CPU goes on.
+  // Memory of the CPU that kernels reach too, under the same address, and that copies from and to
+  // the device may use while the CPU goes on. What a kernel wrote is there once a later event has
+  // been waited for.
   virtual void* allocate_pinned(size_t bytes) = 0;
   virtual void release_pinned(void* block, size_t bytes) noexcept = 0;
 
@@ -65,9 +83,43 @@ class CudaDevice {
   // Waits until all work is done; throws what went wrong in it.
   virtual void synchronize() = 0;
 
+  // GraphCapture calls these.
+  void begin_capture();
+  std::unique_ptr<CudaGraph> end_capture();
+  bool is_capturing() const { return is_capturing_; }
+  virtual void launch(const CudaGraph& graph) = 0;
+
+  virtual std::unique_ptr<CudaEvent> make_event() = 0;
+  // The event's place is behind all work so far.
+  virtual void record(CudaEvent& event) = 0;
+  // Waits for the work before the event's last place; throws what went wrong in it.
+  virtual void wait(const CudaEvent& event) = 0;
+
+ protected:
+  // Throws Error internal with the call's name while a graph is captured.
+  void refuse_in_capture(std::string_view call) const;
+
  private:
+  virtual void do_begin_capture() = 0;
+  virtual std::unique_ptr<CudaGraph> do_end_capture() = 0;
   virtual void do_launch(const KernelEntry& kernel, Grid grid,
                          std::span<const std::byte> params) = 0;
+
+  bool is_capturing_ = false;
+};
+
+// Captures a device's calls until finish(); without that they are forgotten.
+class GraphCapture {
+ public:
+  explicit GraphCapture(CudaDevice& device) : device_(device) { device.begin_capture(); }
+  ~GraphCapture();
+  GraphCapture(const GraphCapture&) = delete;
+  GraphCapture& operator=(const GraphCapture&) = delete;
+
+  std::unique_ptr<CudaGraph> finish() { return device_.end_capture(); }
+
+ private:
+  CudaDevice& device_;
 };
 
 // In which order the emulation runs the threads of a block between two barriers, and its blocks: a

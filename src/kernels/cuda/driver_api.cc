@@ -52,6 +52,16 @@ DriverApi find_all(void* library) {
   find(library, "cuStreamCreate", api.create_stream);
   find(library, "cuStreamDestroy_v2", api.destroy_stream);
   find(library, "cuStreamSynchronize", api.synchronize);
+  find(library, "cuEventCreate", api.create_event);
+  find(library, "cuEventDestroy_v2", api.destroy_event);
+  find(library, "cuEventRecord", api.record_event);
+  find(library, "cuEventSynchronize", api.wait_for_event);
+  find(library, "cuStreamBeginCapture_v2", api.begin_capture);
+  find(library, "cuStreamEndCapture", api.end_capture);
+  find(library, "cuGraphInstantiateWithFlags", api.instantiate_graph);
+  find(library, "cuGraphDestroy", api.destroy_graph);
+  find(library, "cuGraphLaunch", api.launch_graph);
+  find(library, "cuGraphExecDestroy", api.destroy_graph_exec);
   return api;
 }
 

@@ -18,6 +18,9 @@ using DriverContext = struct DriverContextTag*;
 using DriverModule = struct DriverModuleTag*;
 using DriverFunction = struct DriverFunctionTag*;
 using DriverStream = struct DriverStreamTag*;
+using DriverEvent = struct DriverEventTag*;
+using DriverGraph = struct DriverGraphTag*;
+using DriverGraphExec = struct DriverGraphExecTag*;
 
 // CUdevice_attribute, CUfunction_attribute, flags.
 constexpr int kMultiprocessorCount = 16;
@@ -25,6 +28,8 @@ constexpr int kCapabilityMajor = 75;
 constexpr int kCapabilityMinor = 76;
 constexpr int kMostDynamicSharedBytes = 8;
 constexpr unsigned kNonBlockingStream = 1;
+constexpr unsigned kEventWithoutTiming = 2;
+constexpr int kCaptureThreadLocal = 1;  // CUstreamCaptureMode: other threads may call anything
 
 struct DriverApi {
   DriverResult (*init)(unsigned flags);
@@ -65,6 +70,19 @@ struct DriverApi {
   DriverResult (*create_stream)(DriverStream* stream, unsigned flags);
   DriverResult (*destroy_stream)(DriverStream stream);
   DriverResult (*synchronize)(DriverStream stream);
+
+  DriverResult (*create_event)(DriverEvent* event, unsigned flags);
+  DriverResult (*destroy_event)(DriverEvent event);
+  DriverResult (*record_event)(DriverEvent event, DriverStream stream);
+  DriverResult (*wait_for_event)(DriverEvent event);
+
+  DriverResult (*begin_capture)(DriverStream stream, int mode);
+  DriverResult (*end_capture)(DriverStream stream, DriverGraph* graph);
+  DriverResult (*instantiate_graph)(DriverGraphExec* exec, DriverGraph graph,
+                                    unsigned long long flags);
+  DriverResult (*destroy_graph)(DriverGraph graph);
+  DriverResult (*launch_graph)(DriverGraphExec exec, DriverStream stream);
+  DriverResult (*destroy_graph_exec)(DriverGraphExec exec);
 };
 
 // Opens libcuda.so.1 on first use and initialises it. Throws Error unsupported with the reason.

@@ -51,6 +51,38 @@ CudaDeviceInfo describe(const DriverApi& api, DriverDevice device) {
 
 }  // namespace
 
+class DriverGpu::Graph final : public CudaGraph {
+ public:
+  Graph(const DriverApi& api, DriverContext context, DriverGraphExec exec)
+      : api_(api), context_(context), exec_(exec) {}
+  ~Graph() override {
+    api_.set_current(context_);
+    api_.destroy_graph_exec(exec_);
+  }
+  DriverGraphExec exec() const { return exec_; }
+
+ private:
+  const DriverApi& api_;
+  DriverContext context_;
+  DriverGraphExec exec_;
+};
+
+class DriverGpu::Event final : public CudaEvent {
+ public:
+  Event(const DriverApi& api, DriverContext context, DriverEvent event)
+      : api_(api), context_(context), event_(event) {}
+  ~Event() override {
+    api_.set_current(context_);
+    api_.destroy_event(event_);
+  }
+  DriverEvent event() const { return event_; }
+
+ private:
+  const DriverApi& api_;
+  DriverContext context_;
+  DriverEvent event_;
+};
+
 DriverGpu::DriverGpu(const DriverApi& api, int index, std::span<const std::byte> binary)
     : api_(api), device_(find_device(api, index)), info_(describe(api, device_)) {
   if (binary.empty()) {
@@ -108,6 +140,7 @@ CudaDeviceInfo DriverGpu::info() const {
 }
 
 void* DriverGpu::allocate(size_t bytes) {
+  refuse_in_capture("allocate");
   enter();
   DriverAddress address = 0;
   const DriverResult result = api_.allocate(&address, bytes == 0 ? 1 : bytes);
@@ -127,6 +160,7 @@ void DriverGpu::release(void* block, size_t /*bytes*/) noexcept {
 }
 
 void* DriverGpu::allocate_pinned(size_t bytes) {
+  refuse_in_capture("allocate_pinned");
   enter();
   void* block = nullptr;
   const DriverResult result = api_.allocate_host(&block, bytes == 0 ? 1 : bytes, 0);
@@ -159,6 +193,7 @@ void DriverGpu::clear(void* block, size_t bytes) {
 }
 
 void DriverGpu::copy_to_device(void* to, const void* from, size_t bytes) {
+  refuse_in_capture("copy_to_device");
   if (bytes == 0) return;
   enter();
   check(api_.copy_to_device(address_of(to), from, bytes, stream_),
@@ -168,6 +203,7 @@ void DriverGpu::copy_to_device(void* to, const void* from, size_t bytes) {
 }
 
 void DriverGpu::copy_from_device(void* to, const void* from, size_t bytes) {
+  refuse_in_capture("copy_from_device");
   if (bytes == 0) return;
   enter();
   check(api_.copy_to_host(to, address_of(from), bytes, stream_),
@@ -183,8 +219,52 @@ void DriverGpu::copy_within_device(void* to, const void* from, size_t bytes) {
 }
 
 void DriverGpu::synchronize() {
+  refuse_in_capture("synchronize");
   enter();
   check(api_.synchronize(stream_), "finish the work on the GPU");
+}
+
+void DriverGpu::do_begin_capture() {
+  enter();
+  check(api_.begin_capture(stream_, kCaptureThreadLocal), "capture a graph");
+}
+
+std::unique_ptr<CudaGraph> DriverGpu::do_end_capture() {
+  enter();
+  DriverGraph graph = nullptr;
+  check(api_.end_capture(stream_, &graph), "end a graph's capture");
+  DriverGraphExec exec = nullptr;
+  const DriverResult result = api_.instantiate_graph(&exec, graph, 0);
+  api_.destroy_graph(graph);
+  check(result, "instantiate a graph");
+  return std::make_unique<Graph>(api_, context_, exec);
+}
+
+void DriverGpu::launch(const CudaGraph& graph) {
+  refuse_in_capture("launch of a graph");
+  enter();
+  check(api_.launch_graph(dynamic_cast<const Graph&>(graph).exec(), stream_), "launch a graph");
+}
+
+std::unique_ptr<CudaEvent> DriverGpu::make_event() {
+  refuse_in_capture("make_event");
+  enter();
+  DriverEvent event = nullptr;
+  check(api_.create_event(&event, kEventWithoutTiming), "make an event");
+  return std::make_unique<Event>(api_, context_, event);
+}
+
+void DriverGpu::record(CudaEvent& event) {
+  refuse_in_capture("record");
+  enter();
+  check(api_.record_event(dynamic_cast<Event&>(event).event(), stream_), "record an event");
+}
+
+void DriverGpu::wait(const CudaEvent& event) {
+  refuse_in_capture("wait");
+  enter();
+  check(api_.wait_for_event(dynamic_cast<const Event&>(event).event()),
+        "finish the work before an event on the GPU");
 }
 
 DriverFunction DriverGpu::find_function(const KernelEntry& kernel) {

@@ -30,8 +30,18 @@ class DriverGpu final : public CudaDevice {
   void copy_from_device(void* to, const void* from, size_t bytes) override;
   void copy_within_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
+  void launch(const CudaGraph& graph) override;
+  std::unique_ptr<CudaEvent> make_event() override;
+  void record(CudaEvent& event) override;
+  void wait(const CudaEvent& event) override;
+  using CudaDevice::launch;
 
  private:
+  class Graph;
+  class Event;
+
+  void do_begin_capture() override;
+  std::unique_ptr<CudaGraph> do_end_capture() override;
   void do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) override;
   DriverFunction find_function(const KernelEntry& kernel);
   void load(std::span<const std::byte> binary);

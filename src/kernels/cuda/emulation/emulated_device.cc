@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "kernels/cuda/emulation/block_order.h"
@@ -46,6 +47,14 @@ SkippedSite skipped_site(std::string_view text) {
 
 }  // namespace
 
+struct EmulatedDevice::Graph final : CudaGraph {
+  std::shared_ptr<const Recording> calls;
+};
+
+struct EmulatedDevice::Event final : CudaEvent {
+  int64_t num_before = 0;  // graphs
+};
+
 EmulatedDevice::EmulatedDevice(const EmulationOptions& options)
     : options_(options),
       memory_(options.total_bytes, options.guards_memory),
@@ -63,13 +72,23 @@ CudaDeviceInfo EmulatedDevice::info() const {
 }
 
 void* EmulatedDevice::allocate(size_t bytes) {
+  refuse_in_capture("allocate");
+  run_all_graphs();
   check_not_spoiled();
   return memory_.allocate(bytes);
 }
 
-void EmulatedDevice::release(void* block, size_t /*bytes*/) noexcept { memory_.release(block); }
+void EmulatedDevice::release(void* block, size_t /*bytes*/) noexcept {
+  released_in_capture_ |= is_capturing();
+  try {
+    run_all_graphs();
+  } catch (const Error&) {  // later calls throw it
+  }
+  memory_.release(block);
+}
 
 void* EmulatedDevice::allocate_pinned(size_t bytes) {
+  refuse_in_capture("allocate_pinned");
   void* const block = std::malloc(bytes);
   if (block == nullptr) {
     throw Error(ErrorCode::exhausted, fmt::format("no memory for {} pinned bytes", bytes));
@@ -77,16 +96,26 @@ void* EmulatedDevice::allocate_pinned(size_t bytes) {
   return block;
 }
 
-void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept { std::free(block); }
+void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept {
+  released_in_capture_ |= is_capturing();
+  try {
+    run_all_graphs();
+  } catch (const Error&) {  // later calls throw it
+  }
+  std::free(block);
+}
 
 void EmulatedDevice::clear(void* block, size_t bytes) {
-  check_not_spoiled();
   memory_.check_range("clear", block, bytes);
-  const DeviceMemory::Access access(memory_);
-  std::memset(block, 0, bytes);
+  run_or_record([this, block, bytes] {
+    const DeviceMemory::Access access(memory_);
+    std::memset(block, 0, bytes);
+  });
 }
 
 void EmulatedDevice::copy_to_device(void* to, const void* from, size_t bytes) {
+  refuse_in_capture("copy_to_device");
+  run_all_graphs();
   check_not_spoiled();
   if (bytes == 0) return;
   memory_.check_range("copy to the device", to, bytes);
@@ -95,6 +124,8 @@ void EmulatedDevice::copy_to_device(void* to, const void* from, size_t bytes) {
 }
 
 void EmulatedDevice::copy_from_device(void* to, const void* from, size_t bytes) {
+  refuse_in_capture("copy_from_device");
+  run_all_graphs();
   check_not_spoiled();
   if (bytes == 0) return;
   memory_.check_range("copy from the device", from, bytes);
@@ -103,7 +134,6 @@ void EmulatedDevice::copy_from_device(void* to, const void* from, size_t bytes) 
 }
 
 void EmulatedDevice::copy_within_device(void* to, const void* from, size_t bytes) {
-  check_not_spoiled();
   if (bytes == 0) return;
   memory_.check_range("copy within the device (from)", from, bytes);
   memory_.check_range("copy within the device (to)", to, bytes);
@@ -113,15 +143,20 @@ void EmulatedDevice::copy_within_device(void* to, const void* from, size_t bytes
     throw Error(ErrorCode::internal,
                 fmt::format("copy within the device: {} bytes overlap their target", bytes));
   }
-  const DeviceMemory::Access access(memory_);
-  std::memcpy(to, from, bytes);
+  run_or_record([this, to, from, bytes] {
+    const DeviceMemory::Access access(memory_);
+    std::memcpy(to, from, bytes);
+  });
 }
 
-void EmulatedDevice::synchronize() { check_not_spoiled(); }
+void EmulatedDevice::synchronize() {
+  refuse_in_capture("synchronize");
+  run_all_graphs();
+  check_not_spoiled();
+}
 
 void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
                                std::span<const std::byte> params) {
-  check_not_spoiled();
   const EmulatedKernel* const kernel = find_kernel(entry.name);
   if (kernel == nullptr) {
     throw Error(
@@ -135,17 +170,80 @@ void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
                             entry.name, params.size(), entry.shared_bytes, kernel->param_bytes,
                             kernel->shared_bytes));
   }
-  alignas(64) std::byte aligned_params[4096];
-  std::memcpy(aligned_params, params.data(), params.size());
-  const DeviceMemory::Access access(memory_);
-  run_blocks({.kernel = kernel,
-              .params = aligned_params,
-              .grid = grid,
-              .num_threads = entry.threads,
-              .order = options_.order,
-              .seed = options_.seed,
-              .lands_copies_early = options_.lands_copies_early,
-              .skipped = skipped_site(options_.skipped_sync)});
+  struct Params {
+    alignas(64) std::byte bytes[4096];
+  };
+  const auto copied = std::make_shared<Params>();  // a recording runs it again
+  std::memcpy(copied->bytes, params.data(), params.size());
+  run_or_record([this, kernel, copied, grid, num_threads = entry.threads] {
+    const DeviceMemory::Access access(memory_);
+    run_blocks({.kernel = kernel,
+                .params = copied->bytes,
+                .grid = grid,
+                .num_threads = num_threads,
+                .order = options_.order,
+                .seed = options_.seed,
+                .lands_copies_early = options_.lands_copies_early,
+                .skipped = skipped_site(options_.skipped_sync)});
+  });
+}
+
+void EmulatedDevice::run_or_record(std::function<void()> work) {
+  if (is_capturing()) {
+    check_not_spoiled();
+    recording_.push_back(std::move(work));
+    return;
+  }
+  run_all_graphs();
+  check_not_spoiled();
+  work();
+}
+
+void EmulatedDevice::do_begin_capture() {
+  check_not_spoiled();
+  recording_.clear();
+  released_in_capture_ = false;
+}
+
+std::unique_ptr<CudaGraph> EmulatedDevice::do_end_capture() {
+  if (std::exchange(released_in_capture_, false)) {
+    throw Error(ErrorCode::internal, "release: a graph was being captured, and can't be used");
+  }
+  auto graph = std::make_unique<Graph>();
+  graph->calls = std::make_shared<const Recording>(std::exchange(recording_, {}));
+  return graph;
+}
+
+void EmulatedDevice::launch(const CudaGraph& graph) {
+  refuse_in_capture("launch of a graph");
+  check_not_spoiled();
+  graphs_.push_back(dynamic_cast<const Graph&>(graph).calls);
+  ++num_launched_;
+}
+
+std::unique_ptr<CudaEvent> EmulatedDevice::make_event() {
+  refuse_in_capture("make_event");
+  return std::make_unique<Event>();
+}
+
+void EmulatedDevice::record(CudaEvent& event) {
+  refuse_in_capture("record");
+  dynamic_cast<Event&>(event).num_before = num_launched_;
+}
+
+void EmulatedDevice::wait(const CudaEvent& event) {
+  refuse_in_capture("wait");
+  run_graphs(dynamic_cast<const Event&>(event).num_before);
+  check_not_spoiled();
+}
+
+void EmulatedDevice::run_graphs(int64_t end) {
+  while (!graphs_.empty() && num_launched_ - std::ssize(graphs_) < end) {
+    const std::shared_ptr<const Recording> calls = std::move(graphs_.front());
+    graphs_.pop_front();
+    if (!failure_.empty()) continue;
+    for (const auto& call : *calls) call();
+  }
 }
 
 void EmulatedDevice::run_blocks(const LaunchWork& work) {
