@@ -25,7 +25,7 @@ SHAPES_ASKED, FORMATS_ASKED = ("llama-3.2-1b", "qwen3-0.6b"), ("BF16", "Q8_0", "
 BATCHES = {"Q8_0": 32, "Q4_0": 8}  # sequences per batch, by format
 MIXTURE_BATCHES = {"Q4_K_M": 8}
 BATCH_PROMPT, BATCH_OUTPUT = 128, 64
-EMBEDDERS, EMBEDDED = ("tiny", "qwen3-0.6b"), {"Q8_0": {"kind": "embed", "texts": 400, "tokens": 20}}  # shapes; by format
+EMBEDDERS, EMBEDDED = ("tiny", "qwen3-0.6b"), {"Q8_0": {"kind": "embed", "texts": 200, "tokens": 20}}  # shapes; by format
 
 
 def arguments():

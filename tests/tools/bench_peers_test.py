@@ -46,7 +46,7 @@ print("main: a line before the report")
 print(json.dumps([{{"n_prompt": option("-p"), "n_gen": option("-n"), "avg_ts": rate if option("-p") else rate + 1}}]))
 """
 EMBEDDINGS = """#!/bin/sh
-echo "400 texts of 20 tokens: 180.0 a second (180.0 to 180.0), 3600 tokens a second; 2 threads, amx"
+echo "200 texts of 20 tokens: 180.0 a second (180.0 to 180.0), 3600 tokens a second; 2 threads, amx"
 """
 PACELINE = """#!{python}
 import json, sys, time
@@ -133,8 +133,8 @@ class Search(unittest.TestCase):
         self.assertEqual(shorter({"kind": "batch", "sequences": 32, "prompt": 128, "output": 64}),
                          {"kind": "batch", "sequences": 32, "prompt": 64, "output": 16})
         self.assertEqual(shorter({"kind": "decode", "output": 8}), {"kind": "decode", "output": 8})
-        self.assertEqual(shorter({"kind": "embed", "texts": 400, "tokens": 20}),
-                         {"kind": "embed", "texts": 128, "tokens": 20})
+        self.assertEqual(shorter({"kind": "embed", "texts": 200, "tokens": 20}),
+                         {"kind": "embed", "texts": 64, "tokens": 20})
 
     def test_settings_are_remembered(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -294,7 +294,7 @@ class WholeRun(unittest.TestCase):
                          ["101", "100", "109", "93 %", "92 %", "1.01", bars[1], "pass (bandwidth)"])
         self.assertEqual(rows["32 x (128 + 64) total"], ["420", "105", "-", "-", "-", "4.00", bars[2], "pass"])
         self.assertEqual(rows["32 x (128 + 64) decode"], ["160", "105", "320", "50 %", "33 %", "1.52", "-", "-"])
-        self.assertEqual(rows["embed 400 texts of 20 tokens"],
+        self.assertEqual(rows["embed 200 texts of 20 tokens"],
                          ["180", "105", "-", "-", "-", "1.71", str(bar_of("embed", "Q8_0")), "pass"])
         self.assertEqual(rows["memory of 1 x (512 + 128)"][1], "199", "the peer's smaller peak")
         self.assertIn("paceline 9, abc; llama.cpp (llama-cpp-python 1.2), compiled here with AVX2, REPACK; ",
