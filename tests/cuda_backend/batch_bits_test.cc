@@ -63,6 +63,43 @@ TEST(CudaBatchBits, Products) {
   }
 }
 
+// Tiles of several rows and columns, a row of which is compared with itself alone.
+TEST(CudaBatchBits, ProductsInManyTiles) {
+  EmulatedBackend cuda({.num_threads = 2});
+  constexpr int64_t kRows = 1250, kInputs = 36, kColumns = 300;
+  const OwnedTensor x = random_tensor(cuda->memory(), DType::f32, {kRows, kInputs}, 1);
+  const OwnedTensor out = allocate_tensor(cuda->memory(), DType::f32, {kRows, kColumns});
+  const OwnedTensor alone = allocate_tensor(cuda->memory(), DType::f32, {1, kColumns});
+  const PackedMatrix w =
+      random_matrix(cuda->memory(), cuda.threads, DType::bf16, kColumns, kInputs, 2);
+  cuda->matmul(x.view, w, nullptr, out.view);
+  for (int64_t row = 0; row < kRows; row += 37) {
+    cuda->matmul(x.view.slice(0, row, row + 1), w, nullptr, alone.view);
+    EXPECT_EQ(to_vector(out.view.slice(0, row, row + 1)), to_vector(alone.view)) << row;
+  }
+}
+
+// Inputs that don't begin at multiples of 16 bytes, and an odd number of inputs, have kernels of
+// their own for few rows.
+TEST(CudaBatchBits, ProductsOfInputsThatCantBeCopied) {
+  EmulatedBackend cuda;
+  for (const int64_t k : {1100, 1101, 1102}) {
+    const OwnedTensor wide = random_tensor(cuda->memory(), DType::f32, {9, k + 5}, 1);
+    const Tensor x = wide.view.slice(1, 1, k + 1);
+    const OwnedTensor out = allocate_tensor(cuda->memory(), DType::f32, {9, 40});
+    const OwnedTensor apart = allocate_tensor(cuda->memory(), DType::f32, {9, k});
+    const OwnedTensor few = allocate_tensor(cuda->memory(), DType::f32, {8, 40});
+    copy_elements(x, apart.view);
+    const PackedMatrix w = random_matrix(cuda->memory(), cuda.threads, DType::bf16, 40, k, 2);
+    cuda->matmul(x, w, nullptr, out.view);
+    const std::vector<float> expected = to_vector(out.view.slice(0, 0, 8));
+    for (const Tensor& inputs : {x, apart.view}) {
+      cuda->matmul(inputs.slice(0, 0, 8), w, nullptr, few.view);
+      EXPECT_EQ(to_vector(few.view), expected) << k;
+    }
+  }
+}
+
 TEST(CudaBatchBits, Mixtures) {
   EmulatedBackend cuda;
   for (const WeightType& type : some_weight_types()) {

@@ -50,22 +50,65 @@ void compute_mlp(Backend& backend, const GatedMlpWeights& mlp, const Tensor& x, 
 const MixtureShape kShape = {.rows = 19,
                              .experts = 5,
                              .slots = 3,
-                             .inputs = 1050,
+                             .inputs = 1052,
                              .width = 45,
                              .last_width = 24,
                              .outputs = 37,
                              .has_bias = true};
 
+void expect_composed(EmulatedBackend& cuda, const GatedMlpWeights& mlp, const MixtureInputs& in,
+                     const std::string& what) {
+  const OwnedTensor expected = allocate_tensor(cuda->memory(), DType::f32, in.out.view.shape());
+  compute_mlp(*cuda, mlp, in.x.view, expected.view);
+  cuda->gated_mlp(mlp, in.x.view, in.out.view);
+  expect_same_bits(in.out.view, expected.view, what);
+}
+
 TEST(CudaCompositions, FeedForwardNetworks) {
   EmulatedBackend cuda({.num_threads = 2});
   for (const WeightType& type : composed_types()) {
     const MixtureInputs in(type, kShape, cuda.threads, cuda->memory());
-    const OwnedTensor expected = allocate_tensor(cuda->memory(), DType::f32, in.out.view.shape());
-    for (const GatedMlpWeights& expert : in.experts) {
-      compute_mlp(*cuda, expert, in.x.view, expected.view);
-      cuda->gated_mlp(expert, in.x.view, in.out.view);
-      expect_same_bits(in.out.view, expected.view, type.name);
+    for (const GatedMlpWeights& expert : in.experts) expect_composed(cuda, expert, in, type.name);
+  }
+}
+
+// Gate and up begin at the same place of a panel: one kernel multiplies both. Each activation, few
+// and many rows, K in one segment and split.
+TEST(CudaCompositions, FusedGates) {
+  EmulatedBackend cuda({.num_threads = 2});
+  const WeightType type{"bfloat16", DType::bf16, {}};
+  int index = 0;
+  for (const int64_t rows : {1, 8, 33, 70}) {
+    for (const int64_t inputs : {52, 1104}) {
+      for (const int64_t width : {64, 160}) {
+        const MixtureShape shape{.rows = rows,
+                                 .experts = 1,
+                                 .slots = 1,
+                                 .inputs = inputs,
+                                 .last_width = width,
+                                 .outputs = 37,
+                                 .has_bias = index % 2 == 0};
+        const MixtureInputs in(type, shape, cuda.threads, cuda->memory());
+        GatedMlpWeights mlp = in.experts[0];
+        mlp.activation = static_cast<Activation>(index++ % 4);
+        expect_composed(cuda, mlp, in, "width " + std::to_string(width));
+      }
     }
+  }
+}
+
+// Matrices of their own, with an odd number of columns.
+TEST(CudaCompositions, FusedGatesOfSeveralMatrices) {
+  EmulatedBackend cuda({.num_threads = 2});
+  for (const int64_t rows : {3, 40}) {
+    const MixtureShape shape{
+        .rows = rows, .experts = 1, .slots = 1, .inputs = 68, .last_width = 75};
+    const WeightType type{"bfloat16", DType::bf16, {}};
+    const MixtureInputs in(type, shape, cuda.threads, cuda->memory());
+    const PackedMatrix gate = random_matrix(cuda->memory(), cuda.threads, type, 75, 68, 1);
+    const PackedMatrix up = random_matrix(cuda->memory(), cuda.threads, type, 75, 68, 2);
+    expect_composed(cuda, {.gate = {&gate, 0, 75}, .up = {&up, 0, 75}, .down = in.experts[0].down},
+                    in, "rows " + std::to_string(rows));
   }
 }
 

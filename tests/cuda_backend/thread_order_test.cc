@@ -107,7 +107,7 @@ std::vector<std::byte> attend(CudaDevice& device, DType dtype) {
   return results.take();
 }
 
-std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type) {
+std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type, int64_t rows) {
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
   Results results(*backend);
@@ -122,8 +122,8 @@ std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type) {
   } else {
     w = backend->pack_matrix(std::span(&weights.view, 1), type.dtype);
   }
-  const OwnedTensor x = random_on_device(*backend, {11, k}, 8);
-  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, {11, n});
+  const OwnedTensor x = random_on_device(*backend, {rows, k}, 8);
+  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, {rows, n});
   backend->matmul(x.view, w, nullptr, out.view);
   results.keep(out.view);
   return results.take();
@@ -147,7 +147,41 @@ TEST(CudaThreadOrders, AttentionIsTheSame) {
 TEST(CudaThreadOrders, ProductsAreTheSame) {
   for (const WeightType& type : weight_types()) {
     if (type.groups && type.name != "q4x32" && type.name != "q3x32") continue;
-    expect_needed([&type](CudaDevice& device) { return multiply(device, type); });
+    expect_needed([&type](CudaDevice& device) { return multiply(device, type, 11); });
+  }
+}
+
+TEST(CudaThreadOrders, ProductsOfFewAndManyRowsAreTheSame) {
+  const WeightType bf16{"bfloat16", DType::bf16, {}};
+  for (const int64_t rows : {5, 70}) {
+    expect_needed([&](CudaDevice& device) { return multiply(device, bf16, rows); });
+  }
+}
+
+// A feed-forward network whose gate and up are multiplied together.
+std::vector<std::byte> run_mlp(CudaDevice& device, int64_t rows) {
+  constexpr int64_t kInputs = 1060, kWidth = 64;
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  Results results(*backend);
+  Memory memory;
+  const auto pack = [&](int64_t n, int64_t k, uint64_t seed) {
+    const OwnedTensor weights = random_tensor(memory, DType::f32, {n, k}, seed);
+    return backend->pack_matrix(std::span(&weights.view, 1), DType::bf16);
+  };
+  const PackedMatrix gate_up = pack(2 * kWidth, kInputs, 1), down = pack(20, kWidth, 2);
+  const OwnedTensor x = random_on_device(*backend, {rows, kInputs}, 3);
+  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, {rows, 20});
+  backend->gated_mlp(
+      {.gate = {&gate_up, 0, kWidth}, .up = {&gate_up, kWidth, kWidth}, .down = {&down, 0, 20}},
+      x.view, out.view);
+  results.keep(out.view);
+  return results.take();
+}
+
+TEST(CudaThreadOrders, FeedForwardNetworksAreTheSame) {
+  for (const int64_t rows : {2, 11, 70}) {
+    expect_needed([rows](CudaDevice& device) { return run_mlp(device, rows); });
   }
 }
 

@@ -38,7 +38,8 @@ CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads)
     : device_(device), threads_(threads) {
   constexpr int64_t kWarpsEach = 16;
   const CudaDeviceInfo info = device.info();
-  enough_warps_ = kWarpsEach * info.multiprocessors;
+  multiprocessors_ = info.multiprocessors;
+  enough_warps_ = kWarpsEach * multiprocessors_;
   name_ = fmt::format("cuda/{}", info.name);
 }
 

@@ -7,6 +7,8 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/growing_buffer.h"
 #include "kernels/cuda/call_staging.h"
+#include "kernels/cuda/code/matmul_few.h"
+#include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/launch.h"
 
@@ -73,9 +75,24 @@ class CudaBackend final : public Backend {
   PackedMatrix move_to_device(PackedMatrix matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  // The same by the matrix units, with kernels for up to 8 rows and for more.
-  template <class FewRows, class ManyRows>
-  void multiply_tiles(typename FewRows::Params params);
+  // The same with float32 and float16 weights; by kernels that load operands one by one; of up to
+  // kFewRows rows; of rows that pack_inputs() has rounded.
+  void multiply_floats(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  template <class Kernel>
+  void multiply_by_elements(typename Kernel::Params params);
+  template <int kPanels>
+  void multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> params, const Tensor& out);
+  void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
+                       const Tensor& out);
+  template <bool kGated>
+  void multiply_in_tiles(TileParams params);
+  // Valid until the next call.
+  InputPanels pack_inputs(const Tensor& x);
+  // do_gated_mlp with two kernels. Returns false where it has none for the weights.
+  bool multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
+  // Where `tiles` blocks of all of K wouldn't fill the device, which runs `blocks_at_once` on a
+  // multiprocessor, each segment gets a block. A tile's sums are `pieces` in a segment.
+  SplitSums split_sums(int64_t tiles, int64_t blocks_at_once, int64_t inputs, int64_t pieces);
   // mix_experts for rows whose choice stands in `chosen`, `num_slots` a row.
   void mix_rows(std::span<const GatedMlpWeights> experts, std::span<const int32_t> chosen,
                 const Tensor& weights, const Tensor& x, const Tensor& out);
@@ -87,7 +104,8 @@ class CudaBackend final : public Backend {
   static Tensor scratch(GrowingBuffer& buffer, int64_t rows, int64_t width);
 
   CudaDevice& device_;
-  ThreadPool& threads_;   // which pack weights
+  ThreadPool& threads_;  // which pack weights
+  int64_t multiprocessors_;
   int64_t enough_warps_;  // that keep the device busy
   std::string name_;
   DeviceMemorySource source_{device_};
@@ -96,6 +114,10 @@ class CudaBackend final : public Backend {
   CallStaging staging_{device_, memory_};
   GrowingBuffer results_{memory_};  // that are copied back
   GrowingBuffer segment_sums_{memory_};
+  Buffer arrivals_;  // zeros between kernels
+  GrowingBuffer packed_inputs_{memory_};
+  GrowingBuffer packed_inner_{memory_};
+  GrowingBuffer unpacked_weights_{memory_};
   GrowingBuffer attention_partials_{memory_};
   GrowingBuffer gate_rows_{memory_};
   GrowingBuffer up_rows_{memory_};

@@ -1,8 +1,10 @@
 // Products with packed weights, and what is made of them.
 #include <algorithm>
 
+#include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_float.h"
 #include "kernels/cuda/code/matmul_mma.h"
+#include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
 
@@ -10,9 +12,14 @@ namespace paceline::cuda {
 namespace {
 
 constexpr int64_t kMostBlocksY = 65535;
-constexpr int kRowTiles = 4;  // of products of more than 8 rows
+// The rows whose rounded inputs are in memory at once.
+constexpr int64_t kPackedRows = 4096;
 // The rows of a feed-forward network whose inner columns are in memory at once.
-constexpr int64_t kMlpRows = 256;
+constexpr int64_t kMlpRows = 2048;
+// Quantised weights that are in memory as bfloat16 at once.
+constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
+// Rows from which tiles of 128 rows are taken.
+constexpr int64_t kTileOf64 = 64;
 
 template <class Panels>
 ProductParams<Panels> product_params(const Panels& weights, const Tensor& x,
@@ -26,12 +33,32 @@ ProductParams<Panels> product_params(const Panels& weights, const Tensor& x,
           .out = rows_of(out)};
 }
 
-// Tiles of `width` columns, which begin at multiples of it, and of `height` rows.
-Grid tile_grid(int64_t first_column, int64_t num_columns, int64_t width, int64_t num_rows,
-               int64_t height) {
-  const int64_t end = divide_up(first_column + num_columns, width);
-  return {static_cast<uint32_t>(end - first_column / width),
-          static_cast<uint32_t>(std::min(divide_up(num_rows, height), kMostBlocksY))};
+PanelColumns panel_columns(const PackedColumns& columns) {
+  return {.weights = plain_panels(*columns.matrix),
+          .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
+          .first = columns.first};
+}
+
+// Tiles of `width` columns, which begin at multiples of it.
+int64_t num_tiles(int64_t first_column, int64_t num_columns, int64_t width) {
+  return divide_up(first_column + num_columns, width) - first_column / width;
+}
+
+int64_t num_panels(const PackedColumns& columns) {
+  return num_tiles(columns.first, columns.count, kPanelWidth);
+}
+
+int64_t num_segments(int64_t inputs) { return divide_up(inputs, kSegmentLength); }
+
+bool is_bf16(const PackedColumns& columns) {
+  return !columns.matrix->groups && columns.matrix->dtype == DType::bf16;
+}
+
+// Whether a lane can copy 4 inputs at once.
+bool can_copy_inputs(const Tensor& x) {
+  constexpr int64_t kInputs = 4;
+  return x.size(1) % kInputs == 0 && x.stride(0) % kInputs == 0 &&
+         reinterpret_cast<uintptr_t>(x.raw()) % sizeof(Floats4) == 0;
 }
 
 }  // namespace
@@ -40,23 +67,115 @@ Tensor CudaBackend::scratch(GrowingBuffer& buffer, int64_t rows, int64_t width) 
   return {buffer.reserve_as<float>(rows * width), DType::f32, {rows, width}};
 }
 
+SplitSums CudaBackend::split_sums(int64_t tiles, int64_t blocks_at_once, int64_t inputs,
+                                  int64_t pieces) {
+  const int64_t segments = num_segments(inputs);
+  if (segments == 1 || tiles >= blocks_at_once * multiprocessors_) return {};
+  if (arrivals_.size_bytes() < static_cast<size_t>(tiles) * sizeof(uint32_t)) {
+    arrivals_ = Buffer();
+    arrivals_ = Buffer(memory_, static_cast<size_t>(tiles) * sizeof(uint32_t));
+  }
+  return {.num_segments = static_cast<uint32_t>(segments),
+          .partials = segment_sums_.reserve_as<Floats4>(tiles * segments * pieces),
+          .arrivals = static_cast<uint32_t*>(arrivals_.get())};
+}
+
+template <int kPanels>
+void CudaBackend::multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> params,
+                                    const Tensor& out) {
+  using Kernel = MatmulFewRows<kPanels>;
+  constexpr int64_t kBlocksAtOnce = 6;  // on a multiprocessor
+  params.x = const_rows_of(x);
+  params.num_rows = x.size(0);
+  params.out = rows_of(out);
+  const int64_t panels = num_tiles(params.columns[0].first, params.num_columns, kPanelWidth);
+  params.split = split_sums(panels, kBlocksAtOnce, x.size(1),
+                            int64_t{Kernel::Sums::kPieces} * Kernel::kThreads);
+  run<Kernel>({.x = static_cast<uint32_t>(panels), .z = std::max(1u, params.split.num_segments)},
+              params);
+}
+
+InputPanels CudaBackend::pack_inputs(const Tensor& x) {
+  const int64_t panels = divide_up(x.size(0), kPanelWidth),
+                pairs = divide_up(x.size(1), int64_t{2});
+  const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * pairs * kPanelWidth),
+                           static_cast<uint32_t>(pairs)};
+  run<PackInputs>({static_cast<uint32_t>(panels * divide_up(pairs, kPanelWidth))},
+                  {.x = const_rows_of(x),
+                   .num_rows = x.size(0),
+                   .width = static_cast<uint32_t>(x.size(1)),
+                   .out = packed});
+  return packed;
+}
+
+template <bool kGated>
+void CudaBackend::multiply_in_tiles(TileParams params) {
+  const auto run_tiles = [&]<uint32_t kRowPanels>() {
+    using Kernel = MatmulTiles<kRowPanels, kGated>;
+    constexpr int64_t kBlocksAtOnce = kRowPanels == 2 ? 2 : 1;  // on a multiprocessor
+    constexpr int64_t kColumnPanels = kGated ? kTileColumnPanels / 2 : kTileColumnPanels;
+    params.num_row_tiles = divide_up(params.num_rows, kRowPanels * kPanelWidth);
+    params.num_column_tiles = divide_up(
+        num_tiles(params.columns[0].first, params.num_columns, kPanelWidth), kColumnPanels);
+    const int64_t tiles = params.num_row_tiles * params.num_column_tiles;
+    params.split = split_sums(tiles, kBlocksAtOnce, params.columns[0].weights.k,
+                              int64_t{Kernel::Sums::kPieces} * Kernel::kThreads);
+    run<Kernel>({.x = static_cast<uint32_t>(tiles), .z = std::max(1u, params.split.num_segments)},
+                params);
+  };
+  if (params.num_rows <= kTileOf64) return run_tiles.template operator()<2>();
+  run_tiles.template operator()<4>();
+}
+
+void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
+                                  const Tensor& out) {
+  TileParams params{
+      .columns = {}, .num_columns = columns.count, .x = x, .num_rows = rows, .out = rows_of(out)};
+  if (is_bf16(columns)) {
+    params.columns[0] = panel_columns(columns);
+    return multiply_in_tiles<false>(params);
+  }
+  // Some panels at a time become bfloat16.
+  const GroupedPanels groups = grouped_panels(*columns.matrix);
+  const int64_t panel_bytes = columns.matrix->k / 2 * kPairBytes;
+  const int64_t panels = num_panels(columns), first_panel = columns.first / kPanelWidth;
+  const int64_t at_once = std::max<int64_t>(1, kUnpackedBytes / panel_bytes);
+  for (int64_t first = 0; first < panels; first += at_once) {
+    const int64_t count = std::min(at_once, panels - first);
+    auto* const unpacked = unpacked_weights_.reserve_as<std::byte>(count * panel_bytes);
+    run<UnpackGroups>({static_cast<uint32_t>(count),
+                       static_cast<uint32_t>(
+                           divide_up(columns.matrix->k / 2, int64_t{UnpackGroups::kPairsOfBlock}))},
+                      {.weights = groups,
+                       .first_panel = first_panel + first,
+                       .out = unpacked,
+                       .panel_bytes = panel_bytes});
+    const int64_t begin = std::max(columns.first, (first_panel + first) * kPanelWidth);
+    const int64_t end =
+        std::min(columns.first + columns.count, (first_panel + first + count) * kPanelWidth);
+    params.columns[0] = {
+        .weights = {unpacked, panel_bytes, static_cast<uint32_t>(columns.matrix->k)},
+        .bias = columns.bias ? columns.bias->elements<float>() + (begin - begin % kPanelWidth)
+                             : nullptr,
+        .first = begin % kPanelWidth};
+    params.num_columns = end - begin;
+    params.out = rows_of(out);
+    params.out.first += begin - columns.first;
+    multiply_in_tiles<false>(params);
+  }
+}
+
 // Where whole inputs would give too few warps, each computes one segment, and the segments' sums
 // are added by another kernel: the same bits.
-template <class FewRows, class ManyRows>
-void CudaBackend::multiply_tiles(typename FewRows::Params params) {
-  const bool has_few_rows = params.num_rows <= kMmaRows;
-  const int64_t height = has_few_rows ? kMmaRows : kRowTiles * kMmaRows;
-  Grid grid =
-      tile_grid(params.first_column, params.num_columns, kMmaColumns, params.num_rows, height);
-  const auto run_tiles = [&] {
-    has_few_rows ? run<FewRows>(grid, params) : run<ManyRows>(grid, params);
-  };
-  const int64_t segments = divide_up(int64_t{params.weights.k}, kSegmentLength);
-  if (segments == 1 || int64_t{grid.x} * grid.y >= enough_warps_) return run_tiles();
+template <class Kernel>
+void CudaBackend::multiply_by_elements(typename Kernel::Params params) {
+  Grid grid{static_cast<uint32_t>(num_tiles(params.first_column, params.num_columns, kMmaColumns))};
+  const int64_t segments = num_segments(params.weights.k);
+  if (segments == 1 || int64_t{grid.x} >= enough_warps_) return run<Kernel>(grid, params);
   const int64_t rows = params.num_rows, width = params.num_columns;
   params.segment_sums = segment_sums_.reserve_as<float>(segments * rows * width);
   grid.z = static_cast<uint32_t>(segments);
-  run_tiles();
+  run<Kernel>(grid, params);
   run<AddSegments>(element_grid(rows, width),
                    {.segment_sums = params.segment_sums,
                     .num_segments = segments,
@@ -66,20 +185,37 @@ void CudaBackend::multiply_tiles(typename FewRows::Params params) {
                     .width = width});
 }
 
-void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
+void CudaBackend::multiply_floats(const Tensor& x, const PackedColumns& columns,
+                                  const Tensor& out) {
   const PackedMatrix& w = *columns.matrix;
-  if (w.groups) {
-    return multiply_tiles<MatmulGroups<1>, MatmulGroups<kRowTiles>>(
-        product_params(grouped_panels(w), x, columns, out));
-  }
   const ProductParams<PlainPanels> params = product_params(plain_panels(w), x, columns, out);
-  if (w.dtype == DType::bf16) {
-    return multiply_tiles<MatmulBf16<1>, MatmulBf16<kRowTiles>>(params);
-  }
-  const Grid grid =
-      tile_grid(columns.first, columns.count, kPanelWidth, x.size(0), int64_t{kFloatProductRows});
+  const Grid grid{static_cast<uint32_t>(num_panels(columns)),
+                  static_cast<uint32_t>(
+                      std::min(divide_up(x.size(0), int64_t{kFloatProductRows}), kMostBlocksY))};
   if (w.dtype == DType::f16) return run<MatmulFloat<F16>>(grid, params);
   run<MatmulFloat<float>>(grid, params);
+}
+
+void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
+  const PackedMatrix& w = *columns.matrix;
+  const int64_t rows = x.size(0);
+  if (!w.groups && w.dtype != DType::bf16) return multiply_floats(x, columns, out);
+  if (rows > kFewRows) {
+    for (int64_t first = 0; first < rows; first += kPackedRows) {
+      const int64_t end = std::min(first + kPackedRows, rows);
+      multiply_packed(pack_inputs(x.slice(0, first, end)), end - first, columns,
+                      out.slice(0, first, end));
+    }
+    return;
+  }
+  if (w.groups) {
+    return multiply_by_elements<MatmulGroups>(product_params(grouped_panels(w), x, columns, out));
+  }
+  if (!can_copy_inputs(x)) {
+    return multiply_by_elements<MatmulBf16>(product_params(plain_panels(w), x, columns, out));
+  }
+  FewRowsParams<1> params{.columns = {panel_columns(columns)}, .num_columns = columns.count};
+  multiply_few_rows<1>(x, params, out);
 }
 
 void CudaBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -89,17 +225,54 @@ void CudaBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor
   multiply(x, columns, out);
 }
 
+// The gate, what it multiplies and the activation in one kernel, which writes the inputs of the
+// last product as that reads them: the bits of three kernels.
+bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
+  if (!is_bf16(mlp.gate) || !is_bf16(mlp.up) ||
+      mlp.gate.first % kPanelWidth != mlp.up.first % kPanelWidth) {
+    return false;
+  }
+  const int64_t rows = x.size(0), width = mlp.gate.count;
+  const auto activation = static_cast<ActivationKind>(mlp.activation);
+  if (rows <= kFewRows) {
+    if (!can_copy_inputs(x)) return false;
+    const Tensor inner = scratch(gate_rows_, rows, width);
+    multiply_few_rows<2>(x,
+                         {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
+                          .num_columns = width,
+                          .activation = activation},
+                         inner);
+    multiply(inner, mlp.down, out);
+    return true;
+  }
+  if (mlp.gate.first % kPanelWidth != 0 || (!is_bf16(mlp.down) && !mlp.down.matrix->groups)) {
+    return false;
+  }
+  const int64_t panels = divide_up(rows, kPanelWidth), pairs = divide_up(width, int64_t{2});
+  const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * pairs * kPanelWidth),
+                          static_cast<uint32_t>(pairs)};
+  multiply_in_tiles<true>({.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
+                           .num_columns = width,
+                           .x = pack_inputs(x),
+                           .num_rows = rows,
+                           .activation = activation,
+                           .gated_out = inner});
+  multiply_packed(inner, rows, mlp.down, out);
+  return true;
+}
+
 void CudaBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
   const int64_t width = mlp.gate.count;
   for (int64_t first = 0; first < x.size(0); first += kMlpRows) {
     const int64_t end = std::min(first + kMlpRows, x.size(0));
-    const Tensor inputs = x.slice(0, first, end);
+    const Tensor inputs = x.slice(0, first, end), outputs = out.slice(0, first, end);
+    if (multiply_gated(mlp, inputs, outputs)) continue;
     const Tensor gate = scratch(gate_rows_, end - first, width);
     const Tensor up = scratch(up_rows_, end - first, width);
     multiply(inputs, mlp.gate, gate);
     multiply(inputs, mlp.up, up);
     do_gated_activation(mlp.activation, gate, up, gate);
-    multiply(gate, mlp.down, out.slice(0, first, end));
+    multiply(gate, mlp.down, outputs);
   }
 }
 

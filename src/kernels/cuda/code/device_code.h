@@ -11,8 +11,8 @@
 //   };
 // Rules: all threads of a block reach every sync_threads(), all lanes of a warp every warp
 // function, on the same line; a thread waits for its copies before it ends. The emulation reports
-// what breaks them. Contraction is off (a * b + c rounds twice): write fused_multiply_add where one
-// is meant.
+// what breaks them. PL_UNROLL stands before loops that index what must stay in registers.
+// Contraction is off (a * b + c rounds twice): write fused_multiply_add where one is meant.
 #pragma once
 
 #include <cstddef>

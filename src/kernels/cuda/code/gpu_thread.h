@@ -8,6 +8,7 @@
 #include "kernels/cuda/code/index3.h"
 
 #define PL_DEVICE __device__ __forceinline__
+#define PL_UNROLL _Pragma("unroll")
 
 namespace paceline::cuda {
 
@@ -18,6 +19,10 @@ PL_DEVICE Index3 block_index() { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
 PL_DEVICE Index3 grid_size() { return {gridDim.x, gridDim.y, gridDim.z}; }
 
 PL_DEVICE void sync_threads() { __syncthreads(); }
+PL_DEVICE void publish_writes() {
+  __threadfence();
+  __syncthreads();
+}
 PL_DEVICE void sync_warp() { __syncwarp(); }
 
 template <class T>
@@ -56,6 +61,12 @@ PL_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memo
 template <int pending = 0>
 PL_DEVICE void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+PL_DEVICE uint32_t pack_bf16(float first, float second) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
 }
 
 template <class T>

@@ -7,10 +7,13 @@
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/gather.h"
+#include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_float.h"
 #include "kernels/cuda/code/matmul_mma.h"
+#include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/code/mma_probe.h"
 #include "kernels/cuda/code/norms.h"
+#include "kernels/cuda/code/pack_inputs.h"
 #include "kernels/cuda/code/pool_rows.h"
 #include "kernels/cuda/code/rope.h"
 #include "kernels/cuda/code/route.h"
@@ -38,21 +41,26 @@
   X(embedding_f32, EmbeddingRows<float>)          \
   X(embedding_groups, EmbeddingGroups)            \
   X(finite_rows, FiniteRows)                      \
+  X(gated_128_rows, MatmulTiles<4, true>)         \
+  X(gated_64_rows, MatmulTiles<2, true>)          \
+  X(gated_few_rows, MatmulFewRows<2>)             \
   X(gather_columns_1, GatherColumns<uint8_t>)     \
   X(gather_columns_2, GatherColumns<uint16_t>)    \
   X(gather_columns_4, GatherColumns<uint32_t>)    \
   X(gather_rows, GatherRows)                      \
   X(layer_norm, LayerNorm)                        \
   X(log_sum_exp, LogSumExp)                       \
-  X(matmul_bf16, MatmulBf16<1>)                   \
-  X(matmul_bf16_tiles, MatmulBf16<4>)             \
+  X(matmul_128_rows, MatmulTiles<4, false>)       \
+  X(matmul_64_rows, MatmulTiles<2, false>)        \
+  X(matmul_bf16, MatmulBf16)                      \
   X(matmul_f16, MatmulFloat<F16>)                 \
   X(matmul_f32, MatmulFloat<float>)               \
-  X(matmul_groups, MatmulGroups<1>)               \
-  X(matmul_groups_tiles, MatmulGroups<4>)         \
+  X(matmul_few_rows, MatmulFewRows<1>)            \
+  X(matmul_groups, MatmulGroups)                  \
   X(merge_chunks, MergeChunks)                    \
   X(mma_probe, MmaProbe)                          \
   X(mma_rate, MmaRate)                            \
+  X(pack_inputs, PackInputs)                      \
   X(pool_rows, PoolRows)                          \
   X(rms_norm, RmsNorm)                            \
   X(rope, RopeHeads)                              \
@@ -63,4 +71,5 @@
   X(store_kv_bf16, StoreKv<Bf16>)                 \
   X(store_kv_f16, StoreKv<F16>)                   \
   X(store_kv_f32, StoreKv<float>)                 \
-  X(store_kv_i8, StoreKv<int8_t>)
+  X(store_kv_i8, StoreKv<int8_t>)                 \
+  X(unpack_groups, UnpackGroups)

@@ -1,18 +1,19 @@
-// Products with bfloat16 weights by mma.sync m16n8k16: 16 columns of the matrix times tiles of 8
-// rows of x. All inputs are walked in segments of kSegmentLength, each from zero in steps of 16,
-// and the segments' sums are added in ascending order: an element's bits depend on its row and
-// column alone.
+// Products of up to 8 rows with quantised weights, and with bfloat16 weights where inputs don't
+// stand as matmul_few.h copies them: a warp has 16 columns, and loads operands element by element.
+// All inputs are walked in segments of kSegmentLength, each from zero in steps of 16, and the
+// segments' sums are added in ascending order: an element's bits depend on its row and column
+// alone.
 #pragma once
 
 #include "kernels/cuda/code/block_reduce.h"
 #include "kernels/cuda/code/elementwise.h"
+#include "kernels/cuda/code/panel_products.h"
 #include "kernels/cuda/code/product_params.h"
 
 namespace paceline::cuda {
 
 constexpr int64_t kMmaColumns = 16;
 constexpr int64_t kMmaRows = 8;
-constexpr uint32_t kMmaDepth = 16;
 // The steps whose operands are loaded before they are multiplied, so that loads overlap.
 template <class Panels>
 inline constexpr uint32_t kStepsAtOnce = 4;
@@ -20,41 +21,31 @@ inline constexpr uint32_t kStepsAtOnce = 4;
 template <>
 inline constexpr uint32_t kStepsAtOnce<GroupedPanels> = 2;
 
-// A warp's products: the columns of one tile times those of up to kRowTiles tiles of rows. Lane l
-// has columns l / 4 and l / 4 + 8 of rows 2 (l % 4) and the next.
-template <int kRowTiles>
+// A warp's products: the columns of one tile times those of 8 rows. Lane l has columns l / 4 and
+// l / 4 + 8 of rows 2 (l % 4) and the next.
 struct TileSums {
-  float of_tile[kRowTiles][4];
+  float of[4];
 
   PL_DEVICE void clear() {
-    for (auto& tile : of_tile) {
-      for (float& sum : tile) sum = 0.0f;
-    }
+    for (float& sum : of) sum = 0.0f;
   }
   PL_DEVICE void add(const TileSums& other) {
-    for (int t = 0; t < kRowTiles; ++t) {
-      for (int i = 0; i < 4; ++i) of_tile[t][i] = of_tile[t][i] + other.of_tile[t][i];
-    }
+    for (int i = 0; i < 4; ++i) of[i] = of[i] + other.of[i];
   }
 };
 
-// What a warp multiplies.
-template <class Panels, int kRowTiles>
+// What a warp multiplies. The inputs of a step are in the order of panel_products.h.
+template <class Panels>
 struct MmaTile {
   const ProductParams<Panels>& p;
   int64_t first_column;  // of the matrix
   int64_t first_row;
 
-  PL_DEVICE int num_tiles() const {
-    const int64_t left = (p.num_rows - first_row + kMmaRows - 1) / kMmaRows;
-    return left < kRowTiles ? static_cast<int>(left) : kRowTiles;
-  }
-
   // The weights of a step as the instruction's operand a: lane l has columns l / 4 and l / 4 + 8 of
-  // the tile, inputs 2 (l % 4) and the next, and those 8 further.
+  // the tile, inputs 4 (l % 4) and the next three.
   PL_DEVICE void load_weights(uint32_t k, uint32_t end, uint32_t (&a)[4]) const {
     const int64_t column = first_column + lane_index() / 4;
-    const uint32_t near = k + 2 * (lane_index() % 4), far = near + 8;
+    const uint32_t near = k + 4 * (lane_index() % 4), far = near + 2;
     a[0] = near < end ? bf16_pair(p.weights, near / 2, column) : 0u;
     a[1] = near < end ? bf16_pair(p.weights, near / 2, column + 8) : 0u;
     a[2] = far < end ? bf16_pair(p.weights, far / 2, column) : 0u;
@@ -66,115 +57,97 @@ struct MmaTile {
     return pack_bf16(k < end ? row[k] : 0.0f, k + 1 < end ? row[k + 1] : 0.0f);
   }
 
-  // The inputs of a step as operand b: lane l has inputs 2 (l % 4) and the next, and those 8
-  // further, of row l / 4 of a tile.
-  PL_DEVICE void load_inputs(int tile, uint32_t k, uint32_t end, uint32_t (&b)[2]) const {
-    const int64_t index = first_row + tile * kMmaRows + lane_index() / 4;
+  // The inputs of a step as operand b: lane l has inputs 4 (l % 4) and the next three of row l / 4.
+  PL_DEVICE void load_inputs(uint32_t k, uint32_t end, uint32_t (&b)[2]) const {
+    const int64_t index = first_row + lane_index() / 4;
     const bool is_present = index < p.num_rows;
     const float* const row = p.x.row(is_present ? index : first_row);
-    const uint32_t near = k + 2 * (lane_index() % 4);
+    const uint32_t near = k + 4 * (lane_index() % 4);
     b[0] = is_present ? input_pair(row, near, end) : 0u;
-    b[1] = is_present ? input_pair(row, near + 8, end) : 0u;
+    b[1] = is_present ? input_pair(row, near + 2, end) : 0u;
   }
 
   // Inputs [begin, end), from zero.
-  PL_DEVICE void multiply_segment(uint32_t begin, uint32_t end, TileSums<kRowTiles>& sums) const {
+  PL_DEVICE void multiply_inputs(uint32_t begin, uint32_t end, TileSums& sums) const {
     constexpr uint32_t kSteps = kStepsAtOnce<Panels>;
-    const int tiles = num_tiles();
     sums.clear();
-    for (uint32_t first = begin; first < end; first += kSteps * kMmaDepth) {
-      uint32_t a[kSteps][4], b[kSteps][kRowTiles][2];
+    for (uint32_t first = begin; first < end; first += kSteps * kStepInputs) {
+      uint32_t a[kSteps][4], b[kSteps][2];
+      PL_UNROLL
       for (uint32_t step = 0; step < kSteps; ++step) {
-        const uint32_t k = first + step * kMmaDepth;
-        load_weights(k, end, a[step]);
-        for (int t = 0; t < kRowTiles; ++t) {
-          if (t < tiles) load_inputs(t, k, end, b[step][t]);
-        }
+        load_weights(first + step * kStepInputs, end, a[step]);
+        load_inputs(first + step * kStepInputs, end, b[step]);
       }
+      PL_UNROLL
       for (uint32_t step = 0; step < kSteps; ++step) {
-        if (first + step * kMmaDepth >= end) break;
-        for (int t = 0; t < kRowTiles; ++t) {
-          if (t < tiles) mma_bf16(sums.of_tile[t], a[step], b[step][t]);
-        }
+        if (first + step * kStepInputs >= end) break;
+        mma_bf16(sums.of, a[step], b[step]);
       }
     }
   }
 
-  PL_DEVICE void multiply_segment(int64_t index, TileSums<kRowTiles>& sums) const {
+  PL_DEVICE void multiply_segment(int64_t index, TileSums& sums) const {
     const auto begin = static_cast<uint32_t>(index * kSegmentLength);
     const uint32_t left = p.weights.k - begin;
-    multiply_segment(begin, begin + (left < kSegmentLength ? left : uint32_t{kSegmentLength}),
-                     sums);
+    multiply_inputs(begin, begin + (left < kSegmentLength ? left : uint32_t{kSegmentLength}), sums);
   }
 
   // Calls body(row, place of the column in out, sum) for this lane's elements.
   template <class Body>
-  PL_DEVICE void for_each_element(const TileSums<kRowTiles>& sums, Body&& body) const {
-    for (int t = 0; t < kRowTiles; ++t) {
-      for (int i = 0; i < 4; ++i) {
-        const int64_t place = first_column - p.first_column + lane_index() / 4 + 8 * (i / 2);
-        const int64_t row = first_row + t * kMmaRows + 2 * (lane_index() % 4) + i % 2;
-        if (row < p.num_rows && place >= 0 && place < p.num_columns) {
-          body(row, place, sums.of_tile[t][i]);
-        }
-      }
+  PL_DEVICE void for_each_element(const TileSums& sums, Body&& body) const {
+    for (int i = 0; i < 4; ++i) {
+      const int64_t place = first_column - p.first_column + lane_index() / 4 + 8 * (i / 2);
+      const int64_t row = first_row + 2 * (lane_index() % 4) + i % 2;
+      if (row < p.num_rows && place >= 0 && place < p.num_columns) body(row, place, sums.of[i]);
     }
   }
 };
 
-// One warp: tile x of the grid of columns, from the one that holds first_column on, and y of rows.
-// With `segment_sums` it computes segment z alone, else all of them. Panels have 32 columns, so a
-// tile stands in one of them; those beyond the matrix are zero.
-template <int kRowTiles, class Panels>
-PL_DEVICE void multiply_tiles(const ProductParams<Panels>& p) {
-  constexpr int64_t kRows = kRowTiles * kMmaRows;
+// One warp: tile x of the grid of columns, from the one that holds first_column on. With
+// `segment_sums` it computes segment z alone, else all of them. Panels have 32 columns, so a tile
+// stands in one of them; those beyond the matrix are zero.
+template <class Panels>
+PL_DEVICE void multiply_tile(const ProductParams<Panels>& p) {
   const int64_t first_column =
       (p.first_column / kMmaColumns + int64_t{block_index().x}) * kMmaColumns;
   const int64_t num_segments = (int64_t{p.weights.k} + kSegmentLength - 1) / kSegmentLength;
-  for (int64_t y = block_index().y; y * kRows < p.num_rows; y += grid_size().y) {
-    const MmaTile<Panels, kRowTiles> tile{p, first_column, y * kRows};
-    TileSums<kRowTiles> sums;
-    if (p.segment_sums != nullptr) {
-      const int64_t segment = block_index().z;
-      tile.multiply_segment(segment, sums);
-      tile.for_each_element(sums, [&p, segment](int64_t row, int64_t place, float sum) {
-        p.segment_sums[(segment * p.num_rows + row) * p.num_columns + place] = sum;
-      });
-      continue;
-    }
-    TileSums<kRowTiles> totals;
-    totals.clear();
-    for (int64_t segment = 0; segment < num_segments; ++segment) {
-      tile.multiply_segment(segment, sums);
-      totals.add(sums);
-    }
-    tile.for_each_element(totals, [&p](int64_t row, int64_t place, float total) {
-      p.out.row(row)[place] = p.bias != nullptr ? total + p.bias[p.first_column + place] : total;
+  const MmaTile<Panels> tile{p, first_column, block_index().y * kMmaRows};
+  TileSums sums;
+  if (p.segment_sums != nullptr) {
+    const int64_t segment = block_index().z;
+    tile.multiply_segment(segment, sums);
+    return tile.for_each_element(sums, [&p, segment](int64_t row, int64_t place, float sum) {
+      p.segment_sums[(segment * p.num_rows + row) * p.num_columns + place] = sum;
     });
   }
+  TileSums totals;
+  totals.clear();
+  for (int64_t segment = 0; segment < num_segments; ++segment) {
+    tile.multiply_segment(segment, sums);
+    totals.add(sums);
+  }
+  tile.for_each_element(totals, [&p](int64_t row, int64_t place, float total) {
+    p.out.row(row)[place] = p.bias != nullptr ? total + p.bias[p.first_column + place] : total;
+  });
 }
 
-// For up to 8 rows (kRowTiles 1), and for more.
-template <int kRowTiles>
 struct MatmulBf16 {
-  static constexpr std::string_view kName = kRowTiles == 1 ? "matmul_bf16" : "matmul_bf16_tiles";
+  static constexpr std::string_view kName = "matmul_bf16";
   static constexpr uint32_t kThreads = kWarpLanes;
   using Params = ProductParams<PlainPanels>;
   using Shared = NoShared;
 
-  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) { multiply_tiles<kRowTiles>(p); }
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) { multiply_tile(p); }
 };
 
 // Quantised weights, rounded to bfloat16.
-template <int kRowTiles>
 struct MatmulGroups {
-  static constexpr std::string_view kName =
-      kRowTiles == 1 ? "matmul_groups" : "matmul_groups_tiles";
+  static constexpr std::string_view kName = "matmul_groups";
   static constexpr uint32_t kThreads = kWarpLanes;
   using Params = ProductParams<GroupedPanels>;
   using Shared = NoShared;
 
-  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) { multiply_tiles<kRowTiles>(p); }
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) { multiply_tile(p); }
 };
 
 // Adds the segments' sums of each element: rows along x of the grid, columns along y.

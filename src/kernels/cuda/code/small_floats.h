@@ -55,9 +55,4 @@ PL_DEVICE void assign_float(float value, float& out) { out = value; }
 PL_DEVICE void assign_float(float value, Bf16& out) { out = to_bf16(value); }
 PL_DEVICE void assign_float(float value, F16& out) { out = to_f16(value); }
 
-// Two bfloat16 as a fragment of mma_bf16() has them: the first in the low half.
-PL_DEVICE uint32_t pack_bf16(float first, float second) {
-  return to_bf16(first).bits | uint32_t{to_bf16(second).bits} << 16;
-}
-
 }  // namespace paceline::cuda

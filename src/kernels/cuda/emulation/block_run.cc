@@ -117,7 +117,10 @@ bool BlockRun::skips(CallSite site) {
 }
 
 void BlockRun::sync_block(CallSite site) {
-  if (skips(site)) return;
+  if (!skips(site)) publish_writes(site);
+}
+
+void BlockRun::publish_writes(CallSite site) {
   Thread& self = current();
   wait(Waiting::block, site);
   if (++num_at_barrier_ == work_->num_threads) {

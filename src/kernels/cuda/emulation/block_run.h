@@ -43,6 +43,7 @@ class BlockRun {
 
   // What the running thread calls (thread_state.h).
   void sync_block(CallSite site);
+  void publish_writes(CallSite site);
   void sync_warp(CallSite site);
   LaneSlot& warp_slot();
   void wait_for_warp(WarpOperation operation, CallSite site);

@@ -7,10 +7,12 @@
 #include <cstring>
 
 #include "kernels/cuda/code/index3.h"
+#include "kernels/cuda/emulation/bf16_bits.h"
 #include "kernels/cuda/emulation/call_site.h"
 #include "kernels/cuda/emulation/thread_state.h"
 
 #define PL_DEVICE inline
+#define PL_UNROLL
 
 namespace paceline::cuda {
 
@@ -22,7 +24,12 @@ inline Index3 grid_size() { return emulation::current_thread->block->grid_size; 
 inline void sync_threads(emulation::CallSite site = emulation::CallSite::here()) {
   emulation::sync_block(site);
 }
-// The same for the lanes of a warp.
+// The same, and other blocks see what the block wrote before they see what a thread of it writes
+// after. Blocks don't meet here, so nothing shows its absence: tests don't leave it out.
+inline void publish_writes(emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::publish_writes(site);
+}
+// The same as sync_threads() for the lanes of a warp.
 inline void sync_warp(emulation::CallSite site = emulation::CallSite::here()) {
   emulation::sync_warp(site);
 }
@@ -79,6 +86,11 @@ inline void commit_copies(emulation::CallSite site = emulation::CallSite::here()
 template <int pending = 0>
 void wait_copies(emulation::CallSite site = emulation::CallSite::here()) {
   emulation::wait_copies(pending, site);
+}
+
+// Two floats rounded to bfloat16, ties to even, the first in the low half; NaN becomes 0x7FFF.
+inline uint32_t pack_bf16(float first, float second) {
+  return emulation::bf16_bits(first) | uint32_t{emulation::bf16_bits(second)} << 16;
 }
 
 // Memory as another type, at a multiple of T's alignment.

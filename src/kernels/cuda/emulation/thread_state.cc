@@ -25,6 +25,8 @@ void exchange_bits(LaneSlots& slots) {
 
 void sync_block(CallSite site) { run().sync_block(site); }
 
+void publish_writes(CallSite site) { run().publish_writes(site); }
+
 void sync_warp(CallSite site) { run().sync_warp(site); }
 
 uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site) {

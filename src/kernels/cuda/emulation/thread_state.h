@@ -26,6 +26,7 @@ struct ThreadState {
 inline constinit thread_local ThreadState* current_thread = nullptr;
 
 void sync_block(CallSite site);
+void publish_writes(CallSite site);
 void sync_warp(CallSite site);
 uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site);
 uint32_t ballot(bool condition, CallSite site);
