@@ -279,9 +279,12 @@ RegexId RegexSet::with_length(RegexId text, RegexId part, uint32_t min, uint32_t
 }
 
 RegexId RegexSet::intersection_of(std::span<const RegexId> given, uint32_t part) {
+  if (given.size() == 1) return given[0];
   std::vector<RegexId> parts;
   flatten(Kind::intersection, given, parts);
   std::erase(parts, kAll);
+  // Any length will do: the others are a row of parts.
+  if (part != 0 && parts.size() > 1) std::erase(parts, repeat(RegexId{part}, 0, kUnbounded));
   if (parts.empty()) return kAll;
   if (parts[0] == kNothing) return kNothing;
   if (parts[0] == kEmpty) {

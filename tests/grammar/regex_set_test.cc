@@ -229,6 +229,20 @@ TEST(RegexSet, CutLengthsLeaveTheSameBeginningsAlive) {
   EXPECT_NE(cut(5), texts[1]);
 }
 
+TEST(RegexSet, LengthsThatSayNothingMoreAreLeftOut) {
+  RegexSet regexes;
+  const RegexId letter = regexes.alternation(regexes.byte('a'), regexes.byte('b'));
+  const RegexId text = regexes.concat(regexes.star(letter), regexes.literal("ab"));
+  EXPECT_EQ(regexes.with_length(text, letter, 0, kUnbounded), text);
+  const RegexId at_least = regexes.with_length(text, letter, 2, kUnbounded);
+  EXPECT_NE(regexes.derivative(at_least, 'a'), regexes.derivative(text, 'a'));
+  EXPECT_EQ(regexes.derivative(regexes.derivative(at_least, 'a'), 'a'),
+            regexes.derivative(regexes.derivative(text, 'a'), 'a'));
+  // An intersection of one is that one, whose length can be cut.
+  const RegexId limited = regexes.with_length(text, letter, 0, 1000);
+  EXPECT_EQ(regexes.intersection(std::array{limited}), limited);
+}
+
 TEST(RegexSet, CountsAreNotUnrolled) {
   RegexSet regexes;
   const RegexId thousand = regexes.repeat(regexes.byte('a'), 1000, 1000);
