@@ -2,10 +2,16 @@
 
 #include <cstring>
 
+#include "base/error.h"
+
 namespace paceline::cuda {
 namespace {
 
 constexpr size_t kAlignment = 256;
+
+[[noreturn]] void refuse_graphs() {
+  throw Error(ErrorCode::unsupported, "memory that the CPU sees: there are no graphs");
+}
 
 }  // namespace
 
@@ -42,6 +48,12 @@ void CpuVisibleDevice::copy_from_device(void* to, const void* from, size_t bytes
 void CpuVisibleDevice::copy_within_device(void* to, const void* from, size_t bytes) {
   copy_to_device(to, from, bytes);
 }
+
+void CpuVisibleDevice::launch(const CudaGraph& /*graph*/) { refuse_graphs(); }
+
+void CpuVisibleDevice::do_begin_capture() { refuse_graphs(); }
+
+std::unique_ptr<CudaGraph> CpuVisibleDevice::do_end_capture() { refuse_graphs(); }
 
 void CpuVisibleDevice::do_launch(const KernelEntry& kernel, Grid grid,
                                  std::span<const std::byte> params) {

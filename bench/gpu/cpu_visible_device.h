@@ -9,7 +9,7 @@
 
 namespace paceline::cuda {
 
-// Every call is done when it returns.
+// Every call is done when it returns; graphs throw Error unsupported.
 class CpuVisibleDevice final : public CudaDevice {
  public:
   // The device must outlive it.
@@ -28,8 +28,15 @@ class CpuVisibleDevice final : public CudaDevice {
   void copy_from_device(void* to, const void* from, size_t bytes) override;
   void copy_within_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override { device_.synchronize(); }
+  void launch(const CudaGraph& graph) override;
+  std::unique_ptr<CudaEvent> make_event() override { return device_.make_event(); }
+  void record(CudaEvent& event) override { device_.record(event); }
+  void wait(const CudaEvent& event) override { device_.wait(event); }
+  using CudaDevice::launch;
 
  private:
+  void do_begin_capture() override;
+  std::unique_ptr<CudaGraph> do_end_capture() override;
   void do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) override;
 
   CudaDevice& device_;
