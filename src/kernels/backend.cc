@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernels/decode_slots.h"
 #include "kernels/shape_check.h"
 
 namespace paceline {
@@ -229,6 +230,10 @@ void Backend::copy_blocks(const KvStore& store, std::span<const BlockMove> moves
              fmt::format("copy_blocks: block {} to {} of {}", move.from, move.to, num_blocks));
   }
   if (!moves.empty()) do_copy_blocks(store, moves);
+}
+
+std::unique_ptr<DecodeSlots> Backend::make_decode_slots(const DecodeArrays& /*arrays*/) {
+  return nullptr;
 }
 
 void Backend::embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,

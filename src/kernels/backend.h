@@ -16,7 +16,9 @@
 
 namespace paceline {
 
+class DecodeSlots;
 class GradientOps;
+struct DecodeArrays;
 
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
 // Only these operations read and write them: the CPU may have no access. Spans, and tensors of
@@ -40,6 +42,10 @@ class Backend {
   virtual Memory& memory() = 0;
   // The operations of training (gradients.h). A backend without them aborts.
   virtual GradientOps& gradients();
+
+  // Slots for the rows of `arrays`, which must outlive them; nullptr where the CPU has to begin
+  // each step, as it does by default.
+  virtual std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeArrays& arrays);
 
   // The elements of x where the CPU can read them: x's own, or a copy in `staging`. Valid until
   // either is written.                    x contiguous float32 of any shape

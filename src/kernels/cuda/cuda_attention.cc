@@ -54,6 +54,17 @@ void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const 
   });
 }
 
+CudaBackend::BatchRows CudaBackend::place_rows(std::span<const AttentionSlice> slices,
+                                               const AttentionParams& params) {
+  if (const BoundSlices* const bound = bound_.find(slices)) {
+    return {bound->rows, bound->tables, std::ssize(slices), bound->most_chunks};
+  }
+  const AttentionPlan plan = plan_rows(slices, params);
+  const auto [rows, tables] = staging_.upload(std::span<const AttentionRow>(plan.rows),
+                                              std::span<const int32_t>(plan.tables));
+  return {rows, tables, std::ssize(plan.rows), plan.most_chunks};
+}
+
 void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
                                std::span<const AttentionSlice> slices,
                                const AttentionParams& params, const Tensor& out,
@@ -63,29 +74,27 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
                 fmt::format("{}: heads of {} elements, expected at most {}; use --device cpu",
                             name_, q.size(2), kMostHeadDim));
   }
-  const AttentionPlan plan = plan_rows(slices, params);
-  if (plan.rows.empty()) return;
-  const auto [rows, tables] = staging_.upload(std::span<const AttentionRow>(plan.rows),
-                                              std::span<const int32_t>(plan.tables));
+  const BatchRows batch = place_rows(slices, params);
+  if (batch.count == 0) return;
   AttentionKernelParams kernel_params{
       .q = heads_of(q),
       .out = heads_of(out),
       .kv = kv_blocks(store),
-      .rows = rows,
-      .tables = tables,
+      .rows = batch.rows,
+      .tables = batch.tables,
       .group = q.size(1) / store.keys.size(1),
       .scale = params.scale,
       .soft_cap = params.soft_cap,
       .log_sum_exp = log_sum_exp != nullptr ? rows_of(*log_sum_exp) : Rows{},
-      .most_chunks = plan.most_chunks};
-  Grid grid{static_cast<uint32_t>(plan.rows.size()), static_cast<uint32_t>(q.size(1))};
-  if (!splits_attention(grid, plan.most_chunks)) {
+      .most_chunks = batch.most_chunks};
+  Grid grid{static_cast<uint32_t>(batch.count), static_cast<uint32_t>(q.size(1))};
+  if (!splits_attention(grid, batch.most_chunks)) {
     return with_stored(store.keys.dtype(),
                        [&]<class Stored>() { run<Attention<Stored>>(grid, kernel_params); });
   }
-  const int64_t num_partials = int64_t{grid.x} * grid.y * plan.most_chunks;
+  const int64_t num_partials = int64_t{grid.x} * grid.y * batch.most_chunks;
   kernel_params.partials = attention_partials_.reserve_as<float>(num_partials * (2 + q.size(2)));
-  grid.z = static_cast<uint32_t>(plan.most_chunks);
+  grid.z = static_cast<uint32_t>(batch.most_chunks);
   with_stored(store.keys.dtype(),
               [&]<class Stored>() { run<AttentionChunks<Stored>>(grid, kernel_params); });
   grid.z = 1;

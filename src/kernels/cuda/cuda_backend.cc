@@ -7,6 +7,7 @@
 #include "kernels/cuda/code/norms.h"
 #include "kernels/cuda/code/rope.h"
 #include "kernels/cuda/code/row_results.h"
+#include "kernels/cuda/cuda_decode_slots.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
 
@@ -103,8 +104,11 @@ void CudaBackend::do_activation(Activation kind, const Tensor& x, const Tensor& 
 
 void CudaBackend::do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) {
   ElementParams params = element_params(x, out);
-  std::tie(params.factors) = staging_.upload(factors);
-  params.num_factors = std::ssize(factors);
+  if (factors.size() == 1) {
+    params.number = factors[0];
+  } else {
+    std::tie(params.factors) = staging_.upload(factors);
+  }
   run<Scale>(grid_of(out), params);
 }
 
@@ -121,8 +125,10 @@ void CudaBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
 }
 
 void CudaBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
-  auto* const results = results_.reserve_as<uint8_t>(std::ssize(out));
+  uint8_t* const bound = bound_.find(out);
+  auto* const results = bound != nullptr ? bound : results_.reserve_as<uint8_t>(std::ssize(out));
   run<FiniteRows>({static_cast<uint32_t>(x.size(0))}, {const_rows_of(x), x.size(1), results});
+  if (bound != nullptr) return;
   device_.copy_from_device(out.data(), results, out.size_bytes());
 }
 
@@ -130,6 +136,11 @@ void CudaBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   auto* const results = results_.reserve_as<float>(std::ssize(out));
   run<LogSumExp>({static_cast<uint32_t>(x.size(0))}, {const_rows_of(x), x.size(1), results});
   device_.copy_from_device(out.data(), results, out.size_bytes());
+}
+
+std::unique_ptr<DecodeSlots> CudaBackend::make_decode_slots(const DecodeArrays& arrays) {
+  if (std::ssize(arrays.groups) > kMostSlotGroups) return nullptr;
+  return std::make_unique<CudaDecodeSlots>(device_, scratch_memory_, bound_, arrays);
 }
 
 std::unique_ptr<Backend> make_cuda_backend(CudaDevice& device, ThreadPool& threads) {

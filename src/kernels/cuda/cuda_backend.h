@@ -5,12 +5,13 @@
 
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/growing_buffer.h"
+#include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/call_staging.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/scratch_buffer.h"
 
 namespace paceline::cuda {
 
@@ -22,6 +23,7 @@ class CudaBackend final : public Backend {
   Memory& memory() override { return memory_; }
   // Throws Error unsupported.
   GradientOps& gradients() override;
+  std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeArrays& arrays) override;
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -96,12 +98,20 @@ class CudaBackend final : public Backend {
   // mix_experts for rows whose choice stands in `chosen`, `num_slots` a row.
   void mix_rows(std::span<const GatedMlpWeights> experts, std::span<const int32_t> chosen,
                 const Tensor& weights, const Tensor& x, const Tensor& out);
+  // The rows of slices, on the device.
+  struct BatchRows {
+    const AttentionRow* rows;
+    const int32_t* tables;
+    int64_t count;
+    int64_t most_chunks;  // of a row
+  };
+  BatchRows place_rows(std::span<const AttentionSlice> slices, const AttentionParams& params);
   // Whether a block for each of `grid`'s rows and heads would be too few, so that chunks are
   // computed apart.
   bool splits_attention(Grid grid, int64_t most_chunks) const;
   void add_lora_segment(const Tensor& x, const LoraSegment& segment, const Tensor& out);
   // A contiguous float32 tensor [rows, width] in `buffer`.
-  static Tensor scratch(GrowingBuffer& buffer, int64_t rows, int64_t width);
+  static Tensor scratch(ScratchBuffer& buffer, int64_t rows, int64_t width);
 
   CudaDevice& device_;
   ThreadPool& threads_;  // which pack weights
@@ -111,20 +121,22 @@ class CudaBackend final : public Backend {
   DeviceMemorySource source_{device_};
   Memory memory_{source_};
   Memory host_memory_;  // of weights while they are packed
-  CallStaging staging_{device_, memory_};
-  GrowingBuffer results_{memory_};  // that are copied back
-  GrowingBuffer segment_sums_{memory_};
+  ScratchMemory scratch_memory_{memory_};
+  BoundSpans bound_;
+  CallStaging staging_{device_, scratch_memory_, bound_};
+  ScratchBuffer results_{scratch_memory_};  // that are copied back
+  ScratchBuffer segment_sums_{scratch_memory_};
   Buffer arrivals_;  // zeros between kernels
-  GrowingBuffer packed_inputs_{memory_};
-  GrowingBuffer packed_inner_{memory_};
-  GrowingBuffer unpacked_weights_{memory_};
-  GrowingBuffer attention_partials_{memory_};
-  GrowingBuffer gate_rows_{memory_};
-  GrowingBuffer up_rows_{memory_};
-  GrowingBuffer expert_inputs_{memory_};
-  GrowingBuffer expert_products_{memory_};
-  GrowingBuffer lora_inner_{memory_};
-  GrowingBuffer lora_delta_{memory_};
+  ScratchBuffer packed_inputs_{scratch_memory_};
+  ScratchBuffer packed_inner_{scratch_memory_};
+  ScratchBuffer unpacked_weights_{scratch_memory_};
+  ScratchBuffer attention_partials_{scratch_memory_};
+  ScratchBuffer gate_rows_{scratch_memory_};
+  ScratchBuffer up_rows_{scratch_memory_};
+  ScratchBuffer expert_inputs_{scratch_memory_};
+  ScratchBuffer expert_products_{scratch_memory_};
+  ScratchBuffer lora_inner_{scratch_memory_};
+  ScratchBuffer lora_delta_{scratch_memory_};
 };
 
 }  // namespace paceline::cuda

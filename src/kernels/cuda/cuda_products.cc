@@ -63,7 +63,7 @@ bool can_copy_inputs(const Tensor& x) {
 
 }  // namespace
 
-Tensor CudaBackend::scratch(GrowingBuffer& buffer, int64_t rows, int64_t width) {
+Tensor CudaBackend::scratch(ScratchBuffer& buffer, int64_t rows, int64_t width) {
   return {buffer.reserve_as<float>(rows * width), DType::f32, {rows, width}};
 }
 
@@ -72,6 +72,7 @@ SplitSums CudaBackend::split_sums(int64_t tiles, int64_t blocks_at_once, int64_t
   const int64_t segments = num_segments(inputs);
   if (segments == 1 || tiles >= blocks_at_once * multiprocessors_) return {};
   if (arrivals_.size_bytes() < static_cast<size_t>(tiles) * sizeof(uint32_t)) {
+    ++scratch_memory_.num_moves;
     arrivals_ = Buffer();
     arrivals_ = Buffer(memory_, static_cast<size_t>(tiles) * sizeof(uint32_t));
   }

@@ -15,10 +15,9 @@ struct ElementParams {
   ConstRows y;  // of operations with two inputs
   Rows out;     // may be an input
   int64_t width = 0;
-  float number = 0.0f;  // a cap
+  float number = 0.0f;  // a cap, or the factor of all rows
   ActivationKind activation = ActivationKind::silu;
-  const float* factors = nullptr;  // of rows, num_factors: one is that of all
-  int64_t num_factors = 0;
+  const float* factors = nullptr;  // of each row
 };
 
 // Calls body(column) for the columns of this thread.
@@ -52,7 +51,7 @@ struct Scale {
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const float* const x = p.x.row(block_index().x);
     float* const out = p.out.row(block_index().x);
-    const float factor = p.factors[p.num_factors == 1 ? 0 : block_index().x];
+    const float factor = p.factors != nullptr ? p.factors[block_index().x] : p.number;
     for_each_column(p.width, [=](int64_t i) { out[i] = x[i] * factor; });
   }
 };

@@ -4,6 +4,7 @@
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/ceilings.h"
+#include "kernels/cuda/code/decode_step.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/gather.h"
@@ -25,6 +26,7 @@
   X(activate_gate, ActivateGate)                  \
   X(add, Add)                                     \
   X(add_segments, AddSegments)                    \
+  X(advance_slots, AdvanceSlots)                  \
   X(apply_sinks, ApplySinks)                      \
   X(attention_bf16, Attention<Bf16>)              \
   X(attention_chunks_bf16, AttentionChunks<Bf16>) \
@@ -36,6 +38,7 @@
   X(attention_i8, Attention<int8_t>)              \
   X(combine_experts, CombineExperts)              \
   X(copy_words, CopyWords)                        \
+  X(draw_largest, DrawLargest)                    \
   X(embedding_bf16, EmbeddingRows<Bf16>)          \
   X(embedding_f16, EmbeddingRows<F16>)            \
   X(embedding_f32, EmbeddingRows<float>)          \

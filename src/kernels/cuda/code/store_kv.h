@@ -63,13 +63,14 @@ struct StoreKv {
   struct Params {
     Heads k;
     Heads v;
-    const int64_t* slots = nullptr;  // of the rows
+    const int64_t* slots = nullptr;  // of the rows; -1: not stored
     KvBlocks kv;
   };
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const int64_t slot = p.slots[block_index().x], head = block_index().y;
+    if (slot < 0) return;
     const int64_t index = int64_t{block_index().x} * p.k.heads + head;
     const KvSlot<Stored> to =
         kv_slot<Stored>(p.kv, slot / p.kv.block_size, slot % p.kv.block_size, head);

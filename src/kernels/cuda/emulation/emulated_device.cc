@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -36,6 +35,8 @@ class FirstFailure {
   std::string message_;
 };
 
+constexpr size_t kMostPinnedBytes = size_t{1} << 40;
+
 // "path:line".
 SkippedSite skipped_site(std::string_view text) {
   const size_t colon = text.rfind(':');
@@ -58,6 +59,7 @@ struct EmulatedDevice::Event final : CudaEvent {
 EmulatedDevice::EmulatedDevice(const EmulationOptions& options)
     : options_(options),
       memory_(options.total_bytes, options.guards_memory),
+      pinned_memory_(kMostPinnedBytes, false),
       threads_(options.num_threads) {
   for (int i = 0; i < threads_.num_threads(); ++i) runs_.push_back(std::make_unique<BlockRun>());
 }
@@ -89,11 +91,7 @@ void EmulatedDevice::release(void* block, size_t /*bytes*/) noexcept {
 
 void* EmulatedDevice::allocate_pinned(size_t bytes) {
   refuse_in_capture("allocate_pinned");
-  void* const block = std::malloc(bytes);
-  if (block == nullptr) {
-    throw Error(ErrorCode::exhausted, fmt::format("no memory for {} pinned bytes", bytes));
-  }
-  return block;
+  return pinned_memory_.allocate(bytes);
 }
 
 void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept {
@@ -102,7 +100,7 @@ void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept {
     run_all_graphs();
   } catch (const Error&) {  // later calls throw it
   }
-  std::free(block);
+  pinned_memory_.release(block);
 }
 
 void EmulatedDevice::clear(void* block, size_t bytes) {
@@ -263,7 +261,9 @@ void EmulatedDevice::run_blocks(const LaunchWork& work) {
   });
   if (const std::string* const message = failure.message()) spoil(*message);
   try {
-    memory_.check_zones(fmt::format("kernel {}", work.kernel->name));
+    const std::string kernel = fmt::format("kernel {}", work.kernel->name);
+    memory_.check_zones(kernel);
+    pinned_memory_.check_zones(kernel);
   } catch (const Error& error) {
     spoil(error.what());
   }

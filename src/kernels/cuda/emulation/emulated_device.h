@@ -61,6 +61,7 @@ class EmulatedDevice final : public CudaDevice {
 
   EmulationOptions options_;
   DeviceMemory memory_;
+  DeviceMemory pinned_memory_;
   ThreadPool threads_;
   std::vector<std::unique_ptr<BlockRun>> runs_;  // by the CPU's thread
   std::string failure_;

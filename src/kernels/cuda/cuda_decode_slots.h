@@ -1,0 +1,87 @@
+// CudaDecodeSlots is DecodeSlots on a CudaDevice: a step is a graph, captured once for a number of
+// slots, and its tokens come back through pinned memory.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/bound_spans.h"
+#include "kernels/cuda/code/decode_step.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/scratch_buffer.h"
+#include "kernels/decode_slots.h"
+
+namespace paceline::cuda {
+
+class CudaDecodeSlots final : public DecodeSlots {
+ public:
+  // Everything referred to must outlive it. At most kMostSlotGroups groups.
+  CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, BoundSpans& bound,
+                  const DecodeArrays& arrays);
+  ~CudaDecodeSlots() override;
+  CudaDecodeSlots(const CudaDecodeSlots&) = delete;
+  CudaDecodeSlots& operator=(const CudaDecodeSlots&) = delete;
+
+  void load(std::span<const DecodeSlot> slots,
+            std::span<const std::span<const AttentionSlice>> groups,
+            const ComputeStep& compute) override;
+  void draw(int64_t first_slot, const Tensor& logits) override;
+  void start_step() override;
+  std::span<const DecodedToken> read_step() override;
+
+ private:
+  struct GraphKey {
+    int64_t rows;
+    int64_t chunks;  // of the longest row
+    auto operator<=>(const GraphKey&) const = default;
+  };
+  struct Graph {
+    std::unique_ptr<CudaGraph> graph;
+    int64_t num_moves = -1;  // of scratch, when it was captured
+  };
+  // Where the arrays stand in the device's block of state, in bytes.
+  struct Layout {
+    struct Group {
+      size_t kv_slots, rows;
+    };
+    size_t step, stops, steps_left, tokens, positions, output_rows, drawn, finite, wants_logprob;
+    std::vector<Group> groups;
+    size_t numbers;  // block tables and stop ids, to the end
+  };
+  struct Arrays;
+
+  Layout lay_out() const;
+  Arrays view(std::byte* state) const;
+  std::vector<std::byte> image(std::span<const DecodeSlot> slots,
+                               std::span<const std::span<const AttentionSlice>> groups) const;
+  void bind();
+  void unbind();
+  void upload(const std::vector<std::byte>& state);
+  void bind_slices(int64_t chunks);
+  void capture(const GraphKey& key, const ComputeStep& compute);
+  void compute_step(int64_t rows, const ComputeStep& compute);
+  void advance(int64_t rows);
+
+  CudaDevice& device_;
+  ScratchMemory& scratch_;
+  BoundSpans& bound_;
+  DecodeArrays arrays_;
+  int64_t num_slots_;
+  Layout layout_;
+  ScratchBuffer state_;
+  size_t state_bytes_ = 0;                 // reserved
+  std::byte* state_address_ = nullptr;     // that is bound
+  std::vector<BoundSlices> bound_slices_;  // of the groups
+  DrawnToken* ring_;                       // pinned [kRingSteps, slots]
+  std::array<std::unique_ptr<CudaEvent>, kMostInFlight> events_;
+  std::map<GraphKey, Graph> graphs_;
+  GraphKey loaded_{};  // the step that start_step starts
+  int64_t num_loaded_ = 0;
+  int64_t num_started_ = 0, num_read_ = 0;  // steps since they were loaded
+  std::vector<DecodedToken> tokens_;
+};
+
+}  // namespace paceline::cuda

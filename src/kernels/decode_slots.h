@@ -1,0 +1,81 @@
+// DecodeSlots is the state of decoding sequences in a backend's memory, which steps them without
+// the CPU: the token that a step draws is the input of the next one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "kernels/operands.h"
+
+namespace paceline {
+
+// What a step drew for a slot.
+struct DecodedToken {
+  enum class Status : int32_t {
+    ok,
+    nan_logits,       // the row of logits holds a NaN
+    nothing_to_draw,  // its largest logit is infinite
+    bad_state,        // the row's state holds a NaN or an infinity
+    empty,            // the slot had no sequence
+  };
+  Status status = Status::empty;
+  int32_t id = -1;
+  float logprob = 0.0f;  // of the raw logits; 0 unless the slot wants it
+};
+
+// A sequence that takes the largest logit of each row, ties to the lowest id.
+struct DecodeSlot {
+  int32_t token = 0;      // the last one, whose row is still to be computed
+  int32_t position = 0;   // of that token
+  int64_t num_steps = 0;  // then the slot is empty; the sequence's blocks reach that far
+  bool wants_logprob = false;
+  std::span<const int32_t> stop_ids;  // drawing one of them empties the slot
+};
+
+// The arrays of a batch with one row for each slot. Where one of them, or its first rows, is given
+// to an operation of the backend, the operation uses the slots' state instead of the elements,
+// which have to be valid and mean nothing.
+struct DecodeArrays {
+  struct Group {
+    std::span<const int64_t> slots;  // of keys and values
+    std::span<const AttentionSlice> slices;
+    int64_t window = 0;
+  };
+  std::span<const int32_t> tokens;
+  std::span<const int32_t> positions;
+  std::span<const int32_t> output_rows;
+  std::span<uint8_t> finite;  // of finite_rows, read by the slots' next step
+  std::vector<Group> groups;  // of the cache
+  int64_t block_size = 16;
+};
+
+// Computes a step of the first `rows` slots with the backend's operations: the arrays in, draw() of
+// every slot out. Nothing may be read from the backend.
+using ComputeStep = std::function<void(int64_t rows)>;
+
+// Belongs to the backend that made it, which must outlive it, and is used like it: by one thread at
+// a time, whose calls take effect in their order.
+class DecodeSlots {
+ public:
+  virtual ~DecodeSlots() = default;
+
+  // Replaces all slots; those behind the last are empty. The slices of each group have the slots'
+  // block tables. Drops steps that were not read.
+  virtual void load(std::span<const DecodeSlot> slots,
+                    std::span<const std::span<const AttentionSlice>> groups,
+                    const ComputeStep& compute) = 0;
+  // Part of a ComputeStep: draws the tokens of slots first_slot and following, one for each row.
+  //                                       logits [rows, vocab]
+  virtual void draw(int64_t first_slot, const Tensor& logits) = 0;
+  // Starts a step of the loaded slots and returns; at most kMostInFlight steps may be unread.
+  virtual void start_step() = 0;
+  // Waits for the first step that was not read: a token for each loaded slot, valid until the next
+  // call.
+  virtual std::span<const DecodedToken> read_step() = 0;
+
+  static constexpr int64_t kMostInFlight = 2;
+};
+
+}  // namespace paceline

@@ -1,0 +1,311 @@
+// Decode slots on the emulation: a model that is a table of logits, stepped without the CPU.
+#include "kernels/decode_slots.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cuda/make_cuda_backend.h"
+#include "tests/cuda/every_order.h"
+#include "tests/cuda_backend/emulated_backend.h"
+#include "tests/kernels/op_inputs.h"
+
+namespace paceline::cuda {
+namespace {
+
+constexpr int64_t kVocab = 96;
+constexpr int64_t kBlockSize = 4;
+constexpr int32_t kAnyBlock[] = {0};
+using Status = DecodedToken::Status;
+
+// The token that follows a token has the largest number in its row.
+using Rows = std::vector<std::vector<float>>;
+
+Rows random_rows(uint64_t seed) {
+  Memory memory;
+  const OwnedTensor made = random_tensor(memory, DType::f32, {kVocab, kVocab}, seed, 8.0f);
+  Rows rows;
+  for (int64_t r = 0; r < kVocab; ++r) {
+    const float* const row = made.view.row<float>(r);
+    rows.emplace_back(row, row + kVocab);
+  }
+  return rows;
+}
+
+// Slots whose step takes a row of the table for each token.
+class TableModel {
+ public:
+  TableModel(Backend& backend, const Rows& rows, int64_t num_slots)
+      : backend_(backend),
+        tokens_(static_cast<size_t>(num_slots)),
+        positions_(tokens_),
+        output_rows_(tokens_),
+        slots_(tokens_.size()),
+        slices_(tokens_.size(), {.num_rows = 1, .block_table = kAnyBlock}),
+        finite_(tokens_.size()),
+        states_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
+        logits_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
+        zeros_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})) {
+    Memory memory;
+    const OwnedTensor table = allocate_tensor(memory, DType::f32, {kVocab, kVocab});
+    for (int64_t r = 0; r < kVocab; ++r) {
+      const auto& row = rows[static_cast<size_t>(r)];
+      std::copy(row.begin(), row.end(), table.view.row<float>(r));
+    }
+    table_ = backend.pack_matrix(std::array{table.view}, DType::f32);
+    DecodeArrays arrays{.tokens = tokens_,
+                        .positions = positions_,
+                        .output_rows = output_rows_,
+                        .finite = finite_,
+                        .groups = {},
+                        .block_size = kBlockSize};
+    arrays.groups.push_back({.slots = slots_, .slices = slices_, .window = 0});
+    decode_ = backend.make_decode_slots(arrays);
+  }
+
+  DecodeSlots& slots() { return *decode_; }
+  void load(const std::vector<DecodeSlot>& slots) {
+    const std::vector<int32_t> blocks(1 << 13);
+    std::vector<AttentionSlice> slices;
+    for (const DecodeSlot& slot : slots) {
+      const int64_t end = slot.position + slot.num_steps;
+      slices.push_back({.block_table = std::span<const int32_t>(blocks).first(
+                            static_cast<size_t>((end + kBlockSize - 1) / kBlockSize))});
+    }
+    const std::span<const AttentionSlice> group = slices;
+    decode_->load(slots, std::array{group}, [this](int64_t rows) { compute(rows); });
+  }
+  // The next `count` steps, each started before the one before it is read.
+  std::vector<std::vector<DecodedToken>> steps(int64_t count) {
+    std::vector<std::vector<DecodedToken>> all;
+    decode_->start_step();
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + 1 < count) decode_->start_step();
+      const auto tokens = decode_->read_step();
+      all.emplace_back(tokens.begin(), tokens.end());
+    }
+    return all;
+  }
+  bool checks_states = true;
+  int64_t num_computed = 0;  // steps that were computed by the CPU's calls
+
+ private:
+  template <class T>
+  static std::span<T> first(std::vector<T>& values, int64_t rows) {
+    return std::span(values).first(static_cast<size_t>(rows));
+  }
+  void compute(int64_t rows) {
+    ++num_computed;
+    const Tensor states = states_.view.slice(0, 0, rows), logits = logits_.view.slice(0, 0, rows);
+    backend_.embedding(table_, first(tokens_, rows), 1.0f, states);
+    backend_.scale(states, std::array{1.0f}, states);
+    backend_.finite_rows(checks_states ? states : zeros_.view.slice(0, 0, rows),
+                         first(finite_, rows));
+    backend_.gather_rows(states, first(output_rows_, rows), logits);
+    constexpr int64_t kPart = 3;  // rows of logits at once
+    for (int64_t begin = 0; begin < rows; begin += kPart) {
+      decode_->draw(begin, logits.slice(0, begin, std::min(begin + kPart, rows)));
+    }
+  }
+
+  Backend& backend_;
+  std::vector<int32_t> tokens_, positions_, output_rows_;
+  std::vector<int64_t> slots_;
+  std::vector<AttentionSlice> slices_;
+  std::vector<uint8_t> finite_;
+  OwnedTensor states_, logits_, zeros_;
+  PackedMatrix table_;
+  std::unique_ptr<DecodeSlots> decode_;
+};
+
+int32_t largest(const std::vector<float>& row) {
+  return static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+}
+
+// What the slot draws, step by step, by a loop on the CPU.
+std::vector<DecodedToken> expected_of(const DecodeSlot& slot, const Rows& rows, Backend& backend,
+                                      int64_t num_steps) {
+  std::vector<DecodedToken> drawn;
+  int32_t token = slot.token;
+  int64_t left = slot.num_steps;
+  OwnedTensor on_device = allocate_tensor(backend.memory(), DType::f32, {1, kVocab});
+  for (int64_t i = 0; i < num_steps; ++i) {
+    if (left == 0) {
+      drawn.push_back({});
+      continue;
+    }
+    const auto& row = rows[static_cast<size_t>(token)];
+    token = largest(row);
+    float log_sum_exp = 0.0f;
+    backend.write(row, on_device.view);
+    backend.log_sum_exp(on_device.view, std::span(&log_sum_exp, 1));
+    const float logprob = std::min(0.0f, row[static_cast<size_t>(token)] - log_sum_exp);
+    drawn.push_back(
+        {.status = Status::ok, .id = token, .logprob = slot.wants_logprob ? logprob : 0.0f});
+    const bool stops = std::ranges::find(slot.stop_ids, token) != slot.stop_ids.end();
+    left = stops ? 0 : left - 1;
+  }
+  return drawn;
+}
+
+void expect_steps(TableModel& model, const std::vector<DecodeSlot>& slots, const Rows& rows,
+                  Backend& backend, int64_t num_steps) {
+  model.load(slots);
+  const auto steps = model.steps(num_steps);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto expected = expected_of(slots[i], rows, backend, num_steps);
+    for (size_t step = 0; step < expected.size(); ++step) {
+      ASSERT_EQ(steps[step].size(), slots.size());
+      const DecodedToken& found = steps[step][i];
+      EXPECT_EQ(found.status, expected[step].status) << "slot " << i << ", step " << step;
+      EXPECT_EQ(found.id, expected[step].id) << "slot " << i << ", step " << step;
+      EXPECT_EQ(found.logprob, expected[step].logprob) << "slot " << i << ", step " << step;
+    }
+  }
+}
+
+TEST(CudaDecodeSlots, FeedEachTokenToTheNextStep) {
+  EmulatedBackend backend({.guards_memory = true});
+  const Rows rows = random_rows(1);
+  TableModel model(*backend, rows, 11);
+  const std::vector<int32_t> stops = {largest(rows[5]), 90};
+  std::vector<DecodeSlot> slots;
+  for (int32_t i = 0; i < 9; ++i) {
+    slots.push_back({.token = 7 * i + 3,
+                     .position = 5 * i,
+                     .num_steps = 1 + 3 * i % 11,
+                     .wants_logprob = i % 2 == 0});
+  }
+  slots[4].num_steps = 0;  // empty from the start
+  slots[7] = {.token = 5, .position = 100, .num_steps = 9, .stop_ids = stops};
+  expect_steps(model, slots, rows, *backend, 11);
+  expect_steps(model, {slots[2]}, rows, *backend, 4);
+  expect_steps(model, {slots[7], slots[2]}, rows, *backend, 5);
+  expect_steps(model, slots, rows, *backend, 11);
+}
+
+TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
+  EmulatedBackend backend;
+  const Rows rows = random_rows(2);
+  TableModel model(*backend, rows, 8);
+  const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6};
+  expect_steps(model, {slot}, rows, *backend, 6);  // and scratch of what is expected grows
+  int64_t before = model.num_computed;
+  EXPECT_EQ(before, 2) << "once before it is captured, once then";
+  for (int turn = 0; turn < 3; ++turn) expect_steps(model, {slot}, rows, *backend, 6);
+  EXPECT_EQ(model.num_computed, before + 2) << "as scratch has moved";
+  expect_steps(model, {slot, slot, slot}, rows, *backend, 6);
+  expect_steps(model, {slot, slot, slot, slot}, rows, *backend, 6);
+  EXPECT_EQ(model.num_computed, before + 4) << "three slots and four are one graph";
+  // More blocks than were reserved: the state moves.
+  expect_steps(model, {{.token = 2, .position = 30000, .num_steps = 30}}, rows, *backend, 30);
+  before = model.num_computed;
+  expect_steps(model, {slot}, rows, *backend, 6);
+  EXPECT_EQ(model.num_computed, before + 2);
+}
+
+TEST(CudaDecodeSlots, HaveOneOwnerAtATime) {
+  EmulatedBackend backend;
+  const Rows rows = random_rows(3);
+  const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6};
+  for (int turn = 0; turn < 2; ++turn) {
+    TableModel model(*backend, rows, 4);
+    expect_steps(model, {slot}, rows, *backend, 3);
+    model.slots().start_step();  // that is never read
+  }
+}
+
+// A step that is in flight when others are loaded.
+TEST(CudaDecodeSlots, DropStepsThatWereNotRead) {
+  EmulatedBackend backend;
+  const Rows rows = random_rows(4);
+  TableModel model(*backend, rows, 4);
+  const DecodeSlot slot{.token = 9, .position = 3, .num_steps = 8};
+  model.load({slot});
+  model.slots().start_step();
+  model.slots().start_step();
+  model.slots().read_step();
+  expect_steps(model, {slot, slot}, rows, *backend, 8);
+}
+
+TEST(CudaDecodeSlots, TiesGoToTheLowestIdAndBadRowsAreReported) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Rows rows(kVocab, std::vector<float>(kVocab, -1.0f));
+  rows[0][40] = rows[0][72] = rows[0][41] = 3.0f;
+  rows[1].assign(kVocab, 0.0f);
+  rows[1][0] = -1.0f;
+  rows[1][6] = -0.0f;
+  for (size_t i = 1; i < 6; ++i) rows[1][i] = -1.0f;
+  rows[2][95] = 1e-42f;
+  EmulatedBackend backend;
+  TableModel model(*backend, rows, 8);
+  std::vector<DecodeSlot> slots;
+  for (int32_t i = 0; i < 3; ++i) {
+    slots.push_back({.token = i, .position = 0, .num_steps = 1, .wants_logprob = true});
+  }
+  expect_steps(model, slots, rows, *backend, 1);
+  EXPECT_EQ(largest(rows[1]), 6);
+
+  rows[3][50] = nan;
+  rows[4][7] = kInf;
+  rows[5].assign(kVocab, -kInf);
+  for (const bool checks_states : {true, false}) {
+    TableModel bad(*backend, rows, 8);
+    bad.checks_states = checks_states;
+    bad.load({{.token = 3, .num_steps = 5},
+              {.token = 4, .num_steps = 5},
+              {.token = 5, .num_steps = 5},
+              {.token = 0, .num_steps = 5}});
+    const auto steps = bad.steps(2);
+    const Status expected[] = {checks_states ? Status::bad_state : Status::nan_logits,
+                               checks_states ? Status::bad_state : Status::nothing_to_draw,
+                               checks_states ? Status::bad_state : Status::nothing_to_draw};
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(steps[0][i].status, expected[i]);
+      EXPECT_EQ(steps[0][i].id, -1);
+      EXPECT_EQ(steps[1][i].status, Status::empty);
+    }
+    EXPECT_EQ(steps[1][3].status, Status::ok);
+  }
+}
+
+std::vector<std::byte> bytes_of_steps(CudaDevice& device, int64_t num_steps) {
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  const Rows rows = random_rows(5);
+  TableModel model(*backend, rows, 3);
+  const std::vector<int32_t> stops = {largest(rows[8])};
+  model.load({{.token = 4, .position = 2, .num_steps = 3, .wants_logprob = true},
+              {.token = 8, .position = 9, .num_steps = 4, .wants_logprob = true, .stop_ids = stops},
+              {.token = 11, .position = 0, .num_steps = 2}});
+  std::vector<std::byte> bytes;
+  for (const auto& step : model.steps(num_steps)) {
+    const auto part = std::as_bytes(std::span(step));
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  // The reductions that draws share with this need all of their barriers here.
+  const OwnedTensor x = allocate_tensor(backend->memory(), DType::f32, {kVocab, kVocab});
+  std::vector<float> elements;
+  for (const auto& row : rows) elements.insert(elements.end(), row.begin(), row.end());
+  backend->write(elements, x.view);
+  std::vector<float> sums(kVocab);
+  backend->log_sum_exp(x.view, sums);
+  const auto part = std::as_bytes(std::span(sums));
+  bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
+}
+
+TEST(CudaDecodeSlots, HaveTheSameBitsInEveryOrderOfThreads) {
+  const auto run = [](CudaDevice& device) { return bytes_of_steps(device, 4); };
+  EXPECT_FALSE(testing::same_in_every_order(run).empty());
+  // A token that is none, drawn without a barrier, must not be the next one's input.
+  const auto one_step = [](CudaDevice& device) { return bytes_of_steps(device, 1); };
+  EXPECT_THAT(testing::needless_syncs(one_step), ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace paceline::cuda
