@@ -18,8 +18,6 @@ import shlex
 import subprocess
 import sys
 
-import jsonschema
-
 NAMES = ("a", "b", "c", "x1")
 VALUES = (None, True, False, 0, 1, -1, 2, 3, 1.5, 10, 12, "", "a", "ab", "b1", "é", '"', "2024-02-30", "2024-02-29",
           "127.0.0.1", [], [1], [1, "a"], [1, 2, 3], ["a", "a"], {}, {"a": 1}, {"b": "a"}, {"a": None, "b": 2})
@@ -180,6 +178,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--command", default="build/release/paceline grammar --jsonl")
     arguments = parser.parse_args()
+    import jsonschema  # here, since others use orders() without it
     generator = Generator(arguments.seed)
     cases = []
     while len(cases) < arguments.count:
