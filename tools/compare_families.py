@@ -25,15 +25,18 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "goldens"))
 
+from feature_switches import is_mixture  # noqa: E402
 from make_model_goldens import (MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
                                 write_json)
+from mixture_specs import gpt_oss_rope  # noqa: E402
 from model_specs import GoldenSpec, linear_rope, llama3_rope, plain_rope, yarn_rope  # noqa: E402
 
 Config = dict[str, Any]
 PROMPT_LENGTH = 40
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
-            "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3")
-HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm")  # their classes have no head_dim of their own
+            "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
+            "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared")
+HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe")  # their classes have no head_dim of their own
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3")
 EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
@@ -90,20 +93,56 @@ def layer_types(draw: random.Random, count: int) -> list[str]:
     return [any_of(draw, "full_attention", "sliding_attention") for _ in range(count)]
 
 
+def random_experts(draw: random.Random, family: str, layers: int) -> Config:
+    """The fields of a mixture; none of a dense family."""
+    flip = lambda: draw.random() < 0.5  # noqa: E731
+    count = draw.randint(2, 9)
+    fields: Config = {"num_experts_per_tok": draw.randint(1, min(4, count))}
+    if family in ("qwen2_moe", "qwen3_moe"):
+        fields |= {"num_experts": count, "moe_intermediate_size": draw.randint(3, 40), "norm_topk_prob": flip(),
+                   "decoder_sparse_step": draw.randint(1, 2),
+                   "mlp_only_layers": sorted(draw.sample(range(layers), draw.randint(0, layers - 1)))}
+        if family == "qwen2_moe":
+            fields |= {"shared_expert_intermediate_size": draw.randint(3, 40), "qkv_bias": flip()}
+        return fields
+    if family == "olmoe":
+        return fields | {"num_experts": count, "norm_topk_prob": flip()}
+    if family in ("mixtral", "gpt_oss", "granitemoe"):
+        return fields | {"num_local_experts": count}
+    if family == "granitemoeshared":
+        return fields | {"num_local_experts": count, "shared_intermediate_size": any_of(draw, 0, draw.randint(3, 40))}
+    if family == "glm4_moe":
+        groups, in_group = draw.randint(1, 4), draw.randint(2, 4)
+        chosen = draw.randint(1, groups)
+        return {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
+                "num_experts_per_tok": draw.randint(1, chosen * in_group), "moe_intermediate_size": draw.randint(3, 40),
+                "n_shared_experts": draw.randint(1, 2), "norm_topk_prob": flip(), "use_qk_norm": flip(),
+                "routed_scaling_factor": draw.uniform(0.5, 3), "first_k_dense_replace": draw.randint(0, layers),
+                "num_nextn_predict_layers": 0}
+    return {}
+
+
 def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     layers = shape["num_hidden_layers"]
     head_dim = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
     rope = random_rope(draw, family)
-    fields: Config = {"rope_parameters": rope}
+    if family == "gpt_oss":
+        rope = gpt_oss_rope(any_of(draw, 1000.0, 150_000.0), draw.uniform(2, 10), any_of(draw, 16, 32, 64))
+    fields: Config = {"rope_parameters": rope, **random_experts(draw, family, layers)}
     flip = lambda: draw.random() < 0.5  # noqa: E731
     window = draw.randint(3, 30)
     if family in ("llama", "granite", "smollm3"):
         fields |= {"attention_bias": flip(), "mlp_bias": flip()}
-    if family in ("qwen3", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2"):
+    if family in ("qwen3", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2", "qwen3_moe", "olmoe",
+                  "glm4_moe", "granitemoe", "granitemoeshared"):
         fields["attention_bias"] = flip()
-    if family in ("mistral", "starcoder2", "ministral3", "phi3"):
+    if family in ("mistral", "starcoder2", "ministral3", "phi3", "mixtral"):
         fields["sliding_window"] = any_of(draw, None, window)
-    if family in ("qwen2", "qwen3"):
+    if family == "gpt_oss":
+        fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers)}
+    if family == "qwen3_moe":
+        fields |= {"use_sliding_window": flip(), "sliding_window": window}
+    if family in ("qwen2", "qwen3", "qwen2_moe"):
         fields |= {"use_sliding_window": flip(), "sliding_window": window, "max_window_layers": draw.randint(0, 4)}
     if family in ("gemma2", "gemma3_text"):
         fields |= {"sliding_window": window, "query_pre_attn_scalar": draw.randint(1, 40),
@@ -114,10 +153,10 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family == "smollm3":
         fields |= {"no_rope_layers": [draw.randint(0, 1) for _ in range(layers)], "use_sliding_window": flip(),
                    "sliding_window": any_of(draw, None, window)}
-    if family == "granite":
+    if family.startswith("granite"):
         fields |= {"embedding_multiplier": draw.uniform(0.5, 3), "attention_multiplier": draw.uniform(0.05, 0.7),
                    "residual_multiplier": draw.uniform(0.3, 1.5), "logits_scaling": draw.uniform(0.5, 4)}
-    if family in ("phi3", "glm4", "stablelm"):
+    if family in ("phi3", "glm4", "glm4_moe", "stablelm"):
         rope["partial_rotary_factor"] = random_share(draw, head_dim)
     if family == "exaone4":
         fields["sliding_window"] = any_of(draw, None, window)
@@ -156,7 +195,10 @@ def random_spec(draw: random.Random, family: str, index: int) -> GoldenSpec:
 
 def build(spec: GoldenSpec, generator: torch.Generator) -> transformers.PreTrainedModel:
     model_class = MODEL_CLASSES[spec.family]
-    model = model_class(model_class.config_class(attn_implementation="eager", **spec.config)).eval()
+    config = model_class.config_class(attn_implementation="eager", **spec.config)
+    if is_mixture(config):
+        config._experts_implementation = "eager"
+    model = model_class(config).eval()
     randomise(model, spec, generator)
     return model
 
@@ -168,7 +210,9 @@ def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
 
 
 # Names, and what the weights fix: transformers drops tensors that a config doesn't ask for, which is an error here.
-FIXED_FIELDS = ("attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
+FIXED_FIELDS = ("moe_intermediate_size", "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
+                "shared_expert_intermediate_size", "shared_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
+                "first_k_dense_replace", "qkv_bias", "use_qk_norm", "attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
                 "model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
                 "num_attention_heads", "num_key_value_heads", "head_dim", "dtype", "tie_word_embeddings")
 
@@ -200,7 +244,8 @@ def respell(folder: Path, family: str, ids: list[int], draw: random.Random) -> t
     path = folder / "config.json"
     path.write_text(json.dumps(spelled_otherwise(json.loads(path.read_text()), draw)))
     try:
-        model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+        experts = {"experts_implementation": "eager"} if "moe" in family or family in ("mixtral", "gpt_oss") else {}
+        model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, **experts)
         return logits_of(model.eval(), ids)
     except Exception as error:  # whatever transformers raises: it can't read this spelling
         raise Rejected(str(error)) from error
@@ -219,7 +264,8 @@ def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path, respells:
     rounded(model, dtype)
     folder = out / spec.name
     shutil.rmtree(folder, ignore_errors=True)
-    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    stacked = is_mixture(model.config) and draw.random() < 0.5
+    model.to(getattr(torch, dtype)).save_pretrained(folder, save_original_format=not stacked)
     if respells:
         try:
             logits = respell(folder, spec.family, ids, draw)
