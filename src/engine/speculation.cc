@@ -32,21 +32,29 @@ Drafter* Speculation::drafter_of(const Sequence& sequence) {
 }
 
 void Speculation::wish(std::span<const std::unique_ptr<Sequence>> running) {
-  const auto num_decodes =
-      std::count_if(running.begin(), running.end(), [](const auto& one) { return decodes(*one); });
-  num_beginning_ = 0;
+  adapting_.clear();
+  int64_t num_decodes = 0;
   for (const auto& sequence : running) {
     if (sequence->draft.tokens.empty())
       sequence->acceptance.record(0, 0);  // a step without a draft
     sequence->draft.clear();
     sequence->draft_is_forced = false;
     sequence->num_accepted = 0;
-    sequence->num_wished = wished_by(*sequence, num_decodes);
+    sequence->num_wished = 0;
+    if (!decodes(*sequence)) continue;
+    ++num_decodes;
+    const int64_t most = most_drafted(*sequence);
+    if (most > 0 && limits_.adapts && !sequence->draft_is_forced) {
+      add_candidate(*sequence, most);
+    } else {
+      sequence->num_wished = most;
+    }
   }
+  if (!adapting_.empty()) adapt_lengths(num_decodes);
 }
 
-int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
-  if (!decodes(sequence)) return 0;
+// 0 where the drafter has nothing to propose.
+int64_t Speculation::most_drafted(Sequence& sequence) {
   // A draft of k tokens gives k + 1 at most.
   const int64_t left = sequence.request().max_tokens - sequence.stats.output_tokens - 1;
   if (sequence.constraint != nullptr && !sequence.constraint->forced().empty()) {
@@ -57,31 +65,39 @@ int64_t Speculation::wished_by(Sequence& sequence, int64_t num_decodes) {
   if (drafter == nullptr) return 0;
   const int64_t longest =
       drafter == drafter_ ? limits_.num_tokens : std::max(limits_.num_tokens, kPredictedTokens);
-  int64_t most = std::min(left, longest);
-  if (most > 0 && limits_.adapts) {
-    most = adapted_length(sequence, num_decodes, most);
-  }
-  if (most <= 0 || sequence.draft_state == nullptr) return std::max<int64_t>(most, 0);
+  const int64_t most = std::max<int64_t>(std::min(left, longest), 0);
+  if (most == 0 || sequence.draft_state == nullptr) return most;
   return drafter->prospects(*sequence.draft_state, sequence.tokens, most);
 }
 
-// A new sequence has the acceptance of all until its own is known. A first draft that costs much is
-// made for few sequences at once, and for most only if the drafts of others pay.
-int64_t Speculation::adapted_length(Sequence& sequence, int64_t num_decodes, int64_t most) {
-  if (sequence.draft_state != nullptr || drafter_of(sequence) != drafter_) {
-    return draft_length(sequence.acceptance, cost_, num_decodes, most);
+// A new sequence has the acceptance of all until its own is known. Where a first draft costs much,
+// most sequences begin only if the drafts of others pay.
+void Speculation::add_candidate(Sequence& sequence, int64_t most) {
+  const bool begins = sequence.draft_state == nullptr && drafter_of(sequence) == drafter_;
+  AcceptanceRate acceptance = sequence.acceptance;
+  if (begins) {
+    const bool explores =
+        !drafter_->computes_prompts() || sequence.arrival_id % kExplorerShare == 0;
+    acceptance = acceptance_.as_prior(explores ? acceptance.steps_since_rejection() : 0);
   }
-  const bool costs_much = drafter_->computes_prompts();
-  const int64_t most_beginning = std::max<int64_t>(num_decodes / kExplorerShare, 1);
-  if (costs_much && num_beginning_ >= most_beginning) return 0;
-  const bool explores = !costs_much || sequence.arrival_id % kExplorerShare == 0;
-  const AcceptanceRate prior =
-      acceptance_.as_prior(explores ? sequence.acceptance.steps_since_rejection() : 0);
-  const int64_t length = draft_length(prior, cost_, num_decodes, most);
-  if (length == 0) return 0;
-  sequence.acceptance = prior;
-  ++num_beginning_;
-  return length;
+  adapting_.push_back({&sequence, acceptance, begins, most});
+}
+
+// First drafts that cost much are made for few sequences at once.
+void Speculation::adapt_lengths(int64_t num_decodes) {
+  candidates_.clear();
+  for (const Adapting& one : adapting_) candidates_.push_back({&one.acceptance, one.most});
+  const auto lengths = lengths_.choose(candidates_, cost_, num_decodes);
+  int64_t may_begin = std::max<int64_t>(num_decodes / kExplorerShare, 1);
+  for (size_t i = 0; i < adapting_.size(); ++i) {
+    const Adapting& one = adapting_[i];
+    if (lengths[i] == 0) continue;
+    if (one.begins) {
+      if (drafter_->computes_prompts() && may_begin-- <= 0) continue;
+      one.sequence->acceptance = one.acceptance;
+    }
+    one.sequence->num_wished = lengths[i];
+  }
 }
 
 bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, StepPlan& plan,

@@ -37,8 +37,9 @@ class Speculation {
 
  private:
   Drafter* drafter_of(const Sequence& sequence);
-  int64_t wished_by(Sequence& sequence, int64_t num_decodes);
-  int64_t adapted_length(Sequence& sequence, int64_t num_decodes, int64_t most);
+  int64_t most_drafted(Sequence& sequence);
+  void adapt_lengths(int64_t num_decodes);
+  void add_candidate(Sequence& sequence, int64_t most);
   void propose_all(Drafter& drafter, std::string& failure);
   void give_up(Sequence& sequence, std::string_view why, std::string& failure);
   void cut(Sequence& sequence, int64_t most) const;
@@ -49,8 +50,17 @@ class Speculation {
   int64_t vocab_size_;
   RowCost cost_;
   AcceptanceRate acceptance_;  // of all sequences
-  int64_t num_beginning_ = 0;  // in this step: sequences with their first draft
+  DraftLengths lengths_;
   SpeculationCounters counters_;
+  // A sequence that would draft as many tokens as pay.
+  struct Adapting {
+    Sequence* sequence;
+    AcceptanceRate acceptance;  // assumed
+    bool begins;                // with its first draft
+    int64_t most;
+  };
+  std::vector<Adapting> adapting_;
+  std::vector<DraftCandidate> candidates_;  // of these
   std::vector<DraftRequest> requests_;
   std::vector<Sequence*> drafting_;
   std::vector<Sequence*> asking_;  // of these, one drafter's

@@ -10,16 +10,17 @@ constexpr double kLeastGain = 1.02;           // below it errors of the estimate
 constexpr double kLeastPossibleGain = 1.05;   // of a token that is always accepted
 constexpr int64_t kRareProbeInterval = 1024;  // steps, where not even such a token pays
 
-// The tokens of a sequence's step by its seconds, with drafts of `length` tokens.
-double tokens_per_second(double tokens, const RowCost& cost, int64_t num_decodes, int64_t length) {
-  const double draft = cost.draft_seconds() * static_cast<double>(num_decodes * length);
-  return tokens / (cost.seconds(num_decodes * (1 + length)) + draft);
+// Tokens per second of a step that draws `tokens` tokens, of which `drafted` rows are drafts.
+double tokens_per_second(double tokens, const RowCost& cost, int64_t num_decodes, int64_t drafted) {
+  return tokens / (cost.seconds(num_decodes + drafted) +
+                   cost.draft_seconds() * static_cast<double>(drafted));
 }
 
 }  // namespace
 
 void AcceptanceRate::record(int64_t drafted, int64_t accepted) {
   ++steps_since_rejection_;
+  is_accepted_ = drafted > 0 && accepted == drafted;
   if (drafted <= 0) return;
   for (int64_t i = 0; i < std::min(accepted + 1, drafted); ++i) {
     num_outcomes_ = std::min(num_outcomes_ + 1, kMaxOutcomes);
@@ -29,28 +30,75 @@ void AcceptanceRate::record(int64_t drafted, int64_t accepted) {
       accepted < drafted ? 0 : std::max(steps_since_rejection_, kProbeInterval);
 }
 
-int64_t draft_length(const AcceptanceRate& acceptance, const RowCost& cost, int64_t num_decodes,
-                     int64_t most) {
-  if (most <= 0 || num_decodes <= 0 || !cost.is_fresh(num_decodes)) return 0;
-  const double without = tokens_per_second(1.0, cost, num_decodes, 0);
-  const int64_t longest = std::max<int64_t>(2 * cost.max_measured() / num_decodes - 1, 1);
-  double best = kLeastGain * without;
-  int64_t best_length = 0;
-  double tokens = 1.0;
-  double all_accepted = 1.0;
-  for (int64_t length = 1; length <= std::min(most, longest); ++length) {
-    all_accepted *= acceptance.value();
-    tokens += all_accepted;
-    const double rate = tokens_per_second(tokens, cost, num_decodes, length);
-    if (rate > best) {
-      best = rate;
-      best_length = length;
+void DraftLengths::list_tokens(std::span<const DraftCandidate> candidates) {
+  tokens_.clear();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    double gain = 1.0;
+    for (int64_t k = 0; k < candidates[i].most; ++k) {
+      gain *= candidates[i].acceptance->value();
+      tokens_.push_back({gain, i});
     }
   }
-  if (best_length > 0) return best_length;
-  const bool can_pay = tokens_per_second(2.0, cost, num_decodes, 1) > kLeastPossibleGain * without;
-  const int64_t interval = can_pay ? AcceptanceRate::kProbeInterval : kRareProbeInterval;
-  return acceptance.steps_since_rejection() >= interval ? 1 : 0;
+  std::stable_sort(tokens_.begin(), tokens_.end(),
+                   [](const Token& a, const Token& b) { return a.gain > b.gain; });
+}
+
+// How many of the first tokens make the best step.
+size_t DraftLengths::most_worthwhile(const RowCost& cost, int64_t num_decodes) const {
+  const int64_t most_rows = std::max(2 * cost.max_measured(), 2 * num_decodes) - num_decodes;
+  const size_t most = std::min(tokens_.size(), static_cast<size_t>(most_rows));
+  auto expected = static_cast<double>(num_decodes);
+  double best = kLeastGain * tokens_per_second(expected, cost, num_decodes, 0);
+  size_t best_count = 0;
+  for (size_t count = 1; count <= most; ++count) {
+    expected += tokens_[count - 1].gain;
+    const double rate = tokens_per_second(expected, cost, num_decodes, static_cast<int64_t>(count));
+    if (rate > best) {
+      best = rate;
+      best_count = count;
+    }
+  }
+  return best_count;
+}
+
+std::span<const int64_t> DraftLengths::choose(std::span<const DraftCandidate> candidates,
+                                              const RowCost& cost, int64_t num_decodes) {
+  lengths_.assign(candidates.size(), 0);
+  if (num_decodes <= 0 || !cost.is_fresh(num_decodes)) return lengths_;
+  list_tokens(candidates);
+  const size_t count = most_worthwhile(cost, num_decodes);
+  for (size_t i = 0; i < count; ++i) ++lengths_[tokens_[i].candidate];
+  if (count == 0) probe(candidates, cost, num_decodes);
+  return lengths_;
+}
+
+// One row more can cost that of a whole tile, so all that are due wait for the same step.
+void DraftLengths::probe(std::span<const DraftCandidate> candidates, const RowCost& cost,
+                         int64_t num_decodes) {
+  const auto would_pay = [&cost, num_decodes](int64_t drafted, double least_gain) {
+    const auto tokens = static_cast<double>(num_decodes);
+    return tokens_per_second(tokens + static_cast<double>(drafted), cost, num_decodes, drafted) >
+           least_gain * tokens_per_second(tokens, cost, num_decodes, 0);
+  };
+  const int64_t interval = would_pay(num_decodes, kLeastPossibleGain)
+                               ? AcceptanceRate::kProbeInterval
+                               : kRareProbeInterval;
+  const auto is_due = [interval](const DraftCandidate& one) {
+    return one.most > 0 && one.acceptance->steps_since_rejection() >= interval;
+  };
+  const auto was_accepted = [&is_due](const DraftCandidate& one) {
+    return is_due(one) && one.acceptance->is_accepted();
+  };
+  const bool all_may = ++steps_since_probes_ >= interval ||
+                       std::all_of(candidates.begin(), candidates.end(), is_due);
+  if (all_may) steps_since_probes_ = 0;
+  const bool accepted_may =
+      would_pay(std::count_if(candidates.begin(), candidates.end(), was_accepted), 1.0);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (all_may ? is_due(candidates[i]) : accepted_may && was_accepted(candidates[i])) {
+      lengths_[i] = 1;
+    }
+  }
 }
 
 }  // namespace paceline

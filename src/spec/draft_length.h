@@ -1,7 +1,11 @@
-// Draft length: how many tokens to draft for a sequence, so that drafts pay at every batch size.
+// Draft lengths: how many tokens to draft for each sequence, so that drafts pay at every batch
+// size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "spec/row_cost.h"
 
@@ -28,6 +32,8 @@ class AcceptanceRate {
   // Steps since a drafted token was last rejected; at least kProbeInterval at the beginning and
   // when all of the last draft was accepted.
   int64_t steps_since_rejection() const { return steps_since_rejection_; }
+  // Whether the last step had a draft, and all of it was accepted.
+  bool is_accepted() const { return is_accepted_; }
 
   static constexpr int64_t kProbeInterval = 64;  // steps
 
@@ -35,14 +41,44 @@ class AcceptanceRate {
   double value_ = 0.7;
   int64_t num_outcomes_ = 4;  // what the prior counts for
   int64_t steps_since_rejection_ = kProbeInterval;
+  bool is_accepted_ = false;
 };
 
-// The k <= `most` for which `num_decodes` sequences that all draft k tokens at this acceptance get
-// the most tokens per second: (1 + a + ... + a^k) / (seconds(num_decodes * (1 + k)) + the
-// drafter's). 0 unless that is 2 % more than without drafts, and as long as steps without drafts
-// weren't measured at this batch size. Row counts are tried up to twice the largest measured one.
-// Where no draft pays, 1 now and then: costs and texts change.
-int64_t draft_length(const AcceptanceRate& acceptance, const RowCost& cost, int64_t num_decodes,
-                     int64_t most);
+// A decoding sequence that may draft up to `most` tokens.
+struct DraftCandidate {
+  const AcceptanceRate* acceptance = nullptr;
+  int64_t most = 0;
+};
+
+// Reused from step to step.
+class DraftLengths {
+ public:
+  // The lengths of the candidates' drafts for which a step of `num_decodes` sequences, candidates
+  // and others, gets the most tokens per second: 1 for each sequence and a + a^2 + ... + a^k for a
+  // draft of k tokens at acceptance a, in cost.seconds(all rows) and the drafter's time. Sequences
+  // are weighed together, as a row more may cost nothing (where products compute tiles of rows)
+  // or that of a whole tile. All 0 unless that is 2 % more than without drafts, and as long as
+  // steps without drafts weren't measured at this batch size. Row counts are tried up to twice the
+  // largest measured one. Sequences for which no draft pays have 1 now and then, in the same steps,
+  // and again where it was accepted and would pay if it always were: costs and texts change. Valid
+  // until the next call.
+  std::span<const int64_t> choose(std::span<const DraftCandidate> candidates, const RowCost& cost,
+                                  int64_t num_decodes);
+
+ private:
+  // A drafted token and the probability that it is drawn: what it adds to the step's tokens.
+  struct Token {
+    double gain = 0.0;
+    size_t candidate = 0;
+  };
+
+  void list_tokens(std::span<const DraftCandidate> candidates);
+  size_t most_worthwhile(const RowCost& cost, int64_t num_decodes) const;
+  void probe(std::span<const DraftCandidate> candidates, const RowCost& cost, int64_t num_decodes);
+
+  std::vector<Token> tokens_;  // the likeliest first, so a sequence's in their order
+  std::vector<int64_t> lengths_;
+  int64_t steps_since_probes_ = 0;
+};
 
 }  // namespace paceline

@@ -247,7 +247,7 @@ TEST_F(SpeculationTest, AnEighthOfTheSequencesBeginsInAStepWhereADrafterComputes
   engine_.reset();
 }
 
-TEST_F(SpeculationTest, WhereDraftsDontPayOneSequenceInEightTries) {
+TEST_F(SpeculationTest, WhereDraftsDontPayFewSequencesTry) {
   ComputingDrafter drafter(kVocab, count_up, [](int64_t) { return true; });
   Shape shape{.num_blocks = 400, .drafter = &drafter};
   shape.limits = {.max_model_len = 64, .max_batched_tokens = 128, .speculation = {.num_tokens = 4}};
@@ -265,7 +265,9 @@ TEST_F(SpeculationTest, WhereDraftsDontPayOneSequenceInEightTries) {
   for (int i = 0; i < 4; ++i) run_sequences(8);
   int64_t tried = 0;
   for (int i = 0; i < 8; ++i) tried += run_sequences(8);
-  EXPECT_EQ(tried, 8) << "of 64 sequences";
+  // One in eight would, in some step of 64: here are 200.
+  EXPECT_GE(tried, 2) << "of 64 sequences";
+  EXPECT_LE(tried, 4);
   engine_.reset();
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 namespace paceline::testing {
 namespace {
@@ -25,6 +26,14 @@ RowCost measured(double (*seconds)(int64_t rows), std::initializer_list<int64_t>
     for (const int64_t rows : row_counts) cost.record(rows, seconds(rows));
   }
   return cost;
+}
+
+// Of the first of `num_decodes` sequences that are all alike.
+int64_t draft_length(const AcceptanceRate& acceptance, const RowCost& cost, int64_t num_decodes,
+                     int64_t most) {
+  const std::vector<DraftCandidate> candidates(static_cast<size_t>(num_decodes),
+                                               {&acceptance, most});
+  return DraftLengths().choose(candidates, cost, num_decodes)[0];
 }
 
 AcceptanceRate after(int64_t num_drafts, int64_t drafted, int64_t accepted) {
