@@ -49,6 +49,7 @@ struct LoadOptions {
   std::optional<int64_t> max_kv_size;    // gives every layer a rotating window of this many tokens
   int64_t block_size = 16;               // token slots per cache block
   int64_t max_num_batched_tokens = 512;  // rows of one forward
+  int64_t max_run_steps = 64;            // of decoding on a GPU without a plan in between; 1: none
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_num_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
   int64_t max_queued = 1024;            // requests that wait for their turn

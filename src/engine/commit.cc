@@ -14,6 +14,17 @@ double seconds_between(EngineClock::time_point begin, EngineClock::time_point en
   return std::chrono::duration<double>(end - begin).count();
 }
 
+SampleStatus status_of(const DecodedToken& token) {
+  switch (token.status) {
+    case DecodedToken::Status::ok:
+      return SampleStatus::ok;
+    case DecodedToken::Status::nan_logits:
+      return SampleStatus::nan_logits;
+    default:
+      return SampleStatus::nothing_to_draw;
+  }
+}
+
 bool contains(std::span<const TokenId> ids, TokenId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -37,6 +48,23 @@ void EngineCore::commit() {
   }
 }
 
+// The tokens of one step of a run, whose rows were computed and drawn from where the run goes on.
+void EngineCore::commit_run(std::span<const DecodedToken> tokens) {
+  computed_at_ = EngineClock::now();
+  const auto sequences = run_.sequences();
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    if (sequences[i] == nullptr) continue;
+    Sequence& sequence = *sequences[i];
+    const DecodedToken& token = tokens[i];
+    PL_CHECK(token.status != DecodedToken::Status::empty, "a running sequence has a slot");
+    const uint8_t is_finite = token.status != DecodedToken::Status::bad_state ? 1 : 0;
+    keep_rows(sequence, std::span(&is_finite, 1));
+    if (sequence.finished) continue;
+    cache_.release_outside_window(sequence.blocks, sequence.num_computed);
+    commit_sample(sequence, {.status = status_of(token), .id = token.id, .logprob = token.logprob});
+  }
+}
+
 // Drafted rows are kept as their tokens are drawn.
 void EngineCore::commit_slice(const StepSlice& slice) {
   Sequence& sequence = *slice.sequence;
@@ -47,16 +75,19 @@ void EngineCore::commit_slice(const StepSlice& slice) {
 
 // Fails a sequence with a row that isn't finite before its blocks are published.
 void EngineCore::keep_rows(Sequence& sequence, int64_t first_row, int64_t count) {
-  const auto rows =
-      runner_.finite_rows().subspan(static_cast<size_t>(first_row), static_cast<size_t>(count));
-  const auto bad = std::find(rows.begin(), rows.end(), 0);
-  if (bad != rows.end()) {
+  keep_rows(sequence, runner_.finite_rows().subspan(static_cast<size_t>(first_row),
+                                                    static_cast<size_t>(count)));
+}
+
+void EngineCore::keep_rows(Sequence& sequence, std::span<const uint8_t> finite) {
+  const auto bad = std::find(finite.begin(), finite.end(), 0);
+  if (bad != finite.end()) {
     fail(sequence, ErrorCode::numerical,
          fmt::format("position {}: the state holds a NaN or an infinity",
-                     sequence.num_computed + (bad - rows.begin())));
+                     sequence.num_computed + (bad - finite.begin())));
     return;
   }
-  sequence.num_computed += count;
+  sequence.num_computed += std::ssize(finite);
   const PrefixUse& prefix = sequence.request().prefix;
   if (!limits_.prefix_cache || prefix.write == PrefixUse::Write::none) return;
   sequence.extend_hashes(cache_.prefixes(), cache_.block_size(), sequence.num_computed);
@@ -260,9 +291,13 @@ void EngineCore::fail_draw(Sequence& sequence, SampleStatus status) {
 }
 
 void EngineCore::draw(Sequence& sequence, const LogitsRow& row) {
+  commit_sample(sequence, sequence.constraint != nullptr ? constrained_sample(sequence, row)
+                                                         : next_sample(sequence, row));
+}
+
+// The one way of a token into its sequence, whatever drew it.
+void EngineCore::commit_sample(Sequence& sequence, Sample sample) {
   const GenerateRequest& request = sequence.request();
-  Sample sample = sequence.constraint != nullptr ? constrained_sample(sequence, row)
-                                                 : next_sample(sequence, row);
   if (sample.status != SampleStatus::ok) {
     fail_draw(sequence, sample.status);
     return;

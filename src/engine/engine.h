@@ -53,6 +53,7 @@ struct ConstraintEngineCounters {
 
 struct EngineCounters {
   int64_t steps = 0;
+  int64_t run_steps = 0;  // of these, steps that a runner's decode loop took
   int64_t preemptions = 0;
   int64_t deferred_preemptions = 0;  // of these, deferred requests' in favour of others
   int64_t late_cancellations = 0;    // of requests that had ended

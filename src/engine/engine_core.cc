@@ -31,7 +31,8 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
       view_(cache),
       batch_(cache),
       budget_(limits.max_step_slowdown, limits.max_batched_tokens),
-      speculation_(limits.speculation, drafter, runner.vocab_size()) {
+      speculation_(limits.speculation, drafter, runner.vocab_size()),
+      run_(runner, limits.bidirectional ? 1 : limits.max_run_steps) {
   if (limits.bidirectional) limits_.prefix_cache = false;
   plan_limits_ = {.block_size = cache.block_size(),
                   .max_sequences = std::min(limits.max_num_seqs, limits.max_batched_tokens),
@@ -46,19 +47,27 @@ bool EngineCore::step() {
   step_began_ = EngineClock::now();
   take_in();  // new requests and cancellations
   for (const EngineInspection& look : mail_.inspections) look(engine_);
-  give_way();     // deferred sequences leave
-  decide();       // changes nothing
-  draft();        // proposes tokens for decoding sequences
-  apply();        // preempts, admits, reserves
-  build_batch();  // flat arrays
-  compute();      // runs the model and commits the results
-  publish();      // sends the events
+  if (run_.is_active()) {
+    go_on_running();  // a step of an earlier plan
+  } else {
+    give_way();     // deferred sequences leave
+    decide();       // changes nothing
+    draft();        // proposes tokens for decoding sequences
+    apply();        // preempts, admits, reserves
+    build_batch();  // flat arrays
+    compute();      // runs the model and commits the results
+  }
+  publish();  // sends the events
   return !running_.empty() || !waiting_.empty();
 }
 
 // An error of the runner or of the commit ends the sequences of this step and no others.
 void EngineCore::compute() {
   if (plan_.empty()) return;  // no sequence is left, or none has blocks yet
+  if (plan_.num_steps > 1) {
+    take_run_step(false);
+    return;
+  }
   try {
     const auto begin = EngineClock::now();
     runner_.run(batch_.batch());
@@ -72,6 +81,62 @@ void EngineCore::compute() {
   constraint_worker_.finish_all();
   counters_.constraints.masked_steps = constraint_worker_.num_found();
   counters_.constraints.mask_seconds = constraint_worker_.seconds();
+}
+
+// A later step of a run. Where something has changed it is the last one, as the runner has begun it
+// already.
+void EngineCore::go_on_running() {
+  const bool has_news = !mail_.submitted.empty() || !mail_.cancelled.empty() ||
+                        !mail_.released.empty() || !mail_.deferrals.empty();
+  const int64_t count = run_.num_sequences();
+  const bool has_gap = count < std::ssize(run_.sequences());
+  if (count == 0) {  // all were cancelled: what the step draws is nobody's
+    end_run();
+    return;
+  }
+  num_decodes_ = count;
+  record_.num_rows = count;
+  for (const Sequence* sequence : run_.sequences()) {
+    if (sequence == nullptr) continue;
+    record_.slices.push_back(
+        {.id = sequence->arrival_id, .first = sequence->num_computed, .count = 1});
+  }
+  take_run_step(has_news || (has_gap && !waiting_.empty()));
+}
+
+// Commits a step of a run, the first one of a plan or a later one, and ends the run behind its
+// last.
+void EngineCore::take_run_step(bool ends) {
+  const auto fail_all = [this](ErrorCode code, const std::string& message) {
+    for (Sequence* sequence : run_.sequences()) {
+      if (sequence != nullptr && !sequence->finished) fail(*sequence, code, message);
+    }
+    run_.forget_finished();
+  };
+  try {
+    const auto begin = EngineClock::now();
+    if (!run_.is_active()) run_.start(batch_, plan_.num_steps);
+    const std::span<const DecodedToken> tokens = run_.next(ends);
+    record_.forward_us += microseconds_of(EngineClock::now() - begin);
+    ++counters_.run_steps;
+    commit_run(tokens);
+  } catch (const Error& error) {
+    fail_all(error.code(), error.what());
+  } catch (const std::exception& error) {
+    fail_all(ErrorCode::internal, error.what());
+  }
+  run_.forget_finished();
+  if (run_.has_ended() || run_.num_sequences() == 0) end_run();
+}
+
+// Gives back the slots of steps that were not taken.
+void EngineCore::end_run() {
+  for (Sequence* sequence : run_.sequences()) {
+    if (sequence == nullptr) continue;
+    cache_.truncate(sequence->blocks, sequence->num_computed);
+    cache_.release_outside_window(sequence->blocks, sequence->num_computed);
+  }
+  run_.stop();
 }
 
 void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
@@ -102,12 +167,20 @@ void EngineCore::give_way() {
 void EngineCore::decide() {
   const auto begin = EngineClock::now();
   speculation_.wish(running_);
+  for (const auto& sequence : running_) {
+    sequence->num_run_steps =
+        speculation_.may_draft(*sequence) ? 0 : DecodeRun::steps_of(*sequence);
+  }
+  // Those that wait for a deferred sequence's place get it in the next step.
+  const bool gives_way = !waiting_.empty() && !running_.empty() && running_.back()->is_deferred;
+  plan_limits_.max_steps = gives_way ? 1 : run_.max_steps(std::ssize(running_));
   const int64_t room = plan_limits_.max_sequences - static_cast<int64_t>(running_.size());
   const SchedView& view =
       view_.build(running_, waiting_, room, counters_.steps, plan_limits_, limits_);
-  const int64_t rows = budget_.rows_beside(view_.num_decodes());
+  num_decodes_ = view_.num_decodes();
+  const int64_t rows = budget_.rows_beside(num_decodes_);
   plan_limits_.max_rows_beside_decode = rows;
-  plan_limits_.min_prefill_beside_decode = rows > view_.num_decodes() ? 1 : 0;
+  plan_limits_.min_prefill_beside_decode = rows > num_decodes_ ? 1 : 0;
   plan_step(view, plan_limits_, scratch_, plan_);
   record_.plan_us = microseconds_of(EngineClock::now() - begin);
 }
@@ -132,8 +205,10 @@ void EngineCore::apply() {
   for (const PlannedSlice& slice : plan_.slices) {
     const auto index = static_cast<size_t>(slice.sequence);
     Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
-    const auto missing = cache_.reserve(sequence.blocks, sequence.num_wanted() + slice.num_drafted,
-                                        slice.first + slice.count);
+    const int64_t more =
+        std::max<int64_t>(slice.num_drafted, std::min(plan_.num_steps, sequence.num_run_steps) - 1);
+    const auto missing = cache_.reserve(sequence.blocks, sequence.num_wanted() + more,
+                                        slice.first + slice.count - slice.num_drafted + more);
     PL_CHECK(!missing.has_value(), "the plan counted blocks that aren't there");
   }
 }
@@ -240,6 +315,7 @@ void EngineCore::publish() {
 }
 
 void EngineCore::remove_finished() {
+  run_.forget_finished();
   const auto gone = [](const SequencePtr& sequence) { return sequence->finished; };
   std::erase_if(running_, gone);
   for (const auto& sequence : waiting_) {
@@ -255,8 +331,8 @@ void EngineCore::record_step() {
   record_.total_us = microseconds_of(total);
   const double seconds =
       std::chrono::duration<double>(total).count() - 1e-6 * static_cast<double>(record_.draft_us);
-  budget_.record(record_.num_rows, view_.num_decodes(), seconds);
-  speculation_.record_step(record_, view_.num_decodes(), seconds);
+  budget_.record(record_.num_rows, num_decodes_, seconds);
+  speculation_.record_step(record_, num_decodes_, seconds);
   counters_.speculation = speculation_.counters();
   counters_.constraints.forced_tokens += record_.num_forced;
   if (observer_ != nullptr) show_record();

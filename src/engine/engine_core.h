@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/constraint_worker.h"
+#include "engine/decode_run.h"
 #include "engine/engine.h"
 #include "engine/mailbox.h"
 #include "engine/pooling_step.h"
@@ -79,11 +80,16 @@ class EngineCore {
   void build_batch();
   void order_slices();
   void compute();
+  void go_on_running();
+  void take_run_step(bool ends);
+  void end_run();
   void fail_batch(ErrorCode code, const std::string& message);
 
   void commit();
   void commit_slice(const StepSlice& slice);
+  void commit_run(std::span<const DecodedToken> tokens);
   void keep_rows(Sequence& sequence, int64_t first_row, int64_t count);
+  void keep_rows(Sequence& sequence, std::span<const uint8_t> finite);
   void commit_rows();
   void commit_row(const StepOutput& output, LogitsRow& row, int64_t row_index);
   bool takes_row(const StepOutput& output);
@@ -94,6 +100,7 @@ class EngineCore {
   void commit_last_row(Sequence& sequence, const LogitsRow& row);
   void fork_choices(Sequence& sequence);
   void draw(Sequence& sequence, const LogitsRow& row);
+  void commit_sample(Sequence& sequence, Sample sample);
   Sample constrained_sample(Sequence& sequence, const LogitsRow& row);
   void fail_draw(Sequence& sequence, SampleStatus status);
   Sample next_sample(Sequence& sequence, const LogitsRow& row);
@@ -140,6 +147,8 @@ class EngineCore {
   StepBatch batch_;
   StepBudget budget_;
   Speculation speculation_;
+  DecodeRun run_;
+  int64_t num_decodes_ = 0;  // in the step
   ConstraintWorker constraint_worker_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
   EngineClock::time_point computed_at_;            // when the step's forward ended

@@ -124,6 +124,7 @@ void EngineCore::end_all() {
   std::erase(running_, nullptr);
   std::erase(waiting_, nullptr);
   take_in();
+  run_.stop();
   for (auto* queue : {&running_, &waiting_}) {
     for (const SequencePtr& sequence : *queue) {
       retire(*sequence, {.reason = FinishReason::cancelled, .stop_token = {}, .stop_string = {}});

@@ -128,6 +128,9 @@ struct EngineLimits {
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;
+  // Steps of decoding sequences that a runner with a decode loop takes without a plan in between;
+  // 1: each step is planned.
+  int64_t max_run_steps = 64;
   SpeculationLimits speculation;
 };
 

@@ -124,6 +124,7 @@ struct Sequence {
   int64_t draft_begin = 0;       // position of its first token
   int64_t num_wished = 0;        // tokens to draft in the coming step
   int64_t num_accepted = 0;      // drafted tokens that were drawn in this step
+  int64_t num_run_steps = 0;     // steps that it may take without a plan; 0: none
   AcceptanceRate acceptance;
   bool speculates;
 

@@ -24,6 +24,10 @@ class Speculation {
 
   // Sets how many tokens each running sequence would like to draft in the coming step.
   void wish(std::span<const std::unique_ptr<Sequence>> running);
+  // Whether tokens are ever drafted for the sequence.
+  bool may_draft(const Sequence& sequence) const {
+    return sequence.speculates && (drafter_ != nullptr || !sequence.request().prediction.empty());
+  }
   // Fills the drafts that the plan has rows for, and takes away rows that stay empty. False when
   // there was nothing to draft. `failure` says what went wrong in a drafter, if anything did.
   bool propose(std::span<const std::unique_ptr<Sequence>> running, StepPlan& plan,

@@ -69,6 +69,7 @@ void StepView::add_running(const Sequence& sequence) {
                             .num_computed = sequence.num_computed,
                             .num_output = sequence.num_output(),
                             .num_wished = sequence.num_wished,
+                            .num_run_steps = sequence.num_run_steps,
                             .adapter = number_adapter(sequence),
                             .groups = std::span(blocks_).subspan(begin)});
   const bool decodes = sequence.num_wanted() - sequence.num_computed == 1;

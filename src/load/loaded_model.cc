@@ -252,6 +252,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .bidirectional = model.decoder->config().bidirectional,
                             .classifies = model.decoder->config().classifies,
                             .max_step_slowdown = options.max_step_slowdown,
+                            .max_run_steps = options.max_run_steps,
                             .speculation = speculation_limits(options)};
   if (model.tokenizer && model.chat.chat_template) {
     model.turns = std::make_unique<ChatTurns>(*model.chat.chat_template, *model.tokenizer);

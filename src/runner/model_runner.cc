@@ -24,12 +24,24 @@ void ModelRunner::run(const Batch& batch) {
   PL_CHECK(batch.num_rows() <= limits_.max_rows, "batch beyond the runner's rows");
   PL_CHECK(batch.adapters.empty() || limits_.adapters == AdapterUse::any,
            "a batch with adapters in a runner without");
-  for (int64_t layer = 0; layer < decoder_.config().num_layers(); ++layer) {
-    const GroupBatch& group = batch.groups[static_cast<size_t>(decoder_.cache_group(layer))];
-    backend_.copy_blocks(kv_.layer(layer), group.copies);
-  }
+  copy_blocks(backend_, decoder_, kv_, batch);
   finite_rows_.resize(static_cast<size_t>(batch.num_rows()));
   decoder_.forward(backend_, batch, kv_, scratch_, {.out = hidden_.view, .finite = finite_rows_});
+}
+
+DecodeLoop* ModelRunner::decode_loop() {
+  constexpr int64_t kMostSequences = 256;
+  if (!has_looked_for_loop_) {
+    has_looked_for_loop_ = true;
+    decode_loop_ = ModelDecodeLoop::make({.decoder = decoder_,
+                                          .backend = backend_,
+                                          .kv = kv_,
+                                          .scratch = scratch_,
+                                          .hidden = hidden_.view,
+                                          .logits = logits_.view},
+                                         std::min(limits_.max_rows, kMostSequences));
+  }
+  return decode_loop_.get();
 }
 
 std::span<const float> ModelRunner::logits(int64_t first, int64_t count) {

@@ -9,6 +9,7 @@
 #include "layers/scratch.h"
 #include "models/decoder.h"
 #include "models/pooled_head.h"
+#include "runner/model_decode_loop.h"
 #include "runner/runner.h"
 
 namespace paceline {
@@ -29,6 +30,7 @@ class ModelRunner : public Runner {
     return decoder_.config().stretched_length(length);
   }
   void run(const Batch& batch) override;
+  DecodeLoop* decode_loop() override;
   std::span<const uint8_t> finite_rows() const override { return finite_rows_; }
   std::span<const float> logits(int64_t first, int64_t count) override;
   int64_t max_logits_rows() const override { return limits_.max_logits_rows; }
@@ -55,6 +57,8 @@ class ModelRunner : public Runner {
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;
   std::optional<PooledHead> pooled_head_;
+  bool has_looked_for_loop_ = false;
+  std::unique_ptr<ModelDecodeLoop> decode_loop_;
 };
 
 // What a ModelRunner allocates beside the keys and values, known before there is a decoder.

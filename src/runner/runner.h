@@ -16,6 +16,8 @@ struct PooledOutputs {
   int64_t first_position = 0;
 };
 
+class DecodeLoop;
+
 class Runner {
  public:
   virtual ~Runner() = default;
@@ -28,6 +30,10 @@ class Runner {
   // Copies the batch's block copies, computes every row (their keys and values are stored) and
   // keeps the states of its output rows.
   virtual void run(const Batch& batch) = 0;
+
+  // Steps that need no CPU between them; nullptr where there are none. Valid as long as the runner,
+  // and whatever it runs in between begins behind the loop's steps.
+  virtual DecodeLoop* decode_loop() { return nullptr; }
 
   // Of the last run, per row: 0 when its state holds a NaN or an infinity, and with it perhaps what
   // was stored.

@@ -39,6 +39,9 @@ class Planner {
   int64_t admissible_count(const SchedWaiting& one, int64_t budget);
   void grant_drafts();
   bool grant_row(PlannedSlice& slice);
+  bool may_repeat() const;
+  bool has_blocks_for(int64_t num_steps) const;
+  void grant_steps();
 
   const SchedView& view_;
   const SchedLimits& limits_;
@@ -279,6 +282,42 @@ void Planner::grant_drafts() {
   }
 }
 
+// Whether the step's slices are all that the next steps will have.
+bool Planner::may_repeat() const {
+  if (limits_.max_steps <= 1 || plan_.slices.empty()) return false;
+  if (!plan_.preempted.empty() || !plan_.admitted.empty()) return false;
+  if (!view_.waiting.empty() && !plan_.lacks_blocks && !plan_.lacks_adapters) return false;
+  if (plan_.slices.size() != view_.running.size() || num_decodes_ != view_.running.size()) {
+    return false;
+  }
+  return std::all_of(plan_.slices.begin(), plan_.slices.end(), [this](const PlannedSlice& slice) {
+    const SchedRunning& one = view_.running[static_cast<size_t>(slice.sequence)];
+    return slice.num_drafted == 0 && one.num_run_steps > 0;
+  });
+}
+
+bool Planner::has_blocks_for(int64_t num_steps) const {
+  for (size_t g = 0; g < view_.groups.size(); ++g) {
+    int64_t needed = 0;
+    for (const SchedRunning& one : view_.running) {
+      const int64_t first = one.num_computed + 1;
+      const int64_t last = one.num_computed + std::min(num_steps, one.num_run_steps);
+      needed += blocks_to_grow(one.groups[g], last, limits_.block_size) -
+                blocks_to_grow(one.groups[g], first, limits_.block_size);
+    }
+    if (needed > scratch_.num_free[g]) return false;
+  }
+  return true;
+}
+
+void Planner::grant_steps() {
+  if (!may_repeat()) return;
+  int64_t longest = 0;
+  for (const SchedRunning& one : view_.running) longest = std::max(longest, one.num_run_steps);
+  plan_.num_steps = std::min(limits_.max_steps, longest);
+  while (plan_.num_steps > 1 && !has_blocks_for(plan_.num_steps)) plan_.num_steps /= 2;
+}
+
 void Planner::run() {
   PL_CHECK(limits_.max_rows > 0 && limits_.max_slice > 0 && limits_.max_sequences > 0 &&
                limits_.max_adapters > 0,
@@ -302,6 +341,7 @@ void Planner::run() {
   }
   if (plan_.preempted.empty()) admit();
   grant_drafts();
+  grant_steps();
 }
 
 }  // namespace
@@ -333,6 +373,7 @@ void StepPlan::clear() {
   preempted.clear();
   admitted.clear();
   slices.clear();
+  num_steps = 1;
   starved = false;
   lacks_blocks = false;
   lacks_adapters = false;

@@ -28,7 +28,9 @@ struct SchedRunning {
   int64_t num_computed = 0;  // tokens whose keys and values are in the cache
   int64_t num_output = 0;    // tokens it has drawn
   int64_t num_wished = 0;  // drafted tokens that it would like to have checked; 0 unless it decodes
-  int32_t adapter = 0;     // a number of this view; 0: none
+  // Steps that it could take without a plan in between while it decodes; 0: it needs one for each.
+  int64_t num_run_steps = 0;
+  int32_t adapter = 0;  // a number of this view; 0: none
   std::span<const SchedBlocks> groups;
 };
 
@@ -56,6 +58,7 @@ struct SchedLimits {
   int64_t max_rows_beside_decode = 512;   // of a step with a decoding sequence
   int64_t min_prefill_beside_decode = 1;  // of these, the prefill rows that are guaranteed
   int64_t max_slice = 512;                // rows of one sequence
+  int64_t max_steps = 1;                  // of a plan, where nothing comes between them
   int64_t aging_steps = 1000;             // of waiting that raise a sequence by one class
 };
 
@@ -91,6 +94,9 @@ struct StepPlan {
   std::vector<int32_t> preempted;  // indices in running, in the order of eviction
   std::vector<PlannedAdmission> admitted;
   std::vector<PlannedSlice> slices;  // decodes first, then prefills, then admitted ones
+  // The plan is one for this many steps of its slices, each of the next token: a sequence reserves
+  // as many slots as the steps that it takes of them.
+  int64_t num_steps = 1;
   // There is work but too few blocks, and no sequence of the view could release them.
   bool starved = false;
   bool lacks_blocks = false;    // the first waiting sequence that is left needs more than are free
@@ -119,6 +125,9 @@ struct PlanScratch {
 // later wait behind it, so an adapter that is in use can't keep it out. A whole sequence waits
 // likewise for a step with enough rows. Drafted tokens get rows and blocks that are left after all
 // of this, one row a sequence in turn; none when a sequence was preempted or lacks blocks.
+// Where all sequences decode, without drafts, and nobody waits but for blocks or an adapter, the
+// plan is for as many steps as there are blocks for: max_steps, or a half of them, a quarter and so
+// on.
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
                StepPlan& plan);
 

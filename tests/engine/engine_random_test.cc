@@ -36,13 +36,15 @@ class RandomEngine : public EngineTest {
   Shape random_shape() {
     const int64_t pools[] = {6, 9, 20, 60};
     Shape shape{.block_size = 1 + below(4)};
+    runner_.loop.most = 1 + below(6);
     shape.limits = {.max_model_len = 48,
                     .max_batched_tokens = 2 + below(30),
                     .max_chunk = below(3) == 0 ? 1 + below(7) : 0,
                     .max_num_seqs = 1 + below(6),
                     .max_adapters = 1 + below(3),
                     .max_queued_tokens = 1 << 20,  // no request is refused
-                    .prefix_cache = below(4) != 0};
+                    .prefix_cache = below(4) != 0,
+                    .max_run_steps = 2 + below(12)};
     if (drafts_) {
       shape.limits.speculation = {.num_tokens = 1 + below(8), .adapts = below(4) == 0};
       drafter_ = std::make_unique<ScriptDrafter>(
@@ -80,6 +82,7 @@ class RandomEngine : public EngineTest {
     if (below(3) == 0) request.sampling.repetition_penalty = 1.2f;
     if (below(4) == 0) request.sampling.presence_penalty = 0.5f;
     if (below(4) == 0) request.sampling.top_k = 5;
+    if (loops_ && below(2) == 0) request.sampling = {.temperature = 0};
     if (below(3) == 0) request.eos_tokens = {static_cast<TokenId>(below(kVocab))};
     if (below(4) == 0) request.stop_strings = {"a", "bc"};
     request.want_logprobs = below(2) == 0;
@@ -88,7 +91,8 @@ class RandomEngine : public EngineTest {
     if (below(8) == 0) request.want_row = true;
     if (request.max_tokens > 0 && below(4) == 0) request.n = 1 + static_cast<int32_t>(below(4));
     request.priority = static_cast<int32_t>(below(3) == 0 ? below(3) - 1 : 0);
-    if (below(3) != 0) request.adapter = adapters_[static_cast<size_t>(below(5))];
+    if (below(3) != 0 && !(loops_ && below(2) == 0))
+      request.adapter = adapters_[static_cast<size_t>(below(5))];
     const PrefixUse::Write writes[] = {PrefixUse::Write::keep, PrefixUse::Write::keep,
                                        PrefixUse::Write::while_held, PrefixUse::Write::none};
     request.prefix.write = writes[below(4)];
@@ -161,6 +165,7 @@ class RandomEngine : public EngineTest {
   bool drafts_ = false;
   bool constrains_ = false;
   bool both_ways_ = false;
+  bool loops_ = false;
   // The last two are equal, so they share prefixes.
   const std::vector<std::shared_ptr<const LoadedAdapter>> adapters_ = {
       nullptr, numbered_adapter(1), numbered_adapter(2), numbered_adapter(3), numbered_adapter(3)};
@@ -175,6 +180,7 @@ void RandomEngine::play(uint32_t seed) {
   cancelled_.clear();
   answers_.clear();
   runner_.most_adapters = 0;
+  runner_.has_loop = loops_;
   engine(random_shape());
   int64_t to_come = 1 + below(9);
   bool more = true;
@@ -208,6 +214,7 @@ void RandomEngine::play(uint32_t seed) {
 }
 
 void RandomEngine::compare_with_alone() {
+  runner_.has_loop = false;
   const auto together = std::move(answers_);
   for (const auto& [id, request] : requests_) {
     if (cancelled_.contains(id)) continue;
@@ -260,6 +267,15 @@ TEST_F(RandomEngine, ConstraintsHoldWhateverTheSchedule) {
 TEST_F(RandomEngine, DraftsChangeNoBit) {
   drafts_ = true;
   run_random_engines(scaled(800, 40000));
+}
+
+TEST_F(RandomEngine, RunsOfTheDecodeLoopChangeNoBit) {
+  loops_ = true;
+  run_random_engines(scaled(800, 40000));
+  EXPECT_GT(runner_.loop.num_starts, 100);
+  EXPECT_GT(runner_.loop.num_steps, 3 * runner_.loop.num_starts);
+  drafts_ = constrains_ = true;
+  run_random_engines(scaled(200, 10000));
 }
 
 }  // namespace

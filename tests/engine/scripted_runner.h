@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "kv/kv_cache.h"
+#include "runner/decode_loop.h"
 #include "runner/loaded_adapter.h"
 #include "runner/runner.h"
 
@@ -36,6 +38,42 @@ inline std::shared_ptr<const LoadedAdapter> numbered_adapter(size_t number) {
 constexpr int32_t kAdapterStep = 1000;
 using Script = std::function<void(int32_t token, int32_t position, std::span<float> logits)>;
 
+class ScriptedRunner;
+
+// A decode loop on it: a step is run where it is started, and its tokens wait until they are read.
+class ScriptedLoop : public DecodeLoop {
+ public:
+  explicit ScriptedLoop(ScriptedRunner& runner) : runner_(runner) {}
+
+  int64_t max_sequences() const override { return most; }
+  void start(const Batch& batch, std::span<const DecodeTerms> terms) override;
+  std::span<const DecodedToken> next(Then then) override;
+
+  int64_t most = 4;
+  int64_t num_starts = 0;
+  int64_t num_steps = 0;      // computed
+  int64_t fails_at_step = 0;  // the step of this number throws
+
+ private:
+  struct Slot {
+    int32_t token = 0;
+    int32_t position = 0;
+    int64_t steps_left = 0;
+    bool wants_logprob = false;
+    std::vector<int32_t> stop_ids;
+    std::vector<std::vector<int32_t>> tables;  // of the groups
+  };
+
+  void compute(Batch& batch);
+  void advance(Slot& slot, const DecodedToken& token) const;
+  DecodedToken draw(int64_t output, bool wants_logprob) const;
+
+  ScriptedRunner& runner_;
+  std::vector<Slot> slots_;
+  std::deque<std::vector<DecodedToken>> computed_;
+  std::vector<DecodedToken> read_;
+};
+
 class ScriptedRunner : public Runner {
  public:
   ScriptedRunner(int64_t vocab_size, Script script)
@@ -49,6 +87,8 @@ class ScriptedRunner : public Runner {
 
   int64_t vocab_size() const override { return vocab_size_; }
   int64_t max_logits_rows() const override { return 4; }
+  DecodeLoop* decode_loop() override { return has_loop ? &loop : nullptr; }
+  int64_t block_size() const { return cache_ == nullptr ? 1 : cache_->block_size(); }
   std::span<const uint8_t> finite_rows() const override { return finite_; }
 
   void run(const Batch& batch) override {
@@ -116,6 +156,8 @@ class ScriptedRunner : public Runner {
     return pooled;
   }
 
+  bool has_loop = false;  // for engines made from now on
+  ScriptedLoop loop{*this};
   int64_t num_runs = 0;
   int64_t num_rows = 0;
   std::vector<AdapterRows> adapters;                            // of the last run
@@ -244,5 +286,105 @@ class ScriptedRunner : public Runner {
   std::vector<float> rows_;
   std::vector<float> columns_;
 };
+
+inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms> terms) {
+  ASSERT_EQ(std::ssize(terms), batch.num_rows());
+  ASSERT_EQ(batch.num_outputs(), batch.num_rows());
+  ASSERT_LE(batch.num_rows(), most);
+  ASSERT_TRUE(batch.adapters.empty() && batch.stretched.empty());
+  ++num_starts;
+  slots_.clear();
+  computed_.clear();
+  for (size_t i = 0; i < terms.size(); ++i) {
+    slots_.push_back({.token = batch.tokens[i],
+                      .position = batch.positions[i],
+                      .steps_left = terms[i].num_steps,
+                      .wants_logprob = terms[i].wants_logprob,
+                      .stop_ids = {terms[i].stop_ids.begin(), terms[i].stop_ids.end()},
+                      .tables = {}});
+    for (const GroupBatch& group : batch.groups) {
+      const auto table = group.slices[i].block_table;
+      slots_.back().tables.emplace_back(table.begin(), table.end());
+    }
+  }
+  Batch first;
+  for (const GroupBatch& group : batch.groups) {
+    first.groups.push_back({.slots = {}, .slices = {}, .copies = group.copies});
+  }
+  compute(first);
+}
+
+inline std::span<const DecodedToken> ScriptedLoop::next(Then then) {
+  if (then == Then::goes_on) {
+    Batch batch;
+    if (!slots_.empty()) batch.groups.resize(slots_[0].tables.size());
+    compute(batch);
+  }
+  if (computed_.empty()) {
+    ADD_FAILURE() << "a step that was not started";
+    return {};
+  }
+  read_ = std::move(computed_.front());
+  computed_.pop_front();
+  return read_;
+}
+
+// The batch has the step's copies of blocks.
+inline void ScriptedLoop::compute(Batch& batch) {
+  if (++num_steps == fails_at_step) throw Error(ErrorCode::internal, "the loop fails");
+  const int64_t block_size = runner_.block_size();
+  std::vector<size_t> live;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.steps_left == 0) continue;
+    const auto row = static_cast<int64_t>(live.size());
+    live.push_back(i);
+    batch.tokens.push_back(slot.token);
+    batch.positions.push_back(slot.position);
+    batch.output_rows.push_back(static_cast<int32_t>(row));
+    for (size_t g = 0; g < slot.tables.size(); ++g) {
+      const auto block = static_cast<size_t>(slot.position / block_size);
+      ASSERT_LT(block, slot.tables[g].size()) << "no slot is reserved for the step";
+      batch.groups[g].slots.push_back(slot.tables[g][block] * block_size +
+                                      slot.position % block_size);
+      batch.groups[g].slices.push_back({.first_row = row,
+                                        .num_rows = 1,
+                                        .first_position = slot.position,
+                                        .block_table = slot.tables[g]});
+    }
+  }
+  std::vector<DecodedToken> tokens(slots_.size());
+  if (!live.empty()) runner_.run(batch);
+  for (size_t row = 0; row < live.size(); ++row) {
+    Slot& slot = slots_[live[row]];
+    DecodedToken& token = tokens[live[row]];
+    token = draw(static_cast<int64_t>(row), slot.wants_logprob);
+    if (runner_.finite_rows()[row] == 0) token = {.status = DecodedToken::Status::bad_state};
+    advance(slot, token);
+  }
+  computed_.push_back(std::move(tokens));
+}
+
+inline DecodedToken ScriptedLoop::draw(int64_t output, bool wants_logprob) const {
+  const std::span<const float> logits = runner_.logits(output, 1);
+  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); })) {
+    return {.status = DecodedToken::Status::nan_logits};
+  }
+  const auto top = std::max_element(logits.begin(), logits.end());
+  if (!std::isfinite(*top)) return {.status = DecodedToken::Status::nothing_to_draw};
+  DecodedToken token{.status = DecodedToken::Status::ok,
+                     .id = static_cast<int32_t>(top - logits.begin())};
+  if (wants_logprob) token.logprob = std::min(0.0f, *top - runner_.log_sum_exp(0));
+  return token;
+}
+
+inline void ScriptedLoop::advance(Slot& slot, const DecodedToken& token) const {
+  slot.token = token.id;
+  ++slot.position;
+  --slot.steps_left;
+  const bool stops =
+      std::find(slot.stop_ids.begin(), slot.stop_ids.end(), token.id) != slot.stop_ids.end();
+  if (stops || token.status != DecodedToken::Status::ok) slot.steps_left = 0;
+}
 
 }  // namespace paceline::testing

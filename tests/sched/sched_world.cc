@@ -189,6 +189,7 @@ void SchedWorld::check_plan() const {
     ASSERT_TRUE(sliced.contains(i)) << "a decode was left out";
   }
   check_drafts();
+  check_steps();
 }
 
 // None overtakes, and no adapter is one too many. Nobody waits for an adapter that has room.
@@ -251,6 +252,62 @@ void SchedWorld::check_drafts() const {
               std::min(wished_by(one), limits_.max_slice - slice.count + slice.num_drafted))
         << "rows and blocks are left, a wish isn't granted";
   }
+}
+
+// Whether all running sequences, which decode, find blocks for as many of these steps as they have
+// tokens left.
+bool SchedWorld::has_blocks_for(int64_t num_steps) const {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    int64_t missing = 0;
+    for (const Sequence& one : running_) {
+      const int64_t taken = std::min(num_steps, one.request.output - one.drawn);
+      const int64_t slots = one.length() + taken - 1;
+      const int64_t blocks = (slots + limits_.block_size - 1) / limits_.block_size;
+      missing += std::max<int64_t>(0, blocks - std::ssize(one.groups[g].table));
+    }
+    if (missing > num_free(g)) return false;
+  }
+  return true;
+}
+
+// A plan for several steps is that for one, where nothing else could come between them, and has
+// blocks for all of them.
+void SchedWorld::check_steps() const {
+  ASSERT_EQ(plan_.num_steps, 1);
+  std::vector<SchedRunning> running(view_.running.begin(), view_.running.end());
+  for (size_t i = 0; i < running.size(); ++i) {
+    running[i].num_run_steps = running_[i].request.output - running_[i].drawn;
+  }
+  SchedView view = view_;
+  view.running = running;
+  SchedLimits limits = limits_;
+  limits.max_steps = 6;
+  PlanScratch scratch;
+  StepPlan plan;
+  plan_step(view, limits, scratch, plan);
+  ASSERT_EQ(plan.preempted, plan_.preempted);
+  ASSERT_EQ(plan.admitted, plan_.admitted);
+  ASSERT_EQ(plan.slices, plan_.slices);
+  const bool is_alone = std::ranges::all_of(plan.slices, [&](const PlannedSlice& slice) {
+    return slice.count == 1 && slice.sequence < std::ssize(running_) &&
+           slice.first + 1 == running_[static_cast<size_t>(slice.sequence)].length();
+  });
+  const bool may_run = is_alone && !plan.slices.empty() && plan.slices.size() == running_.size() &&
+                       plan.admitted.empty() && plan.preempted.empty() &&
+                       (waiting_.empty() || plan.lacks_blocks || plan.lacks_adapters);
+  if (!may_run) {
+    ASSERT_EQ(plan.num_steps, 1);
+    return;
+  }
+  int64_t longest = 0;
+  for (const SchedRunning& one : running) longest = std::max(longest, one.num_run_steps);
+  const int64_t most = std::min(limits.max_steps, longest);
+  ASSERT_LE(plan.num_steps, most);
+  ASSERT_TRUE(has_blocks_for(plan.num_steps));
+  if (plan.num_steps < most) {
+    ASSERT_FALSE(has_blocks_for(2 * plan.num_steps + 1));
+  }
+  num_runs_ += plan.num_steps > 1 ? 1 : 0;
 }
 
 void SchedWorld::give_back(Sequence& sequence) {

@@ -53,6 +53,7 @@ class SchedWorld {
     accepted_ = std::move(accepted);
   }
   int64_t num_drafted() const { return num_drafted_; }  // in all steps
+  int64_t num_runs() const { return num_runs_; }        // plans that could be for several steps
 
  private:
   struct Held {
@@ -75,6 +76,8 @@ class SchedWorld {
   void check_plan() const;
   void check_admissions() const;
   void check_drafts() const;
+  void check_steps() const;
+  bool has_blocks_for(int64_t num_steps) const;
   int64_t wished_by(const Sequence& one) const;
   void give_back(Sequence& sequence);
   void grow(Held& held, size_t group, int64_t length);
@@ -92,6 +95,7 @@ class SchedWorld {
   int64_t step_ = 0;
   int64_t num_rows_now_ = 0;
   int64_t num_drafted_ = 0;
+  mutable int64_t num_runs_ = 0;
   std::function<int64_t(int64_t)> accepted_ = [](int64_t num_drafted) { return num_drafted; };
   std::vector<int64_t> finished_, preempted_now_;
   SchedView view_;

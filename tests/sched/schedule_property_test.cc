@@ -33,6 +33,7 @@ struct Mix {
 struct Seen {
   int64_t num_drafted = 0;
   int64_t num_adapter_waits = 0;  // steps in which an adapter found no room
+  int64_t num_runs = 0;           // plans that could be for several steps
   int64_t num_whole = 0;          // sequences that were computed whole
 };
 
@@ -108,15 +109,18 @@ Seen run_schedule(uint32_t seed, const Mix& mix) {
     EXPECT_EQ(world.num_free(g), groups[g].num_blocks) << "seed " << seed;
   }
   seen.num_drafted = world.num_drafted();
+  seen.num_runs = world.num_runs();
   return seen;
 }
 
 TEST(ScheduleProperty, WhatFitsAloneEndsWithinTheBoundAndBlocksAreConserved) {
   const int count = scaled(1000, 100000);
+  int64_t num_runs = 0;
   for (int seed = 0; seed < count; ++seed) {
-    run_schedule(static_cast<uint32_t>(seed), {});
+    num_runs += run_schedule(static_cast<uint32_t>(seed), {}).num_runs;
     if (HasFailure()) return;
   }
+  EXPECT_GT(num_runs, count);
 }
 
 TEST(ScheduleProperty, AdaptersThatFindNoRoomWaitAndNeitherStarveNorOvertake) {

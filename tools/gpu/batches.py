@@ -1,4 +1,5 @@
-"""Random batches: each sequence's tokens and log-probabilities are those that it has alone."""
+"""Random batches: each sequence's tokens and log-probabilities are those that it has alone, and in steps that the CPU
+begins one by one."""
 import random
 import time
 
@@ -34,15 +35,20 @@ def check_round(outcome, programs, setting, index, limit_s):
     items = random_items(draw, 4 if setting.emulated else 48, 6 if setting.emulated else 24)
     options = ["--kv-cache-dtype", draw.choice(["bfloat16", "float32", "int8"]), "--dtype", "bfloat16"]
 
-    def answers(some, sequences):
-        return generation.generate(programs, model, some, setting.device, limit_s, *options, "--max-num-seqs",
+    def answers(some, sequences, *others):
+        return generation.generate(programs, model, some, setting.device, limit_s, *options, *others, "--max-num-seqs",
                                    str(sequences), emulated=setting.emulated)
 
     alone = answers(items, 1)
     order = draw.sample(range(len(items)), len(items))
-    together = answers([items[i] for i in order], draw.choice([3, 8, 33, 64]))
+    shuffled, sequences = [items[i] for i in order], draw.choice([3, 8, 33, 64])
+    together = answers(shuffled, sequences)
     differing = [i for place, i in enumerate(order) if together[place] != alone[i]]
     outcome.check(f"round {index}: {len(items)} sequences of {model.name}", not differing, differing=differing)
+    greedy = [dict(item, temperature=0, logprobs=0) for item in shuffled]
+    in_runs, stepped = answers(greedy, sequences), answers(greedy, sequences, "--max-run-steps", "1")
+    differing = [i for place, i in enumerate(order) if in_runs[place] != stepped[place]]
+    outcome.check(f"round {index}: runs of the decode loop and single steps", not differing, differing=differing)
 
 
 def random_items(draw, count, most_tokens):

@@ -13,11 +13,11 @@
 namespace paceline::cuda {
 namespace {
 
-static_assert(static_cast<int>(DecodedToken::Status::ok) == kDrawn);
-static_assert(static_cast<int>(DecodedToken::Status::nan_logits) == kDrawnNan);
-static_assert(static_cast<int>(DecodedToken::Status::nothing_to_draw) == kDrawnNothing);
-static_assert(static_cast<int>(DecodedToken::Status::bad_state) == kDrawnBadState);
-static_assert(static_cast<int>(DecodedToken::Status::empty) == kDrawnEmpty);
+static_assert(static_cast<int>(DecodedToken::Status::ok) == kSlotDrawn);
+static_assert(static_cast<int>(DecodedToken::Status::nan_logits) == kSlotNan);
+static_assert(static_cast<int>(DecodedToken::Status::nothing_to_draw) == kSlotNothing);
+static_assert(static_cast<int>(DecodedToken::Status::bad_state) == kSlotBadState);
+static_assert(static_cast<int>(DecodedToken::Status::empty) == kSlotEmpty);
 
 constexpr int64_t kRingSteps = DecodeSlots::kMostInFlight;
 constexpr size_t kMostGraphs = 32;
@@ -58,7 +58,7 @@ struct CudaDecodeSlots::Arrays {
   int32_t* tokens;
   int32_t* positions;
   int32_t* output_rows;
-  DrawnToken* drawn;
+  SlotToken* drawn;
   uint8_t* finite;
   uint8_t* wants_logprob;
   std::vector<SlotGroup> groups;
@@ -75,8 +75,8 @@ CudaDecodeSlots::CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, Boun
       layout_(lay_out()),
       state_(memory),
       bound_slices_(arrays.groups.size()),
-      ring_(static_cast<DrawnToken*>(device.allocate_pinned(
-          static_cast<size_t>(kRingSteps * num_slots_) * sizeof(DrawnToken)))) {
+      ring_(static_cast<SlotToken*>(device.allocate_pinned(
+          static_cast<size_t>(kRingSteps * num_slots_) * sizeof(SlotToken)))) {
   PL_CHECK(std::ssize(arrays.groups) <= kMostSlotGroups, "decode slots: too many cache groups");
   for (auto& event : events_) event = device.make_event();
 }
@@ -87,7 +87,7 @@ CudaDecodeSlots::~CudaDecodeSlots() {
     device_.synchronize();  // steps that were not read write to the ring
   } catch (const Error&) {  // the device is spoiled and writes nothing any more
   }
-  device_.release_pinned(ring_, static_cast<size_t>(kRingSteps * num_slots_) * sizeof(DrawnToken));
+  device_.release_pinned(ring_, static_cast<size_t>(kRingSteps * num_slots_) * sizeof(SlotToken));
 }
 
 void CudaDecodeSlots::unbind() {
@@ -131,7 +131,7 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
   layout.tokens = take(slots * sizeof(int32_t));
   layout.positions = take(slots * sizeof(int32_t));
   layout.output_rows = take(slots * sizeof(int32_t));
-  layout.drawn = take(slots * sizeof(DrawnToken));
+  layout.drawn = take(slots * sizeof(SlotToken));
   layout.finite = take(slots);
   layout.wants_logprob = take(slots);
   for (size_t g = 0; g < arrays_.groups.size(); ++g) {
@@ -149,7 +149,7 @@ CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
                 .tokens = array_at<int32_t>(state, layout_.tokens),
                 .positions = array_at<int32_t>(state, layout_.positions),
                 .output_rows = array_at<int32_t>(state, layout_.output_rows),
-                .drawn = array_at<DrawnToken>(state, layout_.drawn),
+                .drawn = array_at<SlotToken>(state, layout_.drawn),
                 .finite = array_at<uint8_t>(state, layout_.finite),
                 .wants_logprob = array_at<uint8_t>(state, layout_.wants_logprob),
                 .groups = {},
@@ -304,7 +304,7 @@ void CudaDecodeSlots::start_step() {
 std::span<const DecodedToken> CudaDecodeSlots::read_step() {
   PL_CHECK(num_read_ < num_started_, "decode slots: a step is started before it is read");
   device_.wait(*events_[static_cast<size_t>(num_read_ % kMostInFlight)]);
-  const DrawnToken* const entries = ring_ + num_read_ % kRingSteps * num_slots_;
+  const SlotToken* const entries = ring_ + num_read_ % kRingSteps * num_slots_;
   ++num_read_;
   tokens_.clear();
   for (int64_t i = 0; i < num_loaded_; ++i) {

@@ -75,7 +75,7 @@ class CudaDecodeSlots final : public DecodeSlots {
   size_t state_bytes_ = 0;                 // reserved
   std::byte* state_address_ = nullptr;     // that is bound
   std::vector<BoundSlices> bound_slices_;  // of the groups
-  DrawnToken* ring_;                       // pinned [kRingSteps, slots]
+  SlotToken* ring_;                        // pinned [kRingSteps, slots]
   std::array<std::unique_ptr<CudaEvent>, kMostInFlight> events_;
   std::map<GraphKey, Graph> graphs_;
   GraphKey loaded_{};  // the step that start_step starts

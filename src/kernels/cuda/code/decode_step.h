@@ -7,16 +7,16 @@
 namespace paceline::cuda {
 
 // DecodedToken of kernels/decode_slots.h.
-struct DrawnToken {
+struct SlotToken {
   int32_t status = 0;
   int32_t id = -1;
   float logprob = 0.0f;
 };
-constexpr int32_t kDrawn = 0;
-constexpr int32_t kDrawnNan = 1;
-constexpr int32_t kDrawnNothing = 2;
-constexpr int32_t kDrawnBadState = 3;
-constexpr int32_t kDrawnEmpty = 4;
+constexpr int32_t kSlotDrawn = 0;
+constexpr int32_t kSlotNan = 1;
+constexpr int32_t kSlotNothing = 2;
+constexpr int32_t kSlotBadState = 3;
+constexpr int32_t kSlotEmpty = 4;
 
 struct LargestShared {
   WarpPartials partials;
@@ -51,7 +51,7 @@ struct DrawLargest {
     int64_t width = 0;
     const int32_t* steps_left = nullptr;  // of the rows' slots; 0: empty
     const uint8_t* wants_logprob = nullptr;
-    DrawnToken* out = nullptr;
+    SlotToken* out = nullptr;
   };
   using Shared = LargestShared;
 
@@ -62,7 +62,7 @@ struct DrawLargest {
     const float top = row_maximum(x, p.width, shared.partials);
     if (!is_finite(top)) {
       if (thread_index() == 0) {
-        p.out[row] = {.status = top != top ? kDrawnNan : kDrawnNothing, .id = -1, .logprob = 0.0f};
+        p.out[row] = {.status = top != top ? kSlotNan : kSlotNothing, .id = -1, .logprob = 0.0f};
       }
       return;
     }
@@ -73,7 +73,7 @@ struct DrawLargest {
       logprob = difference < 0.0f ? difference : 0.0f;
     }
     if (thread_index() == 0) {
-      p.out[row] = {.status = kDrawn, .id = static_cast<int32_t>(id), .logprob = logprob};
+      p.out[row] = {.status = kSlotDrawn, .id = static_cast<int32_t>(id), .logprob = logprob};
     }
   }
 };
@@ -108,11 +108,11 @@ struct AdvanceSlots {
     const NumberSpan* stops = nullptr;  // of `numbers`
     const int32_t* numbers = nullptr;   // block tables and stop ids
     const uint8_t* finite = nullptr;    // of the rows' states
-    const DrawnToken* drawn = nullptr;
+    const SlotToken* drawn = nullptr;
     SlotGroup groups[kMostSlotGroups];
     int32_t num_groups = 0;
-    int32_t ring_size = 1;       // steps
-    DrawnToken* ring = nullptr;  // [ring_size, ring_stride], the CPU's memory
+    int32_t ring_size = 1;      // steps
+    SlotToken* ring = nullptr;  // [ring_size, ring_stride], the CPU's memory
     int64_t ring_stride = 0;
     int64_t* step = nullptr;  // steps so far
   };
@@ -152,15 +152,15 @@ struct AdvanceSlots {
     }
   }
 
-  PL_DEVICE static void advance(const Params& p, int64_t slot, DrawnToken& entry) {
+  PL_DEVICE static void advance(const Params& p, int64_t slot, SlotToken& entry) {
     if (p.steps_left[slot] == 0) {
-      entry = {.status = kDrawnEmpty, .id = -1, .logprob = 0.0f};
+      entry = {.status = kSlotEmpty, .id = -1, .logprob = 0.0f};
       return;
     }
     entry = p.drawn[slot];
-    if (p.finite[slot] == 0) entry = {.status = kDrawnBadState, .id = -1, .logprob = 0.0f};
+    if (p.finite[slot] == 0) entry = {.status = kSlotBadState, .id = -1, .logprob = 0.0f};
     const bool is_done =
-        entry.status != kDrawn || p.steps_left[slot] == 1 || stops(p, slot, entry.id);
+        entry.status != kSlotDrawn || p.steps_left[slot] == 1 || stops(p, slot, entry.id);
     is_done ? empty(p, slot) : move(p, slot, entry.id);
   }
 
@@ -168,7 +168,7 @@ struct AdvanceSlots {
     const int64_t step = *p.step;
     sync_threads();
     if (thread_index() == 0) *p.step = step + 1;
-    DrawnToken* const entries = p.ring + step % p.ring_size * p.ring_stride;
+    SlotToken* const entries = p.ring + step % p.ring_size * p.ring_stride;
     for (int64_t slot = thread_index(); slot < p.num_slots; slot += kThreads) {
       advance(p, slot, entries[slot]);
     }

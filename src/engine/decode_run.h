@@ -1,0 +1,50 @@
+// DecodeRun is the engine's use of a runner's decode loop: steps of the same sequences without a
+// plan in between.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/sequence.h"
+#include "engine/step_batch.h"
+#include "runner/decode_loop.h"
+#include "runner/runner.h"
+
+namespace paceline {
+
+class DecodeRun {
+ public:
+  // Runs have at most `max_steps` steps; with fewer than two there are none. The runner must
+  // outlive it.
+  DecodeRun(Runner& runner, int64_t max_steps);
+
+  // The steps of a run of this many sequences, at most; 1: there are no runs.
+  int64_t max_steps(int64_t num_sequences) const;
+  // The steps that a decoding sequence could take in a run; 0: it needs the engine between steps.
+  static int64_t steps_of(const Sequence& sequence);
+
+  // Starts a run of the batch's slices. Each has blocks for that many steps, or for all it takes.
+  void start(const StepBatch& batch, int64_t num_steps);
+  bool is_active() const { return steps_left_ > 0; }
+  // The sequences in the order of next(); null: it has ended.
+  std::span<Sequence* const> sequences() const { return sequences_; }
+  int64_t num_sequences() const;  // that have not ended
+  // Forgets those that have finished.
+  void forget_finished();
+  // The tokens of the next step. With `ends` the step after it isn't computed.
+  std::span<const DecodedToken> next(bool ends);
+  bool is_last_step() const { return steps_left_ == 1; }
+  bool has_ended() const { return steps_left_ == 0; }
+  void stop();
+
+ private:
+  DecodeLoop* loop_;
+  int64_t max_steps_;
+  int64_t steps_left_ = 0;
+  std::vector<Sequence*> sequences_;
+  std::vector<TokenId> stop_ids_;
+  std::vector<DecodeTerms> terms_;
+};
+
+}  // namespace paceline

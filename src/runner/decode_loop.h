@@ -1,0 +1,37 @@
+// DecodeLoop decodes the sequences of a batch step after step where they are computed: the token
+// that a step draws is the next step's input, and the caller reads tokens while that step runs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/decode_slots.h"
+#include "layers/batch.h"
+
+namespace paceline {
+
+// How a sequence is decoded: it takes the largest logit of each row, ties to the lowest id.
+struct DecodeTerms {
+  int64_t num_steps = 0;  // at most; its blocks hold the positions of that many
+  bool wants_logprob = false;
+  std::span<const int32_t> stop_ids;  // its row behind one of them isn't computed
+};
+
+// One thread. A caller that stops early leaves keys and values behind the last token that it read.
+class DecodeLoop {
+ public:
+  virtual ~DecodeLoop() = default;
+
+  // The most sequences of a batch.
+  virtual int64_t max_sequences() const = 0;
+  // Copies the batch's block copies and starts the first step. Every slice is one row, and an
+  // output; there are no adapters and no stretched rows. Steps of an earlier batch are over.
+  virtual void start(const Batch& batch, std::span<const DecodeTerms> terms) = 0;
+  enum class Then : uint8_t { goes_on, ends };
+  // The tokens of the first step that was not read, one for each slice in the batch's order; valid
+  // until the next call. Before it waits for them it starts the step after it, unless this one
+  // ends.
+  virtual std::span<const DecodedToken> next(Then then) = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,112 @@
+#include "runner/model_decode_loop.h"
+
+#include <algorithm>
+
+#include "kernels/backend.h"
+
+namespace paceline {
+namespace {
+
+// The block table of rows that stand for slots: it is valid, and not read.
+constexpr int32_t kAnyBlock[] = {0};
+
+// Mixtures read their choice of experts on the CPU, and factors of queries are computed there.
+bool needs_cpu(const DecoderConfig& config) {
+  return config.mixture.has_value() || config.query_growth.beta != 0.0 || config.bidirectional;
+}
+
+}  // namespace
+
+void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
+                 const Batch& batch) {
+  for (int64_t layer = 0; layer < decoder.config().num_layers(); ++layer) {
+    const GroupBatch& group = batch.groups[static_cast<size_t>(decoder.cache_group(layer))];
+    backend.copy_blocks(kv.layer(layer), group.copies);
+  }
+}
+
+std::unique_ptr<ModelDecodeLoop> ModelDecodeLoop::make(const Parts& parts, int64_t max_sequences) {
+  if (needs_cpu(parts.decoder.config()) || max_sequences <= 0) return nullptr;
+  auto loop = std::unique_ptr<ModelDecodeLoop>(new ModelDecodeLoop(parts, max_sequences));
+  return loop->slots_ != nullptr ? std::move(loop) : nullptr;
+}
+
+ModelDecodeLoop::ModelDecodeLoop(const Parts& parts, int64_t max_sequences)
+    : parts_(parts), max_sequences_(max_sequences), finite_(static_cast<size_t>(max_sequences)) {
+  const DecoderConfig& config = parts.decoder.config();
+  batch_.groups.resize(cache_group_windows(config).size());
+  resize(max_sequences);
+  slots_ = parts.backend.make_decode_slots(arrays());
+}
+
+// The arrays stay where they are: their first size was the largest.
+void ModelDecodeLoop::resize(int64_t rows) {
+  const auto count = static_cast<size_t>(rows);
+  batch_.tokens.assign(count, 0);
+  batch_.positions.assign(count, 0);
+  batch_.output_rows.assign(count, 0);
+  for (GroupBatch& group : batch_.groups) {
+    group.slots.assign(count, 0);
+    group.slices.assign(count, {.num_rows = 1, .block_table = kAnyBlock});
+  }
+  for (size_t i = 0; i < count; ++i) {
+    batch_.output_rows[i] = static_cast<int32_t>(i);
+    for (GroupBatch& group : batch_.groups) group.slices[i].first_row = static_cast<int64_t>(i);
+  }
+}
+
+DecodeArrays ModelDecodeLoop::arrays() {
+  DecodeArrays arrays{.tokens = batch_.tokens,
+                      .positions = batch_.positions,
+                      .output_rows = batch_.output_rows,
+                      .finite = finite_,
+                      .groups = {},
+                      .block_size = parts_.kv.layer(0).block_size()};
+  const std::vector<int64_t> windows = cache_group_windows(parts_.decoder.config());
+  for (size_t g = 0; g < batch_.groups.size(); ++g) {
+    const GroupBatch& group = batch_.groups[g];
+    arrays.groups.push_back({.slots = group.slots, .slices = group.slices, .window = windows[g]});
+  }
+  return arrays;
+}
+
+void ModelDecodeLoop::compute(int64_t rows) {
+  resize(rows);
+  parts_.decoder.forward(
+      parts_.backend, batch_, parts_.kv, parts_.scratch,
+      {.out = parts_.hidden, .finite = std::span(finite_).first(static_cast<size_t>(rows))});
+  const int64_t at_once = parts_.logits.size(0);
+  for (int64_t first = 0; first < rows; first += at_once) {
+    const int64_t count = std::min(at_once, rows - first);
+    const Tensor logits = parts_.logits.slice(0, 0, count);
+    parts_.decoder.logits(parts_.backend, parts_.hidden.slice(0, first, first + count), logits);
+    slots_->draw(first, logits);
+  }
+}
+
+void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> terms) {
+  PL_CHECK(batch.num_rows() == std::ssize(terms) && batch.num_outputs() == batch.num_rows(),
+           "a loop's slices are one row each, and outputs");
+  PL_CHECK(batch.adapters.empty() && batch.stretched.empty(),
+           "a loop has neither adapters nor stretched rows");
+  copy_blocks(parts_.backend, parts_.decoder, parts_.kv, batch);
+  loaded_.clear();
+  for (size_t i = 0; i < terms.size(); ++i) {
+    loaded_.push_back({.token = batch.tokens[i],
+                       .position = batch.positions[i],
+                       .num_steps = terms[i].num_steps,
+                       .wants_logprob = terms[i].wants_logprob,
+                       .stop_ids = terms[i].stop_ids});
+  }
+  tables_.clear();
+  for (const GroupBatch& group : batch.groups) tables_.emplace_back(group.slices);
+  slots_->load(loaded_, tables_, [this](int64_t rows) { compute(rows); });
+  slots_->start_step();
+}
+
+std::span<const DecodedToken> ModelDecodeLoop::next(Then then) {
+  if (then == Then::goes_on) slots_->start_step();
+  return slots_->read_step();
+}
+
+}  // namespace paceline

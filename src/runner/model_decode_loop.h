@@ -1,0 +1,52 @@
+// ModelDecodeLoop runs a decoder's steps on a backend that has decode slots.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "layers/kv_storage.h"
+#include "layers/scratch.h"
+#include "models/decoder.h"
+#include "runner/decode_loop.h"
+
+namespace paceline {
+
+// Copies the batch's blocks in all layers.
+void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv, const Batch& batch);
+
+class ModelDecodeLoop final : public DecodeLoop {
+ public:
+  // What it shares with its runner; everything must outlive it.
+  struct Parts {
+    const Decoder& decoder;
+    Backend& backend;
+    const KvStorage& kv;
+    Scratch& scratch;
+    Tensor hidden;  // [rows, hidden]
+    Tensor logits;  // [rows, vocab]
+  };
+
+  // nullptr where the backend has no decode slots, or a step of the decoder needs the CPU.
+  static std::unique_ptr<ModelDecodeLoop> make(const Parts& parts, int64_t max_sequences);
+
+  int64_t max_sequences() const override { return max_sequences_; }
+  void start(const Batch& batch, std::span<const DecodeTerms> terms) override;
+  std::span<const DecodedToken> next(Then then) override;
+
+ private:
+  ModelDecodeLoop(const Parts& parts, int64_t max_sequences);
+
+  void resize(int64_t rows);
+  DecodeArrays arrays();
+  void compute(int64_t rows);
+
+  Parts parts_;
+  int64_t max_sequences_;
+  Batch batch_;  // of rows that stand for the slots
+  std::vector<uint8_t> finite_;
+  std::unique_ptr<DecodeSlots> slots_;
+  std::vector<DecodeSlot> loaded_;
+  std::vector<std::span<const AttentionSlice>> tables_;  // of the groups
+};
+
+}  // namespace paceline

@@ -1,0 +1,191 @@
+// Engines on the emulated GPU, with runs of the decode loop and without: the same tokens and
+// log-probabilities, whatever comes, ends and is cancelled while a run goes on.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/channel.h"
+#include "engine/engine.h"
+#include "layers/kv_storage.h"
+#include "runner/model_runner.h"
+#include "tests/models/test_model.h"
+#include "tests/test_scale.h"
+
+namespace paceline::testing {
+namespace {
+
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+  std::string ending;
+  bool operator==(const Answer&) const = default;
+};
+using Answers = std::map<std::pair<RequestId, int32_t>, Answer>;
+
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+TokenText letter(TokenId id) {
+  return {.bytes = kLetters.substr(static_cast<size_t>(id) % kLetters.size(), 1)};
+}
+
+struct Types {
+  DType weights = DType::f32;
+  DType kv = DType::f32;
+};
+
+class GpuEngine {
+ public:
+  GpuEngine(const std::string& name, Types types, int64_t num_blocks, int64_t max_run_steps)
+      : model_(read_golden(name).directory, {.backend = BackendKind::cuda,
+                                             .num_threads = 2,
+                                             .weight_dtype = types.weights,
+                                             .kv_dtype = types.kv}) {
+    const std::vector<int64_t> windows = cache_group_windows(model_.config());
+    std::vector<CacheGroup> groups;
+    for (const int64_t window : windows) {
+      groups.push_back({.window = window, .num_blocks = num_blocks});
+    }
+    const std::vector<int64_t> group_blocks(windows.size(), num_blocks);
+    cache_ = std::make_unique<KvCache>(kBlockSize, groups);
+    runner_ =
+        std::make_unique<ModelRunner>(model_.decoder(), model_.backend(),
+                                      KvStorage(model_.decoder().kv_layers(group_blocks),
+                                                kBlockSize, types.kv, model_.backend().memory()),
+                                      RunnerLimits{.max_rows = 64, .max_logits_rows = 3});
+    engine_ = std::make_unique<Engine>(*runner_, memory_, *cache_,
+                                       EngineLimits{.max_model_len = 128,
+                                                    .max_batched_tokens = 24,
+                                                    .max_num_seqs = 5,
+                                                    .max_run_steps = max_run_steps},
+                                       letter);
+  }
+
+  bool has_loop() const { return runner_->decode_loop() != nullptr; }
+  Engine& engine() { return *engine_; }
+  RequestId submit(GenerateRequest request) {
+    return engine_->submit(std::move(request), channel_).value();
+  }
+  bool step() {
+    const bool more = engine_->step();
+    engine_->check_integrity();
+    channel_->poll(events_);
+    for (const TokenEvent& event : events_) {
+      Answer& answer = answers_[{event.request, event.choice}];
+      if (event.token) {
+        answer.tokens.push_back(event.token->id);
+        answer.logprobs.push_back(event.token->logprob);
+      }
+      if (!event.ending) continue;
+      answer.ending = std::to_string(static_cast<int>(event.ending->finish.reason)) + " " +
+                      event.ending->message;
+    }
+    return more;
+  }
+  const Answers& answers() const { return answers_; }
+  bool all_is_free() const {
+    bool free = true;
+    for (int g = 0; g < cache_->num_groups(); ++g) {
+      free &= cache_->pool(g).num_free() == cache_->group(g).num_blocks;
+    }
+    return free;
+  }
+
+ private:
+  static constexpr int64_t kBlockSize = 4;
+
+  TestModel model_;
+  Memory memory_;
+  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
+  std::unique_ptr<Engine> engine_;
+  std::vector<TokenEvent> events_;
+  Answers answers_;
+};
+
+GenerateRequest greedy(int32_t length, int32_t first, int64_t max_tokens) {
+  GenerateRequest request{.prompt = {}, .max_tokens = max_tokens};
+  for (int32_t i = 0; i < length; ++i) request.prompt.push_back(3 + (first + 17 * i) % 250);
+  request.sampling.temperature = 0;
+  request.want_logprobs = true;
+  return request;
+}
+
+// Sequences that end at different steps, by stop strings, tokens and lengths, with choices; more
+// than run at once, so that places are refilled; one that comes and one that goes meanwhile.
+void ask(GpuEngine& gpu, RequestId& cancelled) {
+  gpu.submit(greedy(9, 1, 30));
+  cancelled = gpu.submit(greedy(5, 40, 60));
+  GenerateRequest stopped = greedy(14, 90, 40);
+  stopped.stop_strings = {"e", "jk"};
+  gpu.submit(stopped);
+  GenerateRequest choices = greedy(7, 5, 9);
+  choices.n = 2;
+  choices.want_logprobs = false;
+  gpu.submit(choices);
+  GenerateRequest ends = greedy(21, 77, 33);
+  for (TokenId id = 0; id < 250; id += 11) ends.stop_token_ids.push_back(id);
+  gpu.submit(ends);
+  GenerateRequest sampled = greedy(4, 8, 6);
+  sampled.sampling = {.seed = 3};
+  gpu.submit(sampled);
+  for (int i = 0; i < 24; ++i) gpu.step();
+  gpu.submit(greedy(9, 1, 22));  // its prefix is in the cache
+  for (int i = 0; i < 5; ++i) gpu.step();
+  gpu.engine().cancel(cancelled);
+  while (gpu.step()) {
+  }
+}
+
+void expect_same_as_plain(const std::string& name, Types types, int64_t num_blocks) {
+  GpuEngine plain(name, types, num_blocks, 1), with_runs(name, types, num_blocks, 16);
+  RequestId cancelled = 0;
+  ask(plain, cancelled);
+  ask(with_runs, cancelled);
+  EXPECT_EQ(plain.engine().counters().run_steps, 0);
+  EXPECT_GT(with_runs.engine().counters().run_steps, 15);
+  EXPECT_EQ(with_runs.answers().size(), plain.answers().size());
+  for (const auto& [id, answer] : with_runs.answers()) {
+    SCOPED_TRACE(id.first);
+    if (id.first == cancelled) continue;
+    const Answer& expected = plain.answers().at(id);
+    EXPECT_EQ(answer.tokens, expected.tokens);
+    EXPECT_EQ(answer.logprobs, expected.logprobs);
+    EXPECT_EQ(answer.ending, expected.ending);
+  }
+  EXPECT_TRUE(with_runs.all_is_free());
+}
+
+bool can_loop(const std::string& name) { return GpuEngine(name, {}, 16, 2).has_loop(); }
+
+class CudaDecodeRun : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CudaDecodeRun, GivesThePlainStepsBits) {
+  if (!can_loop(GetParam())) GTEST_SKIP() << "its steps need the CPU";
+  expect_same_as_plain(GetParam(), {}, 200);
+}
+
+std::vector<std::string> families_to_run() {
+  if (is_full_scale()) return golden_names();
+  return {"gemma2_even", "llama_scaled_tied"};
+}
+
+INSTANTIATE_TEST_SUITE_P(all, CudaDecodeRun, ::testing::ValuesIn(families_to_run()),
+                         [](const auto& golden) { return golden.param; });
+
+TEST(CudaDecodeRuns, GiveThePlainStepsBitsInBfloat16AndWithFewBlocks) {
+  expect_same_as_plain("qwen3_tied", {DType::bf16, DType::i8}, 200);
+  expect_same_as_plain("gemma2_even", {}, 26);
+}
+
+TEST(CudaDecodeRuns, AreForModelsWhoseStepsNeedNoCpu) {
+  EXPECT_TRUE(can_loop("gemma3_model_prefix"));
+  EXPECT_FALSE(can_loop("mixtral_plain"));
+  EXPECT_FALSE(can_loop("ministral3_growth"));
+}
+
+}  // namespace
+}  // namespace paceline::testing

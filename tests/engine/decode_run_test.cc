@@ -1,0 +1,227 @@
+// Runs of a runner's decode loop: the events of plain steps, in steps that are recorded one by one.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "engine/step_record.h"
+#include "tests/engine/engine_fixture.h"
+
+namespace paceline::testing {
+namespace {
+
+class DecodeRunTest : public EngineTest, public StepObserver {
+ protected:
+  DecodeRunTest() { runner_.has_loop = true; }
+
+  Engine& start(const Shape& shape) {
+    Engine& made = engine(shape);
+    made.set_observer(this);
+    return made;
+  }
+  Engine& start() { return start(Shape{}); }
+
+  void on_submitted(const Sequence& /*sequence*/, int64_t /*step*/) override {}
+  void on_cancelled(RequestId /*id*/, int64_t /*step*/) override {}
+  void on_step(const StepRecord& record) override { records_.push_back(record); }
+
+  // The same requests on an engine without a loop.
+  std::vector<TokenId> plain_tokens(const GenerateRequest& request) {
+    runner_.has_loop = false;
+    engine();
+    std::vector<TokenId> tokens = run(request).tokens;
+    runner_.has_loop = true;
+    return tokens;
+  }
+
+  std::vector<StepRecord> records_;
+};
+
+TEST_F(DecodeRunTest, StepsAreRecordedOneByOne) {
+  start();
+  const RequestId a = submit(greedy({1, 2, 3}, 8)), b = submit(greedy({10}, 6));
+  run_all();
+  EXPECT_EQ(answer(a).tokens, (std::vector<TokenId>{4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(answer(b).tokens, (std::vector<TokenId>{11, 12, 13, 14, 15, 16}));
+  EXPECT_EQ(runner_.loop.num_starts, 1);
+  ASSERT_EQ(records_.size(), 8u);
+  for (size_t i = 1; i < records_.size(); ++i) {
+    const StepRecord& record = records_[i];
+    const size_t count = i < 6 ? 2 : 1;
+    EXPECT_EQ(record.step, static_cast<int64_t>(i));
+    EXPECT_EQ(record.num_rows, static_cast<int64_t>(count));
+    ASSERT_EQ(record.slices.size(), count);
+    EXPECT_EQ(record.slices[0].id, a);
+    EXPECT_EQ(record.slices[0].first, static_cast<int64_t>(2 + i));
+    EXPECT_EQ(record.slices[0].count, 1);
+    EXPECT_EQ(record.tokens.size(), count);
+    EXPECT_TRUE(record.admitted.empty());
+  }
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(DecodeRunTest, AStopStringEndsASequenceWhoseNextRowIsComputedAlready) {
+  GenerateRequest request = greedy({1}, 20);
+  request.stop_strings = {"fgh"};
+  const std::vector<TokenId> plain = plain_tokens(request);
+  start();
+  const RequestId a = submit(request), b = submit(greedy({12}, 12));
+  run_all();
+  EXPECT_EQ(answer(a).tokens, plain);
+  EXPECT_EQ(answer(a).ending->finish.stop_string, 0);
+  EXPECT_EQ(answer(b).tokens.size(), 12u);
+  EXPECT_EQ(runner_.loop.num_starts, 1) << "the other one runs on beside the gap";
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(DecodeRunTest, EosAndStopTokensEmptyTheirSlots) {
+  start();
+  GenerateRequest request = greedy({10}, 20);
+  request.stop_token_ids = {14};
+  const RequestId a = submit(request), b = submit(greedy({27}, 20)), c = submit(greedy({1}, 9));
+  request.eos_tokens = {12};
+  request.ignore_eos = true;
+  const RequestId d = submit(request);
+  run_all();
+  EXPECT_EQ(answer(a).tokens, (std::vector<TokenId>{11, 12, 13}));
+  EXPECT_EQ(answer(a).ending->finish.stop_token, 14);
+  EXPECT_EQ(answer(b).tokens, (std::vector<TokenId>{28, 29, 30}));
+  EXPECT_EQ(answer(b).ending->finish.reason, FinishReason::stop);
+  EXPECT_EQ(answer(c).tokens.size(), 9u);
+  EXPECT_EQ(answer(d).tokens, (std::vector<TokenId>{11, 12, 13}));
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(DecodeRunTest, ARequestThatComesIsAdmittedInTheStepAfterNext) {
+  start();
+  submit(greedy({1}, 20));
+  step();
+  step();
+  step();
+  ASSERT_EQ(runner_.loop.num_starts, 1);
+  const int64_t computed = runner_.num_runs;
+  submit(greedy({7}, 3));
+  step();  // the step that was begun already
+  EXPECT_EQ(runner_.num_runs, computed);
+  EXPECT_TRUE(records_.back().admitted.empty());
+  EXPECT_EQ(records_.back().tokens.size(), 1u);
+  step();
+  EXPECT_EQ(records_.back().admitted.size(), 1u);
+  EXPECT_EQ(records_.back().tokens.size(), 2u);
+  run_all();
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(DecodeRunTest, ACancellationEndsItsSequenceAtOnce) {
+  start();
+  const RequestId a = submit(greedy({1}, 20)), b = submit(greedy({5}, 8));
+  for (int i = 0; i < 4; ++i) step();
+  engine_->cancel(a);
+  step();
+  EXPECT_EQ(answer(a).ending->finish.reason, FinishReason::cancelled);
+  EXPECT_EQ(answer(a).tokens.size(), 4u);
+  EXPECT_EQ(answer(b).tokens.size(), 5u);
+  run_all();
+  EXPECT_EQ(answer(b).tokens.size(), 8u);
+  EXPECT_EQ(free_blocks(), 64);
+  submit(greedy({5}, 8));  // all are cancelled while a step is in flight
+  for (int i = 0; i < 4; ++i) step();
+  engine_->cancel(b + 1);
+  EXPECT_FALSE(step());
+  EXPECT_EQ(run(greedy({1}, 3)).tokens, (std::vector<TokenId>{2, 3, 4}));
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(DecodeRunTest, AFinishedSequencesPlaceIsRefilled) {
+  start({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_num_seqs = 2}});
+  std::vector<RequestId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(submit(greedy({i + 1}, 4 + 3 * i)));
+  run_all();
+  for (int i = 0; i < 4; ++i) {
+    const auto& tokens = answer(ids[static_cast<size_t>(i)]).tokens;
+    ASSERT_EQ(std::ssize(tokens), 4 + 3 * i);
+    for (size_t t = 0; t < tokens.size(); ++t) EXPECT_EQ(tokens[t], i + 2 + static_cast<int>(t));
+  }
+  EXPECT_GE(runner_.loop.num_starts, 3);
+}
+
+// Two sequences of 12 tokens on 8 blocks of 2.
+TEST_F(DecodeRunTest, RunsTakeNoBlocksThatAreNotThere) {
+  start({.num_blocks = 8});
+  const RequestId a = submit(greedy({1}, 12)), b = submit(greedy({9}, 12));
+  run_all();
+  EXPECT_EQ(answer(a).tokens.size(), 12u);
+  EXPECT_EQ(answer(b).tokens.size(), 12u);
+  EXPECT_EQ(answer(b).tokens.back(), 21);
+  EXPECT_EQ(engine_->counters().preemptions, 1);
+  EXPECT_GE(runner_.loop.num_starts, 2);
+  EXPECT_EQ(free_blocks(), 8);
+}
+
+TEST_F(DecodeRunTest, WhatNeedsTheEngineIsSteppedPlainly) {
+  start();
+  GenerateRequest request = greedy({1}, 6);
+  request.sampling.presence_penalty = 0.5f;
+  run(request);
+  request = greedy({1}, 6);
+  request.sampling.temperature = 1;
+  run(request);
+  request = greedy({1}, 6);
+  request.sampling.logit_bias = {{3, -1.0f}};
+  run(request);
+  request = greedy({1}, 6);
+  request.want_logprobs = true;
+  request.sampling.num_top_logprobs = 2;
+  run(request);
+  request = greedy({1}, 6);
+  request.prediction = {2, 3, 4};
+  run(request);
+  EXPECT_EQ(runner_.loop.num_starts, 0);
+  request = greedy({1}, 6);
+  request.min_tokens = 3;
+  EXPECT_EQ(run(request).tokens.size(), 6u);
+  EXPECT_EQ(runner_.loop.num_starts, 1) << "once it has its three tokens";
+  runner_.loop.most = 1;
+  start();
+  submit(greedy({1}, 4));
+  submit(greedy({5}, 9));
+  run_all();
+  EXPECT_EQ(runner_.loop.num_starts, 2) << "when one is left";
+}
+
+TEST_F(DecodeRunTest, AnErrorEndsTheRunsSequencesAlone) {
+  start();
+  const RequestId a = submit(greedy({1}, 20)), b = submit(greedy({5}, 20));
+  runner_.loop.fails_at_step = 4;
+  run_all();
+  for (const RequestId id : {a, b}) {
+    EXPECT_EQ(answer(id).ending->error, ErrorCode::internal);
+    EXPECT_EQ(answer(id).ending->message, "the loop fails");
+  }
+  EXPECT_EQ(free_blocks(), 64);
+  EXPECT_EQ(run(greedy({1}, 5)).tokens.size(), 5u);
+}
+
+TEST_F(DecodeRunTest, ABadRowEndsItsSequence) {
+  start();
+  runner_.is_bad = [](int32_t token, int32_t) { return token == 6; };
+  const RequestId a = submit(greedy({1}, 20)), b = submit(greedy({15}, 9));
+  run_all();
+  EXPECT_EQ(answer(a).ending->error, ErrorCode::numerical);
+  EXPECT_EQ(answer(a).ending->message, "position 5: the state holds a NaN or an infinity");
+  EXPECT_EQ(answer(b).tokens.size(), 9u);
+}
+
+TEST_F(DecodeRunTest, LogprobsAreThoseOfPlainSteps) {
+  GenerateRequest request = greedy({1}, 7);
+  request.want_logprobs = true;
+  runner_.has_loop = false;
+  engine();
+  const std::vector<float> plain = run(request).logprobs;
+  runner_.has_loop = true;
+  start();
+  EXPECT_EQ(run(request).logprobs, plain);
+  EXPECT_EQ(runner_.loop.num_starts, 1);
+}
+
+}  // namespace
+}  // namespace paceline::testing
