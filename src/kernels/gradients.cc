@@ -15,13 +15,28 @@ GradientOps& Backend::gradients() {
   __builtin_unreachable();
 }
 
-void GradientOps::matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) {
-  ShapeCheck check("matmul_input_gradient");
+namespace {
+
+void check_input_gradient(const char* operation, const Tensor& dy, const PackedMatrix& w,
+                          const Tensor& dx) {
+  ShapeCheck check(operation);
   check.dimension("w", "n", w.n);
   check.dimension("w", "k", w.k);
   check.tensor("dy", dy, {"rows", "n"});
   check.tensor("dx", dx, {"rows", "k"});
-  if (!dx.empty()) do_matmul_input_gradient(dy, w, dx);
+}
+
+}  // namespace
+
+void GradientOps::matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) {
+  check_input_gradient("matmul_input_gradient", dy, w, dx);
+  if (!dx.empty()) do_matmul_input_gradient(dy, w, Former::replaced, dx);
+}
+
+void GradientOps::add_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
+                                            const Tensor& dx) {
+  check_input_gradient("add_matmul_input_gradient", dy, w, dx);
+  if (!dx.empty()) do_matmul_input_gradient(dy, w, Former::added_to, dx);
 }
 
 void GradientOps::matmul_weight_gradient(const Tensor& dy, const Tensor& x,

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Whether the operands of a product are rounded first.
+// Whether the operands of products are rounded first; in attention, whether they may be.
 enum class OperandRounding : uint8_t { none, bfloat16 };
 
 // The rows of a segment of a sum over rows.
@@ -29,6 +29,9 @@ struct AttentionGradientInputs {
   Tensor out;          // [rows, heads, head_dim]
   Tensor log_sum_exp;  // [rows, heads]
   Tensor dout;         // [rows, heads, head_dim]
+  // bfloat16: v, dout, weights and gradients of scores may be rounded; queries and keys only where
+  // they are multiplied by those gradients, and keys that were stored in bfloat16 stay as they are.
+  OperandRounding rounding = OperandRounding::none;
 };
 
 struct AttentionGradients {
@@ -52,8 +55,9 @@ struct GatedGradientInputs {
 // every output element is a fixed sequence of floating-point operations, whatever the number of
 // threads. Where an operation adds to a gradient of weights, rows are cut into segments of
 // kGradientRows, counted from the call's first row: each is summed from zero in ascending order,
-// and the sums are added in ascending order. So one call with several segments and several calls
-// with one each give the same bits.
+// and the sums are added in ascending order. With operands in bfloat16, sums go on from the
+// gradient that is there instead. So one call with several segments and several calls with one each
+// give the same bits.
 class GradientOps {
  public:
   virtual ~GradientOps() = default;
@@ -62,6 +66,10 @@ class GradientOps {
   // count as their values in bfloat16.
   //                                       dy [rows, n], w [n, k], dx [rows, k]
   void matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx);
+
+  // dx += dy * w, to the same precision. A sum over more than kSegmentLength columns of dy is added
+  // segment by segment.
+  void add_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx);
 
   // dw += dy^T * x.                       dy [rows, n], x [rows, k], dw [n, k]
   void matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
@@ -115,9 +123,13 @@ class GradientOps {
   void cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                               const Tensor& logits, std::span<float> losses);
 
- private:
-  virtual void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
+ protected:
+  // What becomes of the elements of dx that are there.
+  enum class Former : uint8_t { replaced, added_to };
+  virtual void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, Former former,
                                         const Tensor& dx) = 0;
+
+ private:
   virtual void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
                                          OperandRounding rounding, const Tensor& dw) = 0;
   virtual void do_bias_gradient(const Tensor& dy, const Tensor& dbias) = 0;
@@ -143,7 +155,8 @@ class GradientOps {
 };
 
 // About the scratch that a CPU backend allocates for gradients of up to `rows` rows: inputs of a
-// product of up to `widest` elements as bfloat16, the operands of a gradient of weights, and the
+// product of up to `widest` elements as bfloat16, the operands of a gradient of weights or of some
+// heads' attention, and the
 // transposed weights or the tiles of attention of each thread.
 size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int num_threads);
 

@@ -20,6 +20,18 @@ const AttentionPassShape kShapes[] = {
     {.heads = 2, .kv_heads = 2, .head_dim = 32, .window = 70, .lengths = {200}},
     {.heads = 2, .kv_heads = 1, .head_dim = 20, .soft_cap = 1.5f, .lengths = {33, 30}},
     {.heads = 6, .kv_heads = 2, .head_dim = 8, .soft_cap = 2.0f, .window = 64, .lengths = {140}},
+    {.heads = 6,
+     .kv_heads = 2,
+     .head_dim = 40,
+     .lengths = {70, 1, 129, 64},
+     .rounding = OperandRounding::bfloat16},
+    {.heads = 2,
+     .kv_heads = 1,
+     .head_dim = 64,
+     .soft_cap = 2.0f,
+     .window = 70,
+     .lengths = {200, 3},
+     .rounding = OperandRounding::bfloat16},
 };
 
 // The definition is the derivative of the forward pass.
@@ -104,7 +116,7 @@ TEST_P(AttentionGradient, ASequenceAmongOthersHasTheBitsOfItAlone) {
       const SequenceRows alone = {0, sequence.num_rows};
       backend().gradients().attention_gradient(
           {rows_of(pass.q), rows_of(pass.k), rows_of(pass.v), rows_of(pass.out),
-           rows_of(pass.log_sum_exp), rows_of(pass.dout)},
+           rows_of(pass.log_sum_exp), rows_of(pass.dout), shape.rounding},
           std::span(&alone, 1), shape.params(), {dq.view, dk.view, dv.view});
       EXPECT_SAME_BITS(to_vector(dq.view), to_vector(rows_of(pass.dq))) << shape.name();
       EXPECT_SAME_BITS(to_vector(dk.view), to_vector(rows_of(pass.dk))) << shape.name();

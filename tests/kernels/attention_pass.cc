@@ -28,6 +28,7 @@ std::string AttentionPassShape::name() const {
   if (window > 0) name += fmt::format(" window {}", window);
   if (soft_cap > 0) name += fmt::format(" cap {}", soft_cap);
   for (const int64_t length : lengths) name += fmt::format(" {}", length);
+  if (rounding == OperandRounding::bfloat16) name += " bfloat16";
   return name;
 }
 
@@ -39,6 +40,14 @@ AttentionPass::AttentionPass(const AttentionPassShape& wanted, uint64_t seed, Me
   q = random_tensor(memory, DType::f32, of_queries, seed, 2.0f);
   k = random_tensor(memory, DType::f32, of_keys, seed + 1, 2.0f);
   v = random_tensor(memory, DType::f32, of_keys, seed + 2, 2.0f);
+  if (shape.rounding == OperandRounding::bfloat16) {
+    for (const OwnedTensor* const tensor : {&k, &v}) {
+      auto* const elements = tensor->view.elements<float>();
+      for (int64_t i = 0; i < tensor->view.num_elements(); ++i) {
+        elements[i] = to_float(to_bfloat16(elements[i]));
+      }
+    }
+  }
   dout = random_tensor(memory, DType::f32, of_queries, seed + 3);
   out = allocate_tensor(memory, DType::f32, of_queries);
   log_sum_exp = allocate_tensor(memory, DType::f32, {rows, shape.heads});
@@ -74,8 +83,8 @@ void AttentionPass::forward(Backend& backend) {
 
 void AttentionPass::backward(Backend& backend) {
   backend.gradients().attention_gradient(
-      {q.view, k.view, v.view, out.view, log_sum_exp.view, dout.view}, sequences, shape.params(),
-      {dq.view, dk.view, dv.view});
+      {q.view, k.view, v.view, out.view, log_sum_exp.view, dout.view, shape.rounding}, sequences,
+      shape.params(), {dq.view, dk.view, dv.view});
 }
 
 std::vector<float> AttentionPass::gradients() const {

@@ -18,6 +18,8 @@ struct AttentionPassShape {
   float soft_cap = 0.0f;
   int64_t window = 0;
   std::vector<int64_t> lengths;  // of the sequences
+  // With bfloat16, keys and values are stored in it, and gradients may round their operands.
+  OperandRounding rounding = OperandRounding::none;
 
   AttentionParams params() const;
   int64_t num_rows() const;

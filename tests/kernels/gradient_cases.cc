@@ -50,7 +50,28 @@ OpCase input_gradient_case(const WeightType& type, int64_t rows, int64_t n, int6
           }};
 }
 
+OpCase add_input_gradient_case(const WeightType& type, int64_t rows, int64_t n, int64_t least_k) {
+  OpCase one = input_gradient_case(type, rows, n, least_k, CaseSize::small);
+  const int64_t k = type.row_length(least_k);
+  one.name = "add_" + one.name;
+  one.make = [=](ThreadPool& threads, Memory& memory) {
+    auto inputs = std::make_shared<InputGradientInputs>();
+    inputs->dy = random_tensor(memory, DType::f32, {rows, n}, kGradientSeed);
+    inputs->dx = allocate_tensor(memory, DType::f32, {rows, k});
+    inputs->w = random_matrix(memory, threads, type, n, k, kGradientSeed + 1);
+    return gradient_instance(inputs, [](GradientOps& ops, InputGradientInputs& in) {
+      std::fill_n(in.dx.view.elements<float>(), in.dx.view.num_elements(), 0.75f);
+      ops.add_matmul_input_gradient(in.dy.view, in.w, in.dx.view);
+    });
+  };
+  return one;
+}
+
 void add_input_gradient_cases(std::vector<OpCase>& cases) {
+  for (const WeightType& type : weight_types()) {
+    cases.push_back(add_input_gradient_case(type, 5, 8, 300));
+    cases.push_back(add_input_gradient_case(type, 13, 1025, 33));
+  }
   struct Shape {
     int64_t rows, n, k;
   };
@@ -113,6 +134,8 @@ void add_weight_gradient_cases(std::vector<OpCase>& cases) {
                                                                  {257, 17, 100},
                                                                  {700, 66, 129},
                                                                  {2500, 20, 40},
+                                                                 {700, 100, 8},
+                                                                 {2500, 70, 16},
                                                                  {5, 4200, 34}}) {
       cases.push_back(weight_gradient_case(rounding, rows, n, k, CaseSize::small));
     }
@@ -120,6 +143,7 @@ void add_weight_gradient_cases(std::vector<OpCase>& cases) {
       cases.push_back(weight_gradient_case(rounding, 2048, n, k, CaseSize::large));
     }
     cases.push_back(weight_gradient_case(rounding, 512, 2048, 2048, CaseSize::large));
+    cases.push_back(weight_gradient_case(rounding, 2048, 8192, 8, CaseSize::large));
   }
 }
 
@@ -138,7 +162,7 @@ OpCase attention_gradient_case(const AttentionPassShape& shape, CaseSize size) {
   }
   return {.name = "attention_gradient " + shape.name(),
           .size = size,
-          .tolerance = 5e-6,
+          .tolerance = shape.rounding == OperandRounding::bfloat16 ? 2e-2 : 5e-6,
           .flops = 10.0 * pairs * static_cast<double>(shape.head_dim * shape.heads),
           .make = [shape](ThreadPool& threads, Memory& memory) {
             auto op = std::make_shared<AttentionGradientOp>(
@@ -150,9 +174,13 @@ OpCase attention_gradient_case(const AttentionPassShape& shape, CaseSize size) {
 }
 
 void add_attention_gradient_cases(std::vector<OpCase>& cases) {
-  const auto add = [&](const AttentionPassShape& shape) {
-    cases.push_back(attention_gradient_case(shape, CaseSize::small));
+  const auto add_sizes = [&](AttentionPassShape shape, CaseSize size) {
+    for (const OperandRounding rounding : {OperandRounding::none, OperandRounding::bfloat16}) {
+      shape.rounding = rounding;
+      cases.push_back(attention_gradient_case(shape, size));
+    }
   };
+  const auto add = [&](const AttentionPassShape& shape) { add_sizes(shape, CaseSize::small); };
   const std::vector<int64_t> mixed = {70, 1, 130, 64};
   for (const int64_t head_dim : {1, 16, 20, 64, 80, 128}) {
     add({.head_dim = head_dim, .lengths = mixed});
@@ -165,8 +193,8 @@ void add_attention_gradient_cases(std::vector<OpCase>& cases) {
   for (const int64_t head_dim : {64, 128}) {
     for (const std::vector<int64_t>& lengths :
          {std::vector<int64_t>{2048}, {512, 512, 512, 512}, {512}}) {
-      cases.push_back(attention_gradient_case(
-          {.heads = 32, .kv_heads = 8, .head_dim = head_dim, .lengths = lengths}, CaseSize::large));
+      add_sizes({.heads = 32, .kv_heads = 8, .head_dim = head_dim, .lengths = lengths},
+                CaseSize::large);
     }
   }
 }

@@ -14,6 +14,10 @@
 
 namespace paceline {
 
+// Operands of attention that are packed at a time, or those of one sequence and kv head: they stay
+// in the caches.
+constexpr int64_t kPackedAttentionBytes = 4 << 20;
+
 class CpuGradients final : public GradientOps {
  public:
   CpuGradients(const KernelTable& kernels, ThreadPool& threads, Memory& memory)
@@ -25,7 +29,8 @@ class CpuGradients final : public GradientOps {
         thread_scratch_(memory) {}
 
  private:
-  void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) override;
+  void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, Former former,
+                                const Tensor& dx) override;
   void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                                  const Tensor& dw) override;
   void do_bias_gradient(const Tensor& dy, const Tensor& dbias) override;
@@ -47,24 +52,37 @@ class CpuGradients final : public GradientOps {
   void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                                  const Tensor& logits, std::span<float> losses) override;
 
+  // The same for few columns of x: they become the inputs, and each panel of dy is packed where it
+  // is multiplied.
+  void add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype, const Tensor& dw);
   // Makes the columns of rows the panels of a product whose K are the rows.
   void pack_panels(const Tensor& rows, DType dtype, int64_t panel_bytes, std::byte* panels);
   // Makes the columns of rows prepared inputs of that product.
   void prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride, std::byte* inputs);
 
-  // A tile of keys of one kv head, or of rows of one query head.
+  // One sequence on one kv head.
+  struct AttentionUnit {
+    AttentionGradientTask task;
+    int64_t num_tiles;
+  };
+  // A tile of a unit's keys, or of the rows of one of its query heads.
   struct AttentionPiece {
-    enum class Of : uint8_t { keys, queries };
+    enum class Of : uint8_t { keys, rows };
 
-    size_t sequence;
+    const AttentionUnit* unit;
     Of of;
-    int64_t head;
+    int64_t head;  // of the group
     int64_t tile;
   };
   // The sums of out * dout, [rows][heads]; valid until the next call.
-  const float* output_means(const AttentionGradientInputs& in);
-  void plan_attention_gradient(const AttentionGradientInputs& in,
-                               std::span<const SequenceRows> sequences);
+  const float* output_means(const AttentionGradientKernels& kernels,
+                            const AttentionGradientInputs& in);
+  void plan_attention_units(const AttentionGradientInputs& in, const float* means,
+                            std::span<const SequenceRows> sequences, const AttentionParams& params,
+                            const AttentionGradients& out);
+  void run_attention_units(const AttentionGradientKernels& kernels, std::span<AttentionUnit> units);
+  template <class Body>
+  void for_each_piece(std::span<const AttentionUnit> units, Body&& body);
   // to += the sum over rows of what add_row(row, first column, number of columns, sums) adds.
   template <class AddRow>
   void add_row_sums(int64_t rows, int64_t width, AddRow&& add_row, float* to);
@@ -82,7 +100,9 @@ class CpuGradients final : public GradientOps {
   GrowingBuffer panels_;
   GrowingBuffer row_numbers_;
   GrowingBuffer thread_scratch_;
-  std::vector<AttentionPiece> pieces_;  // of the current call of attention_gradient
+  // Of the current call of attention_gradient.
+  std::vector<AttentionUnit> units_;
+  std::vector<AttentionPiece> pieces_;
 };
 
 }  // namespace paceline

@@ -17,10 +17,16 @@ constexpr int64_t kPackedOutputs = 4096;
 constexpr int64_t kBlockOutputs = 512;
 // Columns that a thread makes inputs at a time.
 constexpr int64_t kColumnsAtOnce = 32;
+// Columns of x that are few: one row of tile registers.
+constexpr int64_t kNarrowColumns = 16;
 
 // The attention's tiles of a thread, in floats per element of a head, and beside them.
 constexpr int64_t kTileFloatsPerElement = 6 * kGradientTile;
-constexpr int64_t kScoreFloats = 2 * kGradientTile * kGradientTile;
+constexpr int64_t kScoreFloats = 3 * kGradientTile * kGradientTile;
+
+Outputs outputs_of_weight_gradients(DType dtype) {
+  return dtype == DType::bf16 ? Outputs::continued : Outputs::added_to;
+}
 
 }  // namespace
 
@@ -31,13 +37,14 @@ size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int nu
       std::max(rows * input_stride_of(widest * element),
                std::min(widest, kPackedOutputs) * input_stride_of(packed_rows * element));
   const int64_t panels =
-      divide_up(widest, kPanelWidth) * panel_stride(packed_rows * kPanelWidth * element);
+      std::max(divide_up(widest, kPanelWidth) * panel_stride(packed_rows * kPanelWidth * element),
+               kPackedAttentionBytes);
   const int64_t tiles = (kTileFloatsPerElement * head_dim + kScoreFloats) * int64_t{sizeof(float)};
   const int64_t of_thread = std::max(tiles, TransposedProduct::usual_scratch_bytes());
   return static_cast<size_t>(inputs + panels + of_thread * num_threads);
 }
 
-void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
+void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, Former former,
                                             const Tensor& dx) {
   const TransposedProduct product(kernels_, w);
   const int64_t rows = dy.size(0), stride = product.input_stride();
@@ -59,7 +66,8 @@ void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix
                                                 .block = block,
                                                 .out = dx.row<float>(piece.first_row),
                                                 .out_stride = dx.stride(0),
-                                                .scratch = scratch + thread_index * scratch_bytes});
+                                                .scratch = scratch + thread_index * scratch_bytes,
+                                                .adds = former == Former::added_to});
                             }
                           }
                         });
@@ -107,9 +115,62 @@ void CpuGradients::prepare_columns(const Tensor& rows, DType dtype, int64_t inpu
   });
 }
 
+void CpuGradients::add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype,
+                                              const Tensor& dw) {
+  const int64_t interleave = interleave_of(dtype), element = int64_t(dtype_bytes(dtype));
+  const int64_t rows = dy.size(0), n = dy.size(1), k = x.size(1);
+  const int64_t most_rows = divide_up(std::min(rows, kPackedRows), interleave) * interleave;
+  const int64_t stride = input_stride_of(most_rows * kernels_.input_bytes[int(dtype)]);
+  const int64_t panel_bytes = panel_stride(most_rows * kPanelWidth * element);
+  auto* const inputs = input_rows_.reserve_as<std::byte>(k * stride);
+  auto* const scratch = thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * panel_bytes);
+  for (int64_t row = 0; row < rows; row += kPackedRows) {
+    const int64_t num_rows = std::min(kPackedRows, rows - row);
+    prepare_columns(x.slice(0, row, row + num_rows), dtype, stride, inputs);
+    const auto add_panel = [&](int64_t first, std::byte* panel) {
+      const int64_t columns = std::min(kPanelWidth, n - first);
+      kernels_.pack_columns[static_cast<size_t>(dtype)]({.rows = dy.row<float>(row) + first,
+                                                         .row_stride = dy.stride(0),
+                                                         .num_rows = num_rows,
+                                                         .num_columns = columns,
+                                                         .to = panel});
+      float sums[kNarrowColumns * kPanelWidth];
+      for (int64_t j = 0; j < columns; ++j) {
+        for (int64_t i = 0; i < k; ++i) sums[i * kPanelWidth + j] = dw.row<float>(first + j)[i];
+      }
+      kernels_.matmul[static_cast<size_t>(dtype)](
+          {.inputs = inputs,
+           .input_stride = stride,
+           .num_rows = k,
+           .panels = panel,
+           .panel_elements = panel_bytes / element,
+           .n = columns,
+           .padded_k = divide_up(num_rows, interleave) * interleave,
+           .last_panel = 1,
+           .out = sums,
+           .out_stride = kPanelWidth,
+           .segment_length = kGradientRows,
+           .outputs = outputs_of_weight_gradients(dtype)});
+      for (int64_t j = 0; j < columns; ++j) {
+        for (int64_t i = 0; i < k; ++i) dw.row<float>(first + j)[i] = sums[i * kPanelWidth + j];
+      }
+    };
+    const int64_t panels = divide_up(n, kPanelWidth);
+    threads_.parallel_for(panels, grain_of(panels, num_rows * n * k),
+                          [&](int64_t begin, int64_t end, int thread_index) {
+                            for (int64_t panel = begin; panel < end; ++panel) {
+                              add_panel(panel * kPanelWidth, scratch + thread_index * panel_bytes);
+                            }
+                          });
+  }
+}
+
 void CpuGradients::do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
                                              OperandRounding rounding, const Tensor& dw) {
   const DType dtype = rounding == OperandRounding::bfloat16 ? DType::bf16 : DType::f32;
+  if (x.size(1) <= kNarrowColumns && dy.size(1) > x.size(1)) {
+    return add_narrow_weight_gradient(dy, x, dtype, dw);
+  }
   const int64_t interleave = interleave_of(dtype), element = int64_t(dtype_bytes(dtype));
   const int64_t rows = dy.size(0), n = dy.size(1), k = x.size(1);
   const int64_t most_rows = divide_up(std::min(rows, kPackedRows), interleave) * interleave;
@@ -132,8 +193,8 @@ void CpuGradients::do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
          .last_panel = piece.last_panel,
          .out = dw.row<float>(output + piece.first_row),
          .out_stride = dw.stride(0),
-         .segment_length = kGradientRows,
-         .adds = true});
+         .segment_length = dtype == DType::bf16 ? kSegmentLength : kGradientRows,
+         .outputs = outputs_of_weight_gradients(dtype)});
   };
   for (int64_t row = 0; row < rows; row += kPackedRows) {
     const int64_t num_rows = std::min(kPackedRows, rows - row);

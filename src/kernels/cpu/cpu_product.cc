@@ -98,7 +98,7 @@ void CpuProduct::multiply_plain(const Piece& piece, const void* panels, int64_t 
        .out = piece.out.elements,
        .out_stride = piece.out.stride,
        .streams = piece.streams,
-       .adds = piece.adds});
+       .outputs = piece.adds ? Outputs::added_to : Outputs::replaced});
 }
 
 void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {

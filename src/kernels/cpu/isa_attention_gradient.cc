@@ -2,9 +2,9 @@
 // al., "FlashAttention", 2022, algorithm 4). Scores are computed anew: nothing is as large as a
 // sequence times a sequence.
 #include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/score_gradient.h"
 #include "kernels/cpu/small_product.h"
 #include "kernels/cpu/transpose.h"
-#include "kernels/cpu/vec_math.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
@@ -13,9 +13,6 @@ constexpr int64_t kTile = kGradientTile;
 
 PL_INLINE int64_t padded_dim(const AttentionGradientTask& task) {
   return round_up(task.head_dim, kLanes);
-}
-PL_INLINE int64_t tile_rows(const AttentionGradientTask& task, int64_t tile) {
-  return min_of(kTile, task.num_rows - tile * kTile);
 }
 
 // One thread's buffers. `left` and `right` are the tiles whose rows are the lanes of scores: the
@@ -130,33 +127,6 @@ void write_sums(const float* sums, int64_t num_rows, int64_t head_dim, float* to
   }
 }
 
-// A weight of the softmax, and the derivative of the loss by the product of query and key.
-struct ScoreGradient {
-  Vec weight;
-  Vec gradient;
-};
-
-// `score` is the product of query and key; `value_gradient` that of the output's gradient and the
-// value.
-PL_INLINE ScoreGradient score_gradient(const AttentionGradientTask& task, Vec score,
-                                       Vec value_gradient, Vec log_sum, Vec mean) {
-  Vec scaled = score * task.scale;
-  Vec slope = splat(task.scale);
-  if (task.soft_cap > 0.0f) {
-    const Vec bent = tanh(scaled / task.soft_cap);
-    scaled = bent * task.soft_cap;
-    slope = (1.0f - bent * bent) * task.scale;
-  }
-  const Vec weight = exp(scaled - log_sum);
-  return {weight, weight * (value_gradient - mean) * slope};
-}
-
-// Lanes [begin, end) of a row of a tile.
-struct LaneRange {
-  int64_t begin;
-  int64_t end;
-};
-
 // Turns a row of products into weights and gradients of scores; those outside `lanes` are zeros.
 // log_sums and means return a vector of those of lanes from an index on.
 template <class LogSums, class Means>
@@ -166,21 +136,12 @@ PL_INLINE void differentiate_row(const AttentionGradientTask& task, LaneRange la
     ScoreGradient result =
         score_gradient(task, load(scores + i), load(weights + i), log_sums(i), means(i));
     if (lanes.begin > i || lanes.end < i + kLanes) {
-      const Ints index = lane_indices() + static_cast<int32_t>(i);
-      const Ints is_visible =
-          (index >= static_cast<int32_t>(lanes.begin)) & (index < static_cast<int32_t>(lanes.end));
-      result.weight = is_visible ? result.weight : Vec{};
-      result.gradient = is_visible ? result.gradient : Vec{};
+      result.weight = keep_lanes(result.weight, lanes, i);
+      result.gradient = keep_lanes(result.gradient, lanes, i);
     }
     store(weights + i, result.weight);
     store(scores + i, result.gradient);
   }
-}
-
-// The rows of a tile, as lanes, that see a key.
-PL_INLINE LaneRange rows_that_see(const AttentionGradientTask& task, int64_t key, int64_t first) {
-  const int64_t end = task.window > 0 ? min_of(task.num_rows, key + task.window) : task.num_rows;
-  return {max_of(key - first, 0), min_of(end - first, kTile)};
 }
 
 // The keys of a tile, as lanes, that a row sees.
@@ -243,9 +204,7 @@ void key_gradients(const AttentionGradientTask& task, int64_t key_tile) {
   const int64_t padded = padded_dim(task), num_keys = tile_rows(task, key_tile);
   clear_sums(buffers.left_sums, kTile * padded);
   clear_sums(buffers.right_sums, kTile * padded);
-  const int64_t last_key = key_tile * kTile + num_keys - 1;
-  const int64_t end =
-      task.window > 0 ? min_of(task.num_rows, last_key + task.window) : task.num_rows;
+  const int64_t end = end_of_rows(task, key_tile);
   for (int64_t tile = key_tile; tile * kTile < end; ++tile) {
     for (int64_t head = 0; head < task.group; ++head) {
       add_row_tile(task, buffers, head, tile, key_tile);
@@ -287,8 +246,7 @@ void query_gradients(const AttentionGradientTask& task, int64_t head, int64_t ro
   const GradientBuffers buffers(task);
   const int64_t first = row_tile * kTile;
   clear_sums(buffers.left_sums, kTile * padded_dim(task));
-  const int64_t first_key = task.window > 0 ? max_of(0, first - task.window + 1) : 0;
-  for (int64_t tile = first_key / kTile; tile <= row_tile; ++tile) {
+  for (int64_t tile = first_key_tile(task, row_tile); tile <= row_tile; ++tile) {
     add_key_tile(task, buffers, head, row_tile, tile);
   }
   write_sums(buffers.left_sums, tile_rows(task, row_tile), task.head_dim,
@@ -298,9 +256,11 @@ void query_gradients(const AttentionGradientTask& task, int64_t head, int64_t ro
 }  // namespace
 
 void add_attention_gradient_kernels(KernelTable& table) {
-  table.attention_gradient_scratch = gradient_scratch;
-  table.attention_key_gradients = key_gradients;
-  table.attention_query_gradients = query_gradients;
+  for (AttentionGradientKernels& kernels : table.attention_gradients) {
+    kernels.scratch_floats = gradient_scratch;
+    kernels.key_gradients = key_gradients;
+    kernels.query_gradients = query_gradients;
+  }
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -31,9 +31,24 @@ struct Tile {
   int64_t out_stride;
   int64_t num_columns;  // of the matrix, from the tile's first on
   const float* bias;    // at the tile's first column, in the last segment; or nullptr
-  bool is_first_segment;
+  bool adds;            // to the outputs instead of replacing them
+  bool continues;       // the outputs that are there
   int64_t prefetch_bytes;
 };
+
+template <class Product, int kRows, int kVectors>
+PL_INLINE void load_tile_sums(const Tile<Product>& tile, Vec (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = v * kLanes;
+    const int64_t count = min_of(tile.num_columns - column, kLanes);
+    if (count <= 0) return;
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      sums[r][v] = load_upto(tile.out + r * tile.out_stride + column, count);
+    }
+  }
+}
 
 template <class Product, int kRows, int kVectors>
 PL_INLINE void store_tile(const Tile<Product>& tile, const Vec (&sums)[kRows][kVectors]) {
@@ -47,14 +62,14 @@ PL_INLINE void store_tile(const Tile<Product>& tile, const Vec (&sums)[kRows][kV
     for (int r = 0; r < kRows; ++r) {
       float* const out = tile.out + r * tile.out_stride + column;
       Vec value = sums[r][v];
-      if (!tile.is_first_segment) value = load_upto(out, count) + value;
+      if (tile.adds) value = load_upto(out, count) + value;
       if (tile.bias != nullptr) value = value + bias;
       store_upto(out, value, count);
     }
   }
 }
 
-// sums[r][v] = 0, then one multiply-add per factor and step, in ascending order.
+// sums[r][v] = 0 or the output, then one multiply-add per factor and step, in ascending order.
 template <class Product, int kRows, int kVectors>
 void multiply_tile(const Tile<Product>& tile) {
   constexpr int64_t kStepWeights = kPanelWidth * Product::kDepth;
@@ -66,6 +81,7 @@ void multiply_tile(const Tile<Product>& tile) {
   const int64_t panel_elements = tile.panel_elements;
   const int64_t distance = tile.prefetch_bytes;
   Vec sums[kRows][kVectors] = {};
+  if (tile.continues) load_tile_sums<Product, kRows, kVectors>(tile, sums);
   for (int64_t step = 0; step < tile.num_steps; ++step) {
     typename Product::Raw raw[kVectors];
 #pragma GCC unroll 16
@@ -169,6 +185,7 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
   const auto* const weights = static_cast<const typename Product::Weight*>(task.panels);
   const int64_t last_k = min_of(first_k + task.segment_length, task.padded_k);
   const bool has_bias = last_k == task.padded_k && task.bias != nullptr;
+  const bool continues = task.outputs == Outputs::continued;
   const int64_t num_rows = rows.last - rows.first;
   const int64_t input_stride = task.input_stride / kInputBytes;
   const auto* const inputs = static_cast<const typename Product::Input*>(task.inputs) +
@@ -191,7 +208,8 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
          .out_stride = task.out_stride,
          .num_columns = task.n - column,
          .bias = has_bias ? task.bias + column : nullptr,
-         .is_first_segment = first_k == 0 && !task.adds,
+         .adds = task.outputs == Outputs::added_to || (first_k > 0 && !continues),
+         .continues = continues,
          .prefetch_bytes = task.streams.prefetch_bytes});
     vector += num_vectors;
   }

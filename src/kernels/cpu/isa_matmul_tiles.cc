@@ -50,7 +50,7 @@ PL_INLINE void add_row_step(const Bf16* inputs, const Bf16* const (&panels)[kPan
   for (int v = 0; v < 2 * kPanels; ++v) sums[v] = sums[v] + (even[v] + odd[v]);
 }
 
-// One row times `kPanels` panels; sums are laid out as by multiply_low.
+// One row times `kPanels` panels; sums are laid out, and begin, as those of multiply_low.
 template <int kPanels>
 void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
   const Bf16* panels[kPanels];
@@ -58,6 +58,9 @@ void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
     panels[panel] = weights + panel * block.panel_elements;
   }
   Vec totals[2 * kPanels] = {};
+  if (block.continues) {
+    for (int v = 0; v < 2 * kPanels; ++v) totals[v] = load(sums + v * kTileElements);
+  }
   for (int64_t step = 0; step < block.num_steps; ++step) {
     add_row_step<kPanels>(block.inputs + step * kTileDepth, panels, block.prefetch_bytes, totals);
     for (const Bf16*& panel : panels) panel += kStepWeights;
@@ -99,7 +102,8 @@ struct Target {
   int64_t out_stride;
   int64_t num_columns;  // of the matrix, from the block's first on
   const float* bias;    // at the block's first column, in the last segment; or nullptr
-  bool is_first_segment;
+  bool adds;            // to the outputs instead of replacing them
+  bool continues;       // the outputs that are there
 };
 
 // Rows of 16 sums, `stride` elements apart.
@@ -110,7 +114,7 @@ void add_sums(const float* sums, int64_t stride, int64_t num_rows, const Target&
   for (int64_t row = 0; row < num_rows; ++row) {
     float* const out = target.out + row * target.out_stride;
     Vec value = load(sums + row * stride);
-    if (!target.is_first_segment) value = load_upto(out, count) + value;
+    if (target.adds) value = load_upto(out, count) + value;
     if (target.bias != nullptr) value = value + bias;
     store_upto(out, value, count);
   }
@@ -124,11 +128,29 @@ Target behind(const Target& target, int64_t columns) {
   return next;
 }
 
+// The outputs of some rows and up to 16 columns, `stride` elements apart.
+void load_sums(const Target& target, int64_t num_rows, float* sums, int64_t stride) {
+  const int64_t count = min_of(target.num_columns, kTileColumns);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const Vec value = count <= 0 ? Vec{} : load_upto(target.out + row * target.out_stride, count);
+    store(sums + row * stride, value);
+  }
+}
+
+void load_high(int64_t num_rows, const Target& target) {
+  if (target.num_columns >= kPanelWidth) return load_high_sums(target.out, target.out_stride);
+  alignas(64) float sums[kBlockRows * kPanelWidth];
+  load_sums(target, num_rows, sums, kPanelWidth);
+  load_sums(behind(target, kTileColumns), num_rows, sums + kTileColumns, kPanelWidth);
+  finish_stores();
+  load_high_sums(sums, kPanelWidth);
+}
+
 void store_high(int64_t num_rows, const Target& target) {
   alignas(64) float sums[kBlockRows * kPanelWidth];
   // Sums are stored straight to the outputs if nothing is to be added to them.
   const bool is_straight =
-      target.is_first_segment && target.bias == nullptr && target.num_columns >= kPanelWidth;
+      !target.adds && target.bias == nullptr && target.num_columns >= kPanelWidth;
   float* const to = is_straight ? target.out : sums;
   const int64_t stride = is_straight ? target.out_stride : kPanelWidth;
   const auto stride_bytes = static_cast<size_t>(stride) * sizeof(float);
@@ -143,10 +165,22 @@ void store_high(int64_t num_rows, const Target& target) {
 
 void multiply_and_store(const Block& block, const Target& target, int64_t num_panels) {
   if (block.num_rows > kTileRows) {
+    if (target.continues) {
+      load_high(block.num_rows, target);
+    } else {
+      clear_high();
+    }
     multiply_high(block);
     return store_high(block.num_rows, target);
   }
   alignas(64) float sums[kLowPanels * 2 * kTileElements];
+  if (target.continues) {
+    for (int64_t tile = 0; tile < 2 * num_panels; ++tile) {
+      load_sums(behind(target, tile * kTileColumns), block.num_rows, sums + tile * kTileElements,
+                kTileColumns);
+    }
+    finish_stores();
+  }
   if (block.num_rows == 1) {
     multiply_row(block, num_panels, sums);
   } else {
@@ -168,6 +202,7 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
                      int64_t first, int64_t last) {
   const int64_t length = min_of(first_k + task.segment_length, task.padded_k) - first_k;
   const bool has_bias = first_k + length == task.padded_k && task.bias != nullptr;
+  const bool continues = task.outputs == Outputs::continued;
   const auto* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride +
                              first_k * static_cast<int64_t>(sizeof(Bf16));
   const int64_t panels_at_once = num_rows > kTileRows ? 1 : most_panels(task, num_rows);
@@ -181,12 +216,14 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
                         .panel_elements = task.panel_elements,
                         .num_steps = length / kTileDepth,
                         .tail = length % kTileDepth,
-                        .prefetch_bytes = task.streams.prefetch_bytes},
+                        .prefetch_bytes = task.streams.prefetch_bytes,
+                        .continues = continues},
                        {.out = task.out + row * task.out_stride + column,
                         .out_stride = task.out_stride,
                         .num_columns = task.n - column,
                         .bias = has_bias ? task.bias + column : nullptr,
-                        .is_first_segment = first_k == 0 && !task.adds},
+                        .adds = task.outputs == Outputs::added_to || (first_k > 0 && !continues),
+                        .continues = continues},
                        min_of(panels_at_once, last - panel));
   }
 }

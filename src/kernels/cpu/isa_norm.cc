@@ -53,7 +53,7 @@ float dot(const float* x, const float* y, int64_t width) {
 void add_norm_kernels(KernelTable& table) {
   table.rms_norm = rms_norm;
   table.layer_norm = layer_norm;
-  table.dot = dot;
+  for (AttentionGradientKernels& kernels : table.attention_gradients) kernels.output_mean = dot;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -14,6 +14,7 @@ constexpr int kNumFloatTypes = 3;
 constexpr int kNumKvTypes = 4;  // the floats and int8
 constexpr int kNumActivations = 4;
 constexpr int kNumRopePairs = 2;
+constexpr int kNumRoundings = 2;
 
 // Keys per partial result of attention, at absolute positions.
 constexpr int64_t kChunkLength = 64;
@@ -21,6 +22,10 @@ constexpr int64_t kChunkLength = 64;
 constexpr int64_t kGradientTile = 64;
 // Elements of a row that give one partial of log_sum_exp.
 constexpr int64_t kRowBlock = 4096;
+
+// What becomes of the outputs that are there: each segment's sum is added to them, or goes on from
+// them.
+enum class Outputs : uint8_t { replaced, added_to, continued };
 
 // Rows [0, num_rows) times the panels [first_panel, last_panel) of a packed matrix.
 struct MatmulTask {
@@ -39,7 +44,7 @@ struct MatmulTask {
   WeightStreams streams;  // of a few rows
   // K is cut at multiples of this, itself a multiple of 32 and at most kSegmentLength.
   int64_t segment_length = kSegmentLength;
-  bool adds = false;  // to the outputs instead of replacing them
+  Outputs outputs = Outputs::replaced;
 };
 
 // Some panels [k][32] of a packed matrix become panels of its transpose, whose K are the columns:
@@ -127,7 +132,23 @@ struct AttentionGradientTask {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t window = 0;
-  void* scratch = nullptr;  // attention_gradient_scratch(...) floats of this thread
+  void* packed = nullptr;   // AttentionGradientKernels::packed_bytes(...) of this sequence and head
+  void* scratch = nullptr;  // AttentionGradientKernels::scratch_floats(...) of this thread
+};
+
+// The gradients of attention, in tiles of kGradientTile rows and keys.
+struct AttentionGradientKernels {
+  // The sum of dout[i] * out[i], with dout as the other kernels read it.
+  float (*output_mean)(const float* dout, const float* out, int64_t head_dim);
+  int64_t (*scratch_floats)(int64_t head_dim);
+  // Where operands are packed first, all of a task's before its gradients; else nullptr.
+  int64_t (*packed_bytes)(const AttentionGradientTask& task);
+  void (*pack_keys)(const AttentionGradientTask& task, int64_t tile);
+  void (*pack_rows)(const AttentionGradientTask& task, int64_t head, int64_t tile);
+  // Writes dk and dv of a tile of keys.
+  void (*key_gradients)(const AttentionGradientTask& task, int64_t tile);
+  // Writes dq of a tile of rows of one of the group's heads.
+  void (*query_gradients)(const AttentionGradientTask& task, int64_t head, int64_t tile);
 };
 
 struct GatedGradientTask {
@@ -239,13 +260,7 @@ struct KernelTable {
                                         float* partials);
   void (*attention_combine)(const AttentionTask& task, const float* partials);
 
-  int64_t (*attention_gradient_scratch)(int64_t head_dim);
-  // Writes dk and dv of a tile of keys.
-  void (*attention_key_gradients)(const AttentionGradientTask& task, int64_t tile);
-  // Writes dq of a tile of rows of one of the group's heads.
-  void (*attention_query_gradients)(const AttentionGradientTask& task, int64_t head, int64_t tile);
-  // The sum of x[i] * y[i].
-  float (*dot)(const float* x, const float* y, int64_t width);
+  AttentionGradientKernels attention_gradients[kNumRoundings];  // by OperandRounding
 
   void (*gated_activation[kNumActivations])(const float* gate, const float* up, int64_t width,
                                             float* out);

@@ -51,6 +51,7 @@ struct Block {
   int64_t num_steps;
   int64_t tail;            // values of K behind the last whole step
   int64_t prefetch_bytes;  // of a single row
+  bool continues;          // the sums that are there, of up to 16 rows
 };
 
 // The pairs of K behind the last whole step, padded with zeros to a step: inputs have zeros there,
@@ -79,11 +80,23 @@ PL_INLINE void add_high_step(const Bf16* inputs, int64_t input_stride, const Bf1
   _tile_dpbf16ps(3, 5, 7);
 }
 
-void multiply_high(const Block& block) {
+void clear_high() {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
+}
+
+// Sums of a block, `stride` elements apart, to be continued.
+void load_high_sums(const float* sums, int64_t stride) {
+  const auto stride_bytes = static_cast<size_t>(stride) * sizeof(float);
+  _tile_loadd(0, sums, stride_bytes);
+  _tile_loadd(1, sums + kTileColumns, stride_bytes);
+  _tile_loadd(2, sums + kTileRows * stride, stride_bytes);
+  _tile_loadd(3, sums + kTileRows * stride + kTileColumns, stride_bytes);
+}
+
+void multiply_high(const Block& block) {
   const Bf16* inputs = block.inputs;
   const Bf16* weights = block.weights;
   for (int64_t step = 0; step < block.num_steps; ++step) {
@@ -151,11 +164,8 @@ PL_INLINE void keep_low(float* sums) {
 // Steps [first, last) of one or two panels; the tail behind the last.
 template <int kPanels>
 void add_low_steps(const Block& block, int64_t first, int64_t last, float* sums) {
-  if (first == 0) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+  if (first == 0 && !block.continues) {
+    clear_high();
   } else {
     load_low<kPanels>(sums);
   }

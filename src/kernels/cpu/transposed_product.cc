@@ -103,7 +103,7 @@ void TransposedProduct::multiply(const Piece& piece) const {
          .last_panel = divide_up(num_k, kPanelWidth),
          .out = piece.out + first_k,
          .out_stride = piece.out_stride,
-         .adds = n > 0});
+         .outputs = n > 0 || piece.adds ? Outputs::added_to : Outputs::replaced});
   }
 }
 

@@ -32,6 +32,7 @@ class TransposedProduct {
     float* out = nullptr;  // the first row, column 0 of the product
     int64_t out_stride = 0;
     std::byte* scratch = nullptr;
+    bool adds = false;  // to the outputs instead of replacing them
   };
   void multiply(const Piece& piece) const;
 

@@ -12,7 +12,7 @@ double rounded_to_bf16(float value) { return double{to_float(to_bfloat16(value))
 }  // namespace
 
 void ReferenceGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
-                                                  const Tensor& dx) {
+                                                  Former former, const Tensor& dx) {
   const bool is_bf16 = w.groups || w.dtype == DType::bf16;
   std::vector<float> weights(static_cast<size_t>(w.k));
   std::vector<double> sums(static_cast<size_t>(dx.size(0) * w.k));
@@ -30,7 +30,9 @@ void ReferenceGradients::do_matmul_input_gradient(const Tensor& dy, const Packed
   }
   for (int64_t r = 0; r < dx.size(0); ++r) {
     for (int64_t k = 0; k < w.k; ++k) {
-      dx.row<float>(r)[k] = static_cast<float>(sums[static_cast<size_t>(r * w.k + k)]);
+      float& element = dx.row<float>(r)[k];
+      const double before = former == Former::added_to ? double{element} : 0.0;
+      element = static_cast<float>(before + sums[static_cast<size_t>(r * w.k + k)]);
     }
   }
 }

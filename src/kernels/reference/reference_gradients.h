@@ -8,7 +8,8 @@ namespace paceline {
 
 class ReferenceGradients final : public GradientOps {
  private:
-  void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) override;
+  void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, Former former,
+                                const Tensor& dx) override;
   void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                                  const Tensor& dw) override;
   void do_bias_gradient(const Tensor& dy, const Tensor& dbias) override;
