@@ -40,7 +40,8 @@ std::function<ValueAndGrad(const Arrays&)> value_and_grad(Function function,
 
 // The same function; a vjp keeps its inputs alone and recomputes it in the backward pass. All
 // arrays whose gradient is wanted must be among its inputs: Error invalid where the function
-// captures one.
+// captures one. Where it is recomputed, its inputs are traced, and nothing reads the elements of
+// its outputs but their gradients: it may return arrays without elements.
 Function checkpoint(Function function);
 
 }  // namespace paceline::autodiff

@@ -15,12 +15,13 @@ using autodiff::Wanted;
 
 class NormOperation final : public BackendOperation {
  public:
-  NormOperation(Backend& backend, const Norm& norm, const NormGradient& gradient)
-      : BackendOperation(backend), norm_(norm), gradient_(gradient) {}
+  NormOperation(Backend& backend, const Norm& norm, const NormGradient& gradient, Elements elements)
+      : BackendOperation(backend), norm_(norm), gradient_(gradient), elements_(elements) {}
 
   std::string_view name() const override { return "norm"; }
 
   Array forward(const Arrays& inputs) const override {
+    if (elements_ == Elements::none) return inputs[0].without_elements();
     Array y = new_array(inputs[0], inputs[0].shape());
     norm_.forward(backend(), inputs[0].tensor(), y.writable());
     return y;
@@ -38,6 +39,7 @@ class NormOperation final : public BackendOperation {
  private:
   const Norm& norm_;
   const NormGradient& gradient_;
+  Elements elements_;
 };
 
 class GatedOperation final : public BackendOperation {
@@ -101,11 +103,13 @@ class ActivationOperation final : public BackendOperation {
 
 class SumOperation final : public BackendOperation {
  public:
-  SumOperation(Backend& backend, float scale) : BackendOperation(backend), scale_(scale) {}
+  SumOperation(Backend& backend, float scale, Elements elements)
+      : BackendOperation(backend), scale_(scale), elements_(elements) {}
 
   std::string_view name() const override { return "add"; }
 
   Array forward(const Arrays& inputs) const override {
+    if (elements_ == Elements::none) return inputs[0].without_elements();
     Array y = new_array(inputs[0], inputs[0].shape());
     const Tensor out = y.writable();
     if (scale_ == 1.0f) {
@@ -129,12 +133,21 @@ class SumOperation final : public BackendOperation {
 
  private:
   float scale_;
+  Elements elements_;
 };
 
 // [rows, heads * head_dim] as [rows, heads, head_dim].
 Tensor as_heads(const Tensor& x, const AttentionConfig& config) {
   return x.as_strided({x.size(0), config.num_heads, config.head_dim},
                       {x.stride(0), config.head_dim, 1});
+}
+
+// Products round as those of the weights before them do, where keys and values are kept as such.
+OperandRounding attention_rounding(const SelfAttention& attention, const SequenceStore& store) {
+  const PackedMatrix& weights = attention.qkv().weights().front();
+  const bool is_rounded = weights.groups || weights.dtype == DType::bf16;
+  return is_rounded && store.store().keys.dtype() == DType::bf16 ? OperandRounding::bfloat16
+                                                                 : OperandRounding::none;
 }
 
 class AttentionOperation final : public BackendOperation {
@@ -146,7 +159,8 @@ class AttentionOperation final : public BackendOperation {
         attention_(attention),
         norm_gradients_(norm_gradients),
         positions_(positions),
-        store_(store) {}
+        store_(store),
+        rounding_(attention_rounding(attention, store)) {}
 
   std::string_view name() const override { return "attention"; }
 
@@ -190,7 +204,8 @@ class AttentionOperation final : public BackendOperation {
                                     .v = heads.v,
                                     .out = as_heads(application.output.tensor(), config),
                                     .log_sum_exp = application.saved[1].tensor(),
-                                    .dout = as_heads(untraced(cotangent), config)},
+                                    .dout = as_heads(untraced(cotangent), config),
+                                    .rounding = rounding_},
                                    store_.sequences(), config.params,
                                    {.dq = d.q, .dk = d.k, .dv = d.v});
     place_back(d);
@@ -251,12 +266,14 @@ class AttentionOperation final : public BackendOperation {
   const HeadNormGradients& norm_gradients_;
   PositionTables positions_;
   SequenceStore& store_;
+  OperandRounding rounding_;
 };
 
 }  // namespace
 
-Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient, const Array& x) {
-  return autodiff::apply_new<NormOperation>({x}, backend, norm, gradient);
+Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient, const Array& x,
+                 Elements elements) {
+  return autodiff::apply_new<NormOperation>({x}, backend, norm, gradient, elements);
 }
 
 Array apply_gated_activation(Backend& backend, Activation kind, const Array& gate_up) {
@@ -267,8 +284,8 @@ Array apply_activation(Backend& backend, Activation kind, const Array& x) {
   return autodiff::apply_new<ActivationOperation>({x}, backend, kind);
 }
 
-Array apply_sum(Backend& backend, const Array& x, const Array& y, float scale) {
-  return autodiff::apply_new<SumOperation>({x, y}, backend, scale);
+Array apply_sum(Backend& backend, const Array& x, const Array& y, float scale, Elements elements) {
+  return autodiff::apply_new<SumOperation>({x, y}, backend, scale, elements);
 }
 
 Array apply_attention(Backend& backend, const SelfAttention& attention,

@@ -7,6 +7,7 @@
 #include "autodiff/array.h"
 #include "layers/attention.h"
 #include "layers/norm.h"
+#include "train/linear_operation.h"
 #include "train/sequence_store.h"
 
 namespace paceline {
@@ -14,7 +15,7 @@ namespace paceline {
 // x [rows, width] -> the same shape. Weights, gradients and backends must outlive the arrays, here
 // and below.
 autodiff::Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient,
-                           const autodiff::Array& x);
+                           const autodiff::Array& x, Elements elements = Elements::computed);
 
 // gate_up [rows, 2 * width] -> activation(gate) * up [rows, width]
 autodiff::Array apply_gated_activation(Backend& backend, Activation kind,
@@ -25,7 +26,7 @@ autodiff::Array apply_activation(Backend& backend, Activation kind, const autodi
 
 // x + y * scale
 autodiff::Array apply_sum(Backend& backend, const autodiff::Array& x, const autodiff::Array& y,
-                          float scale);
+                          float scale, Elements elements = Elements::computed);
 
 // The angles of a batch's positions, and those of the rotation back.
 struct RotaryTables {

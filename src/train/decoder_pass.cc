@@ -71,18 +71,20 @@ Array DecoderPass::embed(const TrainBatch& batch) const {
 }
 
 Array DecoderPass::feed_forward(const Prepared& prepared, const FeedForward& layer,
-                                const BlockTraining& trained, const Array& x) const {
+                                const BlockTraining& trained, const Array& x,
+                                Elements elements) const {
   if (layer.mixture() != nullptr) return apply_mixture(backend_, *layer.mixture(), x);
   const GatedMlp& mlp = *layer.dense();
   const Activation activation = mlp.config().activation;
   Array inner = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, x);
   inner = mlp.config().gated ? apply_gated_activation(backend_, activation, inner)
                              : apply_activation(backend_, activation, inner);
-  return apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, inner);
+  return apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, inner, elements);
 }
 
 // DecoderBlock::forward.
-Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x) const {
+Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x,
+                         Elements elements) const {
   const DecoderBlock& block = decoder_.blocks()[index];
   const BlockTraining& trained = training_.blocks[index];
   const DecoderConfig& config = decoder_.config();
@@ -105,19 +107,25 @@ Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x)
 
   branch =
       config.parallel_block ? before : normed(block.before_mlp(), trained.before_mlp, residual);
-  branch = feed_forward(prepared, block.mlp(), trained, branch);
-  branch = normed(block.after_mlp(), trained.after_mlp, branch);
-  return apply_sum(backend_, residual, branch, config.residual_scale);
+  if (block.after_mlp() == nullptr) {
+    branch = feed_forward(prepared, block.mlp(), trained, branch, elements);
+  } else {  // its gradient reads what it normalises
+    branch = feed_forward(prepared, block.mlp(), trained, branch, Elements::computed);
+    branch = apply_norm(backend_, *block.after_mlp(), trained.after_mlp, branch, elements);
+  }
+  return apply_sum(backend_, residual, branch, config.residual_scale, elements);
 }
 
 Array DecoderPass::all_blocks(const Prepared& prepared, Array x) const {
   for (size_t i = 0; i < decoder_.blocks().size(); ++i) {
-    if (!options_.checkpoints) {
+    // The last block's activations would be computed again at once.
+    if (!options_.checkpoints || i + 1 == decoder_.blocks().size()) {
       x = block(prepared, i, x);
       continue;
     }
     const auto one = autodiff::checkpoint([this, &prepared, i](const Arrays& inputs) {
-      return Arrays{block(prepared, i, inputs[0])};
+      const bool is_again = inputs[0].traced() != nullptr;
+      return Arrays{block(prepared, i, inputs[0], is_again ? Elements::none : Elements::computed)};
     });
     x = one({x}).front();
   }

@@ -41,8 +41,10 @@ class DecoderPass {
   std::unique_ptr<Prepared> prepare(const TrainBatch& batch) const;
   autodiff::Array embed(const TrainBatch& batch) const;
   autodiff::Array feed_forward(const Prepared& prepared, const FeedForward& layer,
-                               const BlockTraining& trained, const autodiff::Array& x) const;
-  autodiff::Array block(const Prepared& prepared, size_t index, const autodiff::Array& x) const;
+                               const BlockTraining& trained, const autodiff::Array& x,
+                               Elements elements) const;
+  autodiff::Array block(const Prepared& prepared, size_t index, const autodiff::Array& x,
+                        Elements elements = Elements::computed) const;
   autodiff::Array all_blocks(const Prepared& prepared, autodiff::Array x) const;
 
   Backend& backend_;

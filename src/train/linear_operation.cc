@@ -15,14 +15,19 @@ using autodiff::Wanted;
 class LinearOperation final : public BackendOperation {
  public:
   LinearOperation(Backend& backend, const Linear& linear, const LinearTraining& training,
-                  const Dropout& dropout)
-      : BackendOperation(backend), linear_(linear), training_(training), dropout_(dropout) {}
+                  const Dropout& dropout, Elements elements)
+      : BackendOperation(backend),
+        linear_(linear),
+        training_(training),
+        dropout_(dropout),
+        elements_(elements) {}
 
   std::string_view name() const override { return "linear"; }
 
   Array forward(const Arrays& inputs) const override {
     const Tensor& x = inputs[0].tensor();
     Array y = new_array(inputs[0], {x.size(0), linear_.out_features()});
+    if (elements_ == Elements::none) return y.without_elements();
     const Tensor out = y.writable();
     linear_.forward(backend(), x, out);
     std::vector<LoraSegment> segments;
@@ -95,23 +100,28 @@ class LinearOperation final : public BackendOperation {
     gradients().matmul_input_gradient(dy, lora.b->packed(), d_inner.writable());
     gradients().matmul_weight_gradient(d_inner.tensor(), x.tensor(), lora.a->rounding(),
                                        lora.a->gradient());
+    if (!dropout_.is_on()) {
+      gradients().add_matmul_input_gradient(d_inner.tensor(), lora.a->packed(), dx);
+      return;
+    }
     Array part = new_array(cotangent, dx.shape());
     const Tensor d_kept = part.writable();
     gradients().matmul_input_gradient(d_inner.tensor(), lora.a->packed(), d_kept);
-    if (dropout_.is_on()) drop_elements(dropout_, lora.module, d_kept, d_kept);
+    drop_elements(dropout_, lora.module, d_kept, d_kept);
     backend().add(dx, d_kept, dx);
   }
 
   const Linear& linear_;
   const LinearTraining& training_;
   const Dropout& dropout_;
+  Elements elements_;
 };
 
 }  // namespace
 
 Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
-                   const Dropout& dropout, const Array& x) {
-  return autodiff::apply_new<LinearOperation>({x}, backend, linear, training, dropout);
+                   const Dropout& dropout, const Array& x, Elements elements) {
+  return autodiff::apply_new<LinearOperation>({x}, backend, linear, training, dropout, elements);
 }
 
 void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor& dy,
@@ -122,9 +132,7 @@ void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor&
     if (first == 0) {
       backend.gradients().matmul_input_gradient(columns, weight, dx);
     } else {
-      const OwnedTensor part = allocate_tensor(backend.memory(), DType::f32, dx.shape());
-      backend.gradients().matmul_input_gradient(columns, weight, part.view);
-      backend.add(dx, part.view, dx);
+      backend.gradients().add_matmul_input_gradient(columns, weight, dx);
     }
     first += weight.n;
   }

@@ -2,6 +2,7 @@
 // matrices of LoRA (Hu et al., 2021) beside it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "train/trained_matrix.h"
 
 namespace paceline {
+
+// Whether an operation computes its output: one that nothing reads needs a shape alone.
+enum class Elements : uint8_t { computed, none };
 
 // y[:, first_column..] += scale (x A^T) B^T, in some of a Linear's columns: one projection of those
 // packed together.
@@ -35,7 +39,8 @@ struct LinearTraining {
 // backward pass comes to the operation. A and B see x with dropped elements. All must outlive the
 // arrays.
 autodiff::Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
-                             const Dropout& dropout, const autodiff::Array& x);
+                             const Dropout& dropout, const autodiff::Array& x,
+                             Elements elements = Elements::computed);
 
 // dx = dy * w, of the matrices of `linear`.     dy [rows, out_features], dx [rows, in_features]
 void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor& dy,
