@@ -54,6 +54,7 @@ TerminalId GrammarBuilder::terminal(RegexId regex) {
 }
 
 void GrammarBuilder::add_terminal(StateId from, RegexId regex, StateId to, Counting counting) {
+  if (spelling_ != nullptr) regex = regexes_.spelt(regex, *spelling_);
   if (regexes_.is_nullable(regex)) add_empty(from, to, counting);
   if (regex == RegexSet::kEmpty) return;
   add_edge(from, {.reads = GrammarEdge::Reads::terminal,

@@ -93,6 +93,9 @@ class GrammarBuilder {
   void add_empty(StateId from, StateId to, Counting counting = {});
   void set_end(StateId state, CountRange count = {});
 
+  // From now on terminals are added as this spells them; null: as they are. It must live as long.
+  void spell_terminals(ByteSpelling* spelling) { spelling_ = spelling; }
+
   size_t num_states() const { return states_.size(); }
 
   // Drops what can't be part of any text. Error invalid when nothing matches `root`.
@@ -113,6 +116,7 @@ class GrammarBuilder {
   std::unordered_map<RegexId, TerminalId> terminal_of_regex_;
   std::vector<GrammarRule> rules_;
   std::vector<GrammarState> states_;
+  ByteSpelling* spelling_ = nullptr;
 };
 
 }  // namespace paceline

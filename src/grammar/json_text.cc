@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "base/json_writer.h"
 #include "grammar/decimal.h"
 #include "grammar/magnitude_range.h"
 #include "grammar/text_form.h"
@@ -119,6 +120,17 @@ RegexId json_string(RegexSet& regexes) {
   return json_quoted(
       regexes,
       regexes.star(regexes.alternation(std::array{regexes.bytes(plain), escape, multibyte})));
+}
+
+ByteSpelling json_string_spelling() {
+  ByteSpelling spelling;
+  for (char32_t c = 0; c < 0x80; ++c) {
+    const std::string text(1, static_cast<char>(c));
+    const std::string quoted = json_quote(text);
+    const std::string escaped = quoted.substr(1, quoted.size() - 2);
+    if (escaped != text) spelling.of_byte[c] = escaped;
+  }
+  return spelling;
 }
 
 RegexId json_quoted(RegexSet& regexes, RegexId body) {

@@ -11,6 +11,9 @@ namespace paceline {
 // Any string with its quotes: UTF-8, every escape of JSON (of every character \uXXXX too), no lone
 // surrogate.
 RegexId json_string(RegexSet& regexes);
+// How the bytes of a text stand between a JSON string's quotes: quotes, backslashes and control
+// characters by their short escape, or \u00XX.
+ByteSpelling json_string_spelling();
 // A quote, `body` in the form TextForm::json, a quote.
 RegexId json_quoted(RegexSet& regexes, RegexId body);
 

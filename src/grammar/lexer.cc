@@ -15,6 +15,7 @@ Lexer::Lexer(Grammar& grammar, size_t max_states)
       class_of_(grammar.regexes.byte_classes()) {
   intern_terminals({});
   intern({});  // kDead
+  std::fill_n(rows_[0], num_classes_, kDead);
 }
 
 LexerStateId Lexer::start(std::span<const TerminalId> terminals) {
@@ -34,7 +35,7 @@ LexerStateId Lexer::compute_step(LexerStateId state, uint8_t byte) {
     if (!regexes.is_nothing(derivative)) next.emplace_back(terminal, derivative);
   }
   const LexerStateId result = intern(std::move(next));
-  transitions_[transition(state, byte)] = result;
+  rows_[static_cast<size_t>(state)][class_of_[byte]] = result;
   return result;
 }
 
@@ -63,9 +64,15 @@ LexerStateId Lexer::intern(Threads threads) {
   num_threads_ += threads.size();
   const auto state = static_cast<LexerStateId>(states_.size());
   states_.push_back({std::move(threads), intern_terminals(std::move(matched)), can_go_on});
-  transitions_.resize(transitions_.size() + num_classes_, states_.size() == 1 ? kDead : kUnknown);
+  add_row();
   index_.emplace(hash, state);
   return state;
+}
+
+void Lexer::add_row() {
+  const size_t row = rows_.size() % kRowsOfBlock;
+  if (row == 0) blocks_.emplace_back(kRowsOfBlock * num_classes_, kUnknown);
+  rows_.push_back(blocks_.back().data() + row * num_classes_);
 }
 
 TerminalSetId Lexer::intern_terminals(std::vector<TerminalId> terminals) {
@@ -102,7 +109,8 @@ LexerStateId Lexer::cut_counts(LexerStateId state, uint32_t horizon) {
 size_t Lexer::memory_bytes() const {
   constexpr size_t kMapNode = 40;
   return states_.size() * (sizeof(State) + kMapNode) + num_threads_ * sizeof(Threads::value_type) +
-         transitions_.capacity() * sizeof(LexerStateId) + cut_.size() * 40;
+         blocks_.size() * kRowsOfBlock * num_classes_ * sizeof(LexerStateId) +
+         rows_.capacity() * sizeof(LexerStateId*) + cut_.size() * 40;
 }
 
 }  // namespace paceline

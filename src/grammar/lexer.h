@@ -25,6 +25,8 @@ class Lexer {
  public:
   // More states throw Error exhausted.
   Lexer(Grammar& grammar, size_t max_states);
+  Lexer(const Lexer&) = delete;
+  Lexer& operator=(const Lexer&) = delete;
 
   static constexpr LexerStateId kDead{0};
 
@@ -32,7 +34,7 @@ class Lexer {
   LexerStateId start(std::span<const TerminalId> terminals);
   // After a byte; kDead when no terminal begins so.
   LexerStateId step(LexerStateId state, uint8_t byte) {
-    const LexerStateId next = transitions_[transition(state, byte)];
+    const LexerStateId next = rows_[static_cast<size_t>(state)][class_of_[byte]];
     return next == kUnknown ? compute_step(state, byte) : next;
   }
   // The terminals that match what was read. Means nothing in a state before the first byte.
@@ -57,6 +59,7 @@ class Lexer {
 
  private:
   static constexpr LexerStateId kUnknown{0xFFFFFFFF};
+  static constexpr size_t kRowsOfBlock = 64;
   using Threads = std::vector<std::pair<TerminalId, RegexId>>;  // sorted
   struct State {
     Threads threads;
@@ -64,11 +67,9 @@ class Lexer {
     bool can_go_on = false;
   };
 
-  size_t transition(LexerStateId state, uint8_t byte) const {
-    return static_cast<size_t>(state) * num_classes_ + class_of_[byte];
-  }
   LexerStateId compute_step(LexerStateId state, uint8_t byte);
   LexerStateId intern(Threads threads);
+  void add_row();
   TerminalSetId intern_terminals(std::vector<TerminalId> terminals);
 
   Grammar& grammar_;
@@ -76,7 +77,8 @@ class Lexer {
   size_t num_classes_;
   std::array<uint8_t, 256> class_of_;
   std::vector<State> states_;
-  std::vector<LexerStateId> transitions_;                // [states, classes]
+  std::vector<LexerStateId*> rows_;                      // by state, then by class of byte
+  std::vector<std::vector<LexerStateId>> blocks_;        // of the rows, which stay where they are
   std::unordered_multimap<size_t, LexerStateId> index_;  // by hash
   std::vector<std::vector<TerminalId>> terminal_sets_;
   std::map<std::vector<TerminalId>, TerminalSetId> terminal_index_;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +34,13 @@ struct RegexLimits {
   size_t max_alternatives = 20'000;  // of one alternation or intersection
   size_t max_search = 100'000;       // steps of one search for a match
   size_t max_searches = 500'000;     // and all of them since begin_searches()
+};
+
+// How bytes are written where they can't stand as they are. No spelling, nor a byte that stands for
+// itself, begins another one. Digits, '-' and '.' stand for themselves.
+struct ByteSpelling {
+  std::array<std::string, 256> of_byte;          // empty: itself
+  std::unordered_map<RegexId, RegexId> known{};  // of one RegexSet
 };
 
 class RegexSet {
@@ -66,6 +74,9 @@ class RegexSet {
   // `divisor` / 10^`scale`; 1 <= divisor <= 2^31, scale <= 18. Intersect it with the numbers that
   // are meant: of other texts it may match any.
   RegexId multiple_of(uint32_t divisor, uint32_t scale);
+
+  // The texts that `regex` matches, byte by byte as `spelling` says.
+  RegexId spelt(RegexId regex, ByteSpelling& spelling);
 
   bool is_nullable(RegexId regex) const;  // matches the empty text
   RegexId derivative(RegexId regex, uint8_t byte);
@@ -152,6 +163,8 @@ class RegexSet {
   RegexId cut_length(RegexId regex, uint32_t horizon, int depth);
   uint32_t longest_way_to_match(RegexId regex, int depth);
   void split_classes(const ByteSet& set);
+  RegexId spelt_one(RegexId regex, ByteSpelling& spelling);
+  RegexId spelt_bytes(const ByteSet& set, const ByteSpelling& spelling);
   bool search_for_match(RegexId regex);
   Hash128 fingerprint_of_one(RegexId regex, const SipKey& key);
 

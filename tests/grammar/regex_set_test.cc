@@ -147,6 +147,30 @@ TEST(RegexSet, MatchesWhatTheOperatorsDefine) {
   }
 }
 
+TEST(RegexSet, SpellingsMatchWhatTheTextsDo) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    RegexSet regexes;
+    RandomRegex random(regexes, seed);
+    const Sample sample = random.draw(4);
+    ByteSpelling spelling;
+    spelling.of_byte['b'] = "\\b";
+    spelling.of_byte['\\'] = "\\\\";
+    const RegexId spelt = regexes.spelt(sample.regex, spelling);
+    std::unordered_map<std::string, bool> matched;
+    for (size_t i = 0; i < random.texts().size(); ++i) {
+      std::string text;
+      for (const char c : random.texts()[i]) text += c == 'b' ? "\\b" : "a";
+      matched[text] = sample.matched[i];
+      ASSERT_EQ(regexes.matches(spelt, text), sample.matched[i]) << seed << ' ' << text;
+    }
+    for (const std::string& text : all_texts("ab", 5)) {
+      const bool is_spelt = text.find('b') == std::string::npos;
+      ASSERT_EQ(regexes.matches(spelt, text), is_spelt && matched[text]) << seed << ' ' << text;
+    }
+    ASSERT_FALSE(regexes.matches(spelt, "a\\"));
+  }
+}
+
 // A prefix lives when some text continues it: is_nothing of the derivatives says so before
 // first_bytes.
 TEST(RegexSet, FirstBytesLeaveOutNone) {
