@@ -59,9 +59,11 @@ test-cuda-emulated: ## The tests of the kernels for GPUs, on the emulation
 	$(BUILD) release --target test_cuda test_cuda_backend test_cuda_models
 	ctest --preset release -R '^(unit|golden)\.cuda'
 
-asan: ## The tests under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: ## The tests under AddressSanitizer and UndefinedBehaviorSanitizer, with what isn't sanitized from the release build
 	$(DEPS) build test
-	$(CONFIGURE) asan -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=1800
+	$(CONFIGURE) release -DPACELINE_TESTS=ON
+	$(BUILD) release --target paceline_tests
+	$(CONFIGURE) asan -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=1800 "-DPACELINE_PLAIN_OBJECTS=$(CURDIR)/build/release"
 	$(BUILD) asan
 	$(CTEST) asan --label-exclude nightly
 

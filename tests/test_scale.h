@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/sanitized.h"
+#include "tests/build_kind.h"
 
 namespace paceline {
 
@@ -24,11 +24,11 @@ inline bool is_full_scale() {
 // scale. Read it once, before the loop.
 inline int scaled(int usual, int full) {
   if (is_full_scale()) return full;
-  return kIsSanitized ? (usual + 3) / 4 : usual;
+  return is_sanitized() ? (usual + 3) / 4 : usual;
 }
 
 // Whether tests run only a part of their cases: under a sanitizer, unless at full scale.
-inline bool runs_fewer_cases() { return kIsSanitized && !is_full_scale(); }
+inline bool runs_fewer_cases() { return is_sanitized() && !is_full_scale(); }
 
 // All of `cases`, or every `step`th from `first` on if tests run only a part.
 template <class T>

@@ -86,6 +86,14 @@ def flags_of(words):
     return flags + ["-O1", "-w"], header
 
 
+def without_whole_archives(words):
+    """A link command that takes what it needs of each archive, where the changed object comes in an archive's place."""
+    whole = "-Wl,--whole-archive", "-Wl,--no-whole-archive"
+    if whole[0] not in words:
+        return words
+    return words[:words.index(whole[0])] + words[words.index(whole[1]) + 1:]
+
+
 def run_quietly(words, directory):
     return subprocess.run(words, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
@@ -111,7 +119,7 @@ class Workbench:
             if not self.digests[name]:
                 raise SystemExit(f"{name}: does not compile alone: {shlex.join(map(str, self.compile_words))}")
         self.executable = directory / f"test_{tests}"
-        words = command_words(commands, rf" -o tests/test_{tests} ")
+        words = without_whole_archives(command_words(commands, rf" -o tests/test_{tests} "))
         archive = words.index(f"libpaceline_{module}.a")
         words[words.index("-o") + 1] = str(self.executable)
         self.link_words = words[:archive], words[archive + 1:]

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "http/http.h"
+#include "tests/build_kind.h"
 #include "tests/http/http_client.h"
-#include "tests/sanitized.h"
 
 namespace paceline {
 
@@ -111,7 +111,7 @@ class HttpFixture : public testing::Test {
     ASSERT_TRUE(eventually([&] { return is_closed(held); }));
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(held.num_closed, 1);
-    EXPECT_LT(held.closed_at - since, kNotice);
+    EXPECT_LT(held.closed_at - since, notice_);
   }
 
   virtual HttpGate gate(const HttpRequest& head) {
@@ -142,7 +142,7 @@ class HttpFixture : public testing::Test {
     changed_.notify_all();
   }
 
-  static constexpr std::chrono::milliseconds kNotice{kIsSanitized ? 250 : 50};
+  const std::chrono::milliseconds notice_{is_sanitized() ? 250 : 50};
 
   HttpLimits limits_;
   std::unique_ptr<HttpServer> server_;

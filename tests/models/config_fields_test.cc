@@ -20,7 +20,7 @@
 #include "models/decoder.h"
 #include "models/family.h"
 #include "paceline/error.h"
-#include "tests/sanitized.h"
+#include "tests/build_kind.h"
 #include "tests/source_path.h"
 #include "tests/test_scale.h"
 #include "weights/expert_checkpoint.h"
@@ -222,7 +222,7 @@ size_t mapped_data_bytes() {
 
 // Sanitizers need more memory than is measured here; only the accounted limit applies there.
 void limit_memory() {
-  if (kIsSanitized) return;
+  if (is_sanitized()) return;
   rlimit limit{};
   getrlimit(RLIMIT_DATA, &limit);
   limit.rlim_cur = mapped_data_bytes() + kMaxBytes;

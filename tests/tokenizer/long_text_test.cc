@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/tokenizer.h"
+#include "tests/build_kind.h"
 #include "tests/tokenizer/golden_file.h"
 #include "tests/tokenizer/random_text.h"
 
@@ -16,11 +17,7 @@ namespace {
 
 // Without optimisation or under a sanitizer everything takes about 15 times as long: a 16th of the
 // text, the same limits.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !PACELINE_OPTIMISED
-constexpr size_t kSize = size_t{4} << 16;
-#else
-constexpr size_t kSize = size_t{4} << 20;
-#endif
+size_t text_size() { return size_t{4} << (is_sanitized() || !is_optimised() ? 16 : 20); }
 
 // Processor time of this thread, so that a busy machine doesn't fail the test.
 double thread_seconds() {
@@ -31,14 +28,14 @@ double thread_seconds() {
 
 std::string repeated(std::string_view unit) {
   std::string text;
-  while (text.size() < kSize) text += unit;
+  while (text.size() < text_size()) text += unit;
   return text;
 }
 
 std::string random_letters(size_t num_letters) {
   RandomText random(6);
   std::string text;
-  while (text.size() < kSize) text += static_cast<char>('a' + random.below(num_letters));
+  while (text.size() < text_size()) text += static_cast<char>('a' + random.below(num_letters));
   return text;
 }
 

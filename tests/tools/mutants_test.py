@@ -176,6 +176,12 @@ class Commands(unittest.TestCase):
         words = mutants.command_words([self.COMPILE, self.LINK], " -o tests/test_kv ")
         self.assertEqual(words, self.LINK.split()[2:-2])
 
+    def test_a_link_command_takes_no_archive_whole(self):
+        words = self.LINK.split()[2:-2]
+        whole = ["-Wl,--whole-archive", "/b/libpaceline_kv.a", "/b/libpaceline_base.a", "-Wl,--no-whole-archive"]
+        self.assertEqual(mutants.without_whole_archives(words[:2] + whole + words[2:]), words)
+        self.assertEqual(mutants.without_whole_archives(words), words)
+
 
 if __name__ == "__main__":
     unittest.main()

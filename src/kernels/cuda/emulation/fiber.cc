@@ -42,11 +42,11 @@ paceline_switch_stacks:
 
 namespace paceline::cuda::emulation {
 
-#if defined(PACELINE_TSAN_FIBERS)
 Fiber::~Fiber() {
-  if (stack_ != nullptr && tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-}
+#if defined(PACELINE_TSAN_FIBERS)
+  if (stack_ != nullptr && sanitizer_state_ != nullptr) __tsan_destroy_fiber(sanitizer_state_);
 #endif
+}
 
 void Fiber::set_stack(std::byte* bottom, size_t bytes) {
   stack_ = bottom;
@@ -55,11 +55,11 @@ void Fiber::set_stack(std::byte* bottom, size_t bytes) {
 
 void Fiber::restart(Entry entry) {
 #if defined(PACELINE_ASAN_FIBERS)
-  fake_stack_ = nullptr;
+  sanitizer_state_ = nullptr;
   __asan_unpoison_memory_region(stack_, stack_bytes_);  // frames that were never left
 #endif
 #if defined(PACELINE_TSAN_FIBERS)
-  if (tsan_fiber_ == nullptr) tsan_fiber_ = __tsan_create_fiber(0);
+  if (sanitizer_state_ == nullptr) sanitizer_state_ = __tsan_create_fiber(0);
 #endif
 #if defined(PACELINE_OWN_SWITCH)
   // As paceline_switch_stacks() leaves a stack: six registers and the address to return to, which
@@ -89,21 +89,21 @@ void Fiber::switch_stacks(Fiber& other) {
 
 void Fiber::switch_to(Fiber& other) {
 #if defined(PACELINE_TSAN_FIBERS)
-  if (stack_ == nullptr) tsan_fiber_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(other.tsan_fiber_, 0);
+  if (stack_ == nullptr) sanitizer_state_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(other.sanitizer_state_, 0);
 #endif
 #if defined(PACELINE_ASAN_FIBERS)
-  __sanitizer_start_switch_fiber(&fake_stack_, other.stack_, other.stack_bytes_);
+  __sanitizer_start_switch_fiber(&sanitizer_state_, other.stack_, other.stack_bytes_);
 #endif
   switch_stacks(other);
 #if defined(PACELINE_ASAN_FIBERS)
-  __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
+  __sanitizer_finish_switch_fiber(sanitizer_state_, nullptr, nullptr);
 #endif
 }
 
 void Fiber::finish_with(Fiber& other) {
 #if defined(PACELINE_TSAN_FIBERS)
-  __tsan_switch_to_fiber(other.tsan_fiber_, 0);
+  __tsan_switch_to_fiber(other.sanitizer_state_, 0);
 #endif
 #if defined(PACELINE_ASAN_FIBERS)
   __sanitizer_start_switch_fiber(nullptr, other.stack_, other.stack_bytes_);

@@ -34,9 +34,7 @@ class Fiber {
   using Entry = void (*)();  // never returns
 
   Fiber() = default;
-#if defined(PACELINE_TSAN_FIBERS)
   ~Fiber();
-#endif
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
@@ -62,12 +60,9 @@ class Fiber {
 #else
   ucontext_t context_{};
 #endif
-#if defined(PACELINE_ASAN_FIBERS)
-  void* fake_stack_ = nullptr;
-#endif
-#if defined(PACELINE_TSAN_FIBERS)
-  void* tsan_fiber_ = nullptr;
-#endif
+  // ASan's fake stack or TSan's fiber. Every build has it, so that sanitized code can be linked
+  // with code that isn't.
+  void* sanitizer_state_ = nullptr;
 };
 
 }  // namespace paceline::cuda::emulation
