@@ -101,6 +101,16 @@ void sample_top_k_10000(benchmark::State& state) {
 }
 BENCHMARK(sample_top_k_10000)->Unit(benchmark::kMicrosecond);
 
+void sample_top_n_sigma(benchmark::State& state) {
+  Fixture(3.0f).run(state, {.temperature = 0.8f, .top_n_sigma = 2.0f}, false);
+}
+BENCHMARK(sample_top_n_sigma)->Unit(benchmark::kMicrosecond);
+
+void sample_typical_p(benchmark::State& state) {
+  Fixture(3.0f).run(state, {.temperature = 0.8f, .min_p = 0.001f, .typical_p = 0.9f}, false);
+}
+BENCHMARK(sample_typical_p)->Unit(benchmark::kMicrosecond);
+
 void score_top_5(benchmark::State& state) {
   Fixture fixture(3.0f);
   size_t position = 0;

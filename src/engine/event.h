@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sample.h"
 #include "engine/request.h"
 #include "paceline/error.h"
-#include "sampling/sample.h"
 
 namespace paceline {
 

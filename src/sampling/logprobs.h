@@ -5,16 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "base/sample.h"
+#include "base/sampling_math.h"
 #include "sampling/blocked_row.h"
 #include "sampling/candidates.h"
-#include "sampling/sample.h"
 
 namespace paceline {
 
-// -inf for a token of probability 0; never above 0.
-float logprob_of(float logit, float log_sum_exp);
-
 // The `count` >= 0 likeliest by (probability down, id up); tokens of probability 0 are left out.
+// None of a row with NaN, which may be where a mask hides it from draws.
 std::vector<TokenLogprob> top_logprobs(BlockedRow& row, float log_sum_exp, int32_t count,
                                        Candidates& scratch);
 

@@ -5,35 +5,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/sampling_math.h"
+
 namespace paceline {
 
-// What the random numbers of a position are for; each purpose has its own.
-enum class DrawPurpose : uint8_t {
-  plain,     // a token
-  accept,    // whether a drafted token stands
-  residual,  // the token instead of a rejected one
-};
-
-// 64 random bits.
-uint64_t draw_key(uint64_t seed, int64_t position, DrawPurpose purpose = DrawPurpose::plain);
-
-// 64 random bits of a token: output `id` of SplitMix64 from the state `key` (Steele, Lea, Flood,
-// "Fast Splittable Pseudorandom Number Generators", 2014), which adds kNoiseStep for each output.
-constexpr uint64_t kNoiseStep = 0x9E3779B97F4A7C15u;
-inline uint64_t noise_of_state(uint64_t state) {
-  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9u;
-  state = (state ^ (state >> 27)) * 0x94D049BB133111EBu;
-  return state ^ (state >> 31);
-}
-inline uint64_t token_noise(uint64_t key, int32_t id) {
-  return noise_of_state(key + (static_cast<uint64_t>(id) + 1) * kNoiseStep);
-}
 // The least of `count` > 0 tokens from `first_id` on.
 uint64_t least_noise(uint64_t key, int32_t first_id, int64_t count);
-
-// Exponentially distributed with mean 1 if the bits are uniform, and increasing with them:
-// -log(1 - (noise + 1/2) / 2^64), the same double on every machine.
-double exponential_time(uint64_t noise);
 
 // A token's time depends on the key, its id and its weight alone. So two races with the same key
 // and different weights mostly have the same winner: with probability (1 - d) / (1 + d) at least, d

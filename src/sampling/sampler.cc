@@ -89,19 +89,23 @@ SampleStatus Sampler::scan_adjusted(const LogitsRow& row, const SamplingOptions&
   return status;
 }
 
-bool Sampler::truncate_row(const SamplingOptions& options, const Weigher& weigher) {
+bool Sampler::truncate_row(const SamplingOptions& options) {
   Scratch& s = *scratch_;
   if (!truncate(s.row, options, s.block_sums, s.candidates)) return false;
-  if (options.order == SamplerOrder::mlx) s.candidates.weigh(weigher);
+  if (options.order == SamplerOrder::mlx) {
+    // Typical-p may leave out the largest of the row, beside which others might weigh nothing.
+    const auto logits = s.candidates.logits();
+    s.candidates.weigh(
+        Weigher(*std::max_element(logits.begin(), logits.end()), options.temperature));
+  }
   return true;
 }
 
 int32_t Sampler::choose(const SamplingOptions& options, uint64_t key) {
   Scratch& s = *scratch_;
   if (options.temperature == 0.0f) return s.row.argmax();
-  const Weigher weigher(s.row.max(), options.temperature);
-  if (truncate_row(options, weigher)) return draw_candidate(s.candidates, key);
-  return draw_from_row(s.row, weigher, key);
+  if (truncate_row(options)) return draw_candidate(s.candidates, key);
+  return draw_from_row(s.row, Weigher(s.row.max(), options.temperature), key);
 }
 
 Sample Sampler::draw(const LogitsRow& row, const SamplingOptions& options,
@@ -133,8 +137,8 @@ SampleStatus Sampler::distribution(const LogitsRow& row, const SamplingOptions& 
     out.total = kWeightOne;
     return status;
   }
-  const Weigher weigher(s.row.max(), options.temperature);
-  if (!truncate_row(options, weigher)) {
+  if (!truncate_row(options)) {
+    const Weigher weigher(s.row.max(), options.temperature);
     s.candidates.collect(s.row, weigher.cutoff(0.0));
     s.candidates.weigh(weigher);
   }

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/sample.h"
 #include "sampling/distribution.h"
-#include "sampling/sample.h"
 #include "sampling/sampling_options.h"
 #include "sampling/token_history.h"
 
@@ -17,7 +17,6 @@ namespace paceline {
 
 class BlockedRow;
 class Memory;
-class Weigher;
 
 // A row of the model's logits.
 struct LogitsRow {
@@ -59,7 +58,7 @@ class Sampler {
   SampleStatus scan_adjusted(const LogitsRow& row, const SamplingOptions& options,
                              const TokenHistory& history);
   // False when every token of the row may be drawn; candidates are untouched then.
-  bool truncate_row(const SamplingOptions& options, const Weigher& weigher);
+  bool truncate_row(const SamplingOptions& options);
   int32_t choose(const SamplingOptions& options, uint64_t key);
   Sample with_logprobs(BlockedRow& row, float log_sum_exp, int32_t id,
                        const SamplingOptions& options);

@@ -7,12 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-namespace paceline {
+#include "base/token_count.h"
 
-struct TokenCount {
-  int32_t id = 0;
-  int32_t in_output = 0;  // 0 for tokens of the prompt alone
-};
+namespace paceline {
 
 class TokenHistory {
  public:

@@ -33,13 +33,9 @@ void TokenMask::apply(std::span<float> logits, std::span<const int32_t> output) 
     }
     std::fill(next, logits.end(), kMaskedLogit);
   }
-  for (const auto& sequence : banned_) {
-    const std::span<const int32_t> begin(sequence.data(), sequence.size() - 1);
-    const auto last = static_cast<size_t>(sequence.back());
-    if (begin.size() > output.size() || last >= logits.size()) continue;
-    const auto tail = output.last(begin.size());
-    if (std::equal(begin.begin(), begin.end(), tail.begin())) logits[last] = kMaskedLogit;
-  }
+  for_each_banned(output, [logits](int32_t id) {
+    if (static_cast<size_t>(id) < logits.size()) logits[static_cast<size_t>(id)] = kMaskedLogit;
+  });
 }
 
 }  // namespace paceline

@@ -15,23 +15,11 @@ namespace paceline {
 namespace {
 
 constexpr float kMaxFloat = std::numeric_limits<float>::max();
+// Below it the scale of weights stays the same.
+constexpr float kLeastTemperature = std::numbers::log2e_v<float> / kMaxFloat;
 
-// kWeightOne * 2^y for y <= 0: y = n + f with |f| <= 1/2, a minimax polynomial of degree 5 for 2^f
-// that is exact at 0 (relative error 4.4e-7) and the power of two by its exponent bits. Below -46
-// the answer stays that of -46, which rounds to weight 0.
-[[gnu::always_inline]] inline Floats4 scaled_exp2(Floats4 y) {
-  // 1.5 * 2^23, so that adding it rounds to an integer, which stands in the lowest bits; and the
-  // scale.
-  constexpr float kRounder = 12582912.0f + kWeightBits;
-  y = larger(y, Floats4{} - 46.0f);
-  const Floats4 shifted = y + kRounder;
-  const Floats4 f = y - (shifted - kRounder);
-  Floats4 p = f * 0.00111255073f + 0.00966628268f;
-  p = p * f + 0.0555740036f;
-  p = p * f + 0.240223512f;
-  p = p * f + 0.693142831f;
-  p = p * f + 1.0f;
-  return std::bit_cast<Floats4>(std::bit_cast<Words4>(p) + (std::bit_cast<Words4>(shifted) << 23));
+[[gnu::always_inline]] inline Floats4 weigh(Floats4 y) {
+  return scaled_exp2<Words4>(larger(y, Floats4{} + kLeastExponent));
 }
 
 // Added to 2^52, a double below 2^51 has the nearest integer in the lowest bits.
@@ -46,7 +34,7 @@ template <class Sink>
 [[gnu::always_inline]] inline void for_each_four(const float* logits, float max, float scale,
                                                  Sink&& sink) {
   for (int64_t i = 0; i < BlockedRow::kBlockSize; i += 4) {
-    const Floats4 w = scaled_exp2((load4(logits + i) - max) * scale);
+    const Floats4 w = weigh((load4(logits + i) - max) * scale);
     sink(i, rounded_bits(__builtin_shufflevector(w, w, 0, 1)),
          rounded_bits(__builtin_shufflevector(w, w, 2, 3)));
   }
@@ -54,15 +42,10 @@ template <class Sink>
 
 }  // namespace
 
-uint64_t share_of(float fraction, uint64_t whole) {
-  const double share = std::ceil(double{fraction} * static_cast<double>(whole));
-  return std::clamp<uint64_t>(static_cast<uint64_t>(share), 1, std::max<uint64_t>(1, whole));
-}
-
 Weigher::Weigher(float max, float temperature)
     : max_(max),
-      temperature_(temperature),
-      scale_(std::min(std::numbers::log2e_v<float> / temperature, kMaxFloat)) {}
+      temperature_(std::max(temperature, kLeastTemperature)),
+      scale_(weight_scale(temperature)) {}
 
 void Weigher::weigh_block(const float* logits, uint64_t* weights) const {
   for_each_four(logits, max_, scale_, [&](int64_t i, Longs2 low, Longs2 high) {

@@ -1,21 +1,12 @@
-// Weigher turns logits into weights proportional to their probabilities: integers, so sums are
-// exact.
+// Weigher turns logits into weights proportional to their probabilities (base/sampling_math.h),
+// many at a time.
 #pragma once
 
 #include <cstdint>
 
+#include "base/sampling_math.h"
+
 namespace paceline {
-
-// The weight of the largest logit. A weight is round(kWeightOne * exp((logit - max) /
-// temperature)): a token less likely than the likeliest by more than a factor of 2^44 can't be
-// drawn. Integer sums don't depend on their order, and so neither do cuts and draws.
-constexpr int kWeightBits = 43;
-constexpr uint64_t kWeightOne = uint64_t{1} << kWeightBits;
-// Sums of this many weights stay below 2^63.
-constexpr int64_t kMaxWeights = int64_t{1} << 20;
-
-// fraction * whole, rounded up, at least 1; fraction in [0, 1], whole below 2^63.
-uint64_t share_of(float fraction, uint64_t whole);
 
 // Weights depend on logit, max and temperature alone, with the same bits on every instruction set.
 class Weigher {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sampling/token_mask.h"
 #include "sampling/weights.h"
 #include "tests/expect_error.h"
 #include "tests/sampling/sampler_fixture.h"
@@ -151,6 +152,22 @@ TEST_F(SamplerTest, TheMlxOrderCutsAtTemperatureOneAndTopPFirst) {
       << "the draw is at the temperature";
 }
 
+// Typical-p leaves out a likely token far from the entropy; at a low temperature the others weigh
+// nothing beside it.
+TEST_F(SamplerTest, WhatTheMlxOrderLeavesIsWeighedByItself) {
+  std::vector<float> logits(400, -5.0f);
+  logits[7] = 0.0f;
+  logits[8] = -4.9f;
+  SamplingOptions options;
+  options.order = SamplerOrder::mlx;
+  options.typical_p = 0.3f;
+  options.temperature = 0.01f;
+  const auto tokens = distribution(logits, options).tokens;
+  ASSERT_FALSE(tokens.empty());
+  for (const TokenWeight& token : tokens) EXPECT_NE(token.id, 7);
+  EXPECT_NE(draw(logits, options).id, 7);
+}
+
 TEST_F(SamplerTest, ANanAnywhereFailsTheRow) {
   for (size_t i : {0u, 70u, 99u}) {
     std::vector<float> logits(100, 1.0f);
@@ -246,6 +263,15 @@ TEST_F(SamplerTest, TopLogprobsBreakTiesByIdAndLeaveOutTheImpossible) {
   std::vector<float> wide(3000, 0.0f);
   wide[2999] = wide[64] = 1.0f;
   EXPECT_EQ(top_ids(wide, 5), (Ids{64, 2999, 0, 1, 2}));
+}
+
+TEST_F(SamplerTest, ARowWithAMaskedNanHasNoTopLogprobs) {
+  SamplingOptions options;
+  options.num_top_logprobs = 3;
+  options.mask = std::make_shared<const TokenMask>(Ids{0, 2}, std::vector<Ids>{});
+  const Sample sample = draw({1.0f, kNan, 2.0f}, options);
+  EXPECT_EQ(sample.status, SampleStatus::ok);
+  EXPECT_TRUE(sample.top_logprobs.empty());
 }
 
 TEST_F(SamplerTest, OneTopLogprobIsThatOfTheLikeliest) {
