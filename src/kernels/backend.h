@@ -19,6 +19,7 @@ namespace paceline {
 class DecodeSlots;
 class GradientOps;
 struct DecodeArrays;
+class RowSampler;
 
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
 // Only these operations read and write them: the CPU may have no access. Spans, and tensors of
@@ -42,6 +43,9 @@ class Backend {
   virtual Memory& memory() = 0;
   // The operations of training (gradients.h). A backend without them aborts.
   virtual GradientOps& gradients();
+  // Draws tokens where the logits are (row_sampler.h); nullptr where sampling/Sampler does, on rows
+  // that are read.
+  virtual RowSampler* row_sampler() { return nullptr; }
 
   // Slots for the rows of `arrays`, which must outlive them; nullptr where the CPU has to begin
   // each step, as it does by default.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/backend.h"
+#include "kernels/row_sampler.h"
 
 namespace paceline {
 
@@ -55,6 +56,29 @@ float ModelRunner::log_sum_exp(int64_t row) {
   float sum = 0.0f;
   backend_.log_sum_exp(logits_.view.slice(0, row, row + 1), std::span(&sum, 1));
   return sum;
+}
+
+bool ModelRunner::draws_rows() const { return backend_.row_sampler() != nullptr; }
+
+// Neighbouring outputs share a product, as many as there is room for.
+void ModelRunner::draw_rows(std::span<const int64_t> outputs, std::span<const RowDraw> draws,
+                            std::span<Sample> samples) {
+  PL_CHECK(draws.size() == outputs.size(), "a draw for each output");
+  RowSampler& sampler = *backend_.row_sampler();
+  sampler.begin(draws, vocab_size());
+  for (size_t begin = 0; begin < outputs.size();) {
+    size_t end = begin + 1;
+    while (end < outputs.size() && outputs[end] == outputs[end - 1] + 1 &&
+           static_cast<int64_t>(end - begin) < limits_.max_logits_rows) {
+      ++end;
+    }
+    const int64_t first = outputs[begin], count = static_cast<int64_t>(end - begin);
+    const Tensor out = logits_.view.slice(0, 0, count);
+    decoder_.logits(backend_, hidden_.view.slice(0, first, first + count), out);
+    sampler.draw(static_cast<int64_t>(begin), out);
+    begin = end;
+  }
+  sampler.finish(samples);
 }
 
 std::span<const float> ModelRunner::column_logits(int64_t first, int64_t count,

@@ -35,6 +35,9 @@ class ModelRunner : public Runner {
   std::span<const float> logits(int64_t first, int64_t count) override;
   int64_t max_logits_rows() const override { return limits_.max_logits_rows; }
   float log_sum_exp(int64_t row) override;
+  bool draws_rows() const override;
+  void draw_rows(std::span<const int64_t> outputs, std::span<const RowDraw> draws,
+                 std::span<Sample> samples) override;
   std::span<const float> column_logits(int64_t first, int64_t count,
                                        std::span<const int32_t> columns) override;
   int64_t hidden_size() const override { return decoder_.config().hidden_size; }

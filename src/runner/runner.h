@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/row_sampler.h"
 #include "layers/batch.h"
 
 namespace paceline {
@@ -45,6 +46,13 @@ class Runner {
   virtual int64_t max_logits_rows() const = 0;
   // log(sum(exp(row))) of a row of the last logits().
   virtual float log_sum_exp(int64_t row) = 0;
+
+  // Whether draw_rows() may be called.
+  virtual bool draws_rows() const { return false; }
+  // Draws a token from each of these outputs of the last run, in ascending order, without handing
+  // out their logits. What logits() returned is no longer valid.
+  virtual void draw_rows(std::span<const int64_t> outputs, std::span<const RowDraw> draws,
+                         std::span<Sample> samples);
 
   // Only the listed vocabulary columns, with the same bits: [count, columns].
   virtual std::span<const float> column_logits(int64_t first, int64_t count,

@@ -9,6 +9,7 @@
 #include "kernels/cuda/call_staging.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
+#include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/scratch_buffer.h"
@@ -24,6 +25,7 @@ class CudaBackend final : public Backend {
   // Throws Error unsupported.
   GradientOps& gradients() override;
   std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeArrays& arrays) override;
+  RowSampler* row_sampler() override { return &row_sampler_; }
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -137,6 +139,7 @@ class CudaBackend final : public Backend {
   ScratchBuffer expert_products_{scratch_memory_};
   ScratchBuffer lora_inner_{scratch_memory_};
   ScratchBuffer lora_delta_{scratch_memory_};
+  CudaRowSampler row_sampler_{device_, scratch_memory_};
 };
 
 }  // namespace paceline::cuda

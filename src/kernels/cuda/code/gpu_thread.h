@@ -79,10 +79,14 @@ PL_DEVICE void store_as(void* to, const T& value) {
 }
 
 PL_DEVICE uint32_t atomic_add(uint32_t* to, uint32_t value) { return atomicAdd(to, value); }
+PL_DEVICE uint64_t atomic_add(uint64_t* to, uint64_t value) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(to), value);
+}
 PL_DEVICE void fence_device() { __threadfence(); }
 
 PL_DEVICE float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 PL_DEVICE double fused_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 PL_DEVICE float square_root(float x) { return __fsqrt_rn(x); }
+PL_DEVICE double square_root(double x) { return __dsqrt_rn(x); }
 
 }  // namespace paceline::cuda

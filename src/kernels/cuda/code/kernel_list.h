@@ -1,10 +1,12 @@
 // Every kernel: X(name, type), the name as in the type's kName.
 #pragma once
 
+#include "kernels/cuda/code/adjust_rows.h"
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/ceilings.h"
 #include "kernels/cuda/code/decode_step.h"
+#include "kernels/cuda/code/draw_rows.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/gather.h"
@@ -37,8 +39,10 @@
   X(attention_f32, Attention<float>)              \
   X(attention_i8, Attention<int8_t>)              \
   X(combine_experts, CombineExperts)              \
+  X(count_tokens, CountTokens)                    \
   X(copy_words, CopyWords)                        \
   X(draw_largest, DrawLargest)                    \
+  X(draw_rows, DrawRows)                          \
   X(embedding_bf16, EmbeddingRows<Bf16>)          \
   X(embedding_f16, EmbeddingRows<F16>)            \
   X(embedding_f32, EmbeddingRows<float>)          \
@@ -53,6 +57,7 @@
   X(gather_rows, GatherRows)                      \
   X(layer_norm, LayerNorm)                        \
   X(log_sum_exp, LogSumExp)                       \
+  X(mask_rows, MaskRows)                          \
   X(matmul_128_rows, MatmulTiles<4, false>)       \
   X(matmul_64_rows, MatmulTiles<2, false>)        \
   X(matmul_bf16, MatmulBf16)                      \
@@ -64,12 +69,14 @@
   X(mma_probe, MmaProbe)                          \
   X(mma_rate, MmaRate)                            \
   X(pack_inputs, PackInputs)                      \
+  X(penalise_rows, PenaliseRows)                  \
   X(pool_rows, PoolRows)                          \
   X(rms_norm, RmsNorm)                            \
   X(rope, RopeHeads)                              \
   X(rope_table, RopeTable)                        \
   X(route, RouteRows)                             \
   X(scale, Scale)                                 \
+  X(score_rows, ScoreRows)                        \
   X(soft_cap, SoftCap)                            \
   X(store_kv_bf16, StoreKv<Bf16>)                 \
   X(store_kv_f16, StoreKv<F16>)                   \

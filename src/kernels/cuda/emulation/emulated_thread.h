@@ -107,8 +107,11 @@ void store_as(void* to, const T& value, emulation::CallSite site = emulation::Ca
   std::memcpy(to, &value, sizeof(T));
 }
 
-// Adds to device memory at once, and returns what was there.
+// Adds to device or shared memory at once, and returns what was there.
 inline uint32_t atomic_add(uint32_t* to, uint32_t value) {
+  return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
+}
+inline uint64_t atomic_add(uint64_t* to, uint64_t value) {
   return __atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
 // What this thread wrote before is visible on the device before what it writes after.
@@ -117,5 +120,6 @@ inline void fence_device() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline float fused_multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
 inline double fused_multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
 inline float square_root(float x) { return std::sqrt(x); }
+inline double square_root(double x) { return std::sqrt(x); }
 
 }  // namespace paceline::cuda

@@ -1,0 +1,69 @@
+// DrawRow is how the next token of one row of logits is drawn, in the device's memory, where a
+// decode loop changes it without the CPU.
+#pragma once
+
+#include "base/token_count.h"
+#include "kernels/cuda/code/device_code.h"
+
+namespace paceline::cuda {
+
+struct TokenBias {
+  int32_t id;
+  float bias;
+};
+struct TokenScore {
+  int32_t id;
+  float logprob;
+};
+
+// The settings are RowDraw's (kernels/row_sampler.h); pointers are to the device's memory. Of a
+// list for each slot, penalties touch what it holds and nothing else; counts of a whole vocabulary
+// would be as long as the logits, and be read with them.
+struct DrawRow {
+  uint64_t seed = 0;
+  int64_t position = 0;  // of the token to be drawn
+  TokenCount* history = nullptr;
+  const TokenBias* biases = nullptr;
+  const uint64_t* allowed = nullptr;  // a bit for each token; those beyond are not allowed
+  const int32_t* listed = nullptr;    // whose log-probabilities are reported
+  TokenScore* scored = nullptr;       // for these, or for num_top
+  uint32_t num_history = 0;
+  uint32_t num_biases = 0;
+  uint32_t num_allowed_words = 0;  // 0: all are allowed
+  uint32_t num_listed = 0;
+  uint32_t num_top = 0;
+  int32_t top_k = 0;
+  int32_t forced = -1;  // the token that comes without a draw
+  float temperature = 1.0f;
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  float typical_p = 1.0f;
+  float top_n_sigma = 0.0f;
+  float repetition_penalty = 1.0f;
+  float frequency_penalty = 0.0f;
+  float presence_penalty = 0.0f;
+  uint8_t is_active = 0;  // an empty slot draws -1
+  uint8_t is_mlx_order = 0;
+  uint8_t wants_logprob = 0;
+};
+
+enum class DrawOutcome : int32_t { ok, nan_logits, nothing_to_draw, all_forbidden };
+
+struct DrawnToken {
+  int32_t id;
+  DrawOutcome outcome;
+  float logprob;        // 0 unless it was asked for
+  uint32_t num_scored;  // entries of DrawRow::scored
+};
+
+PL_DEVICE bool penalises(const DrawRow& row) {
+  return row.num_history > 0 && (row.repetition_penalty != 1.0f || row.frequency_penalty != 0.0f ||
+                                 row.presence_penalty != 0.0f);
+}
+// Whether it draws from other logits than the model's.
+PL_DEVICE bool changes_logits(const DrawRow& row) {
+  return row.is_active != 0 && row.forced < 0 &&
+         (row.num_allowed_words > 0 || row.num_biases > 0 || penalises(row));
+}
+
+}  // namespace paceline::cuda
