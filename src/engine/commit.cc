@@ -32,6 +32,7 @@ bool contains(std::span<const TokenId> ids, TokenId id) {
 }  // namespace
 
 void EngineCore::commit() {
+  draw_rows();
   computed_at_ = EngineClock::now();
   for (const StepSlice& slice : batch_.slices()) commit_slice(slice);
   commit_rows();
@@ -95,19 +96,84 @@ void EngineCore::keep_rows(Sequence& sequence, std::span<const uint8_t> finite) 
                  prefix.write == PrefixUse::Write::keep);
 }
 
+// Lets the runner draw from all rows that it may, at once.
+void EngineCore::draw_rows() {
+  row_draws_.clear();
+  drawn_outputs_.clear();
+  if (!limits_.draws_rows || !runner_.draws_rows()) return;
+  for (int64_t i = 0; i < batch_.num_whole_outputs(); ++i) {
+    const StepOutput& output = batch_.outputs()[static_cast<size_t>(i)];
+    if (!may_draw(output)) continue;
+    add_draw(output);
+    drawn_outputs_.push_back(i);
+  }
+  if (drawn_outputs_.empty()) return;
+  samples_.assign(drawn_outputs_.size(), {});
+  const auto began = EngineClock::now();
+  runner_.draw_rows(drawn_outputs_, row_draws_.draws(), samples_);
+  record_.forward_us += microseconds_of(EngineClock::now() - began);
+}
+
+// Not where something else reads the logits, and not behind a drafted token where the draw depends
+// on more than its row.
+bool EngineCore::may_draw(const StepOutput& output) {
+  Sequence& sequence = *output.sequence;
+  const GenerateRequest& request = sequence.request();
+  if (!output.is_drawn || request.max_tokens == 0 || sequence.num_unforked > 0) return false;
+  if (sequence.is_scored(output.position + 1)) return false;
+  const bool reads_row = request.want_row || !request.columns.empty();
+  if (reads_row && sequence.num_output() == 0) return false;
+  const bool is_rejecting = limits_.speculation.accept != SpecAccept::coupled;
+  if (is_rejecting && sequence.drafted_at(output.position + 1) != nullptr) return false;
+  if (output.position < sequence.num_tokens()) {
+    return sequence.constraint == nullptr || rule_of(sequence) != nullptr;
+  }
+  return sequence.constraint == nullptr && !sequence.keeps_history &&
+         sequence.stats.output_tokens >= request.min_tokens;
+}
+
+void EngineCore::add_draw(const StepOutput& output) {
+  Sequence& sequence = *output.sequence;
+  TokenDraw draw{.options = sequence.sampling,
+                 .history = sequence.history,
+                 .position = output.position + 1,
+                 .wants_logprob = sequence.request().want_logprobs};
+  if (sequence.constraint != nullptr) {
+    const TokenRule& rule = *sequence.constraint->rule();
+    draw.chosen = rule.forced;
+    draw.allowed = rule.allowed;
+  }
+  row_draws_.add(draw, vocab_size());
+}
+
 void EngineCore::commit_rows() {
   const int64_t num_outputs = batch_.num_whole_outputs();
-  for (int64_t begin = 0; begin < num_outputs; begin += runner_.max_logits_rows()) {
-    const int64_t count = std::min(runner_.max_logits_rows(), num_outputs - begin);
-    const auto began = EngineClock::now();
-    const std::span<const float> logits = runner_.logits(begin, count);
-    record_.forward_us += microseconds_of(EngineClock::now() - began);
-    for (int64_t i = 0; i < count; ++i) {
-      const StepOutput& output = batch_.outputs()[static_cast<size_t>(begin + i)];
-      const auto width = static_cast<size_t>(vocab_size());
-      LogitsRow row{.logits = logits.subspan(static_cast<size_t>(i) * width, width)};
-      if (takes_row(output)) commit_row(output, row, i);
+  size_t num_drawn = 0;
+  for (int64_t begin = 0; begin < num_outputs;) {
+    const int64_t next_drawn =
+        num_drawn < drawn_outputs_.size() ? drawn_outputs_[num_drawn] : num_outputs;
+    if (begin < next_drawn) {
+      const int64_t count = std::min(runner_.max_logits_rows(), next_drawn - begin);
+      commit_logits(begin, count);
+      begin += count;
+      continue;
     }
+    const StepOutput& output = batch_.outputs()[static_cast<size_t>(begin)];
+    if (takes_row(output)) commit_sample(*output.sequence, std::move(samples_[num_drawn]));
+    ++num_drawn;
+    ++begin;
+  }
+}
+
+void EngineCore::commit_logits(int64_t first, int64_t count) {
+  const auto began = EngineClock::now();
+  const std::span<const float> logits = runner_.logits(first, count);
+  record_.forward_us += microseconds_of(EngineClock::now() - began);
+  for (int64_t i = 0; i < count; ++i) {
+    const StepOutput& output = batch_.outputs()[static_cast<size_t>(first + i)];
+    const auto width = static_cast<size_t>(vocab_size());
+    LogitsRow row{.logits = logits.subspan(static_cast<size_t>(i) * width, width)};
+    if (takes_row(output)) commit_row(output, row, i);
   }
 }
 
@@ -255,12 +321,17 @@ Sample EngineCore::next_sample(Sequence& sequence, const LogitsRow& row) {
   return sampler_.chosen(row, sequence.sampling, outcome.token);
 }
 
-// Takes the forced token if there is one; else draws among the tokens that the constraint allows.
-Sample EngineCore::constrained_sample(Sequence& sequence, const LogitsRow& row) {
+// What the constraint says about the next token; null: it can't be followed.
+const TokenRule* EngineCore::rule_of(Sequence& sequence) {
   const auto begin = EngineClock::now();
   constraint_worker_.finish(*sequence.constraint);
   counters_.constraints.wait_seconds += seconds_between(begin, EngineClock::now());
-  const TokenRule* const rule = sequence.constraint->rule();
+  return sequence.constraint->rule();
+}
+
+// Takes the forced token if there is one; else draws among the tokens that the constraint allows.
+Sample EngineCore::constrained_sample(Sequence& sequence, const LogitsRow& row) {
+  const TokenRule* const rule = rule_of(sequence);
   if (rule == nullptr) return {.status = SampleStatus::all_forbidden};
   if (rule->forced) return sampler_.chosen(row, sequence.sampling, *rule->forced);
   LogitsRow allowed = row;

@@ -11,6 +11,7 @@
 #include "engine/mailbox.h"
 #include "engine/pooling_step.h"
 #include "engine/queue_limit.h"
+#include "engine/row_draws.h"
 #include "engine/sequence.h"
 #include "engine/speculation.h"
 #include "engine/step_batch.h"
@@ -86,11 +87,15 @@ class EngineCore {
   void fail_batch(ErrorCode code, const std::string& message);
 
   void commit();
+  void draw_rows();
+  bool may_draw(const StepOutput& output);
+  void add_draw(const StepOutput& output);
   void commit_slice(const StepSlice& slice);
   void commit_run(std::span<const DecodedToken> tokens);
   void keep_rows(Sequence& sequence, int64_t first_row, int64_t count);
   void keep_rows(Sequence& sequence, std::span<const uint8_t> finite);
   void commit_rows();
+  void commit_logits(int64_t first, int64_t count);
   void commit_row(const StepOutput& output, LogitsRow& row, int64_t row_index);
   bool takes_row(const StepOutput& output);
   void commit_columns();
@@ -101,6 +106,7 @@ class EngineCore {
   void fork_choices(Sequence& sequence);
   void draw(Sequence& sequence, const LogitsRow& row);
   void commit_sample(Sequence& sequence, Sample sample);
+  const TokenRule* rule_of(Sequence& sequence);
   Sample constrained_sample(Sequence& sequence, const LogitsRow& row);
   void fail_draw(Sequence& sequence, SampleStatus status);
   Sample next_sample(Sequence& sequence, const LogitsRow& row);
@@ -145,6 +151,9 @@ class EngineCore {
   std::vector<SequencePtr> admitted_;
   std::vector<int32_t> slice_order_;  // indices of the plan's slices, as the batch has them
   StepBatch batch_;
+  RowDraws row_draws_;                  // of the step's outputs that the runner draws from
+  std::vector<int64_t> drawn_outputs_;  // which these are, ascending
+  std::vector<Sample> samples_;         // what it drew
   StepBudget budget_;
   Speculation speculation_;
   DecodeRun run_;

@@ -132,6 +132,9 @@ struct EngineLimits {
   // 1: each step is planned.
   int64_t max_run_steps = 64;
   SpeculationLimits speculation;
+  // Tokens are drawn where the runner has the logits, if it can; else from logits that it hands
+  // out, with the same bits.
+  bool draws_rows = true;
 };
 
 // Throws Error invalid naming the field at fault, the value found and what was expected; clamps

@@ -74,7 +74,8 @@ struct Types {
 // A model of tests/goldens with two cache groups: a window of 16, and none.
 class TinyEngine {
  public:
-  TinyEngine(Backend& backend, Types types) : channel_(std::make_shared<Channel>()) {
+  TinyEngine(Backend& backend, Types types, bool draws_rows = true)
+      : channel_(std::make_shared<Channel>()) {
     const std::filesystem::path directory =
         std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/gemma2_even";
     const std::string where = (directory / "config.json").string();
@@ -97,7 +98,9 @@ class TinyEngine {
     runner_->set_pooled_head(dense_head(backend, decoder_->config().hidden_size));
     engine_ = std::make_unique<Engine>(
         *runner_, host_memory_, *cache_,
-        EngineLimits{.max_model_len = 128, .max_batched_tokens = kMaxRows}, nullptr);
+        EngineLimits{
+            .max_model_len = 128, .max_batched_tokens = kMaxRows, .draws_rows = draws_rows},
+        nullptr);
   }
 
   static PooledHead dense_head(Backend& backend, int64_t hidden_size) {
@@ -144,8 +147,8 @@ std::vector<TokenId> prompt_of(int32_t length, int32_t first) {
 
 // Requests that read logits in every way, with chunked prompts beyond the window, forks that copy a
 // block, and prefix hits.
-Answers ask_everything(Backend& backend, Types types) {
-  TinyEngine engine(backend, types);
+Answers ask_everything(Backend& backend, Types types, bool draws_rows = true) {
+  TinyEngine engine(backend, types, draws_rows);
   const auto ask = [&](int32_t length, auto&& change) {
     GenerateRequest request{.prompt = prompt_of(length, length), .max_tokens = 12};
     request.ignore_eos = true;
@@ -163,6 +166,17 @@ Answers ask_everything(Backend& backend, Types types) {
       sampled.sampling.top_p = 0.9f;
       sampled.sampling.repetition_penalty = 1.1f;
       sampled.want_logprobs = true;
+    });
+    ask(25, [](GenerateRequest& filtered) {
+      filtered.sampling.typical_p = 0.9f;
+      filtered.sampling.presence_penalty = 0.5f;
+      filtered.sampling.logit_bias = {{17, 3.0f}, {40, -5.0f}};
+      filtered.banned_sequences = {{9}, {17, 3}};
+      filtered.min_tokens = 5;
+      filtered.eos_tokens = {100, 101};
+      filtered.ignore_eos = false;
+      filtered.want_logprobs = true;
+      filtered.sampling.logprob_token_ids = {1, 2, 250};
     });
     ask(40, [](GenerateRequest& scored) {
       scored.max_tokens = 0;
@@ -199,7 +213,7 @@ TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
     GuardedBackend guarded(threads);
     const Answers expected = ask_everything(*plain, types);
     const Answers answers = ask_everything(guarded, types);
-    EXPECT_EQ(answers.size(), 2u * 10u);
+    EXPECT_EQ(answers.size(), 2u * 11u);
     int64_t cached_tokens = 0;
     for (const auto& [id, got] : answers) {
       EXPECT_FALSE(got.failed);
@@ -215,10 +229,11 @@ TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
 // A GPU's answers: near those of the CPU, and the same bits in another order of its threads.
 TEST(DeviceMemory, AnEngineOnAnEmulatedGpuReadsItThroughOperationsAlone) {
   if (runs_fewer_cases()) GTEST_SKIP() << "minutes";
-  const auto ask_gpu = [](Types types, const cuda::EmulationOptions& options) {
+  const auto ask_gpu = [](Types types, const cuda::EmulationOptions& options,
+                          bool draws_rows = true) {
     ThreadPool threads(2);
     const auto device = cuda::make_emulated_device(options);
-    return ask_everything(*cuda::make_cuda_backend(*device, threads), types);
+    return ask_everything(*cuda::make_cuda_backend(*device, threads), types, draws_rows);
   };
   for (const Types types : {Types{}, Types{DType::bf16, DType::i8}}) {
     ThreadPool threads(2);
@@ -227,6 +242,7 @@ TEST(DeviceMemory, AnEngineOnAnEmulatedGpuReadsItThroughOperationsAlone) {
         ask_everything(*make_cpu_backend(choose_isa(), threads, memory), types);
     const Answers answers = ask_gpu(types, {.guards_memory = true});
     EXPECT_EQ(answers, ask_gpu(types, {.order = cuda::ThreadOrder::shuffled, .num_threads = 2}));
+    EXPECT_EQ(answers, ask_gpu(types, {}, false)) << "the CPU draws otherwise";
     ASSERT_EQ(answers.size(), expected.size());
     for (const auto& [id, got] : answers) {
       const Got& near = expected.at(id);

@@ -82,6 +82,7 @@ class RandomEngine : public EngineTest {
     if (below(3) == 0) request.sampling.repetition_penalty = 1.2f;
     if (below(4) == 0) request.sampling.presence_penalty = 0.5f;
     if (below(4) == 0) request.sampling.top_k = 5;
+    if (below(4) == 0) request.sampling.num_top_logprobs = 2;
     if (loops_ && below(2) == 0) request.sampling = {.temperature = 0};
     if (below(3) == 0) request.eos_tokens = {static_cast<TokenId>(below(kVocab))};
     if (below(4) == 0) request.stop_strings = {"a", "bc"};
@@ -165,6 +166,7 @@ class RandomEngine : public EngineTest {
   bool drafts_ = false;
   bool constrains_ = false;
   bool both_ways_ = false;
+  bool draws_ = false;  // the runner draws; alone the engine does
   bool loops_ = false;
   // The last two are equal, so they share prefixes.
   const std::vector<std::shared_ptr<const LoadedAdapter>> adapters_ = {
@@ -180,6 +182,7 @@ void RandomEngine::play(uint32_t seed) {
   cancelled_.clear();
   answers_.clear();
   runner_.most_adapters = 0;
+  runner_.draws = draws_;
   runner_.has_loop = loops_;
   engine(random_shape());
   int64_t to_come = 1 + below(9);
@@ -216,6 +219,7 @@ void RandomEngine::play(uint32_t seed) {
 void RandomEngine::compare_with_alone() {
   runner_.has_loop = false;
   const auto together = std::move(answers_);
+  runner_.draws = false;
   for (const auto& [id, request] : requests_) {
     if (cancelled_.contains(id)) continue;
     for (int32_t k = 0; k < request.n; ++k) {
@@ -262,6 +266,16 @@ TEST_F(RandomEngine, ConstraintsHoldWhateverTheSchedule) {
   run_random_engines(scaled(400, 20000));
   drafts_ = true;
   run_random_engines(scaled(400, 20000));
+}
+
+TEST_F(RandomEngine, ARunnerThatDrawsChangesNoBit) {
+  draws_ = true;
+  run_random_engines(scaled(200, 10000));
+  constrains_ = true;
+  run_random_engines(scaled(200, 10000));
+  drafts_ = true;
+  run_random_engines(scaled(200, 10000));
+  EXPECT_GT(runner_.num_drawn, 1000);
 }
 
 TEST_F(RandomEngine, DraftsChangeNoBit) {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -21,6 +22,8 @@
 #include "runner/decode_loop.h"
 #include "runner/loaded_adapter.h"
 #include "runner/runner.h"
+#include "sampling/sampler.h"
+#include "tensor/memory.h"
 
 namespace paceline::testing {
 
@@ -127,6 +130,14 @@ class ScriptedRunner : public Runner {
     return static_cast<float>(std::log(sum));
   }
 
+  bool draws_rows() const override { return draws; }
+  void draw_rows(std::span<const int64_t> outputs, std::span<const RowDraw> rows,
+                 std::span<Sample> samples) override {
+    ASSERT_TRUE(std::ranges::is_sorted(outputs));
+    for (size_t i = 0; i < outputs.size(); ++i) samples[i] = draw_row(outputs[i], rows[i]);
+    num_drawn += std::ssize(outputs);
+  }
+
   std::span<const float> column_logits(int64_t first, int64_t count,
                                        std::span<const int32_t> columns) override {
     const std::span<const float> all = logits(first, count);
@@ -158,6 +169,8 @@ class ScriptedRunner : public Runner {
 
   bool has_loop = false;  // for engines made from now on
   ScriptedLoop loop{*this};
+  bool draws = false;     // tokens, as a GPU does
+  int64_t num_drawn = 0;  // tokens
   int64_t num_runs = 0;
   int64_t num_rows = 0;
   std::vector<AdapterRows> adapters;                            // of the last run
@@ -181,6 +194,33 @@ class ScriptedRunner : public Runner {
     uint64_t chain = 0;  // a digest of all tokens up to it
   };
   using Slots = std::map<int64_t, Stored>;
+
+  Sample draw_row(int64_t output, const RowDraw& row) {
+    LogitsRow logits{.logits = this->logits(output, 1), .allowed = row.allowed};
+    if (row.wants_logprob) logits.log_sum_exp = log_sum_exp(0);
+    SamplingOptions options{.temperature = row.temperature,
+                            .top_k = row.top_k,
+                            .top_p = row.top_p,
+                            .min_p = row.min_p,
+                            .typical_p = row.typical_p,
+                            .top_n_sigma = row.top_n_sigma,
+                            .repetition_penalty = row.repetition_penalty,
+                            .frequency_penalty = row.frequency_penalty,
+                            .presence_penalty = row.presence_penalty,
+                            .logit_bias = {row.logit_bias.begin(), row.logit_bias.end()},
+                            .order = row.is_mlx_order ? SamplerOrder::mlx : SamplerOrder::standard,
+                            .seed = row.seed,
+                            .num_top_logprobs = row.num_top_logprobs};
+    options.logprob_token_ids.assign(row.logprob_token_ids.begin(), row.logprob_token_ids.end());
+    TokenHistory history;
+    for (const auto [id, in_output] : row.history) {
+      history.add_prompt({&id, 1});
+      for (int32_t i = 0; i < in_output; ++i) history.add_output(id);
+    }
+    if (!sampler_) sampler_.emplace(memory_, vocab_size_);
+    return row.forced ? sampler_->chosen(logits, options, *row.forced)
+                      : sampler_->draw(logits, options, history, row.position);
+  }
 
   static uint64_t mix(uint64_t chain, int32_t token) {
     return (chain ^ static_cast<uint64_t>(token + 1)) * 0x9E3779B97F4A7C15u + 1;
@@ -278,6 +318,8 @@ class ScriptedRunner : public Runner {
 
   int64_t vocab_size_;
   Script script_;
+  Memory memory_;
+  std::optional<Sampler> sampler_;
   const KvCache* cache_ = nullptr;
   std::vector<Slots> slots_;  // per group
   std::vector<std::pair<int32_t, int32_t>> outputs_;
