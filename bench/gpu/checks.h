@@ -17,6 +17,8 @@ void check_arithmetic(cuda::CudaDevice& device, const CheckOptions& options, Che
 void check_ops(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
 // A row's bits are the same alone, in any batch and in any chunking.
 void check_rows(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
+// Random rows are drawn from as the CPU's sampler does on the same logits, bit for bit.
+void check_draws(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
 // The rate of copies and of matrix instructions, by kernels that do nothing else.
 struct Ceilings {
   double bytes_per_s = 0;  // read and written

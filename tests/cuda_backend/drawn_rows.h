@@ -10,14 +10,15 @@
 #include "kernels/backend.h"
 #include "kernels/row_sampler.h"
 #include "sampling/sampler.h"
-#include "tests/sampling/random_row.h"
+#include "tests/sampling/random_draw.h"
 
 namespace paceline::testing {
 
 // Rows of one width. Some have no log-probabilities, some a token that comes without a draw.
 class DrawnRows {
  public:
-  DrawnRows(Backend& backend, const std::vector<RandomRow>& rows) : backend_(backend), rows_(rows) {
+  DrawnRows(Backend& backend, const std::vector<RandomDraw>& rows)
+      : backend_(backend), rows_(rows) {
     const auto count = std::ssize(rows), width = std::ssize(rows[0].logits);
     logits_ = allocate_tensor(backend.memory(), DType::f32, {count, width});
     for (int64_t i = 0; i < count; ++i) {
@@ -30,7 +31,7 @@ class DrawnRows {
     const int64_t count = logits_.view.size(0), width = logits_.view.size(1);
     RowDraws draws;
     for (size_t i = 0; i < rows_.size(); ++i) {
-      const RandomRow& row = rows_[i];
+      const RandomDraw& row = rows_[i];
       draws.add({.options = row.options,
                  .history = row.history,
                  .allowed = row.allowed,
@@ -56,7 +57,7 @@ class DrawnRows {
     backend_.log_sum_exp(logits_.view, sums);
     std::vector<Sample> samples;
     for (size_t i = 0; i < rows_.size(); ++i) {
-      const RandomRow& row = rows_[i];
+      const RandomDraw& row = rows_[i];
       LogitsRow logits{.logits = row.logits, .allowed = row.allowed};
       if (wants_logprob(i)) logits.log_sum_exp = sums[i];
       samples.push_back(chosen(i) ? sampler.chosen(logits, row.options, *chosen(i))
@@ -74,7 +75,7 @@ class DrawnRows {
   }
 
   Backend& backend_;
-  const std::vector<RandomRow>& rows_;
+  const std::vector<RandomDraw>& rows_;
   OwnedTensor logits_;
 };
 

@@ -16,10 +16,10 @@ namespace {
 
 using paceline::testing::DrawnRows;
 using paceline::testing::has_same_bits;
-using paceline::testing::RandomRow;
-using paceline::testing::RandomRows;
+using paceline::testing::RandomDraw;
+using paceline::testing::RandomDraws;
 
-void expect_same_draws(EmulatedBackend& cuda, const std::vector<RandomRow>& rows, int64_t part) {
+void expect_same_draws(EmulatedBackend& cuda, const std::vector<RandomDraw>& rows, int64_t part) {
   DrawnRows draws(*cuda, rows);
   const std::vector<Sample> found = draws.on_device(part), expected = draws.on_cpu();
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -34,9 +34,9 @@ TEST(CudaRowSampler, RandomRowsAreDrawnAsOnTheCpu) {
   const int num_batches = scaled(120, 6000);
   for (int batch = 0; batch < num_batches; ++batch) {
     SCOPED_TRACE(::testing::Message() << "batch " << batch);
-    RandomRows random(static_cast<uint64_t>(batch));
+    RandomDraws random(static_cast<uint64_t>(batch));
     const size_t width = random.any_width();
-    std::vector<RandomRow> rows;
+    std::vector<RandomDraw> rows;
     for (int i = 0; i < 16; ++i) rows.push_back(random.next(width));
     ASSERT_NO_FATAL_FAILURE(expect_same_draws(cuda, rows, batch % 3 == 0 ? 5 : 16));
   }
@@ -47,8 +47,8 @@ TEST(CudaRowSampler, LargeVocabulariesToo) {
   const int num_batches = scaled(4, 200);
   for (int batch = 0; batch < num_batches; ++batch) {
     SCOPED_TRACE(::testing::Message() << "batch " << batch);
-    RandomRows random(static_cast<uint64_t>(1000 + batch));
-    std::vector<RandomRow> rows;
+    RandomDraws random(static_cast<uint64_t>(1000 + batch));
+    std::vector<RandomDraw> rows;
     for (int i = 0; i < 4; ++i) rows.push_back(random.next(128'256));
     ASSERT_NO_FATAL_FAILURE(expect_same_draws(cuda, rows, 4));
   }
@@ -60,10 +60,10 @@ std::vector<std::byte> draw_all_ways(CudaDevice& device) {
   constexpr int64_t kWidth = 1300;
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
-  RandomRows random(1);
-  std::vector<RandomRow> rows;
+  RandomDraws random(1);
+  std::vector<RandomDraw> rows;
   for (int i = 0; i < 8; ++i) {
-    RandomRow row;
+    RandomDraw row;
     row.options.temperature = i == 7 ? 0.0f : 0.9f;
     row.options.seed = static_cast<uint64_t>(i);
     row.options.order = i % 2 == 0 ? SamplerOrder::standard : SamplerOrder::mlx;
@@ -94,7 +94,7 @@ std::vector<std::byte> draw_all_ways(CudaDevice& device) {
   const OwnedTensor logits = allocate_tensor(backend->memory(), DType::f32, {8, kWidth});
   RowDraws draws;
   for (int64_t i = 0; i < 8; ++i) {
-    const RandomRow& row = rows[static_cast<size_t>(i)];
+    const RandomDraw& row = rows[static_cast<size_t>(i)];
     backend->write(row.logits, logits.view.slice(0, i, i + 1));
     draws.add({.options = row.options, .history = row.history, .wants_logprob = true}, kWidth);
   }

@@ -56,7 +56,7 @@ class GpuCheckTest(unittest.TestCase):
         code, output, errors = run_script("--emulated", "--build-directory", BUILD, "--json", figures)
         self.assertEqual(code, 0, output + errors)
         parts = {part["part"]: part for part in json.loads(figures.read_text())}
-        for name, least in [("arithmetic", 10), ("ops", 50), ("rows", 10), ("kernels", 2)]:
+        for name, least in [("arithmetic", 10), ("ops", 50), ("rows", 10), ("draws", 2), ("kernels", 2)]:
             self.assertEqual(parts[name]["status"], "passed", name)
             self.assertGreaterEqual(sum(row.get("passed", False) for row in parts[name]["rows"]), least, name)
         for name in ["sanitizer", "torch"]:

@@ -16,7 +16,7 @@
 
 namespace paceline::testing {
 
-struct RandomRow {
+struct RandomDraw {
   std::vector<float> logits;
   SamplingOptions options;
   TokenHistory history;
@@ -26,15 +26,15 @@ struct RandomRow {
 
 // All kinds of logits: spread, in steps, with ties, mostly impossible, peaked, equal, huge, tiny,
 // with infinities and NaN; options alone and together.
-class RandomRows {
+class RandomDraws {
  public:
-  explicit RandomRows(uint64_t seed) : random_(seed) {}
+  explicit RandomDraws(uint64_t seed) : random_(seed) {}
 
   size_t any_width() {
     return any_of<size_t>({1, 2, 3, 5, 31, 63, 64, 65, 127, 300, 511, 700, 1025, 2500, 5000});
   }
-  RandomRow next(size_t width) {
-    RandomRow row;
+  RandomDraw next(size_t width) {
+    RandomDraw row;
     make_logits(row.logits, width);
     make_options(row, width);
     for (uint64_t i = random_() % 24; i > 0; --i) {
@@ -78,7 +78,7 @@ class RandomRows {
     if (chance(20)) logits[random_() % width] = -0.0f;
   }
 
-  void make_options(RandomRow& row, size_t width) {
+  void make_options(RandomDraw& row, size_t width) {
     SamplingOptions& options = row.options;
     options.order = any_of({SamplerOrder::standard, SamplerOrder::mlx});
     options.temperature =
@@ -104,7 +104,7 @@ class RandomRows {
     }
   }
 
-  void make_mask(RandomRow& row, size_t width) {
+  void make_mask(RandomDraw& row, size_t width) {
     std::vector<int32_t> allowed;
     for (uint64_t i = chance(2) ? random_() % 40 : 0; i > 0; --i) allowed.push_back(any_id(width));
     std::vector<std::vector<int32_t>> banned;
@@ -118,7 +118,7 @@ class RandomRows {
     row.options.mask = std::make_shared<const TokenMask>(std::move(allowed), std::move(banned));
   }
 
-  void make_allowed(RandomRow& row, size_t width) {
+  void make_allowed(RandomDraw& row, size_t width) {
     row.allowed.resize(width / 64 + (chance(3) ? 0 : 1));
     const uint64_t kind = random_() % 4;
     for (uint64_t& word : row.allowed) {
