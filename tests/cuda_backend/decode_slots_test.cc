@@ -22,12 +22,12 @@ constexpr int32_t kAnyBlock[] = {0};
 using Status = DecodedToken::Status;
 
 // The token that follows a token has the largest number in its row.
-using Rows = std::vector<std::vector<float>>;
+using LogitTable = std::vector<std::vector<float>>;
 
-Rows random_rows(uint64_t seed) {
+LogitTable random_rows(uint64_t seed) {
   Memory memory;
   const OwnedTensor made = random_tensor(memory, DType::f32, {kVocab, kVocab}, seed, 8.0f);
-  Rows rows;
+  LogitTable rows;
   for (int64_t r = 0; r < kVocab; ++r) {
     const float* const row = made.view.row<float>(r);
     rows.emplace_back(row, row + kVocab);
@@ -38,7 +38,7 @@ Rows random_rows(uint64_t seed) {
 // Slots whose step takes a row of the table for each token.
 class TableModel {
  public:
-  TableModel(Backend& backend, const Rows& rows, int64_t num_slots)
+  TableModel(Backend& backend, const LogitTable& rows, int64_t num_slots)
       : backend_(backend),
         tokens_(static_cast<size_t>(num_slots)),
         positions_(tokens_),
@@ -126,8 +126,8 @@ int32_t largest(const std::vector<float>& row) {
 }
 
 // What the slot draws, step by step, by a loop on the CPU.
-std::vector<DecodedToken> expected_of(const DecodeSlot& slot, const Rows& rows, Backend& backend,
-                                      int64_t num_steps) {
+std::vector<DecodedToken> expected_of(const DecodeSlot& slot, const LogitTable& rows,
+                                      Backend& backend, int64_t num_steps) {
   std::vector<DecodedToken> drawn;
   int32_t token = slot.token;
   int64_t left = slot.num_steps;
@@ -151,7 +151,7 @@ std::vector<DecodedToken> expected_of(const DecodeSlot& slot, const Rows& rows, 
   return drawn;
 }
 
-void expect_steps(TableModel& model, const std::vector<DecodeSlot>& slots, const Rows& rows,
+void expect_steps(TableModel& model, const std::vector<DecodeSlot>& slots, const LogitTable& rows,
                   Backend& backend, int64_t num_steps) {
   model.load(slots);
   const auto steps = model.steps(num_steps);
@@ -169,7 +169,7 @@ void expect_steps(TableModel& model, const std::vector<DecodeSlot>& slots, const
 
 TEST(CudaDecodeSlots, FeedEachTokenToTheNextStep) {
   EmulatedBackend backend({.guards_memory = true});
-  const Rows rows = random_rows(1);
+  const LogitTable rows = random_rows(1);
   TableModel model(*backend, rows, 11);
   const std::vector<int32_t> stops = {largest(rows[5]), 90};
   std::vector<DecodeSlot> slots;
@@ -189,7 +189,7 @@ TEST(CudaDecodeSlots, FeedEachTokenToTheNextStep) {
 
 TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
   EmulatedBackend backend;
-  const Rows rows = random_rows(2);
+  const LogitTable rows = random_rows(2);
   TableModel model(*backend, rows, 8);
   const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6};
   expect_steps(model, {slot}, rows, *backend, 6);  // and scratch of what is expected grows
@@ -209,7 +209,7 @@ TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
 
 TEST(CudaDecodeSlots, HaveOneOwnerAtATime) {
   EmulatedBackend backend;
-  const Rows rows = random_rows(3);
+  const LogitTable rows = random_rows(3);
   const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6};
   for (int turn = 0; turn < 2; ++turn) {
     TableModel model(*backend, rows, 4);
@@ -221,7 +221,7 @@ TEST(CudaDecodeSlots, HaveOneOwnerAtATime) {
 // A step that is in flight when others are loaded.
 TEST(CudaDecodeSlots, DropStepsThatWereNotRead) {
   EmulatedBackend backend;
-  const Rows rows = random_rows(4);
+  const LogitTable rows = random_rows(4);
   TableModel model(*backend, rows, 4);
   const DecodeSlot slot{.token = 9, .position = 3, .num_steps = 8};
   model.load({slot});
@@ -234,7 +234,7 @@ TEST(CudaDecodeSlots, DropStepsThatWereNotRead) {
 TEST(CudaDecodeSlots, TiesGoToTheLowestIdAndBadRowsAreReported) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  Rows rows(kVocab, std::vector<float>(kVocab, -1.0f));
+  LogitTable rows(kVocab, std::vector<float>(kVocab, -1.0f));
   rows[0][40] = rows[0][72] = rows[0][41] = 3.0f;
   rows[1].assign(kVocab, 0.0f);
   rows[1][0] = -1.0f;
@@ -276,7 +276,7 @@ TEST(CudaDecodeSlots, TiesGoToTheLowestIdAndBadRowsAreReported) {
 std::vector<std::byte> bytes_of_steps(CudaDevice& device, int64_t num_steps) {
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
-  const Rows rows = random_rows(5);
+  const LogitTable rows = random_rows(5);
   TableModel model(*backend, rows, 3);
   const std::vector<int32_t> stops = {largest(rows[8])};
   model.load({{.token = 4, .position = 2, .num_steps = 3, .wants_logprob = true},

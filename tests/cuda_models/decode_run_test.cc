@@ -56,7 +56,7 @@ class GpuEngine {
                                                 kBlockSize, types.kv, model_.backend().memory()),
                                       RunnerLimits{.max_rows = 64, .max_logits_rows = 3});
     engine_ = std::make_unique<Engine>(*runner_, memory_, *cache_,
-                                       EngineLimits{.max_model_len = 128,
+                                       EngineLimits{.max_model_len = kMaxLength,
                                                     .max_batched_tokens = 24,
                                                     .max_num_seqs = 5,
                                                     .max_run_steps = max_run_steps},
@@ -64,6 +64,8 @@ class GpuEngine {
   }
 
   bool has_loop() const { return runner_->decode_loop() != nullptr; }
+  // Of some sequences, which are stepped plainly.
+  bool stretches_ropes() const { return runner_->stretched_length(kMaxLength) > 0; }
   Engine& engine() { return *engine_; }
   RequestId submit(GenerateRequest request) {
     return engine_->submit(std::move(request), channel_).value();
@@ -94,7 +96,7 @@ class GpuEngine {
   }
 
  private:
-  static constexpr int64_t kBlockSize = 4;
+  static constexpr int64_t kBlockSize = 4, kMaxLength = 128;
 
   TestModel model_;
   Memory memory_;
@@ -146,7 +148,9 @@ void expect_same_as_plain(const std::string& name, Types types, int64_t num_bloc
   ask(plain, cancelled);
   ask(with_runs, cancelled);
   EXPECT_EQ(plain.engine().counters().run_steps, 0);
-  EXPECT_GT(with_runs.engine().counters().run_steps, 15);
+  if (!with_runs.stretches_ropes()) {
+    EXPECT_GT(with_runs.engine().counters().run_steps, 15);
+  }
   EXPECT_EQ(with_runs.answers().size(), plain.answers().size());
   for (const auto& [id, answer] : with_runs.answers()) {
     SCOPED_TRACE(id.first);

@@ -21,7 +21,7 @@ static_assert(static_cast<int>(DecodedToken::Status::empty) == kSlotEmpty);
 
 constexpr int64_t kRingSteps = DecodeSlots::kMostInFlight;
 constexpr size_t kMostGraphs = 32;
-constexpr size_t kAlignment = 16;
+constexpr size_t kPlaceAlignment = 16;
 // The numbers of rows that graphs are captured for, then multiples of the last.
 constexpr std::array<int64_t, 11> kBuckets = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256};
 
@@ -30,7 +30,9 @@ T* array_at(std::byte* state, size_t offset) {
   return reinterpret_cast<T*>(state + offset);
 }
 
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+size_t align_place(size_t bytes) {
+  return (bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+}
 
 int64_t bucket_of(int64_t count, int64_t most) {
   const auto bucket = std::lower_bound(kBuckets.begin(), kBuckets.end(), count);
@@ -121,7 +123,7 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
   size_t end = 0;
   const auto take = [&end](size_t bytes) {
     const size_t begin = end;
-    end = aligned(end + bytes);
+    end = align_place(end + bytes);
     return begin;
   };
   Layout layout{};
