@@ -74,7 +74,7 @@ class LLM {
   // Empty input.special_tokens mean the model's. Where the template writes reasoning, or calls of
   // the input's tools, the completion's `turn` has the parts, calls obey their schemas,
   // options.constraint is that of the content, and the pieces are the text as the model writes it,
-  // marks included. Throws Error invalid when there are tools but the template writes no calls.
+  // marks included. Where the template writes no calls, the prompt tells how to make them.
   GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {},
                         const ChatOptions& chat_options = {});
   // The prompt of chat().

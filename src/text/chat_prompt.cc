@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "text/chat_turns.h"
 #include "text/make_request.h"
+#include "tools/told_calls.h"
 
 namespace paceline {
 namespace {
@@ -23,14 +25,17 @@ int64_t remaining_context(const TextModel& model, size_t prompt_tokens) {
 
 }  // namespace
 
-std::string render_chat(const TextModel& model, const ChatInput& input) {
+std::string render_chat(const TextModel& model, const ChatInput& asked) {
   const ChatTemplate& chat_template = template_of(model);
-  if (!input.special_tokens.empty() || model.tokenizer == nullptr) {
-    return chat_template.render(input);
+  ChatInput input = asked;
+  if (input.special_tokens.empty() && model.tokenizer != nullptr) {
+    input.special_tokens = model.tokenizer->special_tokens();
   }
-  ChatInput with_tokens = input;
-  with_tokens.special_tokens = model.tokenizer->special_tokens();
-  return chat_template.render(with_tokens);
+  if (model.turns != nullptr && has_tools(input)) {
+    const TurnFormat& format = *model.turns->format();
+    if (format.tells_calls) input = with_told_tools(input, format.writes_system);
+  }
+  return chat_template.render(input);
 }
 
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,

@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-// Uses the model's special tokens when the input has none. Throws Error not_found when the model
+// Uses the model's special tokens when the input has none, and tells of tools where the template
+// writes no calls. Throws Error not_found when the model
 // has no chat template, and what ChatTemplate::render throws.
 std::string render_chat(const TextModel& model, const ChatInput& input);
 

@@ -152,7 +152,6 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
   if (asked.may_call()) {
     if (format == nullptr) throw Error(ErrorCode::invalid, "tools: the model has no tokenizer");
-    naming_tools([&] { format->calls_or_throw(); });
     if (!begins_anew && asked.tool_choice != ToolChoice::automatic) {
       throw Error(ErrorCode::invalid, "tool_choice: a call can't continue the final message");
     }

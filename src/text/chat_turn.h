@@ -41,9 +41,8 @@ struct ChatTurn {
 };
 
 // Renders and encodes the conversation and sets the defaults of chats in `options`. Throws Error
-// not_found when the model has no chat template; invalid when tool_choice names no tool, when tools
-// are asked for and the template writes no calls, or when a tool's parameters can't be enforced;
-// and what rendering throws.
+// not_found when the model has no chat template; invalid when tool_choice names no tool, or when a
+// tool's parameters can't be enforced; and what rendering throws.
 ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& input, const TurnRequest& asked,
                            GenerateOptions& options);
 

@@ -20,6 +20,7 @@ class ChatTurns {
   ChatTurns(const ChatTemplate& chat_template, const Tokenizer& tokenizer)
       : template_(chat_template), tokenizer_(tokenizer) {}
 
+  // Where the template writes no calls, they are those of tools/told_calls.h.
   std::shared_ptr<const TurnFormat> format() const;
   // The texts of the special tokens.
   const std::vector<std::string>& special_texts() const;

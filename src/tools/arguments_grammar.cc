@@ -1,7 +1,5 @@
 #include "tools/arguments_grammar.h"
 
-#include <array>
-
 #include "base/json.h"
 #include "grammar/json_schema.h"
 #include "grammar/json_text.h"
@@ -11,13 +9,17 @@
 namespace paceline {
 namespace {
 
-// A JSON string that holds the brackets of an object: its inside can't be told by a grammar of the
-// object, in which each quote and backslash would be escaped.
-RuleId add_quoted_object(const SpecialText& special, GrammarBuilder& builder) {
+// A JSON string that holds the object.
+RuleId add_quoted_object(const std::string& schema, const SpecialText& special,
+                         GrammarBuilder& builder) {
   GrammarPath path(builder, special, "quoted arguments");
-  RegexSet& regexes = path.regexes();
-  const std::array braces{regexes.literal("\"{"), RegexSet::kAll, regexes.literal("}\"")};
-  path.regex(regexes.intersection(json_string(regexes), regexes.concat(braces)));
+  path.text("\"");
+  ByteSpelling spelling = json_string_spelling();
+  builder.spell_terminals(&spelling);
+  const RuleId object = add_json_schema(schema, builder);
+  builder.spell_terminals(nullptr);
+  path.call(object);
+  path.text("\"");
   return path.end();
 }
 
@@ -38,7 +40,7 @@ RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
       case ArgumentsFormat::Style::json_object:
         return add_json_schema(schema_of(format, tool), builder);
       case ArgumentsFormat::Style::json_string:
-        return add_quoted_object(special, builder);
+        return add_quoted_object(schema_of(format, tool), special, builder);
       case ArgumentsFormat::Style::parameters:
         break;
     }

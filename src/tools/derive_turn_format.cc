@@ -73,6 +73,7 @@ TurnFormat derive_turn_format(
   TurnFormat format;
   try {
     TemplateProbe probe(chat_template, special_tokens);
+    format.writes_system = probe.writes_system();
     format.reasoning = probe_reasoning(probe);
     const PlainTurn plain = probe.plain_turn();
     format.turn_end = plain.after;

@@ -172,6 +172,12 @@ std::string TemplateProbe::without_prompt(std::string turn, const Json::Object& 
   return turn;
 }
 
+bool TemplateProbe::writes_system() {
+  const std::string system = mark("system");
+  const auto text = render({message_of("system", system), message_of("user", user_)}, {}, true);
+  return text && text->find(system) != std::string::npos;
+}
+
 std::optional<std::string> TemplateProbe::whole_prompt(const Json::Object& kwargs) {
   return render({message_of("user", user_)}, kwargs, true);
 }

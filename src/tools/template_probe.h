@@ -73,6 +73,9 @@ class TemplateProbe {
   // All of it, not only what stands behind the user's text.
   std::optional<std::string> whole_prompt(const Json::Object& kwargs);
 
+  // Whether the template writes a system message in front of the user's.
+  bool writes_system();
+
   std::string_view source() const { return template_.source(); }
   // The last error of the template; empty: none.
   const std::string& fault() const { return fault_; }

@@ -26,10 +26,10 @@ struct TurnGrammarOptions {
 };
 
 // A rule of all turns that the options allow. Reasoning may stand in front of all else, and is any
-// text. Arguments obey the schemas of the tools; where a template writes them in a JSON string only
-// that it holds an object's brackets, and where it writes them in a notation that isn't JSON, what
-// types, properties, items and constants say. Error unsupported when calls are asked for and the
-// format has none; invalid when a schema can't be enforced, or there is no tool of that name.
+// text. Arguments obey the schemas of the tools; where a template writes them in a notation that
+// isn't JSON, what types, properties, items and constants say. Error unsupported when calls are
+// asked for and the format has none; invalid when a schema can't be enforced, or there is no tool
+// of that name.
 RuleId add_turn_grammar(const TurnFormat& format, const ToolSet& tools,
                         const TurnGrammarOptions& options, GrammarBuilder& builder);
 

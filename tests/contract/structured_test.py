@@ -180,5 +180,17 @@ class StructuredTest(ContractCase):
             self.assertEqual(caught.exception.param, param, caught.exception.message)
 
 
+class ToldCallsTest(StructuredTest):
+    """The same with a template that writes no calls and no reasoning."""
+    options = ("--chat-template", "gemma")
+    test_reasoning = None
+
+    def test_the_prompt_tells_of_tools(self):
+        prompt = self.client.post("/apply-template", {"messages": QUESTION, "tools": [FIND]}).json["prompt"]
+        self.assertTrue(prompt.startswith("<start_of_turn>user\n# Tools\n"), prompt)
+        self.assertIn("find_house", prompt)
+        self.assertIn(QUESTION[0]["content"], prompt)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -12,6 +12,7 @@
 #include "tests/tools/turn_matching.h"
 #include "tests/tools/turn_reading.h"
 #include "tools/text_units.h"
+#include "tools/told_calls.h"
 
 namespace paceline {
 namespace {
@@ -22,7 +23,8 @@ const fs::path kTemplates = fs::path(PACELINE_SOURCE_DIR).parent_path() / "share
 const std::vector<std::pair<std::string, std::string>> kSpecialTokens{{"bos_token", "<BOS>"},
                                                                       {"eos_token", "<EOS>"}};
 
-// The templates from which no calls can be derived, and why. This list may only become shorter.
+// The templates from which no calls can be derived, and why: their conversations tell of calls.
+// This list may only become shorter.
 const std::map<std::string, std::string> kWithoutCalls{
     {"HuggingFaceTB-SmolLM3-3B", "writes no tool calls"},
     {"Kimi-K2-Instruct", "fails on messages with tool calls: "},  // it appends to a list
@@ -115,11 +117,15 @@ Json message_of(const Case& one, const CallFormat& format) {
 std::optional<TurnText> turn_of(const ChatTemplate& chat_template, const Case& one,
                                 const TurnFormat& format) {
   try {
-    const std::string prompt = chat_template.render(one.before);
+    const auto render = [&](const ChatInput& input) {
+      return chat_template.render(format.tells_calls ? with_told_tools(input, format.writes_system)
+                                                     : input);
+    };
+    const std::string prompt = render(one.before);
     ChatInput input = one.before;
     input.add_generation_prompt = false;
     input.messages.push_back({.json = to_json(message_of(one, *format.calls))});
-    const std::string rendered = chat_template.render(input);
+    const std::string rendered = render(input);
     const bool goes_on = rendered.starts_with(prompt);
     TurnText turn{
         .text = rendered.substr(goes_on ? prompt.size() : common_prefix(rendered, prompt).size())};
@@ -224,23 +230,28 @@ TEST(TemplateCallsGolden, AreReadBackAsTheyWereGiven) {
   const std::vector<Case> cases = cases_with_calls();
   ASSERT_GE(cases.size(), 4U);
   size_t num_turns = 0;
+  std::map<std::string, size_t> num_told;
   for (const auto& entry : fs::directory_iterator(kTemplates / "jinja")) {
     const std::string name = entry.path().stem().string();
     const auto chat_template = ChatTemplate::parse(read_text_file(entry.path(), 1 << 20), name);
-    const TurnFormat format = derive_turn_format(chat_template, kSpecialTokens);
+    TurnFormat format = derive_turn_format(chat_template, kSpecialTokens);
     const auto known = kWithoutCalls.find(name);
     EXPECT_EQ(format.calls.has_value(), known == kWithoutCalls.end()) << name << format.no_calls;
     if (!format.calls) {
       if (known == kWithoutCalls.end()) continue;
       EXPECT_NE(format.no_calls.find(known->second), std::string::npos) << format.no_calls;
-      continue;
+      format.calls = told_call_format();
+      format.tells_calls = true;
+      num_told[name] = 0;
     }
     for (const Case& one : cases) {
       SCOPED_TRACE(name + " " + one.name);
-      num_turns += expect_calls(chat_template, format, one) ? 1 : 0;
+      if (!expect_calls(chat_template, format, one)) continue;
+      format.tells_calls ? ++num_told[name] : ++num_turns;
     }
   }
   EXPECT_GE(num_turns, 123U);
+  for (const auto& [name, count] : num_told) EXPECT_GE(count, 2U) << name;
 }
 
 }  // namespace

@@ -108,6 +108,31 @@ TEST(TurnGrammar, ReasoningThatThePromptHasOpenedIsOutsideOfAllElse) {
   EXPECT_FALSE(turn.accepts(call("stop", "{}")));
 }
 
+TEST(TurnGrammar, ArgumentsInAStringObeyTheSchema) {
+  const TurnFormat quoted = format_of(calls_source(
+      "", "{{- '<tc>' + f.name + ' <args>' + (f.arguments|tojson)|tojson + '</args>' }}", "", ""));
+  ASSERT_TRUE(quoted.calls.has_value()) << quoted.no_calls;
+  ASSERT_EQ(quoted.calls->arguments.style, ArgumentsFormat::Style::json_string);
+  const ToolSet find(
+      std::vector<ToolSpec>{{"find", R"({"type": "object", "required": ["city"], "properties": {
+      "city": {"type": "string", "maxLength": 4, "pattern": "^[^x]*$"}, "zip": {"multipleOf": 10}},
+      "additionalProperties": false})"}});
+  const TurnMatching turn(quoted, find, {.choice = ToolChoice::required});
+  const auto accepts = [&](std::string_view arguments) {
+    return turn.accepts("<tc>find <args>" + json_quote(arguments) + "</args>");
+  };
+  for (const std::string_view good : {R"({"city": "Oslo"})", R"({"city":"a\"b","zip":120})",
+                                      R"({"city": "été\\"})", "{\n  \"city\": \"\"\n}"}) {
+    EXPECT_TRUE(accepts(good)) << good;
+  }
+  for (const std::string_view bad :
+       {"{}", R"({"city": 5})", R"({"city": "Bergen"})", R"({"city": "x"})",
+        R"({"city": "Oslo", "zip": 5})", R"({"town": "Oslo"})", R"({"city": "Oslo")"}) {
+    EXPECT_FALSE(accepts(bad)) << bad;
+  }
+  EXPECT_FALSE(turn.accepts(R"(<tc>find <args>"{"city": "Oslo"}"</args>)"));
+}
+
 TEST(TurnGrammar, SpecialTokensAreTokensOfTheirOwn) {
   const Tokens special{"<call>", "</call>", "<think>", "</think>", "<|e|>"};
   const TurnMatching turn(format(), tools(), {}, special);
