@@ -1,5 +1,5 @@
 // DerivativeMap remembers derivatives. It is a hash table in parts, each of which grows by itself,
-// so that no single call has to copy all of them.
+// at loads of its own, so that no single call has to copy many of them.
 #pragma once
 
 #include <array>
@@ -24,8 +24,11 @@ class DerivativeMap {
   // `key` isn't in the map yet.
   void insert(uint64_t key, uint32_t value) {
     const uint64_t hash = hash_of(key);
-    Part& part = parts_[hash >> (64 - kPartBits)];
-    if (++part.size * 2 > part.entries.size()) grow(part);
+    const size_t index = hash >> (64 - kPartBits);
+    Part& part = parts_[index];
+    // From a third to two thirds: parts are equally full, and would all grow at once.
+    constexpr size_t kParts = size_t{1} << kPartBits;
+    if (++part.size * 3 * kParts > part.entries.size() * (kParts + index)) grow(part);
     part.entries[slot_of(part, key, hash)] = {key, value};
   }
   size_t memory_bytes() const {

@@ -89,6 +89,7 @@ RegexId RegexSet::intern(Node node, std::span<const RegexId> children) {
   }
   nodes_.push_back(node);
   emptiness_.push_back(Emptiness::unknown);
+  hashes_.push_back(hash);
   index_[slot] = static_cast<uint32_t>(nodes_.size());
   if (nodes_.size() * 2 > index_.size()) grow_index();
   return static_cast<RegexId>(nodes_.size() - 1);
@@ -97,11 +98,7 @@ RegexId RegexSet::intern(Node node, std::span<const RegexId> children) {
 void RegexSet::grow_index() {
   index_.assign(index_.size() * 4, 0);
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    const auto id = static_cast<RegexId>(i);
-    const bool is_many =
-        nodes_[i].kind == Kind::alternation || nodes_[i].kind == Kind::intersection;
-    size_t slot = hash_of(nodes_[i], is_many ? children_of(id) : std::vector<RegexId>{}) &
-                  (index_.size() - 1);
+    size_t slot = hashes_[i] & (index_.size() - 1);
     while (index_[slot] != 0) slot = (slot + 1) & (index_.size() - 1);
     index_[slot] = static_cast<uint32_t>(i + 1);
   }
@@ -525,7 +522,8 @@ size_t RegexSet::memory_bytes() const {
   constexpr size_t kMapEntry = 40;
   return nodes_.capacity() * sizeof(Node) + children_.capacity() * sizeof(RegexId) +
          sets_.capacity() * sizeof(ByteSet) + emptiness_.capacity() +
-         index_.capacity() * sizeof(uint32_t) + derivatives_.memory_bytes() +
+         hashes_.capacity() * sizeof(size_t) + index_.capacity() * sizeof(uint32_t) +
+         derivatives_.memory_bytes() +
          (set_index_.size() + fingerprints_.size() + longest_ways_.size()) * kMapEntry;
 }
 

@@ -176,6 +176,7 @@ class RegexSet {
   std::vector<ByteSet> sets_;
   std::vector<Multiple> multiples_;
   std::vector<Emptiness> emptiness_;  // by node
+  std::vector<size_t> hashes_;        // by node
   static constexpr uint32_t kNoSet = 0xFFFFFFFF;
   std::vector<uint32_t> first_bytes_;  // by node: of first_sets_, or kNoSet
   std::vector<ByteSet> first_sets_;
