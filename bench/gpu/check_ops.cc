@@ -69,9 +69,10 @@ class OpComparison {
     } catch (const Error& thrown) {
       fault = thrown.what();
     }
-    report.check("ops", op_case.name, error <= op_case.tolerance && (equal || !is_hopper_),
+    const double tolerance = std::max(op_case.tolerance, op_case.rounded_tolerance);
+    report.check("ops", op_case.name, error <= tolerance && (equal || !is_hopper_),
                  [&](JsonWriter& json) {
-                   json.member("error", error).member("tolerance", op_case.tolerance);
+                   json.member("error", error).member("tolerance", tolerance);
                    json.member("bits_of_the_emulation", equal);
                    if (!fault.empty()) json.member("fault", fault);
                  });

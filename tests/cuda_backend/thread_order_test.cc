@@ -83,23 +83,23 @@ std::vector<std::byte> choose_experts(CudaDevice& device) {
   return results.take();
 }
 
-// 130 positions, stored and attended to, by two rows of two chunks and more.
-std::vector<std::byte> attend(CudaDevice& device, DType dtype) {
-  constexpr int64_t kPositions = 130, kHeads = 2, kHeadDim = 40, kBlockSize = 16, kBlocks = 9;
+// 130 positions, stored and attended to by their last rows.
+std::vector<std::byte> attend(CudaDevice& device, DType dtype, int64_t head_dim, int64_t rows) {
+  constexpr int64_t kPositions = 130, kHeads = 2, kBlockSize = 16, kBlocks = 9;
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
   Results results(*backend);
-  const OwnedStore stored(backend->memory(), dtype, kBlocks, 1, kHeadDim, kBlockSize);
-  const OwnedTensor k = random_on_device(*backend, {kPositions, 1, kHeadDim}, 4);
-  const OwnedTensor v = random_on_device(*backend, {kPositions, 1, kHeadDim}, 5);
+  const OwnedStore stored(backend->memory(), dtype, kBlocks, 1, head_dim, kBlockSize);
+  const OwnedTensor k = random_on_device(*backend, {kPositions, 1, head_dim}, 4);
+  const OwnedTensor v = random_on_device(*backend, {kPositions, 1, head_dim}, 5);
   std::vector<int64_t> slots;
   for (int64_t i = 0; i < kPositions; ++i) slots.push_back(i);
   backend->store_kv(k.view, v.view, slots, stored.view());
-  const OwnedTensor q = random_on_device(*backend, {kRows, kHeads, kHeadDim}, 6);
+  const OwnedTensor q = random_on_device(*backend, {rows, kHeads, head_dim}, 6);
   const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, q.view.shape());
-  const OwnedTensor sums = allocate_tensor(backend->memory(), DType::f32, {kRows, kHeads});
+  const OwnedTensor sums = allocate_tensor(backend->memory(), DType::f32, {rows, kHeads});
   const std::vector<int32_t> table = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-  const AttentionSlice slice{0, kRows, kPositions - kRows, table};
+  const AttentionSlice slice{0, rows, kPositions - rows, table};
   backend->attention(q.view, stored.view(), std::span(&slice, 1), {.scale = 0.1f}, out.view,
                      &sums.view);
   results.keep(out.view);
@@ -140,7 +140,19 @@ TEST(CudaThreadOrders, ExpertsAreChosenAlike) { expect_needed(choose_experts); }
 
 TEST(CudaThreadOrders, AttentionIsTheSame) {
   for (const DType dtype : {DType::bf16, DType::i8}) {
-    expect_needed([dtype](CudaDevice& device) { return attend(device, dtype); });
+    expect_needed([dtype](CudaDevice& device) { return attend(device, dtype, 40, 3); });
+  }
+}
+
+// By a warp whose chunks are merged apart, and by four.
+TEST(CudaThreadOrders, AttentionInTilesIsTheSame) {
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    expect_needed([dtype](CudaDevice& device) {
+      std::vector<std::byte> bytes = attend(device, dtype, 32, 3);
+      const std::vector<std::byte> more = attend(device, dtype, 32, 40);
+      bytes.insert(bytes.end(), more.begin(), more.end());
+      return bytes;
+    });
   }
 }
 

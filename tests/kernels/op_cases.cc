@@ -359,6 +359,7 @@ OpCase attention_case(AttentionShape shape, CaseSize size) {
   return {.name = shape.name(),
           .size = size,
           .tolerance = 2e-6,
+          .rounded_tolerance = shape.dtype == DType::bf16 || shape.dtype == DType::i8 ? 2e-2 : 0.0,
           .flops = is_decode ? 0.0 : 4.0 * pairs * head_dim * static_cast<double>(shape.heads),
           .bytes = is_decode ? 2.0 * pairs * key_bytes * static_cast<double>(shape.kv_heads) : 0.0,
           .make = [shape](ThreadPool&, Memory& memory) {

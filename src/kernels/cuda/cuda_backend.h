@@ -7,6 +7,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/call_staging.h"
+#include "kernels/cuda/code/attention_chunk.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/cuda_row_sampler.h"
@@ -15,6 +16,15 @@
 #include "kernels/cuda/scratch_buffer.h"
 
 namespace paceline::cuda {
+
+// Rows that one launch of attention takes, among those of all slices.
+struct AttentionPart {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_tile = 0;
+  int64_t num_tiles = 0;
+  int64_t most_chunks = 0;  // of a row
+};
 
 class CudaBackend final : public Backend {
  public:
@@ -100,17 +110,24 @@ class CudaBackend final : public Backend {
   // mix_experts for rows whose choice stands in `chosen`, `num_slots` a row.
   void mix_rows(std::span<const GatedMlpWeights> experts, std::span<const int32_t> chosen,
                 const Tensor& weights, const Tensor& x, const Tensor& out);
-  // The rows of slices, on the device.
-  struct BatchRows {
-    const AttentionRow* rows;
-    const int32_t* tables;
-    int64_t count;
-    int64_t most_chunks;  // of a row
+  // The rows of slices, on the device. Without tiles each row has tiles of its own.
+  struct PlacedRows {
+    const AttentionRow* rows = nullptr;
+    const int32_t* tables = nullptr;
+    const AttentionTile* tiles = nullptr;
+    AttentionPart small = {}, large = {};
+    int64_t num_rows() const { return small.num_rows + large.num_rows; }
   };
-  BatchRows place_rows(std::span<const AttentionSlice> slices, const AttentionParams& params);
-  // Whether a block for each of `grid`'s rows and heads would be too few, so that chunks are
-  // computed apart.
-  bool splits_attention(Grid grid, int64_t most_chunks) const;
+  PlacedRows place_rows(std::span<const AttentionSlice> slices, const AttentionParams& params,
+                        int64_t group);
+  // Attention over stores that attention_tiles.h doesn't read.
+  void attend_by_rows(const KvStore& store, AttentionKernelParams params, int64_t num_rows,
+                      int64_t most_chunks);
+  // Whether chunks are computed apart, as fewer than `enough` units would compute whole rows.
+  static bool splits_attention(int64_t units, int64_t enough, int64_t most_chunks);
+  // Room for the results of chunks. Returns how many blocks along z compute them.
+  uint32_t reserve_partials(AttentionKernelParams& params, int64_t num_rows, int64_t heads);
+  void merge_chunks(const AttentionKernelParams& params, int64_t num_rows);
   void add_lora_segment(const Tensor& x, const LoraSegment& segment, const Tensor& out);
   // A contiguous float32 tensor [rows, width] in `buffer`.
   static Tensor scratch(ScratchBuffer& buffer, int64_t rows, int64_t width);

@@ -14,13 +14,9 @@ struct AttentionState {
 };
 
 PL_DEVICE void merge_chunk(int64_t head_dim, const AttentionState& added, AttentionState& state) {
-  const float max = Maximum::combine(added.softmax.max, state.softmax.max);
-  const float old_share = exponential(state.softmax.max - max);
-  const float new_share = exponential(added.softmax.max - max);
-  state.softmax = {max,
-                   fused_multiply_add(added.softmax.sum, new_share, state.softmax.sum * old_share)};
+  const MergeShares shares = merge_softmax(added.softmax, state.softmax);
   for_own_elements(head_dim, [&](int i, int64_t) {
-    state.values[i] = fused_multiply_add(added.values[i], new_share, state.values[i] * old_share);
+    state.values[i] = shares.merge(added.values[i], state.values[i]);
   });
 }
 
@@ -42,9 +38,7 @@ PL_DEVICE void write_attention(const AttentionKernelParams& p, const AttentionRo
   for_own_elements(p.kv.head_dim,
                    [&](int i, int64_t d) { out[d] = state.values[i] / state.softmax.sum; });
   if (thread_index() > 0 || p.log_sum_exp.first == nullptr) return;
-  const double log = logarithm(static_cast<double>(state.softmax.sum));
-  p.log_sum_exp.row(row.row)[block_index().y] =
-      static_cast<float>(log + static_cast<double>(state.softmax.max));
+  p.log_sum_exp.row(row.row)[block_index().y] = log_of_sum(state.softmax);
 }
 
 // A block computes all chunks of a row and head.
@@ -70,12 +64,6 @@ struct Attention {
   }
 };
 
-// Where the results of a chunk of this block's row and head stand.
-PL_DEVICE float* partial_of(const AttentionKernelParams& p, int64_t index) {
-  const int64_t head = int64_t{block_index().x} * p.q.heads + block_index().y;
-  return p.partials + (head * p.most_chunks + index) * (2 + p.kv.head_dim);
-}
-
 // A block computes one chunk of a row and head: the one of its z in the grid.
 template <class Stored>
 struct AttentionChunks {
@@ -94,12 +82,13 @@ struct AttentionChunks {
     if (chunk * kChunkKeys >= row.end) return;
     load_query(p, row, shared);
     const AttentionState state = compute_chunk<Stored>(p, row, chunk, shared);
-    float* const partial = partial_of(p, block_index().z);
+    float* const partial = partial_of(p, block_index().x, block_index().y, block_index().z);
     if (thread_index() == 0) {
       partial[0] = state.softmax.max;
       partial[1] = state.softmax.sum;
     }
-    for_own_elements(p.kv.head_dim, [&](int i, int64_t d) { partial[2 + d] = state.values[i]; });
+    for_own_elements(p.kv.head_dim,
+                     [&](int i, int64_t d) { partial[kPartialHead + d] = state.values[i]; });
   }
 };
 
@@ -115,10 +104,11 @@ struct MergeChunks {
     const int64_t first = row.first / kChunkKeys;
     AttentionState state;
     for (int64_t chunk = first; chunk * kChunkKeys < row.end; ++chunk) {
-      const float* const partial = partial_of(p, chunk - first);
+      const float* const partial = partial_of(p, block_index().x, block_index().y, chunk - first);
       AttentionState added;
       added.softmax = {partial[0], partial[1]};
-      for_own_elements(p.kv.head_dim, [&](int i, int64_t d) { added.values[i] = partial[2 + d]; });
+      for_own_elements(p.kv.head_dim,
+                       [&](int i, int64_t d) { added.values[i] = partial[kPartialHead + d]; });
       merge_chunk(p.kv.head_dim, added, state);
     }
     write_attention(p, row, state);

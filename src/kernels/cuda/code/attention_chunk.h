@@ -22,6 +22,13 @@ struct AttentionRow {
   int64_t table = 0;  // where its block table begins in `tables`
 };
 
+// Rows times the heads of a kv head, packed: those of each row side by side.
+struct AttentionTile {
+  int64_t first_row = 0;  // in `rows`; consecutive positions of one sequence
+  int32_t skipped = 0;    // heads of that row
+  int32_t count = 0;      // of packed rows
+};
+
 struct AttentionKernelParams {
   Heads q;
   Heads out;
@@ -32,11 +39,23 @@ struct AttentionKernelParams {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   Rows log_sum_exp;  // may be null
-  // The results of chunks apart: [rows, heads, most_chunks] times a maximum, a sum and head_dim
-  // values.
+  // The results of chunks apart: [rows, heads, most_chunks] times kPartialHead numbers, a maximum
+  // and a sum among them, and head_dim values.
   float* partials = nullptr;
   int64_t most_chunks = 0;  // of a row
+  // Of attention in tiles (attention_tiles.h): along x of the grid, kv heads along y. Null: each
+  // row has tiles of its own.
+  const AttentionTile* tiles = nullptr;
+  uint32_t block_bits = 0;  // log2 of the block size
 };
+
+// Where the results of a chunk of a row and head stand, the chunk counted from the row's first.
+constexpr int64_t kPartialHead = 4;
+PL_DEVICE float* partial_of(const AttentionKernelParams& p, int64_t row, int64_t head,
+                            int64_t index) {
+  return p.partials +
+         ((row * p.q.heads + head) * p.most_chunks + index) * (kPartialHead + p.kv.head_dim);
+}
 
 struct AttentionShared {
   float query[kMostHeadDim];
@@ -51,6 +70,33 @@ struct SoftmaxState {
   float max = -kInfinity;
   float sum = 0.0f;
 };
+
+// What chunks up to some position and the next one are multiplied by when they are added.
+struct MergeShares {
+  float old_share;
+  float new_share;
+
+  PL_DEVICE float merge(float added, float old) const {
+    return fused_multiply_add(added, new_share, old * old_share);
+  }
+};
+PL_DEVICE MergeShares merge_softmax(const SoftmaxState& added, SoftmaxState& state) {
+  const float max = Maximum::combine(added.max, state.max);
+  const MergeShares shares = {exponential(state.max - max), exponential(added.max - max)};
+  state = {max, shares.merge(added.sum, state.sum)};
+  return shares;
+}
+
+PL_DEVICE float log_of_sum(const SoftmaxState& state) {
+  const double log = logarithm(static_cast<double>(state.sum));
+  return static_cast<float>(log + static_cast<double>(state.max));
+}
+
+// A score from the dot product of a query and a key.
+PL_DEVICE float score_of(const AttentionKernelParams& p, float dot) {
+  const float score = dot * p.scale;
+  return p.soft_cap > 0.0f ? hyperbolic_tangent(score / p.soft_cap) * p.soft_cap : score;
+}
 
 // The visible positions of a chunk, from its first.
 struct ChunkRange {
@@ -89,8 +135,7 @@ PL_DEVICE float score_key(const AttentionKernelParams& p, const KvSlot<Stored>& 
   }
   float dot = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   if constexpr (kHasScales<Stored>) dot = dot * *slot.key_scale;
-  const float score = dot * p.scale;
-  return p.soft_cap > 0.0f ? hyperbolic_tangent(score / p.soft_cap) * p.soft_cap : score;
+  return score_of(p, dot);
 }
 
 // Makes the weights of the chunk in shared memory. Returns its maximum and the sum of its

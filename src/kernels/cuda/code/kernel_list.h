@@ -4,6 +4,7 @@
 #include "kernels/cuda/code/adjust_rows.h"
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/attention_tiles.h"
 #include "kernels/cuda/code/ceilings.h"
 #include "kernels/cuda/code/decode_step.h"
 #include "kernels/cuda/code/draw_rows.h"
@@ -23,63 +24,79 @@
 #include "kernels/cuda/code/row_results.h"
 #include "kernels/cuda/code/store_kv.h"
 
-#define PACELINE_CUDA_KERNELS(X)                  \
-  X(activate, Activate)                           \
-  X(activate_gate, ActivateGate)                  \
-  X(add, Add)                                     \
-  X(add_segments, AddSegments)                    \
-  X(advance_slots, AdvanceSlots)                  \
-  X(apply_sinks, ApplySinks)                      \
-  X(attention_bf16, Attention<Bf16>)              \
-  X(attention_chunks_bf16, AttentionChunks<Bf16>) \
-  X(attention_chunks_f16, AttentionChunks<F16>)   \
-  X(attention_chunks_f32, AttentionChunks<float>) \
-  X(attention_chunks_i8, AttentionChunks<int8_t>) \
-  X(attention_f16, Attention<F16>)                \
-  X(attention_f32, Attention<float>)              \
-  X(attention_i8, Attention<int8_t>)              \
-  X(combine_experts, CombineExperts)              \
-  X(count_tokens, CountTokens)                    \
-  X(copy_words, CopyWords)                        \
-  X(draw_largest, DrawLargest)                    \
-  X(draw_rows, DrawRows)                          \
-  X(embedding_bf16, EmbeddingRows<Bf16>)          \
-  X(embedding_f16, EmbeddingRows<F16>)            \
-  X(embedding_f32, EmbeddingRows<float>)          \
-  X(embedding_groups, EmbeddingGroups)            \
-  X(finite_rows, FiniteRows)                      \
-  X(gated_128_rows, MatmulTiles<4, true>)         \
-  X(gated_64_rows, MatmulTiles<2, true>)          \
-  X(gated_few_rows, MatmulFewRows<2>)             \
-  X(gather_columns_1, GatherColumns<uint8_t>)     \
-  X(gather_columns_2, GatherColumns<uint16_t>)    \
-  X(gather_columns_4, GatherColumns<uint32_t>)    \
-  X(gather_rows, GatherRows)                      \
-  X(layer_norm, LayerNorm)                        \
-  X(log_sum_exp, LogSumExp)                       \
-  X(mask_rows, MaskRows)                          \
-  X(matmul_128_rows, MatmulTiles<4, false>)       \
-  X(matmul_64_rows, MatmulTiles<2, false>)        \
-  X(matmul_bf16, MatmulBf16)                      \
-  X(matmul_f16, MatmulFloat<F16>)                 \
-  X(matmul_f32, MatmulFloat<float>)               \
-  X(matmul_few_rows, MatmulFewRows<1>)            \
-  X(matmul_groups, MatmulGroups)                  \
-  X(merge_chunks, MergeChunks)                    \
-  X(mma_probe, MmaProbe)                          \
-  X(mma_rate, MmaRate)                            \
-  X(pack_inputs, PackInputs)                      \
-  X(penalise_rows, PenaliseRows)                  \
-  X(pool_rows, PoolRows)                          \
-  X(rms_norm, RmsNorm)                            \
-  X(rope, RopeHeads)                              \
-  X(rope_table, RopeTable)                        \
-  X(route, RouteRows)                             \
-  X(scale, Scale)                                 \
-  X(score_rows, ScoreRows)                        \
-  X(soft_cap, SoftCap)                            \
-  X(store_kv_bf16, StoreKv<Bf16>)                 \
-  X(store_kv_f16, StoreKv<F16>)                   \
-  X(store_kv_f32, StoreKv<float>)                 \
-  X(store_kv_i8, StoreKv<int8_t>)                 \
+#define PACELINE_CUDA_KERNELS(X)                           \
+  X(activate, Activate)                                    \
+  X(activate_gate, ActivateGate)                           \
+  X(add, Add)                                              \
+  X(add_segments, AddSegments)                             \
+  X(advance_slots, AdvanceSlots)                           \
+  X(apply_sinks, ApplySinks)                               \
+  X(attention_bf16, Attention<Bf16>)                       \
+  X(attention_bf16_128_decode, AttentionTiles<Bf16, 2, 1>) \
+  X(attention_bf16_128_prompt, AttentionTiles<Bf16, 2, 4>) \
+  X(attention_bf16_192_decode, AttentionTiles<Bf16, 3, 1>) \
+  X(attention_bf16_192_prompt, AttentionTiles<Bf16, 3, 4>) \
+  X(attention_bf16_256_decode, AttentionTiles<Bf16, 4, 1>) \
+  X(attention_bf16_256_prompt, AttentionTiles<Bf16, 4, 4>) \
+  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>)  \
+  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>)  \
+  X(attention_chunks_bf16, AttentionChunks<Bf16>)          \
+  X(attention_chunks_f16, AttentionChunks<F16>)            \
+  X(attention_chunks_f32, AttentionChunks<float>)          \
+  X(attention_chunks_i8, AttentionChunks<int8_t>)          \
+  X(attention_f16, Attention<F16>)                         \
+  X(attention_f32, Attention<float>)                       \
+  X(attention_i8, Attention<int8_t>)                       \
+  X(attention_i8_128_decode, AttentionTiles<int8_t, 2, 1>) \
+  X(attention_i8_128_prompt, AttentionTiles<int8_t, 2, 4>) \
+  X(attention_i8_192_decode, AttentionTiles<int8_t, 3, 1>) \
+  X(attention_i8_192_prompt, AttentionTiles<int8_t, 3, 4>) \
+  X(attention_i8_256_decode, AttentionTiles<int8_t, 4, 1>) \
+  X(attention_i8_256_prompt, AttentionTiles<int8_t, 4, 4>) \
+  X(attention_i8_64_decode, AttentionTiles<int8_t, 1, 1>)  \
+  X(attention_i8_64_prompt, AttentionTiles<int8_t, 1, 4>)  \
+  X(combine_experts, CombineExperts)                       \
+  X(copy_words, CopyWords)                                 \
+  X(count_tokens, CountTokens)                             \
+  X(draw_largest, DrawLargest)                             \
+  X(draw_rows, DrawRows)                                   \
+  X(embedding_bf16, EmbeddingRows<Bf16>)                   \
+  X(embedding_f16, EmbeddingRows<F16>)                     \
+  X(embedding_f32, EmbeddingRows<float>)                   \
+  X(embedding_groups, EmbeddingGroups)                     \
+  X(finite_rows, FiniteRows)                               \
+  X(gated_128_rows, MatmulTiles<4, true>)                  \
+  X(gated_64_rows, MatmulTiles<2, true>)                   \
+  X(gated_few_rows, MatmulFewRows<2>)                      \
+  X(gather_columns_1, GatherColumns<uint8_t>)              \
+  X(gather_columns_2, GatherColumns<uint16_t>)             \
+  X(gather_columns_4, GatherColumns<uint32_t>)             \
+  X(gather_rows, GatherRows)                               \
+  X(layer_norm, LayerNorm)                                 \
+  X(log_sum_exp, LogSumExp)                                \
+  X(mask_rows, MaskRows)                                   \
+  X(matmul_128_rows, MatmulTiles<4, false>)                \
+  X(matmul_64_rows, MatmulTiles<2, false>)                 \
+  X(matmul_bf16, MatmulBf16)                               \
+  X(matmul_f16, MatmulFloat<F16>)                          \
+  X(matmul_f32, MatmulFloat<float>)                        \
+  X(matmul_few_rows, MatmulFewRows<1>)                     \
+  X(matmul_groups, MatmulGroups)                           \
+  X(merge_chunks, MergeChunks)                             \
+  X(mma_probe, MmaProbe)                                   \
+  X(mma_rate, MmaRate)                                     \
+  X(pack_inputs, PackInputs)                               \
+  X(penalise_rows, PenaliseRows)                           \
+  X(pool_rows, PoolRows)                                   \
+  X(rms_norm, RmsNorm)                                     \
+  X(rope, RopeHeads)                                       \
+  X(rope_table, RopeTable)                                 \
+  X(route, RouteRows)                                      \
+  X(scale, Scale)                                          \
+  X(score_rows, ScoreRows)                                 \
+  X(soft_cap, SoftCap)                                     \
+  X(store_kv_bf16, StoreKv<Bf16>)                          \
+  X(store_kv_f16, StoreKv<F16>)                            \
+  X(store_kv_f32, StoreKv<float>)                          \
+  X(store_kv_i8, StoreKv<int8_t>)                          \
   X(unpack_groups, UnpackGroups)

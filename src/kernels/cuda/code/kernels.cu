@@ -5,8 +5,8 @@ namespace paceline::cuda {
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-// The blocks that a multiprocessor must have room for, which bounds a thread's registers; 0: as the
-// compiler thinks best.
+// Blocks of a kernel that a multiprocessor must be able to run. 0 leaves it to the compiler, which
+// may spill registers for more.
 template <class Kernel>
 constexpr int least_blocks() {
   if constexpr (requires { Kernel::kLeastBlocks; }) return Kernel::kLeastBlocks;

@@ -1,0 +1,69 @@
+// Operands of attention's matrix instructions: stored rows of 64 elements, which an instruction
+// walks down, so that its pairs are elements of neighbouring rows (keys are stored by dimension,
+// values by position).
+#pragma once
+
+#include "kernels/cuda/code/element_types.h"
+
+namespace paceline::cuda {
+
+constexpr uint32_t kTileWidth = 64;  // elements of a row, and rows: a chunk's keys, or dimensions
+
+template <int kCount>
+struct alignas(4 * kCount) Words {
+  uint32_t words[kCount];
+};
+
+// Rows in chunks of 16 bytes. `spread` is 0 to 3, a different number for the four rows that lanes
+// read at once, which then stand in different banks (8-bit codes: in two).
+template <class Stored>
+struct StoredTile {
+  static constexpr uint32_t kPerChunk = 16 / sizeof(Stored);
+  static constexpr uint32_t kChunks = kTileWidth / kPerChunk;  // of a row
+  Words4 rows[kTileWidth][kChunks];
+
+  PL_DEVICE Words4* chunk(uint32_t row, uint32_t index, uint32_t spread) {
+    return &rows[row][index ^ (kChunks == 8 ? 2 * spread : spread)];
+  }
+  // kCount elements of a row, which stand in one chunk.
+  template <int kCount>
+  PL_DEVICE auto load(uint32_t row, uint32_t first, uint32_t spread) {
+    constexpr int kWords = kCount * static_cast<int>(sizeof(Stored)) / 4;
+    const Words4* const from = chunk(row, first / kPerChunk, spread);
+    return load_as<Words<kWords>>(&from->words[first % kPerChunk * sizeof(Stored) / 4]);
+  }
+};
+
+// Element i of two rows as a pair of bfloat16. Codes are small integers, which bfloat16 holds.
+template <class Stored, int kCount>
+PL_DEVICE uint32_t pair_of_rows(const Words<kCount>& first, const Words<kCount>& second, int i) {
+  if constexpr (kHasScales<Stored>) {
+    const auto code = [i](uint32_t word) {
+      return static_cast<float>(static_cast<int8_t>(word >> 8 * (i % 4) & 0xFFu));
+    };
+    return pack_bf16(code(first.words[i / 4]), code(second.words[i / 4]));
+  } else {
+    const uint32_t low = first.words[i / 2], high = second.words[i / 2];
+    return i % 2 == 0 ? (low & 0xFFFFu) | high << 16 : low >> 16 | (high & 0xFFFF0000u);
+  }
+}
+
+// d[j] += a times rows first to first + 3 of the four lanes t: column i of instruction j is element
+// 8 i + begin + j.
+template <class Stored, int kCount>
+PL_DEVICE void multiply_rows(StoredTile<Stored>& tile, uint32_t first, uint32_t spread,
+                             uint32_t begin, const uint32_t (&a)[4], float (&d)[kCount][4]) {
+  const uint32_t element = 8 * (lane_index() / 4) + begin;
+  const auto row0 = tile.template load<kCount>(first, element, spread);
+  const auto row1 = tile.template load<kCount>(first + 1, element, spread);
+  const auto row2 = tile.template load<kCount>(first + 2, element, spread);
+  const auto row3 = tile.template load<kCount>(first + 3, element, spread);
+  PL_UNROLL
+  for (int j = 0; j < kCount; ++j) {
+    const uint32_t b[2] = {pair_of_rows<Stored>(row0, row1, j),
+                           pair_of_rows<Stored>(row2, row3, j)};
+    mma_bf16(d[j], a, b);
+  }
+}
+
+}  // namespace paceline::cuda
