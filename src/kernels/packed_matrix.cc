@@ -86,7 +86,14 @@ void pack_panel(std::span<const Tensor> parts, const PackedMatrix& matrix, int64
   }
 }
 
-PackedMatrix make_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {
+}  // namespace
+
+std::string PackedMatrix::format_name() const {
+  if (!groups) return std::string(dtype_name(dtype));
+  return fmt::format("q{}x{}", groups->grouping.bits, groups->grouping.group_size);
+}
+
+PackedMatrix empty_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {
   PackedMatrix matrix;
   matrix.dtype = dtype;
   matrix.n = n;
@@ -95,19 +102,12 @@ PackedMatrix make_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {
   return matrix;
 }
 
-}  // namespace
-
-std::string PackedMatrix::format_name() const {
-  if (!groups) return std::string(dtype_name(dtype));
-  return fmt::format("q{}x{}", groups->grouping.bits, groups->grouping.group_size);
-}
-
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,
                          ThreadPool& threads) {
   const int64_t k = parts[0].size(-1);
   int64_t n = 0;
   for (const Tensor& part : parts) n += part.size(0);
-  PackedMatrix matrix = make_matrix(dtype, n, k, memory);
+  PackedMatrix matrix = empty_matrix(dtype, n, k, memory);
   with_float_dtype(dtype, [&]<class To>() {
     threads.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) pack_panel<To>(parts, matrix, i);
@@ -120,7 +120,7 @@ PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t>
                             Memory& memory) {
   if (matrix.groups) return gather_group_columns(matrix, columns, memory);
   PackedMatrix gathered =
-      make_matrix(matrix.dtype, static_cast<int64_t>(columns.size()), matrix.k, memory);
+      empty_matrix(matrix.dtype, static_cast<int64_t>(columns.size()), matrix.k, memory);
   with_float_dtype(matrix.dtype, [&]<class T>() {
     for (int64_t i = 0; i < gathered.n; ++i) {
       const int64_t column = columns[static_cast<size_t>(i)];

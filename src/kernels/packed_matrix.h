@@ -61,6 +61,9 @@ struct PackedColumns {
   std::optional<Tensor> bias = {};  // [n] of the matrix
 };
 
+// A plain matrix of zeros.
+PackedMatrix empty_matrix(DType dtype, int64_t n, int64_t k, Memory& memory);
+
 // Implement Backend::pack_matrix, pack_groups and gather_columns on the CPU; Backend checks the
 // arguments.
 PackedMatrix pack_matrix(std::span<const Tensor> parts, DType dtype, Memory& memory,

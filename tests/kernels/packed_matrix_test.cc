@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
+#include "tests/kernels/every_isa.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline {
@@ -47,6 +49,27 @@ TEST(PackedMatrix, HoldsThePartsBelowOneAnotherInItsOwnType) {
     }
   }
 }
+
+class PackedOnInstructionSets : public IsaTest {};
+
+TEST_P(PackedOnInstructionSets, OneFloat32PartGivesTheSameBytes) {
+  for (const DType dtype : kFloatTypes) {
+    for (const auto& [n, k] : {std::pair{1, 1}, {33, 5}, {31, 64}, {70, 67}, {64, 130}}) {
+      const OwnedTensor weights = random_tensor(memory_, DType::f32, {n, k + 3}, 1);
+      weights.view.row<float>(0)[1] = std::nanf("");
+      const Tensor part = weights.view.slice(1, 1, k + 1);
+      const PackedMatrix expected = pack_matrix(std::span(&part, 1), dtype, memory_, threads());
+      const PackedMatrix found = backend().pack_matrix(std::span(&part, 1), dtype);
+      ASSERT_EQ(found.bytes(), expected.bytes());
+      EXPECT_EQ(std::memcmp(found.storage.get(), expected.storage.get(),
+                            static_cast<size_t>(found.bytes())),
+                0)
+          << dtype_name(dtype) << " " << n << " " << k;
+    }
+  }
+}
+
+PL_TEST_EVERY_ISA(PackedOnInstructionSets);
 
 TEST(PackedMatrix, PanelsAreKMajorWithPairsOfBfloat16AndZerosBeyondTheEdge) {
   Memory memory;

@@ -89,30 +89,18 @@ void CpuGradients::pack_panels(const Tensor& rows, DType dtype, int64_t panel_by
 
 void CpuGradients::prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride,
                                    std::byte* inputs) {
-  const int64_t columns = rows.size(1), interleave = interleave_of(dtype);
-  const auto prepare = kernels_.prepare_row[static_cast<size_t>(dtype)];
-  const int64_t input_bytes = kernels_.input_bytes[static_cast<size_t>(dtype)];
-  const auto prepare_tile = [&](int64_t first_row, int64_t num_rows, int64_t column) {
-    alignas(64) float tile[kColumnsAtOnce * kGradientRows];
-    const int64_t num_columns = std::min(kColumnsAtOnce, columns - column);
-    kernels_.transpose_columns({.rows = rows.row<float>(first_row) + column,
-                                .row_stride = rows.stride(0),
-                                .num_rows = num_rows,
-                                .num_columns = num_columns,
-                                .to = tile,
-                                .to_stride = kGradientRows});
-    const int64_t padded = divide_up(num_rows, interleave) * interleave;
-    for (int64_t i = 0; i < num_columns; ++i) {
-      prepare(tile + i * kGradientRows, num_rows, padded,
-              inputs + (column + i) * input_stride + first_row * input_bytes);
-    }
-  };
-  const int64_t num_rows = rows.size(0), units = divide_up(columns, kColumnsAtOnce);
-  split_rows(threads_, units, num_rows * kColumnsAtOnce, [&](int64_t unit) {
-    for (int64_t row = 0; row < num_rows; row += kGradientRows) {
-      prepare_tile(row, std::min(kGradientRows, num_rows - row), unit * kColumnsAtOnce);
-    }
-  });
+  const int64_t num_rows = rows.size(0), columns = rows.size(1);
+  split_rows(threads_, divide_up(columns, kColumnsAtOnce), num_rows * kColumnsAtOnce,
+             [&](int64_t unit) {
+               const int64_t first = unit * kColumnsAtOnce;
+               kernels_.prepare_columns[static_cast<size_t>(dtype)](
+                   {.rows = rows.row<float>(0) + first,
+                    .row_stride = rows.stride(0),
+                    .num_rows = num_rows,
+                    .num_columns = std::min(kColumnsAtOnce, columns - first),
+                    .to = inputs + first * input_stride,
+                    .to_stride = input_stride});
+             });
 }
 
 void CpuGradients::add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype,

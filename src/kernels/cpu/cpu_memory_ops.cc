@@ -44,8 +44,26 @@ void CpuBackend::do_write(std::span<const float> elements, const Tensor& out) {
   std::copy(elements.begin(), elements.end(), out.elements<float>());
 }
 
+// Weights that are trained, or change otherwise, are one float32 tensor.
 PackedMatrix CpuBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
-  return paceline::pack_matrix(parts, dtype, memory_, threads_);
+  const auto pack_rows = kernels_.pack_rows[static_cast<size_t>(dtype)];
+  const Tensor& rows = parts.front();
+  if (parts.size() > 1 || rows.dtype() != DType::f32 || pack_rows == nullptr) {
+    return paceline::pack_matrix(parts, dtype, memory_, threads_);
+  }
+  PackedMatrix matrix = empty_matrix(dtype, rows.size(0), rows.size(1), memory_);
+  auto* const panels = static_cast<std::byte*>(matrix.storage.get());
+  threads_.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kPanelWidth;
+      pack_rows({.rows = rows.row<float>(first),
+                 .row_stride = rows.stride(0),
+                 .num_rows = std::min(kPanelWidth, matrix.n - first),
+                 .num_columns = matrix.k,
+                 .to = panels + panel * matrix.panel_bytes()});
+    }
+  });
+  return matrix;
 }
 
 PackedMatrix CpuBackend::do_pack_groups(std::span<const GroupedRows* const> parts,

@@ -1,6 +1,9 @@
 // Operands of products along another dimension: panels of a packed matrix become panels of its
-// transpose, and columns of rows become rows or panels.
+// transpose, columns of rows become rows or panels, and rows become panels.
+#include <type_traits>
+
 #include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/products.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/packed_layout.h"
 
@@ -74,32 +77,85 @@ void transpose_panels(const TransposeTask& task) {
   }
 }
 
-void transpose_columns(const ColumnsTask& task) {
-  auto* const to = static_cast<float*>(task.to);
-  for (int64_t column = 0; column < task.num_columns; column += kLanes) {
-    const int64_t num_columns = min_of(kLanes, task.num_columns - column);
-    for (int64_t row = 0; row < task.num_rows; row += kLanes) {
-      const int64_t num_rows = min_of(kLanes, task.num_rows - row);
-      const float* const from = task.rows + row * task.row_stride + column;
-      Vec rows[kLanes];
+PL_INLINE Vec load_columns(const ColumnsTask& task, int64_t row, int64_t column) {
+  const int64_t count = task.num_columns - column;
+  if (row >= task.num_rows || count <= 0) return Vec{};
+  return load_upto(task.rows + row * task.row_stride + column, min_of(count, kLanes));
+}
+
+// The transpose of a square of the task's rows: square[i] are lanes of rows of column + i.
+PL_INLINE void load_square(const ColumnsTask& task, int64_t row, int64_t column,
+                           Vec (&square)[kLanes]) {
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kLanes; ++i) square[i] = load_columns(task, row + i, column);
+  transpose_square(square);
+}
+
+// How inputs of a product of float32, and of bfloat16, are kept.
+struct FloatInputs {
+  using Element = float;
+  PL_INLINE Vec rounded(Vec value) { return value; }
+};
+struct RoundedFloatInputs {
+  using Element = float;
+  PL_INLINE Vec rounded(Vec value) { return as_floats(round_bits_to_bf16(value) << 16); }
+};
+struct Bf16Inputs {
+  using Element = Bf16;
+  PL_INLINE Vec rounded(Vec value) { return value; }
+};
+#if defined(PACELINE_ISA_AMX)
+constexpr bool kBf16Inputs = true;
+#else
+constexpr bool kBf16Inputs = Bf16Product::kFactors == 1;
+#endif
+
+template <class Inputs>
+void prepare_columns(const ColumnsTask& task) {
+  using Element = typename Inputs::Element;
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(Element));
+  for (int64_t row = 0; row < round_up(task.num_rows, kLine); row += kLanes) {
+    for (int64_t column = 0; column < task.num_columns; column += kLanes) {
+      Vec square[kLanes];
+      load_square(task, row, column, square);
+      const int64_t count = min_of(kLanes, task.num_columns - column);
 #pragma GCC unroll 16
       for (int64_t i = 0; i < kLanes; ++i) {
-        rows[i] = i < num_rows ? load_upto(from + i * task.row_stride, num_columns) : Vec{};
-      }
-      transpose_square(rows);
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kLanes; ++i) {
-        if (i >= num_columns) break;
-        store_upto(to + (column + i) * task.to_stride + row, rows[i], num_rows);
+        if (i >= count) break;
+        auto* const to = static_cast<char*>(task.to) + (column + i) * task.to_stride;
+        store(reinterpret_cast<Element*>(to) + row, Inputs::rounded(square[i]));
       }
     }
   }
 }
 
-PL_INLINE Vec load_columns(const ColumnsTask& task, int64_t row, int64_t column) {
-  const int64_t count = task.num_columns - column;
-  if (row >= task.num_rows || count <= 0) return Vec{};
-  return load_upto(task.rows + row * task.row_stride + column, min_of(count, kLanes));
+void pack_f32_rows(const ColumnsTask& task) {
+  auto* const to = static_cast<float*>(task.to);
+  for (int64_t column = 0; column < task.num_columns; column += kLanes) {
+    const int64_t count = min_of(kLanes, task.num_columns - column);
+    for (int64_t row = 0; row < kPanelWidth; row += kLanes) {
+      Vec square[kLanes];
+      load_square(task, row, column, square);
+      for (int64_t i = 0; i < count; ++i) store(to + (column + i) * kPanelWidth + row, square[i]);
+    }
+  }
+}
+
+// A column that has no neighbour is paired with zeros.
+void pack_bf16_rows(const ColumnsTask& task) {
+  auto* const to = static_cast<uint32_t*>(task.to);
+  for (int64_t column = 0; column < task.num_columns; column += kLanes) {
+    const int64_t count = min_of(kLanes, task.num_columns - column);
+    for (int64_t row = 0; row < kPanelWidth; row += kLanes) {
+      Vec square[kLanes];
+      load_square(task, row, column, square);
+      for (int64_t i = 0; i < count; i += 2) {
+        const Uints pairs =
+            round_bits_to_bf16(square[i]) | (round_bits_to_bf16(square[i + 1]) << 16);
+        __builtin_memcpy(to + (column + i) / 2 * kPanelWidth + row, &pairs, sizeof(pairs));
+      }
+    }
+  }
 }
 
 void pack_f32_columns(const ColumnsTask& task) {
@@ -130,7 +186,11 @@ void add_transpose_kernels(KernelTable& table) {
   table.transpose_panels[0] = transpose_panels<float>;
   table.transpose_panels[1] = transpose_panels<F16>;
   table.transpose_panels[2] = transpose_panels<Bf16>;
-  table.transpose_columns = transpose_columns;
+  table.prepare_columns[0] = prepare_columns<FloatInputs>;
+  table.prepare_columns[2] =
+      prepare_columns<std::conditional_t<kBf16Inputs, Bf16Inputs, RoundedFloatInputs>>;
+  table.pack_rows[0] = pack_f32_rows;
+  table.pack_rows[2] = pack_bf16_rows;
   table.pack_columns[0] = pack_f32_columns;
   table.pack_columns[2] = pack_bf16_columns;
 }

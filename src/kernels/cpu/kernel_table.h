@@ -65,7 +65,7 @@ struct ColumnsTask {
   int64_t num_rows = 0;
   int64_t num_columns = 0;
   void* to = nullptr;
-  int64_t to_stride = 0;  // elements
+  int64_t to_stride = 0;  // bytes
 };
 
 // A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
@@ -211,11 +211,14 @@ struct KernelTable {
   int64_t (*stream_panels[kNumFloatTypes])(int64_t num_rows);
   // Panels of float16 become those of float32, which have the same products.
   void (*transpose_panels[kNumFloatTypes])(const TransposeTask& task);
-  // to[column][row] = rows[row][column]
-  void (*transpose_columns)(const ColumnsTask& task);
+  // Makes columns of rows the prepared inputs of a product whose K are the rows, as prepare_row
+  // would of the transpose: to[column][row], with zeros up to a line. There is none for float16.
+  void (*prepare_columns[kNumFloatTypes])(const ColumnsTask& task);
   // Makes up to 32 columns a panel whose K are the rows, as pack_matrix would of their transpose;
   // there is none for float16.
   void (*pack_columns[kNumFloatTypes])(const ColumnsTask& task);
+  // Makes up to 32 rows a panel whose K are the columns, as pack_matrix would of them; likewise.
+  void (*pack_rows[kNumFloatTypes])(const ColumnsTask& task);
 
   // Quantised weights. A row of inputs takes quantized_row_bytes. quantize_row writes its part for
   // elements [first, first + count), whole multiples of input_length that begin at `x`;
