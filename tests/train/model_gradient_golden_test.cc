@@ -1,0 +1,167 @@
+// Losses of whole models and the gradients of everything that is trained, against PyTorch's
+// (tools/goldens/make_model_gradient_goldens.py).
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "adapters/adapter_files.h"
+#include "base/mapped_file.h"
+#include "load/model_adapter_base.h"
+#include "load/model_source.h"
+#include "tests/kernels/chosen_isa.h"
+#include "tests/models/test_model.h"
+#include "tests/source_path.h"
+#include "tests/test_scale.h"
+#include "train/decoder_pass.h"
+#include "train/lora_set.h"
+#include "train/weight_set.h"
+
+namespace paceline::testing {
+namespace {
+
+constexpr size_t kNumPatterns = 4;
+
+const Json& goldens(const std::string& file) {
+  static std::map<std::string, Json> read;
+  const auto found = read.find(file);
+  if (found != read.end()) return found->second;
+  const std::string path = source_path("tests/goldens/model_gradients/" + file);
+  return read.emplace(file, parse_json(read_text_file(path, 1 << 22), path)).first->second;
+}
+
+std::vector<std::string> golden_models(const std::string& file) {
+  std::vector<std::string> names;
+  for (const auto& [name, golden] : *goldens(file).object()) names.push_back(name);
+  return names;
+}
+
+// An element of a vector that a gradient is multiplied by.
+double pattern(size_t k, int64_t i) {
+  const int64_t step = static_cast<int64_t>(k);
+  return static_cast<double>((i * (37 + 2 * step) + i / 64 * 11 + 5 * step) % 64) / 32.0 - 1.0;
+}
+
+// Products with patterns differ by the length of the error times 0.58, the deviation of a pattern's
+// elements, or a few times that.
+void expect_gradient(const Tensor& gradient, const Json& golden, double tolerance) {
+  const auto* const elements = gradient.elements<float>();
+  double square = 0;
+  std::array<double, kNumPatterns> products = {};
+  for (int64_t i = 0; i < gradient.num_elements(); ++i) {
+    const double element = elements[i];
+    square += element * element;
+    for (size_t k = 0; k < kNumPatterns; ++k) products[k] += pattern(k, i) * element;
+  }
+  const std::vector<Json>& expected = *golden.array();
+  const double length = *expected[0].number();
+  // In bfloat16, PyTorch's own error may be larger than the tolerance.
+  if (expected.size() > kNumPatterns + 1) {
+    tolerance = std::max(tolerance, *expected[kNumPatterns + 1].number());
+  }
+  // Gradients of what changes nothing, as the keys' biases, are errors alone.
+  const double allowed = tolerance * std::max(length, 3e-3);
+  EXPECT_NEAR(std::sqrt(square), length, allowed);
+  for (size_t k = 0; k < kNumPatterns; ++k) {
+    EXPECT_NEAR(products[k], *expected[k + 1].number(), 3 * allowed) << k;
+  }
+}
+
+// Runs the golden's prompt; returns the mean loss.
+double run_prompt(TestModel& model, TrainedSet& trained, const std::vector<int32_t>& ids) {
+  TrainBatch batch;
+  const size_t count = ids.size() - 1;
+  batch.add(ids, std::vector<float>(count, 1.0f / static_cast<float>(count)));
+  DecoderPass pass(model.backend(), model.threads(), model.decoder(), trained.training(),
+                   {.kv_dtype = model.decoder().head().dtype});
+  trained.clear_gradients();
+  std::vector<float> losses;
+  pass.run(batch, {}, losses);
+  trained.complete_gradients();
+  double sum = 0;
+  for (const float loss : losses) sum += double{loss};
+  return sum / static_cast<double>(count);
+}
+
+struct GradientTolerance {
+  DType dtype;
+  const char* name;
+  double loss;
+  double gradient;  // of its length
+};
+constexpr GradientTolerance kTolerances[] = {{DType::f32, "float32", 1e-5, 1e-5},
+                                             {DType::bf16, "bfloat16", 1e-2, 2e-2}};
+
+class FullGradientGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(FullGradientGolden, IsPyTorchs) {
+  const Golden golden = read_golden(GetParam());
+  for (const GradientTolerance& tolerance : kTolerances) {
+    const Json& expected = *goldens("full.json").find(GetParam())->find(tolerance.name);
+    TestModel model(golden.directory, {.isa = isas_to_run().back(),
+                                       .num_threads = 2,
+                                       .weight_dtype = tolerance.dtype,
+                                       .kv_dtype = tolerance.dtype});
+    WeightSet weights(model.backend(), model.decoder());
+    SCOPED_TRACE(tolerance.name);
+    EXPECT_NEAR(run_prompt(model, weights, golden.prompt_ids), *expected.find("loss")->number(),
+                tolerance.loss);
+    const Json& gradients = *expected.find("gradients");
+    EXPECT_EQ(weights.parameters().size(), gradients.object()->size());
+    for (const TrainedParameter* const one : weights.parameters()) {
+      SCOPED_TRACE(one->path());
+      const Json* const found = gradients.find(one->path());
+      ASSERT_NE(found, nullptr);
+      expect_gradient(one->gradient(), *found, tolerance.gradient);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FullGradientGolden,
+                         ::testing::ValuesIn(cases_to_run(golden_models("full.json"), 0, 4)),
+                         [](const auto& info) { return info.param; });
+
+TEST(FullGradientGoldens, HaveEveryDenseModel) {
+  EXPECT_EQ(golden_models("full.json"), dense_golden_names());
+}
+
+class LoraGradientGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LoraGradientGolden, IsPefts) {
+  const Golden golden = read_golden(GetParam());
+  Memory memory;
+  const Adapter adapter = read_adapter(source_path("tests/goldens/family_adapters/" + GetParam()),
+                                       read_adapter_base(ModelSource(golden.directory)), memory);
+  const LoraOptions options = {
+      .shape_of = [&](std::string_view module) -> std::optional<LoraShape> {
+        const LoraPair* const pair = adapter.find(module);
+        if (pair == nullptr) return std::nullopt;
+        return LoraShape{.rank = pair->rank(),
+                         .alpha = double{pair->scale} * static_cast<double>(pair->rank())};
+      },
+      .dtype = DType::f32};
+  TestModel model(golden.directory, {.isa = isas_to_run().back(), .num_threads = 2});
+  LoraSet loras(model.backend(), model.decoder(), options);
+  loras.load(model.backend(), adapter);
+  const Json& expected = *goldens("lora.json").find(GetParam());
+  EXPECT_NEAR(run_prompt(model, loras, golden.prompt_ids), *expected.find("loss")->number(), 1e-5);
+  const Json& gradients = *expected.find("gradients");
+  EXPECT_EQ(2 * loras.pairs().size(), gradients.object()->size());
+  for (const LoraPairRef& pair : loras.pairs()) {
+    SCOPED_TRACE(pair.module);
+    const Json* const of_a = gradients.find(pair.module + ".lora_A");
+    const Json* const of_b = gradients.find(pair.module + ".lora_B");
+    ASSERT_TRUE(of_a != nullptr && of_b != nullptr);
+    expect_gradient(pair.a->gradient(), *of_a, 1e-5);
+    const Tensor by_value = pair.b->gradient();
+    auto* const elements = by_value.elements<float>();
+    for (int64_t i = 0; i < by_value.num_elements(); ++i) elements[i] *= pair.b->scale();
+    expect_gradient(by_value, *of_b, 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LoraGradientGolden,
+                         ::testing::ValuesIn(cases_to_run(golden_models("lora.json"), 0, 4)),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace paceline::testing

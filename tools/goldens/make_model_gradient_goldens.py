@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Makes tests/goldens/model_gradients/: losses of whole models and their gradients, by PyTorch's autograd in float64.
+
+    python tools/goldens/make_model_gradient_goldens.py [--out DIR]
+
+Needs torch, transformers and peft of requirements.txt. The models are those of tests/goldens/models, the loss is the mean
+cross-entropy of the golden's prompt. full.json has the gradients of all weights of every dense model, once of the weights
+as stored and once of the weights rounded to bfloat16; lora.json those of the matrices of tests/goldens/family_adapters.
+A gradient is kept as its length and its products with four vectors that any program can compute (see `patterns`). Those of
+bfloat16 weights are followed by the length of PyTorch's own error when it computes in bfloat16, as a share of the
+gradient's, or the median of these shares in the model where that is more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import re
+import statistics
+import warnings
+from pathlib import Path
+
+import peft
+import torch
+import transformers
+
+from peft_models import GOLDENS, load_model
+
+# Those that are trained with LoRA alone.
+MIXTURES = re.compile(r"moe|mixtral")
+REFUSED = re.compile(r"gpt_oss")
+NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|norm\.|lm_head\.).*)")
+
+
+def patterns(count: int) -> torch.Tensor:
+    """[4, count] multiples of 1/32 from -1 to 31/32."""
+    i = torch.arange(count)
+    return torch.stack([((i * (37 + 2 * k) + (i // 64) * 11 + 5 * k) % 64).double() / 32 - 1 for k in range(4)])
+
+
+def summary(gradient: torch.Tensor) -> list[float]:
+    flat = gradient.double().flatten()
+    numbers = [flat.norm(), *(patterns(flat.numel()) @ flat)]
+    return [float(f"{number:.9g}") for number in numbers]
+
+
+def loss_of(model: torch.nn.Module, name: str) -> torch.Tensor:
+    ids = torch.tensor(json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"])
+    logits = model(input_ids=ids[None, :-1]).logits[0]
+    return torch.nn.functional.cross_entropy(logits.double(), ids[1:])
+
+
+def gradients_of(model: torch.nn.Module, name: str) -> dict:
+    model.eval()
+    loss = loss_of(model, name)
+    loss.backward()
+    found = {NAME.match(key)[1]: summary(parameter.grad)
+             for key, parameter in model.named_parameters()
+             if parameter.grad is not None and "vision" not in key and "projector" not in key}
+    return {"loss": float(f"{loss.item():.9g}"), "gradients": found}
+
+
+def add_errors(golden: dict, model: torch.nn.Module, exact: torch.nn.Module, name: str) -> None:
+    model.eval()
+    loss_of(model, name).backward()
+    errors = {}
+    for (key, parameter), true in zip(model.named_parameters(), exact.parameters()):
+        if parameter.grad is None or NAME.match(key)[1] not in golden["gradients"]:
+            continue
+        error = (parameter.grad.double() - true.grad).norm() / true.grad.norm().clamp_min(1e-3)
+        errors[NAME.match(key)[1]] = float(f"{error:.3g}")
+    median = statistics.median(errors.values())
+    for key, error in errors.items():
+        golden["gradients"][key].append(max(error, median))
+
+
+def full(name: str) -> dict:
+    result = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        model = load_model(GOLDENS / "models" / name).to(dtype)
+        exact = copy.deepcopy(model).double()
+        golden = result[str(dtype).removeprefix("torch.")] = gradients_of(exact, name)
+        if dtype == torch.bfloat16:
+            add_errors(golden, model, exact, name)
+    return result
+
+
+def lora(name: str) -> dict:
+    dtype = torch.float32 if MIXTURES.search(name) else torch.float64  # experts have no products in float64
+    base = load_model(GOLDENS / "models" / name)
+    model = peft.PeftModel.from_pretrained(base, GOLDENS / "family_adapters" / name, is_trainable=True).to(dtype)
+    result = gradients_of(model, name)
+    result["gradients"] = {key.replace(".default.weight", ""): value for key, value in result["gradients"].items()}
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=GOLDENS / "model_gradients")
+    out: Path = parser.parse_args().out
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    transformers.utils.logging.disable_progress_bar()
+    out.mkdir(parents=True, exist_ok=True)
+    names = sorted(path.parent.name for path in (GOLDENS / "models").glob("*/golden.json"))
+    adapters = sorted(path.parent.name for path in (GOLDENS / "family_adapters").glob("*/adapter_config.json"))
+    dense = [name for name in names if not MIXTURES.search(name) and not REFUSED.search(name)]
+    for file, make, models in (("full.json", full, dense),
+                               ("lora.json", lora, [name for name in adapters if not REFUSED.search(name)])):
+        lines = [f"{json.dumps(name)}: {json.dumps(make(name))}" for name in models]
+        (out / file).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
