@@ -140,6 +140,50 @@ TEST(Matcher, MasksOfNamesAgreeWithEachToken) {
 }
 
 // Two states that lead to each other, each by half of the tokens.
+// Beside a pattern a length is left out while no token can reach it. The mask has to be what
+// accepting each token says, at every distance from it.
+TEST(Matcher, MasksOfLengthsBesidePatternsAgreeWithEachToken) {
+  std::mt19937 random(5);
+  std::vector<std::string> tokens;
+  for (const char* text :
+       {"a",   "b", "x",    "1",    " ",  "-",   ".",   "\"",  "\\",  "u",   "n",  "\\u0061",
+        "\\n", "é", "\xC3", "\xA9", " a", " ab", "ab ", "a b", "\"a", "b\"", " \""}) {
+    tokens.emplace_back(text);
+  }
+  for (int i = 0; i < 60; ++i) {  // of up to 44 bytes
+    std::string token;
+    const size_t length = 1 + random() % 11;
+    for (size_t k = 0; k < length; ++k) token += tokens[random() % 23];
+    tokens.push_back(std::move(token));
+  }
+  const auto trie = std::make_shared<const TokenTrie>(tokens);
+  for (const std::string_view pattern :
+       {R"(^\\S+( \\S+)*$)", R"(^(\\S+\\s+){0,9}\\S+$)", R"(^[a-x]{3,}$)", R"(^(ab?){2,30}1$)",
+        R"(a.*b$)", R"(^$|^[^1]*$)"}) {
+    for (const int max_length : {6, 14, 40, 70, 200}) {
+      const std::string schema = R"({"type": "string", "minLength": 2, "maxLength": )" +
+                                 std::to_string(max_length) + R"(, "pattern": ")" +
+                                 std::string(pattern) + "\"}";
+      SCOPED_TRACE(schema);
+      const auto constraint = std::make_shared<Constraint>(compile_json_schema(schema), trie);
+      for (int text = 0; text < 3; ++text) {
+        Matcher matcher(constraint);
+        for (int step = 0; step < 60; ++step) {
+          const auto mask = matcher.mask();
+          std::vector<uint32_t> allowed;
+          for (uint32_t token = 0; token < tokens.size(); ++token) {
+            Matcher next = matcher;
+            ASSERT_EQ(mask->allows(token), next.accept(token)) << step << ' ' << tokens[token];
+            if (mask->allows(token)) allowed.push_back(token);
+          }
+          if (allowed.empty()) break;
+          matcher.accept(allowed[random() % allowed.size()]);
+        }
+      }
+    }
+  }
+}
+
 TEST(Matcher, MasksOfStatesThatLeadToEachOther) {
   std::vector<std::string> tokens;
   for (char letter = 'a'; letter <= 'z'; ++letter) {
