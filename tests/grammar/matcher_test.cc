@@ -150,11 +150,16 @@ TEST(Matcher, MasksOfLengthsBesidePatternsAgreeWithEachToken) {
         "\\n", "é", "\xC3", "\xA9", " a", " ab", "ab ", "a b", "\"a", "b\"", " \""}) {
     tokens.emplace_back(text);
   }
-  for (int i = 0; i < 60; ++i) {  // of up to 44 bytes
+  for (int i = 0; i < 60; ++i) {
     std::string token;
     const size_t length = 1 + random() % 11;
     for (size_t k = 0; k < length; ++k) token += tokens[random() % 23];
     tokens.push_back(std::move(token));
+  }
+  for (const size_t length : {7, 12, 25, 30, 40, 64, 120}) {
+    tokens.emplace_back(length, 'a');
+    tokens.emplace_back();
+    while (tokens.back().size() < length) tokens.back() += "ab ";
   }
   const auto trie = std::make_shared<const TokenTrie>(tokens);
   for (const std::string_view pattern :
